@@ -16,8 +16,8 @@ from gptviz.ui.views import projections
 subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
 if waves.view(subject) == WAVES:
-    powers = waves.show(subject)
-    close(PAGE, None, lambda: powers, waves.code(subject.lm), WAVES)
+    asked = waves.show(subject)
+    close(PAGE, None, lambda: asked.value.powers, asked.code("result.used, result.right", "result.powers"), WAVES)
     st.stop()
 view, trail, compared = token_map.view_controls(key, config)
 

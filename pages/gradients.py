@@ -22,7 +22,7 @@ if view == STEP:
 controls.notices_in(st.container())
 chosen = by_block.setup()
 cores.share()  # no model is opened here, which would do it
-sizes = by_block.table(chosen)
+sizes = by_block.table(**chosen)
 
 left, right = st.columns(2)
 with left:

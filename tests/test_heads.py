@@ -10,7 +10,7 @@ import torch
 
 import gptviz
 from gptviz.interp.units.head_scores import MOST_REPEATED, SCORES, head_scores, losses_without
-from gptviz.interp.units.head_weights import copying
+from gptviz.interp.units.head_weights import composition, copying
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model import LanguageModel
 from gptviz.text import BPETokenizer
@@ -118,6 +118,18 @@ def test_an_encoder_decoder_loses_by_heads_of_all_its_stacks() -> None:
 def test_a_prompt_that_is_missing_or_empty_is_an_error_in_one_line(capsys: Capture) -> None:
     assert "give a prompt" in error(capsys, "heads", "seq2seq")
     assert "the prompt is empty" in error(capsys, "heads", "induction", "--prompt", "")
+
+
+def test_a_model_of_one_stack_has_the_heads_of_no_other() -> None:
+    lm = gptviz.load("induction")
+    for stack in ("encoder", "cross"):
+        with pytest.raises(ValueError, match="has one stack"):
+            lm.head_scores(stack=stack)
+        with pytest.raises(ValueError, match="has one stack"):
+            lm.composition(stack=stack)
+    both = gptviz.load("seq2seq")
+    assert both.model.encoder is not None
+    np.testing.assert_array_equal(both.composition(stack="encoder").values, composition(both.model.encoder, "key").values)
 
 
 def test_the_second_half_of_repeated_tokens_begins_behind_what_stands_before_a_text() -> None:

@@ -9,8 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 import gptviz
 from gptviz.generate.sampling import Sampling
@@ -426,3 +428,19 @@ def test_the_decoder_of_a_pair_reads_what_both_answers_begin_with() -> None:
     pair = lm.pair(*prompts)
     assert lm.tokenizer.decode(pair.clean) == lm.tokenizer.decode(pair.corrupted) == "199"
     assert [lm.tokenizer.piece(answer) for answer in (pair.right, pair.wrong)] == ["8", "7"]
+
+
+def test_what_an_encoder_decoder_would_answer_is_what_an_edited_one_has_to_predict() -> None:
+    lm, text = gptviz.load("seq2seq"), "March 1, 1998"
+    written, ended = lm.decoded(text)
+    assert ended
+    targets = torch.tensor([*written, lm.special_tokens.end])
+    for model in (lm, lm.edited("blocks.0.mlp")):
+        logits = model.trace(text, target=lm.answer(text))["logits"][0]
+        guess = model.guess(text)
+        assert guess.loss == pytest.approx(float(F.cross_entropy(logits, targets)), abs=1e-5)
+        np.testing.assert_allclose(guess.probabilities, logits[0].softmax(-1), atol=1e-6)
+    ((read, counted),) = lm.counted_rows(text)
+    assert (counted.tolist(), read.ids.shape) == ([targets.tolist()], (1, len(targets)))
+    rises = lm.losses_without(text)
+    assert rises["blocks.0.mlp"] == pytest.approx(lm.edited("blocks.0.mlp").guess(text).loss - lm.guess(text).loss, abs=1e-5)

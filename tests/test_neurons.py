@@ -104,3 +104,26 @@ def test_what_was_observed_does_not_depend_on_the_batches(tiny_model: TinyModel,
     monkeypatch.setattr("gptviz.interp.units.neurons.AT_ONCE", 1)
     assert len(list(observe(lm.model, 0, lm.rows(TEXT)))) == len(lm.rows(TEXT))
     np.testing.assert_allclose(lm.neurons(0, TEXT).highest, whole.highest, rtol=1e-5, atol=1e-6)
+
+
+def test_neurons_read_what_the_model_writes_where_it_is_to_write_first(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=32)
+    lm = gptviz.load("mine")
+    wrote = lm.generate("the fox", 50, go_on=True, seed=0, slide=16)
+    expected, activity = lm.neurons(0, wrote, 50), lm.neurons(0, "the fox", written=50)
+    np.testing.assert_allclose(activity.highest, expected.highest, rtol=1e-5, atol=1e-6)
+    assert torch.cat(activity.rows).tolist() == torch.cat(lm.rows(wrote, 50)).tolist()
+
+
+def test_a_neuron_that_is_set_is_an_edit_and_the_tokens_that_it_promotes_are_at_the_ends(tiny_model: TinyModel) -> None:
+    tiny_model("mine", context_length=32)
+    lm = gptviz.load("mine")
+    guesses = lm.neuron_set("the fox", 1, 4, 2.5, top=3)
+    labels = lm.tokenizer.labels()
+    for row, model in zip(guesses.values, (lm, lm.edited("blocks.1.mlp.neuron.4=2.5")), strict=True):
+        shares = model.trace("the fox")["logits"][0, -1].softmax(-1)
+        assert row == pytest.approx([float(shares[labels.index(label)]) for label in guesses.axes[1].labels], abs=1e-5)
+    values, ends = promoted(lm.model, 1, 4), lm.promoted(1, 4, most=2)
+    order = (-values).argsort()
+    assert list(ends.axes[0].labels) == [labels[i] for i in (*order[:2], *order[-2:])]
+    np.testing.assert_array_equal(ends.values, values[[*order[:2], *order[-2:]]])

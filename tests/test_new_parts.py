@@ -20,6 +20,7 @@ from gptviz.interp.explaining.decomposition import HEAD, Stream
 from gptviz.interp.explaining.through_norms import read_through, written_through
 from gptviz.interp.reading import gradients, positions
 from gptviz.interp.reading.anatomy import anatomy
+from gptviz.interp.reading.gradients import untrained
 from gptviz.interp.trace import run
 from gptviz.model import Config, build, describe, parameter_count
 from gptviz.model.parts.activations import ACTIVATIONS, Activation
@@ -30,7 +31,6 @@ from gptviz.model.parts.residuals import RESIDUALS, NormedResidual
 from gptviz.model.tap import Tap
 from gptviz.settings.fields import field_infos
 from gptviz.streamlit_internals import READ_AS_A_WHOLE
-from gptviz.ui.pages.gradients.by_block import DEFAULTS, Setup, table
 from tests.app.opening import opened
 from tests.command_line import Capture, output
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
@@ -256,7 +256,7 @@ def test_gradients_compares_a_new_residual_and_offers_a_new_activation() -> None
         assert "halved" in [line["name"] for line in json.loads(chart.proto.spec)["data"]]
     assert any(f"halved, `{Halved.equation}`" in caption.value for caption in at.caption)
     assert "swish" in at.selectbox(key="activation").options
-    assert "halved" in gradients.reaching(table(Setup(**DEFAULTS | chosen)))
+    assert "halved" in gradients.reaching(untrained(**chosen))
 
 
 @pytest.mark.parametrize(("kind", "part"), [("ramp", Ramp), ("near", Near)])

@@ -7,6 +7,7 @@ from itertools import islice
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
 from gptviz.interp.reading import embeddings
+from gptviz.interp.reading import waves as clock
 from gptviz.interp.reading.costs import Costs
 from gptviz.interp.reading.costs import costs as compute_costs
 from gptviz.interp.reading.experts import routing
@@ -17,6 +18,7 @@ from gptviz.interp.reading.lens import lens as compute_lens
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.interp.reading.stream import stream as compute_stream
 from gptviz.labelled_array import LabelledArray
+from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
 
@@ -143,6 +145,22 @@ def nearest(lm: LanguageModel, word: str | int, count: int = 5) -> dict[str, flo
     cosines = zip(found.ids, found.similarity.values.tolist(), strict=True)
     words = ((lm.tokenizer.label(one), cosine) for one, cosine in cosines if one not in special)
     return dict(islice(words, count))
+
+
+@method
+def waves(lm: LanguageModel) -> clock.ClockWaves:
+    """The frequencies on which a model of sums on a clock places its numbers: see `gptviz.interp.reading.waves`.
+
+    Raises:
+        ValueError: the model has not learned such sums.
+    """
+    if not isinstance(lm.task, Modular):
+        raise ValueError(f"{lm.name} has not learned sums on a clock")
+    model, task, powers = lm.model, lm.task, clock.powers(lm.model, lm.task)
+    used = clock.used(powers)
+    others = set(range(1, task.modulus // 2 + 1)) - set(used)
+    whole, alone, without = (clock.accuracy(model, task, kept) for kept in (None, used, others))
+    return clock.ClockWaves(powers, used, (whole, alone, without))
 
 
 @method

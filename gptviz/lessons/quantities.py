@@ -21,9 +21,9 @@ from gptviz.interp.over_training.measures import MEASURES, Question
 from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream, waves
 from gptviz.interp.reading.next_token import logits_after, perplexity, probabilities
 from gptviz.language_model import LanguageModel, explaining, load
-from gptviz.model import Config, parameter_count
+from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
-from gptviz.text import GENERATED, CharTokenizer, cleaned, passages, visible
+from gptviz.text import GENERATED, cleaned, passages, visible
 from gptviz.text.datasets.languages import FIRST, examples
 from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.learning import learned
@@ -31,9 +31,8 @@ from gptviz.text.tokenizers.pieces import cost
 
 LONGEST_TEXT = 20_000  # characters
 MOST_ENTRIES = 50
-# The untrained models whose gradients are compared, as on the page Gradients: the most blocks, and the lines that they read.
+# The most blocks of the untrained models whose gradients are compared, as on the page Gradients.
 _DEEPEST = 32
-_LINES = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc"
 
 Function = Callable[..., Any]
 _TYPES: dict[str, Any] = {"str": str, "int": int, "float": int | float}
@@ -560,27 +559,12 @@ def gradient_reaching(residual: str, depth: int = 12) -> float:
     kinds = gradients.compared()
     if residual not in kinds:
         raise ValueError(f"there is no residual {residual!r:.40}; there are {', '.join(kinds)}")
-    return _reaching(residual, depth)
+    return _reaching(depth)[residual]
 
 
 @lru_cache(maxsize=64)
-def _reaching(residual: str, depth: int) -> float:
-    tokenizer = CharTokenizer(_LINES)
-    ids = torch.tensor([tokenizer.encode(_LINES).ids])
-    final_norm = gradients.has_final_norm(gradients.compared()[residual])
-    config = Config(
-        vocab_size=tokenizer.vocab_size,
-        context_length=ids.shape[1],
-        d_model=64,
-        n_head=4,
-        n_layer=depth,
-        residual=residual,
-        final_norm=final_norm,
-        activation="relu",
-    )
-    table = gradients.sizes(gradients.fresh(config, seed=0), ids[:, :-1], ids[:, 1:])
-    sizes = table.values[table.axes[0].labels.index(gradients.GRADIENT)]
-    return float(sizes[0] / sizes[-1])
+def _reaching(depth: int) -> dict[str, float]:
+    return gradients.reaching(gradients.untrained(depth))
 
 
 @lru_cache(maxsize=8)

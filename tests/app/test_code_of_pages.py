@@ -13,6 +13,7 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.ui.menu import PAGES
 from gptviz.ui.pages.neurons.neurons import WRITTEN
 from gptviz.ui.records import classify, compare
+from gptviz.ui.records.gradients import STEP
 from gptviz.ui.records.heads import READS
 from gptviz.ui.records.translate import BEAM_SEARCH
 from gptviz.ui.views.texts import OWN
@@ -24,6 +25,10 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("attribution", {}),
     ("attribution", {"position": "1", "minus": "none: its logit alone"}),
     ("context", {"how": "removed"}),
+    ("embeddings", {}),
+    ("embeddings", {"space": "unembedding", "dimensions": "3-D"}),
+    ("gradients", {"depth": "3", "std": "0.08", "shrink": "false", "seed": "2", "activation": "gelu"}),
+    ("gradients", {"view": STEP, "model": OF_KIND["decoder"]}),
     *(("heads", {"over": over, "prompt": "the the film"}) for over in ("Repeated random tokens", "The prompt")),
     *(("heads", {"stack": stack}) for stack in ("encoder", "decoder", "cross")),
     ("heads", {"view": READS, "reads": "query"}),
@@ -56,10 +61,10 @@ def last_value(code: str) -> Any:
 def test_the_code_gives_the_numbers_of_the_page(name: str, chosen: dict[str, str]) -> None:
     page = PAGES[name]
     for kind in page.kinds:
-        at = opened(page.path, model=OF_KIND[kind], **chosen)
+        at = opened(page.path, **{"model": OF_KIND[kind]} | chosen)
         at.session_state[f"{name} numbers"] = True
         shown = at.run().dataframe[-1].value
-        code = next(one.value for one in reversed(at.code) if "gptviz.load" in one.value)
+        code = next(one.value for one in reversed(at.code) if "gptviz." in one.value)
         computed = last_value(code)
         assert isinstance(computed, LabelledArray)
         expected = pd.DataFrame(computed.records()).head(len(shown))

@@ -19,15 +19,19 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading import embeddings
+from gptviz.interp.reading.waves import accuracy, powers, used
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
+from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.embeddings import token_map
+from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.views import projections
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import chart, opened, page_at, says
+from tests.app.test_code_of_pages import last_value
 from tests.command_line import printed_elsewhere
 from tests.tiny import TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
@@ -293,3 +297,19 @@ def test_the_page_opens_at_the_last_token_of_the_prompt_until_one_is_chosen(tiny
     at.selectbox(key="token").set_value("q").run()
     at.text_area(key="prompt").set_value("the fox").run()
     assert at.selectbox(key="token").value == "q"
+
+
+def test_of_sums_on_a_clock_the_waves_are_those_of_the_model_and_the_code_computes_them() -> None:
+    at = page(model="modular", view=WAVES)
+    at.session_state["embeddings numbers"] = True
+    lm = gptviz.load("modular")
+    assert isinstance(lm.task, Modular)
+    expected = powers(lm.model, lm.task)
+    np.testing.assert_allclose(at.run().dataframe[-1].value.iloc[:, -1], expected.values.ravel(), atol=1e-9)
+    (code,) = (one.value for one in at.code)
+    np.testing.assert_allclose(last_value(code).values, expected.values, atol=1e-9)
+    few = used(expected)
+    assert f"are made of {len(few)} of {len(expected.axes[1].labels)} frequencies: {', '.join(map(str, few))}" in says(at)
+    assert f"Of all sums it gets {percent(accuracy(lm.model, lm.task))} right" in says(at)
+    with pytest.raises(ValueError, match="has not learned sums on a clock"):
+        gptviz.load("shakespeare").waves()

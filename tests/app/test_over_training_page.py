@@ -32,7 +32,6 @@ from gptviz.ui.pages.circuit import graph as circuit
 from gptviz.ui.pages.classify.decision import judged
 from gptviz.ui.pages.context import left_out as context
 from gptviz.ui.pages.embeddings import token_map as embeddings
-from gptviz.ui.pages.embeddings import waves
 from gptviz.ui.pages.over_training.charts import values_at as values
 from gptviz.ui.pages.stream import vectors as stream
 from gptviz.ui.pages.switch_off import grid
@@ -120,7 +119,7 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
         "probability": lambda: [float(probabilities(guesses.logits_after(key, ids, last))[token])],
         "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
         "stream.length": lambda: stream.lengths_of(key, Read(ids)).values[:, -1].tolist(),
-        "waves": lambda: waves.found(key).powers.values[-1].tolist(),
+        "waves": lambda: language_model(key).waves().powers.values[-1].tolist(),
         "similarity.vowels": lambda: embeddings.vowel_cosines(key, "embedding"),
     } | {f"heads.{score}": lambda score=score: of_head(key, score) for score in SCORES}
     return of[name]()

@@ -14,7 +14,7 @@ import torch
 
 import gptviz
 from gptviz.data.trained_on import Share
-from gptviz.interp.reading.gradients import GRADIENT
+from gptviz.interp.reading.gradients import GRADIENT, untrained
 from gptviz.lessons.answering import Answer, answer_to, filled
 from gptviz.lessons.expression import ExpressionError, computed
 from gptviz.lessons.lesson import Question
@@ -23,7 +23,6 @@ from gptviz.text import passages
 from gptviz.text.datasets.languages import examples
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.text.tokenizers.bpe import split_words
-from gptviz.ui.pages.gradients.by_block import DEFAULTS, Setup, table
 
 PROMPT = "ROMEO:"
 
@@ -294,7 +293,7 @@ def test_a_source_is_read_where_cross_attention_is_largest(functions):
 
 
 def test_a_gradient_that_reaches_the_first_block_is_a_share(functions):
-    shown = table(Setup(**(DEFAULTS | {"depth": 4})))  # as on the page Gradients
+    shown = untrained(depth=4)  # as on the page Gradients
     sizes = shown.values[shown.axes[0].labels.index(GRADIENT)]
     for kind, row in zip(shown.axes[1].labels, sizes, strict=True):
         assert computed(f"gradient_reaching({kind!r}, 4)", functions) == pytest.approx(row[0] / row[-1], rel=1e-6)

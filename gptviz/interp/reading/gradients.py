@@ -17,10 +17,13 @@ from torch.nn import functional as F
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config, Record, Transformer, build
 from gptviz.model.parts.residuals import RESIDUALS, Residual
+from gptviz.text import CharTokenizer
 
 GRADIENT, STREAM, WEIGHTS = "gradient of the stream", "stream", "gradient of the weights"
 QUANTITIES = (GRADIENT, STREAM, WEIGHTS)
 OUT = "out"  # the place after the last block
+# What small untrained models read, and how many heads they have.
+LINES, HEADS = "LYSANDER.\nHow now, my love? Why is your cheek so pale?\nHow chanc", 4
 INITIAL_STD = 0.02  # what `model.builder.initialise` draws matrices with
 
 
@@ -119,6 +122,32 @@ def compare(
     quantities, places = tables[0].axes
     values = np.stack([table.values for table in tables], 1)
     return LabelledArray(values, (quantities, Axis("residual", tuple(kinds)), places), tables[0].unit)
+
+
+def untrained(
+    depth: int = 12, std: float = INITIAL_STD, width: int = 64, activation: str = "relu", shrink: bool = True, seed: int = 0
+) -> LabelledArray:
+    """As `compare`, for small decoders of characters that read `LINES`.
+
+    Args:
+        depth: how many blocks they have.
+        std: as in `fresh`.
+        width: how many numbers a token has in the stream (d_model); `HEADS` heads share them.
+        activation: that of their MLPs.
+        shrink: as in `fresh`.
+        seed: decides the random weights.
+    """
+    tokenizer = CharTokenizer(LINES)
+    ids = torch.tensor([tokenizer.encode(LINES).ids])
+    config = Config(
+        vocab_size=tokenizer.vocab_size,
+        context_length=ids.shape[1],
+        d_model=width,
+        n_layer=depth,
+        n_head=HEADS,
+        activation=activation,
+    )
+    return compare(config, ids[:, :-1], ids[:, 1:], seed=seed, std=std, shrink=shrink)
 
 
 def has_final_norm(kind: type[Residual]) -> bool:

@@ -7,6 +7,7 @@ A model that adds modulo p can place its numbers on a few such waves, and add an
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,20 @@ SHARE = "share of the variance"
 # The frequencies that a model uses are those that hold together at least this share of its logits.
 USED = 0.95
 NEURONS = "blocks.0.mlp.neurons"
+
+
+class ClockWaves(NamedTuple):
+    """What a model of sums on a clock makes of waves.
+
+    Attributes:
+        powers: the share of each frequency [part, frequency].
+        used: the frequencies that it uses.
+        right: the share of all sums that are right: as it is, with the used frequencies alone, and without them.
+    """
+
+    powers: LabelledArray
+    used: tuple[int, ...]
+    right: tuple[float, float, float]
 
 
 def waves(p: int) -> npt.NDArray[np.float64]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import signature
+from typing import Any, TypeVar, cast
 
 import streamlit as st
 
 from gptviz.figures.kit.format import counted
+from gptviz.interp import compare
 from gptviz.interp.changing.edits import fitting
 from gptviz.interp.compare import Side
 from gptviz.interp.reading.read_once import ReadOnce, read_once
@@ -15,11 +19,14 @@ from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_mo
 from gptviz.ui.shell.subject.bar import longest_prompt, read_prompt
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import controls, escaped
+from gptviz.ui.widgets import controls, escaped, jobs
 
 SAME = "the same model"
 MODEL, STEP, PROMPT, EDITS = "b_model", "b_step", "b_prompt", "b_edits"
 LONGEST_EDITS = 2_000
+
+Key = tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -30,8 +37,8 @@ class Sides:
     b: Subject
 
     @property
-    def key(self) -> tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]:
-        """All that cached functions need to know of both."""
+    def key(self) -> Key:
+        """All that cached functions need to know of both: the model and the tokens of A, then of B."""
         return self.a.key, self.a.seen, self.b.key, self.b.seen
 
     @property
@@ -126,9 +133,9 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject) -> Mo
     """The model of B with its edits. Stops the page where it cannot be opened."""
     try:
         key = model_key(name, a.key.device, step, a.key.precision)
-        found = fitting(listed, language_model(key).model)
-        edits.warn_of_refused(name, found)
-        key = edits.with_edits(key, found, edits.reference_text(a.default))
+        fitted = fitting(listed, language_model(key).model)
+        edits.warn_of_refused(name, fitted)
+        key = edits.with_edits(key, fitted, edits.reference_text(a.default))
         language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         st.error(f"{escaped(str(error))}. Choose another model for B." if str(error) else "There is not enough memory for B.")
@@ -170,6 +177,24 @@ def side(key: ModelKey, ids: tuple[int, ...]) -> Side:
     """A side as the computations take it."""
     lm = language_model(key)
     return Side(lm.model, ids, tokens(key).labels, key.name, lm.repeats)
+
+
+def ask_both(key: Key, analysis: Callable[..., Result], **settings: Any) -> tuple[Result, str]:
+    """An analysis of both sides, one of `gptviz.interp.compare`, with its call in Python. All sessions share the result: it is
+    read-only.
+
+    Raises:
+        ValueError: as in the analysis.
+    """
+    usual = signature(analysis).parameters
+    chosen = tuple((name, value) for name, value in settings.items() if value != usual[name].default)
+    call = f"compare.{analysis.__name__}(a, b{''.join(f', {name}={value!r}' for name, value in chosen)})"
+    return cast(Result, _compared(key, analysis.__name__, chosen)), call
+
+
+@jobs.resource("Comparing", max_entries=64)
+def _compared(key: Key, analysis: str, settings: tuple[tuple[str, Any], ...]) -> Any:
+    return getattr(compare, analysis)(side(*key[:2]), side(*key[2:]), **dict(settings))
 
 
 def said(sides: Sides) -> str:

@@ -13,7 +13,7 @@ from gptviz.figures.changing import compared as figures
 from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.kit.theme import OUTPUT, PATTERN
 from gptviz.interp import compare
-from gptviz.interp.compare import LENS, Compared, Moved
+from gptviz.interp.compare import LENS, Compared
 from gptviz.interp.reading import embeddings
 from gptviz.interp.units.head_scores import SCORES
 from gptviz.interp.units.unit import Unit
@@ -25,7 +25,7 @@ from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, mo
 from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
 
 from .answers import answers
-from .sides import EDITS, MODEL, PROMPT, SAME, STEP, Sides, code, other_prompt, own_text, side, twin
+from .sides import EDITS, MODEL, PROMPT, SAME, STEP, Key, Sides, ask_both, code, other_prompt, own_text, side, twin
 from .weights import weights
 
 # So many rows end within a window 800 pixels high.
@@ -36,21 +36,20 @@ MOST_CHANGED, LARGEST = "changed most", "differs most"
 # More tokens than this would be cells narrower than a pixel: of a longer text the end is shown. The lens multiplies every layer
 # by the whole vocabulary: with a large model it shows as many tokens as `MOST` allows on each side, and at least `FEWEST_TOKENS`.
 MOST_TOKENS, FEWEST_TOKENS = 256, 16
-Key = tuple[ModelKey, tuple[int, ...], ModelKey, tuple[int, ...]]
 
 
 def next_token(sides: Sides) -> Shown:
     """The probability of each token to come next."""
-    found = distributions(sides.key)
-    some = compare.chosen(found, SHOWN, LEAST_SHOWN)
+    both = distributions(sides.key)
+    some = compare.chosen(both, SHOWN, LEAST_SHOWN)
     assert some.difference is not None
-    tops = [int(np.nanargmax(one.values)) for one in (found.a, found.b)]
+    tops = [int(np.nanargmax(one.values)) for one in (both.a, both.b)]
     guesses = [
         f"{name} finds “{one.axes[0].labels[top]}” likeliest ({percent(float(one.values[top]))})"
-        for name, one, top in zip("AB", (found.a, found.b), tops, strict=True)
+        for name, one, top in zip("AB", (both.a, both.b), tops, strict=True)
     ]
-    moved = compare.total_variation(found)
-    _say_what_is_missing(found)
+    moved = compare.total_variation(both)
+    _say_what_is_missing(both)
     alts = (
         f"Probability of the next token in A and in B. {'; '.join(guesses)}.",
         f"Difference of the probabilities, B minus A, for the {len(some.difference.values)} tokens that differ most.",
@@ -60,7 +59,7 @@ def next_token(sides: Sides) -> Shown:
         "would move."
     )
     _bars(some, keys=("pairs", "differences"), alts=alts, more="what B finds likelier", in_percent=True)
-    return Shown(found.table, code(sides, "compare.next_token(a, b)"))
+    return Shown(both.table, code(sides, "compare.next_token(a, b)"))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -77,12 +76,12 @@ def _distribution(key: ModelKey, ids: tuple[int, ...]) -> Float64Array:
     return compare.distribution(side(key, ids))
 
 
-def _say_what_is_missing(found: Compared) -> None:
+def _say_what_is_missing(both: Compared) -> None:
     """Where the vocabularies differ: how much of the probability of each side lies on tokens that the other lacks."""
-    missing = [np.isnan(np.asarray(one.values, float)) for one in (found.a, found.b)]
+    missing = [np.isnan(np.asarray(one.values, float)) for one in (both.a, both.b)]
     if not (missing[0].any() or missing[1].any()):
         return
-    only_b, only_a = (float(np.nansum(one.values[gone])) for one, gone in ((found.b, missing[0]), (found.a, missing[1])))
+    only_b, only_a = (float(np.nansum(one.values[gone])) for one, gone in ((both.b, missing[0]), (both.a, missing[1])))
     st.info(
         f"The vocabularies differ: tokens are matched by what they look like. {int(missing[1].sum()):,} tokens are A's alone, "
         f"with {percent(only_a)} of its probability, and {int(missing[0].sum()):,} are B's alone, with {percent(only_b)}: they "
@@ -105,16 +104,6 @@ def _bars(some: Compared, *, keys: tuple[str, str], alts: tuple[str, str], more:
         show_figure(figure, key=keys[1], alt=alts[1])
 
 
-@jobs.resource("Comparing every head", max_entries=8)
-def _changed_heads(key: Key, last: int | None) -> LabelledArray | None:
-    return compare.changed_heads(side(*key[:2]), side(*key[2:]), last)
-
-
-@jobs.resource("Comparing", max_entries=16)
-def _attention(key: Key, block: int, head: int | None, last: int | None) -> Compared:
-    return compare.attention(side(*key[:2]), side(*key[2:]), block, head, last)
-
-
 def attention(sides: Sides) -> Shown:
     """The pattern of a head, or the mean of a block, unless a model has no blocks."""
     configs = [one.lm.model.config for one in (sides.a, sides.b)]
@@ -123,7 +112,7 @@ def attention(sides: Sides) -> Shown:
         st.info("One of the models has no blocks, and so no attention.", icon=":material/info:")
         return NOTHING
     last = _last(sides, MOST_TOKENS)
-    table = _changed_heads(sides.key, last)
+    table, _ = ask_both(sides.key, compare.changed_heads, last=last)
     options: dict[str, tuple[int, int | None]] = {}
     if table is not None:
         options[MOST_CHANGED] = divmod(int(np.nanargmax(table.values)), n_head)
@@ -139,13 +128,13 @@ def attention(sides: Sides) -> Shown:
     )
     block, head = options[chosen]
     what = f"mean of block {block}" if head is None else Unit("attention", block, head).title
-    found = _attention(sides.key, block, head, last)
+    both, call = ask_both(sides.key, compare.attention, block=block, head=head, last=last)
     if table is not None:
         moved = float(np.nanmean(table.values[block])) if head is None else float(table.values[block, head])
         st.markdown(
             f"**{what.capitalize()}**: {percent(moved)} of the attention of a query, on average, lies on other tokens in B."
         )
-    _triple(found, limit=1.0, colour=PATTERN, height=400, key="attention", what=f"Attention of {what}")
+    _triple(both, limit=1.0, colour=PATTERN, height=400, key="attention", what=f"Attention of {what}")
     if table is not None and table.values.size > 1:
         st.markdown("**Every head**: the share of its attention that lies on other tokens")
         largest = max(float(np.max(table.values)), 1e-9)
@@ -156,7 +145,7 @@ def attention(sides: Sides) -> Shown:
         )
     if len({(config.n_layer, config.n_head) for config in configs}) > 1:
         st.caption(f"Only the {n_layer} blocks and {n_head} heads that both models have can be chosen.")
-    return Shown(found.table, code(sides, f"compare.attention(a, b, block={block}, head={head}{_in_call(last)})"))
+    return Shown(both.table, code(sides, call))
 
 
 def _last(sides: Sides, most: int) -> int | None:
@@ -168,35 +157,26 @@ def _last(sides: Sides, most: int) -> int | None:
     return most
 
 
-def _in_call(last: int | None) -> str:
-    return "" if last is None else f", last={last}"
-
-
-def _triple(found: Compared, *, limit: float, colour: str, height: int, key: str, what: str) -> None:
+def _triple(both: Compared, *, limit: float, colour: str, height: int, key: str, what: str) -> None:
     """A, B and their difference as cells; without a difference, why there is none."""
-    if found.difference is None:
-        st.info(f"{found.why}: cell by cell there is no difference. Both sides are shown.", icon=":material/difference:")
-    places = st.columns(2 if found.difference is None else 3)
-    for place, name, one in zip(places, "AB", (found.a, found.b), strict=False):
+    if both.difference is None:
+        st.info(f"{both.why}: cell by cell there is no difference. Both sides are shown.", icon=":material/difference:")
+    places = st.columns(2 if both.difference is None else 3)
+    for place, name, one in zip(places, "AB", (both.a, both.b), strict=False):
         with place:
             st.markdown(f"**{name}** ({one.unit.partition(' (')[0]}, 0 to {limit:.3g})")
             alt = f"{what} in {name}, {one.axes[0].name} by {one.axes[1].name}, from 0 to {limit:.3g}."
             shown = figures.cells(one, theme(), limit=limit, signed=bool(np.nanmin(one.values) < 0), colour=colour, height=height)
             show_figure(shown, key=f"{key} {name}", alt=alt)
-    if found.difference is not None:
+    if both.difference is not None:
         with places[2]:
             st.markdown("**B − A**: blue where B has more")
-            reach = found.largest
+            reach = both.largest
             show_figure(
-                figures.cells(found.difference, theme(), limit=reach or 1.0, signed=True, height=height),
+                figures.cells(both.difference, theme(), limit=reach or 1.0, signed=True, height=height),
                 key=f"{key} difference",
                 alt=f"{what}, B minus A, from {brief(-reach)} to {brief(reach)}.",
             )
-
-
-@st.cache_resource(max_entries=8, show_spinner="Comparing")
-def _embeddings(key: Key, space: str) -> Moved:
-    return compare.embeddings(side(*key[:2]), side(*key[2:]), space)
 
 
 def tokens(sides: Sides) -> Shown:
@@ -208,7 +188,8 @@ def tokens(sides: Sides) -> Shown:
         space = controls.select("Vectors", spaces, key="compared_space", help=about, segmented=True)
     try:
         # Prompts make no difference to the vectors of the vocabulary.
-        found = _embeddings((sides.a.key, sides.a.seen[:1], sides.b.key, sides.b.seen[:1]), space)
+        key = sides.a.key, sides.a.seen[:1], sides.b.key, sides.b.seen[:1]
+        both, call = ask_both(key, compare.embeddings, space=space)
     except ValueError as error:
         st.info(f"{escaped(str(error)).capitalize()}.", icon=":material/difference:")
         return NOTHING
@@ -217,41 +198,36 @@ def tokens(sides: Sides) -> Shown:
             "A and B are the same model: a prompt does not change the vectors of its tokens. Choose another step or model for B.",
             icon=":material/info:",
         )
-    distance, labels = np.asarray(found.distance.values, float), found.distance.axes[0].labels
+    distance, labels = np.asarray(both.distance.values, float), both.distance.axes[0].labels
     order = np.argsort(-distance, kind="stable").tolist()
     names = ", ".join(in_quotes(labels[index]) for index in order[:3] if distance[index] > 0)
-    shares = " and ".join(percent(share) for share in found.explained)
+    shares = " and ".join(percent(share) for share in both.explained)
     moved = f" Most moved: {names}." if names else ""
     st.markdown(f"Both in one picture, along the axes in which they vary most together ({shares} of the variance).{moved}")
-    if found.turned:
+    if both.turned:
         st.caption(
             "The two models have no directions in common: both were brought to one size and turned to lie as near to each other "
             "as possible. What is left is the difference."
         )
-    if any(found.left_out):
-        st.caption(f"Left out: {found.left_out[0]:,} tokens that only A has, and {found.left_out[1]:,} that only B has.")
+    if any(both.left_out):
+        st.caption(f"Left out: {both.left_out[0]:,} tokens that only A has, and {both.left_out[1]:,} that only B has.")
     left, right = st.columns([3, 2])
     with left:
         show_figure(
-            figures.movers(found.points.a, found.points.b, found.distance, theme(), height=460),
+            figures.movers(both.points.a, both.points.b, both.distance, theme(), height=460),
             key="movers",
             alt=f"The vectors of the tokens in A and in B, in one picture.{moved}",
         )
     with right:
         st.markdown("**What moved most**, over all dimensions")
         axis = Axis("token", tuple(labels[index] for index in order[:SHOWN]))
-        some = LabelledArray(distance[order[:SHOWN]], (axis,), found.distance.unit)
+        some = LabelledArray(distance[order[:SHOWN]], (axis,), both.distance.unit)
         show_figure(
             figures.differences(some, theme(), limit=float(np.max(some.values)), percent=False, signed=False),
             key="distances",
             alt=f"How far the tokens moved, over all dimensions.{moved}",
         )
-    return Shown(found.points.table, code(sides, f"compare.embeddings(a, b, {space!r}).points"))
-
-
-@jobs.resource("Reading every layer", max_entries=8)
-def _lens(key: Key, quantity: str, last: int | None) -> Compared:
-    return compare.logit_lens(side(*key[:2]), side(*key[2:]), quantity, last)
+    return Shown(both.points.table, code(sides, f"{call}.points"))
 
 
 def lens(sides: Sides) -> Shown:
@@ -269,15 +245,10 @@ def lens(sides: Sides) -> Shown:
     configs = [one.lm.model.config for one in (sides.a, sides.b)]
     each = max(config.vocab_size * config.d_model * (1 + 2 * config.n_layer) for config in configs)
     last = _last(sides, max(FEWEST_TOKENS, min(MOST_TOKENS, int(MOST / each))))
-    found = _lens(sides.key, quantity, last)
-    limit = 1.0 if quantity != "entropy" else max(float(np.nanmax(one.values)) for one in (found.a, found.b))
-    _triple(found, limit=limit, colour=OUTPUT, height=420, key="lens", what="What the lens reads")
-    return Shown(found.table, code(sides, f"compare.logit_lens(a, b, {quantity!r}{_in_call(last)})"))
-
-
-@jobs.resource("Adding up", max_entries=8)
-def _attribution(key: Key, token: str) -> Compared:
-    return compare.attribution(side(*key[:2]), side(*key[2:]), token)
+    both, call = ask_both(sides.key, compare.logit_lens, quantity=quantity, last=last)
+    limit = 1.0 if quantity != "entropy" else max(float(np.nanmax(one.values)) for one in (both.a, both.b))
+    _triple(both, limit=limit, colour=OUTPUT, height=420, key="lens", what="What the lens reads")
+    return Shown(both.table, code(sides, call))
 
 
 def attribution(sides: Sides) -> Shown:
@@ -299,25 +270,20 @@ def attribution(sides: Sides) -> Shown:
     )
     token = most if chosen == LARGEST else chosen
     try:
-        found = _attribution(sides.key, token)
+        both, call = ask_both(sides.key, compare.attribution, token=token)
     except ValueError as error:
         st.info(f"{escaped(str(error)).capitalize()}.", icon=":material/info:")
         return NOTHING
-    logits = [float(np.nansum(one.values)) for one in (found.a, found.b)]
+    logits = [float(np.nansum(one.values)) for one in (both.a, both.b)]
     sums = f"**{logits[0]:.3f}** in A and **{logits[1]:.3f}** in B".replace("-", "−")
     st.markdown(f"The logit of {in_quotes(token)} is {sums}; the parts of each side add up to it.")
-    parts = compare.chosen(found, SHOWN)
+    parts = compare.chosen(both, SHOWN)
     alts = (
         f"What parts add to the logit of {token} in A and in B, those that differ most.",
         f"What parts add to the logit of {token}, B minus A.",
     )
     _bars(parts, keys=("parts", "part differences"), alts=alts, more="what adds more in B", in_percent=False)
-    return Shown(found.table, code(sides, f"compare.attribution(a, b, {token!r})"))
-
-
-@jobs.resource("Scoring every head", max_entries=16)
-def _head_scores(key: Key, score: str) -> Compared:
-    return compare.head_scores(side(*key[:2]), side(*key[2:]), score)
+    return Shown(both.table, code(sides, call))
 
 
 def heads(sides: Sides) -> Shown:
@@ -333,15 +299,15 @@ def heads(sides: Sides) -> Shown:
         format_func=lambda name: SCORES[name].title,
     )
     st.caption(SCORES[score].about)
-    found = _head_scores(sides.key, score)
-    every = np.concatenate([np.asarray(one.values, float).ravel() for one in (found.a, found.b)])
+    both, call = ask_both(sides.key, compare.head_scores, score=score)
+    every = np.concatenate([np.asarray(one.values, float).ravel() for one in (both.a, both.b)])
     every = every[~np.isnan(every)]
     if not every.size:
         st.info("This score has no meaning for these texts: no token of them stands twice.", icon=":material/info:")
         return NOTHING
     limit = SCORES[score].high or float(every.max()) or 1.0
-    _triple(found, limit=limit, colour=PATTERN, height=320, key="scores", what=f"The score {SCORES[score].title}")
-    return Shown(found.table, code(sides, f"compare.head_scores(a, b, {score!r})"))
+    _triple(both, limit=limit, colour=PATTERN, height=320, key="scores", what=f"The score {SCORES[score].title}")
+    return Shown(both.table, code(sides, call))
 
 
 SHOWS: dict[str, Callable[[Sides], Shown]] = {
@@ -365,10 +331,9 @@ def tries(sides: Sides) -> list[Try]:
         _other_token(sides.a),
         _without_head(sides.a),
     ]
-    found = [offer for offer in offers if offer is not None]
-    if np.isfinite(distributions(sides.key).a.values).any():
-        return found
-    return []
+    if not np.isfinite(distributions(sides.key).a.values).any():
+        return []
+    return [offer for offer in offers if offer is not None]
 
 
 def _half_way(a: Subject) -> Try | None:
@@ -386,10 +351,10 @@ def _half_way(a: Subject) -> Try | None:
 
 def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, ...]) -> tuple[float, str, float, float]:
     """How much probability moves, and the likeliest token of A with its probability in A and in B."""
-    found = distributions((a, a_ids, b, b_ids))
-    top = int(np.nanargmax(found.a.values))
-    before, after = float(found.a.values[top]), float(np.nan_to_num(found.b.values[top]))
-    return compare.total_variation(found), in_quotes(found.a.axes[0].labels[top]), before, after
+    both = distributions((a, a_ids, b, b_ids))
+    top = int(np.nanargmax(both.a.values))
+    before, after = float(both.a.values[top]), float(np.nan_to_num(both.b.values[top]))
+    return compare.total_variation(both), in_quotes(both.a.axes[0].labels[top]), before, after
 
 
 def _state(**chosen: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from gptviz.ui.shell.subject import ModelKey, edits, language_model, model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 
-from .sides import Sides, code, side
+from .sides import Sides, ask_both, code
 
 MOST = "differs most"
 # Singular values above this share of the largest are counted: smaller ones are rounding.
@@ -33,24 +33,19 @@ def weights(sides: Sides) -> Shown:
     """How far every matrix of B is from that of A, its singular values, what that does to the text on screen, and for an adapter
     the losses along its strength.
     """
-    found = compared_weights(sides.a.key, sides.b.key)
-    if found.difference is None:
-        st.info(f"{found.why}: only models of one shape have a difference of weights.", icon=":material/difference:")
-    elif not found.largest:
+    both, call = ask_both((sides.a.key, (), sides.b.key, ()), compare.weights)
+    if both.difference is None:
+        st.info(f"{both.why}: only models of one shape have a difference of weights.", icon=":material/difference:")
+    elif not both.largest:
         st.info("A and B have the same weights: nothing differs. Choose another model or step for B.", icon=":material/info:")
     else:
-        _heat_map(sides, found)
+        _heat_map(sides, both)
     _along_strength(sides)
-    return Shown(found.table, code(sides, "compare.weights(a, b)"))
+    return Shown(both.table, code(sides, call))
 
 
-@jobs.resource("Comparing the weights", max_entries=16)
-def compared_weights(a: ModelKey, b: ModelKey) -> Compared:
-    return compare.weights(side(a, ()), side(b, ()))
-
-
-def _heat_map(sides: Sides, found: Compared) -> None:
-    shares = compare.relative(found)
+def _heat_map(sides: Sides, both: Compared) -> None:
+    shares = compare.relative(both)
     rows, columns = (axis.labels for axis in shares.axes)
     there = [(row, column) for row, column in np.ndindex(shares.values.shape) if not np.isnan(shares.values[row, column])]
     names = {_title(rows[row], columns[column]): float(shares.values[row, column]) for row, column in there}
@@ -78,7 +73,7 @@ def _heat_map(sides: Sides, found: Compared) -> None:
             help="Whose difference is taken apart. Without a choice, it is the matrix that differs most.",
         )
         name = most if chosen == MOST else chosen
-        values = _singular_values(sides.a.key, sides.b.key, paths[name])
+        values, _ = ask_both((sides.a.key, (), sides.b.key, ()), compare.singular_values, name=paths[name])
         sizes = np.asarray(values.values, float)
         count = int((sizes > COUNTED * sizes.max(initial=0.0)).sum())
         first = slice(0, max(FEWEST_SHOWN, 2 * count))
@@ -109,7 +104,7 @@ def _on_the_text(sides: Sides) -> None:
     kept = [precision.said(one.lm.model) for one in (sides.a, sides.b)]
     if kept[0] != kept[1]:
         st.caption(f"In memory A is {kept[0]}; B is {kept[1]}.")
-    moved = _moved(sides.a.key, sides.b.key, sides.a.seen) if sides.a.seen == sides.b.seen else None
+    moved = ask_both(sides.key, compare.moved_guesses)[0] if sides.a.seen == sides.b.seen else None
     if moved is None:
         st.caption("What that does to one text is said where A and B read the same tokens.")
         return
@@ -120,16 +115,6 @@ def _on_the_text(sides: Sides) -> None:
         f"On the text on screen a guess moves by **{brief(float(values.mean()))} nats**{where}: the mean Kullback–Leibler "
         "divergence of B’s guess from A’s, 0 if they are the same. The other views show what they guess."
     )
-
-
-@jobs.resource("Reading the text with both", max_entries=16)
-def _moved(a: ModelKey, b: ModelKey, ids: tuple[int, ...]) -> LabelledArray | None:
-    return compare.moved_guesses(side(a, ids), side(b, ids))
-
-
-@jobs.resource("Finding the singular values", max_entries=32)
-def _singular_values(a: ModelKey, b: ModelKey, name: str) -> LabelledArray:
-    return compare.singular_values(side(a, ()), side(b, ()), name)
 
 
 def _along_strength(sides: Sides) -> None:

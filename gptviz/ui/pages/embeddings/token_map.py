@@ -285,16 +285,16 @@ rows, labels = embeddings.vectors(lm.model, {view.space!r}), lm.tokenizer.labels
         opened += f"last = embeddings.vectors(gptviz.load({lm.name!r}).model, {view.space!r})  # its axes serve every step\n"
         settings += ", reference=last"
     if lm.step is None or view.method == "PCA":
-        placed = f"embeddings.project(rows, labels, {settings}).points.values  # [token, component]"
+        placed = f"embeddings.project(rows, labels, {settings}).points  # [token, component]"
     else:
         steps = way_back(scrubber.steps(lm.name), lm.step, len(lm.tokenizer.labels()))
         placed = f"""picture = None
 for step in {steps}:  # each begins with the picture of the one before; None is the model as it was saved last
     of_step = embeddings.vectors(gptviz.load({lm.name!r}, step=step).model, {view.space!r})
     picture = embeddings.project(of_step, labels, {settings}, begin=picture)
-picture.points.values  # [token, component]"""
-    return f"""{opened}{placed}
-embeddings.neighbours(rows, labels, token={token}).similarity.values  # [neighbour]"""
+picture.points  # [token, component]"""
+    return f"""{opened}embeddings.neighbours(rows, labels, token={token}).similarity.values  # [neighbour]
+{placed}"""
 
 
 def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:

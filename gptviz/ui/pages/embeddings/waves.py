@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import streamlit as st
 
@@ -11,12 +9,13 @@ from gptviz.figures.kit import lines, scatter
 from gptviz.figures.kit.format import percent
 from gptviz.figures.reading.waves import powers as powers_figure
 from gptviz.interp.reading import waves
+from gptviz.interp.reading.waves import ClockWaves
 from gptviz.labelled_array import LabelledArray
-from gptviz.language_model import LanguageModel
+from gptviz.language_model import reading
 from gptviz.text.datasets.tasks import Modular
 from gptviz.ui.records.embeddings import MAP, WAVES
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
-from gptviz.ui.widgets import controls, jobs, show_figure, theme
+from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.widgets import controls, show_figure, theme
 
 ABOUT = (
     "Map: a projection of all tokens. Waves: the numbers of the task lie on a clock, so their vectors may follow waves along "
@@ -24,50 +23,18 @@ ABOUT = (
 )
 
 
-class Found(NamedTuple):
-    """What is computed of one model.
-
-    Attributes:
-        powers: the share of each frequency [part, frequency].
-        used: the frequencies that it uses.
-        right: the share of all sums that are right: as it is, with the used frequencies alone, and without them.
-    """
-
-    powers: LabelledArray
-    used: tuple[int, ...]
-    right: tuple[float, float, float]
-
-
-def task_of(key: ModelKey) -> Modular | None:
-    """The task of the model, if it is sums on a clock."""
-    task = language_model(key).task
-    return task if isinstance(task, Modular) else None
-
-
-@jobs.data("Reading all sums", max_entries=64)
-def found(key: ModelKey) -> Found:
-    """All that the view says of a model of such a task."""
-    model, task = language_model(key).model, task_of(key)
-    assert task is not None
-    shares = waves.powers(model, task)
-    few = waves.used(shares)
-    others = set(range(1, task.modulus // 2 + 1)) - set(few)
-    right = (waves.accuracy(model, task), waves.accuracy(model, task, few), waves.accuracy(model, task, others))
-    return Found(shares, few, right)
-
-
 def view(subject: Subject) -> str:
     """The view that is chosen: of models of other tasks there is the map alone."""
-    if task_of(subject.key) is None:
+    if not isinstance(subject.lm.task, Modular):
         return MAP
     return controls.select("View", (MAP, WAVES), key="view", help=ABOUT, segmented=True)
 
 
-def show(subject: Subject) -> LabelledArray:
-    """The view; returns the shares that its first figure shows."""
-    task = task_of(subject.key)
-    assert task is not None
-    computed = found(subject.key)
+def show(subject: Subject) -> Asked[ClockWaves]:
+    """The view."""
+    task, asked = subject.lm.task, ask(subject, reading.waves, "Reading all sums")
+    assert isinstance(task, Modular)
+    computed = asked.value
     strongest = int(computed.powers.values[-1].argmax()) + 1
     left, right = st.columns([5, 3])
     with left:
@@ -101,10 +68,10 @@ def show(subject: Subject) -> LabelledArray:
         f"{frequency}. Below: the same two values along the numbers. If the model uses the frequency, there is a circle and two "
         "clean waves; else a knot around the middle."
     )
-    return computed.powers
+    return asked
 
 
-def _says(computed: Found) -> str:
+def _says(computed: ClockWaves) -> str:
     """What the bars say of this model, and what is left of its answers without some of the waves."""
     whole, alone, without = map(percent, computed.right)
     few, many = computed.used, computed.powers.values.shape[1]
@@ -117,11 +84,3 @@ def _says(computed: Found) -> str:
         f"{percent(waves.USED)} of the logits are made of {len(few)} of {many} frequencies: {', '.join(map(str, few))}. "
         f"Of all sums it gets {whole} right; with these frequencies alone left in its embedding {alone}, without them {without}."
     )
-
-
-def code(lm: LanguageModel) -> str:
-    """The lines of `gptviz` that compute the bars, and what is left without the waves."""
-    return f"""{opening(lm, "from gptviz.interp.reading import waves")}
-powers = waves.powers(lm.model, lm.task)
-powers.values  # [part, frequency]
-waves.accuracy(lm.model, lm.task, keep=waves.used(powers))"""

@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from inspect import signature
 from typing import Any
 
 import streamlit as st
-import torch
 
 from gptviz.figures.kit.format import power
 from gptviz.figures.reading.depth import Decades, by_depth, close_up, decades
 from gptviz.interp.reading import gradients
 from gptviz.labelled_array import LabelledArray
-from gptviz.model import Config
 from gptviz.model.config import describe_field
 from gptviz.model.parts.activations import ACTIVATIONS
 from gptviz.model.parts.residuals import RESIDUALS
-from gptviz.text import CharTokenizer
-from gptviz.ui.shell.subject import prompts
 from gptviz.ui.widgets import Try, controls, jobs, show_figure, theme
 
 WIDTHS = (16, 32, 64, 128)
 CLOSE, ALL = "Close up", "All decades"
 SCALES = (CLOSE, ALL)
 STDS = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.32)
-TEXT = prompts.LINES_WITHOUT_CHOICE
-HEADS = 4
-
-
-@dataclass(frozen=True)
-class Setup:
-    """The properties that all models share: blocks, width of the stream, and how their matrices are drawn (see `fresh`)."""
-
-    depth: int = 12
-    std: float = gradients.INITIAL_STD
-    width: int = 64
-    activation: str = "relu"
-    shrink: bool = True
-    seed: int = 0
 
 
 # What the page opens on.
-DEFAULTS: dict[str, Any] = asdict(Setup())
+DEFAULTS: dict[str, Any] = {name: each.default for name, each in signature(gradients.untrained).parameters.items()}
+table = jobs.data("Building the models", max_entries=64)(gradients.untrained)
 
 
-def setup() -> Setup:
-    """A row of controls, the rarer ones folded."""
+def setup() -> dict[str, Any]:
+    """A row of controls, the rarer ones folded: what `gptviz.interp.reading.gradients.untrained` is asked for."""
     left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:
         depth = controls.whole(
@@ -100,23 +83,7 @@ def setup() -> Setup:
             default=DEFAULTS["seed"],
             help="Decides the random weights: another seed gives other models.",
         )
-    return Setup(depth, std, width, activation, shrink, seed)
-
-
-@jobs.data("Building the models", max_entries=64)
-def table(chosen: Setup) -> LabelledArray:
-    """See `gptviz.interp.reading.gradients.compare`."""
-    tokenizer = CharTokenizer(TEXT)
-    ids = torch.tensor([tokenizer.encode(TEXT).ids])
-    config = Config(
-        vocab_size=tokenizer.vocab_size,
-        context_length=ids.shape[1],
-        d_model=chosen.width,
-        n_layer=chosen.depth,
-        n_head=HEADS,
-        activation=chosen.activation,
-    )
-    return gradients.compare(config, ids[:, :-1], ids[:, 1:], seed=chosen.seed, std=chosen.std, shrink=chosen.shrink)
+    return {"depth": depth, "std": std, "width": width, "activation": activation, "shrink": shrink, "seed": seed}
 
 
 def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:
@@ -179,26 +146,11 @@ def tries() -> list[Try]:
     ]
 
 
-def code(chosen: Setup) -> str:
+def code(chosen: dict[str, Any]) -> str:
     """The lines of `gptviz` that compute the same numbers."""
-    return f"""import torch
+    changed = ", ".join(f"{name}={value!r}" for name, value in chosen.items() if value != DEFAULTS[name])
+    return f"""from gptviz.interp.reading.gradients import reaching, untrained
 
-from gptviz.interp.reading import gradients
-from gptviz.model import Config
-from gptviz.text import CharTokenizer
-
-text = {TEXT!r}
-tokenizer = CharTokenizer(text)
-ids = torch.tensor([tokenizer.encode(text).ids])
-config = Config(
-    vocab_size=tokenizer.vocab_size,
-    context_length=ids.shape[1],
-    d_model={chosen.width},
-    n_layer={chosen.depth},
-    n_head={HEADS},
-    activation={chosen.activation!r},
-)
-sizes = gradients.compare(
-    config, ids[:, :-1], ids[:, 1:], seed={chosen.seed}, std={chosen.std}, shrink={chosen.shrink}
-)  # [quantity, residual, block]
-gradients.reaching(sizes)  # what share reaches block 0"""
+result = untrained({changed})
+reaching(result)  # what share reaches block 0
+result  # [quantity, residual, block]"""

@@ -38,21 +38,22 @@ def show() -> Shown:
         st.info(why)
         return Shown([], None, None)
     asked = _ask(subject)
-    found, labels = asked.value, [subject.lm.tokenizer.label(token) for token in asked.value.ids]
-    st.markdown(_slope(found))
+    step, labels = asked.value, [subject.lm.tokenizer.label(token) for token in asked.value.ids]
+    st.markdown(_slope(step))
     show_figure(
-        figures.way_back(found.way_back(labels[:-1]), theme(), height=26 * (len(found.reaching) + 3) + 76),
+        figures.way_back(step.way_back(labels[:-1]), theme(), height=26 * (len(step.reaching) + 3) + 76),
         key="way back",
-        alt=f"From the loss of {counted(len(found.losses), 'guess', 'guesses')} back to one weight: {_slope(found)}",
+        alt=f"From the loss of {counted(len(step.losses), 'guess', 'guesses')} back to one weight: {_slope(step)}",
     )
     st.caption(
         "Each column is a token that is read, from the loss of the guess after it down to its pull at the weight; each row has "
         "its own scale, blue above zero and orange below."
     )
-    st.markdown(_step(found))
-    _around(found)
-    code = asked.code("result.slope, result.pulls, result.before, result.after, result.loss_after")
-    return Shown(_tries(), lambda: found.way_back(labels[:-1]), code)
+    st.markdown(_step(step))
+    _around(step)
+    read = "result.way_back([lm.tokenizer.label(i) for i in result.ids[:-1]])"
+    code = asked.code("result.slope, result.pulls, result.before, result.after, result.loss_after", read)
+    return Shown(_tries(), lambda: step.way_back(labels[:-1]), code)
 
 
 def _why_not(subject: Subject) -> str | None:
@@ -96,40 +97,38 @@ def _usual(model: Transformer) -> str:
     return next(name for name in usual if name in parts_of(model))
 
 
-def _slope(found: LearningStep) -> str:
-    return f"Loss {found.loss:.4f} nats; slope at this weight {_number(found.slope)}, the mean of the pulls in the last row."
+def _slope(step: LearningStep) -> str:
+    return f"Loss {step.loss:.4f} nats; slope at this weight {_number(step.slope)}, the mean of the pulls in the last row."
 
 
-def _step(found: LearningStep) -> str:
+def _step(step: LearningStep) -> str:
     """The optimiser's step in numbers, as Markdown."""
     recipe = Recipe(steps=1)
-    scale = min(1.0, found.clipped / found.norm) if found.clipped and found.norm else 1.0
-    shortened = (
-        f" All slopes together are {found.norm:.3g} long, so each is multiplied by {scale:.3g} first." if scale < 1 else ""
-    )
-    assert found.mean is not None
-    assert found.root is not None
+    scale = min(1.0, step.clipped / step.norm) if step.clipped and step.norm else 1.0
+    shortened = f" All slopes together are {step.norm:.3g} long, so each is multiplied by {scale:.3g} first." if scale < 1 else ""
+    assert step.mean is not None
+    assert step.root is not None
     return (
-        f"**The step.**{shortened} AdamW divides the mean of the slopes so far, {_number(found.mean)}, by the root of the mean "
-        f"of their squares, {_number(found.root)}: in a first step only the sign is left. Times the learning rate "
-        f"{recipe.learning_rate:g}, the weight goes from {_number(found.before, 6)} to {_number(found.after, 6)}. All weights "
-        f"take their step at once: **the loss goes from {found.loss_before:.4f} to {found.loss_after:.4f}**."
+        f"**The step.**{shortened} AdamW divides the mean of the slopes so far, {_number(step.mean)}, by the root of the mean "
+        f"of their squares, {_number(step.root)}: in a first step only the sign is left. Times the learning rate "
+        f"{recipe.learning_rate:g}, the weight goes from {_number(step.before, 6)} to {_number(step.after, 6)}. All weights "
+        f"take their step at once: **the loss goes from {step.loss_before:.4f} to {step.loss_after:.4f}**."
     )
 
 
-def _around(found: LearningStep) -> None:
+def _around(step: LearningStep) -> None:
     """The loss around the weight, and a slider that moves it."""
     middle = POINTS // 2
     about = "How many points of the curve to move. It shows the loss if only this weight had another value."
     moved = middle + controls.whole("Move this weight alone", -middle, middle, key="moved", help=about, default=0)
-    weight, at = float(found.weights[moved]), (float(found.weights[middle]), found.loss)
-    promised = found.loss + found.slope * (weight - at[0])
+    weight, at = float(step.weights[moved]), (float(step.weights[middle]), step.loss)
+    promised = step.loss + step.slope * (weight - at[0])
     said = (
-        f"With the weight at {_number(weight)} the loss is {found.curve[moved]:.4f}; the tangent, whose slope is the gradient, "
+        f"With the weight at {_number(weight)} the loss is {step.curve[moved]:.4f}; the tangent, whose slope is the gradient, "
         f"says {promised:.4f}."
     )
     show_figure(
-        figures.around(found.weights, found.curve, at, found.slope, moved, theme(), height=300),
+        figures.around(step.weights, step.curve, at, step.slope, moved, theme(), height=300),
         key="around the weight",
         alt=f"The loss by the value of this weight, with the tangent at {_number(at[0])}. {said}",
     )

@@ -47,14 +47,14 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
             default=busiest,
             help="The expert that is framed; first the busiest one.",
         )
-        one = Unit("expert", block, expert)
+        unit = Unit("expert", block, expert)
         st.button(
             "Switch this expert off",
             icon=":material/toggle_off:",
             key="expert off",
             on_click=edits.set_to,
-            args=(one.name,),
-            disabled=one.name in edits.asked(),
+            args=(unit.name,),
+            disabled=unit.name in edits.asked(),
             help="On every page, until you take the edit away beside the model: what this expert adds is left out, and the "
             "weights of the others stay as they are.",
         )

@@ -206,10 +206,10 @@ def strips(subject: Subject, activity: Activity, neuron: int) -> None:
         )
     which = "lowest" if lowest else "highest"
     at = Counter(context.labels[context.at] for context in shown)
-    found = ", ".join(f"{in_quotes(label)} {counted(count, 'time')}" for label, count in at.most_common(3))
+    often = ", ".join(f"{in_quotes(label)} {counted(count, 'time')}" for label, count in at.most_common(3))
     st.caption(
         f"The {which} activations in the text, at most one of every {SEGMENT} tokens; outlined: the token that it is at. "
-        f"Here that is {found}."
+        f"Here that is {often}."
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from gptviz.interp.changing.before_after import rounding
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.reading.next_token import perplexity, probabilities
 from gptviz.model.precision import rounds, said
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
+from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.views.append_token import append_token
 from gptviz.ui.views.guesses import guesses, logits_after
 from gptviz.ui.views.how_written import say_how_written
@@ -36,25 +35,6 @@ COMMAND = "ledger command"
 TEMPERATURES = 0.5, 2.0
 # The settings of "Cut the tail".
 CUT: dict[str, Any] = {"temperature": 1.5, "top_k": 10, "top_p": 0.8}
-
-
-@dataclass(frozen=True)
-class _Guess:
-    """The guess after one place of a text.
-
-    Attributes:
-        position: the place.
-        before: the text up to it, its end alone, as Markdown.
-        likeliest: the likeliest token, as Markdown.
-        probability: of that token.
-        perplexity: the model is as unsure as in a choice among this many equally likely tokens.
-    """
-
-    position: int
-    before: str
-    likeliest: str
-    probability: float
-    perplexity: float
 
 
 def ledger(subject: Subject, position: int) -> None:
@@ -100,13 +80,13 @@ def code(key: ModelKey, prompt: str, position: int, tokens_before: int) -> tuple
     """The lines of Python that compute the same stages and the same draw, before and after the settings."""
     lm = language_model(key)
     never = ", lm.tokenizer.unused_ids" if lm.tokenizer.unused_ids else ""
+    imports = (
+        "from gptviz.generate.sampling import Sampling, draw, ledger, uniform",
+        "from gptviz.interp.reading.next_token import logits_after",
+    )
     begin = f"""import torch
 
-import gptviz
-from gptviz.interp.reading.next_token import logits_after
-from gptviz.generate.sampling import Sampling, draw, ledger, uniform
-
-lm = {load_call(lm)}
+{opening(lm, *imports)}
 ids = lm.seen(lm.encode({prompt!r})).tolist()
 logits = torch.from_numpy(logits_after(lm.model, ids, slice({position}, {position + 1})))  # [1, vocab_size]
 sampling = """
@@ -139,9 +119,9 @@ def say_guess(subject: Subject, position: int) -> None:
 def say_rounding(subject: Subject, position: int) -> None:
     """For a model whose products are rounded: how far its guess is from that of exact products."""
     lm = subject.lm
-    if lm.model.encoder is not None or (found := rounding_of(subject.key, subject.seen, position)) is None:
+    if lm.model.encoder is not None or (moved := rounding_of(subject.key, subject.seen, position)) is None:
         return
-    divergence, logit = found
+    divergence, logit = moved
     st.caption(
         f"Weights: {said(lm.model)}. With exact products of the same weights this guess would differ by {brief(divergence)} nats "
         f"(Kullback–Leibler divergence: 0 is no difference), and a logit by {brief(logit)} at most."
@@ -173,11 +153,10 @@ def tries(subject: Subject, position: int) -> list[Try]:
 def _examples(subject: Subject) -> list[Try]:
     """For a model of a task: a token that can be known, and one that cannot."""
     ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[-subject.lm.model.config.context_length :]
-    end, first = likeliest_guess(subject.key, ids, len(ids) - 1), likeliest_guess(subject.key, ids, 0)
-    known = f"After the example the model gives {end.likeliest} {percent(end.probability)}: is that right?"
+    (end, share, _), (first, of_first, _) = (likeliest_guess(subject.key, ids, at) for at in (len(ids) - 1, 0))
+    known = f"After the example the model gives {end} {percent(share)}: is that right?"
     unknown = (
-        f"After the first token its likeliest guess is {first.likeliest}, with {percent(first.probability)}: is it possible to "
-        "know more there?"
+        f"After the first token its likeliest guess is {first}, with {percent(of_first)}: is it possible to know more there?"
     )
     return [
         Try("The answer", known, {"prompt": subject.default} | ledger_state(), END),
@@ -185,14 +164,13 @@ def _examples(subject: Subject) -> list[Try]:
     ]
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def likeliest_guess(key: ModelKey, ids: tuple[int, ...], position: int) -> _Guess:
-    label = language_model(key).tokenizer.label
+def likeliest_guess(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple[str, float, float]:
+    """The likeliest token after a place of a text, as Markdown, its probability, and the perplexity: the model is as unsure as if
+    it chose among this many equally likely tokens.
+    """
     shares = probabilities(logits_after(key, ids, position))
     best = int(shares.argmax())
-    text = "".join(label(i) for i in ids[max(0, position - WORDS_BEFORE) : position + 1])
-    before = in_quotes(("…" if position > WORDS_BEFORE else "") + text)
-    return _Guess(position, before, in_quotes(label(best)), float(shares[best]), perplexity(shares))
+    return in_quotes(language_model(key).tokenizer.label(best)), float(shares[best]), perplexity(shares)
 
 
 def ledger_state(**choices: float) -> dict[str, Any]:
@@ -219,10 +197,10 @@ def _open_question(subject: Subject) -> list[Try]:
     if len(subject.seen) < 2:
         return []
     least = int(guesses(subject.key, subject.seen).surest.argmin())  # by how likely the likeliest token is at each position
-    guess = likeliest_guess(subject.key, subject.seen, least)
+    likeliest, share, unsure = likeliest_guess(subject.key, subject.seen, least)
+    before = ("…" if least > WORDS_BEFORE else "") + "".join(subject.labels[max(0, least - WORDS_BEFORE) : least + 1])
     question = (
-        f"After {guess.before} its likeliest token, {guess.likeliest}, has {percent(guess.probability)}: the model is as "
-        f"unsure as in a choice among {guess.perplexity:.1f} equally likely tokens. Set the temperature to 0.2 and to 2 and see "
-        "what changes."
+        f"After {in_quotes(before)} its likeliest token, {likeliest}, has {percent(share)}: the model is as unsure as in a "
+        f"choice among {unsure:.1f} equally likely tokens. Set the temperature to 0.2 and to 2 and see what changes."
     )
     return [Try("An open question", question, ledger_state(), {"position": str(least)})]

@@ -90,12 +90,12 @@ def units(config: Config) -> list[Unit]:
         offered.append(Unit("positions"))
         if config.n_encoder_layer:
             offered.append(Unit("positions", in_encoder=True))
-    for one in heads_and_mlps(config):
-        whole = Unit(one.part, one.block, in_encoder=one.in_encoder)
+    for unit in heads_and_mlps(config):
+        whole = Unit(unit.part, unit.block, in_encoder=unit.in_encoder)
         if whole not in offered[-1 - config.n_head :]:
             offered.append(whole)
-        if one != whole:
-            offered.append(one)
+        if unit != whole:
+            offered.append(unit)
     return offered
 
 
@@ -104,7 +104,7 @@ def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float
     unit `example` is framed.
     """
     lm, units = subject.lm, heads_and_mlps(subject.lm.model.config)
-    has = {one.unit: one.text for one in (edit(text, lm.model.config) for text in lm.edits)}
+    has = {made.unit: made.text for made in (edit(text, lm.model.config) for text in lm.edits)}
     of = fingerprint(subject.key, text, to)
 
     def switch(value: object) -> None:

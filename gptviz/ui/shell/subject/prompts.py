@@ -11,8 +11,6 @@ from gptviz.model.kinds import Kind
 # Lysander to Hermia, A Midsummer Night's Dream, act 1, scene 1; cut where several words can follow, so that every shipped model
 # has a choice (tests/app/test_examples.py). The box of the prompt shows two lines.
 LINES = "How now, my love? Why is your cheek so pale?\nH"
-# The prompt of the original pictures (Sinai 2024): the same lines, cut where almost only one letter can follow.
-LINES_WITHOUT_CHOICE = f"LYSANDER.\n{LINES}ow chanc"
 # For decoders that were trained on all kinds of texts: two names, one of which is the answer (Wang et al. 2022).
 SENTENCE = "When Mary and John went to the shop, John gave a book to"
 # Prompts of the original experiment that builds its model step by step (Ge 2023).
