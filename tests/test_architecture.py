@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("torch", "numpy", "sklearn", "umap", "threadpoolctl"),
         *("gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.labelled_array"),
         "gptviz.generate.sampling",
-        *("gptviz.train.optimisers", "gptviz.train.recipe"),
+        *("gptviz.train.optimisers", "gptviz.train.recipe", "gptviz.runs.fitted"),
     },
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
     "gptviz.components": {

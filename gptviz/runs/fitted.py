@@ -17,8 +17,8 @@ from gptviz.machine.hosting import hosting
 
 # The most bytes of one file, and of all together: the oldest ones go first.
 MOST_OF_ONE, MOST_BYTES = 600 * 2**20, 2**31
-# A server that keeps nothing has the last few in memory.
-MOST_IN_MEMORY = 2
+# A server that keeps nothing has the last ones in memory, of about so many bytes.
+MOST_IN_MEMORY = 2**30
 _in_memory: dict[str, Mapping[str, Tensor]] = {}
 
 
@@ -41,8 +41,10 @@ def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
     """
     if hosting().read_only:
         _in_memory[digest] = tensors
-        for other in list(_in_memory)[:-MOST_IN_MEMORY]:
-            _in_memory.pop(other, None)
+        latest = list(_in_memory)[::-1]
+        for other, so_far in zip(latest, accumulate(map(_bytes_in_memory, latest)), strict=True):
+            if so_far > MOST_IN_MEMORY and other != digest:
+                _in_memory.pop(other, None)
         return
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,6 +55,10 @@ def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
         if total > MOST_BYTES:
             with suppress(OSError):
                 path.unlink()
+
+
+def _bytes_in_memory(digest: str) -> int:
+    return sum(tensor.nbytes for tensor in _in_memory.get(digest, {}).values())
 
 
 def _folder() -> Path:
