@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
 from gptviz.interp.changing import directions
+from gptviz.interp.changing.directions import Direction
 from gptviz.interp.changing.edits import DIRECTION
 from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
+from gptviz.pretrained import control_vectors
 
 from .core import LanguageModel, method
 
@@ -132,3 +136,31 @@ def _guesses(lm: LanguageModel, texts: Sequence[str]) -> list[int]:
     """The likeliest token after each text."""
     ends = (run(lm.model, lm.inputs(text)[0][None], ["logits"], logits_at=slice(-1, None)) for text in texts)
     return [int(end["logits"][0, -1].argmax()) for end in ends]
+
+
+@method
+def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
+    """The direction of a GGUF control vector (of llama.cpp, repeng or `write_direction`), kept under the name of its file.
+
+    Raises:
+        ValueError: the file is no control vector, or that of a model of another size.
+        OSError: it cannot be read, or kept.
+    """
+    path, count = Path(path), lm.model.config.n_layer
+    vectors = control_vectors.read(path)
+    digest = sha256(b"".join(f"{block}:".encode() + each.numpy().tobytes() for block, each in sorted(vectors.items())))
+    found = Direction(directions.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan))
+    directions.check(found, lm.model.config)
+    directions.keep(found)
+    return found
+
+
+@method
+def write_direction(lm: LanguageModel, direction: str, path: str | Path) -> None:
+    """Write a direction that is kept as a GGUF control vector.
+
+    Raises:
+        ValueError: there is none, or it is that of another model.
+        OSError: the file cannot be written.
+    """
+    control_vectors.write(Path(path).absolute(), directions.kept(direction, lm.model.config), lm.name)

@@ -151,7 +151,8 @@ def found(name: str) -> Direction | None:
     if "separation" not in tensors:
         return None
     separation = tensors.pop("separation").double().numpy()
-    return Direction(name, {int(key.removeprefix(_PREFIX)): each for key, each in tensors.items()}, separation)
+    vectors = sorted((int(key.removeprefix(_PREFIX)), each) for key, each in tensors.items())
+    return Direction(name, dict(vectors), separation)
 
 
 def kept(name: str, config: Config) -> Mapping[int, Tensor]:
@@ -166,9 +167,17 @@ def kept(name: str, config: Config) -> Mapping[int, Tensor]:
             f"there is no direction {name} on this machine: find it again under Residual stream, Steering, or read its file "
             "with gptviz steer --direction FILE"
         )
-    size = len(next(iter(direction.vectors.values())))
-    if size != config.d_model or max(direction.vectors) >= config.n_layer:
-        raise ValueError(
-            f"the direction {name} is that of another model: it has {size:,} numbers, and acts up to block {max(direction.vectors)}"
-        )
+    check(direction, config)
     return direction.vectors
+
+
+def check(direction: Direction, config: Config) -> None:
+    """Check that a direction is one in the stream of a model of this config.
+
+    Raises:
+        ValueError: it is not; the message says why.
+    """
+    size, last = len(next(iter(direction.vectors.values()))), max(direction.vectors)
+    if size != config.d_model or last >= config.n_layer:
+        about = f"it has {size:,} numbers, and acts up to block {last}"
+        raise ValueError(f"the direction {direction.name} is that of another model: {about}")

@@ -159,7 +159,7 @@ def _of_weights(name: str, to: str, config: Config) -> UnitEdit:
 
 
 def strength(text: str) -> float | None:
-    """The strength of an adapter that an edit such as "adapter=0.5" says; None if that is no possible strength."""
+    """The strength of an adapter, or of a direction, that an edit such as "adapter=0.5" says; None if none is possible."""
     to = text.partition("=")[2]
     number = 0.0 if to in ("", ZERO) else _number(to)
     return None if number is None or abs(number) > MOST_STRENGTH else number
