@@ -1048,14 +1048,14 @@ def test_steering_says_the_text_with_the_direction_beside_the_plain_one(
     lists = {"bed": ["a bed", "bed", "a fed bed"], "cab": ["a cab", "cab", "a bad cab", "a fed cab"]}
     for name, texts in lists.items():
         (tmp_path / f"{name}.txt").write_text("\n".join(texts))
-    prompt = "steer", "mine", "--prompt", "a cab", "--max-new-tokens", "3"
+    prompt = "steer", "mine", "--prompt", "a cab"
     asked = *prompt, "--toward", tmp_path / "bed.txt", "--away", tmp_path / "cab.txt"
     lm = gptviz.load("mine")
     known = lm.direction(lists["bed"], lists["cab"], block=0, name="bed")
-    plain = lm.generate("a cab", 3, temperature=0)
+    plain = lm.generate("a cab", 40, temperature=0)
     for strength in (0, 40):
         found = answered(capsys, *asked, "--layer", "0", "--strength", str(strength))
-        text = lm.edited(known.edit(strength)).generate("a cab", 3, temperature=0)
+        text = lm.edited(known.edit(strength)).generate("a cab", 40, temperature=0)
         assert found == {"text": text, "plain": plain, "separation": known.separated}
     assert found["text"] != found["plain"]
     said = output(capsys, *asked, "--layer", "all", "--out", tmp_path / "bed.gguf")

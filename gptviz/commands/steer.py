@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from .common import Command, Parser, UsageError, add_model, opened, print_folded, print_json, warn_of_unknown, with_bar
-
-if TYPE_CHECKING:
-    from gptviz.interp.changing.directions import Direction
-    from gptviz.language_model import LanguageModel
+from .common import (
+    Command,
+    Parser,
+    UsageError,
+    add_model,
+    opened,
+    print_folded,
+    print_json,
+    print_table,
+    warn_of_unknown,
+    with_bar,
+)
 
 
 def _options(this: Parser) -> None:
@@ -18,12 +25,11 @@ def _options(this: Parser) -> None:
     this.add_argument("--toward", metavar="FILE", help="texts that the direction leads to, one in each line")
     this.add_argument("--away", metavar="FILE", help="texts that it leads away from; equally many are pairs")
     this.add_argument("--direction", metavar="FILE", help="instead of texts: a GGUF control vector, as llama.cpp and repeng have")
-    this.add_argument("--layer", default="middle", metavar="N", help="the block after which it is added, or all; default: middle")
+    this.add_argument("--layer", default="all", metavar="N", help="the block after which it is added; default: all blocks")
     about = "the difference of the means, or the first principal component; default means"
     this.add_argument("--how", choices=["means", "component"], default="means", help=about)
     about = "how often the spread of the texts along it is added; default 2, 0 changes nothing"
     this.add_argument("--strength", type=float, default=2.0, metavar="S", help=about)
-    this.add_argument("--max-new-tokens", type=int, default=40, metavar="N")
     this.add_argument("--out", type=Path, metavar="FILE", help="write the direction as a GGUF control vector")
 
 
@@ -33,22 +39,20 @@ def run(options: argparse.Namespace) -> None:
     warn_of_unknown(lm.tokenizer.encode(options.prompt))
     with with_bar():
         found = _direction(options, lm)
-        steered = lm.steer(options.prompt, found.name, options.strength, max_new_tokens=options.max_new_tokens)
+        steered = lm.steer(options.prompt, found.name, options.strength)
     if options.out is not None:
         lm.write_direction(found.name, options.out)
     _, plain, text = steered.texts
     if options.json:
         print_json({"text": text, "plain": plain, "separation": found.separated})
         return
-    print_folded(f"without it: {plain.strip()}")
-    print_folded(f"strength {options.strength:g}: {text.strip()}")
+    print_table(["what it writes", "text"], [["without it", plain.strip()], [f"strength {options.strength:g}", text.strip()]])
     print_folded(steered.said)
-    if found.separated == found.separated:
-        print_folded(f"It tells {found.separated:.1%} of the held-out texts apart.")
-    print_folded(f"The edit of all pages and commands is {found.edit(options.strength)}")
+    apart = "" if found.separated != found.separated else f"It tells {found.separated:.1%} of the held-out texts apart. "
+    print_folded(f"{apart}As an edit of all pages it is {found.edit(options.strength)}.")
 
 
-def _direction(options: argparse.Namespace, lm: LanguageModel) -> Direction:
+def _direction(options: argparse.Namespace, lm: Any) -> Any:
     """The direction that the options name.
 
     Raises:
@@ -62,17 +66,12 @@ def _direction(options: argparse.Namespace, lm: LanguageModel) -> Direction:
     if options.direction is not None:
         return lm.read_direction(options.direction)
     lists = [[line for line in read_corpus(path).text.splitlines() if line.strip()] for path in texts]
-    count = lm.model.config.n_layer
-    if options.layer not in ("all", "middle") and not options.layer.isdecimal():
-        raise UsageError(f"--layer is {options.layer}; it is all, or the number of a block, from 0 to {count - 1}")
-    block = {"all": None, "middle": count // 2}.get(options.layer, options.layer)
-    return lm.direction(*lists, block=block if block is None else int(block), how=options.how, name=Path(options.toward).stem)
+    if options.layer != "all" and not options.layer.isdecimal():
+        raise UsageError(f"--layer is {options.layer}; it is all, or the number of a block, counted from 0")
+    block = None if options.layer == "all" else int(options.layer)
+    return lm.direction(*lists, block=block, how=options.how, name=Path(options.toward).stem)
 
 
 COMMAND = Command(
-    "steer",
-    "What a model says with a direction between two lists of texts added to its stream.",
-    run,
-    _options,
-    place=186,
+    "steer", "What a model says with a direction between two lists of texts in its stream.", run, _options, place=186
 )

@@ -109,15 +109,9 @@ def _always(pattern: Tensor) -> Callable[[Tensor], Tensor]:
 def turned(
     lm: LanguageModel, direction: str, toward: Sequence[str], away: Sequence[str], strength: float = 2.0
 ) -> tuple[int, int]:
-    """Of held-out pairs of texts, the ones that go on alike with the direction: how many texts of `away` are then continued as
-    their partner of `toward` is without it, and of how many pairs. Below strength 0 it is the other way round. Pairs that go on
-    alike in any case do not count.
-
-    Args:
-        direction: as in `steer`.
-        toward: the texts that the direction leads to.
-        away: their partners, in the same order.
-        strength: as in `steer`.
+    """How many held-out texts of `away` go on with the direction as their partners of `toward` do without it, and of how many.
+    Below strength 0 it is the other way round; pairs that go on alike in any case do not count. The arguments are those of
+    `direction` and `steer`.
 
     Raises:
         ValueError: the lists are not equally long, or as in `steer`.
@@ -150,8 +144,8 @@ def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
     vectors = control_vectors.read(path)
     digest = sha256(b"".join(f"{block}:".encode() + each.numpy().tobytes() for block, each in sorted(vectors.items())))
     found = Direction(directions.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan))
-    directions.check(found, lm.model.config)
     directions.keep(found)
+    directions.kept(found.name, lm.model.config)
     return found
 
 

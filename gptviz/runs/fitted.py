@@ -41,10 +41,8 @@ def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
     """
     if hosting().read_only:
         _in_memory[digest] = tensors
-        latest = list(_in_memory)[::-1]
-        for other, so_far in zip(latest, accumulate(map(_bytes_in_memory, latest)), strict=True):
-            if so_far > MOST_IN_MEMORY and other != digest:
-                _in_memory.pop(other, None)
+        while len(_in_memory) > 1 and sum(t.nbytes for one in [*_in_memory.values()] for t in one.values()) > MOST_IN_MEMORY:
+            _in_memory.pop(next(iter(_in_memory)))
         return
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
@@ -55,10 +53,6 @@ def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
         if total > MOST_BYTES:
             with suppress(OSError):
                 path.unlink()
-
-
-def _bytes_in_memory(digest: str) -> int:
-    return sum(tensor.nbytes for tensor in _in_memory.get(digest, {}).values())
 
 
 def _folder() -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 import torch
@@ -61,26 +61,14 @@ class Direction:
         return LabelledArray(np.stack([self.separation, np.full(len(blocks), 0.5)]), axes, "share on the right side")
 
 
-class Contrast(NamedTuple):
-    """What tells two lists of vectors apart.
-
-    Attributes:
-        vectors: [block, d_model], one spread long, from `away` to `toward`.
-        separation: [block], as in `Direction`.
-    """
-
-    vectors: Tensor
-    separation: Tensor
-
-
 def halves(count: int) -> tuple[slice, slice]:
     """Which of `count` texts a direction is found between, and which are held out."""
     end = count - int(HELD_OUT * count)
     return slice(end), slice(end, None)
 
 
-def contrast(toward: Tensor, away: Tensor, how: How = "means") -> Contrast:
-    """The direction between two lists of vectors after every block.
+def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, Tensor]:
+    """The direction between two lists of vectors after every block, one spread long [block, d_model], and its separation [block].
 
     Args:
         toward: [texts, block, d_model].
@@ -106,7 +94,7 @@ def contrast(toward: Tensor, away: Tensor, how: How = "means") -> Contrast:
     along = along / along.norm(dim=-1, keepdim=True)
     spread = ((torch.cat(found) - middle) * along).sum(-1).std(0, correction=0)  # [block]
     right = [sign * ((each - middle) * along).sum(-1) > 0 for each, sign in zip(held, (1, -1), strict=True)]
-    return Contrast(along * spread[:, None], torch.cat(right).double().mean(0))
+    return along * spread[:, None], torch.cat(right).double().mean(0)
 
 
 def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
@@ -167,17 +155,7 @@ def kept(name: str, config: Config) -> Mapping[int, Tensor]:
             f"there is no direction {name} on this machine: find it again under Residual stream, Steering, or read its file "
             "with gptviz steer --direction FILE"
         )
-    check(direction, config)
-    return direction.vectors
-
-
-def check(direction: Direction, config: Config) -> None:
-    """Check that a direction is one in the stream of a model of this config.
-
-    Raises:
-        ValueError: it is not; the message says why.
-    """
     size, last = len(next(iter(direction.vectors.values()))), max(direction.vectors)
     if size != config.d_model or last >= config.n_layer:
-        about = f"it has {size:,} numbers, and acts up to block {last}"
-        raise ValueError(f"the direction {direction.name} is that of another model: {about}")
+        raise ValueError(f"the direction {name} is that of another model: it has {size:,} numbers, and acts up to block {last}")
+    return direction.vectors

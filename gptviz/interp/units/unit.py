@@ -16,7 +16,8 @@ from gptviz.model import Config
 UnitKind = Literal["adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights", "direction"]
 
 _NAME = re.compile(
-    r"(?P<encoder>encoder\.)?(?:(?P<whole>embed|positions)|direction\.(?P<direction>[a-z0-9][a-z0-9-]{0,59})|blocks\.(?P<block>[0-9]{1,4})\."
+    r"direction\.(?P<direction>[a-z0-9][a-z0-9-]{0,59})|"
+    r"(?P<encoder>encoder\.)?(?:(?P<whole>embed|positions)|blocks\.(?P<block>[0-9]{1,4})\."
     r"(?:(?P<attention>attention|cross_attention)(?:\.head\.(?P<head>[0-9]{1,6}))?|"
     r"(?P<mlp>mlp)(?:\.neuron\.(?P<neuron>[0-9]{1,8})|\.expert\.(?P<expert>[0-9]{1,4}))?))"
 )

@@ -95,25 +95,21 @@ def _direction(subject: Subject, name: str, lists: Lists) -> Asked[Direction]:
 
 def _in_place_of_earlier(subject: Subject, found: Direction) -> None:
     """Let an edit that added an earlier direction of this name add this one. A link may ask for it before it was found here."""
-    own, stem = _unit(found), found.name.rpartition("-")[0]
+    own = f"direction.{found.name}"
     for text in edits.asked():
         unit, _, to = text.partition("=")
-        if unit != own.name and unit.rpartition("-")[0] == f"direction.{stem}":
+        if unit != own and unit.rpartition("-")[0] == own.rpartition("-")[0]:
             edits.take_away(text)
-            edits.set_to(f"{own.name}={to}")
+            edits.set_to(f"{own}={to}" if to else own)
             st.rerun()
-        if unit == own.name and text not in subject.key.edits and not visit.remembered(text):
+        if unit == own and text not in subject.key.edits and not visit.remembered(text):
             visit.remember(text, True)
             st.rerun()
 
 
-def _unit(found: Direction) -> Unit:
-    return Unit("direction", called=found.name)
-
-
 def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked[Steered]:
     """The controls for the strength and for what is read, and what the model then says."""
-    unit, default = _unit(found), LAST if subject.prompt == subject.default else PROMPT
+    unit, default = Unit("direction", called=found.name), LAST if subject.prompt == subject.default else PROMPT
     with st.container(horizontal=True, vertical_alignment="bottom"):
         about = (
             "How often the spread of the texts along the direction is added to the stream, on every page: it is an edit, which "

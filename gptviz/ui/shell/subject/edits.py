@@ -125,14 +125,8 @@ def strength_slider(bar: Any) -> None:
 
 
 def number_slider(bar: Any, unit: str, usual: float, label: str, low: float, high: float, **look: Any) -> float:
-    """A slider from `low` to `high`, or as far as the address goes, for the number that a unit is edited to, on all pages; the
-    number.
-
-    Args:
-        bar: the container for it.
-        unit: the name of the unit.
-        usual: where it is without an edit.
-        look: other arguments of `st.slider`.
+    """A slider in `bar`, from `low` to `high` or as far as the address goes: the number that a unit, given by its name, is edited
+    to on all pages, and `usual` without an edit. `look` are other arguments of `st.slider`.
     """
     at, key = strength_of(asked(), unit, usual), f"strength of {unit}"
     st.session_state[key] = at
