@@ -206,6 +206,20 @@ def test_of_addition_the_page_says_where_the_carry_appears_and_draws_each_place(
     assert [line["name"] for line in chart(at, "probes by place")["data"]] == ["place 8", "place 9", "place 10"]
 
 
+def test_the_direction_of_a_label_is_an_edit_too() -> None:
+    at = opened(PAGE, model="addition", view=page.PROBES, steer="true")
+    found = gptviz.load("addition").label_direction("carry", "1", block=0)
+    (slider,) = (one for one in at.slider if one.label == "Strength on every page")
+    assert at.selectbox(key="value").value == "1"
+    slider.set_value(2.0).run()
+    assert at.query_params["edits"] == found.edit(2)
+    at.button(key="switch the direction").click().run()
+    assert "edits" not in at.query_params
+    at.button(key="switch the direction").click().run()
+    assert at.query_params["edits"] == f"direction.{found.name}"
+    assert not at.warning
+
+
 def test_a_label_that_no_probe_can_be_fitted_to_is_said() -> None:
     at = opened(PAGE, model="writer", prompt=TEXT, view=page.PROBES, fitted=OWN, own="hello you all again and again")
     assert any("of at least two kinds" in info.value for info in at.info)

@@ -197,3 +197,29 @@ def test_with_frozen_attention_the_patterns_are_those_without_the_direction(sent
         sentences.turned(found.name, toward, away[1:])
     with pytest.raises(ValueError, match="no block 3"):
         sentences.direction(toward, away, block=3)
+
+
+def test_in_addition_the_direction_of_the_carry_moves_digits_by_one() -> None:
+    lm = gptviz.load("addition")
+    assert lm.task is not None
+    ids = torch.from_numpy(lm.task.held_out(200).ids)
+    carry = torch.from_numpy(lm.task.token_labels(ids.numpy())["carry"])[:, :-1]
+    value = torch.tensor([int(label) if label.isdigit() else -100 for label in lm.tokenizer.labels()])
+
+    def moved(direction: Direction, strength: float) -> dict[int, float]:
+        """For each carry, the share of the digits that are one off in the direction of the strength."""
+        with torch.inference_mode():
+            said = lm.edited(direction.edit(strength)).model(ids[:, :-1]).argmax(-1)
+        off = (value[said] - value[ids[:, 1:]]) % 10 == np.sign(strength) % 10
+        return {one: float(off[carry == one].double().mean()) for one in (0, 1)}
+
+    found = lm.label_direction("carry", "1", block=0)
+    up, down = moved(found, 2.5), moved(found, -2.5)
+    assert up[0] > 0.3 > 0.2 > down[0]
+    assert down[1] > 0.3 > 0.2 > up[1]
+    other = torch.randn(64, generator=torch.Generator().manual_seed(0))
+    same_length = other * found.vectors[0].norm() / other.norm()
+    directions.keep(noise := Direction("noise-00000000", {0: same_length}, found.separation))
+    assert moved(noise, 2.5)[0] < up[0] / 3
+    with pytest.raises(ValueError, match="a text on each side"):
+        lm.label_direction("carry", "7", block=0)

@@ -107,21 +107,28 @@ def _in_place_of_earlier(subject: Subject, found: Direction) -> None:
             st.rerun()
 
 
+def on_every_page(found: Direction) -> float:
+    """The controls for how a direction acts on every page: the strength, and whether it is taken out of the stream."""
+    unit = Unit("direction", called=found.name)
+    about = (
+        "How often the spread of the texts along the direction is added to the stream, on every page: it is an edit, which links "
+        f"have too. At 0 nothing is added, and the view Steering shows what {USUAL:g} would do."
+    )
+    strength = edits.number_slider(st, unit.name, 0.0, "Strength on every page", -4.0, 4.0, step=0.5, help=about)
+    switch(unit, key="switch the direction")
+    return strength
+
+
 def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked[Steered]:
     """The controls for the strength and for what is read, and what the model then says."""
-    unit, default = Unit("direction", called=found.name), LAST if subject.prompt == subject.default else PROMPT
+    default = LAST if subject.prompt == subject.default else PROMPT
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        about = (
-            "How often the spread of the texts along the direction is added to the stream, on every page: it is an edit, which "
-            f"links have too. At 0 nothing is added, and this page shows what {USUAL:g} would do."
-        )
-        strength = edits.number_slider(st, unit.name, 0.0, "Strength on every page", -4.0, 4.0, step=0.5, help=about)
-        switch(unit, key="switch the direction")
+        strength = on_every_page(found)
         about = "What the model goes on with here: the prompt, or the last text of the second list."
         read = controls.select("Goes on with", [LAST, PROMPT], key="read", default=default, help=about, follows=True)
         about = "Whether attention looks where it looks without the direction, in the picture of the next token."
         frozen = controls.switch("Freeze attention", key="frozen", help=about)
-    others = tuple(text for text in subject.key.edits if text.partition("=")[0] != unit.name)
+    others = tuple(text for text in subject.key.edits if text.partition("=")[0] != f"direction.{found.name}")
     key = replace(subject.key, edits=others)
     prompt = subject.text if read == PROMPT else away[-1]
     settings = {"prompt": prompt, "direction": found.name, "strength": strength or USUAL, "frozen": frozen}

@@ -128,7 +128,7 @@ def number_slider(bar: Any, unit: str, usual: float, label: str, low: float, hig
     """A slider in `bar`, from `low` to `high` or as far as the address goes: the number that a unit, given by its name, is edited
     to on all pages, and `usual` without an edit. `look` are other arguments of `st.slider`.
     """
-    at, key = strength_of(asked(), unit, usual), f"strength of {unit}"
+    at, key = strength_of(asked(), unit, usual), f"strength of the {unit}"
     st.session_state[key] = at
     bar.slider(label, min(low, at), max(high, at), key=key, on_change=_set_number, args=(key, unit, usual), **look)
     return at
