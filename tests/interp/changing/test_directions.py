@@ -13,6 +13,7 @@ import gptviz
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import HOWS, Direction, How, contrast
 from gptviz.interp.changing.edits import edit, edited, edits, fitting
+from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.trace import run
 from gptviz.language_model import LanguageModel
 from gptviz.model import KVCache
@@ -111,6 +112,23 @@ def test_texts_that_are_written_step_by_step_are_steered_too(residual: str) -> N
         whole, cache = with_it(ids), KVCache(model.config)
         steps = [with_it(ids[:, place : place + 1], cache=cache) for place in range(8)]
     torch.testing.assert_close(torch.cat(steps, 1), whole)
+
+
+@pytest.mark.parametrize("residual", ["pre-norm", "post-norm", "parallel"])
+@pytest.mark.parametrize("strength", ["=2", "=-1", ""])
+def test_a_logit_is_still_the_sum_of_its_parts_and_the_direction_is_one_of_them(residual: str, strength: str) -> None:
+    model, ids = scrambled(tiny(residual=residual)), some_ids(batch=1)[0].tolist()
+    for block in (0, 1):
+        vector = planted(block=block)
+        with_it = edited(model, edits([f"direction.{NAME}{strength}"], model.config))
+        found = attribute(with_it, ids)
+        assert found.adds_up
+        (part,) = (part for part in found.parts if part.title == f"directions added after block {block}")
+        if strength and block == 1 and residual != "post-norm":  # nothing but the final norm is left on its way
+            stream, row = run(with_it, torch.tensor([ids]))[TAP][0, -1], model.head.unembed.weight[found.token]
+            norm = model.head.final_norm
+            scaled = float(strength[1:]) * (vector - vector.mean()) / (stream.var(correction=0) + norm.eps).sqrt()
+            assert part.value == pytest.approx(float((scaled * norm.weight) @ row), rel=1e-4)
 
 
 def test_an_edit_says_what_it_does_and_is_read_from_its_text() -> None:
