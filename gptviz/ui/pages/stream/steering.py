@@ -9,12 +9,10 @@ import streamlit as st
 from gptviz.figures.reading.lens import by_layer
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import HOWS, Direction, halves
-from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted, steering
 from gptviz.language_model.steering import Steered
 from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, edits
-from gptviz.ui.views.edits import switch
 from gptviz.ui.widgets import controls, escaped, show_figure, theme, visit
 
 # What is offered to models of texts whose task has no pairs of its own.
@@ -109,13 +107,15 @@ def _in_place_of_earlier(subject: Subject, found: Direction) -> None:
 
 def on_every_page(found: Direction) -> float:
     """The controls for how a direction acts on every page: the strength, and whether it is taken out of the stream."""
-    unit = Unit("direction", called=found.name)
+    off = f"direction.{found.name}"
     about = (
         "How often the spread of the texts along the direction is added to the stream, on every page: it is an edit, which links "
         f"have too. At 0 nothing is added, and the view Steering shows what {USUAL:g} would do."
     )
-    strength = edits.number_slider(st, unit.name, 0.0, "Strength on every page", -4.0, 4.0, step=0.5, help=about)
-    switch(unit, key="switch the direction")
+    strength = edits.number_slider(st, off, 0.0, "Strength on every page", -4.0, 4.0, step=0.5, help=about)
+    about = "Take all that lies along the direction out of the stream, on every page, or leave it there again."
+    label = "Bring the direction back" if off in edits.asked() else "Switch the direction off"
+    st.button(label, key="switch the direction", on_click=edits.toggle, args=(off,), help=about)
     return strength
 
 
@@ -141,7 +141,7 @@ def _turned(key: ModelKey, found: Direction, lists: Lists, strength: float) -> s
         return ""
     settings = {"direction": found.name, "toward": lists[0], "away": lists[1], "strength": strength}
     turned, of = ask(key.unedited, steering.turned, "Steering held-out texts", **settings).value
-    return f" Of {of:,} pairs of texts that were held out, {turned:,} now go on alike." if of else ""
+    return f" Of the held-out pairs of texts, {turned:,} of {of:,} now go on alike." if of else ""
 
 
 def _pictures(found: Direction, steered: Steered) -> None:
