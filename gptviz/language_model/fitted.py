@@ -102,14 +102,14 @@ def label_direction(lm: LanguageModel, label: str, value: str, text: str | None 
         ValueError: there is no such block, no token has this label or all have it, or as in `probe`.
         OSError: as in `probe`, or it cannot be kept.
     """
-    lm, acts = lm.original, _acts(lm, block)
+    lm = lm.original
     read, labels = _labelled(lm, label, text)
     flat = [one for row in labels for one in row]
     streams = probes.streams(lm.model, read, np.array([one is not None for one in flat]))
     after = [index for index, layer in enumerate(layers(lm.model.config)) if layer.tap.endswith("resid_post")]
     every, has = torch.from_numpy(streams[after]).transpose(0, 1), torch.tensor([one == value for one in flat if one is not None])
     called = directions.named(f"{label}-{value}", _digest(lm, "label", label, value, text, str(block)))
-    return _kept(called, *directions.contrast(every[has], every[~has]), acts)
+    return _kept(lm, called, *directions.contrast(every[has], every[~has]), block)
 
 
 @method
@@ -138,27 +138,23 @@ def direction(
         OSError: it cannot be kept.
     """
     lm = lm.original
-    acts = _acts(lm, block)
     called = directions.named(name, _digest(lm, repr((tuple(toward), tuple(away), block, how))))
     if (known := directions.found(called)) is not None:
         return known
     rows = [[lm.seen(lm.encode(text)) for text in texts] for texts in (toward, away)]
     every = directions.ends(lm.model, [*rows[0], *rows[1]]).float().cpu()
-    return _kept(called, *directions.contrast(every[: len(toward)], every[len(toward) :], how), acts)
+    return _kept(lm, called, *directions.contrast(every[: len(toward)], every[len(toward) :], how), block)
 
 
-def _kept(name: str, vectors: Tensor, separation: Tensor, acts: Sequence[int]) -> Direction:
-    found = Direction(name, {block: vectors[block].clone() for block in acts}, separation.numpy())
-    directions.keep(found)
-    return found
-
-
-def _acts(lm: LanguageModel, block: int | None) -> Sequence[int]:
-    """The blocks after which a direction acts: this one, or all of them."""
+def _kept(lm: LanguageModel, name: str, vectors: Tensor, separation: Tensor, block: int | None) -> Direction:
+    """The direction with these vectors [block, d_model], which is kept; it acts after this block, or all of them."""
     count = lm.model.config.n_layer
     if block is not None and not 0 <= block < count:
         raise ValueError(f"there is no block {block}: they are counted from 0 to {count - 1}")
-    return range(count) if block is None else (block,)
+    acts = range(count) if block is None else (block,)
+    found = Direction(name, {each: vectors[each].clone() for each in acts}, separation.numpy())
+    directions.keep(found)
+    return found
 
 
 def _digest(lm: LanguageModel, *settings: str | None) -> str:

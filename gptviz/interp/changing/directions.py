@@ -106,12 +106,9 @@ def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
     if model.config.kind != "decoder" or not model.config.n_layer:
         raise ValueError(f"this model is a {model.config.kind}: directions are found in the stream of decoders that have blocks")
     taps = [f"blocks.{block}.resid_post" for block in range(model.config.n_layer)]
-
-    def end(row: Tensor) -> Tensor:
-        trace = run(model, row[None], taps, logits_at=slice(-1, None), last=1)
-        return torch.stack([trace[tap][0, -1] for tap in taps])
-
-    return torch.stack(list(progress.each(map(end, rows), len(rows), "text")))
+    traces = (run(model, row[None], taps, logits_at=slice(-1, None), last=1) for row in rows)
+    found = [torch.stack([trace[tap][0, -1] for tap in taps]) for trace in progress.each(traces, len(rows), "text")]
+    return torch.stack(found)
 
 
 def named(name: str, digest: str) -> str:
