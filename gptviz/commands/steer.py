@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
         return
     print_table(["what it writes", "text"], [["without it", plain.strip()], [f"strength {options.strength:g}", text.strip()]])
     print_folded(steered.said)
-    apart = "" if found.separated != found.separated else f"It tells {found.separated:.1%} of the held-out texts apart. "
+    apart = "" if math.isnan(found.separated) else f"It tells {found.separated:.1%} of the held-out texts apart. "
     print_folded(f"{apart}As an edit of all pages it is {found.edit(options.strength)}.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import streamlit as st
@@ -158,7 +159,7 @@ def _pictures(found: Direction, steered: Steered) -> None:
         with column:
             st.caption(f"Strength {at:g}")
             st.text(text)
-    if not len(found.separation) > 1 or found.separation[0] != found.separation[0]:
+    if math.isnan(found.separated):
         st.caption("No texts were held out: with four in a list or more it is tested whether the direction tells them apart.")
         return
     st.markdown("**How well the direction tells apart texts that it was not found on**")
