@@ -7,8 +7,8 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.stream import probes, vectors
-from gptviz.ui.records.stream import MAP, PROBES
+from gptviz.ui.pages.stream import probes, steering, vectors
+from gptviz.ui.records.stream import MAP, PROBES, STEERING
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import projections
@@ -19,7 +19,7 @@ read = read_by(subject)
 vectors.stop_unless_numbers(subject, read)
 chosen = None
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    view = vectors.view_control(is_probed=subject.kind == "decoder")
+    view = vectors.view_control(is_decoder=subject.kind == "decoder")
     if view == MAP:
         chosen = vectors.map_controls(subject, read)
     elif view == PROBES:
@@ -27,6 +27,10 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
 if view == PROBES:
     table = probes.show(subject, asked)
     close(PAGE, vectors.tries(subject, read), None if table is None else lambda: table, probes.code(asked), view)
+    st.stop()
+if view == STEERING:
+    table, code = steering.show(subject)
+    close(PAGE, vectors.tries(subject, read), None if table is None else lambda: table, code, view)
     st.stop()
 picture = st.container()
 index = vectors.position_control(subject, read)

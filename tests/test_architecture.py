@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("torch", "numpy", "sklearn", "umap", "threadpoolctl"),
         *("gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.labelled_array"),
         "gptviz.generate.sampling",
-        *("gptviz.train.optimisers", "gptviz.train.recipe"),
+        *("gptviz.train.optimisers", "gptviz.train.recipe", "gptviz.runs.fitted"),
     },
     "gptviz.figures": {"numpy", "plotly", "PIL", "gptviz.labelled_array"},
     "gptviz.components": {
@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.streamlit_internals": {"streamlit", "gptviz.settings", "gptviz.machine"},
     "gptviz.language_model": {
         *("torch", "numpy", "gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.generate"),
-        *("gptviz.data", "gptviz.runs", "gptviz.interp", "gptviz.labelled_array"),
+        *("gptviz.data", "gptviz.runs", "gptviz.interp", "gptviz.labelled_array", "gptviz.pretrained.control_vectors"),
     },
     "gptviz.lessons": {
         *("torch", "simpleeval", "cachetools", "numpy", "yaml", "markdown_it", "gptviz.settings", "gptviz.machine"),

@@ -1083,6 +1083,32 @@ def test_the_probe_has_the_accuracies_of_the_library_by_layer(capsys: Capture, t
     assert "no label 'mood': choose one of case, word" in error(capsys, "probe", "mine", "--label", "mood")
 
 
+def test_steering_says_the_text_with_the_direction_beside_the_plain_one(
+    capsys: Capture, tiny_model: TinyModel, tmp_path: Path
+) -> None:
+    tiny_model("mine", text="abcdefg ")
+    lists = {"bed": ["a bed", "bed", "a fed bed"], "cab": ["a cab", "cab", "a bad cab", "a fed cab"]}
+    for name, texts in lists.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(texts))
+    prompt = "steer", "mine", "--prompt", "a cab"
+    asked = *prompt, "--toward", tmp_path / "bed.txt", "--away", tmp_path / "cab.txt"
+    lm = gptviz.load("mine")
+    known = lm.direction(lists["bed"], lists["cab"], block=0, name="bed")
+    plain = lm.generate("a cab", 40, temperature=0)
+    for strength in (0, 40):
+        found = answered(capsys, *asked, "--layer", "0", "--strength", str(strength))
+        text = lm.edited(known.edit(strength)).generate("a cab", 40, temperature=0)
+        assert found == {"text": text, "plain": plain, "separation": known.separated}
+    assert found["text"] != found["plain"]
+    said = output(capsys, *asked, "--layer", "all", "--out", tmp_path / "bed.gguf")
+    assert "direction.bed-" in said
+    assert answered(capsys, *prompt, "--direction", tmp_path / "bed.gguf")["separation"] is None
+    assert "give two lists of texts" in error(capsys, *prompt, "--toward", tmp_path / "bed.txt")
+    assert "no block 7" in error(capsys, *asked, "--layer", "7")
+    assert "it is all, or the number of a block" in error(capsys, *asked, "--layer", "first")
+    assert "bed.txt is no GGUF file" in error(capsys, *prompt, "--direction", tmp_path / "bed.txt")
+
+
 def test_the_stream_has_the_lengths_cosines_and_shares_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
     tiny_model("mine", text="abcdefg ")
     seen, tokens = gptviz.load("mine").stream("a cab"), list("a cab")

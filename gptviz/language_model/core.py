@@ -121,6 +121,8 @@ class LanguageModel:
         - `positions`, `positions=shuffled`: no positions; or the places of the context in a random order, always the same.
         - `weights=4bit.g32`, `blocks.0.mlp.up.weight=Q4_0`: all matrices, or one, in few bits: see `gptviz.model.quantising`.
           What they stand for is computed with in float32; the means of other edits are then those of this model.
+        - `direction.number-1f0c2a9b=2`: a direction (see `lm.direction`) is added to the stream, 2 times its spread; without a
+          number it is taken out of the stream.
         - `adapter=0.5`: of a LoRA adapter the strength: 0 is its base to the bit, 1 is as trained, 2 goes twice as far.
 
         Args:

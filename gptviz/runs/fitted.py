@@ -17,8 +17,8 @@ from gptviz.machine.hosting import hosting
 
 # The most bytes of one file, and of all together: the oldest ones go first.
 MOST_OF_ONE, MOST_BYTES = 600 * 2**20, 2**31
-# A server that keeps nothing has the last few in memory.
-MOST_IN_MEMORY = 2
+# A server that keeps nothing has the last ones in memory, of about so many bytes.
+MOST_IN_MEMORY = 2**30
 _in_memory: dict[str, Mapping[str, Tensor]] = {}
 
 
@@ -41,8 +41,8 @@ def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
     """
     if hosting().read_only:
         _in_memory[digest] = tensors
-        for other in list(_in_memory)[:-MOST_IN_MEMORY]:
-            _in_memory.pop(other, None)
+        while len(_in_memory) > 1 and sum(t.nbytes for one in [*_in_memory.values()] for t in one.values()) > MOST_IN_MEMORY:
+            _in_memory.pop(next(iter(_in_memory)))
         return
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)

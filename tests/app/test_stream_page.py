@@ -14,6 +14,7 @@ import gptviz
 from gptviz.figures.kit.format import percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading import stream as interp
+from gptviz.runs import fitted
 from gptviz.ui.records import stream as page
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views.texts import OWN
@@ -205,6 +206,68 @@ def test_of_addition_the_page_says_where_the_carry_appears_and_draws_each_place(
     assert [line["name"] for line in chart(at, "probes by place")["data"]] == ["place 8", "place 9", "place 10"]
 
 
+def test_the_direction_of_a_label_is_an_edit_too() -> None:
+    at = opened(PAGE, model="addition", view=page.PROBES, steer="true")
+    found = gptviz.load("addition").label_direction("carry", "1", block=0)
+    (slider,) = (one for one in at.slider if one.label == "Strength on every page")
+    assert at.selectbox(key="value").value == "1"
+    slider.set_value(2.0).run()
+    assert at.query_params["edits"] == found.edit(2)
+    at.button(key="switch the direction").click().run()
+    assert at.query_params["edits"] == f"direction.{found.name}"
+    at.button(key="switch the direction").click().run()
+    assert "edits" not in at.query_params
+    assert not at.warning
+
+
 def test_a_label_that_no_probe_can_be_fitted_to_is_said() -> None:
     at = opened(PAGE, model="writer", prompt=TEXT, view=page.PROBES, fitted=OWN, own="hello you all again and again")
     assert any("of at least two kinds" in info.value for info in at.info)
+
+
+def test_steering_says_is_or_are_and_the_code_computes_its_numbers() -> None:
+    at = opened(PAGE, model="sentences", view=page.STEERING)
+    assert "At strength 2 the likeliest next token is “are”" in says(at)
+    assert "Of the held-out pairs of texts, 6 of 6 now go on alike." in says(at)
+    made: dict[str, Any] = {}
+    (code,) = (one.value for one in at.code)
+    exec(code, made)
+    drawn = [numbers(line["y"]) for line in chart(at, "steered")["data"]]
+    np.testing.assert_allclose(drawn, made["steered"].probability.values, atol=1e-9)
+    assert [text.value for text in at.text] == [text.strip() for text in made["steered"].texts]
+    np.testing.assert_array_equal(numbers(chart(at, "separation")["data"][0]["y"]), made["result"].separation)
+
+
+def test_the_slider_is_an_edit_that_every_page_shows_and_another_direction_takes_its_place() -> None:
+    at = opened(PAGE, model="sentences", view=page.STEERING)
+    (slider,) = (one for one in at.slider if one.label == "Strength on every page")
+    slider.set_value(3.0).run()
+    edit = str(at.query_params["edits"])
+    assert edit.startswith("direction.number-")
+    assert edit.endswith("=3")
+    lens = opened("pages/next_token.py", model="sentences", prompt="The king near the old tree", edits=edit)
+    assert not lens.warning, [one.value for one in lens.warning]
+    assert "are" in says(lens)
+    at.selectbox(key="block").set_value("2").run()
+    other = str(at.query_params["edits"])
+    assert other.startswith("direction.number-")
+    assert other != edit
+    assert other.endswith("=3")
+    assert "At strength 3" in says(at)
+    assert not at.warning
+
+
+def test_a_link_to_steering_finds_the_direction_that_it_asks_for() -> None:
+    lists = {"toward": "The men near the tree\nThe kings near the tree", "away": "The man near the tree\nThe king near the tree"}
+    found = gptviz.load("sentences").direction(*(text.splitlines() for text in lists.values()), block=1, name="number")
+    (fitted._folder() / f"{found.name}.safetensors").unlink()
+    at = opened(PAGE, model="sentences", view=page.STEERING, edits=found.edit(1), **lists)
+    assert not at.warning
+    assert "at strength 1 it stays “is”" in says(at)
+
+
+def test_where_no_texts_fit_the_model_they_are_asked_for() -> None:
+    at = opened(PAGE, model="addition", view=page.STEERING)
+    assert any("Type texts into both lists" in info.value for info in at.info)
+    at = opened(PAGE, model="writer", prompt=TEXT, view=page.STEERING, toward="hey", away="hey")
+    assert any("no direction between them" in info.value for info in at.info)

@@ -42,6 +42,7 @@ def test_the_oldest_files_go_where_all_are_too_many_bytes(tmp_path: Path, monkey
 def test_a_read_only_server_writes_nothing_and_has_the_last_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPTVIZ_READ_ONLY", "1")
     monkeypatch.setattr(fitted, "_in_memory", {})
+    monkeypatch.setattr(fitted, "MOST_IN_MEMORY", 2 * 2 * 4)
     for name in "abc":
         fitted.keep(name, {"one": torch.ones(2)})
     assert not (tmp_path / "fitted").exists()

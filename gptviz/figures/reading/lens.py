@@ -76,7 +76,7 @@ def rise_and_fall(
 
 
 def by_layer(lines: LabelledArray, layers: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
-    """A line for each row of `lines` [line, layer], from 0 up. `layers` are the names on the axis."""
+    """A line for each row of `lines` [line, layer], or of another axis than layers, from 0 up. `layers` are the names on it."""
     kinds, places = lines.axes
     figure = themed(
         theme,
@@ -84,7 +84,7 @@ def by_layer(lines: LabelledArray, layers: Sequence[str], theme: Theme, *, heigh
         margin=MARGIN | {"b": 110, "t": 36},
         showlegend=True,
         legend={"font": {"size": 13}},
-        xaxis=axis("layer") | _ticks(layers),
+        xaxis=axis(places.name) | _ticks(layers),
         yaxis=axis(lines.unit) | {"showgrid": True, "rangemode": "tozero", "tickformat": ".3~g"},
     )
     for index, (kind, values) in enumerate(zip(kinds.labels, lines.values, strict=True)):

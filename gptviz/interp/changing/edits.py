@@ -3,6 +3,8 @@
 An edit is a unit (see `units`) and what becomes of it, as in `blocks.1.attention.head.3` (switched off: zero),
 `blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2`, `blocks.0.mlp.expert.3` (what it adds
 is left out; the others keep their weights) or `positions=shuffled`. Of a LoRA adapter it is the strength, as in `adapter=0.5`.
+Of a direction in the stream (see `directions`) it is how often its spread is added, as in `direction.number-1f0c2a9b=2`; switched
+off, it is taken out of the stream.
 Weights are edited too: `weights=4bit.g32` and `blocks.0.mlp.up.weight=Q4_0` keep all matrices, or one, in few bits (see
 `gptviz.model.quantising`).
 """
@@ -27,6 +29,7 @@ from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.quantising import Quantiser, matrices, matrix_names, quantiser
 
 from ..units.unit import Unit, unit
+from . import directions
 
 ZERO, MEAN, UNIFORM, PREVIOUS, FROM, SHUFFLED = "zero", "mean", "uniform", "previous", "from", "shuffled"
 PATTERNS = (UNIFORM, PREVIOUS, FROM)
@@ -34,6 +37,7 @@ PATTERNS = (UNIFORM, PREVIOUS, FROM)
 WEIGHTS: Final = "weights"
 OF_MATRIX = ".weight"
 ADAPTER: Final = "adapter"
+DIRECTION: Final = "direction"
 # The strengths of an adapter in edits: beyond them a model says nothing that could be read.
 MOST_STRENGTH = 10.0
 # The most edits of a set: what an address can carry, and a reader can follow.
@@ -48,8 +52,8 @@ class UnitEdit:
 
     Attributes:
         unit: which piece of the model.
-        to: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron and of an adapter, a number; of weights, the
-            name of a quantiser.
+        to: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, an adapter and a direction, a number; of
+            weights, the name of a quantiser.
     """
 
     unit: Unit
@@ -68,11 +72,14 @@ class UnitEdit:
         name = self.unit.title[0].upper() + self.unit.title[1:]
         if self.unit.part == ADAPTER:
             return f"{name} acts with strength {self.to:g}: 0 is its base, 1 is as trained"
+        if self.unit.part == DIRECTION:
+            added = "" if self.to == ZERO else f"added to the stream, {float(self.to):g} times its spread"
+            return f"{name} is {added or 'taken out of the stream'}"
         are = "are" if self.unit.part == "positions" else "is"
         if not isinstance(self.to, str):
             return f"{name} is set to {self.to:.6g}"
         if self.is_of_weights:
-            return f"{name} {'is' if self.unit.matrix else 'are'} {quantiser(self.to).title} (simulated)"
+            return f"{name} {'is' if self.unit.called else 'are'} {quantiser(self.to).title} (simulated)"
         pattern = "its pattern" if self.unit.is_head else "the pattern of all its heads"
         return {
             ZERO: f"{name} {are} switched off (zero)",
@@ -100,12 +107,12 @@ class UnitEdit:
 
 
 def becomes(part: Unit) -> tuple[str, ...]:
-    """The possible changes of a unit, in words; a neuron can also be set to a number, and an adapter to nothing else."""
+    """The possible changes of a unit, in words; a neuron and a direction also take a number, and an adapter nothing else."""
     if part.part == ADAPTER:
         return ()
     if part.part == "positions":
         return ZERO, SHUFFLED
-    if part.part == "expert":
+    if part.part in ("expert", DIRECTION):
         return (ZERO,)
     if part.part in ("embed", "mlp"):
         return ZERO, MEAN
@@ -131,8 +138,9 @@ def edit(text: str, config: Config) -> UnitEdit:
         return UnitEdit(part)
     if to in becomes(part):
         return UnitEdit(part, to)
-    choices = ", ".join(becomes(part)) + (" or a number" if part.is_neuron else "")
-    number = _number(to) if part.is_neuron else None
+    takes_number = part.is_neuron or part.part == DIRECTION
+    choices = ", ".join(becomes(part)) + (" or a number" if takes_number else "")
+    number = _number(to) if takes_number else None
     if number is None:
         raise ValueError(f"{text!r:.80}: {part.title} cannot become {to!r:.40}, but {choices}")
     return UnitEdit(part, number)
@@ -145,13 +153,13 @@ def _of_weights(name: str, to: str, config: Config) -> UnitEdit:
         named = dict.fromkeys(re.sub(r"blocks\.[0-9]+", "blocks.N", one) for one in matrix_names(config))
         raise ValueError(f"{name!r:.80} is no matrix of this model; there are {', '.join(named)}")
     try:
-        return UnitEdit(Unit(WEIGHTS, matrix=matrix), quantiser(to).name)
+        return UnitEdit(Unit(WEIGHTS, called=matrix), quantiser(to).name)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
 
 
 def strength(text: str) -> float | None:
-    """The strength of an adapter that an edit such as "adapter=0.5" says; None if that is no possible strength."""
+    """The strength of an adapter, or of a direction, that an edit such as "adapter=0.5" says; None if none is possible."""
     to = text.partition("=")[2]
     number = 0.0 if to in ("", ZERO) else _number(to)
     return None if number is None or abs(number) > MOST_STRENGTH else number
@@ -190,7 +198,7 @@ def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:
 def _place(one: UnitEdit) -> tuple[bool, bool, int, str, int, str]:
     part = one.unit
     numbers = (-1 if number is None else number for number in (part.block, part.index))
-    return not one.is_of_weights, not part.in_encoder, next(numbers), part.part, next(numbers), part.matrix
+    return not one.is_of_weights, not part.in_encoder, next(numbers), part.part, next(numbers), part.called
 
 
 class Inputs(NamedTuple):
@@ -217,8 +225,8 @@ def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[In
         reference: the pieces of the text that a mean is taken over; a pattern is that over the first of them.
 
     Raises:
-        ValueError: an edit needs a reference text, and there is none; a matrix cannot be quantised, or memory is too small; or
-            the model has no adapter whose strength could change.
+        ValueError: an edit needs a reference text, and there is none; a matrix cannot be quantised, or memory is too small; the
+            model has no adapter whose strength could change; or a direction is not here, or is that of another model.
     """
     for one in edits:
         if one.unit.part == ADAPTER:
@@ -236,7 +244,7 @@ def _adapted(model: Transformer) -> MergedTransformer:
 
 def quantisers(edits: Iterable[UnitEdit], config: Config) -> dict[str, Quantiser]:
     """For each matrix that some of `edits` keep in few bits, by name, how; an edit of one matrix counts more than that of all."""
-    chosen = {one.unit.matrix: quantiser(str(one.to)) for one in edits if one.is_of_weights}
+    chosen = {one.unit.called: quantiser(str(one.to)) for one in edits if one.is_of_weights}
     every = {name: chosen.get(name, chosen.get("")) for name in matrix_names(config)}
     return {name: each for name, each in every.items() if each is not None}
 
@@ -283,6 +291,9 @@ def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Tra
     for one in edits:
         if one.unit.part == "positions":
             repositions[ENCODER if one.unit.in_encoder else ""] = _reposition(model.config, one.to)
+        elif one.unit.part == DIRECTION:
+            for block, vector in directions.kept(one.unit.called, model.config).items():
+                acts.setdefault(f"blocks.{block}.resid_post", []).append(_along(vector, one.to))
         else:
             acts.setdefault(_tap(one), []).append(_replacement(one, values))
     return EditedTransformer(model, {name: _one_after_the_other(each) for name, each in acts.items()}, repositions)
@@ -376,6 +387,19 @@ def _replacement(one: UnitEdit, values: _Values) -> Replacement:
     return replace
 
 
+def _along(vector: Tensor, to: str | float) -> Replacement:
+    """The stream [B, T, d_model] with `to` times the `vector` added; with "zero", without its part along the vector."""
+
+    def replace(value: Tensor, seen: Pass) -> Tensor:
+        along = vector.to(value)
+        if to == ZERO:
+            along = along / along.norm()
+            return value - (value @ along)[..., None] * along
+        return value + float(to) * along if to else value
+
+    return replace
+
+
 def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
     heads = slice(None) if part.index is None else slice(part.index, part.index + 1)
     block, crosses = part.block or 0, part.part == "cross_attention"
@@ -459,6 +483,8 @@ def _tried(texts: Iterable[str], model: Transformer) -> Iterator[tuple[str, Unit
             one = edit(text, model.config)
             if one.unit.part == ADAPTER:
                 _adapted(model)
+            if one.unit.part == DIRECTION:
+                directions.kept(one.unit.called, model.config)
             yield text, one
         except ValueError as error:
             yield text, str(error)

@@ -80,7 +80,8 @@ class Stream:
     """The residual stream of a decoder (or of a classifier) at some positions of one run, as a sum of what was written into it.
 
     Writers are `embed`, `positions` where they are added to the embedding, whole sublayers such as `blocks.0.attention`,
-    `blocks.0.cross_attention` and `blocks.0.mlp`, and the biases of norms on the way, under the names of these parameters.
+    `blocks.0.cross_attention` and `blocks.0.mlp`, and the biases of norms on the way, under the names of these parameters. What
+    edits add to the stream after a block is one more bias, `blocks.0.directions.bias`.
     Readers are the sublayers, which read the stream behind the norm before them where there is one, and `HEAD`.
 
     Attributes:
@@ -130,6 +131,8 @@ class Stream:
         self.guess = self.rows[-1] if guess is None else guess
         self.final, self.logits = torch.empty(0), torch.empty(0)
         self.values: dict[str, Tensor] = {}
+        replaced = model.replacements if isinstance(model, EditedTransformer) else ()
+        self._steered = [name for name in replaced if name.endswith(".resid_post")]
         self._record(ids, source, taps)
         self._follow()
 
@@ -171,9 +174,11 @@ class Stream:
                 self.values.pop("positions", None)
             elif name not in states[1:]:
                 self.values[name] = kept
+            if name in self._steered:
+                self.values[name] = kept
 
         source_ids = None if source is None else torch.tensor([source], device=device)
-        watch = Watch((*taps, *states), see, in_parts=True)
+        watch = Watch((*taps, *states, *self._steered), see, in_parts=True)
         at = slice(self.guess, self.guess + 1)
         self.logits = self.model(torch.tensor([ids], device=device), source_ids, tap=watch, logits_at=at)[0]
         if self.model.config.kind != "classifier":
@@ -231,9 +236,12 @@ class Stream:
         if model.embed_norm is not None and model.smear is None:
             x = stand_ins[model.embed_norm](x)
 
-        def through(_: int, block: nn.Module, x: Tensor) -> Tensor:
-            followed = with_stand_ins(block, stand_ins, self.device)
-            return followed(x, None, None, slice(0, len(self.rows)), Memory(x, None), None, IDENTITY)
+        def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
+            followed, name = with_stand_ins(block, stand_ins, self.device), f"blocks.{index}.resid_post"
+            x = followed(x, None, None, slice(0, len(self.rows)), Memory(x, None), None, IDENTITY)
+            if name not in self._steered:
+                return x
+            return x + self.leaf(f"blocks.{index}.directions.bias", self.values[name] - x.detach()[0])
 
         x = model.along(x, through)
         norm = model.head.final_norm

@@ -143,22 +143,22 @@ def probe(model: Transformer, rows: Sequence[Tensor], labels: Sequence[Sequence[
     end = int(FITTED * len(truth))
     if len(truth) < FEWEST or len(set(truth[:end].tolist())) < 2:
         raise ValueError(f"a probe needs {FEWEST} tokens with labels, of at least two kinds: choose another label or text")
-    streams = _streams(model, rows, known)
+    read = streams(model, rows, known)
     shuffled = np.random.default_rng(seed).permutation(truth)
-    found, control = np.zeros((len(streams), len(truth) - end), bool), np.zeros(len(streams))
-    for layer, vectors in enumerate(streams):
-        with progress.part(len(rows) + layer, len(rows) + len(streams), doing="fitting probes"):
+    found, control = np.zeros((len(read), len(truth) - end), bool), np.zeros(len(read))
+    for layer, vectors in enumerate(read):
+        with progress.part(len(rows) + layer, len(rows) + len(read), doing="fitting probes"):
             found[layer] = _said(vectors, truth, end) == truth[end:]
             control[layer] = (_said(vectors, shuffled, end) == shuffled[end:]).mean()
     place = np.concatenate([np.arange(len(row)) for row in rows])[known][end:]
-    by_place = np.full((len(streams), max(map(len, rows))), np.nan)
+    by_place = np.full((len(read), max(map(len, rows))), np.nan)
     for one in np.unique(place):
         by_place[:, one] = found[:, place == one].mean(1)
     commonest = float(np.bincount(truth[end:]).max() / len(truth[end:]))
     return Probed(layers(model.config), classes, found.mean(1), control, commonest, by_place)
 
 
-def _streams(model: Transformer, rows: Sequence[Tensor], known: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
+def streams(model: Transformer, rows: Sequence[Tensor], known: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
     """The stream after every layer at the tokens that count: [layer, tokens, d_model]."""
     read, n_layer = [], len(layers(model.config))
     for index, row in enumerate(rows):

@@ -1,7 +1,7 @@
 """Units: the pieces of a model that can be given credit for a logit or be switched off, and their names.
 
 A name is a path, as in `blocks.1.attention.head.3`; it is the same on the command line, in addresses and in the library. Blocks,
-heads and neurons are counted from 0.
+heads and neurons are counted from 0. A direction in the stream is a unit too: `direction.number-1f0c2a9b`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import Literal
 
 from gptviz.model import Config
 
-UnitKind = Literal["adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights"]
+UnitKind = Literal["adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights", "direction"]
 
 _NAME = re.compile(
+    r"direction\.(?P<direction>[a-z0-9][a-z0-9-]{0,59})|"
     r"(?P<encoder>encoder\.)?(?:(?P<whole>embed|positions)|blocks\.(?P<block>[0-9]{1,4})\."
     r"(?:(?P<attention>attention|cross_attention)(?:\.head\.(?P<head>[0-9]{1,6}))?|"
     r"(?P<mlp>mlp)(?:\.neuron\.(?P<neuron>[0-9]{1,8})|\.expert\.(?P<expert>[0-9]{1,4}))?))"
 )
 FORMS = (
-    "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, blocks.1.mlp.expert.3, embed or "
-    "positions"
+    "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, blocks.1.mlp.expert.3, embed, "
+    "positions or direction.NAME"
 )
 
 
@@ -32,17 +33,19 @@ class Unit:
 
     Attributes:
         part: what it is, or what it is a piece of.
-        block: the number of its block, or None for embedding and positions, and for an adapter, which changes all blocks.
+        block: the number of its block, or None for embedding and positions, and for an adapter and a direction, which may act in
+            several blocks.
         index: the number of a head, a neuron or an expert, or None for a whole attention or a whole MLP, and outside blocks.
         in_encoder: whether it belongs to the encoder of an encoder–decoder.
-        matrix: of weights, the name of one matrix; all of them without it. Weights can be edited, and nothing else.
+        called: of a direction, the name that it is kept under; of weights, the name of one matrix; all of them without it.
+            Weights and directions can be edited, and nothing else.
     """
 
     part: UnitKind
     block: int | None = None
     index: int | None = None
     in_encoder: bool = False
-    matrix: str = ""
+    called: str = ""
 
     @property
     def is_head(self) -> bool:
@@ -59,8 +62,8 @@ class Unit:
         """The path that the tap names of its attention or MLP begin with, as in `blocks.1.attention`; for the embedding and the
         positions, the name itself.
         """
-        if self.matrix:
-            return self.matrix
+        if self.called:
+            return self.called if self.part == "weights" else f"{self.part}.{self.called}"
         part = "mlp" if self.part == "expert" else self.part
         place = part if self.block is None else f"blocks.{self.block}.{part}"
         return f"encoder.{place}" if self.in_encoder else place
@@ -76,7 +79,9 @@ class Unit:
         """Its name in a sentence, as in "head 3 of block 1"."""
         kinds = {"attention": "attention", "cross_attention": "cross-attention", "mlp": "MLP"}
         if self.part == "weights":
-            return f"matrix {self.matrix}" if self.matrix else "all matrices"
+            return f"matrix {self.called}" if self.called else "all matrices"
+        if self.part == "direction":
+            return f"direction {self.called}"
         if self.block is None:
             title = {"adapter": "LoRA adapter", "embed": "token embedding", "positions": "positions"}[self.part]
         elif self.index is None:
@@ -104,6 +109,8 @@ def unit(name: str, config: Config) -> Unit:
     found = _NAME.fullmatch(name)
     if found is None:
         raise ValueError(f"{name!r:.80} names no part of a model; names are {FORMS}")
+    if found["direction"]:
+        return Unit("direction", called=found["direction"])
     in_encoder = found["encoder"] is not None
     if in_encoder and not config.n_encoder_layer:
         raise ValueError(f"{name}: this model has no encoder")

@@ -185,6 +185,12 @@ class Task(ABC):
         """
         return (), ()
 
+    def opposites(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """Pairs of texts that differ in one thing alone: what it is called, one text of each pair, and the others. All empty if
+        the task has none.
+        """
+        return "", (), ()
+
     def contrasts(self) -> tuple[Contrast, ...]:
         """Prompts with known answers, which pages suggest for models of this task; empty if the task has none."""
         return ()

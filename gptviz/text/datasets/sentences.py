@@ -301,6 +301,13 @@ class Sentences(Task):
         """The first of the prompts with known answers; no sentence to train on is made by its template."""
         return self.contrasts()[0].clean
 
+    def opposites(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+        """The first noun in plural and in singular, where the verb comes next."""
+        ends = "near the old tree", "behind the old cabinets"
+        nouns = {one: many for one, many in _NOUNS.items() if one not in ("tree", "cabinet")}
+        plural, singular = (tuple(f"The {noun} {end}" for noun in each for end in ends) for each in (nouns.values(), nouns))
+        return "number", plural, singular
+
     def contrasts(self) -> tuple[Contrast, ...]:
         """One for each of the four tasks."""
         return contrasts()

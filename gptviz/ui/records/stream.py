@@ -2,8 +2,8 @@
 
 from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, Page, has_blocks
 
-MAP, WRITTEN, PROBES = "Map", "What is written", "Probes"
-VIEWS = (WRITTEN, MAP, PROBES)
+MAP, WRITTEN, PROBES, STEERING = "Map", "What is written", "Probes", "Steering"
+VIEWS = (WRITTEN, MAP, PROBES, STEERING)
 # The view that links to a view of an earlier version open.
 GONE = dict.fromkeys(("Lengths", "Directions"), MAP)
 
@@ -27,7 +27,7 @@ PAGE = Page(
     tour=(
         MODEL_ON_TOP,
         "The views: **What is written** by each part, a **Map** of the vectors after a layer, with their lengths, and "
-        "**Probes**: what can be read from them.",
+        "**Probes**: what can be read from them. **Steering** adds a direction to them.",
         "Choose a token to see it alone.",
         DETAILS_BELOW,
     ),

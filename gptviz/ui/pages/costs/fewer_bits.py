@@ -67,7 +67,7 @@ def _setting(config: Config, key: ModelKey) -> str | None:
     kind, scale, matrix = USUAL if parameter_count(config) <= MOST_AT_ONCE else WHOLE, USUAL_SCALE, ALL
     if of_weights := [one for one in edits(key.edits, config) if one.is_of_weights]:
         bits, _, own_scale = str(of_weights[0].to).partition("bit.")
-        kind, scale, matrix = bits, own_scale or scale, of_weights[0].unit.matrix or ALL
+        kind, scale, matrix = bits, own_scale or scale, of_weights[0].unit.called or ALL
     first, second, third = st.columns([3, 3, 4], gap="medium", vertical_alignment="bottom")
     with first:
         kind = controls.select(

@@ -18,7 +18,7 @@ from gptviz.interp.reading.embeddings import METHODS, Projection, Vectors
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.labelled_array import LabelledArray
 from gptviz.settings.address_values import Values, whole
-from gptviz.ui.records.stream import GONE, MAP, PROBES, VIEWS
+from gptviz.ui.records.stream import GONE, MAP, PROBES, STEERING, VIEWS
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begun
@@ -56,13 +56,14 @@ class MapChoice:
     compared: bool
 
 
-def view_control(*, is_probed: bool) -> str:
-    """The control `view`; probes are offered where `is_probed`."""
+def view_control(*, is_decoder: bool) -> str:
+    """The control `view`; some views are about decoders alone."""
     about = (
         "What is written: how much each attention and each MLP adds to the stream. Map: where the positions of the text lie "
-        "after one layer, and how long their vectors are. Probes: what can be read from the stream after each layer."
+        "after one layer, and how long their vectors are. Probes: what can be read from the stream after each layer. "
+        "Steering: what the model says with a direction between texts added to the stream."
     )
-    views = VIEWS if is_probed else [view for view in VIEWS if view != PROBES]
+    views = VIEWS if is_decoder else [view for view in VIEWS if view not in (PROBES, STEERING)]
     controls.opens("view", MAP, views, OF_MAP)
     return controls.select("View", views, key="view", help=about, segmented=True, gone=GONE)
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # The keys of the address: the edits, separated by commas, and the reference text of those that need one.
 EDITS, TEXT = "edits", "edit_text"
 LONGEST_TEXT = 20_000
-# The unit of the edit that is the strength of a LoRA adapter, the strength without an edit, and the key of its slider.
-ADAPTER, TUNED, STRENGTH = "adapter", 1.0, "strength of the adapter"
+# The unit of the edit that is the strength of a LoRA adapter, and the strength without an edit.
+ADAPTER, TUNED = "adapter", 1.0
 
 
 def asked() -> tuple[str, ...]:
@@ -114,34 +114,29 @@ def with_edits(key: ModelKey, found: Fitting, text: str) -> ModelKey:
 
 
 def strength_slider(bar: Any) -> None:
-    """The slider of the strength of a LoRA adapter, from 0 to 2 or as far as the address goes: it writes an edit of all pages.
+    """The slider of the strength of a LoRA adapter.
 
     Args:
         bar: the container for it.
     """
-    at = strength_of(asked())
-    st.session_state[STRENGTH] = at
-    bar.slider(
-        "Strength of the adapter",
-        min(0.0, at),
-        max(2.0, at),
-        step=0.05,
-        key=STRENGTH,
-        on_change=_set_strength,
-        format="strength %.2f",
-        label_visibility="collapsed",
-        width=160,
-        help="How much of the adapter is added to the weights of its base, on all pages. 0 is the base, 1 is as trained, and 2 "
-        "goes twice as far.",
-    )
+    about = "How much of the adapter is added to the weights of its base, on all pages. 0 is the base, 1 is as trained, and 2 "
+    look = {"format": "strength %.2f", "label_visibility": "collapsed", "width": 160, "help": f"{about}goes twice as far."}
+    number_slider(bar, ADAPTER, TUNED, "Strength of the adapter", 0.0, 2.0, step=0.05, **look)
 
 
-def _set_strength() -> None:
-    at = st.session_state[STRENGTH]
-    if at == TUNED:
-        put(text for text in asked() if text.partition("=")[0] != ADAPTER)
-    else:
-        set_to(f"{ADAPTER}={at:g}")
+def number_slider(bar: Any, unit: str, usual: float, label: str, low: float, high: float, **look: Any) -> float:
+    """A slider in `bar`, from `low` to `high` or as far as the address goes: the number that a unit, given by its name, is edited
+    to on all pages, and `usual` without an edit. `look` are other arguments of `st.slider`.
+    """
+    at, key = strength_of(asked(), unit, usual), f"strength of the {unit}"
+    st.session_state[key] = at
+    bar.slider(label, min(low, at), max(high, at), key=key, on_change=_set_number, args=(key, unit, usual), **look)
+    return at
+
+
+def _set_number(key: str, unit: str, usual: float) -> None:
+    at = st.session_state[key]
+    put(_of_others(unit)) if at == usual else set_to(f"{unit}={at:g}")
 
 
 def at_strength(key: ModelKey, strength: float) -> ModelKey:
@@ -149,12 +144,12 @@ def at_strength(key: ModelKey, strength: float) -> ModelKey:
     return replace(key, edits=(f"{ADAPTER}={strength:g}",))
 
 
-def strength_of(texts: Iterable[str]) -> float:
-    """The strength of the adapter that the edits `texts` ask for; as trained if they ask for none that is possible."""
+def strength_of(texts: Iterable[str], unit: str = ADAPTER, usual: float = TUNED) -> float:
+    """The number that the edits `texts` ask for a unit, an adapter unless given; `usual` if they ask for none that can be."""
     from gptviz.interp.changing.edits import strength
 
-    asked_for = next((text for text in texts if text.partition("=")[0] == ADAPTER), None)
-    return TUNED if asked_for is None or (at := strength(asked_for)) is None else at
+    asked_for = next((text for text in texts if text.partition("=")[0] == unit), None)
+    return usual if asked_for is None or (at := strength(asked_for)) is None else at
 
 
 def text_box(default: str) -> str:

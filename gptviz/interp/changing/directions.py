@@ -1,0 +1,158 @@
+"""Directions in the residual stream: found between two lists of texts, kept by name, and added to the stream as an edit.
+
+A direction has a vector for each block that it acts in, one spread long: the standard deviation of the texts along it. Between
+two lists that are well apart, twice the vector leads from the one to the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.machine import progress
+from gptviz.model import Config, Transformer
+from gptviz.runs import fitted
+
+from ..trace import run
+
+# How a direction is found: as the difference of the means of both lists, or as the first principal component of the texts.
+How = Literal["means", "component"]
+HOWS: Final[tuple[How, ...]] = get_args(How)
+# Of each list, the share of the texts at its end that the direction is tested on.
+HELD_OUT = 0.25
+_PREFIX: Final = "direction."
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A direction that is kept.
+
+    Attributes:
+        name: what edits call it: the name that it was given and a digest of all that it was found by, such as "number-1f0c2a9b".
+        vectors: by block, [d_model], what strength 1 adds to the stream after it.
+        separation: [block], after every block the share of held-out texts that lie on the right side of the middle; NaN if none
+            were held out.
+    """
+
+    name: str
+    vectors: Mapping[int, Tensor]
+    separation: Float64Array
+
+    @property
+    def separated(self) -> float:
+        """The mean separation of the blocks that it acts in."""
+        return float(np.mean([self.separation[block] for block in self.vectors]))
+
+    def edit(self, strength: float) -> str:
+        """The edit that adds it `strength` times to the stream."""
+        return f"{_PREFIX}{self.name}={strength:g}"
+
+    def labelled(self) -> LabelledArray:
+        """The separation [line, block], beside that of a coin."""
+        blocks = tuple(f"block {block}" for block in range(len(self.separation)))
+        axes = Axis("what", ("held-out texts", "a coin")), Axis("block", blocks)
+        return LabelledArray(np.stack([self.separation, np.full(len(blocks), 0.5)]), axes, "share on the right side")
+
+
+def halves(count: int) -> tuple[slice, slice]:
+    """Which of `count` texts a direction is found between, and which are held out."""
+    end = count - int(HELD_OUT * count)
+    return slice(end), slice(end, None)
+
+
+def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, Tensor]:
+    """The direction between two lists of vectors after every block, one spread long [block, d_model], and its separation [block].
+
+    Args:
+        toward: [texts, block, d_model].
+        away: the same of the other list; of as many texts, those at the same place are a pair.
+        how: the difference of the means; or the first principal component: of pairs that of their differences, else that of all
+            texts around the middle of both means.
+
+    Raises:
+        ValueError: a list is empty, vectors are not all numbers, or both lists have the same mean.
+    """
+    lists = toward, away
+    if not len(toward) or not len(away):
+        raise ValueError("a direction needs a text on each side")
+    found, held = ([each[halves(len(each))[part]] for each in lists] for part in (0, 1))
+    means = [each.mean(0) for each in found]  # [block, d_model]
+    middle, along = (means[0] + means[1]) / 2, means[0] - means[1]
+    if not along.isfinite().all() or not along.norm(dim=-1).all():
+        raise ValueError("both lists of texts end in the same place of the stream: there is no direction between them")
+    if how == "component":
+        spanned = found[0] - found[1] if len(found[0]) == len(found[1]) else torch.cat(found) - middle  # [texts, block, d_model]
+        first = torch.linalg.svd(spanned.transpose(0, 1), full_matrices=False).Vh[:, 0]
+        along = first * (first * along).sum(-1, keepdim=True).sign()
+    along = along / along.norm(dim=-1, keepdim=True)
+    spread = ((torch.cat(found) - middle) * along).sum(-1).std(0, correction=0)  # [block]
+    right = [sign * ((each - middle) * along).sum(-1) > 0 for each, sign in zip(held, (1, -1), strict=True)]
+    return along * spread[:, None], torch.cat(right).double().mean(0)
+
+
+def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
+    """The stream after every block at the last token of each of these rows [T]: [rows, block, d_model].
+
+    Raises:
+        ValueError: the model is no decoder, or has no blocks.
+    """
+    if model.config.kind != "decoder" or not model.config.n_layer:
+        raise ValueError(f"this model is a {model.config.kind}: directions are found in the stream of decoders that have blocks")
+    taps = [f"blocks.{block}.resid_post" for block in range(model.config.n_layer)]
+    traces = (run(model, row[None], taps, logits_at=slice(-1, None), last=1) for row in rows)
+    found = [torch.stack([trace[tap][0, -1] for tap in taps]) for trace in progress.each(traces, len(rows), "text")]
+    return torch.stack(found)
+
+
+def named(name: str, digest: str) -> str:
+    """The name that a direction is kept under: what was typed, in small letters, and the beginning of a digest."""
+    return f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')[:40] or 'direction'}-{digest[:8]}"
+
+
+def keep(direction: Direction) -> None:
+    """Keep a direction, so that its name is an edit.
+
+    Raises:
+        ValueError: it is no direction: its vectors are not all numbers, or 0.
+        OSError: it cannot be written.
+    """
+    for block, vector in direction.vectors.items():
+        if not vector.isfinite().all() or not vector.any():
+            raise ValueError(f"the vector of block {block} is no direction: its numbers are all 0, or not all numbers")
+    tensors = {f"{_PREFIX}{block}": vector for block, vector in direction.vectors.items()}
+    fitted.keep(direction.name, tensors | {"separation": torch.from_numpy(direction.separation)})
+
+
+def found(name: str) -> Direction | None:
+    """The direction that is kept under this name, or None."""
+    tensors = fitted.kept(name)
+    if "separation" not in tensors:
+        return None
+    separation = tensors.pop("separation").double().numpy()
+    vectors = sorted((int(key.removeprefix(_PREFIX)), each) for key, each in tensors.items())
+    return Direction(name, dict(vectors), separation)
+
+
+def kept(name: str, config: Config) -> Mapping[int, Tensor]:
+    """The vectors of the direction of this name, by block, for a model of this config.
+
+    Raises:
+        ValueError: it is not kept here, or does not fit the model.
+    """
+    direction = found(name)
+    if direction is None:
+        raise ValueError(
+            f"there is no direction {name} on this machine: find it again under Residual stream, Steering, or read its file "
+            "with gptviz steer --direction FILE"
+        )
+    size, last = len(next(iter(direction.vectors.values()))), max(direction.vectors)
+    if size != config.d_model or last >= config.n_layer:
+        raise ValueError(f"the direction {name} is that of another model: it has {size:,} numbers, and acts up to block {last}")
+    return direction.vectors

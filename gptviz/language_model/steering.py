@@ -1,0 +1,160 @@
+"""Steering: a direction is added to the stream of a language model, and what it says then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from gptviz.interp.changing import directions
+from gptviz.interp.changing.directions import Direction
+from gptviz.interp.changing.edits import DIRECTION
+from gptviz.interp.trace import run
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.machine import progress
+from gptviz.pretrained import control_vectors
+
+from .core import LanguageModel, method
+
+# The strengths that the probabilities are computed at, and how many tokens are named.
+STRENGTHS, MOST_NAMED = tuple(map(float, range(-4, 5))), 5
+# Attention is frozen for so many tokens at most: the patterns of all heads are kept.
+MOST_FROZEN = 512
+
+
+@dataclass(frozen=True)
+class Steered:
+    """What a model says with a direction in its stream.
+
+    Attributes:
+        strength: how often the direction is added.
+        texts: what follows the prompt with the direction taken away so often, without it, and with it.
+        probability: [token, strength] of the next token, of those that are likeliest at some strength.
+    """
+
+    strength: float
+    texts: tuple[str, str, str]
+    probability: LabelledArray
+
+    @property
+    def said(self) -> str:
+        """How the guess changes, in a sentence."""
+        tokens, strengths = (axis.labels for axis in self.probability.axes)
+        before, after = (self.probability.values[:, strengths.index(f"{at:g}")] for at in (0, self.strength))
+        first, then = (f"“{tokens[int(each.argmax())]}” ({100 * each.max():.1f} %)" for each in (before, after))
+        if before.argmax() == after.argmax():
+            return f"The likeliest next token is {first}, and at strength {self.strength:g} it stays {then}."
+        return f"At strength {self.strength:g} the likeliest next token is {then}, in place of {first}."
+
+
+@method
+def steer(
+    lm: LanguageModel,
+    prompt: str,
+    direction: str,
+    strength: float = 2.0,
+    *,
+    frozen: bool = False,
+    max_new_tokens: int = 40,
+) -> Steered:
+    """What this model says after a prompt with a direction in its stream: the next token from strength −4 to 4, and the texts
+    that it writes, always with the likeliest token, at `-strength`, 0 and `strength`.
+
+    Args:
+        prompt: what it goes on with.
+        direction: the name of one that is kept: that of `lm.direction(…)`, or of a file that was read.
+        strength: how often its spread is added to the stream.
+        frozen: whether the next token is that of a pass whose attention looks where it looks without the direction. The texts
+            are written with attention that is free.
+        max_new_tokens: the most tokens of a text.
+
+    Raises:
+        ValueError: there is no such direction, it is that of another model, or as in `generate`; a prompt is too long for frozen
+            attention.
+    """
+    ids, _ = lm.inputs(prompt)
+    if frozen and len(ids) > MOST_FROZEN:
+        raise ValueError(f"attention is frozen for at most {MOST_FROZEN:,} tokens, and the prompt has {len(ids):,}: shorten it")
+    patterns = run(lm.model, ids[None], ["*.pattern"] if frozen else ())
+    edits = {name: _always(pattern) for name, pattern in patterns.items()}
+    strengths = sorted({*STRENGTHS, strength})
+    with progress.part(0, 2, doing="next tokens"):
+        logits = [
+            run(at.model, ids[None], ["logits"], edits=edits, logits_at=slice(-1, None))["logits"][0, -1]
+            for at in _at(lm, direction, strengths)
+        ]
+    values = np.stack([each.softmax(-1).double().numpy(force=True) for each in logits], axis=1)  # [vocabulary, strength]
+    leading = list(dict.fromkeys(values.argsort(axis=0)[::-1][:2].ravel().tolist()))[:MOST_NAMED]
+    axes = Axis("token", tuple(map(lm.tokenizer.label, leading))), Axis("strength", tuple(f"{at:g}" for at in strengths))
+    with progress.part(1, 2, doing="writing"):
+        minus, plain, plus = (
+            at.generate(prompt, max_new_tokens, temperature=0) for at in _at(lm, direction, (-strength, 0, strength))
+        )
+    return Steered(strength, (minus, plain, plus), LabelledArray(values[leading], axes, "probability"))
+
+
+def _at(lm: LanguageModel, direction: str, strengths: Sequence[float]) -> list[LanguageModel]:
+    return [lm.edited(f"{DIRECTION}.{direction}={strength:g}") for strength in strengths]
+
+
+def _always(pattern: Tensor) -> Callable[[Tensor], Tensor]:
+    return lambda _: pattern
+
+
+@method
+def turned(
+    lm: LanguageModel, direction: str, toward: Sequence[str], away: Sequence[str], strength: float = 2.0
+) -> tuple[int, int]:
+    """How many held-out texts of `away` go on with the direction as their partners of `toward` do without it, and of how many.
+    Below strength 0 it is the other way round; pairs that go on alike in any case do not count. The arguments are those of
+    `direction` and `steer`.
+
+    Raises:
+        ValueError: the lists are not equally long, or as in `steer`.
+    """
+    if len(toward) != len(away):
+        raise ValueError(f"{len(toward):,} and {len(away):,} texts are no pairs")
+    _, held_out = directions.halves(len(away))
+    start, goal = (away[held_out], toward[held_out]) if strength > 0 else (toward[held_out], away[held_out])
+    (with_it,) = _at(lm, direction, (strength,))
+    plain, aim, now = _guesses(lm, start), _guesses(lm, goal), _guesses(with_it, start)
+    differ = [place for place in range(len(plain)) if plain[place] != aim[place]]
+    return sum(now[place] == aim[place] for place in differ), len(differ)
+
+
+def _guesses(lm: LanguageModel, texts: Sequence[str]) -> list[int]:
+    """The likeliest token after each text."""
+    ends = (run(lm.model, lm.inputs(text)[0][None], ["logits"], logits_at=slice(-1, None)) for text in texts)
+    return [int(end["logits"][0, -1].argmax()) for end in ends]
+
+
+@method
+def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
+    """The direction of a GGUF control vector (of llama.cpp, repeng or `write_direction`), kept under the name of its file.
+
+    Raises:
+        ValueError: the file is no control vector, or that of a model of another size.
+        OSError: it cannot be read, or kept.
+    """
+    path, count = Path(path), lm.model.config.n_layer
+    vectors = control_vectors.read(path)
+    digest = sha256(b"".join(f"{block}:".encode() + each.numpy().tobytes() for block, each in sorted(vectors.items())))
+    found = Direction(directions.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan))
+    directions.keep(found)
+    directions.kept(found.name, lm.model.config)
+    return found
+
+
+@method
+def write_direction(lm: LanguageModel, direction: str, path: str | Path) -> None:
+    """Write a direction that is kept as a GGUF control vector.
+
+    Raises:
+        ValueError: there is none, or it is that of another model.
+        OSError: the file cannot be written.
+    """
+    control_vectors.write(Path(path).absolute(), directions.kept(direction, lm.model.config), lm.name)

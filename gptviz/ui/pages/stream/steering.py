@@ -1,0 +1,170 @@
+"""A direction between two lists of texts, and what the model says with it in its stream, here and on every page."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import streamlit as st
+
+from gptviz.figures.reading.lens import by_layer
+from gptviz.interp.changing import directions
+from gptviz.interp.changing.directions import HOWS, Direction, halves
+from gptviz.labelled_array import LabelledArray
+from gptviz.language_model import fitted, steering
+from gptviz.language_model.steering import Steered
+from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, edits
+from gptviz.ui.widgets import controls, escaped, show_figure, theme, visit
+
+# What is offered to models of texts whose task has no pairs of its own.
+PHRASES = (
+    *("what is the matter with you", "come to the house with me", "this is the end of the day", "let us speak of it no more"),
+    *("i have seen the king", "where is your brother now", "the sun is in the sky", "he was a good man"),
+    *("they went to the sea", "give me your hand", "she will not come again", "we have no time for this"),
+)
+NAMES = dict(zip(("difference of means", "first component"), HOWS, strict=True))
+ALL, LAST, PROMPT = "all", "the last text to lead away from", "the prompt"
+USUAL = 2.0  # what is shown until a strength is chosen
+LONGEST_LIST, HEIGHT = 20_000, 340
+Lists = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
+    """The controls, what the direction does, and how well it tells the texts apart. Return the numbers of the picture and the
+    code; none after a message that there is no direction.
+    """
+    name, *lists = _texts(subject)
+    asked = _direction(subject, name, (lists[0], lists[1]))
+    if not all(lists):
+        st.info("Type texts into both lists, one in each line, which differ in what the direction should be about.")
+        return None, None
+    try:
+        found = asked.value
+        if directions.found(found.name) is None:  # its file was removed since
+            directions.keep(found)
+        _in_place_of_earlier(subject, found)
+        steered = _steered(subject, found, lists[1])
+        said = _turned(subject.key, found, (lists[0], lists[1]), steered.value.strength)
+    except (ValueError, OSError) as error:
+        st.info(f"{escaped(subject.key.name)}: {escaped(str(error))}.")
+        return None, None
+    st.markdown(f"**{escaped(steered.value.said)}{said}**")
+    _pictures(found, steered.value)
+    return steered.value.probability, asked.code(f"steered = {steered.call}", "steered.probability, steered.texts")
+
+
+def _texts(subject: Subject) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The controls for the two lists: what they are about, and the texts. An empty field stands for the example in grey."""
+    task = subject.lm.task
+    name, toward, away = ("capitals", tuple(map(str.upper, PHRASES)), PHRASES) if task is None else task.opposites()
+    knows = not subject.lm.tokenizer.encode("\n".join((*toward, *away))).unknown
+    about = (
+        "Texts, one in each line. Their last tokens decide: between them the direction is found. Where both lists are equally "
+        "long, the texts in the same line are a pair. A quarter of each list, at its end, is held out. Where the field is empty, "
+        "the texts are those shown in grey."
+    )
+    found = []
+    lists = st.expander("The texts between which the direction is found", expanded=not knows or not toward)
+    for column, side, example in zip(lists.columns(2), ("toward", "away"), (toward, away), strict=True):
+        with column:
+            label = "Lead toward" if side == "toward" else "Lead away from"
+            shown = "\n".join(example) if knows else ""
+            typed = controls.text(label, key=side, help=about, longest=LONGEST_LIST, height=160, placeholder=shown)
+            found.append(tuple(line for line in (typed or shown).splitlines() if line.strip()))
+    return name or "direction", found[0], found[1]
+
+
+def _direction(subject: Subject, name: str, lists: Lists) -> Asked[Direction]:
+    """The controls for how the direction is found, and the direction, which is that of the model without edits."""
+    count = subject.lm.model.config.n_layer
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        about = "The block after which the direction is added, or all of them."
+        blocks = [ALL, *map(str, range(count))]
+        block = controls.select("After block", blocks, key="block", default=str(count // 2), help=about, follows=True)
+        about = "The difference of the means of both lists, or the direction in which the texts, or their pairs, differ most."
+        how = NAMES[controls.select("Direction", list(NAMES), key="how", help=about, segmented=True)]
+        about = (
+            "What the direction is called in the list of edits. Another direction with this name takes the place of the first."
+        )
+        typed = controls.text("Name", key="direction", help=about, longest=40, placeholder=name)
+    at = None if block == ALL else int(block)
+    settings = {"toward": lists[0], "away": lists[1], "block": at, "how": how, "name": typed or name}
+    return ask(subject.key.unedited, fitted.direction, "Finding the direction", **settings)
+
+
+def _in_place_of_earlier(subject: Subject, found: Direction) -> None:
+    """Let an edit that added an earlier direction of this name add this one. A link may ask for it before it was found here."""
+    own = f"direction.{found.name}"
+    for text in edits.asked():
+        unit, _, to = text.partition("=")
+        if unit != own and unit.rpartition("-")[0] == own.rpartition("-")[0]:
+            edits.take_away(text)
+            edits.set_to(f"{own}={to}" if to else own)
+            st.rerun()
+        if unit == own and text not in subject.key.edits and not visit.remembered(text):
+            visit.remember(text, True)
+            st.rerun()
+
+
+def on_every_page(found: Direction) -> float:
+    """The controls for how a direction acts on every page: the strength, and whether it is taken out of the stream."""
+    off = f"direction.{found.name}"
+    about = (
+        "How often the spread of the texts along the direction is added to the stream, on every page: it is an edit, which links "
+        f"have too. At 0 nothing is added, and the view Steering shows what {USUAL:g} would do."
+    )
+    strength = edits.number_slider(st, off, 0.0, "Strength on every page", -4.0, 4.0, step=0.5, help=about)
+    about = "Take all that lies along the direction out of the stream, on every page, or leave it there again."
+    label = "Bring the direction back" if off in edits.asked() else "Switch the direction off"
+    st.button(label, key="switch the direction", on_click=edits.toggle, args=(off,), help=about)
+    return strength
+
+
+def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked[Steered]:
+    """The controls for the strength and for what is read, and what the model then says."""
+    default = LAST if subject.prompt == subject.default else PROMPT
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        strength = on_every_page(found)
+        about = "What the model goes on with here: the prompt, or the last text of the second list."
+        read = controls.select("Goes on with", [LAST, PROMPT], key="read", default=default, help=about, follows=True)
+        about = "Whether attention looks where it looks without the direction, in the picture of the next token."
+        frozen = controls.switch("Freeze attention", key="frozen", help=about)
+    others = tuple(text for text in subject.key.edits if text.partition("=")[0] != f"direction.{found.name}")
+    key = replace(subject.key, edits=others)
+    prompt = subject.text if read == PROMPT else away[-1]
+    settings = {"prompt": prompt, "direction": found.name, "strength": strength or USUAL, "frozen": frozen}
+    return ask(key, steering.steer, "Steering", **settings)
+
+
+def _turned(key: ModelKey, found: Direction, lists: Lists, strength: float) -> str:
+    """How many held-out pairs of texts go on alike with the direction, in a sentence; empty where there are no such pairs."""
+    if len(lists[0]) != len(lists[1]) or not lists[0][halves(len(lists[0]))[1]]:
+        return ""
+    settings = {"direction": found.name, "toward": lists[0], "away": lists[1], "strength": strength}
+    turned, of = ask(key.unedited, steering.turned, "Steering held-out texts", **settings).value
+    return f" Of the held-out pairs of texts, {turned:,} of {of:,} now go on alike." if of else ""
+
+
+def _pictures(found: Direction, steered: Steered) -> None:
+    """The next token along the strength, three texts side by side, and how far the direction tells held-out texts apart."""
+    strengths = steered.probability.axes[1].labels
+    show_figure(
+        by_layer(steered.probability, strengths, theme(), height=HEIGHT),
+        key="steered",
+        alt="The probability of the likeliest next tokens from strength −4 to 4.",
+    )
+    st.caption("The probability of the next token at each strength of the direction. At 0 the model is as it was, to the bit.")
+    st.markdown("**What the model writes, always with the likeliest token**")
+    for column, at, text in zip(st.columns(3), (-steered.strength, 0, steered.strength), steered.texts, strict=True):
+        with column:
+            st.caption(f"Strength {at:g}")
+            st.text(text)
+    if math.isnan(found.separated):
+        st.caption("No texts were held out: with four in a list or more it is tested whether the direction tells them apart.")
+        return
+    st.markdown("**How well the direction tells apart texts that it was not found on**")
+    show_figure(
+        by_layer(found.labelled(), found.labelled().axes[1].labels, theme(), height=HEIGHT),
+        key="separation",
+        alt="The share of held-out texts on the right side of the middle, after each block.",
+    )
