@@ -184,32 +184,6 @@ def test_a_control_takes_the_numbers_of_every_experiment(name: str) -> None:
                 assert high is None or values[info.name] <= high, info.name
 
 
-@pytest.mark.parametrize(
-    ("architecture", "words"),
-    [
-        ({"n_kv_head": 3}, "n_kv_head is 3; it must divide n_head 4"),
-        ({"n_kv_head": 8}, "n_kv_head is 8; it must divide n_head 4"),
-        ({"window": 4, "mask": "full"}, "window is 4; it needs a causal mask"),
-        ({"window": 4, "window_pattern": "x"}, "window_pattern is 'x'; it must be letters w"),
-        ({"window": 4, "window_pattern": ""}, "window_pattern is ''; it must be letters w"),
-        ({"positions": "rotary", "d_head": 5}, "d_head"),
-    ],
-)
-def test_parts_that_do_not_go_together_are_named_in_one_line(architecture: dict[str, Any], words: str) -> None:
-    planned = planned_run(choices("copy", architecture=architecture))
-    assert planned.config is None
-    assert planned.problem is not None
-    assert words in planned.problem
-    assert "\n" not in planned.problem
-
-
-def test_side_by_side_blocks_are_refused_where_a_decoder_reads_an_encoder() -> None:
-    for architecture in ({"residual": "parallel"}, {"qk_norm": "whole"}):
-        problem = planned_run(choices("mirror", architecture=architecture)).problem
-        assert problem is not None
-        assert "cross-attention" in problem
-
-
 @pytest.mark.parametrize("kind", ["decoder", "classifier", "encoder-decoder"])
 def test_every_field_of_the_architecture_has_a_control_and_a_group_to_stand_in(kind: Kind) -> None:
     config = next(plan.config for plan in PLANS.values() if plan.config.kind == kind)

@@ -99,17 +99,6 @@ def test_a_task_is_named_and_has_its_floor(name: str) -> None:
         source.data(tokenizer, tiny(vocab_size=tokenizer.vocab_size, context_length=source.task.length - 2))
 
 
-@pytest.mark.parametrize("tokenizer", [CharTokenizer("abcdefghijk"), task("copy", vocab=12).tokenizer])
-def test_a_task_is_not_read_with_the_tokens_of_something_else(tokenizer: Any) -> None:
-    with pytest.raises(ValueError, match="copy has tokens of its own"):
-        TaskSource(task("copy", vocab=11, length=9)).data(tokenizer, tiny(vocab_size=tokenizer.vocab_size))
-
-
-def test_a_name_of_nothing_is_said_with_what_there_is() -> None:
-    with pytest.raises(ValueError, match=r"no data named 'x{80}'; known are the texts python-reference.*reversal"):
-        source_named("x" * 5_000)
-
-
 SOURCES: tuple[Source, ...] = (
     TextSource(CORPUS, 0.75),
     TaskSource(task("copy", vocab=5, lag=2, length=7)),

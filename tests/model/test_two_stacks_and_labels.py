@@ -247,26 +247,6 @@ def test_an_encoder_that_is_given_nothing_says_so() -> None:
         scrambled(tiny())(some_ids(), some_ids())
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"padding": VOCAB}, "padding is 11"),
-        ({"padding": True}, "padding is True"),
-        ({"padding": -1}, "padding is -1"),
-        ({"n_label": 2}, "labels need the head"),
-        ({"head": "mean"}, "n_label is 0"),
-        ({"head": "flatten", "n_label": 1}, "n_label is 1"),
-        ({"head": "mean", "n_label": 2, "tied": True}, "unset tied"),
-        ({"head": "mean", "n_label": 2, "n_encoder_layer": 1}, "one stack"),
-        ({"head": "max", "n_label": 2}, "must be one of unembed, flatten, mean, sum"),
-        ({"n_encoder_layer": -1}, "n_encoder_layer is -1"),
-    ],
-)
-def test_what_no_model_can_be_is_named(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        tiny(**changes)
-
-
 def test_both_stacks_share_one_embedding_and_are_described_part_by_part() -> None:
     config = tiny(n_encoder_layer=1)
     model = scrambled(config)

@@ -131,12 +131,3 @@ def test_a_valid_character_tokenizer_with_one_wrong_field_is_never_opened() -> N
         for wrong in (None, 0, 1.5, True, "x", {}, [[]], [None], ["c", "b"]):
             with pytest.raises(ValueError, match="."):
                 from_json(json.dumps({**good, key: wrong}))
-
-
-def test_a_token_around_texts_that_the_vocabulary_lacks_is_refused() -> None:
-    fields = json.loads(BPETokenizer.learn("to be or not to be", 260).to_json())
-    single = [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
-    special = {"<s>": {"id": "<s>", "ids": [999], "tokens": ["<s>"]}}
-    template = {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": special}
-    with pytest.raises(ValueError, match="the id 999 is outside the vocabulary of 260 tokens"):
-        BPETokenizer.from_json(json.dumps(fields | {"post_processor": template}))
