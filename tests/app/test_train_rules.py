@@ -91,23 +91,20 @@ def test_an_mlp_of_a_size_of_its_own_keeps_it_when_the_width_changes() -> None:
     assert changed(config, **architecture_changes(config, values)).d_mlp == 100
 
 
-def test_sizes_that_do_not_go_together_are_the_problem_and_there_is_no_config() -> None:
-    planned = planned_run(choices("copy", architecture={"n_head": 5}))
-    assert planned.config is None
-    assert planned.problem is not None
-    assert "does not divide into n_head 5" in planned.problem
-
-
-def test_data_that_do_not_fit_in_the_context_are_the_problem() -> None:
-    planned = planned_run(choices("copy", architecture={"context_length": 8}))
-    assert planned.config is not None
-    assert planned.problem is not None
-    assert "needs 31 or more" in planned.problem
-
-
-def test_what_is_wrong_with_the_data_comes_before_what_is_wrong_with_the_sizes() -> None:
-    planned = planned_run(choices("copy", architecture={"n_head": 5}, source=None, problem="there is no text yet"))
-    assert planned.problem == "there is no text yet"
+@pytest.mark.parametrize(
+    ("changes", "has_config", "said"),
+    [
+        ({"architecture": {"n_head": 5}}, False, "does not divide into n_head 5"),
+        ({"architecture": {"context_length": 8}}, True, "needs 31 or more"),
+        ({"architecture": {"n_head": 5}, "source": None, "problem": "there is no text yet"}, False, "there is no text yet"),
+    ],
+)
+def test_the_problem_is_what_does_not_go_together_the_data_before_the_sizes(
+    changes: dict[str, Any], has_config: bool, said: str
+) -> None:
+    planned = planned_run(choices("copy", **changes))
+    assert (planned.config is not None) == has_config
+    assert said in str(planned.problem)
 
 
 def test_minutes_count_instead_of_steps_where_there_are_any() -> None:

@@ -212,27 +212,16 @@ def test_the_encoder_runs_once_and_a_cached_output_has_the_logits_of_a_whole_one
     assert all(cache.layers[i].cross is not None for i in range(config.n_layer))
 
 
-def test_one_memory_serves_every_row_and_rows_of_a_cache_can_be_chosen() -> None:
+@pytest.mark.parametrize("sources", [1, 2])
+def test_rows_of_a_cache_are_chosen_with_their_sources_or_share_one_memory(sources: int) -> None:
     model = scrambled(tiny(n_encoder_layer=1)).double()
-    ids, source = some_ids(), some_ids(4, batch=1, seed=1)
-    memory = model.encode(source)
-    cache = KVCache(model.config, batch=2, dtype=torch.float64)
-    model(ids[:, :3], memory=memory, cache=cache)
-    rows = torch.tensor([1, 1])
-    cache.reorder(rows)
-    again = model(ids[:, 3:5], memory=memory, cache=cache)
-    assert_close(again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source.expand(2, -1))[:, 3:])
-
-
-def test_rows_with_sources_of_their_own_are_reordered_with_them() -> None:
-    model = scrambled(tiny(n_encoder_layer=1)).double()
-    ids, source, rows = some_ids(), some_ids(4, seed=1), torch.tensor([1, 1])
+    ids, source, rows = some_ids(), some_ids(4, batch=sources, seed=1), torch.tensor([1, 1])
     memory = model.encode(source)
     cache = KVCache(model.config, batch=2, dtype=torch.float64)
     model(ids[:, :3], memory=memory, cache=cache)
     cache.reorder(rows)
     again = model(ids[:, 3:5], memory=memory, cache=cache)
-    assert_close(again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source[rows])[:, 3:])
+    assert_close(again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source.expand(2, -1)[rows])[:, 3:])
 
 
 def test_an_encoder_that_is_given_nothing_says_so() -> None:
