@@ -802,15 +802,9 @@ def test_what_a_classifier_cannot_do_is_said_with_what_can(capsys: Capture, revi
     writes = error(capsys, "generate", "classifier", "--prompt", "a film")
     assert "is a classifier and writes no text: use classify classifier --text TEXT" in writes
     assert "is not a classifier: use generate mine --prompt TEXT" in error(capsys, "classify", "mine", "--text", "a")
-    assert "the text to classify has no word" in error(capsys, "classify", "classifier", "--text", "7/10 !!!")
     assert "reversal has no labels: give a CSV file" in error(capsys, "evaluate", "classifier", "--corpus", "reversal")
-    assert "opinions has the label 'negative'; the model knows 'bad', 'good'" in error(
-        capsys, "evaluate", "classifier", "--corpus", "opinions"
-    )
-    assert "mine: the model is not a classifier: give a text instead of opinions" in error(
-        capsys, "evaluate", "mine", "--corpus", "opinions"
-    )
-    assert "train a classifier on it" in error(capsys, "train", "bigram", "--corpus", "opinions")
+    said = error(capsys, "evaluate", "mine", "--corpus", "opinions")
+    assert "mine: the model is not a classifier: give a text instead of opinions" in said
 
 
 def test_a_table_that_cannot_be_learned_from_is_one_line(capsys: Capture, tmp_path: Path, home: Path) -> None:
@@ -929,8 +923,6 @@ def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(capsys: Capture
     assert "is not a classifier: use generate" in error(capsys, "classify", "seq2seq", "--text", "a")
     assert main([*ask, "ab€", "--max-new-tokens", "2", "--json"]) == 0
     assert "EURO SIGN" in capsys.readouterr().err
-    assert "dates has tokens of its own" in error(capsys, "evaluate", "seq2seq", "--corpus", "dates")
-    assert "train an encoder–decoder on it (seq2seq), not a decoder" in error(capsys, "evaluate", "mine", "--corpus", "dates")
     mirrored.write_text("".join(f"{'a' * n}\tb\n" for n in (2, 3, 64)))
     said = error(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", "all")
     assert "seq2seq: the longest text of mirrored.tsv has 65 tokens with its end; the model reads at most 64:" in said
