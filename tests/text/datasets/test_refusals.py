@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def labelled(labels: tuple[int, ...], names: tuple[str, ...]) -> LabelledTexts:
     return LabelledTexts("x", ("one", "two"), labels, names)
 
 
-TASKS: list[tuple[str, str, dict[str, object]]] = [
+TASKS: list[tuple[str, str, dict[str, Any]]] = [
     ("no task 'sorting'; there are reversal, addition, copy, induction, modular, sentences", "sorting", {}),
     ("the task copy has no setting 'delay'; it has vocab, lag, length", "copy", {"delay": 3}),
     ("has no setting 'name'", "copy", {"name": "x"}),
