@@ -96,7 +96,8 @@ def of_patches(lm: LanguageModel, what: str = "attention.z", *, exact: bool = Tr
     found = lm.patch("a cab", "a cad", "a", "b", what, exact=exact)
     by = {"by": "head", "places": ["0", "1", "2"]} if exact else {"by": "position", "places": list("a␣cab")}
     checks = {"checked": found.checked, "is_trusted": found.is_trusted} if isinstance(found, Preview) else {}
-    return {"what": what, "exact": exact, "restored": found.restored.values, "right": "a", "wrong": "b", **by, **checks}
+    computed = {"restored": found.restored.values, "answers": found.answers}
+    return {"what": what, "exact": exact, "right": "a", "wrong": "b", **computed, **by, **checks}
 
 
 def of_probe(lm: LanguageModel) -> dict[str, Any]:
@@ -107,7 +108,8 @@ def of_probe(lm: LanguageModel) -> dict[str, Any]:
 def of_tokens(lm: LanguageModel) -> dict[str, Any]:
     pieces = lm.pieces("the unicorn")
     assert b"".join(piece.data for piece in pieces) == b"the unicorn"
-    return {name: [getattr(piece, name) for piece in pieces] for name in ("id", "kind", "word")}
+    named = {name: [getattr(piece, name) for piece in pieces] for name in ("id", "kind", "word")}
+    return named | {"bytes": [piece.data.hex(" ") for piece in pieces]}
 
 
 ATTRIBUTE = "attribute capped --prompt 'a cab' --token g --position 2"
@@ -120,7 +122,7 @@ ASKED = [
     Asked("lens mine --prompt 'a cab'", of_lens, r"blocks\.1\.mlp +(\S+ [\d.]+% *){5}\n"),
     Asked("lens mine --prompt 'a cab' --top 2 --blocks-only", lambda lm: of_lens(lm, top=2, blocks_only=True)),
     Asked("lens mine --prompt 'a cab' --kind tuned --fit-to words.txt", lambda lm: of_lens(lm, kind="tuned", fitted_to=WORDS)),
-    Asked(PROBE, of_probe, "linear probe|shuffled"),
+    Asked(PROBE, of_probe, "shuffled labels"),
     Asked("stream mine --prompt 'a cab'", of_stream),
     Asked("stream mine --prompt 'a cab' --position 2", lambda lm: of_stream(lm, 2)),
     Asked(
@@ -184,9 +186,10 @@ def test_the_merges_end_in_the_tokens_of_the_text(capsys: Capture) -> None:
     assert found["merges"][-1]["token"] in [one["token"] for one in found["tokens"]]
 
 
-def test_of_one_layer_the_probe_gives_its_row(capsys: Capture) -> None:
+def test_of_one_layer_the_probe_gives_its_row_and_of_all_it_says_where_the_label_is_read(capsys: Capture) -> None:
     every, one = (answered(capsys, *shlex.split(PROBE), *layer) for layer in ((), ("--layer", "blocks.0.mlp")))
     assert one == [row for row in every if row["layer"] == "blocks.0.mlp"]
+    assert gptviz.load("mine").probe("word", WORDS).said in " ".join(output(capsys, *shlex.split(PROBE)).split())
 
 
 def test_the_stream_prints_the_numbers_of_a_position(capsys: Capture) -> None:
