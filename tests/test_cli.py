@@ -20,7 +20,6 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pytest
 import torch
 
@@ -31,18 +30,12 @@ from gptviz.commands.analysis import Name, analysis
 from gptviz.commands.common import Parser
 from gptviz.commands.printing import Shown, print_json
 from gptviz.data.batches import consecutive_windows
-from gptviz.interp.changing.attribution_patching import Preview
-from gptviz.interp.over_prompts import How
-from gptviz.interp.reading import stream
-from gptviz.interp.units.unit import unit
 from gptviz.model.precision import PRECISIONS
 from gptviz.runs import checkpoints
 from gptviz.runs import training as training_of_runs
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import read_status
 from gptviz.text import BPETokenizer, read_corpus
-from gptviz.text.datasets.languages import examples
-from gptviz.text.datasets.prompt_pairs import PromptRow, as_csv
 from gptviz.train.evaluation import Evaluation, evaluate
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
@@ -50,7 +43,7 @@ from tests.command_line import Capture, answered, error, output
 from tests.examples import quick
 from tests.processes import running
 from tests.systems import named_pipe, odd_name
-from tests.tiny import CONTEXT, TinyModel, scrambled, tiny
+from tests.tiny import CONTEXT, TinyModel
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -340,7 +333,6 @@ def test_evaluate_without_a_piece_of_the_model_is_that_of_the_edited_model(
 QUICK = ("--batch-size", "4", "--evaluations", "2", "--precision", "float32", "--compile", "no", "--snapshots", "1")
 SMALL = ("--set", "d_model=12", "--set", "n_head=3", "--set", "n_layer=1")
 TASK = ("train", "reversal", *QUICK, *SMALL)
-TEXT = ("train", "bigram", *QUICK, "--corpus", "CORPUS")
 
 
 def test_train_keeps_a_model_that_opens_with_a_card_that_says_how_it_was_made(capsys: Capture, corpus: Path, home: Path) -> None:
@@ -546,62 +538,34 @@ def huge_weights(folder: Path) -> None:
 TRAIN = ("train", "bigram", "--corpus", "CORPUS")
 GENERATE = ("generate", "mine", "--prompt", "a")
 EVALUATE = ("evaluate", "mine", "--corpus")
+# What only the command line says. What models, texts, tokenizers, plans and runs refuse is tested where they are.
 ERRORS: list[tuple[tuple[str, ...], str]] = [
     (("fly",), "invalid choice: 'fly'"),
     (("models", "--fast"), "unrecognized arguments: --fast"),
     (("models", "a\nb"), "unrecognized arguments: a b"),
     (("describe",), "takes the name of a model or --preset"),
     (("describe", "mine", "--preset", "gpt2"), "takes the name of a model or --preset"),
-    (("describe", "nobody"), "no model named 'nobody'; there are mine"),
-    (("describe", "--preset", "gpt5"), "no preset named 'gpt5'; there are .*gpt2"),
     (("generate", "mine"), "required: --prompt"),
-    (("generate", "../mine", "--prompt", "a"), r"no model named '\.\./mine'"),
-    (("generate", "x" * 5_000, "--prompt", "a"), "no model named 'x{80}'"),
-    (("generate", "mine", "--prompt", ""), "prompt is empty"),
-    ((*GENERATE, "--temperature", "-1"), r"temperature is -1\.0"),
     ((*GENERATE, "--temperature", "hot"), "invalid float value: 'hot'"),
     ((*GENERATE, "--max-new-tokens", "-1"), "--max-new-tokens is -1"),
-    ((*GENERATE, "--device", "abacus"), "no device 'abacus' on this machine; it has .*cpu"),
-    ((*EVALUATE, "missing.txt"), "no data named 'missing.txt'; known are the texts .*tiny-shakespeare.* and the tasks reversal"),
-    ((*EVALUATE, "x" * 5_000), "File name too long|no data named"),
     ((*EVALUATE, "FOLDER"), "is a folder"),
-    ((*EVALUATE, "BINARY"), "is not UTF-8"),
-    ((*EVALUATE, "SHORT"), "at least 2 tokens, the text has 1"),
     ((*EVALUATE, "CORPUS", "--split", "half"), "invalid choice: 'half'"),
-    ((*EVALUATE, "reversal"), "reversal has tokens of its own"),
-    (
-        (*EVALUATE, "CORPUS", "--without", "blocks.9.mlp"),
-        "mine: blocks.9.mlp: there is no block 9; blocks are",
-    ),
+    ((*EVALUATE, "CORPUS", "--without", "blocks.9.mlp"), "mine: blocks.9.mlp: there is no block 9; blocks are"),
     (("evaluate", "mine"), "the card of mine does not say what it learned from: give a text with --corpus FILE"),
     (("train",), "takes the name of a plan, or --resume NAME, one of the two"),
     (("train", "bigram", "--resume", "mine"), "takes the name of a plan, or --resume NAME, one of the two"),
     (("train", "gpt5"), "no plan named 'gpt5'; there are .*shakespeare"),
     (("train", "--resume", "nobody"), "no model named 'nobody'; there are mine"),
     (("train", "--resume", "mine"), "mine does not say how it was trained"),
-    (("train", "bigram", "--corpus", "missing.txt"), "no data named 'missing.txt'"),
-    (("train", "bigram", "--corpus", "SHORT"), "the text to validate has 1 tokens; it needs at least 2"),
-    (("train", "bigram", "--corpus", "reversal"), "context_length is 8; a sequence of reversal needs 15 or more"),
-    ((*TRAIN, "--steps", "0"), "steps is 0"),
     ((*TRAIN, "--steps", "many"), "invalid int value: 'many'"),
-    ((*TRAIN, "--steps", "5", "--minutes", "1"), "a number of steps or of minutes, and not both"),
     ((*TRAIN, "--optimiser", "lion"), "invalid choice: 'lion'"),
-    ((*TRAIN, "--name", "../x"), r"'\.\./x' cannot name a model"),
     ((*TRAIN, "--name", "mine"), "there is a model named mine already: choose another name, or replace it .--replace"),
-    ((*TRAIN, "--name", "precious", "--root", "FOLDER"), "precious holds something other than a model"),
-    ((*TRAIN, "--name", "precious", "--root", "FOLDER", "--replace"), "precious holds something other than a model"),
-    ((*TRAIN, "--device", "abacus"), "no device 'abacus'"),
+    ((*TRAIN, "--device", "abacus"), "no device 'abacus' on this machine; it has .*cpu"),
     ((*TRAIN, "--set", "n_layer"), "--set n_layer names no value; write --set FIELD=VALUE"),
-    ((*TRAIN, "--set", "layers=2"), "unknown config field 'layers'; there are .*n_layer"),
     ((*TRAIN, "--set", "n_layer=two"), "n_layer is 'two'"),
     ((*TRAIN, "--set", "n_layer=" + "[" * 100_000), r"n_layer is '\[+"),
     ((*TRAIN, "--set", "vocab_size=500"), "vocab_size is 500; the tokenizer has"),
     ((*TRAIN, "--tokenizer", "missing.json"), "missing.json"),
-    ((*TRAIN, "--tokenizer", "CORPUS"), "corpus.txt: the tokenizer is not readable JSON"),
-    (
-        (*TRAIN, "--steps", "20", "--learning-rate", "1e35", "--compile", "no"),
-        "no longer a number after .* lower the learning rate",
-    ),
     ((*TRAIN, "--steps", "2", "--root", "CORPUS"), "cannot write the model bigram below"),
 ]
 
@@ -613,12 +577,7 @@ def test_whatever_is_wrong_is_one_line_and_exit_status_two(
     arguments: tuple[str, ...], said: str, capsys: Capture, tiny_model: TinyModel, corpus: Path, tmp_path: Path
 ) -> None:
     tiny_model("mine")
-    (tmp_path / "precious").mkdir()
-    (tmp_path / "precious/work.txt").touch()
     files = {"CORPUS": corpus, "FOLDER": tmp_path}
-    for name, content in (("BINARY", b"\x89PNG\r\n\x1a\n\0\xff"), ("SHORT", b"abcdefghij")):
-        files[name] = tmp_path / name.lower()
-        files[name].write_bytes(content)
     assert re.search(said, error(capsys, *(files.get(argument, argument) for argument in arguments)))
 
 
@@ -885,15 +844,9 @@ def test_what_a_classifier_cannot_do_is_said_with_what_can(capsys: Capture, revi
     writes = error(capsys, "generate", "classifier", "--prompt", "a film")
     assert "is a classifier and writes no text: use classify classifier --text TEXT" in writes
     assert "is not a classifier: use generate mine --prompt TEXT" in error(capsys, "classify", "mine", "--text", "a")
-    assert "the text to classify has no word" in error(capsys, "classify", "classifier", "--text", "7/10 !!!")
     assert "reversal has no labels: give a CSV file" in error(capsys, "evaluate", "classifier", "--corpus", "reversal")
-    assert "opinions has the label 'negative'; the model knows 'bad', 'good'" in error(
-        capsys, "evaluate", "classifier", "--corpus", "opinions"
-    )
-    assert "mine: the model is not a classifier: give a text instead of opinions" in error(
-        capsys, "evaluate", "mine", "--corpus", "opinions"
-    )
-    assert "train a classifier on it" in error(capsys, "train", "bigram", "--corpus", "opinions")
+    said = error(capsys, "evaluate", "mine", "--corpus", "opinions")
+    assert "mine: the model is not a classifier: give a text instead of opinions" in said
 
 
 def test_a_table_that_cannot_be_learned_from_is_one_line(capsys: Capture, tmp_path: Path, home: Path) -> None:
@@ -1012,75 +965,10 @@ def test_what_an_encoder_decoder_cannot_do_is_said_with_what_can(capsys: Capture
     assert "is not a classifier: use generate" in error(capsys, "classify", "seq2seq", "--text", "a")
     assert main([*ask, "ab€", "--max-new-tokens", "2", "--json"]) == 0
     assert "EURO SIGN" in capsys.readouterr().err
-    assert "dates has tokens of its own" in error(capsys, "evaluate", "seq2seq", "--corpus", "dates")
-    assert "train an encoder–decoder on it (seq2seq), not a decoder" in error(capsys, "evaluate", "mine", "--corpus", "dates")
     mirrored.write_text("".join(f"{'a' * n}\tb\n" for n in (2, 3, 64)))
     said = error(capsys, "evaluate", "seq2seq", "--corpus", mirrored, "--split", "all")
     assert "seq2seq: the longest text of mirrored.tsv has 65 tokens with its end; the model reads at most 64:" in said
     assert "context_length" not in said
-
-
-def test_the_use_of_the_context_is_that_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
-    tiny_model("mine", text="abcdefg ")
-    found = answered(capsys, "context", "mine", "--prompt", "a cab", "--how", "removed")
-    used = gptviz.load("mine").context_use("a cab", "removed")
-    assert found["tokens"][:-1] == list("a cab")
-    assert (found["windows"], found["left_out"]) == ([1, 2, 4, 5], [0, 1, 2, 3, 4])
-    assert found["loss"][0] is None
-    assert found["loss"][1:] == pytest.approx(used.loss[1:].tolist())
-    assert found["loss_by_window"] == pytest.approx(used.by_window.mean.tolist())
-    assert found["rise"][-1] == pytest.approx(used.left_out.rise[-1].tolist())
-    said = output(capsys, "context", "mine", "--prompt", "a cab")
-    assert f"the guess at the next token is {found['tokens'][-1].strip() or '␣'}" in said
-
-
-def test_the_lens_has_what_the_model_would_guess_after_every_layer(capsys: Capture, tiny_model: TinyModel) -> None:
-    tiny_model("mine", text="abcdefg ")
-    lm = gptviz.load("mine")
-    found = answered(capsys, "lens", "mine", "--prompt", "a cab")
-    assert found["tokens"] == list("a cab")
-    assert found["layers"] == ["embed", "blocks.0.attention", "blocks.0.mlp", "blocks.1.attention", "blocks.1.mlp"]
-    own = lm.model(lm.encode("a cab")[None])[0].softmax(-1)
-    for place, row in enumerate(found["top"][-1]):
-        for cell in row:
-            token = lm.tokenizer.id_of(cell["token"])
-            assert cell["probability"] == pytest.approx(own[place, token].item(), abs=1e-6)
-    assert len(found["top"]) == 5
-    assert found["final_error"] < 1e-5
-    *_, last, _ = output(capsys, "lens", "mine", "--prompt", "a cab", "--top", "2").splitlines()
-    assert last.startswith("blocks.1.mlp")
-    assert last.count("%") == 2
-    assert "--top is 0" in error(capsys, "lens", "mine", "--prompt", "a", "--top", "0")
-    blocks = answered(capsys, "lens", "mine", "--prompt", "a cab", "--blocks-only")
-    assert blocks["layers"] == ["embed", "blocks.0.mlp", "blocks.1.mlp"]
-
-
-def test_a_fitted_lens_is_read_in_place_of_the_logit_lens(capsys: Capture, tiny_model: TinyModel, tmp_path: Path) -> None:
-    tiny_model("mine", text="abcdefg ")
-    (tmp_path / "words.txt").write_text("a cab a bed a bag " * 5)
-    to = "--fit-to", str(tmp_path / "words.txt")
-    plain, tuned = (answered(capsys, "lens", "mine", "--prompt", "a cab", "--kind", kind, *to) for kind in ("logit", "tuned"))
-    assert plain.keys() == tuned.keys()
-    assert plain["top"][-1] == tuned["top"][-1]
-    assert plain["top"][0] != tuned["top"][0]
-    said = gptviz.load("mine").lens("a cab", kind="tuned", fitted_to="a cab a bed a bag " * 5)
-    assert tuned["top"][0][0][0]["probability"] == pytest.approx(float(said.probability[0, 0, 0]))
-
-
-def test_the_probe_has_the_accuracies_of_the_library_by_layer(capsys: Capture, tiny_model: TinyModel, tmp_path: Path) -> None:
-    tiny_model("mine", text="abcdefg ")
-    text = "a cab a bed a bag " * 8
-    (tmp_path / "words.txt").write_text(text)
-    asked = "probe", "mine", "--label", "word", "--corpus", str(tmp_path / "words.txt")
-    known, found = gptviz.load("mine").probe("word", text), answered(capsys, *asked, "--layer", "all")
-    assert [list(row) for row in found] == [["layer", "accuracy", "control"]] * 5
-    assert [row["layer"] for row in found] == [layer.name for layer in known.layers]
-    assert [row["accuracy"] for row in found] == pytest.approx(known.accuracy.tolist())
-    assert [row["control"] for row in found] == pytest.approx(known.control.tolist())
-    assert known.said in " ".join(output(capsys, *asked).split())
-    assert answered(capsys, *asked, "--layer", "blocks.0.mlp") == [found[2]]
-    assert "no layer blocks.9" in error(capsys, *asked, "--layer", "blocks.9")
-    assert "no label 'mood': choose one of case, word" in error(capsys, "probe", "mine", "--label", "mood")
 
 
 def test_steering_says_the_text_with_the_direction_beside_the_plain_one(
@@ -1107,171 +995,3 @@ def test_steering_says_the_text_with_the_direction_beside_the_plain_one(
     assert "no block 7" in error(capsys, *asked, "--layer", "7")
     assert "it is all, or the number of a block" in error(capsys, *asked, "--layer", "first")
     assert "bed.txt is no GGUF file" in error(capsys, *prompt, "--direction", tmp_path / "bed.txt")
-
-
-def test_the_stream_has_the_lengths_cosines_and_shares_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
-    tiny_model("mine", text="abcdefg ")
-    seen, tokens = gptviz.load("mine").stream("a cab"), list("a cab")
-    found = answered(capsys, "stream", "mine", "--prompt", "a cab")
-    assert found["tokens"] == tokens
-    assert found["layers"] == ["embed", *found["sublayers"]]
-    size, along = stream.shares(seen, tokens).values
-    for name, expected in (
-        ("length", stream.lengths(seen, tokens).values),
-        ("cosine", stream.cosines(seen).values),
-        ("size", size),
-        ("along", along),
-    ):
-        np.testing.assert_allclose(found[name], expected, atol=1e-9)
-    alone = answered(capsys, "stream", "mine", "--prompt", "a cab", "--position", "2")
-    np.testing.assert_allclose(alone["cosine"], stream.cosines(seen, 2).values, atol=1e-9)
-    said = output(capsys, "stream", "mine", "--prompt", "a cab", "--position", "2").splitlines()
-    layers, sublayers = ([line.split() for line in said if line.startswith("blocks.1.mlp")][i] for i in (0, 1))
-    assert float(layers[1]) == pytest.approx(found["length"][-1][2], rel=1e-3)
-    assert float(layers[2]) == pytest.approx(alone["cosine"][-2][-1], abs=6e-4)
-    assert float(sublayers[1]) == pytest.approx(found["size"][-1][2], abs=6e-4)
-    assert float(sublayers[2]) == pytest.approx(found["along"][-1][2], abs=6e-4)
-    assert "the positions 0 to 4" in error(capsys, "stream", "mine", "--prompt", "a cab", "--position", "5")
-    tiny_model("sorts", text="abcdefg ", head="mean", n_label=2, mask="full", tied=False)
-    assert "classify sorts --text" in error(capsys, "stream", "sorts", "--prompt", "a cab")
-
-
-def test_what_parts_add_to_a_logit_is_that_of_the_library_and_adds_up(capsys: Capture, tiny_model: TinyModel) -> None:
-    tiny_model("mine", text="abcdefg ", logit_cap=5.0)
-    asked = ("attribute", "mine", "--prompt", "a cab", "--token", "g", "--position", "2")
-    found = answered(capsys, *asked)
-    lm = gptviz.load("mine")
-    expected = lm.attribute("a cab", "g", 2)
-    assert found["parts"] == [{"name": part.name, "value": part.value} for part in expected.parts]
-    assert "blocks.1.attention.head.2" in [part["name"] for part in found["parts"]]
-    assert sum(part["value"] for part in found["parts"]) == pytest.approx(found["sum"])
-    assert found["sum"] == pytest.approx(found["logit"], abs=1e-4)
-    assert found["capped"] == pytest.approx(lm.model(lm.encode("a cab")[None])[0, 2, lm.tokenizer.id_of("g")].item(), abs=1e-5)
-    assert (found["token"], found["against"], found["position"]) == ("g", None, 2)
-    both = output(capsys, *asked, "--against", "b")
-    assert both.startswith("the logit of g minus that of b after position 2 is ")
-    assert "the model caps its logits" in both
-    assert "all parts together" in both
-    assert "NOT" not in both
-    assert "'ab' is no single token of mine: it is read as a · b" in error(capsys, *asked[:-3], "ab")
-    assert "must be from 0 to 4" in error(capsys, *asked[:-1], "5")
-
-
-def test_a_label_has_parts_too_but_no_position(capsys: Capture, tiny_model: TinyModel) -> None:
-    tiny_model("judge", head="mean", n_label=2, mask="full", card={"labels": ["bad", "good"]})
-    found = answered(capsys, "attribute", "judge", "--prompt", "the fox", "--token", "good")
-    assert (found["token"], found["position"]) == ("good", None)
-    assert found["sum"] == pytest.approx(found["logit"], rel=1e-4)
-    assert output(capsys, "attribute", "judge", "--prompt", "the fox", "--token", "bad").startswith("the logit of bad is ")
-    assert "leave --position out" in error(capsys, "attribute", "judge", "--prompt", "the fox", "--position", "1")
-    assert "'maybe' is no label of judge; its labels are bad, good" in error(
-        capsys, "attribute", "judge", "--prompt", "a", "--token", "maybe"
-    )
-
-
-def test_a_circuit_is_that_of_the_library_with_its_check(capsys: Capture, tiny_model: TinyModel) -> None:
-    tiny_model("mine", text="abcdefg ")
-    asked = ("circuit", "mine", "--prompt", "a cab", "--token", "g", "--position", "2", "--share", "0.6")
-    found = answered(capsys, *asked)
-    lm = gptviz.load("mine")
-    expected = lm.circuit("a cab", "g", 2, share=0.6)
-    kept = lm.check_circuit(expected)
-    assert [(edge["from"], edge["to"], edge["kind"], edge["value"]) for edge in found["edges"]] == [
-        (edge.source.name, edge.target.name, edge.kind, edge.value) for edge in expected.edges
-    ]
-    assert (found["nodes"][0]["name"], found["nodes"][0]["position"]) == ("logit", 2)
-    assert found["logit"] == pytest.approx(lm.model(lm.encode("a cab")[None])[0, 2, lm.tokenizer.id_of("g")].item(), abs=1e-5)
-    assert found["check"] == {
-        "whole": kept.whole, "kept": kept.kept, "without": kept.without, "probability": kept.probability
-    }  # fmt: skip
-    assert "is left" in output(capsys, *asked, "--against", "b", "--reference", "a bag")
-    assert "no position 5" in error(capsys, "circuit", "mine", "--prompt", "a cab", "--position", "5")
-    assert "share is 2.0" in error(capsys, "circuit", "mine", "--prompt", "a cab", "--share", "2")
-    tiny_model("judge", head="mean", n_label=2, mask="full")
-    assert "judge is a classifier" in error(capsys, "circuit", "judge", "--prompt", "a cab")
-
-
-@pytest.mark.parametrize(
-    ("command", "how", "prompt"),
-    [
-        ("patch", "patch", ("--prompt", "a cab", "--corrupted", "a cad")),
-        ("attribute", "attribute", ("--prompt", "a cab")),
-        ("heads", "switch off", ("--prompt", "a cab")),
-    ],
-)
-def test_a_list_of_prompts_is_that_of_the_library(
-    capsys: Capture, tiny_model: TinyModel, tmp_path: Path, command: str, how: How, prompt: tuple[str, ...]
-) -> None:
-    tiny_model("mine", text="abcdefg ")
-    rows = [PromptRow("a cab", "a cad", "a", "b"), PromptRow("bad abe", "bad cbe", "d", "c"), PromptRow("fa", "fb", "c", "d")]
-    file = tmp_path / "pairs.csv"
-    file.write_text(as_csv(rows), encoding="utf-8")
-    expected = gptviz.load("mine").over_prompts(rows, how)
-    found = answered(capsys, command, "mine", "--pairs", str(file))
-    assert (found["how"], found["prompts"]) == (how, 3)
-    assert list(found["mean"]) == list(expected.units)
-    for column, values in (
-        ("mean", expected.mean),
-        ("standard deviation", expected.deviation),
-        ("same sign", expected.same_sign),
-    ):
-        assert list(found[column].values()) == pytest.approx(values.tolist())
-    lines = output(capsys, command, "mine", "--pairs", str(file)).splitlines()
-    largest = unit(expected.units[int(np.abs(expected.mean).argmax())], gptviz.load("mine").model.config)
-    assert lines[0].endswith("over 3 prompts, the largest mean first")
-    assert lines[2].startswith(largest.title)
-    assert len(lines) == 2 + len(expected.units)
-    file = tmp_path / "pairs.txt"
-    file.write_text("a cab | a cad\na | ab" if how == "patch" else "a cab\na€", encoding="utf-8")
-    assert f"{file}, line 2: " in error(capsys, command, "mine", "--pairs", str(file))
-    assert "leave --prompt out" in error(capsys, command, "mine", "--pairs", str(file), *prompt)
-    if command != "heads":
-        assert "or a list of prompts with --pairs FILE" in error(capsys, command, "mine")
-
-
-def test_patches_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_model("mine", text="abcdefg ")
-    asked = ("patch", "mine", "--prompt", "a cab", "--corrupted", "a cad", "--right", "a", "--wrong", "b")
-    found = answered(capsys, *asked, "--what", "attention.z")
-    expected = gptviz.load("mine").patch("a cab", "a cad", "a", "b", "attention.z")
-    assert found["restored"] == expected.restored.values.tolist()
-    assert found["answers"] == expected.answers.tolist()
-    assert (found["right"], found["wrong"], found["by"], found["places"]) == ("a", "b", "head", ["0", "1", "2"])
-    guessed = answered(capsys, *asked, "--preview")
-    assert (guessed["what"], guessed["exact"], guessed["places"]) == ("resid_pre", False, list("a␣cab"))
-    expected_guess = gptviz.load("mine").patch("a cab", "a cad", "a", "b", exact=False)
-    assert isinstance(expected_guess, Preview)
-    assert (guessed["checked"], guessed["is_trusted"]) == (expected_guess.checked, expected_guess.is_trusted)
-    with monkeypatch.context() as patched:
-        patched.setattr(Preview, "is_trusted", False)
-        refused = output(capsys, *asked, "--preview").splitlines()
-    assert refused[1:] == [
-        f"preview: {expected_guess.agreement}",
-        "it is shown from a correlation of 0.8 on: leave --preview out to compute every patch",
-    ]
-    lines = output(capsys, *asked).splitlines()
-    assert lines[0].startswith("logit of 'a' minus logit of 'b': ")
-    assert lines[2].endswith("position 4 b")
-    assert "the same answer" in output(capsys, *asked[:5], "a cab")
-    same = answered(capsys, *asked[:5], "a cab")
-    assert {share for row in same["restored"] for share in row} == {None}
-    assert "3 tokens and the corrupted prompt 2" in error(capsys, "patch", "mine", "--prompt", "abc", "--corrupted", "ab")
-    assert "'x' cannot be patched" in error(capsys, *asked, "--what", "x")
-    assert "'€' is no single token of mine" in error(capsys, *asked[:-1], "€")
-
-
-def test_the_tokens_are_those_of_the_library(capsys: Capture, tiny_model: TinyModel) -> None:
-    learned = BPETokenizer.learn("the return of the king, the return of the queen", 270)
-    checkpoints.save("bpe", scrambled(tiny(vocab_size=learned.vocab_size)), learned, {})
-    lm = gptviz.load("bpe")
-    found = answered(capsys, "tokens", "bpe", "--prompt", "the unicorn", "--merges")
-    assert [one["id"] for one in found["tokens"]] == lm.tokenizer.encode("the unicorn").ids
-    assert b"".join(bytes.fromhex(one["bytes"]) for one in found["tokens"]) == b"the unicorn"
-    assert found["merges"][-1]["token"] in [one["token"] for one in found["tokens"]]
-    rows = answered(capsys, "tokens", "bpe", "--languages")
-    assert [one["tokens"] for one in rows] == [len(lm.tokenizer.encode(text).ids) for text in examples().values()]
-    assert "part of a word" in output(capsys, "tokens", "bpe", "--prompt", "the unicorn")
-    assert "Japanese" in output(capsys, "tokens", "bpe", "--languages")
-    assert "--prompt TEXT or --languages" in error(capsys, "tokens", "bpe")
-    tiny_model("letters", text="a cab")
-    assert "leave --merges out" in error(capsys, "tokens", "letters", "--prompt", "a cab", "--merges")

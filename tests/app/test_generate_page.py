@@ -276,21 +276,16 @@ def test_a_tick_that_comes_after_the_pause_draws_nothing(clock: Clock) -> None:
     assert not now.playing
 
 
-def test_a_late_tick_catches_up_but_not_for_ever(clock: Clock) -> None:
+@pytest.mark.parametrize(("ticks", "seconds", "rate", "drawn"), [(1, 3_600, 20.0, 20 * pace.CATCH_UP), (8, 0.125, 2.0, 2)])
+def test_a_late_tick_catches_up_but_not_for_ever_and_the_fraction_of_a_token_counts_at_the_next(
+    ticks: int, seconds: float, rate: float, drawn: int, clock: Clock
+) -> None:
     now = writing(press(page(), "play"))
     before = len(now.written)
-    clock.seconds += 3600
-    now.tick(20.0)
-    assert len(now.written) - before == 20 * pace.CATCH_UP
-
-
-def test_the_fraction_of_a_token_that_is_due_counts_at_the_next_tick(clock: Clock) -> None:
-    now = writing(press(page(), "play"))
-    before = len(now.written)
-    for _ in range(8):
-        clock.seconds += 0.125
-        now.tick(2.0)
-    assert len(now.written) - before == 2
+    for _ in range(ticks):
+        clock.seconds += seconds
+        now.tick(rate)
+    assert len(now.written) - before == drawn
 
 
 def test_a_tick_ends_when_its_time_is_up(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -466,16 +466,6 @@ def test_a_link_to_a_cell_opens_its_arithmetic_and_a_new_text_keeps_head_and_cel
     page.wait_for_url(re.compile("view.block=0&head=1$"))
 
 
-def test_what_a_link_made_up_is_named_and_ignored(shown: Callable[..., Explorer]) -> None:
-    made_up = {"block": "99", "head": "-1", "query": "<b>x</b>", "key": "400", "show": "all", "heads": "7.7", "sort": "size"}
-    page = shown(**made_up).page
-    expect(page.locator(".notice")).to_have_count(len(made_up))
-    for key, value in made_up.items():
-        expect(page.locator(".notices")).to_contain_text(f"The link asks for {key} = “{value}”")
-    expect(page.locator(".head.chosen")).to_have_count(1)
-    page.wait_for_url(re.compile(r"view\??$"))
-
-
 def test_the_keyboard_walks_heads_tokens_and_cells(shown: Callable[..., Explorer], folder: Path) -> None:
     page = shown(block=0, head=0).page
     page.locator(".head[data-block='0'][data-head='0']").focus()
@@ -821,23 +811,6 @@ def test_the_head_on_screen_is_switched_off_and_brought_back(shown: Callable[...
     assert asked == [(1, 2), (0, 1), (0, None)]
     view.show(edited={"0": "blocks.0.attention=uniform"}, of="the edited model")
     expect(view.page.get_by_role("button", name="Bring back the attention of block 0")).to_be_visible()
-
-
-def test_a_command_is_obeyed_once_also_by_a_view_in_the_place_of_another(shown: Callable[..., Explorer]) -> None:
-    view = shown(block=0, head=0)
-    page, asked = view.page, {"block": 1, "head": 2, "query": 9, "key": 4}
-    for number in (1, 2):
-        view.show(asked=asked, number=number)
-        expect(page.locator(".cell")).to_contain_text("block 1, head 2")
-        page.locator(".cell .shut").click()
-        expect(page.locator(".cell")).to_be_hidden()
-        view.show(asked=asked, number=number)
-        expect(page.locator(".cell")).to_be_hidden()
-    page.wait_for_url(lambda url: "key=" not in url)
-    view.view.replace()
-    view.show(asked=asked, number=2)
-    expect(page.locator(".right .title")).to_have_text("Block 1, head 2")
-    expect(page.locator(".cell")).to_be_hidden()
 
 
 def test_heads_are_sorted_and_sieved_by_what_they_do(shown: Callable[..., Explorer], folder: Path) -> None:

@@ -165,6 +165,7 @@ class View:
         touched: what of it a reader touches, as a selector.
         names: whether it shows names of tokens.
         has_picture: whether it can be saved as a picture.
+        names_made_up: whether it names the values of a link that it does not take.
         tools: where the menu of its numbers, code and picture is.
         walks: the parts of it that keys walk, as selectors, each with the arrow that leads no further from its end; "" where
             an arrow may lead on from there.
@@ -175,6 +176,7 @@ class View:
     touched: str = "button"
     names: bool = True
     has_picture: bool = True
+    names_made_up: bool = False
     tools: str = ".root"
     walks: Mapping[str, str] = field(default_factory=dict)
 
@@ -185,6 +187,7 @@ VIEWS = {
         explorer,
         ({}, {"query": 7, "key": 3}),
         touched=".head, .tokens .chip, .heat",
+        names_made_up=True,
         walks={".heads": "ArrowRight", ".tokens": "ArrowDown", ".heatmap": "ArrowRight"},
     ),
     "cell_grid": View(grid_of_units, touched=".cell", names=False, walks={".grid": "ArrowRight"}),
@@ -204,6 +207,7 @@ VIEWS = {
         ledger,
         ({}, {"top_k": 3, "temperature": 1.3}),
         touched=".token-row, input[type=range]",
+        names_made_up=True,
         walks={".list": "ArrowDown"},
     ),
     # What it finds is in test_search.py.
@@ -338,14 +342,17 @@ def test_two_pictures_can_stand_in_one_document(
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_an_address_that_a_link_made_up_chooses_nothing(
+def test_an_address_that_a_link_made_up_is_named_and_chooses_nothing(
     seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str
 ) -> None:
     def lines(**made_up: str) -> set[str]:
         return set(seen(name, **made_up).page.locator(".root").inner_text().splitlines())
 
     made_up = dict.fromkeys(keys(VIEWS[name].payload(hostile(LONG), 0)), "<b>x</b>")
-    assert [line for line in lines(**made_up) - lines() if "The link asks for" not in line] == []
+    said, usual = lines(**made_up), lines()
+    assert [line for line in said - usual if "The link asks for" not in line] == []
+    named = {key for key in made_up if any(f"{key} = “<b>x</b>”" in line for line in said)}
+    assert named == (made_up.keys() if VIEWS[name].names_made_up else set())
 
 
 # The others open what they offer as one walks: their own tests do so by the keyboard alone.

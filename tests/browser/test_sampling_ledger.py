@@ -554,16 +554,6 @@ def test_a_link_reopens_the_view_and_plain_choices_stay_out_of_it(ledger_of: Mou
     expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "12")
 
 
-def test_what_a_link_made_up_is_named_and_the_usual_shown(ledger_of: Mount) -> None:
-    made_up = {"temperature": "2.01", "top_k": "1.5", "top_p": "0", "seed": "100", "tokens": "none", "log": "1"}
-    page = ledger_of("characters", **made_up).page
-    note = page.get_by_role("status").filter(has_text="The link asks for")
-    for key, value in made_up.items():
-        expect(note).to_contain_text(f"{key} = “{value}”")
-    for name, text in (("Temperature", "1.00"), ("Top-k", "off"), ("Top-p", "off"), ("Seed", "0")):
-        expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuetext", text)
-
-
 @pytest.mark.parametrize(
     ("case", "setting"),
     [("characters", {"top_k": 3, "tokens": "All, by vocabulary"}), ("words", {"top_p": 0.4, "temperature": 1.7, "log": "True"})],

@@ -70,10 +70,3 @@ def test_every_label_has_a_probability_and_one_that_is_never_seen_has_none() -> 
     result = baseline(training, held_out)
     np.testing.assert_allclose(result.probabilities[:, 1:], baseline(TRAINING, HELD_OUT).probabilities, atol=1e-12)
     assert (result.probabilities[:, 0] == 0).all()
-
-
-def test_texts_without_words_or_with_one_label_teach_nothing() -> None:
-    with pytest.raises(ValueError, match="vocabulary"):
-        baseline(LabelledTexts("x", ("!", "?"), (0, 1), ("a", "b")), HELD_OUT)
-    with pytest.raises(ValueError, match="class"):
-        baseline(LabelledTexts("x", ("one", "two"), (1, 1), ("a", "b")), HELD_OUT)

@@ -97,20 +97,6 @@ def test_a_text_validates_with_all_of_its_other_part() -> None:
     assert torch.cat([batch.targets.flatten(), last.targets.flatten()]).tolist() == REPETITIVE[1 : CONTEXT + 3].tolist()
 
 
-@pytest.mark.parametrize("length", [0, 1, CONTEXT])
-def test_a_text_no_longer_than_the_context_is_refused_with_both_numbers(length: int) -> None:
-    with pytest.raises(ValueError, match=f"has {length} tokens to train on; a context of 8 needs at least 9: take a longer"):
-        data(training=REPETITIVE[:length])
-
-
-@pytest.mark.parametrize("length", [0, 1])
-def test_a_text_too_short_to_validate_is_refused(length: int) -> None:
-    with pytest.raises(ValueError, match=f"the text to validate has {length} tokens; it needs at least 2"):
-        data(validation=REPETITIVE[:length])
-    with pytest.raises(ValueError, match=f"at least 2 tokens, the text has {length}"):
-        next(consecutive_windows(REPETITIVE[:length], CONTEXT))
-
-
 def test_some_rows_of_a_batch_are_those_of_all_its_tensors() -> None:
     batch = Batch((torch.arange(8).view(4, 2), torch.arange(4)), 10 * torch.arange(8).view(4, 2))
     (tokens, more), targets = batch.rows(slice(1, None, 2))

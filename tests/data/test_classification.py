@@ -16,21 +16,17 @@ from gptviz.data.baseline import baseline
 from gptviz.data.batches import Batch, Data
 from gptviz.data.classification import LabelledSource, batches, padded, without_some
 from gptviz.data.registry import source_from, source_named
-from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import Config, build
 from gptviz.runs import checkpoints
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import read_log
 from gptviz.runs.training import train
 from gptviz.text import (
-    CharTokenizer,
-    Corpus,
     CorpusUnavailableError,
     LabelledTexts,
     WordTokenizer,
     opinions,
     starred_opinions,
-    task,
 )
 from gptviz.train.evaluation import evaluate
 from tests.small_runs import recipe
@@ -105,14 +101,6 @@ def _fields(texts: LabelledTexts) -> tuple[Any, ...]:
 def test_another_seed_holds_out_other_texts() -> None:
     made = opinions(300)
     assert LabelledSource(made, seed=0).split()[1] != LabelledSource(made, seed=1).split()[1]
-
-
-def test_one_text_of_each_label_is_too_few() -> None:
-    with pytest.raises(ValueError, match="numbered has one text of each label, not counting copies: there must be more"):
-        LabelledSource(numbered((0, 1, 2))).split()
-    copies = LabelledTexts("copies", ("fine", "dull", "fine "), (0, 1, 0), ("good", "bad"))
-    with pytest.raises(ValueError, match="copies has one text of each label, not counting copies"):
-        LabelledSource(copies).split()
 
 
 def test_texts_are_cut_at_the_context_and_filled_up_and_none_is_empty() -> None:
@@ -266,30 +254,6 @@ def test_a_card_says_the_labels_the_split_and_the_baseline() -> None:
 
 def classifier(**changes: Any) -> Config:
     return tiny(**{"mask": "full", "head": "mean", "n_label": 2} | changes)
-
-
-@pytest.mark.parametrize(
-    ("source", "config", "message"),
-    [
-        (LabelledSource(TEXTS), tiny(), "mine has texts with 3 labels: train a classifier with as many labels"),
-        (LabelledSource(TEXTS), classifier(), "mine has texts with 3 labels"),
-        (TextSource(Corpus("text", "the fox " * 99)), classifier(), "text has no labels: give a CSV file"),
-        (TaskSource(task("copy", vocab=9, lag=3, length=9)), classifier(), "copy .* has no labels"),
-    ],
-)
-def test_data_of_another_kind_than_the_model_is_refused(source: Any, config: Config, message: str) -> None:
-    tokenizer = source.tokenizer("words", 100)
-    with pytest.raises(ValueError, match=message):
-        source.data(tokenizer, replace(config, vocab_size=tokenizer.vocab_size))
-
-
-def test_labels_are_for_classifiers_and_their_tokens_are_words() -> None:
-    source = LabelledSource(TEXTS)
-    tokenizer = WordTokenizer(["good"])
-    with pytest.raises(ValueError, match="train a classifier on it, not a model that is a decoder"):
-        source.fitted(tiny(), tokenizer)
-    with pytest.raises(ValueError, match="read word by word, but these tokens are characters"):
-        source.data(CharTokenizer("abc"), classifier(n_label=3, vocab_size=3))
 
 
 def test_a_sample_tells_a_text_of_each_label_what_it_is_and_what_it_was_taken_for() -> None:

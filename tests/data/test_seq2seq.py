@@ -14,13 +14,12 @@ from gptviz.data.batches import NOT_COUNTED
 from gptviz.data.registry import source_from, source_named
 from gptviz.data.seq2seq import PairData, PairSource, PairTaskSource, answers, batch_of, batches, exact_match
 from gptviz.data.source import Source
-from gptviz.data.text import TaskSource, TextSource
 from gptviz.model import Config, Transformer, build
 from gptviz.runs import checkpoints
 from gptviz.runs.log import read_log
 from gptviz.runs.run import RunSpec, prepare
 from gptviz.runs.training import Sampled, train
-from gptviz.text import PAIR_TASKS, CharTokenizer, Corpus, Pairs, SpecialTokensTokenizer, task
+from gptviz.text import PAIR_TASKS, CharTokenizer, Pairs, SpecialTokensTokenizer
 from gptviz.train.evaluation import evaluate
 from gptviz.train.trainer import Trainer
 from tests.small_runs import recipe
@@ -244,32 +243,6 @@ def test_a_sample_says_what_is_right_where_the_answer_is_wrong() -> None:
         answer, ended = given[word]
         wrong = "" if answer == right and ended else f"   (right: {right})"
         assert line == f"{word} → {answer}{'' if ended else ' …'}{wrong}"
-
-
-def test_what_does_not_go_together_is_refused_before_training() -> None:
-    source, dates = PairSource(MIRRORED), PairTaskSource(PAIR_TASKS["dates"])
-    tokenizer = source.tokenizer("characters", 0)
-    config = answering(source)
-    for decoder in (tiny(), tiny(head="mean", n_label=2)):
-        with pytest.raises(ValueError, match="train an encoder–decoder on it"):
-            source.fitted(decoder, tokenizer)
-        with pytest.raises(ValueError, match="train an encoder–decoder on it"):
-            source.data(tokenizer, decoder)
-    with pytest.raises(ValueError, match=r"these tokens \(characters\) have none"):
-        source.data(CharTokenizer("abcd"), config)
-    with pytest.raises(ValueError, match="padding is None in the model"):
-        source.data(tokenizer, tiny(n_encoder_layer=1, vocab_size=7))
-    with pytest.raises(ValueError, match="dates has tokens of its own"):
-        dates.data(tokenizer, config)
-    with pytest.raises(ValueError, match="context_length is 8; dates needs 56"):
-        dates.data(PAIR_TASKS["dates"].tokenizer, answering(dates))
-    copying = task("copy", vocab=11, lag=3, length=9)
-    with pytest.raises(ValueError, match="copy .* has no sources and answers"):
-        TaskSource(copying).data(copying.tokenizer, tiny(n_encoder_layer=1))
-    with pytest.raises(ValueError, match="words has no sources and answers"):
-        TextSource(Corpus("words", "to be or not")).data(CharTokenizer("to be or not"), tiny(n_encoder_layer=1))
-    with pytest.raises(ValueError, match="dates, numbers, mirror"):
-        source_named("nothing")
 
 
 def test_the_batches_of_one_seed_are_the_same_on_every_machine() -> None:

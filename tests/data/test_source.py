@@ -99,17 +99,6 @@ def test_a_task_is_named_and_has_its_floor(name: str) -> None:
         source.data(tokenizer, tiny(vocab_size=tokenizer.vocab_size, context_length=source.task.length - 2))
 
 
-@pytest.mark.parametrize("tokenizer", [CharTokenizer("abcdefghijk"), task("copy", vocab=12).tokenizer])
-def test_a_task_is_not_read_with_the_tokens_of_something_else(tokenizer: Any) -> None:
-    with pytest.raises(ValueError, match="copy has tokens of its own"):
-        TaskSource(task("copy", vocab=11, length=9)).data(tokenizer, tiny(vocab_size=tokenizer.vocab_size))
-
-
-def test_a_name_of_nothing_is_said_with_what_there_is() -> None:
-    with pytest.raises(ValueError, match=r"no data named 'x{80}'; known are the texts python-reference.*reversal"):
-        source_named("x" * 5_000)
-
-
 SOURCES: tuple[Source, ...] = (
     TextSource(CORPUS, 0.75),
     TaskSource(task("copy", vocab=5, lag=2, length=7)),
@@ -205,21 +194,15 @@ def test_a_source_that_a_stranger_wrote_down_is_refused_clearly(content: dict[st
     assert len(str(raised.value)) < 300
 
 
-@pytest.mark.parametrize("source", SOURCES[::2], ids=lambda source: source.kind)
-@pytest.mark.parametrize("fraction", [0, 1, -1, 7, float("nan")])
-def test_a_share_that_leaves_nothing_is_refused(source: Source, fraction: float) -> None:
-    source.keep()
-    opened = source_from(source.to_dict() | {"fraction": fraction})
-    with pytest.raises(ValueError, match="must lie between 0 and 1"):
-        opened.data(*fitted(source))
+SHARES = [(source, {"fraction": share}) for source in SOURCES[::2] for share in (0, 1, -1, 7, float("nan"))]
+SEEDS = [(source, {"seed": -1}) for source in SOURCES[2::2]]
 
 
-@pytest.mark.parametrize("source", SOURCES[2::2], ids=lambda source: source.kind)
-def test_a_seed_that_cannot_be_is_refused(source: Source) -> None:
+@pytest.mark.parametrize(("source", "change"), SHARES + SEEDS, ids=lambda one: str(one) if isinstance(one, dict) else one.kind)
+def test_a_share_that_leaves_nothing_and_a_seed_that_cannot_be_are_refused(source: Source, change: dict[str, float]) -> None:
     source.keep()
-    opened = source_from(source.to_dict() | {"seed": -1})
-    with pytest.raises(ValueError, match="non-negative"):
-        opened.data(*fitted(source))
+    with pytest.raises(ValueError, match="must lie between 0 and 1|non-negative"):
+        source_from(source.to_dict() | change).data(*fitted(source))
 
 
 def test_a_disk_that_takes_no_copy_is_an_error_of_the_disk(home: Path) -> None:

@@ -9,7 +9,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.nn import functional as F
 
 from gptviz.generate.decoding import Beams, Decoder, beam_search, decode, decode_greedily, until_end
 from gptviz.generate.sampling import Sampling, draw, ledger, uniform
@@ -236,23 +235,6 @@ def test_rows_chosen_again_go_on_as_if_they_had_been_written_so() -> None:
     with torch.inference_mode():
         whole = model(grown.ids, source.expand(3, -1))[:, -1]
         torch.testing.assert_close(grown.logits(), whole, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("longest", [0, -1, CONTEXT + 1])
-def test_an_answer_longer_than_the_positions_is_refused(longest: int) -> None:
-    for answer in (lambda: decode_greedily(answering(), sources(), START, END, longest),
-                   lambda: beam_search(answering(), sources()[0], START, END, 2, longest)):  # fmt: skip
-        with pytest.raises(ValueError, match=f"answer of {longest} tokens was allowed; the model writes from 1 to {CONTEXT}"):
-            answer()
-
-
-def test_what_cannot_be_decoded_is_named() -> None:
-    with pytest.raises(ValueError, match="width of the beam is 0"):
-        beam_search(answering(), sources()[0], START, END, 0)
-    with pytest.raises(ValueError, match=f"{CONTEXT + 1} tokens do not fit in a context of {CONTEXT}"):
-        decode_greedily(answering(), F.pad(sources(), (0, CONTEXT - 4), value=PADDING), START, END)
-    with pytest.raises(ValueError, match="no encoder"):
-        decode_greedily(scrambled(tiny()), sources(), START, END)
 
 
 @many

@@ -221,20 +221,6 @@ def test_the_settings_can_change_on_the_way() -> None:
     assert torch.equal(next(grown).tokens, likeliest)
 
 
-@pytest.mark.parametrize(
-    ("ids", "options", "named"),
-    [
-        (torch.tensor([], dtype=torch.long), {}, "no token to start from: give a prompt"),
-        (torch.tensor([1]), {"samples": 0}, "samples is 0"),
-        (torch.tensor([1]), {"slide": 0}, "slide is 0"),
-        (torch.tensor([1]), {"slide": CONTEXT + 1}, f"slide is {CONTEXT + 1}; it must be from 1 to the context of {CONTEXT}"),
-    ],
-)
-def test_what_cannot_begin_is_said(ids: Tensor, options: dict[str, int], named: str) -> None:
-    with pytest.raises(ValueError, match=named):
-        Generation(scrambled(tiny()), ids, **options)
-
-
 def test_a_context_of_one_token_slides_too() -> None:
     model = scrambled(tiny(context_length=1))
     expected, _ = plain_loop(model, [3], Sampling(), 10)
@@ -270,11 +256,3 @@ def test_a_tap_sees_the_pass_that_gives_the_logits_and_no_other() -> None:
         next(grown)
         if grown.ids.shape[1] == 7:  # five tokens to compute again, of which the last counts
             grown.replace(3, some_ids(5, batch=1, seed=3))
-
-
-@pytest.mark.parametrize("start", [2, 6])
-def test_the_prompt_is_not_replaced_nor_a_gap_left(start: int) -> None:
-    grown = Generation(scrambled(tiny()), some_ids(3)[0])
-    list(islice(grown, 2))
-    with pytest.raises(ValueError, match=f"start is {start}; it must be from 3, after the prompt, to 5"):
-        grown.replace(start, torch.tensor([[1]]))

@@ -110,32 +110,3 @@ def test_a_snapshot_restores_every_branch_and_each_goes_on_as_before() -> None:
     again.step()
     assert len(tree.nodes) == before, "the trees share nothing"
     assert again.branches()[:-1] == tree.branches()[:-1], "the oldest first"
-
-
-def test_a_snapshot_of_another_prompt_is_refused() -> None:
-    other = Tree(Generation(scrambled(tiny()), some_ids(4, batch=1)[0]))
-    with pytest.raises(ValueError, match="another prompt"):
-        planted().restore(other.snapshot())
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("", "not have the form of a route"),
-        ("n5", "not have the form of a route"),
-        ("n5_", "not have the form of a route"),
-        ("n5_12345g", "not have the form of a route"),
-        ("x5_123456", "not have the form of a route"),
-        ("n-5_123456", "not have the form of a route"),
-        ("n1.5_123456", "not have the form of a route"),
-        ("n٣_123456", "not have the form of a route"),
-        ("<script>_123456", "not have the form of a route"),
-        ("n999999999_123456", "more than 10,000"),
-        ("n9999f1f1_123456", "more than 10,000"),
-        (f"f{VOCAB}_123456", "not in the vocabulary"),
-        ("p1.5n1_123456", "top-p is 1.5"),
-    ],
-)
-def test_what_is_no_route_is_refused_in_words(line: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        read(line)

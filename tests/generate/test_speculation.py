@@ -213,18 +213,3 @@ def test_what_is_never_drawn_is_never_written_even_if_it_is_drafted() -> None:
     rounds = list(one.rounds(30))
     assert any(each.token in never for every in rounds for each in every.drafted)
     assert not set(one.ids[3:]) & set(never)
-
-
-def test_what_is_impossible_is_refused() -> None:
-    model, ids = scrambled(tiny()), some_ids(3, batch=1)[0]
-    with pytest.raises(ValueError, match="no token"):
-        Speculation(model, LookupDrafter(VOCAB), ids[:0])
-    with pytest.raises(ValueError, match="it must be from 1 to"):
-        Speculation(model, LookupDrafter(VOCAB), ids, most_drafted=0)
-    with pytest.raises(ValueError, match="looks ahead"):
-        Speculation(scrambled(tiny(mask="full")), LookupDrafter(VOCAB), ids)
-    with pytest.raises(ValueError, match="n is 0"):
-        LookupDrafter(VOCAB, 0)
-    model.embed.weight.data.fill_(float("nan"))
-    with pytest.raises(ValueError, match="damaged"):
-        Speculation(model, LookupDrafter(VOCAB), ids).round()

@@ -363,24 +363,6 @@ def test_up_ends_at_the_prompt() -> None:
     assert tree.ids() == tree.prompt
 
 
-def test_what_cannot_be_is_said() -> None:
-    model = scrambled(tiny())
-    with pytest.raises(ValueError, match="2 samples"):
-        Tree(Generation(model, torch.tensor([1]), samples=2))
-    grown = Generation(model, torch.tensor([1]))
-    next(grown)
-    with pytest.raises(ValueError, match="has already drawn tokens"):
-        Tree(grown)
-    tree = planted(model)
-    for token in (-1, VOCAB):
-        with pytest.raises(ValueError, match=f"the token is {token}; it must be from 0 to {VOCAB - 1}"):
-            tree.take(token)
-    with pytest.raises(ValueError, match="not chosen from anything"):
-        tree.chosen_from(ROOT)
-    with pytest.raises(KeyError):
-        tree.go(99)
-
-
 def test_what_is_never_drawn_is_no_candidate_and_cannot_be_taken() -> None:
     model, ids = scrambled(tiny()), some_ids(3, batch=1)[0]
     likeliest = int(Generation(model, ids).logits[0].argmax())

@@ -47,11 +47,31 @@ def test_a_config_survives_json(config: Config) -> None:
         ({"ordered": True}, "ordered is about labels"),
         ({"positions": "rotary", "d_head": 3}, "d_head 3 must be even"),
         ({"positions": "sinusoidal", "d_model": 15}, "d_model 15 must be even"),
+        ({"n_kv_head": 2}, "n_kv_head is 2; it must divide n_head 3"),
+        ({"n_kv_head": 6}, "n_kv_head is 6; it must divide n_head 3"),
+        ({"window": 4, "mask": "full"}, "window is 4; it needs a causal mask"),
+        ({"window": 4, "window_pattern": "x"}, "window_pattern is 'x'; it must be letters w"),
+        ({"window": 4, "window_pattern": ""}, "window_pattern is ''; it must be letters w"),
+        ({"padding": 11}, "padding is 11"),
+        ({"padding": True}, "padding is True"),
+        ({"padding": -1}, "padding is -1"),
+        ({"n_label": 2}, "labels need the head"),
+        ({"head": "mean"}, "n_label is 0"),
+        ({"head": "flatten", "n_label": 1}, "n_label is 1"),
+        ({"head": "mean", "n_label": 2, "tied": True}, "unset tied"),
+        ({"head": "mean", "n_label": 2, "n_encoder_layer": 1}, "one stack"),
+        ({"head": "max", "n_label": 2}, "must be one of unembed, flatten, mean, sum"),
+        ({"n_encoder_layer": -1}, "n_encoder_layer is -1"),
+        ({"n_encoder_layer": 1, "residual": "parallel"}, "cross-attention"),
+        ({"n_encoder_layer": 1, "qk_norm": "whole"}, "cross-attention"),
+        ({"mlp": "experts", "n_expert": 2, "n_active": 3}, "n_active is 3; a router of n_expert 2 experts"),
+        ({"mlp": "experts", "n_expert": 1_024, "n_layer": 200}, "n_expert is 1024 in 200 blocks; the most .* 16,384"),
     ],
 )
 def test_an_impossible_field_is_named_with_its_value(changes: dict[str, Any], named: str) -> None:
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises(ValueError, match=named) as raised:
         tiny(**changes)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -292,11 +292,34 @@ def test_any_bytes_as_meta_pkl_are_refused_in_a_line_or_left_out(sound: dict[str
         meta.unlink()
 
 
-def test_a_list_within_a_list_within_a_list_in_meta_pkl_ends(sound: dict[str, Path]) -> None:
+HOSTILE = {
+    "lists within lists": b"]" * 100_000 + b"a" * 99_999 + b".",
+    "a number beyond all": b"\x80\x04" + b"I99999999999999999999\n" * 3 + b".",
+    "a reference to memory beyond all there is": b"\x80\x02Nr\xff\xff\xff\x7f.",
+    "a list where a table is": b"\x80\x02}Na.",
+    "a length of half of all bytes": b"\x80\x04\x95" + b"\xff" * 8,
+    "half a file": pickle.dumps({"itos": {0: "a"}})[:-9],
+}
+TABLES: list[Any] = [None, ["a", "b"], {0: "aaa"}, {0: "b", 1: "a"}, {0: "a", "1": "b"}, {0: "a", 1: 7}, {0: "a", 1: "bc"}]
+UNTRUSTED = {**HOSTILE, **{str(table): pickle.dumps({"itos": table}) for table in TABLES}}
+
+
+@pytest.mark.parametrize("kind", UNTRUSTED)
+def test_a_table_of_characters_that_cannot_be_trusted_is_refused_by_name(
+    kind: str, sound: dict[str, Path], little_memory: None
+) -> None:
     meta = sound["pt"].parent / "meta.pkl"
-    bomb = b"]" * 100_000 + b"a" * 99_999 + b"."
-    table = b"\x80\x04" + b"I99999999999999999999\n" * 3 + b"."
-    for content in (bomb, table, pickle.dumps({"itos": {0: "a" * 3}}), pickle.dumps({"itos": None})):
-        meta.write_bytes(content)
-        assert "meta.pkl" in str(refused(sound["pt"]))
+    meta.write_bytes(UNTRUSTED[kind])
+    why = "" if kind in HOSTILE else "move it away to open the model"
+    try:
+        assert re.search(rf"meta\.pkl.*{why}", str(refused(sound["pt"])))
+    finally:
+        meta.unlink()
+
+
+def test_nothing_in_meta_pkl_runs(sound: dict[str, Path], tmp_path: Path) -> None:
+    meta = sound["pt"].parent / "meta.pkl"
+    meta.write_bytes(pickle.dumps({"itos": Touch(tmp_path / "it ran")}))
+    assert "meta.pkl holds more than characters" in str(refused(sound["pt"]))
+    assert not (tmp_path / "it ran").exists()
     meta.unlink()

@@ -21,7 +21,7 @@ from gptviz.pretrained.sources.gguf_blocks import KINDS, OpenFile, blocks_of
 from gptviz.pretrained.sources.gguf_reader import Reader
 from gptviz.pretrained.sources.gguf_rotary import llama3_rule
 from tests.pretrained.gguf_files import add_setting, permuted, saved
-from tests.pretrained.test_families import CONTEXT, GROUPED, LLAMA3, SIZES, opened, same_logits, theirs
+from tests.pretrained.test_families import CONTEXT, GROUPED, LLAMA3, MIXED, SIZES, opened, same_logits, theirs
 from tests.tiny import some_ids
 
 WIDE = GROUPED | {"hidden_size": 32, "intermediate_size": 64}
@@ -130,7 +130,6 @@ def test_blocks_of_any_bytes_have_the_numbers_of_the_library(kind: str, tmp_path
     assert not blocks.is_finite(torch.arange(rows))
 
 
-MIXED = {"num_local_experts": 5, "num_experts_per_tok": 3}
 OF_QWEN = {"moe_intermediate_size": 32, "num_experts": 5, "num_experts_per_tok": 3}
 MIXTURES: list[tuple[str, dict[str, Any]]] = [
     ("mixtral", WIDE | MIXED),

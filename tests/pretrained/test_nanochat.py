@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gptviz.model import Transformer
 from gptviz.pretrained.families import ImportRefusedError
-from gptviz.pretrained.opening import reference, referred, source_at, with_weights
+from gptviz.pretrained.opening import reference, referred, source_at
+from tests.pretrained.test_families import opened
 from tests.tiny import some_ids
 
 PATTERN = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
@@ -133,11 +133,6 @@ def saved(folder: Path, weights: dict[str, Tensor] | None = None, step: int = 65
     meta = {"step": step, "model_config": SIZES | changes, "user_config": {"depth": 3}}
     (folder / f"meta_{step:06d}.json").write_text(json.dumps(meta))
     return path
-
-
-def opened(path: Path) -> Transformer:
-    source = source_at(path)
-    return with_weights(source, source.opened().config).eval()
 
 
 @pytest.fixture

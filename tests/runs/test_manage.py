@@ -26,12 +26,14 @@ def test_a_renamed_model_is_the_same_under_its_new_name(tiny_model: TinyModel) -
     assert "old" not in checkpoints.folders()
 
 
-def test_a_deleted_model_comes_back_as_it_was(tiny_model: TinyModel) -> None:
+def test_a_deleted_model_comes_back_as_it_was_and_once(tiny_model: TinyModel) -> None:
     before = content(tiny_model("mine"))
     token = manage.delete("mine")
     assert "mine" not in checkpoints.folders()
     assert manage.undelete(token) == "mine"
     assert content(checkpoints.find("mine")) == before
+    with pytest.raises(CheckpointError, match="not in the trash"):
+        manage.undelete(token)
 
 
 def test_a_model_that_comes_back_takes_the_place_of_none(tiny_model: TinyModel) -> None:
@@ -50,14 +52,6 @@ def test_a_token_that_a_link_made_up_brings_nothing_back(tiny_model: TinyModel, 
     with pytest.raises(CheckpointError, match="not in the trash"):
         manage.undelete(token)
     assert "mine" not in checkpoints.folders()
-
-
-def test_a_model_comes_back_once(tiny_model: TinyModel) -> None:
-    tiny_model("mine")
-    token = manage.delete("mine")
-    manage.undelete(token)
-    with pytest.raises(CheckpointError, match="not in the trash"):
-        manage.undelete(token)
 
 
 def test_bundled_models_stay(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

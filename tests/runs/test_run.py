@@ -268,21 +268,30 @@ def test_a_request_while_the_engine_is_chosen_ends_the_run_before_its_first_step
     assert_alike(finish(folder), unbroken)
 
 
+def asked_amid_an_evaluation(folder: Path, at: int, how: StopRequest, given_up: tuple[int, ...]) -> list[Any]:
+    """The events of a run that is asked to end between the batches of the evaluation after this step.
+
+    Nothing is asked after the step itself, but where the evaluation at this step can be `given_up` at once.
+    """
+    events: list[Any] = []
+    asked: list[int] = []
+
+    def requested() -> StopRequest | None:
+        if at and not (events and isinstance(events[-1], Stepped) and events[-1].step == at):
+            return None
+        asked.append(at)
+        return how if at in given_up or len(asked) > 1 else None
+
+    events.extend(train(folder, stop_requested=requested))
+    assert asked
+    return events
+
+
 @pytest.mark.parametrize("at", [0, 6, 12])
 def test_a_pause_in_the_middle_of_an_evaluation_gives_it_up_and_it_is_made_when_the_run_goes_on(at: int) -> None:
     settings = {"steps": 12, "evaluations": 2}
     unbroken, folder = finish(task_run("a", **settings)), task_run("b", **settings)
-    events: list[Any] = []
-    asked = []
-
-    def requested() -> StopRequest | None:
-        """Nothing after a step, a pause between the batches of the evaluation that follows it."""
-        if at and not (events and isinstance(events[-1], Stepped) and events[-1].step == at):
-            return None
-        asked.append(at)
-        return "pause" if at in (0, 12) or len(asked) > 1 else None
-
-    events.extend(train(folder, stop_requested=requested))
+    events = asked_amid_an_evaluation(folder, at, "pause", (0, 12))
     assert read_status(folder).state == "paused"
     assert at not in [event.step for event in events if isinstance(event, Evaluated)]
     assert_alike(finish(folder), unbroken)
@@ -291,18 +300,7 @@ def test_a_pause_in_the_middle_of_an_evaluation_gives_it_up_and_it_is_made_when_
 @pytest.mark.parametrize("at", [6, 12])
 def test_a_stop_in_the_middle_of_an_evaluation_leaves_only_the_last_one(at: int) -> None:
     folder = task_run("a", steps=12, evaluations=2)
-    events: list[Any] = []
-    asked = []
-
-    def requested() -> StopRequest | None:
-        """Nothing after a step, a stop between the batches of the evaluation that follows it."""
-        if not (events and isinstance(events[-1], Stepped) and events[-1].step == at):
-            return None
-        asked.append(at)
-        return "stop" if at == 12 or len(asked) > 1 else None
-
-    events.extend(train(folder, stop_requested=requested))
-    assert asked
+    events = asked_amid_an_evaluation(folder, at, "stop", (12,))
     assert read_status(folder).state == ("stopped" if at == 6 else "finished")
     evaluated = [event for event in events if isinstance(event, Evaluated) and event.step == at]
     assert [event.share for event in evaluated] == [1.0], "one, of all that is held out"

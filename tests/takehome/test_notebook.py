@@ -116,22 +116,15 @@ def test_the_picture_of_a_notebook_is_the_page_that_was_taken_home(name: str, qu
     assert not shown.rejected
 
 
+OTHERS = {"classify": "classifier", "over_training": "induction", "translate": "seq2seq"}
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("name", [name for name in WITH_CODE if name != "over_training"])
+@pytest.mark.parametrize("name", sorted({*WITH_CODE, *OTHERS}))
 def test_the_notebook_of_every_page_runs_from_start_to_end(run: Run, name: str) -> None:
-    page = read_page(name, {"model": "ladder-8", "prompt": PROMPT})
+    page = read_page(name, {"model": OTHERS[name]} if name in OTHERS else {"model": "ladder-8", "prompt": PROMPT})
     assert codes(page)
     run(nbformat.reads(as_notebook(page), as_version=4))  # raises where a cell fails
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    ("name", "model"), [("classify", "classifier"), ("over_training", "induction"), ("translate", "seq2seq")]
-)
-def test_the_notebook_of_a_page_for_other_models_runs(run: Run, name: str, model: str) -> None:
-    page = read_page(name, {"model": model})
-    assert codes(page)
-    run(nbformat.reads(as_notebook(page), as_version=4))
 
 
 def test_a_trace_is_shown_below_its_cell_with_the_numbers_of_the_trace(run: Run) -> None:

@@ -94,15 +94,6 @@ def test_muon_is_counted_for_the_matrices_that_it_takes(changes: dict[str, Any])
     assert sorted(optimisers.block_matrices(config, recipe)) == sorted(taken)
 
 
-@pytest.mark.parametrize("name", ["adamw", "adam", "sgd", "muon"])
-def test_an_optimiser_remembers_as_much_as_is_said(name: str) -> None:
-    config, recipe = tiny(), Recipe(steps=1, batch_size=2, optimiser=name)  # type: ignore[arg-type]
-    trainer = Trainer(build(config, seed=0), estimate._Noise(config), recipe)
-    trainer.advance(0.01)
-    held = sum(t.nbytes for t in optimisers.tensors(trainer.optimisers).values() if t.numel() > 1)
-    assert estimate.estimate(config, recipe, SPEED).optimiser == held
-
-
 def adapted(config: Config, rank: int) -> Transformer:
     """A model with the recipe's adapter, or a whole one without a rank."""
     model = build(config, seed=0)
@@ -135,10 +126,11 @@ def test_an_adapter_needs_no_gradients_of_the_weights_beside_it() -> None:
     assert 0.6 < expected / whole < 0.8, "two thirds, and what the adapter adds"
 
 
-@pytest.mark.parametrize("name", ["adamw", "sgd", "muon"])
-def test_the_optimiser_of_an_adapter_remembers_its_numbers_alone(name: str) -> None:
-    config, recipe = tiny(), Recipe(steps=1, batch_size=2, optimiser=name, lora_rank=2)  # type: ignore[arg-type]
-    trainer = Trainer(adapted(config, 2), estimate._Noise(config), recipe)
+@pytest.mark.parametrize("rank", [0, 2])
+@pytest.mark.parametrize("name", ["adamw", "adam", "sgd", "muon"])
+def test_an_optimiser_remembers_as_much_as_is_said_and_of_an_adapter_its_numbers_alone(name: str, rank: int) -> None:
+    config, recipe = tiny(), Recipe(steps=1, batch_size=2, optimiser=name, lora_rank=rank)  # type: ignore[arg-type]
+    trainer = Trainer(adapted(config, rank), estimate._Noise(config), recipe)
     trainer.advance(0.01)
     held = sum(t.nbytes for t in optimisers.tensors(trainer.optimisers).values() if t.numel() > 1)
     assert estimate.estimate(config, recipe, SPEED).optimiser == held

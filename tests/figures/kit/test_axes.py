@@ -1,10 +1,20 @@
-"""Axes: what they write at their ticks, where rows and cells lie, and names that categories can have."""
+"""Axes: what is written at their ticks on any scale, where rows and cells lie, and names of categories and special tokens."""
 
 from __future__ import annotations
 
-import pytest
+import math
 
-from gptviz.figures.kit.axes import axis, distinct, rows, span
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gptviz.figures.kit import axes, heat
+from gptviz.figures.kit.axes import axis, distinct, log_ticks, rows, span
+from gptviz.figures.kit.theme import LIGHT
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.text import CharTokenizer
+from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
 
 def written(value: float, form: str) -> str:
@@ -37,3 +47,67 @@ def test_categories_differ_and_are_read_as_they_were() -> None:
     made = distinct(names)
     assert len(set(made)) == len(names)
     assert [name.replace("\u200b", "") for name in made] == names
+
+
+@given(st.floats(1e-6, 1e6), st.floats(1.002, 1e9))
+def test_every_axis_has_some_ticks_within_it_and_not_too_many(low: float, ratio: float) -> None:
+    ticks = log_ticks(low, low * ratio)
+    assert 2 <= len(ticks) <= 8
+    assert ticks == sorted(set(ticks))
+    assert low * (1 - 1e-9) <= ticks[0]
+    assert ticks[-1] <= low * ratio * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.25, 1.25, [0.4, 0.6, 0.8, 1.0, 1.2]),
+        (0.13, 1.25, [0.2, 0.5, 1]),
+        (0.1, 3.0, [0.1, 0.2, 0.5, 1, 2]),
+        (0.02, 30.0, [0.1, 1, 10]),
+        (1e-6, 100.0, [1e-6, 1e-4, 1e-2, 1, 100]),
+    ],
+)
+def test_ticks_are_round_numbers(low: float, high: float, expected: list[float]) -> None:
+    ticks = log_ticks(low, high)
+    assert len(ticks) == len(expected)
+    assert all(math.isclose(tick, other) for tick, other in zip(ticks, expected, strict=True))
+
+
+TOKENIZER = SpecialTokensTokenizer(CharTokenizer("abc"))
+START, END = (TOKENIZER.label(i) for i in (TOKENIZER.start, TOKENIZER.end))
+
+
+def square(labels: tuple[str, ...]) -> LabelledArray:
+    values = np.full((len(labels), len(labels)), 1 / len(labels), np.float32)
+    return LabelledArray(values, (Axis("query", labels), Axis("key", labels)), "share")
+
+
+@pytest.mark.parametrize("n_letters", [3, 38])
+def test_a_mark_takes_no_token_its_label_and_the_pointer_names_it_in_full(n_letters: int) -> None:
+    labels = (START, *("abc" * n_letters)[:n_letters], END)
+    figure = heat.attention_pattern(square(labels), LIGHT, title="")
+    shown = [text.replace("<br>", "").strip("\u2068\u2069\u00a0") for text in figure.layout.xaxis.ticktext]
+    assert shown == ["⟨", *labels[1:-1], "⟩"]
+    assert START in figure.data[0].x[0]
+    assert END in figure.data[0].x[-1]
+    without = heat.attention_pattern(square(("a", *labels[1:-1], "c")), LIGHT, title="")
+    assert figure.layout.margin == without.layout.margin
+
+
+def test_beside_long_tokens_a_mark_is_short_too() -> None:
+    figure = heat.attention_pattern(square(("seven", "12", END)), LIGHT, title="")
+    assert [name.split()[1].strip("\u2068\u2069") for name in figure.data[0].x] == ["seven", "12", "⟩"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "meaning"),
+    [
+        ("abc", ""),
+        (("a", END), "⟩ is the end"),
+        ((START, "a"), "⟨ is the start"),
+        ((END, START), "⟨ is the start, ⟩ is the end"),
+    ],
+)
+def test_only_the_marks_there_are_explained(labels: tuple[str, ...], meaning: str) -> None:
+    assert axes.legend(labels) == meaning

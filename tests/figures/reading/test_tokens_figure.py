@@ -1,11 +1,13 @@
-"""The figures of the page Tokens: a merge stands above what it joins, bars and curves have the values they are given."""
+"""Tokens: a merge stands above what it joins; how often they come; bars, curves and waves have the values they are given."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gptviz.figures.kit.theme import LIGHT
+from gptviz.figures.reading.frequencies import MOST, frequencies
 from gptviz.figures.reading.tokens import FIELDS, costs, height_of, shrinking, tree
+from gptviz.figures.reading.waves import powers
 from gptviz.labelled_array import Axis, LabelledArray
 
 # "abc" and then "abcd" of the symbols a, b, c, d, e: first b and c, then a, then d.
@@ -52,3 +54,27 @@ def test_the_mark_is_on_the_curve() -> None:
     line, mark = shrinking(values, LIGHT, height=300, chosen=1).data
     assert list(line.y) == [1.0, 1.5, 1.75]
     assert (list(mark.x), list(mark.y)) == ([1], [1.5])
+
+
+def test_the_most_frequent_tokens_are_bars_from_the_top_and_the_others_are_counted() -> None:
+    shares = np.sort(np.random.default_rng(0).random(50))[::-1]
+    labels = ("<b>", "␣", *(f"token {number}" for number in range(48)))
+    figure = frequencies(LabelledArray(shares, (Axis("token", labels),), "share"), LIGHT)
+    (bars,) = figure.data
+    assert np.asarray(bars.x).tolist() == shares[:MOST].tolist()
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
+    assert len(figure.layout.yaxis.ticktext) == len(figure.layout.yaxis.tickvals) == MOST
+    assert "<b>" not in figure.layout.yaxis.ticktext[0]
+    assert f"the {MOST} most frequent of 50" in figure.layout.xaxis.title.text
+    assert figure.layout.height >= 16 * MOST, "labels of 12 pixels do not touch"
+
+
+def test_each_part_has_a_bar_for_each_frequency() -> None:
+    values = np.array([[0.1, 0.2, 0.7], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
+    axes = Axis("part", ("embedding", "neurons", "logits")), Axis("frequency", ("1", "2", "3"))
+    figure = powers(LabelledArray(values, axes, "share"), LIGHT, height=300)
+    assert [bar.name for bar in figure.data] == list(axes[0].labels)
+    for bar, row in zip(figure.data, values, strict=True):
+        assert list(bar.x) == [1, 2, 3]
+        np.testing.assert_array_equal(bar.y, row)
+    assert len({(bar.marker.color, bar.marker.pattern.shape) for bar in figure.data}) == 3

@@ -1,12 +1,16 @@
-"""Charts of numbers over training: every point is drawn at its step, and what an axis has no place for is left out."""
+"""What a run learns by step, place and rung of the ladder, drawn: every point is a value, and what is above each is said."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 
 from gptviz.figures.kit.theme import DARK, LIGHT, Theme
+from gptviz.figures.training.ladder import level_by_level
 from gptviz.figures.training.over_training import MOST_NAMED, MOST_PANELS, Look, lines, panels
+from gptviz.figures.training.places import right_by_place
 from gptviz.labelled_array import Axis, LabelledArray
 
 STEPS = (0, 1, 2, 8)
@@ -50,3 +54,45 @@ def test_a_logarithmic_axis_leaves_out_what_is_not_above_nothing() -> None:
 def test_of_very_many_series_the_first_have_panels() -> None:
     shown = table(MOST_PANELS + 5)
     assert len(panels(shown, LIGHT, Look(), shown.axes[1].labels).data) == MOST_PANELS
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_every_place_has_its_bar_and_one_that_does_not_count_is_blank(theme: Theme) -> None:
+    figure = right_by_place([None, 0.25, 1.0], theme, height=200)
+    (bars,) = figure.data
+    assert list(bars.x) == [1, 2, 3]
+    assert math.isnan(bars.y[0])
+    assert list(bars.y[1:]) == [0.25, 1.0]
+    assert figure.layout.height == 200
+
+
+def test_the_scale_is_the_same_however_good_the_model_is() -> None:
+    ranges = {tuple(right_by_place([share] * 4, LIGHT, height=200).layout.yaxis.range) for share in (0.01, 0.5, 1.0)}
+    assert len(ranges) == 1
+    ((low, high),) = ranges
+    assert low == 0
+    assert high >= 1
+
+
+@pytest.mark.parametrize("count", [1, 15, 200, 4_095])
+def test_a_long_sequence_names_some_of_its_places(count: int) -> None:
+    axis = right_by_place([0.5] * count, LIGHT, height=200).layout.xaxis
+    assert count / axis.dtick <= 16
+    assert axis.range[0] < 1
+    assert axis.range[1] > count
+
+
+def test_bars_join_and_the_last_one_is_all_of_them_together() -> None:
+    values = np.array([2.5, 2.501, 2.25, 1.75])
+    figure = level_by_level(LabelledArray(values, (Axis("rung", ("start", "a", "<b>b</b>", "c")),), "loss"), LIGHT)
+    (bars,) = (trace for trace in figure.data if trace.type == "bar")
+    ends = np.array(bars.base) + np.array(bars.x)
+    assert bars.base[0] == values[0]
+    assert list(bars.base[1:-1]) == pytest.approx(ends[:-2])
+    assert ends[-2] == pytest.approx(values[-1])
+    assert (bars.base[-1], ends[-1]) == (values[0], pytest.approx(values[-1]))
+    assert sum(bars.x[:-1]) == pytest.approx(bars.x[-1])
+    assert len(set(figure.layout.yaxis.categoryarray)) == 5
+    assert not any("<b>" in row for row in bars.y)
+    low, high = figure.layout.xaxis.range
+    assert low < values.min() < values.max() < high

@@ -318,13 +318,6 @@ def test_what_is_not_possible_is_refused_in_one_line(texts: list[str], message: 
     assert "\n" not in str(refused.value)
 
 
-def test_a_model_without_positions_or_without_a_text_refuses() -> None:
-    with pytest.raises(ValueError, match="positions: this model has no positions"):
-        edit("positions", tiny(positions="none"))
-    with pytest.raises(ValueError, match="blocks.0.mlp=mean needs a reference text to take the mean from"):
-        edited(scrambled(CONFIG), "blocks.0.mlp=mean")
-
-
 def test_of_another_models_edits_those_that_fit_are_kept_and_the_others_named() -> None:
     found = fitting(
         ["blocks.5.mlp", "blocks.1.mlp", "blocks.1.mlp=mean", "nonsense", "blocks.0.attention.head.0"], scrambled(CONFIG)

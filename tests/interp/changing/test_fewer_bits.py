@@ -54,30 +54,10 @@ def test_other_edits_act_on_the_model_with_fewer_bits() -> None:
         torch.testing.assert_close(one(ids), copied(ids))
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("weights", "names no way to keep weights"),
-        ("weights=mean", "names no way to keep weights"),
-        ("blocks.9.mlp.up.weight=Q4_0", r"no matrix of this model; there are embed\.weight, blocks\.N"),
-        ("positions.table.weight=Q4_0", "no matrix of this model"),
-        ("blocks.0.mlp_residual.norm.weight=Q4_0", "no matrix of this model"),
-    ],
-)
-def test_an_edit_of_weights_that_is_none_is_refused_with_what_there_is(text: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        edits([text], tiny(positions="learned"))
-
-
-def test_a_matrix_that_cannot_be_rounded_is_named_and_too_little_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     model = scrambled(tiny())
     monkeypatch.setattr(unit_edits, "room", lambda needed, device: 100)
     with pytest.raises(ValueError, match=r"100 bytes is free: .* quantise one matrix alone"):
-        edited(model, "weights=4bit.g32")
-    monkeypatch.undo()
-    with torch.no_grad():
-        matrices(model)[UP][0, 0] = math.nan
-    with pytest.raises(ValueError, match=rf"^{UP}: .*not finite"):
         edited(model, "weights=4bit.g32")
 
 
@@ -102,11 +82,6 @@ def test_the_error_of_a_matrix_is_that_of_a_loop_over_its_numbers(monkeypatch: p
     ordered = [one.relative for one in most_first(list(found.values()))]
     assert ordered == sorted(ordered, reverse=True)
     assert all(one.relative == one.largest == 0 for one in errors(model, model))
-
-
-def test_two_models_with_other_matrices_are_not_compared() -> None:
-    with pytest.raises(ValueError, match="do not have the same matrices"):
-        errors(scrambled(tiny()), scrambled(tiny(d_mlp=24)))
 
 
 @torch.no_grad()

@@ -136,33 +136,6 @@ def test_a_key_head_names_the_heads_that_it_serves() -> None:
     assert quantity("attention.k", tiny()).by == "head"
 
 
-def test_prompts_of_two_lengths_are_refused_with_both() -> None:
-    with pytest.raises(ValueError, match=r"clean prompt has 3 tokens and the corrupted prompt 2: .* same number of tokens"):
-        PromptPair((1, 2, 3), (1, 2), 0, 1)
-    with pytest.raises(ValueError, match="have no tokens"):
-        PromptPair((), (), 0, 1)
-    with pytest.raises(ValueError, match="clean source has 1 token and the corrupted source 2"):
-        PromptPair((1,), (2,), 0, 1, (1,), (1, 2))
-    with pytest.raises(ValueError, match="only one of the two prompts has a source"):
-        PromptPair((1,), (2,), 0, 1, (1,))
-
-
-def test_what_a_model_does_not_have_is_named() -> None:
-    pair = pair_for(tiny())
-    with pytest.raises(
-        ValueError, match=r"'resid_mid' cannot be patched in this model; there are resid_pre, resid_post, attention\.out"
-    ):
-        patch(scrambled(tiny(d_mlp=0)), pair, "resid_mid")
-    with pytest.raises(ValueError, match="no blocks"):
-        patch(scrambled(tiny(n_layer=0)), pair)
-    with pytest.raises(ValueError, match="wrong answer is 99; this model's answers are numbered from 0 to 10"):
-        patch(scrambled(tiny()), replace(pair, wrong=99))
-    with pytest.raises(ValueError, match="give a source to a model with an encoder"):
-        patch(scrambled(tiny(n_encoder_layer=1)), pair)
-    with pytest.raises(ValueError, match=r"nothing called 'blocks\.7"):
-        answers(scrambled(tiny()), pair, [[PatchedPiece("blocks.7.mlp.out", 0)]])
-
-
 def restored(pair: PromptPair, what: str) -> list[list[float]]:
     """The shares of the circuit built by hand, [block][head or position], rounded."""
     shares: list[list[float]] = patch(induction_circuit(), pair, what).shares.round(2).tolist()

@@ -19,7 +19,7 @@ from tests.examples import tried
 from tests.hand_built import LOUD, Neuron, copy, hand_built, induction_circuit, nothing
 from tests.pretrained.test_families import GPT2_SIZES, ours
 from tests.pretrained.test_families import theirs as gpt2
-from tests.tiny import VOCAB, configs, families, scrambled, some_ids, tiny
+from tests.tiny import configs, families, scrambled, some_ids, tiny
 
 IDS = some_ids()[0].tolist()
 SOURCE = [3, 1, 4, 1, 5]
@@ -116,19 +116,6 @@ def test_a_labels_logit_is_the_sum_over_parts_where_the_head_is_linear(head: str
     assert alone.adds_up
     assert both.adds_up
     assert attribute(model, IDS[:6]).token == int(logits.argmax())
-
-
-def test_a_label_that_is_no_sum_of_parts_is_refused() -> None:
-    with pytest.raises(ValueError, match="under a first head a label's logit is no sum of what the parts of the model add"):
-        attribute(scrambled(tiny(head="first", n_label=3, mask="full")), IDS)
-
-
-@pytest.mark.parametrize("token", [-1, VOCAB])
-def test_a_token_that_there_is_not_is_refused(token: int) -> None:
-    with pytest.raises(ValueError, match=f"there is no token {token}: they are counted from 0 to 10"):
-        attribute(scrambled(tiny()), IDS, token)
-    with pytest.raises(ValueError, match=f"there is no token {token}"):
-        attribute(scrambled(tiny()), IDS, 0, against=token)
 
 
 def test_of_an_edited_model_what_is_off_adds_nothing_and_the_rest_adds_up() -> None:

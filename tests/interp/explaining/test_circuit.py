@@ -133,19 +133,3 @@ def test_a_share_of_all_takes_everything_in() -> None:
     found = circuit(scrambled(tiny(d_mlp=0, n_layer=1)), some_ids(3, 1)[0], 2, 1, 4, share=0.99, most=10_000)
     assert found.reached
     assert found.share == pytest.approx(1.0, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"position": 8}, "no position 8"),
-        ({"token": 10}, "ids of tokens go from 0 to 9"),
-        ({"against": -1}, "against is -1"),
-        ({"against": 7}, "their difference is 0"),
-        ({"share": 0.0}, "share is 0.0"),
-        ({"share": float("nan")}, "share is nan"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_name(arguments: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        circuit(induction_circuit(), TEXT, **{"position": LAST, "token": ANSWER} | arguments)  # type: ignore[arg-type]

@@ -128,9 +128,3 @@ def test_means_are_those_of_a_loop_over_positions() -> None:
         rows = [trace[name][b].select(-2, t) for b in range(3) for t in range(8)]
         torch.testing.assert_close(found[name], torch.stack(rows).mean(0))
     torch.testing.assert_close(found["positions"], trace["positions"].mean(0))
-
-
-def test_models_of_other_kinds_are_refused() -> None:
-    model = scrambled(tiny(head="mean", n_label=2, mask="full"))
-    with pytest.raises(ValueError, match="classifier"):
-        Frozen(model, some_ids(6, 1)[0], POSITION)

@@ -194,13 +194,6 @@ def test_a_copy_is_at_a_loss_up_to_its_lag_and_sure_from_there_on() -> None:
     assert found[LAG:] == pytest.approx(SURE, rel=0.01)
 
 
-def test_without_rows_there_is_no_loss_by_position() -> None:
-    with pytest.raises(ValueError, match="no text to measure"):
-        by_position(copies(), [])
-    with pytest.raises(ValueError, match="at least 2 are needed"):
-        by_position(copies(), [[1, 2], [3]])
-
-
 @pytest.mark.parametrize(("length", "expected"), [(2, (1,)), (3, (1, 2)), (5, (1, 2, 4)), (7, (1, 2, 4, 6)), (9, (1, 2, 4, 8))])
 def test_windows_double_up_to_all_that_can_be_read(length: int, expected: tuple[int, ...]) -> None:
     assert windows_for(length) == expected
@@ -227,13 +220,3 @@ def test_what_cannot_be_measured_is_refused(config: Config, length: int, message
     for measure in (losses, by_window, left_out, context_use):
         with pytest.raises(ValueError, match=message):
             measure(model, ids_of(length))
-
-
-def test_impossible_windows_places_and_ways_are_refused() -> None:
-    model = scrambled(tiny())
-    with pytest.raises(ValueError, match=r"the windows are \[0, 2\]; each must have 1 token or more"):
-        by_window(model, ids_of(), [0, 2])
-    with pytest.raises(ValueError, match="there is no token 7 to leave out: those that are read are counted from 0 to 6"):
-        left_out(model, ids_of(), places=[7])
-    with pytest.raises(ValueError, match="a token can be replaced or removed, not 'eaten'"):
-        left_out(model, ids_of(), "eaten")  # type: ignore[arg-type]

@@ -87,13 +87,3 @@ def test_a_token_is_worth_what_the_decision_loses_without_it(label: int, against
     assert found.total == pytest.approx(margin(tokens), abs=1e-9)
     lost = [margin(tokens) - margin(tokens[:place] + tokens[place + 1 :]) for place in range(5)]
     np.testing.assert_allclose(found.labelled([*"abcde"]).values, lost, atol=1e-9)
-
-
-def test_what_a_token_adds_is_refused_where_the_logits_are_no_sum() -> None:
-    with pytest.raises(ValueError, match="first head the logits are no sum over the tokens"):
-        classify(classifier("first"), some_ids(5, batch=1)[0])
-
-
-def test_a_single_word_cannot_be_left_out() -> None:
-    with pytest.raises(ValueError, match="single"):
-        left_out(classifier("mean"), some_ids(1, batch=1)[0])

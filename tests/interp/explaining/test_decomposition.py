@@ -180,14 +180,3 @@ def test_a_frozen_norm_is_the_norm_where_it_was_frozen_and_linear_everywhere(con
         bias = 0.0 if norm.bias is None else norm.bias.detach().double()
         torch.testing.assert_close(norm.frozen(at, at) * gain + bias, norm.double()(at))
         torch.testing.assert_close(norm.frozen(2 * a - b, at), 2 * norm.frozen(a, at) - norm.frozen(b, at))
-
-
-@pytest.mark.parametrize("rows", [[], [8], [-1]])
-def test_positions_outside_of_the_text_are_refused(rows: list[int]) -> None:
-    with pytest.raises(ValueError, match=r"they must be from 0 to 7"):
-        stream_of(scrambled(tiny()), rows)
-
-
-def test_an_unknown_reader_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"'mlp' reads nothing from the stream; readers are blocks.0.attention, blocks.0.mlp"):
-        stream_of(scrambled(tiny())).pull("mlp", torch.zeros(8, 12))

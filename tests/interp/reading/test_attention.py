@@ -12,7 +12,6 @@ import torch
 from gptviz.interp.reading import attention
 from gptviz.interp.reading.overview import overview_of
 from gptviz.interp.trace import run
-from gptviz.model import build, preset
 from tests.interp.patterns import random_patterns
 from tests.tiny import scrambled, tiny
 
@@ -79,11 +78,6 @@ def test_one_head_is_a_copy_that_leaves_the_shared_patterns_alone() -> None:
     np.testing.assert_array_equal(seen.blocks[0], before)
 
 
-def test_a_model_without_blocks_is_refused_in_words() -> None:
-    with pytest.raises(ValueError, match="no blocks"):
-        attention.patterns(build(preset("bigram"), seed=0), IDS)
-
-
 def test_a_single_token_has_a_pattern_of_one_and_no_facts() -> None:
     seen = attention.patterns(scrambled(tiny()), (2,))
     assert overview_of(seen, (2,)).facts is None
@@ -106,11 +100,6 @@ def test_the_patterns_of_an_encoder_are_those_of_the_pass_that_feeds_the_decoder
     np.testing.assert_allclose(decoder.blocks[0], trace["blocks.0.attention.pattern"][0].numpy(), atol=1e-6)
     assert encoder.blocked is None
     np.testing.assert_array_equal(decoder.blocked, np.triu(np.ones((3, 3), bool), 1))
-
-
-def test_a_decoder_beside_an_encoder_needs_a_source() -> None:
-    with pytest.raises(ValueError, match="source"):
-        attention.patterns(scrambled(tiny(n_encoder_layer=1)), IDS)
 
 
 @pytest.mark.parametrize("mask", ["causal", "full"])
@@ -315,9 +304,3 @@ def test_in_place_of_a_head_stands_the_mean_of_those_of_its_block(mask: str) -> 
         for of in (found.pattern, found.value_weighted):
             by_loop = sum(of(block, head).astype(float) for head in range(3)) / 3
             np.testing.assert_allclose(of(block, None), by_loop, atol=1e-6)
-
-
-@pytest.mark.parametrize(("shape", "part"), [({}, "cross_attention"), ({"n_layer": 0}, "attention")])
-def test_attention_that_a_model_lacks_is_refused_in_words(shape: dict[str, Any], part: attention.AttentionPart) -> None:
-    with pytest.raises(ValueError, match=r"this model has no (cross-attention|blocks)"):
-        attention.read(scrambled(tiny(**shape)), IDS, part=part)

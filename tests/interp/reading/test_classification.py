@@ -89,15 +89,3 @@ def test_mistakes_are_the_wrong_ones_the_most_confident_first(rows: list[tuple[i
     for each in found:
         assert each.label == rows[each.row][0] != each.predicted
         assert each.probability == sure[each.row, each.predicted] == max(sure[each.row])
-
-
-def test_only_a_classifier_classifies_and_only_a_text() -> None:
-    for use in (lambda model: classify(model, some_ids()[0]), lambda model: label_probabilities(model, some_ids())):
-        with pytest.raises(ValueError, match="is not a classifier: it is of the kind decoder"):
-            use(scrambled(tiny()))
-        with pytest.raises(ValueError, match="of the kind encoder-decoder"):
-            use(scrambled(tiny(n_encoder_layer=1)))
-    with pytest.raises(ValueError, match="no token to classify"):
-        classify(classifier(), torch.tensor([], dtype=torch.long))
-    with pytest.raises(ValueError, match=f"{CONTEXT + 1} tokens do not fit"):
-        classify(classifier(), some_ids(CONTEXT + 1)[0])

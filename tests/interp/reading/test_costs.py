@@ -57,12 +57,6 @@ def test_the_share_between_tokens_is_that_of_the_operations_that_grow_with_the_s
     assert gathered.share_between_tokens(DECODER, 4) == pytest.approx(square / one)
 
 
-@pytest.mark.parametrize(("batch", "tokens"), [(0, 1), (1, 0), (1, CONTEXT + 1), (1.5, 1), (True, 1)])
-def test_an_impossible_batch_or_length_is_named(batch: int, tokens: int) -> None:
-    with pytest.raises(ValueError, match="batch is|this model reads from 1 to 8"):
-        gathered.costs(DECODER, batch, tokens)
-
-
 def test_the_library_says_what_the_command_line_says(capsys: Capture) -> None:
 
     said = answered(capsys, "costs", "reversal", "--batch", "3", "--context", "7")

@@ -56,11 +56,6 @@ def test_load_and_tokens_are_counted_as_a_loop_counts_them() -> None:
                 assert one.weight == pytest.approx(float(np.mean(weights[one.token])), abs=1e-6)
 
 
-def test_a_model_without_experts_says_so() -> None:
-    with pytest.raises(ValueError, match="no experts: its MLPs are whole"):
-        routing(scrambled(tiny()), some_ids()[0], ["x"] * 8)
-
-
 def test_an_expert_is_a_unit_with_a_name_and_a_model_without_experts_has_none() -> None:
     found = unit("blocks.1.mlp.expert.5", MIXED)
     assert found == Unit("expert", 1, 5)

@@ -138,8 +138,3 @@ def test_each_quantity_stands_under_its_name() -> None:
         assert np.array_equal(one.values, table.values[index, :, : one.values.shape[1]])
         assert np.isfinite(one.values).all()
         assert one.axes[1].labels == (("0", "1") if quantity == gradients.WEIGHTS else ("0", "1", "out"))
-
-
-def test_the_bigram_has_no_depth() -> None:
-    with pytest.raises(ValueError, match="no blocks"):
-        gradients.sizes(build(tiny(n_layer=0)), some_ids(), some_ids())

@@ -77,15 +77,3 @@ def test_the_bits_are_those_of_a_binary_choice_and_of_a_geometric_distribution()
     assert bits_of_guesses(1.25, 2) == pytest.approx(-0.25 * math.log2(0.25) - 0.75 * math.log2(0.75))
     # Of very many, the distribution of largest entropy with the mean m is geometric: m h(1/m) with the binary entropy h.
     assert bits_of_guesses(4, 50_257) == pytest.approx(4 * (-0.25 * math.log2(0.25) - 0.75 * math.log2(0.75)))
-
-
-def test_what_is_no_game_is_refused() -> None:
-    with pytest.raises(ValueError, match="cannot be 0.5"):
-        bits_of_guesses(0.5, 65)
-    with pytest.raises(ValueError, match="cannot be nan"):
-        bits_of_guesses(math.nan, 65)
-    for first in (0, 3):
-        with pytest.raises(ValueError, match="at least one must be read"):
-            play(scrambled(tiny()), (1, 2, 3), first)
-    with pytest.raises(ValueError, match="decoder"):
-        play(scrambled(tiny(mask="full", head="mean", n_label=3)), (1, 2, 3), 1)

@@ -163,13 +163,6 @@ def test_settled_is_the_first_layer_from_which_the_answer_stays() -> None:
         assert row == 0 or answers[row - 1] != answers[-1]
 
 
-def test_a_classifier_and_an_empty_text_are_refused() -> None:
-    with pytest.raises(ValueError, match="classifier"):
-        lens(scrambled(tiny(head="mean", n_label=2, mask="full")), ids_of())
-    with pytest.raises(ValueError, match="no token"):
-        lens(scrambled(tiny()), [])
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -112,11 +112,6 @@ def test_the_logits_beside_a_source_are_those_of_the_model_that_reads_both() -> 
     assert not np.allclose(logits_after(model, ids, slice(None), source[::-1]), expected.numpy(), atol=1e-3)
 
 
-def test_a_classifier_has_no_next_token() -> None:
-    with pytest.raises(ValueError, match="no next token"):
-        logits_after(scrambled(tiny(mask="full", head="mean", n_label=3)), (3, 1), slice(None))
-
-
 @pytest.mark.parametrize("sizes", [{}, {"n_layer": 0}, {"mask": "full"}, {"final_norm": False, "residual": "post-norm"}])
 @pytest.mark.parametrize("most", [1, 3 * VOCAB, 1_000_000])
 def test_the_guesses_at_all_places_are_those_of_all_logits_however_few_are_computed_at_a_time(

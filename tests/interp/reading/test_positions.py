@@ -141,11 +141,6 @@ def test_odd_sizes_rule_out_the_kinds_that_pair_numbers() -> None:
         positions.vectors(odd, "rotary")
 
 
-def test_a_kind_that_must_be_learned_is_not_made_up() -> None:
-    with pytest.raises(ValueError, match="no learned positions"):
-        positions.vectors(model("rotary"), "learned")
-
-
 def test_positions_that_act_in_attention_are_absent_without_blocks() -> None:
     assert positions.own_kind(model("rotary", n_layer=0)) == "none"
     assert positions.own_kind(model("learned", n_layer=0)) == "learned"
@@ -173,12 +168,6 @@ def test_a_kind_says_whether_it_has_weights(kind: str) -> None:
     has_weights = any(True for _ in POSITIONS[kind](tiny(positions=kind, d_head=4)).parameters())
     assert POSITIONS[kind].is_trained == has_weights
     assert positions.is_fixed(kind) == (kind in ("sinusoidal", "sines-first", "rotary", "alibi"))
-
-
-@pytest.mark.parametrize("kind", ["learned", "relative", "none"])
-def test_only_a_kind_that_acts_on_scores_by_distance_alone_has_a_bias(kind: str) -> None:
-    with pytest.raises(ValueError, match=f"{kind} positions add no number to a score"):
-        positions.score_bias(model(kind), kind)
 
 
 def test_how_alike_near_and_far_places_are_is_the_mean_of_a_diagonal() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 
 from gptviz.interp.reading.layers import layers
@@ -62,17 +61,3 @@ def test_the_labels_of_a_text_are_those_that_one_sees() -> None:
     assert text_labels(["When", " Mary", "'s", " ha", "t"], "word") == ["0", "0", None, "0", "1"]
     assert text_labels(text, "before-2") == [None, None, *text[:-2]]
     assert text_labels("a", "before-4") == [None]
-    with pytest.raises(ValueError, match="choose one of case"):
-        text_labels(text, "colour")
-
-
-def test_what_cannot_be_probed_is_refused() -> None:
-    model, rows = scrambled(tiny()), rows_of(10)
-    with pytest.raises(ValueError, match="of at least two kinds"):
-        probe(model, rows, [["same"] * 8] * 10)
-    with pytest.raises(ValueError, match="needs 20 tokens"):
-        probe(model, rows[:2], [["a", "b"] * 4] * 2)
-    with torch.no_grad():
-        model.embed.weight.fill_(torch.nan)
-    with pytest.raises(ValueError, match="damaged"):
-        probe(model, rows, [["a", "b"] * 4] * 10)

@@ -10,7 +10,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from gptviz.interp.reading import stream as module
 from gptviz.interp.reading.stream import about, about_length, cosines, lengths, map_after, maps, rows, shares, stream
 from gptviz.interp.trace import run
 from gptviz.model import Config
@@ -121,10 +120,3 @@ def test_what_is_called_written_is_said_for_each_kind() -> None:
     said = {about(tiny(residual=kind)) for kind in ("pre-norm", "post-norm", "none", "parallel")}
     assert len(said) == 4
     assert len({about_length(tiny(residual=kind)) for kind in ("pre-norm", "post-norm", "plain")}) == 3
-
-
-def test_a_classifier_and_an_empty_text_are_refused() -> None:
-    with pytest.raises(ValueError, match="classifier"):
-        stream(scrambled(tiny(head="mean", n_label=2, mask="full")), ids_of())
-    with pytest.raises(ValueError, match="no token"):
-        module.stream(scrambled(tiny()), [])

@@ -45,9 +45,3 @@ def test_the_heads_for_a_token_are_found_by_what_each_of_its_matrices_makes_of_e
     assert [(one.unit.block, one.unit.index) for one in found] == best
     assert [one.reads for one in found] == [expected[place][1] for place in best]
     assert [one.value for one in found] == pytest.approx([expected[place][0] for place in best], rel=1e-3)
-
-
-def test_a_model_that_guesses_no_tokens_has_none() -> None:
-    model = scrambled(tiny(head="mean", n_label=3, mask="full"))
-    with pytest.raises(ValueError, match="no unembedding"):
-        heads_for(model, 0)

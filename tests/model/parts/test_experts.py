@@ -148,13 +148,3 @@ def test_operations_are_those_of_the_experts_that_a_token_passes(fields: dict[st
     assert counter.get_total_flops() == flops(model.config, *ids.shape)[0]
     [gate] = [one for one in products(model.config, *ids.shape) if one.name == "blocks.*.mlp.experts.*.gate"]
     assert f" · {model.config.n_active} · " in gate.formula
-
-
-def test_a_router_cannot_choose_more_experts_than_there_are() -> None:
-    with pytest.raises(ValueError, match="n_active is 3; a router of n_expert 2 experts"):
-        tiny(mlp="experts", n_expert=2, n_active=3)
-
-
-def test_more_experts_than_can_be_laid_out_in_seconds_are_refused_before() -> None:
-    with pytest.raises(ValueError, match="n_expert is 1024 in 200 blocks; the most of a model are 16,384"):
-        tiny(mlp="experts", n_expert=1_024, n_layer=200)

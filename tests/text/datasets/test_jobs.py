@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import default_rng
 
-from gptviz.text import task
 from gptviz.text.datasets.jobs import STATES, VERBS, WORD, Jobs
 
 SENTENCE = re.compile(r"the (\S+) (\S+) that (\S+) was (\S+)\.")
@@ -71,24 +70,3 @@ def test_the_title_says_what_is_set() -> None:
     assert Jobs().title == "jobs"
     assert Jobs(nurse=10, doctor=90).title == "jobs (nurse 10, doctor 90)"
     assert OWN.title == "jobs (nurse 0, others baker 30, cook 100, pair they it)"
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"nurse": 101}, "nurse of the task jobs is 101; it must be from 0 to 100"),
-        ({"nurse": "90"}, "nurse of the task jobs is '90'; it must be a whole number"),
-        ({"others": "baker"}, "others of the task jobs has 'baker'; write each word with its share"),
-        ({"others": "baker 101"}, "from 0 to 100"),
-        ({"others": "nurse 20"}, "has a share already"),
-        ({"others": "tired 20"}, "stands twice"),
-        ({"others": "(( 20"}, "one word or one sign"),
-        ({"others": ", ".join(f"w{i} 50" for i in range(17))}, "21 words with a share; it takes at most 20"),
-        ({"others": 7}, "others of the task jobs is 7; it must be a text"),
-        ({"pair": "she"}, "write two words with a space between"),
-        ({"pair": "she she"}, "stands twice"),
-    ],
-)
-def test_what_cannot_be_set_is_named(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        task("jobs", **settings)

@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import io
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -117,32 +116,6 @@ def test_a_table_that_cannot_be_learned_from_says_why(data: bytes, message: str,
 
 def test_texts_alone_need_no_labels() -> None:
     assert texts_of(b'id,text\n1,"one, two"\n2,three\n', "x.csv") == ["one, two", "three"]
-    with pytest.raises(ValueError, match="no column 'text'"):
-        texts_of(b"id,review\n1,one\n", "x.csv")
-    with pytest.raises(ValueError, match="an empty text in line 3"):
-        texts_of(b'text,id\none,1\n" ",2\n', "x.csv")
-
-
-def test_a_folder_that_cannot_be_learned_from_says_why(tmp_path: Path) -> None:
-    for files, message in (
-        ([], "0 .txt files: put the texts of each label, one a line"),
-        (["good.txt"], "1 .txt files"),
-        (["good.txt", "bad.md"], "1 .txt files"),
-    ):
-        folder = tmp_path / str(len(files)) / message[:1] / "-".join(files or ["none"])
-        folder.mkdir(parents=True)
-        for file in files:
-            (folder / file).write_text("fine\n")
-        with pytest.raises(ValueError, match=message):
-            read_labelled(folder)
-    (folder / "bad.txt").write_text("\n \n")
-    with pytest.raises(ValueError, match="bad.txt has no texts"):
-        read_labelled(folder)
-    (folder / "bad.txt").write_bytes(b"\xff\xff")
-    with pytest.raises(ValueError, match="bad.txt is not UTF-8"):
-        read_labelled(folder)
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        read_labelled(tmp_path / "nowhere.csv")
 
 
 @given(tables)
@@ -156,33 +129,12 @@ def test_the_hash_is_that_of_the_canonical_form_which_can_be_read_again(rows: li
     assert other.sha256 != read.sha256
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "[" * 100_000, '{"names": 1}', json.dumps({"names": ["a", "b"], "labels": [True], "texts": ["x"]})]
-)
-def test_what_is_no_canonical_form_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="does not hold texts with labels"):
-        LabelledTexts.from_canonical("x", text)
-
-
-def test_texts_and_labels_must_fit_together() -> None:
-    for labels, names, message in (
-        ((0,), ("a", "b"), "2 texts have 1 labels"),
-        ((0, 2), ("a", "b"), "none of the 2"),
-        ((0, 0), ("a",), "1 different labels; there must be 2 to 50"),
-        ((0, 1), tuple(map(str, range(51))), "51 different labels"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            LabelledTexts("x", ("one", "two"), labels, names)
-
-
 def test_some_rows_keep_the_names_and_labels_can_be_numbered_as_a_model_does() -> None:
     read = LabelledTexts("x", ("p", "n", "p2"), (1, 0, 1), ("negative", "positive"))
     assert read.only([2, 1]) == LabelledTexts("x", ("p2", "n"), (1, 0), ("negative", "positive"))
     other = read.under(["positive", "neutral", "negative"])
     assert [other.names[label] for label in other.labels] == [read.names[label] for label in read.labels]
     assert read.under(read.names) is read
-    with pytest.raises(ValueError, match="x has the label 'negative'; the model knows '1', '2'"):
-        read.under(["1", "2"])
 
 
 def test_opinions_are_the_same_every_time_and_half_of_them_are_positive() -> None:
@@ -193,8 +145,6 @@ def test_opinions_are_the_same_every_time_and_half_of_them_are_positive() -> Non
     assert sum(made.labels) == 2_000
     assert len(set(made.texts)) > 3_900
     assert all(words_of(text) == text.split() for text in made.texts)
-    with pytest.raises(ValueError, match="1 opinions are too few"):
-        opinions(1)
 
 
 DENIALS = (" not ", " never ", " hardly ", " anything but ", " far from ")
@@ -239,8 +189,6 @@ def test_opinions_with_stars_are_the_same_every_time_and_equally_many_of_each() 
     assert made.texts != starred_opinions(500, 4).texts
     assert [made.labels.count(label) for label in range(5)] == [100] * 5
     assert label_order(made.names) == (0, 1, 2, 3, 4)
-    with pytest.raises(ValueError, match="4 opinions are too few"):
-        starred_opinions(4)
 
 
 def test_stars_are_the_mean_of_what_both_clauses_say_and_at_most_one_off() -> None:
@@ -256,22 +204,6 @@ def test_stars_are_the_mean_of_what_both_clauses_say_and_at_most_one_off() -> No
         off.append(abs(sum(said) / 2 - (label + 1)))
     assert max(off) <= 0.5
     assert 0 < sum(off) < 0.1 * len(off)
-
-
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        ("text,label\ngood,pos\nbad, really,neg\n", 3),
-        ("label,text\npos,good\n\nneg,bad, really\n", 4),
-        ("text;label\ngood;pos\nbad; really;neg\n", 3),
-        ("id,text,label\n1,good,pos\n2,bad,neg\n3,fine, so, far,pos\n", 4),
-    ],
-)
-def test_a_cell_with_a_bare_separator_is_refused_with_its_line(content: str, line: int) -> None:
-    with pytest.raises(ValueError, match=rf"line {line}: \d columns, and the first line names \d: put a text .* in quotes"):
-        labelled_of(content.encode(), "a.csv")
-    with pytest.raises(ValueError, match=f"line {line}"):
-        texts_of(content.encode(), "a.csv")
 
 
 def test_a_separator_at_the_end_of_a_line_adds_nothing() -> None:

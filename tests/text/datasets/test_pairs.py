@@ -243,11 +243,6 @@ def test_a_file_that_holds_no_pairs_is_refused_with_what_to_do(data: bytes, mess
     assert len(str(raised.value)) < 300
 
 
-def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="none.tsv does not exist"):
-        read_pairs(tmp_path / "none.tsv")
-
-
 some_pairs = st.lists(st.tuples(st.text("abc", min_size=1, max_size=2), st.text("xyz", min_size=1, max_size=2)), min_size=2)
 
 

@@ -32,22 +32,6 @@ def test_what_is_written_as_csv_is_read_again(rows: list[PromptRow]) -> None:
     assert prompt_rows(as_csv(rows), "list") == prompt_rows(f"\ufeff{as_csv(rows)}", "saved by Excel") == rows
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("", "pairs.csv holds no prompts"),
-        ("clean,right\n", "pairs.csv holds no prompts"),
-        ("a | b | c | d | e", "pairs.csv, line 1: 5 columns; there are at most 4"),
-        ("clean,right\na,b\nc,d,e", "pairs.csv, line 3: 3 columns; there are at most 2, clean, right .put a text"),
-        ("clean,right\n,b", "pairs.csv, line 2: the prompt is empty"),
-        ('clean,right\n"a,b', "pairs.csv, line 2: .*quotation mark"),
-    ],
-)
-def test_a_bad_row_is_named_with_file_and_line(content: str, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        prompt_rows(content, "pairs.csv")
-
-
 @pytest.mark.parametrize("first", ["prompt,corrupted,answer", "a cab,a cad,b", "clean,other"])
 def test_a_csv_file_that_does_not_name_its_columns_is_refused_and_its_lines_are_no_prompts(first: str) -> None:
     with pytest.raises(ValueError, match="pairs.csv, line 1: name the columns here: clean, and any of corrupted, right, wrong"):

@@ -303,41 +303,6 @@ def test_the_hash_is_that_of_the_published_generator() -> None:
     assert tasks._hash(np.array([0, 1234567], np.uint64)).tolist() == [0xE220A8397B1DCDAF, 6457827717110365317]
 
 
-@pytest.mark.parametrize(
-    ("name", "chosen", "message"),
-    [
-        ("sorting", {}, "no task 'sorting'; there are reversal, addition, copy, induction, modular, sentences"),
-        (["copy"], {}, r"no task \['copy'\]"),
-        (None, {}, "no task None"),
-        ("copy", {"delay": 3}, "the task copy has no setting 'delay'; it has vocab, lag, length"),
-        ("copy", {"name": "x"}, "has no setting 'name'"),
-        ("copy", {"lag": 32}, "lag of the task copy is 32; it must be from 1 to 31"),
-        ("copy", {"lag": 0}, "lag of the task copy is 0; it must be from 1 to 31"),
-        ("copy", {"lag": 2, "length": 2}, "lag of the task copy is 2; it must be 1 here"),
-        ("copy", {"length": 8}, "lag of the task copy is 8; it must be from 1 to 7"),
-        ("reversal", {"vocab": 1}, "vocab of the task reversal is 1; it must be from 2 to 10,000"),
-        ("reversal", {"length": 1}, "length of the task reversal is 1; it must be from 2 to 4,096"),
-        ("reversal", {"length": 10**12}, "it must be from 2 to 4,096"),
-        ("reversal", {"vocab": 10**12}, "it must be from 2 to 10,000"),
-        ("reversal", {"length": 16.5}, "length of the task reversal is 16.5; it must be a whole number"),
-        ("reversal", {"length": float("nan")}, "is nan; it must be a whole number"),
-        ("reversal", {"length": "16"}, "is '16'; it must be a whole number"),
-        ("reversal", {"length": True}, "is True; it must be a whole number"),
-        ("reversal", {"length": None}, "is None; it must be a whole number"),
-        ("addition", {"digits": 10}, "digits of the task addition is 10; it must be from 1 to 9"),
-        ("addition", {"digits": -1}, "it must be from 1 to 9"),
-        ("induction", {"shortest": 25}, "longest of the task induction is 24; it must be from 25 to 64"),
-        ("induction", {"length": 20}, "longest of the task induction is 24; it must be from 8 to 19"),
-        ("induction", {"vocab": 16}, "longest of the task induction is 24; it must be from 8 to 16"),
-        ("induction", {"longest": 65}, "longest of the task induction is 65; it must be from 8 to 64"),
-        ("induction", {"shortest": 0}, "shortest of the task induction is 0; it must be from 1 to 64"),
-    ],
-)
-def test_an_impossible_task_is_refused_with_what_would_be_possible(name: str, chosen: dict[str, int], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        task(name, **chosen)
-
-
 @pytest.mark.parametrize("some", DEFAULTS, ids=called)
 def test_a_batch_takes_few_calls(some: Task) -> None:
     calls: list[str] = []

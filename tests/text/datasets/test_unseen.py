@@ -31,12 +31,6 @@ def test_no_line_is_in_tiny_shakespeare() -> None:
     assert not lines & known
 
 
-def test_there_are_no_others() -> None:
-    for number in (-1, PASSAGES):
-        with pytest.raises(ValueError, match=f"from 0 to {PASSAGES - 1}"):
-            passage(number)
-
-
 @pytest.mark.parametrize("name", ["ladder-0", "ladder-8", "shakespeare", "generator"])
 def test_shipped_models_of_characters_have_these_characters(name: str) -> None:
     tokenizer = from_json((checkpoints.BUNDLED / name / "tokenizer.json").read_text(encoding="utf-8"))
