@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from .analysis import Name, analysis
-from .common import answer, nats, picked
+from .analysis import File, Name, analysis
+from .common import UsageError, answer, nats, picked
 from .pairs import Pairs
 from .printing import Lines, Shown, Table
 
 if TYPE_CHECKING:
+    from gptviz.interp.changing.directions import Direction
     from gptviz.interp.changing.patching import Patched
     from gptviz.language_model import LanguageModel
 
@@ -57,6 +60,66 @@ def quantise(lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32
     ]
     names = ("", "relative error", "largest error", "farthest / RMS", "beyond 6 RMS", "size")
     return Shown(found.to_dict(), [*lines, "", Table(rows, names)])
+
+
+@analysis(186)
+def steer(
+    lm: LanguageModel,
+    prompt: str,
+    toward: File | None = None,
+    away: File | None = None,
+    direction: File | None = None,
+    layer: Name = "all",
+    how: Literal["means", "component"] = "means",
+    strength: float = 2.0,
+    out: File | None = None,
+) -> Shown:
+    """What a model says with a direction between two lists of texts in its stream.
+
+    Args:
+        prompt: what the model goes on with.
+        toward: texts that the direction leads to, one in each line.
+        away: texts that it leads away from; equally many are pairs.
+        direction: instead of texts: a GGUF control vector, as llama.cpp and repeng have.
+        layer: the block after which it is added; default: all.
+        how: the difference of the means, or the first principal component.
+        strength: how often the spread of the texts along it is added; 0 changes nothing.
+        out: write the direction as a GGUF control vector.
+    """
+    found = _direction(lm, toward, away, direction, layer, how)
+    steered = lm.steer(prompt, found.name, strength)
+    if out is not None:
+        lm.write_direction(found.name, Path(out))
+    _, plain, text = steered.texts
+    apart = "" if math.isnan(found.separated) else f"It tells {found.separated:.1%} of the held-out texts apart. "
+    rows = [("without it", plain.strip()), (f"strength {strength:g}", text.strip())]
+    lines: Lines = [Table(rows), steered.said, f"{apart}As an edit of all pages it is {found.edit(strength)}."]
+    return Shown({"text": text, "plain": plain, "separation": found.separated}, lines)
+
+
+def _direction(
+    lm: LanguageModel,
+    toward: str | None,
+    away: str | None,
+    direction: str | None,
+    layer: str,
+    how: Literal["means", "component"],
+) -> Direction:
+    """The direction that the options of `steer` name.
+
+    Raises:
+        UsageError: they name none, or two.
+    """
+    from gptviz.text import read_corpus
+
+    if direction is not None and toward is None and away is None:
+        return lm.read_direction(direction)
+    if direction is not None or toward is None or away is None:
+        raise UsageError("give two lists of texts with --toward FILE and --away FILE, or a control vector with --direction FILE")
+    lists = [[line for line in read_corpus(path).text.splitlines() if line.strip()] for path in (toward, away)]
+    if layer != "all" and not layer.isdecimal():
+        raise UsageError(f"--layer is {layer}; it is all, or the number of a block, counted from 0")
+    return lm.direction(*lists, block=None if layer == "all" else int(layer), how=how, name=Path(toward).stem)
 
 
 @analysis(
