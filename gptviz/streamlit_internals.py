@@ -217,19 +217,12 @@ class Element:
 
 @dataclass(frozen=True)
 class PageRun:
-    """A page that ran once.
+    """A page that ran once."""
 
-    Attributes:
-        shown: the elements of its main part.
-        failed: the messages of the exceptions that ended it.
-        errors: the errors that it shows.
-        rejected: a sentence for each key of its address that it does not take; empty if the page failed.
-    """
-
-    shown: Sequence[Element]
-    failed: Sequence[str]
-    errors: Sequence[str]
-    rejected: Mapping[str, str]
+    shown: Sequence[Element]  #: the elements of its main part
+    failed: Sequence[str]  #: the messages of the exceptions that ended it
+    errors: Sequence[str]  #: the errors that it shows
+    rejected: Mapping[str, str]  #: a sentence for each key of its address that it does not take; empty if the page failed
 
 
 def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:

@@ -30,12 +30,9 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line.
+    """An argument parser whose errors are one line."""
 
-    Attributes:
-        more_help: the end of its help text; called only when the help is printed, since it may import torch.
-    """
-
+    #: the end of its help text; called only when the help is printed, since it may import torch
     more_help: Callable[[], str] | None = None
 
     def format_help(self) -> str:
@@ -47,28 +44,17 @@ class Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True)
 class Command:
-    """A command of the command line.
+    """A command of the command line."""
 
-    Attributes:
-        name: of the command.
-        summary: what it does, in a sentence.
-        run: carries it out, with the options; what it returns is printed.
-        add_options: adds its own options.
-        place: its place in the help: tens, so that another command fits between.
-        as_json: whether it has the option --json.
-        on_device: whether it has the option --device.
-        passes_on: whether it takes options that it does not know, to pass them on.
-    """
-
-    name: str
-    summary: str
-    run: Callable[[argparse.Namespace], Shown | None]
-    add_options: Callable[[Parser], None] = lambda _: None
+    name: str  #: of the command
+    summary: str  #: what it does, in a sentence
+    run: Callable[[argparse.Namespace], Shown | None]  #: carries it out, with the options; what it returns is printed
+    add_options: Callable[[Parser], None] = lambda _: None  #: adds its own options
     _: KW_ONLY
-    place: int
-    as_json: bool = True
-    on_device: bool = True
-    passes_on: bool = False
+    place: int  #: its place in the help: tens, so that another command fits between
+    as_json: bool = True  #: whether it has the option --json
+    on_device: bool = True  #: whether it has the option --device
+    passes_on: bool = False  #: whether it takes options that it does not know, to pass them on
 
 
 def command(

@@ -14,21 +14,13 @@ if TYPE_CHECKING:
 
 
 class Pairs(NamedTuple):
-    """What a command says of a list of prompts.
+    """What a command says of a list of prompts."""
 
-    Attributes:
-        how: what is measured.
-        columns: of the list.
-        says: what that is of each head and MLP, for the help.
-        instead_of: the options for which there is no use with a list.
-        is_needed: whether they have to be given without one.
-    """
-
-    how: How
-    columns: str
-    says: str
-    instead_of: tuple[str, ...] = ("prompt",)
-    is_needed: bool = True
+    how: How  #: what is measured
+    columns: str  #: of the list
+    says: str  #: what that is of each head and MLP, for the help
+    instead_of: tuple[str, ...] = ("prompt",)  #: the options for which there is no use with a list
+    is_needed: bool = True  #: whether they have to be given without one
 
     def add_option(self, this: Parser) -> None:
         """Add --pairs."""

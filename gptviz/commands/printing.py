@@ -22,15 +22,10 @@ Lines = list[str | Table]
 
 
 class Shown(NamedTuple):
-    """What a command says.
+    """What a command says."""
 
-    Attributes:
-        content: for --json.
-        lines: for a reader: sentences and tables.
-    """
-
-    content: Any
-    lines: Lines
+    content: Any  #: for --json
+    lines: Lines  #: for a reader: sentences and tables
 
 
 def show(shown: Shown, *, as_json: bool) -> None:

@@ -12,15 +12,10 @@ from gptviz.text import LabelledTexts, words_of
 
 @dataclass(frozen=True)
 class Baseline:
-    """The result of counting words.
+    """The result of counting words."""
 
-    Attributes:
-        accuracy: the share of the texts held out whose likeliest label is the right one.
-        probabilities: [N, n_label], of each label for each text held out.
-    """
-
-    accuracy: float
-    probabilities: npt.NDArray[np.float64]
+    accuracy: float  #: the share of the texts held out whose likeliest label is the right one
+    probabilities: npt.NDArray[np.float64]  #: [N, n_label], of each label for each text held out
 
 
 def baseline(training: LabelledTexts, held_out: LabelledTexts) -> Baseline:

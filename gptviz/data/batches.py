@@ -17,15 +17,11 @@ EVALUATION_TOKENS = 8_192  # in one batch of an evaluation: enough to keep a pro
 
 
 class Batch(NamedTuple):
-    """Some rows of data.
+    """Some rows of data."""
 
-    Attributes:
-        inputs: the arguments of the model: ids [B, T] and, for an encoder–decoder, the ids [B, S] that its encoder reads.
-        targets: [B, T], the token to predict at each place, or `NOT_COUNTED`; for a classifier [B], the label of each text.
-    """
-
+    #: the arguments of the model: ids [B, T] and, for an encoder–decoder, the ids [B, S] that its encoder reads
     inputs: tuple[Tensor, ...]
-    targets: Tensor
+    targets: Tensor  #: [B, T], the token to predict at each place, or `NOT_COUNTED`; for a classifier [B], the label of each text
 
     def rows(self, some: slice) -> Batch:
         """The batch of these rows alone."""

@@ -25,21 +25,14 @@ _ENDS: Final = re.compile(r"[\n.!?]")
 
 @dataclass(frozen=True)
 class Row:
-    """A row of data.
+    """A row of data."""
 
-    Attributes:
-        text: the sentence, line or sequence.
-        ids: [T + 1], what a model reads: the row, after as much of the text before it as the context holds.
-        counted: [T], whether the prediction of token t + 1 counts: those of the row itself, of a task those of its answers.
-        held_out: whether it was held out of training; None for a row of another text.
-        times: how often it was read in training, all its tokens counting; None where that is not known.
-    """
-
-    text: str
-    ids: tuple[int, ...]
+    text: str  #: the sentence, line or sequence
+    ids: tuple[int, ...]  #: [T + 1], what a model reads: the row, after as much of the text before it as the context holds
+    #: [T], whether the prediction of token t + 1 counts: those of the row itself, of a task those of its answers
     counted: tuple[bool, ...]
-    held_out: bool | None = None
-    times: int | None = None
+    held_out: bool | None = None  #: whether it was held out of training; None for a row of another text
+    times: int | None = None  #: how often it was read in training, all its tokens counting; None where that is not known
 
 
 def text_rows(

@@ -26,33 +26,22 @@ LONGEST_EXCERPT = 100_000  # characters; of many texts, the first ones with abou
 
 
 class Share(NamedTuple):
-    """A result of an evaluation other than loss and accuracy.
+    """A result of an evaluation other than loss and accuracy."""
 
-    Attributes:
-        name: its key in JSON.
-        words: its name for people.
-        value: between 0 and 1.
-    """
-
-    name: str
-    words: str
-    value: float
+    name: str  #: its key in JSON
+    words: str  #: its name for people
+    value: float  #: between 0 and 1
 
 
 @dataclass(frozen=True)
 class EvaluationData:
-    """The data that a model is evaluated on.
+    """The data that a model is evaluated on."""
 
-    Attributes:
-        batches: the rows, each once.
-        characters: every character of the data once, if the reader should know which ones the vocabulary lacks; else empty.
-        shares: results on the same rows, of this model or of a simpler one.
-        groups: by their key in JSON, shares that belong together, such as one for each part of a task.
-    """
-
-    batches: Iterable[Batch]
+    batches: Iterable[Batch]  #: the rows, each once
+    #: every character of the data once, if the reader should know which ones the vocabulary lacks; else empty
     characters: str = ""
-    shares: tuple[Share, ...] = ()
+    shares: tuple[Share, ...] = ()  #: results on the same rows, of this model or of a simpler one
+    #: by their key in JSON, shares that belong together, such as one for each part of a task
     groups: Mapping[str, tuple[Share, ...]] = field(default_factory=dict)
 
 
@@ -61,25 +50,17 @@ class Source(ABC):
 
     A source is written down on the card of a model (`to_dict`), so that its run can be resumed and the model evaluated
     later (`gptviz.data.registry.source_from`).
-
-    Attributes:
-        kind: its name on a card.
-        model_kind: the kind of model that learns from it.
-        tokenizer_kinds: the kinds of tokens that can be learned on it; empty if it brings its own tokenizer.
-        unit: the unit over which a loss is the mean: a "token" or a "text".
-        has_right_answers: whether a prediction is right or wrong, so that a card states the accuracy. (A text can go on in many
-            ways.)
-        usually_lacking: the share of its tokens that a vocabulary which was learned on it may lack.
-        is_long: whether it may take long to read, so that a form does not read it before the run begins.
     """
 
-    kind: ClassVar[str]
-    model_kind: ClassVar[Kind]
+    kind: ClassVar[str]  #: its name on a card
+    model_kind: ClassVar[Kind]  #: the kind of model that learns from it
+    #: the kinds of tokens that can be learned on it; empty if it brings its own tokenizer
     tokenizer_kinds: ClassVar[tuple[str, ...]] = ()
-    unit: ClassVar[str] = "token"
+    unit: ClassVar[str] = "token"  #: the unit over which a loss is the mean: a "token" or a "text"
+    #: whether a prediction is right or wrong, so that a card states the accuracy. (A text can go on in many ways.)
     has_right_answers: ClassVar[bool] = True
-    usually_lacking: ClassVar[float] = 0.0
-    is_long: ClassVar[bool] = False
+    usually_lacking: ClassVar[float] = 0.0  #: the share of its tokens that a vocabulary which was learned on it may lack
+    is_long: ClassVar[bool] = False  #: whether it may take long to read, so that a form does not read it before the run begins
 
     @property
     @abstractmethod
@@ -220,13 +201,9 @@ class Source(ABC):
 
 
 class GeneratedSource(Source):
-    """Rows that a task makes: they never end, and nothing of them has to be kept.
+    """Rows that a task makes: they never end, and nothing of them has to be kept."""
 
-    Attributes:
-        task: the task.
-    """
-
-    task: Task | PairTask
+    task: Task | PairTask  #: the task
 
     @property
     def title(self) -> str:
@@ -251,15 +228,10 @@ class GeneratedSource(Source):
 
 
 class FileSource(Source):
-    """The user's data, a `fraction` of which is trained on.
+    """The user's data, a `fraction` of which is trained on."""
 
-    Attributes:
-        read: reads a file or a folder of such data.
-        parse: reads the content of a file with this name.
-    """
-
-    read: ClassVar[staticmethod[[str | PathLike[str]], Any]]
-    parse: ClassVar[staticmethod[[bytes, str], Any]]
+    read: ClassVar[staticmethod[[str | PathLike[str]], Any]]  #: reads a file or a folder of such data
+    parse: ClassVar[staticmethod[[bytes, str], Any]]  #: reads the content of a file with this name
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], fraction: float = 0.9) -> Self:

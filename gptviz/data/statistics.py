@@ -20,19 +20,12 @@ PADDING, NO_TARGET = "", "·"
 
 @dataclass(frozen=True)
 class Statistics:
-    """The statistics of data and their tokens.
+    """The statistics of data and their tokens."""
 
-    Attributes:
-        facts: the amounts of data by name, in the order to be shown.
-        tokens: the labels of the tokens that occur at all, the most frequent first.
-        shares: how often each occurs, as a share of all [token].
-        counted: the name of the data in which the tokens were counted.
-    """
-
-    facts: dict[str, int]
-    tokens: tuple[str, ...]
-    shares: npt.NDArray[np.float64]
-    counted: str
+    facts: dict[str, int]  #: the amounts of data by name, in the order to be shown
+    tokens: tuple[str, ...]  #: the labels of the tokens that occur at all, the most frequent first
+    shares: npt.NDArray[np.float64]  #: how often each occurs, as a share of all [token]
+    counted: str  #: the name of the data in which the tokens were counted
 
 
 def statistics(source: Source, tokenizer: Tokenizer, config: Config) -> Statistics:
@@ -53,15 +46,11 @@ def statistics(source: Source, tokenizer: Tokenizer, config: Config) -> Statisti
 
 @dataclass(frozen=True)
 class ShownRow:
-    """A row of a batch in words.
+    """A row of a batch in words."""
 
-    Attributes:
-        lines: for the name of each line, the label of its token at each place; `PADDING` and `NO_TARGET` stand for no token.
-        label: the right label of a text; empty for a model that guesses tokens.
-    """
-
+    #: for the name of each line, the label of its token at each place; `PADDING` and `NO_TARGET` stand for no token
     lines: dict[str, list[str]]
-    label: str = ""
+    label: str = ""  #: the right label of a text; empty for a model that guesses tokens
 
 
 def shown_rows(batch: Batch, tokenizer: Tokenizer, config: Config, labels: tuple[str, ...] = ()) -> list[ShownRow]:

@@ -25,19 +25,12 @@ def draw_seed(*what: object) -> int:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a run was trained on.
+    """What a run was trained on."""
 
-    Attributes:
-        data: where its batches come from.
-        size: rows in a batch.
-        seed: that of its recipe.
-        steps: how many steps were taken.
-    """
-
-    data: Data
-    size: int
-    seed: int
-    steps: int
+    data: Data  #: where its batches come from
+    size: int  #: rows in a batch
+    seed: int  #: that of its recipe
+    steps: int  #: how many steps were taken
 
     def batches(self) -> Iterator[Batch]:
         """All batches, in the order in which they were read."""
@@ -51,15 +44,10 @@ class Trained:
 
 @dataclass(frozen=True)
 class Share:
-    """How often something came in data.
+    """How often something came in data."""
 
-    Attributes:
-        count: how often it came.
-        of: how often it could have come.
-    """
-
-    count: int
-    of: int
+    count: int  #: how often it came
+    of: int  #: how often it could have come
 
     @property
     def value(self) -> float:

@@ -119,57 +119,34 @@ def until_end(ids: Tensor, end: int) -> tuple[list[int], bool]:
 
 @dataclass(frozen=True)
 class BeamNode:
-    """A candidate of a beam search: one token after those of its parent.
+    """A candidate of a beam search: one token after those of its parent."""
 
-    Attributes:
-        parent: the index of the node before it, or None for the start token, the root of the tree.
-        token: its id.
-        log_probability: of this token after those before it, in nats; 0 for the root.
-        total: the sum of these log-probabilities from the root to here.
-        depth: how many tokens come before it, the root's included: 0 for the root.
-        kept: whether it was among the best of its depth; the others were not continued.
-        finished: whether it was kept and is an end token.
-    """
-
-    parent: int | None
-    token: int
-    log_probability: float
-    total: float
-    depth: int
-    kept: bool
-    finished: bool
+    parent: int | None  #: the index of the node before it, or None for the start token, the root of the tree
+    token: int  #: its id
+    log_probability: float  #: of this token after those before it, in nats; 0 for the root
+    total: float  #: the sum of these log-probabilities from the root to here
+    depth: int  #: how many tokens come before it, the root's included: 0 for the root
+    kept: bool  #: whether it was among the best of its depth; the others were not continued
+    finished: bool  #: whether it was kept and is an end token
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """An answer that a beam search found.
+    """An answer that a beam search found."""
 
-    Attributes:
-        node: the index of its last node.
-        ids: its tokens, without start and end token.
-        total: its log-probability in nats, the end token's included.
-        score: total ÷ length^length_penalty, by which answers are compared; the length counts the end token.
-        ended: whether it ends; else it was cut at the greatest allowed length.
-    """
-
-    node: int
-    ids: tuple[int, ...]
-    total: float
-    score: float
-    ended: bool
+    node: int  #: the index of its last node
+    ids: tuple[int, ...]  #: its tokens, without start and end token
+    total: float  #: its log-probability in nats, the end token's included
+    score: float  #: total ÷ length^length_penalty, by which answers are compared; the length counts the end token
+    ended: bool  #: whether it ends; else it was cut at the greatest allowed length
 
 
 @dataclass(frozen=True)
 class Beams:
-    """The course of a beam search, and its results.
+    """The course of a beam search, and its results."""
 
-    Attributes:
-        nodes: the tree: the root first, every node after its parent.
-        finished: the answers, the best first; those that were cut come after those that end.
-    """
-
-    nodes: tuple[BeamNode, ...]
-    finished: tuple[Hypothesis, ...]
+    nodes: tuple[BeamNode, ...]  #: the tree: the root first, every node after its parent
+    finished: tuple[Hypothesis, ...]  #: the answers, the best first; those that were cut come after those that end
 
     @property
     def best(self) -> Hypothesis:

@@ -22,34 +22,21 @@ def window_start(length: int, context_length: int, slide: int = 1) -> int:
 
 @dataclass(frozen=True)
 class GenerationStep:
-    """One generated token of each sample.
+    """One generated token of each sample."""
 
-    Attributes:
-        position: how many tokens came before it.
-        tokens: [B], the token each sample took.
-        logits: [B, vocab_size], the model's output there.
-    """
-
-    position: int
-    tokens: Tensor
-    logits: Tensor
+    position: int  #: how many tokens came before it
+    tokens: Tensor  #: [B], the token each sample took
+    logits: Tensor  #: [B, vocab_size], the model's output there
 
 
 @dataclass(frozen=True)
 class Held:
-    """The state of a generation at one time, in tensors that nothing changes later.
+    """The state of a generation at one time, in tensors that nothing changes later."""
 
-    Attributes:
-        ids: [B, T], the tokens.
-        cache: the saved keys and values, or None if it has no cache.
-        cached_from: the position of the first of them.
-        logits: [B, vocab_size], of the next token, or None if they have not been computed.
-    """
-
-    ids: Tensor
-    cache: KVCache | None
-    cached_from: int
-    logits: Tensor | None
+    ids: Tensor  #: [B, T], the tokens
+    cache: KVCache | None  #: the saved keys and values, or None if it has no cache
+    cached_from: int  #: the position of the first of them
+    logits: Tensor | None  #: [B, vocab_size], of the next token, or None if they have not been computed
 
     @property
     def bytes(self) -> int:

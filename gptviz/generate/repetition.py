@@ -10,15 +10,10 @@ ROUNDS, LEAST_TOKENS = 3, 12
 
 
 class Loop(NamedTuple):
-    """The end of a text that repeats itself.
+    """The end of a text that repeats itself."""
 
-    Attributes:
-        start: the index of its first token.
-        length: the number of tokens that are repeated.
-    """
-
-    start: int
-    length: int
+    start: int  #: the index of its first token
+    length: int  #: the number of tokens that are repeated
 
 
 def loop_at_end(ids: Sequence[int]) -> Loop | None:

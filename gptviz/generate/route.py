@@ -27,15 +27,10 @@ _LINE = re.compile(rf"((?:[nfks]{_WHOLE}|[tp]{_REAL})+)_([0-9a-f]{{6}})")
 
 @dataclass(frozen=True)
 class Route:
-    """How a text was made: one choice per token, with a checksum.
+    """How a text was made: one choice per token, with a checksum."""
 
-    Attributes:
-        choices: how each token was chosen, see `Choice`.
-        checksum: of the tokens, six hexadecimal digits.
-    """
-
-    choices: tuple[Choice, ...]
-    checksum: str
+    choices: tuple[Choice, ...]  #: how each token was chosen, see `Choice`
+    checksum: str  #: of the tokens, six hexadecimal digits
 
     @classmethod
     def to(cls, path: Sequence[TreeNode]) -> Route:

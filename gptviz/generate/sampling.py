@@ -19,20 +19,14 @@ ROUNDING = 1e-12
 class Sampling:
     """How the next token is chosen.
 
-    Attributes:
-        temperature: logits are divided by it; 0 is greedy: always the likeliest token.
-        top_k: keep this many of the likeliest tokens; None or a number larger than the vocabulary keeps all.
-        top_p: of these, keep the fewest whose probabilities reach this sum; None or 1 keeps all.
-        seed: decides the draw at every position: the same seed gives the same text.
-
     Raises:
         ValueError: a setting is impossible; the message names it and its value.
     """
 
-    temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
-    seed: int = 0
+    temperature: float = 1.0  #: logits are divided by it; 0 is greedy: always the likeliest token
+    top_k: int | None = None  #: keep this many of the likeliest tokens; None or a number larger than the vocabulary keeps all
+    top_p: float | None = None  #: of these, keep the fewest whose probabilities reach this sum; None or 1 keeps all
+    seed: int = 0  #: decides the draw at every position: the same seed gives the same text
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < float("inf"):
@@ -45,23 +39,15 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Every stage from logits to the distribution of the draw; each tensor is [..., vocab_size], on the CPU, float64 or bool.
+    """Every stage from logits to the distribution of the draw; each tensor is [..., vocab_size], on the CPU, float64 or bool."""
 
-    Attributes:
-        logits: the model's output.
-        before: softmax(logits).
-        scaled: logits ÷ temperature (at temperature 0: 0 for the likeliest token, −∞ for the others); −∞ for tokens never drawn.
-        in_top_k: whether top-k keeps the token.
-        in_top_p: whether top-p keeps it too.
-        after: probabilities after temperature, normalised again over the tokens that are kept.
-    """
-
-    logits: Tensor
-    before: Tensor
+    logits: Tensor  #: the model's output
+    before: Tensor  #: softmax(logits)
+    #: logits ÷ temperature (at temperature 0: 0 for the likeliest token, −∞ for the others); −∞ for tokens never drawn
     scaled: Tensor
-    in_top_k: Tensor
-    in_top_p: Tensor
-    after: Tensor
+    in_top_k: Tensor  #: whether top-k keeps the token
+    in_top_p: Tensor  #: whether top-p keeps it too
+    after: Tensor  #: probabilities after temperature, normalised again over the tokens that are kept
 
 
 def ledger(logits: Tensor, sampling: Sampling, never: Sequence[int] = ()) -> Ledger:

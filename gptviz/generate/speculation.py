@@ -27,15 +27,10 @@ DRAWS, ACCEPTS, REPLACES = range(3)
 
 
 class Proposal(NamedTuple):
-    """A token that a drafter proposes.
+    """A token that a drafter proposes."""
 
-    Attributes:
-        token: its id.
-        distribution: [vocab_size], the probabilities that it was drawn from, float64 on the CPU.
-    """
-
-    token: int
-    distribution: Tensor
+    token: int  #: its id
+    distribution: Tensor  #: [vocab_size], the probabilities that it was drawn from, float64 on the CPU
 
 
 class Drafter(Protocol):
@@ -132,44 +127,31 @@ class LookupDrafter:
 
 @dataclass(frozen=True)
 class Drafted:
-    """A drafted token and what became of it.
+    """A drafted token and what became of it."""
 
-    Attributes:
-        position: how many tokens came before it.
-        token: its id.
-        q: its probability under the drafter, after temperature, top-k and top-p.
-        p: its probability under the large model, after the same settings; None if it was not judged.
-        number: the random number in [0, 1) that decided: the token is accepted if it is below p ÷ q; None if it was not judged.
-        accepted: whether the token is in the text; None if a token before it was refused, so that it was not judged.
-    """
-
-    position: int
-    token: int
-    q: float
-    p: float | None = None
+    position: int  #: how many tokens came before it
+    token: int  #: its id
+    q: float  #: its probability under the drafter, after temperature, top-k and top-p
+    p: float | None = None  #: its probability under the large model, after the same settings; None if it was not judged
+    #: the random number in [0, 1) that decided: the token is accepted if it is below p ÷ q; None if it was not judged
     number: float | None = None
+    #: whether the token is in the text; None if a token before it was refused, so that it was not judged
     accepted: bool | None = None
 
 
 @dataclass(frozen=True)
 class Round:
-    """What one pass of the large model gives.
+    """What one pass of the large model gives."""
 
-    Attributes:
-        position: how many tokens came before it.
-        drafted: the drafted tokens, in their order.
-        token: the token after the accepted ones: drawn in place of the refused one, or, where all were accepted, one more. None
-            if the last accepted token ends the text.
-        probability: the probability that `token` was drawn with: under max(0, p − q), normalised, in place of a refused token,
-            else under the large model.
-        number: the random number in [0, 1) that it was drawn with.
-    """
-
-    position: int
-    drafted: tuple[Drafted, ...]
+    position: int  #: how many tokens came before it
+    drafted: tuple[Drafted, ...]  #: the drafted tokens, in their order
+    #: the token after the accepted ones: drawn in place of the refused one, or, where all were accepted, one more. None if the
+    #: last accepted token ends the text.
     token: int | None
+    #: the probability that `token` was drawn with: under max(0, p − q), normalised, in place of a refused token, else under the
+    #: large model
     probability: float | None
-    number: float | None
+    number: float | None  #: the random number in [0, 1) that it was drawn with
 
     @property
     def accepted(self) -> int:
@@ -190,13 +172,9 @@ class Round:
 
 @dataclass(frozen=True)
 class Speculated:
-    """A text that was written with a drafter.
+    """A text that was written with a drafter."""
 
-    Attributes:
-        rounds: one per pass of the large model.
-    """
-
-    rounds: tuple[Round, ...]
+    rounds: tuple[Round, ...]  #: one per pass of the large model
 
     @property
     def tokens(self) -> list[int]:

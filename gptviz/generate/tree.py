@@ -29,63 +29,38 @@ Choice = Sampling | int
 
 
 class Candidate(NamedTuple):
-    """A token that might have been chosen.
+    """A token that might have been chosen."""
 
-    Attributes:
-        token: its id.
-        probability: its probability according to the model.
-        drawn_with: its probability after temperature, top-k and top-p; 0 if these exclude it.
-    """
-
-    token: int
-    probability: float
-    drawn_with: float
+    token: int  #: its id
+    probability: float  #: its probability according to the model
+    drawn_with: float  #: its probability after temperature, top-k and top-p; 0 if these exclude it
 
 
 @dataclass(frozen=True)
 class TreeNode:
-    """A generated token; the root stands for the prompt, and for its last token.
+    """A generated token; the root stands for the prompt, and for its last token."""
 
-    Attributes:
-        id: larger than that of every older node; never used again.
-        parent: the id of the node before it; None for the root.
-        position: how many tokens came before it.
-        token: its id in the vocabulary.
-        drawn: the settings it was drawn with, or None if it was chosen by hand, or brought from another text.
-        origin: a description of the other text that the token was brought from; else empty.
-        logprob: ln of its probability under the model, in nats.
-        draw_logprob: ln of its probability after temperature, top-k and top-p, in nats; −inf if these exclude it.
-        total: the sum of `logprob` from the prompt to here.
-        candidates: the likeliest tokens at its position that may be drawn, the likeliest first.
-        children: by token, the ids of the nodes after it.
-    """
-
-    id: int
-    parent: int | None
-    position: int
-    token: int
+    id: int  #: larger than that of every older node; never used again
+    parent: int | None  #: the id of the node before it; None for the root
+    position: int  #: how many tokens came before it
+    token: int  #: its id in the vocabulary
+    #: the settings it was drawn with, or None if it was chosen by hand, or brought from another text
     drawn: Sampling | None = None
-    logprob: float = 0.0
-    draw_logprob: float = 0.0
-    total: float = 0.0
-    candidates: tuple[Candidate, ...] = ()
-    origin: str = ""
-    children: dict[int, int] = field(default_factory=dict)
+    logprob: float = 0.0  #: ln of its probability under the model, in nats
+    draw_logprob: float = 0.0  #: ln of its probability after temperature, top-k and top-p, in nats; −inf if these exclude it
+    total: float = 0.0  #: the sum of `logprob` from the prompt to here
+    candidates: tuple[Candidate, ...] = ()  #: the likeliest tokens at its position that may be drawn, the likeliest first
+    origin: str = ""  #: a description of the other text that the token was brought from; else empty
+    children: dict[int, int] = field(default_factory=dict)  #: by token, the ids of the nodes after it
 
 
 @dataclass(frozen=True)
 class Computed:
-    """The values that the model computed at the end of a path, on the CPU.
+    """The values that the model computed at the end of a path, on the CPU."""
 
-    Attributes:
-        logits: [vocab_size], of the next token.
-        attention: [n_layer, n_head, keys], the attention of the last token of the path: the last rows of the patterns.
-        start: the position of the first key; the tokens before it have left the window.
-    """
-
-    logits: Tensor
-    attention: Tensor
-    start: int
+    logits: Tensor  #: [vocab_size], of the next token
+    attention: Tensor  #: [n_layer, n_head, keys], the attention of the last token of the path: the last rows of the patterns
+    start: int  #: the position of the first key; the tokens before it have left the window
 
     @property
     def bytes(self) -> int:
@@ -95,34 +70,21 @@ class Computed:
 
 @dataclass(frozen=True)
 class AtHand:
-    """The values that the model computed for a tree, so that a copy of the tree need not compute them again.
+    """The values that the model computed for a tree, so that a copy of the tree need not compute them again."""
 
-    Attributes:
-        computed: by node.
-        held: the state of the tree's generation.
-        at: the node whose path the generation holds.
-    """
-
-    computed: Mapping[int, Computed]
-    held: Held
-    at: int
+    computed: Mapping[int, Computed]  #: by node
+    held: Held  #: the state of the tree's generation
+    at: int  #: the node whose path the generation holds
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A tree as it was at one time.
+    """A tree as it was at one time."""
 
-    Attributes:
-        nodes: the root first, every node after its parent.
-        current: the id of the node that the next step would go on from.
-        dropped: as in `Tree`.
-        at_hand: the values that the model computed for it; None in a snapshot that is to be small.
-    """
-
-    nodes: tuple[TreeNode, ...]
-    current: int
-    dropped: int
-    at_hand: AtHand | None = None
+    nodes: tuple[TreeNode, ...]  #: the root first, every node after its parent
+    current: int  #: the id of the node that the next step would go on from
+    dropped: int  #: as in `Tree`
+    at_hand: AtHand | None = None  #: the values that the model computed for it; None in a snapshot that is to be small
 
     @property
     def bytes(self) -> int:

@@ -41,20 +41,14 @@ MOST_HELD = 2**23
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two subjects.
+    """One of the two subjects."""
 
-    Attributes:
-        model: a decoder.
-        ids: the tokens that it reads.
-        vocabulary: the visible form of every token, by id.
-        family: a name that models have in common whose vectors have the same directions: snapshots and edits of one model.
-        repeats: random tokens, each sequence repeated once, for scores of heads that need repetition; None without them.
-    """
-
-    model: Transformer
-    ids: tuple[int, ...]
-    vocabulary: tuple[str, ...]
+    model: Transformer  #: a decoder
+    ids: tuple[int, ...]  #: the tokens that it reads
+    vocabulary: tuple[str, ...]  #: the visible form of every token, by id
+    #: a name that models have in common whose vectors have the same directions: snapshots and edits of one model
     family: str = ""
+    #: random tokens, each sequence repeated once, for scores of heads that need repetition; None without them
     repeats: Tensor | None = None
 
     @property
@@ -65,19 +59,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Compared:
-    """A quantity of both subjects.
+    """A quantity of both subjects."""
 
-    Attributes:
-        a: of A.
-        b: of B.
-        difference: B − A, cell by cell, or None if the two do not have the same cells.
-        why: why there is no difference; empty if there is one.
-    """
-
-    a: LabelledArray
-    b: LabelledArray
-    difference: LabelledArray | None
-    why: str = ""
+    a: LabelledArray  #: of A
+    b: LabelledArray  #: of B
+    difference: LabelledArray | None  #: B − A, cell by cell, or None if the two do not have the same cells
+    why: str = ""  #: why there is no difference; empty if there is one
 
     @property
     def largest(self) -> float:
@@ -297,22 +284,15 @@ def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | 
 
 @dataclass(frozen=True)
 class Moved:
-    """Where the vectors of the tokens lie in A and in B.
+    """Where the vectors of the tokens lie in A and in B."""
 
-    Attributes:
-        points: in one picture of both [token, component]: `points.a`, `points.b` and by how much each token moved.
-        distance: how far each token moved [token], over all dimensions and not in the picture alone.
-        explained: the share of the variance of both that the picture has, along each axis.
-        turned: whether both were turned and brought to one size to lie as near to each other as possible: two models that
-            were trained apart have no directions in common.
-        left_out: how many tokens of A, and of B, the other does not have.
-    """
-
-    points: Compared
-    distance: LabelledArray
-    explained: tuple[float, ...]
+    points: Compared  #: in one picture of both [token, component]: `points.a`, `points.b` and by how much each token moved
+    distance: LabelledArray  #: how far each token moved [token], over all dimensions and not in the picture alone
+    explained: tuple[float, ...]  #: the share of the variance of both that the picture has, along each axis
+    #: whether both were turned and brought to one size to lie as near to each other as possible: two models that were trained
+    #: apart have no directions in common
     turned: bool
-    left_out: tuple[int, int] = (0, 0)
+    left_out: tuple[int, int] = (0, 0)  #: how many tokens of A, and of B, the other does not have
 
 
 def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:

@@ -33,18 +33,12 @@ SAYS: dict[How, str] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """A prompt of a decoder and its answers.
+    """A prompt of a decoder and its answers."""
 
-    Attributes:
-        ids: the tokens [T].
-        right: the token that is the right answer.
-        wrong: the one that is compared with it, or None for the right answer alone.
-        corrupted: the tokens [T] of a prompt with the other answer, or None; to patch needs it, and `wrong`.
-    """
-
-    ids: tuple[int, ...]
-    right: int
-    wrong: int | None = None
+    ids: tuple[int, ...]  #: the tokens [T]
+    right: int  #: the token that is the right answer
+    wrong: int | None = None  #: the one that is compared with it, or None for the right answer alone
+    #: the tokens [T] of a prompt with the other answer, or None; to patch needs it, and `wrong`
     corrupted: tuple[int, ...] | None = None
 
 
@@ -90,17 +84,11 @@ def _patched(model: Transformer, asked: Asked, units: Sequence[Unit]) -> dict[st
 
 @dataclass(frozen=True)
 class Spread:
-    """What a list of prompts says of heads and MLPs.
+    """What a list of prompts says of heads and MLPs."""
 
-    Attributes:
-        how: what was measured.
-        units: their names.
-        values: [prompt, unit]; NaN where one says nothing of a unit.
-    """
-
-    how: How
-    units: tuple[str, ...]
-    values: Float64Array
+    how: How  #: what was measured
+    units: tuple[str, ...]  #: their names
+    values: Float64Array  #: [prompt, unit]; NaN where one says nothing of a unit
 
     @property
     def mean(self) -> Float64Array:

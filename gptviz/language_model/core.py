@@ -53,16 +53,11 @@ class TextTrace(Trace):
 
 
 class Reading(NamedTuple):
-    """The tokens that a model reads.
+    """The tokens that a model reads."""
 
-    Attributes:
-        ids: [T]; in an encoder–decoder, those that its decoder reads: the start token and what it writes.
-        source: [S], the tokens that the encoder of an encoder–decoder reads; None for other models.
-        following: the token that follows the last of `ids`, where that is known: the end token after a complete answer.
-    """
-
-    ids: Tensor
-    source: Tensor | None = None
+    ids: Tensor  #: [T]; in an encoder–decoder, those that its decoder reads: the start token and what it writes
+    source: Tensor | None = None  #: [S], the tokens that the encoder of an encoder–decoder reads; None for other models
+    #: the token that follows the last of `ids`, where that is known: the end token after a complete answer
     following: int | None = None
 
 

@@ -33,23 +33,14 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that stands out.
+    """Something that stands out."""
 
-    Attributes:
-        page: the name of the page that shows it.
-        query: what the address of that page says besides model and prompt.
-        sentence: what was found.
-        value: the number on that page.
-        usual: the number that it is compared with: that of the middle head, or what is there before.
-        strength: how far the value is from what is usual, from 0 to 1.
-    """
-
-    page: str
-    query: tuple[tuple[str, str], ...]
-    sentence: str
-    value: float
-    usual: float
-    strength: float
+    page: str  #: the name of the page that shows it
+    query: tuple[tuple[str, str], ...]  #: what the address of that page says besides model and prompt
+    sentence: str  #: what was found
+    value: float  #: the number on that page
+    usual: float  #: the number that it is compared with: that of the middle head, or what is there before
+    strength: float  #: how far the value is from what is usual, from 0 to 1
 
     def to_dict(self) -> dict[str, Any]:
         """All fields by name."""

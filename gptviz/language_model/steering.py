@@ -28,17 +28,11 @@ MOST_FROZEN = 512
 
 @dataclass(frozen=True)
 class Steered:
-    """What a model says with a direction in its stream.
+    """What a model says with a direction in its stream."""
 
-    Attributes:
-        strength: how often the direction is added.
-        texts: what follows the prompt with the direction taken away so often, without it, and with it.
-        probability: [token, strength] of the next token, of those that are likeliest at some strength.
-    """
-
-    strength: float
-    texts: tuple[str, str, str]
-    probability: LabelledArray
+    strength: float  #: how often the direction is added
+    texts: tuple[str, str, str]  #: what follows the prompt with the direction taken away so often, without it, and with it
+    probability: LabelledArray  #: [token, strength] of the next token, of those that are likeliest at some strength
 
     @property
     def said(self) -> str:

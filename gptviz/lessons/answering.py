@@ -19,15 +19,10 @@ _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_{}
 
 @dataclass(frozen=True)
 class Answer:
-    """The right answer to a question, computed by the model.
+    """The right answer to a question, computed by the model."""
 
-    Attributes:
-        value: an option, a number, the text of a token, or the values in a page's address.
-        question: the question that it answers.
-    """
-
-    value: str | float
-    question: Question
+    value: str | float  #: an option, a number, the text of a token, or the values in a page's address
+    question: Question  #: the question that it answers
 
     def is_right(self, given: str | float) -> bool:
         """Whether a reader's answer is right: a number within the question's tolerance, else the same text. A token may be typed

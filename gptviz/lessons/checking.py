@@ -24,19 +24,12 @@ Opened = Callable[[PageState], list[str]]
 
 @dataclass(frozen=True)
 class Problem:
-    """Something in a lesson that does not work.
+    """Something in a lesson that does not work."""
 
-    Attributes:
-        lesson: its name, or that of a file that is no lesson.
-        step: counted from 1, or None if it is about the whole file.
-        problem: the fault, in a sentence.
-        line: the line of the file, from 1, or None if the problem names it.
-    """
-
-    lesson: str
-    step: int | None
-    problem: str
-    line: int | None = None
+    lesson: str  #: its name, or that of a file that is no lesson
+    step: int | None  #: counted from 1, or None if it is about the whole file
+    problem: str  #: the fault, in a sentence
+    line: int | None = None  #: the line of the file, from 1, or None if the problem names it
 
     @property
     def in_words(self) -> str:

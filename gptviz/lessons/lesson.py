@@ -64,19 +64,12 @@ class LessonError(ValueError):
 
 @dataclass(frozen=True)
 class PageState:
-    """A page as a step shows it.
+    """A page as a step shows it."""
 
-    Attributes:
-        page: the name of its script, such as "next_token"; "home" for the first page.
-        query: the keys and values of its address.
-        look_at: a sentence that says where to look; may be empty.
-        lines: the line of each of its settings in the file.
-    """
-
-    page: str
-    query: Mapping[str, str]
-    look_at: str = ""
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    page: str  #: the name of its script, such as "next_token"; "home" for the first page
+    query: Mapping[str, str]  #: the keys and values of its address
+    look_at: str = ""  #: a sentence that says where to look; may be empty
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)  #: the line of each of its settings in the file
 
 
 @dataclass(frozen=True)
@@ -89,34 +82,24 @@ class Claim:
 
 @dataclass(frozen=True)
 class Question:
-    """A question that the reader answers before the answer is shown.
+    """A question that the reader answers before the answer is shown."""
 
-    Attributes:
-        ask: the question, as Markdown; may have expressions.
-        kind: "choice" of one of `options`; a "number" within a tolerance; a "token" that is typed; a "state" of the page, which
-            the reader reaches by a click.
-        answer: an expression whose value is the right answer: the model computes it, no file has it.
-        options: those of a choice.
-        within: how far the answer to a "number" may be off.
-        unit: that of a number.
-        state: for a "state", the names in the page's address that the click sets. The answer is their values, joined with a
-            point: "1.3" for the names block and head.
-        hint: the text that is shown after a first wrong answer, before a second one, as Markdown; may have expressions. Without
-            one, a first wrong answer ends the question.
-        reveal: the text that is shown after the reader has answered, as Markdown; may have expressions.
-        lines: the line of each of its settings in the file.
-    """
-
-    ask: str
+    ask: str  #: the question, as Markdown; may have expressions
+    #: "choice" of one of `options`; a "number" within a tolerance; a "token" that is typed; a "state" of the page, which the
+    #: reader reaches by a click
     kind: QuestionKind
-    answer: str
-    options: tuple[str, ...] = ()
-    within: float = 0.0
-    unit: str = ""
+    answer: str  #: an expression whose value is the right answer: the model computes it, no file has it
+    options: tuple[str, ...] = ()  #: those of a choice
+    within: float = 0.0  #: how far the answer to a "number" may be off
+    unit: str = ""  #: that of a number
+    #: for a "state", the names in the page's address that the click sets. The answer is their values, joined with a point: "1.3"
+    #: for the names block and head.
     state: tuple[str, ...] = ()
+    #: the text that is shown after a first wrong answer, before a second one, as Markdown; may have expressions. Without one, a
+    #: first wrong answer ends the question.
     hint: str = ""
-    reveal: str = ""
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    reveal: str = ""  #: the text that is shown after the reader has answered, as Markdown; may have expressions
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)  #: the line of each of its settings in the file
 
     def answer_in(self, query: Mapping[str, str]) -> str | None:
         """The answer to a "state" that is in an address, or None if one of its names has no value there."""
@@ -131,25 +114,15 @@ class Question:
 
 @dataclass(frozen=True)
 class LessonStep:
-    """A step of a lesson.
+    """A step of a lesson."""
 
-    Attributes:
-        title: its heading.
-        text: Markdown, in which `{{ expression }}` stands for a value.
-        page: the page that is open next to the text; None leaves the page as it is.
-        questions: its questions.
-        claims: what must be true of the models for its texts to be true.
-        line: the line of its heading in the file, from 1.
-        text_line: the line in which its text begins.
-    """
-
-    title: str
-    text: str
-    page: PageState | None = None
-    questions: tuple[Question, ...] = ()
-    claims: tuple[Claim, ...] = ()
-    line: int = field(default=1, compare=False)
-    text_line: int = field(default=1, compare=False)
+    title: str  #: its heading
+    text: str  #: Markdown, in which `{{ expression }}` stands for a value
+    page: PageState | None = None  #: the page that is open next to the text; None leaves the page as it is
+    questions: tuple[Question, ...] = ()  #: its questions
+    claims: tuple[Claim, ...] = ()  #: what must be true of the models for its texts to be true
+    line: int = field(default=1, compare=False)  #: the line of its heading in the file, from 1
+    text_line: int = field(default=1, compare=False)  #: the line in which its text begins
 
     @property
     def texts(self) -> list[tuple[int, str]]:
@@ -170,31 +143,19 @@ class LessonStep:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson.
+    """A lesson."""
 
-    Attributes:
-        name: that of its file, without the ending; it is used in addresses.
-        title: its heading.
-        about: its content, in a sentence.
-        steps: at least one.
-        minutes: how long it takes.
-        level: one of `LEVELS`, or empty if its file does not say.
-        based_on: its sources.
-        model: the model that it is about.
-        any_decoder: whether it is about a decoder with parts of words as tokens that the reader opened, else about `model`.
-        lines: the line of each of its settings in the file.
-    """
-
-    name: str
-    title: str
-    about: str
-    steps: tuple[LessonStep, ...]
-    minutes: int = 5
-    level: str = ""
-    based_on: tuple[str, ...] = ()
-    model: str = "shakespeare"
+    name: str  #: that of its file, without the ending; it is used in addresses
+    title: str  #: its heading
+    about: str  #: its content, in a sentence
+    steps: tuple[LessonStep, ...]  #: at least one
+    minutes: int = 5  #: how long it takes
+    level: str = ""  #: one of `LEVELS`, or empty if its file does not say
+    based_on: tuple[str, ...] = ()  #: its sources
+    model: str = "shakespeare"  #: the model that it is about
+    #: whether it is about a decoder with parts of words as tokens that the reader opened, else about `model`
     any_decoder: bool = False
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)  #: the line of each of its settings in the file
 
     @property
     def expressions(self) -> list[tuple[int, int, str]]:

@@ -19,15 +19,10 @@ PERIOD = 45  # minutes of a lesson at school
 
 @dataclass(frozen=True)
 class Library:
-    """Lessons in their order, and files that could not be read.
+    """Lessons in their order, and files that could not be read."""
 
-    Attributes:
-        lessons: by name.
-        faults: for each file that is no lesson, the reason.
-    """
-
-    lessons: dict[str, Lesson]
-    faults: dict[str, str]
+    lessons: dict[str, Lesson]  #: by name
+    faults: dict[str, str]  #: for each file that is no lesson, the reason
 
     @property
     def path(self) -> tuple[Lesson, ...]:

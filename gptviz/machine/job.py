@@ -41,15 +41,10 @@ class StoppedError(Exception):
 
 
 class Stage(NamedTuple):
-    """The stage of a computation that a page shows: if it shows an earlier one, it is out of date.
+    """The stage of a computation that a page shows: if it shows an earlier one, it is out of date."""
 
-    Attributes:
-        is_active: whether it waits or goes on.
-        ready: how many results it has.
-    """
-
-    is_active: bool
-    ready: int
+    is_active: bool  #: whether it waits or goes on
+    ready: int  #: how many results it has
 
 
 class Slots:

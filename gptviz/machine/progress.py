@@ -14,21 +14,13 @@ T = TypeVar("T")
 
 
 class Progress(NamedTuple):
-    """How far a computation is.
+    """How far a computation is."""
 
-    Attributes:
-        share: how much of it is done, from 0 to 1.
-        done: how many of its steps are done; they may be steps of a part of it.
-        of: how many steps there are; 0 as long as that is not known.
-        step: the name of one step, such as "block".
-        doing: what is being done now, in words, if that says more than the name of a step.
-    """
-
-    share: float = 0.0
-    done: int = 0
-    of: int = 0
-    step: str = ""
-    doing: str = ""
+    share: float = 0.0  #: how much of it is done, from 0 to 1
+    done: int = 0  #: how many of its steps are done; they may be steps of a part of it
+    of: int = 0  #: how many steps there are; 0 as long as that is not known
+    step: str = ""  #: the name of one step, such as "block"
+    doing: str = ""  #: what is being done now, in words, if that says more than the name of a step
 
     @property
     def words(self) -> str:

@@ -133,21 +133,13 @@ def parameter_shapes(config: Config) -> Mapping[str, tuple[int, ...]]:
 
 @dataclass(frozen=True)
 class WeightedPart:
-    """A part that holds weights.
+    """A part that holds weights."""
 
-    Attributes:
-        name: its path within the model.
-        kind: its class; of tied weights it says so.
-        shapes: of each of its tensors, by name.
-        parameters: how many numbers it adds to the model: none for tied weights, which are counted elsewhere.
-        tied: the names of its tensors that are counted elsewhere.
-    """
-
-    name: str
-    kind: str
-    shapes: Mapping[str, tuple[int, ...]]
-    parameters: int
-    tied: frozenset[str] = frozenset()
+    name: str  #: its path within the model
+    kind: str  #: its class; of tied weights it says so
+    shapes: Mapping[str, tuple[int, ...]]  #: of each of its tensors, by name
+    parameters: int  #: how many numbers it adds to the model: none for tied weights, which are counted elsewhere
+    tied: frozenset[str] = frozenset()  #: the names of its tensors that are counted elsewhere
 
 
 @lru_cache(maxsize=64)

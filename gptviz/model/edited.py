@@ -23,19 +23,12 @@ ENCODER = "encoder."
 
 @dataclass(frozen=True)
 class Pass:
-    """The facts that an edit may know about the forward pass that it acts in.
+    """The facts that an edit may know about the forward pass that it acts in."""
 
-    Attributes:
-        model: the stack of blocks that runs.
-        ids: [B, T], the tokens it reads.
-        at: the positions they hold.
-        memory: what a decoder reads of its encoder.
-    """
-
-    model: Transformer
-    ids: Tensor
-    at: slice
-    memory: Memory | None
+    model: Transformer  #: the stack of blocks that runs
+    ids: Tensor  #: [B, T], the tokens it reads
+    at: slice  #: the positions they hold
+    memory: Memory | None  #: what a decoder reads of its encoder
 
     def queries(self, pattern: Tensor, *, crosses: bool = False) -> slice:
         """The positions of the queries of a pattern [B, H, query, key]: those of the pass, or of a long text some of them. In

@@ -11,19 +11,12 @@ Kind = Literal["decoder", "classifier", "encoder-decoder"]
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A kind of model.
+    """A kind of model."""
 
-    Attributes:
-        name: as a config gives it.
-        with_article: its name in a sentence: "a decoder".
-        does: what a model of this kind does, as the rest of a sentence that begins with "it".
-        reads_end: whether it reads the end of a text that is longer than its context; else it reads the beginning.
-    """
-
-    name: Kind
-    with_article: str
-    does: str
-    reads_end: bool = False
+    name: Kind  #: as a config gives it
+    with_article: str  #: its name in a sentence: "a decoder"
+    does: str  #: what a model of this kind does, as the rest of a sentence that begins with "it"
+    reads_end: bool = False  #: whether it reads the end of a text that is longer than its context; else it reads the beginning
 
 
 MODEL_KINDS: dict[Kind, ModelKind] = {

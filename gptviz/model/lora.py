@@ -27,15 +27,10 @@ A, B = ".lora_a", ".lora_b"
 
 
 class Factors(NamedTuple):
-    """The two factors of the change of a matrix [out, in].
+    """The two factors of the change of a matrix [out, in]."""
 
-    Attributes:
-        a: [rank, in].
-        b: [out, rank].
-    """
-
-    a: Tensor
-    b: Tensor
+    a: Tensor  #: [rank, in]
+    b: Tensor  #: [out, rank]
 
     @property
     def rank(self) -> int:

@@ -39,17 +39,11 @@ FIXED = "this matrix stays as its file has it, and cannot be changed: open the m
 
 
 class Groups(NamedTuple):
-    """Rows of a matrix as a file keeps them: a number is scale · q + offset.
+    """Rows of a matrix as a file keeps them: a number is scale · q + offset."""
 
-    Attributes:
-        q: [rows, groups, numbers of a group], whole numbers from 0 on, as uint8.
-        scale: [rows, groups, 1], float32.
-        offset: [rows, groups, 1], float32.
-    """
-
-    q: Tensor
-    scale: Tensor
-    offset: Tensor
+    q: Tensor  #: [rows, groups, numbers of a group], whole numbers from 0 on, as uint8
+    scale: Tensor  #: [rows, groups, 1], float32
+    offset: Tensor  #: [rows, groups, 1], float32
 
     def numbers(self) -> Tensor:
         """The rows in float32: [rows, in]."""
@@ -93,18 +87,12 @@ class Packed(Tensor):
     """A matrix [out, in] whose rows are rows of matrices in a file. Its numbers are fixed.
 
     Row orders, stacks and slices of rows of it are such matrices again. All other operations get its numbers in float32.
-
-    Attributes:
-        stored: the matrices of the file.
-        of: [out], for each row the one that it is of.
-        row: [out], which row it is there.
-        turned: whether this is the transpose, [in, out].
     """
 
-    stored: tuple[StoredRows, ...]
-    of: Tensor
-    row: Tensor
-    turned: bool
+    stored: tuple[StoredRows, ...]  #: the matrices of the file
+    of: Tensor  #: [out], for each row the one that it is of
+    row: Tensor  #: [out], which row it is there
+    turned: bool  #: whether this is the transpose, [in, out]
     parts: tuple[Part, ...] | None
     _own: object
 
@@ -231,17 +219,12 @@ class Packed(Tensor):
 
 
 class Part(NamedTuple):
-    """Neighbouring rows that are multiplied in one way.
+    """Neighbouring rows that are multiplied in one way."""
 
-    Attributes:
-        rows: how many there are.
-        product: how a layer is multiplied.
-        layers: one for 4 bits, else two: numbers of 4 bits in the order that the product wants, and [groups, rows, 2]
-            the scale of each group, and what it adds to 8 · scale.
-    """
-
-    rows: int
-    product: FourBitProduct
+    rows: int  #: how many there are
+    product: FourBitProduct  #: how a layer is multiplied
+    #: one for 4 bits, else two: numbers of 4 bits in the order that the product wants, and [groups, rows, 2] the scale of each
+    #: group, and what it adds to 8 · scale
     layers: tuple[tuple[Tensor, Tensor], ...]
 
     @classmethod
@@ -279,15 +262,12 @@ class Part(NamedTuple):
 
 
 class FourBitProduct(NamedTuple):
-    """A way to multiply with numbers of 4 bits.
+    """A way to multiply with numbers of 4 bits."""
 
-    Attributes:
-        order: brings whole numbers from 0 to 15 [rows, in], as uint8, to the order in which they are kept: [rows, in / 2].
-        times: x [n, in] in bfloat16, numbers in that order, how many of them have one scale, and scales [groups, rows, 2] →
-            x · Wᵀ [n, rows].
-    """
-
+    #: brings whole numbers from 0 to 15 [rows, in], as uint8, to the order in which they are kept: [rows, in / 2]
     order: Callable[[Tensor], Tensor]
+    #: x [n, in] in bfloat16, numbers in that order, how many of them have one scale, and scales [groups, rows, 2] → x · Wᵀ [n,
+    #: rows]
     times: Callable[[Tensor, Tensor, int, Tensor], Tensor]
 
 

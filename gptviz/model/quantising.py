@@ -65,14 +65,10 @@ class RoundToNearest:
 
     So zero stays zero, and no number moves by more than s / 2. The whole numbers round(w / s) take `bits` bits each, and every s
     2 bytes. If a row's width is no multiple of the group, its last group is shorter.
-
-    Attributes:
-        bits: of a number, from 2 to 8.
-        group: how many neighbours share a scale, or None for a whole row.
     """
 
-    bits: int
-    group: int | None = None
+    bits: int  #: of a number, from 2 to 8
+    group: int | None = None  #: how many neighbours share a scale, or None for a whole row
 
     @property
     def name(self) -> str:
@@ -104,13 +100,9 @@ class RoundToNearest:
 
 @dataclass(frozen=True)
 class OfGGUF:
-    """What the `gguf` library makes of a matrix. Rows that are no multiple of 32 wide stay in float16, as in llama.cpp.
+    """What the `gguf` library makes of a matrix. Rows that are no multiple of 32 wide stay in float16, as in llama.cpp."""
 
-    Attributes:
-        kind: one of `GGUF_KINDS`.
-    """
-
-    kind: str
+    kind: str  #: one of `GGUF_KINDS`
 
     @property
     def name(self) -> str:

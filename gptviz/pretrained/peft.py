@@ -58,17 +58,11 @@ CONVERT = {
 
 @dataclass(frozen=True)
 class PeftAdapter:
-    """An adapter as PEFT keeps it.
+    """An adapter as PEFT keeps it."""
 
-    Attributes:
-        base: the name or path of the model that it was made for, as its config says; empty if it does not say.
-        modules: by the name of a module of `transformers`, its factors with the scale in B.
-        file: the name of the file that they are read from.
-    """
-
-    base: str
-    modules: Mapping[str, Factors]
-    file: str
+    base: str  #: the name or path of the model that it was made for, as its config says; empty if it does not say
+    modules: Mapping[str, Factors]  #: by the name of a module of `transformers`, its factors with the scale in B
+    file: str  #: the name of the file that they are read from
 
 
 def is_adapter(path: Path) -> bool:
@@ -148,19 +142,12 @@ def _of_modules(fields: Mapping[str, Any], patterns: str, usual: str, modules: S
 
 @dataclass(frozen=True)
 class _Piece:
-    """A matrix of ours and the modules of `transformers` that hold its rows.
+    """A matrix of ours and the modules of `transformers` that hold its rows."""
 
-    Attributes:
-        ours: the name of our part.
-        match: how the tensors become one another; it acts on rows alone, so it acts in the same way on the rows of B.
-        turned: whether they store matrices as [in, out].
-        sizes: how many rows each of their modules has.
-    """
-
-    ours: str
-    match: Match
-    turned: bool
-    sizes: tuple[int, ...]
+    ours: str  #: the name of our part
+    match: Match  #: how the tensors become one another; it acts on rows alone, so it acts in the same way on the rows of B
+    turned: bool  #: whether they store matrices as [in, out]
+    sizes: tuple[int, ...]  #: how many rows each of their modules has
 
     @property
     def modules(self) -> list[str]:

@@ -33,35 +33,20 @@ TASKS: dict[Kind, str] = {"decoder": "CausalLM", "encoder-decoder": "Seq2SeqLM",
 
 @dataclass(frozen=True)
 class Written:
-    """A model to be written.
+    """A model to be written."""
 
-    Attributes:
-        name: its name.
-        config: our config of it.
-        tokenizer: its tokenizer.
-        weights: its parameters by our names, in the types in which they are to be written.
-        family: the family it was imported as, by its title; None for others.
-        card: a description of it, in Markdown.
-        licence: its licence, if it is known.
-        chat: how a chat is written for it, if that is known.
-        ends: the tokens that end a text.
-        labels: the names of the labels that a classifier tells apart.
-        notes: other facts that a reader should know, in sentences.
-        languages: the languages that a translator reads and writes, if they are known.
-    """
-
-    name: str
-    config: Config
-    tokenizer: Tokenizer
-    weights: Mapping[str, Tensor]
-    family: str | None
-    card: str
-    licence: str | None = None
-    chat: ChatTemplate | None = None
-    ends: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    languages: tuple[str, str] | None = None
+    name: str  #: its name
+    config: Config  #: our config of it
+    tokenizer: Tokenizer  #: its tokenizer
+    weights: Mapping[str, Tensor]  #: its parameters by our names, in the types in which they are to be written
+    family: str | None  #: the family it was imported as, by its title; None for others
+    card: str  #: a description of it, in Markdown
+    licence: str | None = None  #: its licence, if it is known
+    chat: ChatTemplate | None = None  #: how a chat is written for it, if that is known
+    ends: tuple[int, ...] = ()  #: the tokens that end a text
+    labels: tuple[str, ...] = ()  #: the names of the labels that a classifier tells apart
+    notes: tuple[str, ...] = ()  #: other facts that a reader should know, in sentences
+    languages: tuple[str, str] | None = None  #: the languages that a translator reads and writes, if they are known
 
 
 def write_transformers(model: Written, folder: Path) -> None:

@@ -59,23 +59,14 @@ def shares(value: object) -> tuple[float | None, ...] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class LossEntry:
-    """An evaluation made during training, as the card has it.
+    """An evaluation made during training, as the card has it."""
 
-    Attributes:
-        step: the number of steps before it.
-        validation: the loss on held-out data, in nats per token (for a classifier: per text).
-        training: the mean training loss of the last steps.
-        seconds: the time that training had taken.
-        accuracy: the share of predictions that were right.
-        others: other numbers measured, by name.
-    """
-
-    step: int
-    validation: float | None = None
-    training: float | None = None
-    seconds: float | None = None
-    accuracy: float | None = None
-    others: Mapping[str, float] = field(default_factory=dict)
+    step: int  #: the number of steps before it
+    validation: float | None = None  #: the loss on held-out data, in nats per token (for a classifier: per text)
+    training: float | None = None  #: the mean training loss of the last steps
+    seconds: float | None = None  #: the time that training had taken
+    accuracy: float | None = None  #: the share of predictions that were right
+    others: Mapping[str, float] = field(default_factory=dict)  #: other numbers measured, by name
 
     @classmethod
     def from_json(cls, value: object) -> LossEntry | None:
@@ -166,70 +157,45 @@ def _read(by: Callable[[object], Any], key: str = "") -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A card as read. `values[key]` is a value as it is written down, also one that has no field here.
+    """A card as read. `values[key]` is a value as it is written down, also one that has no field here."""
 
-    Attributes:
-        values: everything as it is written down.
-        plan: the experiment the model was made for; for historical reasons its key is "preset".
-        command: the command line that makes the model again.
-        task: the generated task it learned from.
-        corpus: the name of the texts it learned from.
-        corpus_sha256: the hash of these texts.
-        labels: the names of the labels that a classifier tells apart.
-        texts: how many texts a classifier was trained on ("training") and how many were held out ("held_out").
-        recipe: how it was trained: the fields of a `Recipe` as they are written down.
-        source: the data it learned from, for `source_from`.
-        steps: how many steps of training were taken.
-        seconds: the time they took.
-        wall_seconds: the time that passed meanwhile, 0 if it is not known.
-        validation_loss: the last loss on held-out data, in nats per token (for a classifier: per text).
-        losses: the evaluations made during training, in the order they were made.
-        floor: the lowest loss that any model can have on this data.
-        accuracy: the share of held-out predictions that are right.
-        training_accuracy: the same for rows that the model was trained on.
-        accuracy_by_place: the same by place in the row; None for a place where no prediction counts.
-        baseline_accuracy: the share that a baseline gets right.
-        confusion: the number of held-out texts by right and predicted label: [label][predicted].
-        diverged: for a run that diverged, a sentence that says so and what to change (see `divergence`).
-        chat: how a chat is written as one text for the model, if its source tells it.
-        end_tokens: the tokens that end a text.
-        family: the usual name of models like an imported one.
-        imported_from: where it came from: its name on the hub, or a path.
-        licence: its licence, as its files or the hub name it.
-        notes: facts that a reader should know, of an imported model or of what a run cannot read, in sentences.
-        languages: the language that an imported translator reads and the one it writes, as its files name them.
-        twin: the name of the model that was begun together with it: it differs from it in its data alone.
-    """
-
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)  #: everything as it is written down
+    #: the experiment the model was made for; for historical reasons its key is "preset"
     plan: str | None = _read(_text, "preset")
-    command: str | None = _read(_text)
-    task: str | None = _read(_text)
-    corpus: str | None = _read(_text)
-    corpus_sha256: str | None = _read(_text)
-    labels: tuple[str, ...] | None = _read(_labels)
+    command: str | None = _read(_text)  #: the command line that makes the model again
+    task: str | None = _read(_text)  #: the generated task it learned from
+    corpus: str | None = _read(_text)  #: the name of the texts it learned from
+    corpus_sha256: str | None = _read(_text)  #: the hash of these texts
+    labels: tuple[str, ...] | None = _read(_labels)  #: the names of the labels that a classifier tells apart
+    #: how many texts a classifier was trained on ("training") and how many were held out ("held_out")
     texts: Mapping[str, int] | None = _read(_counts)
-    recipe: Mapping[str, Any] | None = _read(_settings)
-    source: Mapping[str, Any] | None = _read(_object)
-    steps: int | None = _read(count)
-    seconds: float | None = _read(finite)
-    wall_seconds: float = _read(_wall_seconds)
+    recipe: Mapping[str, Any] | None = _read(_settings)  #: how it was trained: the fields of a `Recipe` as they are written down
+    source: Mapping[str, Any] | None = _read(_object)  #: the data it learned from, for `source_from`
+    steps: int | None = _read(count)  #: how many steps of training were taken
+    seconds: float | None = _read(finite)  #: the time they took
+    wall_seconds: float = _read(_wall_seconds)  #: the time that passed meanwhile, 0 if it is not known
+    #: the last loss on held-out data, in nats per token (for a classifier: per text)
     validation_loss: float | None = _read(finite)
-    losses: tuple[LossEntry, ...] = _read(_losses)
-    floor: float | None = _read(finite)
-    accuracy: float | None = _read(share)
-    training_accuracy: float | None = _read(share)
+    losses: tuple[LossEntry, ...] = _read(_losses)  #: the evaluations made during training, in the order they were made
+    floor: float | None = _read(finite)  #: the lowest loss that any model can have on this data
+    accuracy: float | None = _read(share)  #: the share of held-out predictions that are right
+    training_accuracy: float | None = _read(share)  #: the same for rows that the model was trained on
+    #: the same by place in the row; None for a place where no prediction counts
     accuracy_by_place: tuple[float | None, ...] | None = _read(shares)
-    baseline_accuracy: float | None = _read(share)
+    baseline_accuracy: float | None = _read(share)  #: the share that a baseline gets right
+    #: the number of held-out texts by right and predicted label: [label][predicted]
     confusion: tuple[tuple[int, ...], ...] | None = _read(_confusion)
-    diverged: str | None = _read(_text)
-    chat: ChatTemplate | None = _read(_chat)
-    end_tokens: tuple[int, ...] = _read(_ids)
-    family: str | None = _read(_text)
-    imported_from: str | None = _read(_text)
-    licence: str | None = _read(_text)
+    diverged: str | None = _read(_text)  #: for a run that diverged, a sentence that says so and what to change (see `divergence`)
+    chat: ChatTemplate | None = _read(_chat)  #: how a chat is written as one text for the model, if its source tells it
+    end_tokens: tuple[int, ...] = _read(_ids)  #: the tokens that end a text
+    family: str | None = _read(_text)  #: the usual name of models like an imported one
+    imported_from: str | None = _read(_text)  #: where it came from: its name on the hub, or a path
+    licence: str | None = _read(_text)  #: its licence, as its files or the hub name it
+    #: facts that a reader should know, of an imported model or of what a run cannot read, in sentences
     notes: tuple[str, ...] = _read(_texts)
+    #: the language that an imported translator reads and the one it writes, as its files name them
     languages: tuple[str, str] | None = _read(_pair)
+    #: the name of the model that was begun together with it: it differs from it in its data alone
     twin: str | None = _read(_text)
 
     @classmethod

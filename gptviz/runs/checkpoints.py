@@ -84,16 +84,11 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Adapter:
-    """A LoRA adapter, without its numbers.
+    """A LoRA adapter, without its numbers."""
 
-    Attributes:
-        base: the name of the model whose weights it changes.
-        sha256: the hash of the file, or files, with these weights: with any others the adapter would be another model.
-        ranks: the rank of each change, by the name of the part whose matrix it changes (see `gptviz.model.lora`).
-    """
-
-    base: str
-    sha256: str
+    base: str  #: the name of the model whose weights it changes
+    sha256: str  #: the hash of the file, or files, with these weights: with any others the adapter would be another model
+    #: the rank of each change, by the name of the part whose matrix it changes (see `gptviz.model.lora`)
     ranks: Mapping[str, int]
 
     @property

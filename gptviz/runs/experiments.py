@@ -22,19 +22,13 @@ TokenizerKind = Literal["characters", "bpe", "words"]
 
 @dataclass(frozen=True)
 class Target:
-    """A number that was published for this experiment.
+    """A number that was published for this experiment."""
 
-    Attributes:
-        quantity: "validation_loss" (in nats per token), "perplexity" (the exponential of that) or "parameters".
-        value: the number.
-        by: who published it.
-        exact: whether the number itself is to be reached; otherwise a better one also counts.
-    """
-
+    #: "validation_loss" (in nats per token), "perplexity" (the exponential of that) or "parameters"
     quantity: Literal["validation_loss", "perplexity", "parameters"]
-    value: float
-    by: str
-    exact: bool = False
+    value: float  #: the number
+    by: str  #: who published it
+    exact: bool = False  #: whether the number itself is to be reached; otherwise a better one also counts
 
     @property
     def quantity_name(self) -> str:
@@ -47,31 +41,18 @@ class Target:
 
 @dataclass(frozen=True)
 class Plan:
-    """An experiment: an architecture, data and a recipe.
+    """An experiment: an architecture, data and a recipe."""
 
-    Attributes:
-        preset: the architecture.
-        sentence: what the experiment is and what to look at.
-        recipe: how it is trained.
-        data: the name of a task or a corpus; instead of "tiny-shakespeare" any text can be used.
-        tokenizer: how a text becomes tokens; tasks have their own tokenizer instead.
-        fraction: the share of a text that is trained on.
-        target: a published number.
-        related: the plans whose loss curves are compared with that of this plan.
-        begin: for finetuning, the name of the plan whose model it begins with.
-        changes: fields of the architecture that differ from the preset's.
-    """
-
-    preset: str
-    sentence: str
-    recipe: Recipe
-    data: str = "tiny-shakespeare"
-    tokenizer: TokenizerKind = "characters"
-    fraction: float = 0.9
-    target: Target | None = None
-    related: tuple[str, ...] = ()
-    begin: str | None = None
-    changes: tuple[tuple[str, object], ...] = ()
+    preset: str  #: the architecture
+    sentence: str  #: what the experiment is and what to look at
+    recipe: Recipe  #: how it is trained
+    data: str = "tiny-shakespeare"  #: the name of a task or a corpus; instead of "tiny-shakespeare" any text can be used
+    tokenizer: TokenizerKind = "characters"  #: how a text becomes tokens; tasks have their own tokenizer instead
+    fraction: float = 0.9  #: the share of a text that is trained on
+    target: Target | None = None  #: a published number
+    related: tuple[str, ...] = ()  #: the plans whose loss curves are compared with that of this plan
+    begin: str | None = None  #: for finetuning, the name of the plan whose model it begins with
+    changes: tuple[tuple[str, object], ...] = ()  #: fields of the architecture that differ from the preset's
 
     @property
     def name(self) -> str:
@@ -429,19 +410,12 @@ PLANS: dict[str, Plan] = {
 
 @dataclass(frozen=True)
 class ExperimentGroup:
-    """Experiments that belong together.
+    """Experiments that belong together."""
 
-    Attributes:
-        title: the thing they have in common, in a few words.
-        plans: their names, in the order in which they are read.
-        notice: a hint for the comparison of their losses; empty if the losses are of different data.
-        folded: those of them that lists of models have under one entry.
-    """
-
-    title: str
-    plans: tuple[str, ...]
-    notice: str = ""
-    folded: tuple[str, ...] = ()
+    title: str  #: the thing they have in common, in a few words
+    plans: tuple[str, ...]  #: their names, in the order in which they are read
+    notice: str = ""  #: a hint for the comparison of their losses; empty if the losses are of different data
+    folded: tuple[str, ...] = ()  #: those of them that lists of models have under one entry
 
 
 # Every plan is in one group.

@@ -29,17 +29,11 @@ from .checkpoints import CheckpointError
 
 
 class Format(ABC):
-    """A format in which a model can be exported.
+    """A format in which a model can be exported."""
 
-    Attributes:
-        title: its name for people.
-        about: what it is and who opens it, in a sentence.
-        ending: of the usual name of its file or folder, after the model's.
-    """
-
-    title: ClassVar[str]
-    about: ClassVar[str]
-    ending: ClassVar[str]
+    title: ClassVar[str]  #: its name for people
+    about: ClassVar[str]  #: what it is and who opens it, in a sentence
+    ending: ClassVar[str]  #: of the usual name of its file or folder, after the model's
 
     def is_for(self, folder: Path) -> bool:
         """Whether this format is for models like the one in `folder`; pages offer no other."""

@@ -34,19 +34,12 @@ from .checkpoints import CheckpointError
 
 @dataclass(frozen=True)
 class Imported:
-    """A model that was imported.
+    """A model that was imported."""
 
-    Attributes:
-        folder: its checkpoint, whose name is the model's.
-        family: the usual name of such models.
-        parameters: how many numbers it has.
-        notes: facts that a reader should know, in sentences.
-    """
-
-    folder: Path
-    family: str
-    parameters: int
-    notes: tuple[str, ...]
+    folder: Path  #: its checkpoint, whose name is the model's
+    family: str  #: the usual name of such models
+    parameters: int  #: how many numbers it has
+    notes: tuple[str, ...]  #: facts that a reader should know, in sentences
 
 
 def import_model(

@@ -30,41 +30,26 @@ FLUSH_EVERY = 0.5  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class LogLine:
-    """A line of a log as read. A field that the line lacks, or whose value is not possible, is None.
+    """A line of a log as read. A field that the line lacks, or whose value is not possible, is None."""
 
-    Attributes:
-        kind: "step", "evaluation", "sample" or "diverged"; a log of another origin may have other kinds.
-        step: how many steps had been taken.
-        progress: the share of the run that is done.
-        loss: the mean training loss since the last line, or the validation loss; in nats per token (for a classifier: per text).
-        learning_rate: that of the step.
-        gradient_norm: that of the step, before clipping.
-        tokens_per_second: the speed of training.
-        seconds: the time that training had taken, in seconds.
-        seconds_left: the time that the rest of the run is expected to take.
-        accuracy: the share of held-out predictions that were right.
-        exact_match: the share of held-out answers without a mistake.
-        training_accuracy: the share of predictions that were right on rows that the model is trained on, without dropout.
-        share: the share of the held-out data that the evaluation read, or None if that was all of it.
-        by_place: the accuracy by place in the row [T]; None for a place where no prediction counts.
-        text: the sample that the model wrote; for a run that diverged, the sentence that says so.
-    """
-
-    kind: str
-    step: int
-    progress: float | None = None
+    kind: str  #: "step", "evaluation", "sample" or "diverged"; a log of another origin may have other kinds
+    step: int  #: how many steps had been taken
+    progress: float | None = None  #: the share of the run that is done
+    #: the mean training loss since the last line, or the validation loss; in nats per token (for a classifier: per text)
     loss: float | None = None
-    learning_rate: float | None = None
-    gradient_norm: float | None = None
-    tokens_per_second: float | None = None
-    seconds: float | None = None
-    seconds_left: float | None = None
-    accuracy: float | None = None
-    exact_match: float | None = None
+    learning_rate: float | None = None  #: that of the step
+    gradient_norm: float | None = None  #: that of the step, before clipping
+    tokens_per_second: float | None = None  #: the speed of training
+    seconds: float | None = None  #: the time that training had taken, in seconds
+    seconds_left: float | None = None  #: the time that the rest of the run is expected to take
+    accuracy: float | None = None  #: the share of held-out predictions that were right
+    exact_match: float | None = None  #: the share of held-out answers without a mistake
+    #: the share of predictions that were right on rows that the model is trained on, without dropout
     training_accuracy: float | None = None
-    share: float | None = None
+    share: float | None = None  #: the share of the held-out data that the evaluation read, or None if that was all of it
+    #: the accuracy by place in the row [T]; None for a place where no prediction counts
     by_place: tuple[float | None, ...] | None = None
-    text: str | None = None
+    text: str | None = None  #: the sample that the model wrote; for a run that diverged, the sentence that says so
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> LogLine:

@@ -18,13 +18,9 @@ from .status import RunError, locked, read_status
 
 @dataclass(frozen=True)
 class Claim:
-    """A name that this thread has claimed: `claimed` holds its lock, so nobody else writes, trains or moves its model.
+    """A name that this thread has claimed: `claimed` holds its lock, so nobody else writes, trains or moves its model."""
 
-    Attributes:
-        folder: the folder of the model of this name, which need not exist yet.
-    """
-
-    folder: Path
+    folder: Path  #: the folder of the model of this name, which need not exist yet
 
     @property
     def name(self) -> str:

@@ -40,23 +40,14 @@ STORES = {"float32": torch.float32, "float16": torch.float16}
 
 @dataclass(frozen=True)
 class Run:
-    """A run as it is stored in its folder.
+    """A run as it is stored in its folder."""
 
-    Attributes:
-        folder: its folder.
-        recipe: how it is trained.
-        source: the data it learns from, for `source_from`.
-        card: the card of the model.
-        dtype: the type its weights are stored in.
-        engine: the precision and whether the model is compiled; None until that is chosen.
-    """
-
-    folder: Path
-    recipe: Recipe
-    source: dict[str, Any]
-    card: Card
-    dtype: torch.dtype
-    engine: Engine | None = None
+    folder: Path  #: its folder
+    recipe: Recipe  #: how it is trained
+    source: dict[str, Any]  #: the data it learns from, for `source_from`
+    card: Card  #: the card of the model
+    dtype: torch.dtype  #: the type its weights are stored in
+    engine: Engine | None = None  #: the precision and whether the model is compiled; None until that is chosen
 
     @property
     def name(self) -> str:
@@ -66,29 +57,18 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """The ingredients of a new run.
+    """The ingredients of a new run."""
 
-    Attributes:
-        name: the name of the run and of its folder.
-        config: the architecture.
-        tokenizer: text to tokens; its vocabulary is as large as the config's.
-        source: the data that the run learns from.
-        recipe: how it is trained.
-        about: more keys of the card, such as "preset" and "command".
-        initial: the model whose weights it begins with; None: fresh weights, drawn with the recipe's seed.
-        base: the folder of that model, which a run that trains a LoRA adapter names.
-        store: the type its weights are stored in.
-    """
-
-    name: str
-    config: Config
-    tokenizer: Tokenizer
-    source: Source
-    recipe: Recipe
-    about: dict[str, Any] = field(default_factory=dict)
+    name: str  #: the name of the run and of its folder
+    config: Config  #: the architecture
+    tokenizer: Tokenizer  #: text to tokens; its vocabulary is as large as the config's
+    source: Source  #: the data that the run learns from
+    recipe: Recipe  #: how it is trained
+    about: dict[str, Any] = field(default_factory=dict)  #: more keys of the card, such as "preset" and "command"
+    #: the model whose weights it begins with; None: fresh weights, drawn with the recipe's seed
     initial: Transformer | None = None
-    base: Path | None = None
-    store: Literal["float32", "float16"] = "float32"
+    base: Path | None = None  #: the folder of that model, which a run that trains a LoRA adapter names
+    store: Literal["float32", "float16"] = "float32"  #: the type its weights are stored in
 
 
 def prepare(

@@ -25,15 +25,10 @@ class RunError(ValueError):
 
 @dataclass(frozen=True)
 class Status:
-    """The state of a run.
+    """The state of a run."""
 
-    Attributes:
-        state: the state.
-        message: the error, or the present work of the process; may be empty.
-    """
-
-    state: RunState
-    message: str = ""
+    state: RunState  #: the state
+    message: str = ""  #: the error, or the present work of the process; may be empty
 
 
 def read_status(folder: Path) -> Status:

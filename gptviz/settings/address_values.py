@@ -27,20 +27,13 @@ _GROUP = re.compile(r"([^:;]{1,24}):(.+)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Values:
-    """The values of a key.
+    """The values of a key."""
 
-    Attributes:
-        words: the values, in words.
-        has: whether a text is one of them.
-        names: the values, if they are names: the nearest one is offered for a misspelt one.
-        why: the reason why a requested value is none of them, if it is known.
-        rule: the same values, as a script reads them (components/kit/values.js); empty if they are the `names`.
-    """
-
-    words: str
-    has: Callable[[str], bool] = lambda _: True
-    names: Collection[str] = ()
-    why: str = ""
+    words: str  #: the values, in words
+    has: Callable[[str], bool] = lambda _: True  #: whether a text is one of them
+    names: Collection[str] = ()  #: the values, if they are names: the nearest one is offered for a misspelt one
+    why: str = ""  #: the reason why a requested value is none of them, if it is known
+    #: the same values, as a script reads them (components/kit/values.js); empty if they are the `names`
     rule: Mapping[str, Any] = field(default_factory=dict)
 
     def instead(self, asked: str) -> str:

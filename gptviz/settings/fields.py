@@ -27,36 +27,23 @@ class Described(Protocol):
 
 @dataclass(frozen=True)
 class FieldInfo:
-    """The description of one field.
-
-    Attributes:
-        label: its name in a form.
-        help: its effect, in a sentence that a newcomer understands.
-        kind: the kind of its value: true or false, a whole number, any number, one of some words, or other text.
-        optional: whether None is a value too.
-        low: the least value, or None if there is no limit.
-        high: the largest value, or None if there is no limit.
-        low_excluded: whether values must stay above `low`.
-        high_excluded: whether values must stay below `high`.
-        choices: the words it may be; empty for numbers and for true or false.
-        about_choices: by word, the description of a choice, if it has one.
-        group: the heading under which a form has it, or empty.
-        needs: the field that decides whether this one has an effect, and the values of that field with which it has; no values
-            mean any value but None.
-    """
+    """The description of one field."""
 
     name: str
-    label: str
-    help: str
+    label: str  #: its name in a form
+    help: str  #: its effect, in a sentence that a newcomer understands
+    #: the kind of its value: true or false, a whole number, any number, one of some words, or other text
     kind: Literal["switch", "whole", "number", "choice", "text"]
-    optional: bool = False
-    low: float | None = None
-    high: float | None = None
-    low_excluded: bool = False
-    high_excluded: bool = False
-    choices: tuple[str, ...] = ()
-    about_choices: Mapping[str, Described] = field(default_factory=dict)
-    group: str = ""
+    optional: bool = False  #: whether None is a value too
+    low: float | None = None  #: the least value, or None if there is no limit
+    high: float | None = None  #: the largest value, or None if there is no limit
+    low_excluded: bool = False  #: whether values must stay above `low`
+    high_excluded: bool = False  #: whether values must stay below `high`
+    choices: tuple[str, ...] = ()  #: the words it may be; empty for numbers and for true or false
+    about_choices: Mapping[str, Described] = field(default_factory=dict)  #: by word, the description of a choice, if it has one
+    group: str = ""  #: the heading under which a form has it, or empty
+    #: the field that decides whether this one has an effect, and the values of that field with which it has; no values mean any
+    #: value but None
     needs: tuple[str, tuple[object, ...]] | None = None
 
     def has_effect(self, values: Mapping[str, Any]) -> bool:

@@ -38,23 +38,14 @@ MARK = '<meta name="generator" content="gptviz gallery'
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A file of the gallery.
+    """A file of the gallery."""
 
-    Attributes:
-        name: of its file, without the ending.
-        of: the name of the lesson or of the page that it shows.
-        group: the heading that it stands under.
-        title: of its card.
-        about: the sentence on its card.
-        content: reads what it shows.
-    """
-
-    name: str
-    of: str
-    group: str
-    title: str
-    about: str
-    content: Callable[[], PageContent]
+    name: str  #: of its file, without the ending
+    of: str  #: the name of the lesson or of the page that it shows
+    group: str  #: the heading that it stands under
+    title: str  #: of its card
+    about: str  #: the sentence on its card
+    content: Callable[[], PageContent]  #: reads what it shows
 
 
 TRY = Exhibit(

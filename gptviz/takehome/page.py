@@ -98,27 +98,16 @@ class ControlValue:
 
 @dataclass(frozen=True)
 class AskedQuestion:
-    """A question of a lesson: the reader answers it, and the answer is checked without a server.
+    """A question of a lesson: the reader answers it, and the answer is checked without a server."""
 
-    Attributes:
-        ask: the question, as Markdown.
-        kind: of the answer, as in a lesson; a "state" of a page is only shown.
-        options: those of a choice.
-        value: the right answer.
-        within: how far a number may be off.
-        words: the right answer in words.
-        hint: the text before a second try, as Markdown; may be empty.
-        reveal: the text after the answer, as Markdown; may be empty.
-    """
-
-    ask: str
-    kind: str
-    options: tuple[str, ...]
-    value: str | float
-    within: float
-    words: str
-    hint: str
-    reveal: str
+    ask: str  #: the question, as Markdown
+    kind: str  #: of the answer, as in a lesson; a "state" of a page is only shown
+    options: tuple[str, ...]  #: those of a choice
+    value: str | float  #: the right answer
+    within: float  #: how far a number may be off
+    words: str  #: the right answer in words
+    hint: str  #: the text before a second try, as Markdown; may be empty
+    reveal: str  #: the text after the answer, as Markdown; may be empty
 
 
 @dataclass(frozen=True)
@@ -136,20 +125,13 @@ TRY_THIS = MarkdownText("**Try this**")
 
 @dataclass(frozen=True)
 class PageContent:
-    """A page at one moment, or another document of the same form; it may be a piece of another.
+    """A page at one moment, or another document of the same form; it may be a piece of another."""
 
-    Attributes:
-        name: the name in its address, "home" for the first page.
-        query: the query of its address.
-        pieces: what it shows.
-        source: the sentence in its last line; by default the line names the page.
-        rejected: a sentence for each key of its address that the page does not accept.
-    """
-
-    name: str
-    query: Mapping[str, str]
-    pieces: tuple[PagePiece, ...]
-    source: str = ""
+    name: str  #: the name in its address, "home" for the first page
+    query: Mapping[str, str]  #: the query of its address
+    pieces: tuple[PagePiece, ...]  #: what it shows
+    source: str = ""  #: the sentence in its last line; by default the line names the page
+    #: a sentence for each key of its address that the page does not accept
     rejected: Mapping[str, str] = field(default_factory=dict)
 
     def all(self, kind: type) -> list[Any]:

@@ -23,15 +23,10 @@ class ChatError(ValueError):
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """How a chat is written as one text for a model that was trained on chats.
+    """How a chat is written as one text for a model that was trained on chats."""
 
-    Attributes:
-        template: in the language of Jinja.
-        tokens: the texts of special tokens by the names that the template gives them, such as `bos_token`.
-    """
-
-    template: str
-    tokens: Mapping[str, str]
+    template: str  #: in the language of Jinja
+    tokens: Mapping[str, str]  #: the texts of special tokens by the names that the template gives them, such as `bos_token`
 
     def check_length(self) -> None:
         """Refuse a template that is too long to be kept.

@@ -13,15 +13,10 @@ from torch import Tensor, distributed, nn
 
 @dataclass(frozen=True)
 class World:
-    """The processes that train together.
+    """The processes that train together."""
 
-    Attributes:
-        rank: the number of this process, from 0.
-        size: how many processes there are.
-    """
-
-    rank: int = 0
-    size: int = 1
+    rank: int = 0  #: the number of this process, from 0
+    size: int = 1  #: how many processes there are
 
     @property
     def is_main(self) -> bool:

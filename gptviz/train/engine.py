@@ -30,19 +30,12 @@ WORTH_COMPILING = 240.0  # seconds of training; compiling takes about 30, and th
 
 @dataclass(frozen=True)
 class Engine:
-    """The precision a run computes with, whether its model is compiled, and why.
+    """The precision a run computes with, whether its model is compiled, and why."""
 
-    Attributes:
-        bfloat16: whether matrix products run in bfloat16.
-        compiled: whether the model is compiled.
-        why: the reason in a sentence, with the times measured.
-        seconds_per_step: the time of a step as measured, or None if it was not.
-    """
-
-    bfloat16: bool = False
-    compiled: bool = False
-    why: str = "as asked"
-    seconds_per_step: float | None = None
+    bfloat16: bool = False  #: whether matrix products run in bfloat16
+    compiled: bool = False  #: whether the model is compiled
+    why: str = "as asked"  #: the reason in a sentence, with the times measured
+    seconds_per_step: float | None = None  #: the time of a step as measured, or None if it was not
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Engine:

@@ -44,38 +44,23 @@ PROCESS = 300 * 2**20
 
 @dataclass(frozen=True)
 class PassCost:
-    """The cost of one pass.
+    """The cost of one pass."""
 
-    Attributes:
-        flops: operations of its matrix products.
-        bytes: the bytes that it writes into new tensors.
-        operations: the number of tensors that it makes.
-        peak: the most bytes that live at once, weights not counted.
-    """
-
-    flops: float
-    bytes: float
-    operations: float
-    peak: float
+    flops: float  #: operations of its matrix products
+    bytes: float  #: the bytes that it writes into new tensors
+    operations: float  #: the number of tensors that it makes
+    peak: float  #: the most bytes that live at once, weights not counted
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a machine is when it has nothing else to do.
+    """How fast a machine is when it has nothing else to do."""
 
-    Attributes:
-        flops: operations of matrix products a second.
-        bytes: bytes that other operations write a second.
-        overhead: seconds per operation.
-        bfloat16: the same with products in bfloat16, or None if the machine has no hardware for it.
-        slowdown: the factor by which other work on the machine slowed the steps while this was measured.
-    """
-
-    flops: float
-    bytes: float
-    overhead: float
-    bfloat16: Speed | None = None
-    slowdown: float = 1.0
+    flops: float  #: operations of matrix products a second
+    bytes: float  #: bytes that other operations write a second
+    overhead: float  #: seconds per operation
+    bfloat16: Speed | None = None  #: the same with products in bfloat16, or None if the machine has no hardware for it
+    slowdown: float = 1.0  #: the factor by which other work on the machine slowed the steps while this was measured
 
     def seconds(self, work: PassCost) -> float:
         """The seconds that `work` takes in float32."""
@@ -98,37 +83,21 @@ UNMEASURED = Speed(1.0, 1.0, 0.0)  # for estimates of memory alone
 
 @dataclass(frozen=True)
 class Estimate:
-    """The expected cost of a run. Memory and disk are in bytes, times in seconds.
+    """The expected cost of a run. Memory and disk are in bytes, times in seconds."""
 
-    Attributes:
-        parameters: the number of weights of the model.
-        trained: the number of those that are trained; for an adapter, the numbers that it adds.
-        flops: operations of the matrix products of one step, forward and backward.
-        weights: memory of the weights.
-        optimiser: memory of the optimiser's state.
-        activations: the most memory that one step takes in addition to these two, with gradients and logits.
-        logits: the part of `activations` that the model's output takes: [B, T, vocab_size], for a classifier [B, n_label].
-        memory: the most memory that the whole process has at once.
-        snapshots: the number of snapshots.
-        disk: the size of the run's files.
-        seconds_per_step: the time of a step if the machine has nothing else to do.
-        seconds: the time of the whole run, under the same condition.
-        slowdown: the factor by which the run is slower if the machine stays as busy as when its speed was measured.
-    """
-
-    parameters: int
-    trained: int
-    flops: float
-    weights: int
-    optimiser: int
-    activations: int
-    logits: int
-    memory: int
-    snapshots: int
-    disk: int
-    seconds_per_step: float
-    seconds: float
-    slowdown: float = 1.0
+    parameters: int  #: the number of weights of the model
+    trained: int  #: the number of those that are trained; for an adapter, the numbers that it adds
+    flops: float  #: operations of the matrix products of one step, forward and backward
+    weights: int  #: memory of the weights
+    optimiser: int  #: memory of the optimiser's state
+    activations: int  #: the most memory that one step takes in addition to these two, with gradients and logits
+    logits: int  #: the part of `activations` that the model's output takes: [B, T, vocab_size], for a classifier [B, n_label]
+    memory: int  #: the most memory that the whole process has at once
+    snapshots: int  #: the number of snapshots
+    disk: int  #: the size of the run's files
+    seconds_per_step: float  #: the time of a step if the machine has nothing else to do
+    seconds: float  #: the time of the whole run, under the same condition
+    slowdown: float = 1.0  #: the factor by which the run is slower if the machine stays as busy as when its speed was measured
 
 
 def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None = None, held_out: int = 0) -> Estimate:

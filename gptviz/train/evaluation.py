@@ -17,17 +17,12 @@ MOST_LOGITS = 2**26  # logits computed at a time: a quarter of a gigabyte
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well a model predicts.
+    """How well a model predicts."""
 
-    Attributes:
-        loss: mean cross-entropy in nats over all predictions that count.
-        right: [T], how often the likeliest token was the right one, by place in the row; for a classifier there is one place.
-        counted: [T], the number of predictions that count, by place in the row.
-    """
-
-    loss: float
+    loss: float  #: mean cross-entropy in nats over all predictions that count
+    #: [T], how often the likeliest token was the right one, by place in the row; for a classifier there is one place
     right: Tensor
-    counted: Tensor
+    counted: Tensor  #: [T], the number of predictions that count, by place in the row
 
     @property
     def tokens(self) -> int:

@@ -26,47 +26,28 @@ from .smoothing import nearby_targets
 
 @dataclass(frozen=True)
 class Stepped:
-    """A step was taken.
+    """A step was taken."""
 
-    Attributes:
-        step: the number of steps taken so far.
-        progress: the share of the run that is done, from 0 to 1.
-        loss: the loss of the batch, in nats per token.
-        learning_rate: the learning rate of the step.
-        gradient_norm: the norm of all gradients, before clipping.
-        tokens_per_second: the speed of training.
-        seconds: the time that training has taken so far.
-        seconds_left: the time that the rest of the run is expected to take.
-    """
-
-    step: int
-    progress: float
-    loss: float
-    learning_rate: float
-    gradient_norm: float
-    tokens_per_second: float
-    seconds: float
-    seconds_left: float
+    step: int  #: the number of steps taken so far
+    progress: float  #: the share of the run that is done, from 0 to 1
+    loss: float  #: the loss of the batch, in nats per token
+    learning_rate: float  #: the learning rate of the step
+    gradient_norm: float  #: the norm of all gradients, before clipping
+    tokens_per_second: float  #: the speed of training
+    seconds: float  #: the time that training has taken so far
+    seconds_left: float  #: the time that the rest of the run is expected to take
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The model was evaluated on held-out data.
+    """The model was evaluated on held-out data."""
 
-    Attributes:
-        step: the number of steps taken so far.
-        evaluation: its loss and accuracy.
-        seconds: the time that training has taken so far.
-        rows: the number of held-out rows that it was evaluated on.
-        share: their share of all that is held out.
-        training: how good the model is on as many rows that it was trained on, or None if no row is trained on twice.
-    """
-
-    step: int
-    evaluation: Evaluation
-    seconds: float
-    rows: int
-    share: float
+    step: int  #: the number of steps taken so far
+    evaluation: Evaluation  #: its loss and accuracy
+    seconds: float  #: the time that training has taken so far
+    rows: int  #: the number of held-out rows that it was evaluated on
+    share: float  #: their share of all that is held out
+    #: how good the model is on as many rows that it was trained on, or None if no row is trained on twice
     training: Evaluation | None = None
 
     @property

@@ -21,73 +21,49 @@ GROUP_NAMES: tuple[Group, ...] = get_args(Group)
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys of a view.
+    """Keys of a view."""
 
-    Attributes:
-        view: the folder of the view's scripts in `gptviz/components`.
-        keys: as the browser names them.
-        does: what they do, once the view has the keyboard.
-    """
-
-    view: str
-    keys: tuple[str, ...]
-    does: str
+    view: str  #: the folder of the view's scripts in `gptviz/components`
+    keys: tuple[str, ...]  #: as the browser names them
+    does: str  #: what they do, once the view has the keyboard
 
 
 class About(NamedTuple):
-    """What is folded below a view, as Markdown.
+    """What is folded below a view, as Markdown."""
 
-    Attributes:
-        how: the equation, and the function that computes it.
-        limits: what the view leaves out or cannot show.
-    """
-
-    how: str
-    limits: str
+    how: str  #: the equation, and the function that computes it
+    limits: str  #: what the view leaves out or cannot show
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Page:
-    """A page of the app.
+    """A page of the app."""
 
-    Attributes:
-        name: its script is `pages/NAME.py`, what it shows lies in `gptviz/ui/pages/NAME`; the first page is "home".
-        icon: as Streamlit names it.
-        group: where the menu and Home show it.
-        place: its place within the group, in the order in which a newcomer reads: tens, so that another page fits between.
-        question: the question that it answers, which stands above it; it may depend on the kind of the model.
-        caption: one sentence on what is seen, below the question; it may depend on the kind of the model.
-        sentence: what it shows, as the menu and Home say it.
-        step: why to read it after the pages before it, as the last line of the page before says.
-        words: the words of the field that it uses, in the order in which a reader meets them; the glossary explains them.
-        tour: its parts from top to bottom, then its keys. What is bold is written on the page in just these words.
-        kinds: the kinds of models it is about.
-        opens_on: the model that ships whose picture shows best what the page is about; if empty, the best example of the first
-            kind. It opens on this model until the reader has chosen something.
-        has_what_it_shows: whether a model with this configuration has the parts that the page is about.
-        has_model: whether it is about one model that a reader chooses.
-        reads_prompt: whether it shows at once what a model makes of the reader's prompt.
-        states: for tests and benchmarks, what the address says for what the page does not open with.
-        pictured: what the address says where its picture is taken, if that shows more than what it opens with.
-    """
-
-    name: str
+    name: str  #: its script is `pages/NAME.py`, what it shows lies in `gptviz/ui/pages/NAME`; the first page is "home"
     title: str
-    icon: str
-    group: Group
-    place: int
+    icon: str  #: as Streamlit names it
+    group: Group  #: where the menu and Home show it
+    place: int  #: its place within the group, in the order in which a newcomer reads: tens, so that another page fits between
+    #: the question that it answers, which stands above it; it may depend on the kind of the model
     question: str | Mapping[Kind, str]
-    caption: str | Mapping[Kind, str]
-    sentence: str
+    caption: str | Mapping[Kind, str]  #: one sentence on what is seen, below the question; it may depend on the kind of the model
+    sentence: str  #: what it shows, as the menu and Home say it
+    #: the words of the field that it uses, in the order in which a reader meets them; the glossary explains them
     words: tuple[str, ...]
+    #: its parts from top to bottom, then its keys. What is bold is written on the page in just these words.
     tour: tuple[str | Keys, ...]
-    step: str = ""
-    kinds: tuple[Kind, ...] = tuple(MODEL_KINDS)
+    step: str = ""  #: why to read it after the pages before it, as the last line of the page before says
+    kinds: tuple[Kind, ...] = tuple(MODEL_KINDS)  #: the kinds of models it is about
+    #: the model that ships whose picture shows best what the page is about; if empty, the best example of the first kind. It
+    #: opens on this model until the reader has chosen something.
     opens_on: str = ""
+    #: whether a model with this configuration has the parts that the page is about
     has_what_it_shows: Callable[[Config], bool] = lambda _: True
-    has_model: bool = True
-    reads_prompt: bool = True
+    has_model: bool = True  #: whether it is about one model that a reader chooses
+    reads_prompt: bool = True  #: whether it shows at once what a model makes of the reader's prompt
+    #: for tests and benchmarks, what the address says for what the page does not open with
     states: tuple[Mapping[str, str], ...] = ()
+    #: what the address says where its picture is taken, if that shows more than what it opens with
     pictured: Mapping[str, str] = field(default_factory=dict)
 
     @property

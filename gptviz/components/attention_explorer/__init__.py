@@ -29,46 +29,33 @@ MOST_BYTES = 32 * 2**20
 
 @dataclass(frozen=True)
 class Heads:
-    """All heads of a stack over one text.
+    """All heads of a stack over one text."""
 
-    Attributes:
-        patterns: for each block the shares [n_head, query, key]. All numbers except `thumbnails` and `facts` are only of the
-            blocks that are sent: see `blocks_sent`.
-        blocked: where a query must not look at a key, to be broadcast to [query, key]; None if every query may look at every key.
-        q: the queries [n_block, n_head, query, d_head].
-        k: the keys [n_block, n_head, key, d_head].
-        moved: the length of the vector that each key moves [n_block, n_head, key]; None for words, which have no value of their
-            own, and no query and key: d_head is then 0.
-        position: the term that positions add to the scores [n_block, n_head, query, key], None if they add nothing.
-        rollout: attention multiplied through the blocks [n_block, query, key], None if that has no meaning.
-        thumbnails: every head of all blocks, pooled [n_block, n_head, down, across]; NaN is blank.
-        facts: averages that describe each head, by name: [n_block, n_head].
-        scale: the factor of the product of a query and a key.
-        cap: capped scores s are cap · tanh(s / cap); None for no cap.
-        sharing: how many neighbouring heads share their keys and values; 1 if each has its own.
-        hidden: for each block, where its own mask hides a key from a query, as `blocked`; empty if it is `blocked` in all blocks.
-        first: the number of the first block that is sent.
-        without_first: thumbnails of the rows without the first token; None if that has no meaning.
-        windows: for each block of the model the number of keys in a query's window, None for no window; empty without windows.
-        scaled: what the norm behind attention multiplies the vector by [n_block, query], None where there is no such norm.
-    """
-
+    #: for each block the shares [n_head, query, key]. All numbers except `thumbnails` and `facts` are only of the blocks that are
+    #: sent: see `blocks_sent`.
     patterns: Sequence[Float32Array]
+    #: where a query must not look at a key, to be broadcast to [query, key]; None if every query may look at every key
     blocked: npt.NDArray[np.bool_] | None
-    q: Float32Array
-    k: Float32Array
+    q: Float32Array  #: the queries [n_block, n_head, query, d_head]
+    k: Float32Array  #: the keys [n_block, n_head, key, d_head]
+    #: the length of the vector that each key moves [n_block, n_head, key]; None for words, which have no value of their own, and
+    #: no query and key: d_head is then 0
     moved: Float32Array | None
+    #: the term that positions add to the scores [n_block, n_head, query, key], None if they add nothing
     position: Float32Array | None
-    rollout: Float32Array | None
-    thumbnails: Float32Array
-    facts: Mapping[str, Float32Array]
-    scale: float
-    cap: float | None = None
-    sharing: int = 1
+    rollout: Float32Array | None  #: attention multiplied through the blocks [n_block, query, key], None if that has no meaning
+    thumbnails: Float32Array  #: every head of all blocks, pooled [n_block, n_head, down, across]; NaN is blank
+    facts: Mapping[str, Float32Array]  #: averages that describe each head, by name: [n_block, n_head]
+    scale: float  #: the factor of the product of a query and a key
+    cap: float | None = None  #: capped scores s are cap · tanh(s / cap); None for no cap
+    sharing: int = 1  #: how many neighbouring heads share their keys and values; 1 if each has its own
+    #: for each block, where its own mask hides a key from a query, as `blocked`; empty if it is `blocked` in all blocks
     hidden: Sequence[npt.NDArray[np.bool_] | None] = ()
-    first: int = 0
-    without_first: Float32Array | None = None
+    first: int = 0  #: the number of the first block that is sent
+    without_first: Float32Array | None = None  #: thumbnails of the rows without the first token; None if that has no meaning
+    #: for each block of the model the number of keys in a query's window, None for no window; empty without windows
     windows: Sequence[int | None] = ()
+    #: what the norm behind attention multiplies the vector by [n_block, query], None where there is no such norm
     scaled: Float32Array | None = None
 
     @property
@@ -86,23 +73,14 @@ def is_causal(blocked: npt.NDArray[np.bool_] | None, queries: int, keys: int) ->
 
 @dataclass(frozen=True)
 class BlockSize:
-    """How many numbers a block has.
+    """How many numbers a block has."""
 
-    Attributes:
-        n_head: heads.
-        queries: tokens that look.
-        keys: tokens that can be looked at.
-        d_head: numbers of a query or a key.
-        squares: how many numbers each pair of a query and a key has.
-        triangle: whether only keys up to the query are sent.
-    """
-
-    n_head: int
-    queries: int
-    keys: int
-    d_head: int
-    squares: int
-    triangle: bool
+    n_head: int  #: heads
+    queries: int  #: tokens that look
+    keys: int  #: tokens that can be looked at
+    d_head: int  #: numbers of a query or a key
+    squares: int  #: how many numbers each pair of a query and a key has
+    triangle: bool  #: whether only keys up to the query are sent
 
     @property
     def cells(self) -> int:

@@ -16,57 +16,34 @@ _mount = register(Path(__file__).parent)
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of the grid.
+    """A cell of the grid."""
 
-    Attributes:
-        name: what an event calls it.
-        title: what it is, in words.
-        value: the number that colours it; None or NaN where it is not known.
-        text: the number as it stands in the cell; empty for the value with its sign.
-        state: what becomes of it, such as an edit, which stands in the cell and frames it; None where nothing does.
-        chosen: whether it is framed.
-    """
-
-    name: str
-    title: str
-    value: float | None = None
-    text: str = ""
+    name: str  #: what an event calls it
+    title: str  #: what it is, in words
+    value: float | None = None  #: the number that colours it; None or NaN where it is not known
+    text: str = ""  #: the number as it stands in the cell; empty for the value with its sign
+    #: what becomes of it, such as an edit, which stands in the cell and frames it; None where nothing does
     state: str | None = None
-    chosen: bool = False
+    chosen: bool = False  #: whether it is framed
 
 
 @dataclass(frozen=True)
 class About:
-    """The words around the cells of a grid.
+    """The words around the cells of a grid."""
 
-    Attributes:
-        of: identifies the grid: a click on an earlier grid is refused.
-        title: what is seen, for pictures.
-        label: what the grid is, for those who cannot see it.
-        says: what a value is, before it: "without it the loss changes by".
-        unit: the unit of the values.
-        legend: what the colours mean.
-        hint: what a click does.
-        file: the name of the files of numbers and pictures.
-        model: the name of the model.
-        prompt: the text that the values are of.
-        code: the lines of gptviz that compute them.
-        settings: the choices of the reader, a phrase each.
-        table: the columns of the table of all numbers: what a cell is called, its state (empty where cells have none), its value.
-    """
-
-    of: str
-    title: str
-    label: str
-    says: str
-    unit: str
-    legend: str
-    hint: str
-    file: str
-    model: str
-    prompt: str
-    code: str
-    settings: tuple[str, ...] = ()
+    of: str  #: identifies the grid: a click on an earlier grid is refused
+    title: str  #: what is seen, for pictures
+    label: str  #: what the grid is, for those who cannot see it
+    says: str  #: what a value is, before it: "without it the loss changes by"
+    unit: str  #: the unit of the values
+    legend: str  #: what the colours mean
+    hint: str  #: what a click does
+    file: str  #: the name of the files of numbers and pictures
+    model: str  #: the name of the model
+    prompt: str  #: the text that the values are of
+    code: str  #: the lines of gptviz that compute them
+    settings: tuple[str, ...] = ()  #: the choices of the reader, a phrase each
+    #: the columns of the table of all numbers: what a cell is called, its state (empty where cells have none), its value
     table: tuple[str, str, str] = ("cell", "", "value")
 
 

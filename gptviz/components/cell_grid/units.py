@@ -14,15 +14,10 @@ HINT = "A click, or Enter, switches a head or an MLP off on every page, or bring
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the grid.
+    """A line of the grid."""
 
-    Attributes:
-        name: the words before it.
-        units: the unit of the model in each column, or None if the line has none there.
-    """
-
-    name: str
-    units: tuple[Unit | None, ...]
+    name: str  #: the words before it
+    units: tuple[Unit | None, ...]  #: the unit of the model in each column, or None if the line has none there
 
 
 def rows(units: Sequence[Unit]) -> tuple[Row, ...]:
@@ -46,23 +41,14 @@ def _name(in_encoder: bool, block: int | None, crosses: bool) -> str:
 
 @dataclass(frozen=True)
 class About:
-    """The words around the cells of the grid.
+    """The words around the cells of the grid."""
 
-    Attributes:
-        of: identifies the grid: a click on an earlier grid is refused.
-        model: the name of the model.
-        prompt: the text that the loss is over, in words.
-        unit: the unit of the numbers.
-        code: the lines of gptviz that compute them.
-        settings: the choices of the reader, a phrase each.
-    """
-
-    of: str
-    model: str
-    prompt: str
-    unit: str
-    code: str
-    settings: tuple[str, ...] = ()
+    of: str  #: identifies the grid: a click on an earlier grid is refused
+    model: str  #: the name of the model
+    prompt: str  #: the text that the loss is over, in words
+    unit: str  #: the unit of the numbers
+    code: str  #: the lines of gptviz that compute them
+    settings: tuple[str, ...] = ()  #: the choices of the reader, a phrase each
 
 
 def payload(

@@ -9,49 +9,28 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Ghost:
-    """A token that may come next.
+    """A token that may come next."""
 
-    Attributes:
-        token: its id.
-        probability: the probability that the model gives it.
-        drawn_with: its probability after temperature, top-k and top-p.
-        cut: the limit that took it out of the draw, "" if none did.
-    """
-
-    token: int
-    probability: float
-    drawn_with: float
-    cut: str
+    token: int  #: its id
+    probability: float  #: the probability that the model gives it
+    drawn_with: float  #: its probability after temperature, top-k and top-p
+    cut: str  #: the limit that took it out of the draw, "" if none did
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a tree is shown.
+    """How a tree is shown."""
 
-    Attributes:
-        number: the number of the tree in its session: a click on another tree does not count.
-        prompt: the visible forms of the prompt's last tokens.
-        label: the visible form of a token.
-        described: describes the settings of a draw in a few words.
-        ghosts: the tokens that may come next.
-        code: the lines of `gptviz` that make the tree.
-        playing: whether the tree is growing by itself; its card is then not updated.
-        full: whether no token may be added.
-        spaced: whether every token is a word, with a gap between them.
-        status: a line next to the legend.
-        heading: of a picture: `model`, `prompt` and `settings`, a list of phrases.
-        address: the values to write into the address of the page, by key; None takes a key out of it.
-    """
-
-    number: int
-    prompt: Sequence[str]
-    label: Callable[[int], str]
-    described: Callable[[Any], str]
-    ghosts: Sequence[Ghost] = ()
-    code: str = ""
-    playing: bool = False
-    full: bool = False
-    spaced: bool = False
-    status: str = ""
-    heading: Mapping[str, Any] = field(default_factory=dict)
+    number: int  #: the number of the tree in its session: a click on another tree does not count
+    prompt: Sequence[str]  #: the visible forms of the prompt's last tokens
+    label: Callable[[int], str]  #: the visible form of a token
+    described: Callable[[Any], str]  #: describes the settings of a draw in a few words
+    ghosts: Sequence[Ghost] = ()  #: the tokens that may come next
+    code: str = ""  #: the lines of `gptviz` that make the tree
+    playing: bool = False  #: whether the tree is growing by itself; its card is then not updated
+    full: bool = False  #: whether no token may be added
+    spaced: bool = False  #: whether every token is a word, with a gap between them
+    status: str = ""  #: a line next to the legend
+    heading: Mapping[str, Any] = field(default_factory=dict)  #: of a picture: `model`, `prompt` and `settings`, a list of phrases
+    #: the values to write into the address of the page, by key; None takes a key out of it
     address: Mapping[str, str | None] = field(default_factory=dict)

@@ -10,15 +10,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ViewCommand:
-    """A command to a view to show something.
+    """A command to a view to show something."""
 
-    Attributes:
-        asked: the name of a choice → its value.
-        number: of the command, each of which is obeyed once; 0 is no command.
-    """
-
-    asked: Mapping[str, Any]
-    number: int
+    asked: Mapping[str, Any]  #: the name of a choice → its value
+    number: int  #: of the command, each of which is obeyed once; 0 is no command
 
     @classmethod
     def to(cls, asked: Mapping[str, Any]) -> ViewCommand:

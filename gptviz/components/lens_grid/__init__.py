@@ -27,15 +27,10 @@ COLOURS = ("probability", "final", "entropy", "rank")
 
 @dataclass(frozen=True)
 class LensCell:
-    """A cell of the grid.
+    """A cell of the grid."""
 
-    Attributes:
-        layer: the index of its layer.
-        index: its place among the positions shown.
-    """
-
-    layer: int
-    index: int
+    layer: int  #: the index of its layer
+    index: int  #: its place among the positions shown
 
 
 def payload(

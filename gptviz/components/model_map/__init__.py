@@ -35,17 +35,11 @@ HIDDEN, WHOLE_SHARE = 255, 250
 
 @dataclass(frozen=True)
 class TensorPage:
-    """A page of a tensor.
+    """A page of a tensor."""
 
-    Attributes:
-        box: the path of its box.
-        piece: which of the box's tensors.
-        at: the first index shown along each axis.
-    """
-
-    box: str
-    piece: int
-    at: tuple[int, ...]
+    box: str  #: the path of its box
+    piece: int  #: which of the box's tensors
+    at: tuple[int, ...]  #: the first index shown along each axis
 
 
 def model_map(

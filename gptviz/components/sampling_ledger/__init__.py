@@ -33,23 +33,14 @@ SEEDS = 100
 
 @dataclass(frozen=True)
 class Payload:
-    """The bytes that the browser gets.
+    """The bytes that the browser gets."""
 
-    Attributes:
-        data: all of it, with the labels of the vocabulary.
-        bare: the same without the labels, for a browser that has them.
-        vocabulary: identifies the labels of a vocabulary.
-        generation: the number of the text that the logits follow: a click made on another text is refused.
-        vocab_size: how many tokens there are.
-        used: how many of them can be chosen, from the first on; the others stand for nothing.
-    """
-
-    data: bytes
-    bare: bytes
-    vocabulary: str
-    generation: int
-    vocab_size: int
-    used: int
+    data: bytes  #: all of it, with the labels of the vocabulary
+    bare: bytes  #: the same without the labels, for a browser that has them
+    vocabulary: str  #: identifies the labels of a vocabulary
+    generation: int  #: the number of the text that the logits follow: a click made on another text is refused
+    vocab_size: int  #: how many tokens there are
+    used: int  #: how many of them can be chosen, from the first on; the others stand for nothing
 
 
 def payload(

@@ -26,27 +26,17 @@ _mount = register(Path(__file__).parent)
 
 @dataclass(frozen=True)
 class Token:
-    """A chip.
+    """A chip."""
 
-    Attributes:
-        label: the visible form of the token; shown as it is, never as HTML or Markdown.
-        probability: it tints the chip; None leaves it neutral (a prompt).
-        alternatives: labels and probabilities of the tokens that were likely at this place, the likeliest first.
-        note: a line for the card.
-        mark: underline the chip.
-        faint: cross it out.
-        kind: one of the kinds that the strip is given, which say how it looks.
-        below: a short text below it.
-    """
-
-    label: str
-    probability: float | None = None
+    label: str  #: the visible form of the token; shown as it is, never as HTML or Markdown
+    probability: float | None = None  #: it tints the chip; None leaves it neutral (a prompt)
+    #: labels and probabilities of the tokens that were likely at this place, the likeliest first
     alternatives: tuple[tuple[str, float], ...] = ()
-    note: str = ""
-    mark: bool = False
-    faint: bool = False
-    kind: str = ""
-    below: str = ""
+    note: str = ""  #: a line for the card
+    mark: bool = False  #: underline the chip
+    faint: bool = False  #: cross it out
+    kind: str = ""  #: one of the kinds that the strip is given, which say how it looks
+    below: str = ""  #: a short text below it
 
     @cached_property
     def packed(self) -> str:

@@ -41,19 +41,12 @@ KIND_COLOURS = {
 
 @dataclass(frozen=True)
 class Theme:
-    """The page a figure stands on.
+    """The page a figure stands on."""
 
-    Attributes:
-        background: its own colour.
-        text: of type, and of lines that are read as type is.
-        faint: of grids.
-        tick: of the marks of an axis at heat maps.
-    """
-
-    background: str
-    text: str
-    faint: str
-    tick: str
+    background: str  #: its own colour
+    text: str  #: of type, and of lines that are read as type is
+    faint: str  #: of grids
+    tick: str  #: of the marks of an axis at heat maps
 
 
 LIGHT = Theme(background="#FFFFFF", text="#0F1720", faint="#D5D9DE", tick="#E6EAF1")

@@ -26,25 +26,15 @@ LONGEST_LABEL = 7
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """A token of the search, as the tree shows it.
+    """A token of the search, as the tree shows it."""
 
-    Attributes:
-        parent: the index of the node before it, None for the root.
-        label: the visible form of the token.
-        log_probability: of this token after those before it, in nats.
-        total: the sum of the log-probabilities from the root to this token.
-        depth: how many tokens come before it, the root included.
-        kept: whether the search continued it or it ended; false where it was cut.
-        text: the output up to here, for the pointer.
-    """
-
-    parent: int | None
-    label: str
-    log_probability: float
-    total: float
-    depth: int
-    kept: bool
-    text: str
+    parent: int | None  #: the index of the node before it, None for the root
+    label: str  #: the visible form of the token
+    log_probability: float  #: of this token after those before it, in nats
+    total: float  #: the sum of the log-probabilities from the root to this token
+    depth: int  #: how many tokens come before it, the root included
+    kept: bool  #: whether the search continued it or it ended; false where it was cut
+    text: str  #: the output up to here, for the pointer
 
 
 def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, width: int, height: int = 440) -> go.Figure:

@@ -30,49 +30,30 @@ LEGEND = (
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The losses of one run, in nats per token.
+    """The losses of one run, in nats per token."""
 
-    Attributes:
-        name: what the run is called.
-        steps: [points], the steps of `training`, in rising order.
-        training: [points], the loss on the training batches; None if it was not recorded.
-        validation_steps: [evaluations], the steps of `validation`, in rising order.
-        validation: [evaluations], the loss on held-out data.
-        floor: the lowest loss that any model can reach, where it is known.
-        uniform: ln V, the loss of guessing among V tokens (or labels) without any knowledge.
-        shares: [evaluations], how much of the held-out data each of `validation` was measured on; None if it was all of it.
-    """
-
-    name: str
-    steps: Float64Array
-    training: Float64Array | None
-    validation_steps: Float64Array
-    validation: Float64Array
-    floor: float | None = None
-    uniform: float | None = None
+    name: str  #: what the run is called
+    steps: Float64Array  #: [points], the steps of `training`, in rising order
+    training: Float64Array | None  #: [points], the loss on the training batches; None if it was not recorded
+    validation_steps: Float64Array  #: [evaluations], the steps of `validation`, in rising order
+    validation: Float64Array  #: [evaluations], the loss on held-out data
+    floor: float | None = None  #: the lowest loss that any model can reach, where it is known
+    uniform: float | None = None  #: ln V, the loss of guessing among V tokens (or labels) without any knowledge
+    #: [evaluations], how much of the held-out data each of `validation` was measured on; None if it was all of it
     shares: Float64Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Accuracy:
-    """How much of its predictions one run got right, as shares.
+    """How much of its predictions one run got right, as shares."""
 
-    Attributes:
-        name: what the run is called.
-        what: what is right: tokens, texts, or whole answers.
-        steps: [evaluations], in rising order.
-        validation: [evaluations], on data held out.
-        training_steps: [points], the steps of `training`, in rising order.
-        training: [points], on data that the run is trained on, without dropout; empty if that was not measured.
-        epoch: the number of steps that go once over all the data; None if the data have no end or their size is not known.
-    """
-
-    name: str
-    what: str
-    steps: Float64Array
-    validation: Float64Array
-    training_steps: Float64Array
-    training: Float64Array
+    name: str  #: what the run is called
+    what: str  #: what is right: tokens, texts, or whole answers
+    steps: Float64Array  #: [evaluations], in rising order
+    validation: Float64Array  #: [evaluations], on data held out
+    training_steps: Float64Array  #: [points], the steps of `training`, in rising order
+    training: Float64Array  #: [points], on data that the run is trained on, without dropout; empty if that was not measured
+    #: the number of steps that go once over all the data; None if the data have no end or their size is not known
     epoch: float | None = None
 
 

@@ -31,19 +31,13 @@ MARK = 12
 
 @dataclass(frozen=True)
 class Look:
-    """How a table is drawn.
+    """How a table is drawn."""
 
-    Attributes:
-        log_steps: whether the axis of steps is logarithmic: it has no place for step 0.
-        log_values: whether the axis of values is: it has no place for what is not above 0.
-        marked: a change that is marked: the index of its series, and that of the earlier of its two steps.
-        at: the step that is on screen elsewhere, marked by a line.
-    """
-
-    log_steps: bool = True
-    log_values: bool = False
+    log_steps: bool = True  #: whether the axis of steps is logarithmic: it has no place for step 0
+    log_values: bool = False  #: whether the axis of values is: it has no place for what is not above 0
+    #: a change that is marked: the index of its series, and that of the earlier of its two steps
     marked: tuple[int, int] | None = None
-    at: int | None = None
+    at: int | None = None  #: the step that is on screen elsewhere, marked by a line
 
 
 def lines(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str], *, height: int) -> go.Figure:

@@ -22,15 +22,10 @@ NOT_COUNTED = -100
 
 
 class Rows(NamedTuple):
-    """Texts with what is to be predicted of them.
+    """Texts with what is to be predicted of them."""
 
-    Attributes:
-        reading: what the model reads.
-        targets: [B, T], the token to predict at each place, or -100 where none counts; for a classifier [B], the labels.
-    """
-
-    reading: Inputs
-    targets: Tensor
+    reading: Inputs  #: what the model reads
+    targets: Tensor  #: [B, T], the token to predict at each place, or -100 where none counts; for a classifier [B], the labels
 
 
 @torch.inference_mode()

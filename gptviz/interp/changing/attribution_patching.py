@@ -42,19 +42,15 @@ _AT_CORRUPTED = ("pattern", "q", "k")
 
 @dataclass(frozen=True)
 class Preview(Patched):
-    """What patches of a quantity are guessed to do; some of its cells are exact.
+    """What patches of a quantity are guessed to do; some of its cells are exact."""
 
-    Attributes:
-        known: [block, place], which cells are exact: those that were computed, and those that have to be so, as where both runs
-            are the same.
-        correlation: Pearson's, of the guess with what the patches that were computed do; NaN where one of them is the same in all
-            of these, and where none was computed.
-        checked: how many patches were computed.
-    """
-
+    #: [block, place], which cells are exact: those that were computed, and those that have to be so, as where both runs are the
+    #: same
     known: NDArray[np.bool_]
+    #: Pearson's, of the guess with what the patches that were computed do; NaN where one of them is the same in all of these, and
+    #: where none was computed
     correlation: float = float("nan")
-    checked: int = 0
+    checked: int = 0  #: how many patches were computed
 
     @property
     def is_trusted(self) -> bool:

@@ -63,15 +63,10 @@ def rounding(model: Transformer, reading: Inputs) -> tuple[Change, float]:
 
 @dataclass(frozen=True)
 class Change:
-    """A guess before and after an edit.
+    """A guess before and after an edit."""
 
-    Attributes:
-        before: [n], the probabilities before.
-        after: [n], those after.
-    """
-
-    before: Float64Array
-    after: Float64Array
+    before: Float64Array  #: [n], the probabilities before
+    after: Float64Array  #: [n], those after
 
     @property
     def divergence(self) -> float:

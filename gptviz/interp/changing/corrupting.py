@@ -34,14 +34,10 @@ def likeliest_answers(model: Transformer, pair: PromptPair) -> tuple[int, int]:
 
 
 class _Before(NamedTuple):
-    """The results of a pass over a prompt that its changes need, so that they need not read the prompt again.
+    """The results of a pass over a prompt that its changes need, so that they need not read the prompt again."""
 
-    Attributes:
-        guesses: the logits [places, vocab_size] before each place that may change, and after the last token.
-        cache: keys and values of the prompt, where a change is read from the changed token on, or None if it is read as a whole.
-    """
-
-    guesses: Logits
+    guesses: Logits  #: the logits [places, vocab_size] before each place that may change, and after the last token
+    #: keys and values of the prompt, where a change is read from the changed token on, or None if it is read as a whole
     cache: KVCache | None
 
 

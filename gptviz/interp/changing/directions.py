@@ -32,17 +32,12 @@ _PREFIX: Final = "direction."
 
 @dataclass(frozen=True)
 class Direction:
-    """A direction that is kept.
+    """A direction that is kept."""
 
-    Attributes:
-        name: what edits call it: the name that it was given and a digest of all that it was found by, such as "number-1f0c2a9b".
-        vectors: by block, [d_model], what strength 1 adds to the stream after it.
-        separation: [block], after every block the share of held-out texts that lie on the right side of the middle; NaN if none
-            were held out.
-    """
-
+    #: what edits call it: the name that it was given and a digest of all that it was found by, such as "number-1f0c2a9b"
     name: str
-    vectors: Mapping[int, Tensor]
+    vectors: Mapping[int, Tensor]  #: by block, [d_model], what strength 1 adds to the stream after it
+    #: [block], after every block the share of held-out texts that lie on the right side of the middle; NaN if none were held out
     separation: Float64Array
 
     @property

@@ -48,15 +48,11 @@ SHUFFLE_SEED = 0
 
 @dataclass(frozen=True)
 class UnitEdit:
-    """A unit and what becomes of it.
+    """A unit and what becomes of it."""
 
-    Attributes:
-        unit: which piece of the model.
-        to: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, an adapter and a direction, a number; of
-            weights, the name of a quantiser.
-    """
-
-    unit: Unit
+    unit: Unit  #: which piece of the model
+    #: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, an adapter and a direction, a number; of weights,
+    #: the name of a quantiser
     to: str | float = ZERO
 
     @property
@@ -202,15 +198,10 @@ def _place(one: UnitEdit) -> tuple[bool, bool, int, str, int, str]:
 
 
 class Inputs(NamedTuple):
-    """A piece of a reference text, or several, as a model reads it.
+    """A piece of a reference text, or several, as a model reads it."""
 
-    Attributes:
-        ids: [B, T], the tokens; padding counts in no mean.
-        source: [B, S], what the encoder reads, or None if there is no encoder.
-    """
-
-    ids: Tensor
-    source: Tensor | None = None
+    ids: Tensor  #: [B, T], the tokens; padding counts in no mean
+    source: Tensor | None = None  #: [B, S], what the encoder reads, or None if there is no encoder
 
 
 def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()) -> Transformer:
@@ -451,15 +442,10 @@ def _reposition(config: Config, to: str | float) -> Reposition:
 
 
 class Fitting(NamedTuple):
-    """Edits of an address as far as they apply to a model.
+    """Edits of an address as far as they apply to a model."""
 
-    Attributes:
-        edits: those that do, in the order of the model's parts.
-        rejected: for each other one, why it does not apply, in one line.
-    """
-
-    edits: tuple[UnitEdit, ...]
-    rejected: tuple[str, ...]
+    edits: tuple[UnitEdit, ...]  #: those that do, in the order of the model's parts
+    rejected: tuple[str, ...]  #: for each other one, why it does not apply, in one line
 
 
 def fitting(texts: Iterable[str], model: Transformer) -> Fitting:

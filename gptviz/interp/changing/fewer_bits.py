@@ -31,30 +31,19 @@ _IN_BLOCK = re.compile(r"(encoder\.)?blocks\.([0-9]+)\.(.+)\.weight")
 
 @dataclass(frozen=True)
 class MatrixError:
-    """How far a matrix of one model is from that of another one.
+    """How far a matrix of one model is from that of another one."""
 
-    Attributes:
-        name: of the matrix.
-        rows: its outputs.
-        width: its inputs.
-        relative: the length of the difference beside that of the matrix, ‖Ŵ − W‖ / ‖W‖ (Frobenius); NaN where the matrix is 0 and
-            the other is not.
-        largest: the largest difference of a single number.
-        spread: the root mean square of the matrix, √(mean w²).
-        farthest: its number that is farthest from 0, in multiples of `spread`.
-        outliers: the share of its numbers beyond `OUTLIER` times `spread`.
-        bytes: that the other one takes, if that is known.
-    """
-
-    name: str
-    rows: int
-    width: int
+    name: str  #: of the matrix
+    rows: int  #: its outputs
+    width: int  #: its inputs
+    #: the length of the difference beside that of the matrix, ‖Ŵ − W‖ / ‖W‖ (Frobenius); NaN where the matrix is 0 and the other
+    #: is not
     relative: float
-    largest: float
-    spread: float
-    farthest: float
-    outliers: float
-    bytes: int | None = None
+    largest: float  #: the largest difference of a single number
+    spread: float  #: the root mean square of the matrix, √(mean w²)
+    farthest: float  #: its number that is farthest from 0, in multiples of `spread`
+    outliers: float  #: the share of its numbers beyond `OUTLIER` times `spread`
+    bytes: int | None = None  #: that the other one takes, if that is known
 
 
 @torch.no_grad()
@@ -143,17 +132,11 @@ def divergences(whole: Transformer, other: Transformer, ids: Sequence[int]) -> F
 
 @dataclass(frozen=True)
 class Weight:
-    """What the weights of a model take, in bytes. All that is not kept in few bits is counted in float32.
+    """What the weights of a model take, in bytes. All that is not kept in few bits is counted in float32."""
 
-    Attributes:
-        float32: of the model, with 4 bytes for each number.
-        kept: with fewer bits.
-        bits: of a number that is kept in few bits, its share of the scales included; NaN without such numbers.
-    """
-
-    float32: int
-    kept: int
-    bits: float
+    float32: int  #: of the model, with 4 bytes for each number
+    kept: int  #: with fewer bits
+    bits: float  #: of a number that is kept in few bits, its share of the scales included; NaN without such numbers
 
 
 def weight(config: Config, kept: Mapping[str, Quantiser]) -> Weight:
@@ -167,23 +150,14 @@ def weight(config: Config, kept: Mapping[str, Quantiser]) -> Weight:
 
 @dataclass(frozen=True)
 class FewerBits:
-    """What fewer bits do to a model.
+    """What fewer bits do to a model."""
 
-    Attributes:
-        edits: how its weights are kept, as texts.
-        weight: what they take.
-        matrices: those that are kept in few bits, the one that loses most first.
-        text: what the loss is over: "the prompt", "held-out data", or empty.
-        loss: before and after, in nats, or None if there is no text.
-        divergence: [places], how far each guess of the prompt moves, in nats, or None without a prompt.
-    """
-
-    edits: tuple[str, ...]
-    weight: Weight
-    matrices: tuple[MatrixError, ...]
-    text: str = ""
-    loss: tuple[float, float] | None = None
-    divergence: Float64Array | None = None
+    edits: tuple[str, ...]  #: how its weights are kept, as texts
+    weight: Weight  #: what they take
+    matrices: tuple[MatrixError, ...]  #: those that are kept in few bits, the one that loses most first
+    text: str = ""  #: what the loss is over: "the prompt", "held-out data", or empty
+    loss: tuple[float, float] | None = None  #: before and after, in nats, or None if there is no text
+    divergence: Float64Array | None = None  #: [places], how far each guess of the prompt moves, in nats, or None without a prompt
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""

@@ -14,22 +14,15 @@ from gptviz.settings.known_names import instead
 
 @dataclass(frozen=True)
 class Quantity:
-    """A kind of tensor that every block of a stack computes, and the pieces that one patch replaces.
+    """A kind of tensor that every block of a stack computes, and the pieces that one patch replaces."""
 
-    Attributes:
-        name: what it is called in the library, in addresses and on the command line: the end of its tap names.
-        title: what it is called above a picture.
-        about: what it is, as the end of a sentence.
-        by: what a piece is of: everything at one position, or everything of one head. Some models have fewer heads for keys and
-            values than for queries; these are key heads.
-        in_encoder: whether the encoder of an encoder–decoder computes it.
-    """
-
-    name: str
-    title: str
-    about: str
+    name: str  #: what it is called in the library, in addresses and on the command line: the end of its tap names
+    title: str  #: what it is called above a picture
+    about: str  #: what it is, as the end of a sentence
+    #: what a piece is of: everything at one position, or everything of one head. Some models have fewer heads for keys and values
+    #: than for queries; these are key heads.
     by: Literal["position", "head", "key head"]
-    in_encoder: bool = False
+    in_encoder: bool = False  #: whether the encoder of an encoder–decoder computes it
 
     def tap(self, block: int) -> str:
         """The tap that sees it in this block."""

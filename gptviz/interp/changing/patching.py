@@ -35,24 +35,17 @@ SHARE = "share of the answer restored"
 class PromptPair:
     """Two prompts of one length, and the two answers that are weighed against each other.
 
-    Attributes:
-        clean: the ids [T] of the prompt that values are taken from.
-        corrupted: the ids [T] of the prompt that they are put into.
-        right: the answer to the clean prompt: a token; for a classifier, a label.
-        wrong: the answer to the corrupted prompt.
-        clean_source: what an encoder reads with the clean prompt, [S] ids, or None for a model without an encoder.
-        corrupted_source: what it reads with the corrupted one.
-
     Raises:
         ValueError: the prompts are empty or not of one length.
     """
 
-    clean: tuple[int, ...]
-    corrupted: tuple[int, ...]
-    right: int
-    wrong: int
+    clean: tuple[int, ...]  #: the ids [T] of the prompt that values are taken from
+    corrupted: tuple[int, ...]  #: the ids [T] of the prompt that they are put into
+    right: int  #: the answer to the clean prompt: a token; for a classifier, a label
+    wrong: int  #: the answer to the corrupted prompt
+    #: what an encoder reads with the clean prompt, [S] ids, or None for a model without an encoder
     clean_source: tuple[int, ...] | None = None
-    corrupted_source: tuple[int, ...] | None = None
+    corrupted_source: tuple[int, ...] | None = None  #: what it reads with the corrupted one
 
     def __post_init__(self) -> None:
         check_lengths(len(self.clean), len(self.corrupted))
@@ -102,15 +95,10 @@ def check_lengths(clean: int, corrupted: int, what: str = "prompt") -> None:
 
 
 class PatchedPiece(NamedTuple):
-    """A piece of a tensor that a patch replaces.
+    """A piece of a tensor that a patch replaces."""
 
-    Attributes:
-        tap: what sees the tensor, as in `blocks.1.attention.z`.
-        place: an index of its second dimension: a position of what is [B, T, d_model], a head of what is [B, H, …].
-    """
-
-    tap: str
-    place: int
+    tap: str  #: what sees the tensor, as in `blocks.1.attention.z`
+    place: int  #: an index of its second dimension: a position of what is [B, T, d_model], a head of what is [B, H, …]
 
 
 Patch = Sequence[PatchedPiece]
@@ -118,21 +106,13 @@ Patch = Sequence[PatchedPiece]
 
 @dataclass(frozen=True)
 class Patched:
-    """The effect of each patch of a quantity on the answer.
+    """The effect of each patch of a quantity on the answer."""
 
-    Attributes:
-        quantity: what was patched.
-        places: the pieces of a block.
-        answers: [block, place], the answer to the corrupted prompt with the patch: a difference of logits.
-        clean: the answer to the clean prompt.
-        corrupted: the answer to the corrupted prompt.
-    """
-
-    quantity: Quantity
-    places: Axis
-    answers: Float64Array
-    clean: float
-    corrupted: float
+    quantity: Quantity  #: what was patched
+    places: Axis  #: the pieces of a block
+    answers: Float64Array  #: [block, place], the answer to the corrupted prompt with the patch: a difference of logits
+    clean: float  #: the answer to the clean prompt
+    corrupted: float  #: the answer to the corrupted prompt
 
     @property
     def is_defined(self) -> bool:

@@ -42,42 +42,25 @@ _SUBLAYERS = {"attention": "attention", "cross_attention": "cross-attention", "c
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a model and what it adds.
+    """A part of a model and what it adds."""
 
-    Attributes:
-        name: of a unit (see `units`), or of the parameter that a bias is.
-        title: its name in a sentence.
-        value: what it adds to the logit.
-    """
-
-    name: str
-    title: str
-    value: float
+    name: str  #: of a unit (see `units`), or of the parameter that a bias is
+    title: str  #: its name in a sentence
+    value: float  #: what it adds to the logit
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """A logit, or the difference of two, as a sum over the parts of a model.
+    """A logit, or the difference of two, as a sum over the parts of a model."""
 
-    Attributes:
-        position: after which token, or None if the logit is of a label of the whole text.
-        token: whose logit it is; of a classifier, the label.
-        against: whose logit is taken from it, or None for the logit alone.
-        logit: what the model itself computed, before the cap where it caps its logits.
-        capped: the same behind the cap; equal to `logit` where there is none.
-        parts: in the order in which they write into the stream.
-        sources: by the name of a head, what it adds split by the token that it reads, [keys].
-        neurons: by the name of an MLP, where that was asked for, what each neuron adds, [d_mlp].
-    """
-
-    position: int | None
-    token: int
-    against: int | None
-    logit: float
-    capped: float
-    parts: tuple[Part, ...]
-    sources: Mapping[str, Float64Array]
-    neurons: Mapping[str, Float64Array]
+    position: int | None  #: after which token, or None if the logit is of a label of the whole text
+    token: int  #: whose logit it is; of a classifier, the label
+    against: int | None  #: whose logit is taken from it, or None for the logit alone
+    logit: float  #: what the model itself computed, before the cap where it caps its logits
+    capped: float  #: the same behind the cap; equal to `logit` where there is none
+    parts: tuple[Part, ...]  #: in the order in which they write into the stream
+    sources: Mapping[str, Float64Array]  #: by the name of a head, what it adds split by the token that it reads, [keys]
+    neurons: Mapping[str, Float64Array]  #: by the name of an MLP, where that was asked for, what each neuron adds, [d_mlp]
 
     @cached_property
     def sum(self) -> float:

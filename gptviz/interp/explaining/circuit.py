@@ -53,54 +53,31 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """The amount that a node adds to the input of another one.
+    """The amount that a node adds to the input of another one."""
 
-    Attributes:
-        source: the node that adds.
-        target: the node that reads.
-        kind: how it reads: see the top of this file.
-        value: what is added, in logits.
-        share: of all that the target reads in this way, without sign: 0 to 1.
-    """
-
-    source: Node
-    target: Node
-    kind: ReadKind
-    value: float
-    share: float
+    source: Node  #: the node that adds
+    target: Node  #: the node that reads
+    kind: ReadKind  #: how it reads: see the top of this file
+    value: float  #: what is added, in logits
+    share: float  #: of all that the target reads in this way, without sign: 0 to 1
 
 
 @dataclass(frozen=True)
 class Circuit:
-    """A graph.
+    """A graph."""
 
-    Attributes:
-        ids: the text.
-        token: the token whose logit it is about.
-        against: the token whose logit is subtracted, or None if none is.
-        position: where the model guesses.
-        total: the logit or the difference, before any cap, as the model computed it.
-        rest: what of it comes from biases and from what is usual.
-        weights: every node → its weight, from the logit down: 0 to 1.
-        given: every node → what it gives to the nodes above it in the graph, in logits.
-        edges: from the logit down.
-        share: the probability that a walk downwards stays inside.
-        reached: whether that is what was asked for; if not, the graph would have become too large.
-        error: by how much any of the sums behind the edges is off, as a share of all that is summed, without sign.
-    """
-
-    ids: tuple[int, ...]
-    token: int
-    against: int | None
-    position: int
-    total: float
-    rest: float
-    weights: Mapping[Node, float]
-    given: Mapping[Node, float]
-    edges: tuple[Edge, ...]
-    share: float
-    reached: bool
-    error: float
+    ids: tuple[int, ...]  #: the text
+    token: int  #: the token whose logit it is about
+    against: int | None  #: the token whose logit is subtracted, or None if none is
+    position: int  #: where the model guesses
+    total: float  #: the logit or the difference, before any cap, as the model computed it
+    rest: float  #: what of it comes from biases and from what is usual
+    weights: Mapping[Node, float]  #: every node → its weight, from the logit down: 0 to 1
+    given: Mapping[Node, float]  #: every node → what it gives to the nodes above it in the graph, in logits
+    edges: tuple[Edge, ...]  #: from the logit down
+    share: float  #: the probability that a walk downwards stays inside
+    reached: bool  #: whether that is what was asked for; if not, the graph would have become too large
+    error: float  #: by how much any of the sums behind the edges is off, as a share of all that is summed, without sign
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -21,21 +21,13 @@ from gptviz.model import Transformer
 
 @dataclass(frozen=True)
 class Checked:
-    """The part that is left of a logit, or of the difference of two.
+    """The part that is left of a logit, or of the difference of two."""
 
-    Attributes:
-        whole: of the model as it is.
-        kept: with everything outside the graph at its mean.
-        without: with everything at its mean.
-        likeliest: the likeliest token with everything outside the graph at its mean.
-        probability: that of the circuit's token then, 0 to 1.
-    """
-
-    whole: float
-    kept: float
-    without: float
-    likeliest: int
-    probability: float
+    whole: float  #: of the model as it is
+    kept: float  #: with everything outside the graph at its mean
+    without: float  #: with everything at its mean
+    likeliest: int  #: the likeliest token with everything outside the graph at its mean
+    probability: float  #: that of the circuit's token then, 0 to 1
 
     @property
     def share(self) -> float:

@@ -56,23 +56,15 @@ def inner(values: Tensor, directions: Tensor) -> Tensor:
 
 
 class Reads(NamedTuple):
-    """The input of a unit, read in one way, along one direction of its output.
+    """The input of a unit, read in one way, along one direction of its output."""
 
-    Attributes:
-        kind: the way.
-        total: what all that it reads adds in this way, as the run computed it: it is `adds.sum() + rest`.
-        adds: [N, units], what each unit adds at each of N positions, beyond what is usual, by the order of `Frozen.units`.
-        rest: what the biases and the usual add.
-        at: [N], the positions.
-        directions: by the layer of a unit (see `Unit.layer`), [N, d_model], what the total gains from each number that is written
-            there; 0 where nothing of it arrives.
-    """
-
-    kind: ReadKind
-    total: float
-    adds: Tensor
-    rest: float
-    at: Tensor
+    kind: ReadKind  #: the way
+    total: float  #: what all that it reads adds in this way, as the run computed it: it is `adds.sum() + rest`
+    adds: Tensor  #: [N, units], what each unit adds at each of N positions, beyond what is usual, by the order of `Frozen.units`
+    rest: float  #: what the biases and the usual add
+    at: Tensor  #: [N], the positions
+    #: by the layer of a unit (see `Unit.layer`), [N, d_model], what the total gains from each number that is written there; 0
+    #: where nothing of it arrives
     directions: Mapping[str, Tensor]
 
 
@@ -262,17 +254,11 @@ def _has_heads(layer: str) -> bool:
 
 
 class ScoreRow(NamedTuple):
-    """The scores of one query of one head over the N positions that it sees.
+    """The scores of one query of one head over the N positions that it sees."""
 
-    Attributes:
-        scores: [N].
-        by_key: [N, d_head], what each score gains from each number of its key.
-        by_query: [N, d_head], what each score gains from each number of the query. A cap on scores is kept as a ratio.
-    """
-
-    scores: Tensor
-    by_key: Tensor
-    by_query: Tensor
+    scores: Tensor  #: [N]
+    by_key: Tensor  #: [N, d_head], what each score gains from each number of its key
+    by_query: Tensor  #: [N, d_head], what each score gains from each number of the query. A cap on scores is kept as a ratio.
 
 
 def _score_row(attention: Attention, q: Tensor, k: Tensor, head: int, position: int, at: Tensor, length: int) -> ScoreRow:

@@ -43,17 +43,11 @@ MOST_DATA = 8_192
 
 @dataclass(frozen=True)
 class ByWindow:
-    """The loss of tokens of a text, guessed from the last tokens before them.
+    """The loss of tokens of a text, guessed from the last tokens before them."""
 
-    Attributes:
-        windows: how many tokens are read, ascending; the last is the whole text before every token.
-        targets: the positions of the tokens that are guessed, the same for every window.
-        loss: [windows, targets], nats.
-    """
-
-    windows: tuple[int, ...]
-    targets: tuple[int, ...]
-    loss: Float64Array
+    windows: tuple[int, ...]  #: how many tokens are read, ascending; the last is the whole text before every token
+    targets: tuple[int, ...]  #: the positions of the tokens that are guessed, the same for every window
+    loss: Float64Array  #: [windows, targets], nats
 
     @property
     def mean(self) -> Float64Array:
@@ -78,15 +72,11 @@ class ByWindow:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The worth of tokens of a text to the guesses after them.
+    """The worth of tokens of a text to the guesses after them."""
 
-    Attributes:
-        places: the positions of the tokens that are left out, one at a time.
-        rise: [T, places], how much the loss of each token rises without that one, in nats; negative where the guess becomes
-            better, NaN for the tokens up to the one left out, whose guesses do not read it.
-    """
-
-    places: tuple[int, ...]
+    places: tuple[int, ...]  #: the positions of the tokens that are left out, one at a time
+    #: [T, places], how much the loss of each token rises without that one, in nats; negative where the guess becomes better, NaN
+    #: for the tokens up to the one left out, whose guesses do not read it
     rise: Float64Array
 
     def labelled(self, tokens: Sequence[str]) -> LabelledArray:
@@ -98,19 +88,12 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class ContextUse:
-    """All of it for one text.
+    """All of it for one text."""
 
-    Attributes:
-        ids: [T], the text.
-        loss: [T], the loss of each token guessed from all before it; NaN for the first.
-        by_window: the loss when fewer tokens are read.
-        left_out: what each token is worth.
-    """
-
-    ids: tuple[int, ...]
-    loss: Float64Array
-    by_window: ByWindow
-    left_out: LeftOut
+    ids: tuple[int, ...]  #: [T], the text
+    loss: Float64Array  #: [T], the loss of each token guessed from all before it; NaN for the first
+    by_window: ByWindow  #: the loss when fewer tokens are read
+    left_out: LeftOut  #: what each token is worth
 
 
 def context_use(model: Transformer, ids: Sequence[int], how: How = "replaced", kept: int = 0) -> ContextUse:
@@ -248,17 +231,11 @@ def _read(model: Transformer, ids: Sequence[int], part: Sequence[_Window], kept:
 
 
 class _Window(NamedTuple):
-    """Tokens of the text that are read as if it began with them.
+    """Tokens of the text that are read as if it began with them."""
 
-    Attributes:
-        start: the first of them.
-        stop: the end of them.
-        targets: the positions that are guessed from what is read before them.
-    """
-
-    start: int
-    stop: int
-    targets: tuple[int, ...]
+    start: int  #: the first of them
+    stop: int  #: the end of them
+    targets: tuple[int, ...]  #: the positions that are guessed from what is read before them
 
     @property
     def width(self) -> int:

@@ -18,21 +18,13 @@ BIAS = "(bias)"
 
 @dataclass(frozen=True)
 class Decision:
-    """A logit, or the difference of two, as a sum over the tokens: `bias + shares.sum() = total`.
+    """A logit, or the difference of two, as a sum over the tokens: `bias + shares.sum() = total`."""
 
-    Attributes:
-        label: the label whose logit it is.
-        against: the label whose logit is subtracted, or None if nothing is.
-        bias: the part that no token adds.
-        shares: [T], what each token adds.
-        total: the logit or the difference as the model computed it, not as the sum of the shares.
-    """
-
-    label: int
-    against: int | None
-    bias: float
-    shares: Float64Array
-    total: float
+    label: int  #: the label whose logit it is
+    against: int | None  #: the label whose logit is subtracted, or None if nothing is
+    bias: float  #: the part that no token adds
+    shares: Float64Array  #: [T], what each token adds
+    total: float  #: the logit or the difference as the model computed it, not as the sum of the shares
 
     @property
     def sum(self) -> float:
@@ -59,18 +51,12 @@ class Worth:
 
     It can be measured for every head. What tokens are worth does not add up to the logit: two tokens that say the same are worth
     little each, since the other one is still there.
-
-    Attributes:
-        label: the label whose logit it is.
-        against: the label whose logit is subtracted, or None if nothing is.
-        of_tokens: [tokens left out], what is lost without each of them; negative where the logit grows.
-        total: the logit or the difference for the whole text.
     """
 
-    label: int
-    against: int | None
-    of_tokens: Float64Array
-    total: float
+    label: int  #: the label whose logit it is
+    against: int | None  #: the label whose logit is subtracted, or None if nothing is
+    of_tokens: Float64Array  #: [tokens left out], what is lost without each of them; negative where the logit grows
+    total: float  #: the logit or the difference for the whole text
 
     def labelled(self, words: Sequence[str]) -> LabelledArray:
         """The worth of each of the `words`, in units of logits."""

@@ -30,52 +30,32 @@ STEEPEST = 8
 
 @dataclass(frozen=True, eq=False)
 class LearningStep:
-    """One step of learning on one text, seen from one weight.
+    """One step of learning on one text, seen from one weight."""
 
-    Attributes:
-        ids: the text's tokens; the model guesses each but the first.
-        part: the name of the tensor that the weight is in.
-        at: its place there.
-        steepest: the places in that tensor with the steepest slopes, at most `STEEPEST`.
-        losses: [T], the loss of each guess, in nats; `loss` is their mean.
-        loss: the loss of the text before the step.
-        error: [T, vocab_size], the derivative of each guess's own loss by its logits: p − y.
-        reaching: [n_layer + 1, T], the length of the derivative of the loss by the stream that enters each block and leaves the
-            last, for each token that is read.
-        pulls: [T], the derivative of each guess's own loss by the weight; their mean is `slope`.
-        slope: the derivative of the loss by the weight.
-        norm: the length of the derivative by all weights together, which is shortened to `clipped` at most (0: never).
-        clipped: see `norm`.
-        mean: the running mean of the slope, corrected for the zeros that it begins with; after the first step the slope itself.
-        root: the root of the running mean of its square, corrected too; both None for an optimiser other than Adam and AdamW.
-        before: the weight before the step.
-        after: the weight after it.
-        loss_after: the loss of the text after the step of all weights.
-        loss_before: the loss before it, computed as `loss_after` is, in float32.
-        weights: [POINTS], other values of the weight.
-        curve: [POINTS], the loss of the text with each, all other weights being as they were.
-    """
-
-    ids: tuple[int, ...]
-    part: str
-    at: tuple[int, ...]
-    steepest: tuple[tuple[int, ...], ...]
-    losses: Float64Array
-    loss: float
-    error: Float64Array
+    ids: tuple[int, ...]  #: the text's tokens; the model guesses each but the first
+    part: str  #: the name of the tensor that the weight is in
+    at: tuple[int, ...]  #: its place there
+    steepest: tuple[tuple[int, ...], ...]  #: the places in that tensor with the steepest slopes, at most `STEEPEST`
+    losses: Float64Array  #: [T], the loss of each guess, in nats; `loss` is their mean
+    loss: float  #: the loss of the text before the step
+    error: Float64Array  #: [T, vocab_size], the derivative of each guess's own loss by its logits: p − y
+    #: [n_layer + 1, T], the length of the derivative of the loss by the stream that enters each block and leaves the last, for
+    #: each token that is read
     reaching: Float64Array
-    pulls: Float64Array
-    slope: float
-    norm: float
-    clipped: float
+    pulls: Float64Array  #: [T], the derivative of each guess's own loss by the weight; their mean is `slope`
+    slope: float  #: the derivative of the loss by the weight
+    norm: float  #: the length of the derivative by all weights together, which is shortened to `clipped` at most (0: never)
+    clipped: float  #: see `norm`
+    #: the running mean of the slope, corrected for the zeros that it begins with; after the first step the slope itself
     mean: float | None
+    #: the root of the running mean of its square, corrected too; both None for an optimiser other than Adam and AdamW
     root: float | None
-    before: float
-    after: float
-    loss_after: float
-    loss_before: float
-    weights: Float64Array
-    curve: Float64Array
+    before: float  #: the weight before the step
+    after: float  #: the weight after it
+    loss_after: float  #: the loss of the text after the step of all weights
+    loss_before: float  #: the loss before it, computed as `loss_after` is, in float32
+    weights: Float64Array  #: [POINTS], other values of the weight
+    curve: Float64Array  #: [POINTS], the loss of the text with each, all other weights being as they were
 
     def way_back(self, labels: Sequence[str]) -> LabelledArray:
         """From the loss of each guess down to its pull at the weight: [row, token read], each row in its own unit.

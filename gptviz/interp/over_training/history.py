@@ -14,19 +14,12 @@ from .measures import Measure
 
 @dataclass(frozen=True)
 class Change:
-    """A change of one series between two neighbouring snapshots.
+    """A change of one series between two neighbouring snapshots."""
 
-    Attributes:
-        series: which series, as its index.
-        row: the index of the earlier snapshot.
-        steps: the steps of both.
-        values: the values at both.
-    """
-
-    series: int
-    row: int
-    steps: tuple[int, int]
-    values: tuple[float, float]
+    series: int  #: which series, as its index
+    row: int  #: the index of the earlier snapshot
+    steps: tuple[int, int]  #: the steps of both
+    values: tuple[float, float]  #: the values at both
 
     @property
     def words(self) -> str:
@@ -39,34 +32,21 @@ class Change:
 
 @dataclass(frozen=True)
 class Halfway:
-    """When the series that changed most had made half of its change from the first snapshot to the last.
+    """When the series that changed most had made half of its change from the first snapshot to the last."""
 
-    Attributes:
-        series: which series, as its index.
-        step: where a straight line between the snapshots before and after reaches half; no whole number.
-        steps: the steps of these two snapshots.
-    """
-
-    series: int
-    step: float
-    steps: tuple[int, int]
+    series: int  #: which series, as its index
+    step: float  #: where a straight line between the snapshots before and after reaches half; no whole number
+    steps: tuple[int, int]  #: the steps of these two snapshots
 
 
 @dataclass(frozen=True)
 class History:
-    """The values of a measure through training.
+    """The values of a measure through training."""
 
-    Attributes:
-        measure: what was measured.
-        steps: the steps of the snapshots, in rising order.
-        series: the names of the series.
-        values: [step, series]; NaN where a value has no meaning.
-    """
-
-    measure: Measure
-    steps: tuple[int, ...]
-    series: tuple[str, ...]
-    values: Float64Array
+    measure: Measure  #: what was measured
+    steps: tuple[int, ...]  #: the steps of the snapshots, in rising order
+    series: tuple[str, ...]  #: the names of the series
+    values: Float64Array  #: [step, series]; NaN where a value has no meaning
 
     @classmethod
     def of(cls, measure: Measure, found: Mapping[int, Mapping[str, float]]) -> History:

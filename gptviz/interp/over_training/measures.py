@@ -52,48 +52,30 @@ CIRCUIT_SHARE = 0.8
 
 @dataclass(frozen=True)
 class Question:
-    """What a measure is asked about, where it reads a prompt.
+    """What a measure is asked about, where it reads a prompt."""
 
-    Attributes:
-        prompt: the text; if empty, heads read repeated random tokens. For an encoder–decoder its source.
-        token: the token that is guessed, as text or id; None for the likeliest. Of a classifier, a label.
-        against: another one, whose logit is taken from that of `token`, or whose vector is compared with its vector.
-    """
-
-    prompt: str = ""
-    token: str | int | None = None
+    prompt: str = ""  #: the text; if empty, heads read repeated random tokens. For an encoder–decoder its source.
+    token: str | int | None = None  #: the token that is guessed, as text or id; None for the likeliest. Of a classifier, a label.
+    #: another one, whose logit is taken from that of `token`, or whose vector is compared with its vector
     against: str | int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What a model reads at every snapshot, as far as a measure needs it.
+    """What a model reads at every snapshot, as far as a measure needs it."""
 
-    Attributes:
-        ids: the tokens of the prompt; of an encoder–decoder those that its decoder reads.
-        source: the tokens that its encoder reads; None for other kinds.
-        token: the token that is guessed after it, or the label.
-        against: the one that it is compared with.
-        texts: [T] or [B, T], what heads read.
-        repeats: repeated random tokens, for scores that have no meaning over `texts`.
-        counted_from: the position in `texts` of the first token whose prediction counts.
-        rows: data held out, with what is to be predicted, by the name of their series.
-        held_out: texts held out.
-        kinds: the tokens of each kind, such as "vowel", by its name.
-        clock: the task of sums on a clock.
-    """
-
-    ids: tuple[int, ...] = ()
-    source: tuple[int, ...] | None = None
-    token: int = 0
-    against: int | None = None
-    texts: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
-    repeats: Tensor | None = None
-    counted_from: int = 1
+    ids: tuple[int, ...] = ()  #: the tokens of the prompt; of an encoder–decoder those that its decoder reads
+    source: tuple[int, ...] | None = None  #: the tokens that its encoder reads; None for other kinds
+    token: int = 0  #: the token that is guessed after it, or the label
+    against: int | None = None  #: the one that it is compared with
+    texts: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))  #: [T] or [B, T], what heads read
+    repeats: Tensor | None = None  #: repeated random tokens, for scores that have no meaning over `texts`
+    counted_from: int = 1  #: the position in `texts` of the first token whose prediction counts
+    #: data held out, with what is to be predicted, by the name of their series
     rows: Mapping[str, Sequence[Rows]] = field(default_factory=dict)
-    held_out: Sequence[Sequence[int]] = ()
-    kinds: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    clock: Modular | None = None
+    held_out: Sequence[Sequence[int]] = ()  #: texts held out
+    kinds: Mapping[str, Sequence[int]] = field(default_factory=dict)  #: the tokens of each kind, such as "vowel", by its name
+    clock: Modular | None = None  #: the task of sums on a clock
 
     @property
     def tokens(self) -> int:
@@ -107,30 +89,18 @@ Values = dict[str, float]
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of a model, or several, that can be followed through training.
+    """A number of a model, or several, that can be followed through training."""
 
-    Attributes:
-        name: as commands and addresses have it.
-        title: as pages have it.
-        about: its definition, in a sentence.
-        unit: of its values.
-        needs: what it reads.
-        page: the name of the page that shows it, or empty.
-        compute: its values by the name of the series, for a model and what it is given.
-        passes: about how many passes through a model with this configuration it takes.
-        kinds: the kinds of models that have it.
-        told: for some kinds, what is different there: its `title`, `about`, `unit` or `page`.
-    """
-
-    name: str
-    title: str
-    about: str
-    unit: str
-    needs: Needs
-    page: str
-    compute: Callable[[Transformer, Given], Values]
-    passes: Callable[[Config], int] = lambda _: 1
-    kinds: tuple[Kind, ...] = ("decoder", "classifier", "encoder-decoder")
+    name: str  #: as commands and addresses have it
+    title: str  #: as pages have it
+    about: str  #: its definition, in a sentence
+    unit: str  #: of its values
+    needs: Needs  #: what it reads
+    page: str  #: the name of the page that shows it, or empty
+    compute: Callable[[Transformer, Given], Values]  #: its values by the name of the series, for a model and what it is given
+    passes: Callable[[Config], int] = lambda _: 1  #: about how many passes through a model with this configuration it takes
+    kinds: tuple[Kind, ...] = ("decoder", "classifier", "encoder-decoder")  #: the kinds of models that have it
+    #: for some kinds, what is different there: its `title`, `about`, `unit` or `page`
     told: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> Measure:

@@ -35,17 +35,13 @@ NOTHING = 1e-6
 
 @dataclass(frozen=True)
 class Patterns:
-    """The attention of every head over one text.
+    """The attention of every head over one text."""
 
-    Attributes:
-        blocks: for each block its patterns [n_head, query, key]; each row sums to 1. Shared: do not write to them.
-        blocked: [query, key], true where the masks of all blocks forbid a query to look at a key, or None if nothing is
-            forbidden.
-        windows: for each block how many keys its window leaves a query, or None for no window; empty if no block has one.
-    """
-
+    #: for each block its patterns [n_head, query, key]; each row sums to 1. Shared: do not write to them.
     blocks: tuple[npt.NDArray[np.float32], ...]
+    #: [query, key], true where the masks of all blocks forbid a query to look at a key, or None if nothing is forbidden
     blocked: npt.NDArray[np.bool_] | None
+    #: for each block how many keys its window leaves a query, or None for no window; empty if no block has one
     windows: tuple[int | None, ...] = ()
 
     def blocked_in(self, block: int) -> npt.NDArray[np.bool_] | None:
@@ -199,30 +195,22 @@ class AttentionReading:
     """The values from which the patterns of a stack's heads over one text are computed, and the length of what each key adds.
 
     It holds all blocks, or some that follow each other; its methods take the number that a block has in the model.
-
-    Attributes:
-        patterns: what every head looks at, of the blocks held.
-        q: [n_block, n_head, queries, d_head], the queries after rotation and normalisation, as the scores use them.
-        k: [n_block, n_head, keys, d_head], the keys, likewise; heads that share keys have equal ones.
-        position: [n_block, n_head, queries, keys], what positions add to the scores, or None if they act elsewhere.
-        moved: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks at this
-            key alone, without the bias; where a norm stands behind attention, of what is linear in that norm, with its gain.
-        scale: what q · k is multiplied by: 1 / √d_head unless the model says otherwise.
-        cap: where a model caps its scores s, they are cap · tanh(s / cap).
-        first: the number in the model of the first block that is held: arrays begin with it.
-        rolled: the attention rollout up to each block held [n_block, query, key], where not all before it are held; else None.
-        scaled: [n_block, queries], what the norm behind attention multiplies `moved` by; None where there is no such norm.
     """
 
-    patterns: Patterns
-    q: Float32Array
-    k: Float32Array
+    patterns: Patterns  #: what every head looks at, of the blocks held
+    q: Float32Array  #: [n_block, n_head, queries, d_head], the queries after rotation and normalisation, as the scores use them
+    k: Float32Array  #: [n_block, n_head, keys, d_head], the keys, likewise; heads that share keys have equal ones
+    #: [n_block, n_head, queries, keys], what positions add to the scores, or None if they act elsewhere
     position: Float32Array | None
+    #: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks at this key alone,
+    #: without the bias; where a norm stands behind attention, of what is linear in that norm, with its gain
     moved: Float32Array
-    scale: float
-    cap: float | None = None
-    first: int = 0
+    scale: float  #: what q · k is multiplied by: 1 / √d_head unless the model says otherwise
+    cap: float | None = None  #: where a model caps its scores s, they are cap · tanh(s / cap)
+    first: int = 0  #: the number in the model of the first block that is held: arrays begin with it
+    #: the attention rollout up to each block held [n_block, query, key], where not all before it are held; else None
     rolled: Float32Array | None = None
+    #: [n_block, queries], what the norm behind attention multiplies `moved` by; None where there is no such norm
     scaled: Float32Array | None = None
 
     def _seen(self, values: Float32Array, block: int) -> Float32Array:

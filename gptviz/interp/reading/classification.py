@@ -20,15 +20,10 @@ _AT_A_TIME = 8_192  # tokens
 
 @dataclass(frozen=True)
 class Judged:
-    """The result of a classifier for one text.
+    """The result of a classifier for one text."""
 
-    Attributes:
-        logits: [n_label].
-        probabilities: [n_label], their softmax.
-    """
-
-    logits: Float64Array
-    probabilities: Float64Array
+    logits: Float64Array  #: [n_label]
+    probabilities: Float64Array  #: [n_label], their softmax
 
     @property
     def label(self) -> int:
@@ -38,15 +33,10 @@ class Judged:
 
 @dataclass(frozen=True)
 class Classified(Judged):
-    """The result of a classifier for one text, as an exact sum over its tokens: `logits = shares.sum(0) + bias`.
+    """The result of a classifier for one text, as an exact sum over its tokens: `logits = shares.sum(0) + bias`."""
 
-    Attributes:
-        shares: [T, n_label], what each token adds to the logit of each label.
-        bias: [n_label], the logits without what the tokens add.
-    """
-
-    shares: Float64Array
-    bias: Float64Array
+    shares: Float64Array  #: [T, n_label], what each token adds to the logit of each label
+    bias: Float64Array  #: [n_label], the logits without what the tokens add
 
     def labelled(self, tokens: Sequence[str], names: Sequence[str]) -> LabelledArray:
         """The shares [token, label] of the tokens shown as `tokens`, in units of logits."""
@@ -126,19 +116,12 @@ def confusion(labels: Sequence[int], predicted: Sequence[int], names: Sequence[s
 
 @dataclass(frozen=True)
 class Mistake:
-    """A text that the model gives a wrong label.
+    """A text that the model gives a wrong label."""
 
-    Attributes:
-        row: which of the texts it is.
-        label: its own label.
-        predicted: the label that the model gives it.
-        probability: of that label, by the model.
-    """
-
-    row: int
-    label: int
-    predicted: int
-    probability: float
+    row: int  #: which of the texts it is
+    label: int  #: its own label
+    predicted: int  #: the label that the model gives it
+    probability: float  #: of that label, by the model
 
 
 def mistakes(labels: Sequence[int], probabilities: Float64Array, at_most: int = 20) -> list[Mistake]:

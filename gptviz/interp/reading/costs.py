@@ -36,23 +36,14 @@ PassKind = Literal["forward", "training"]
 
 @dataclass(frozen=True)
 class Costs:
-    """The costs of a model for one batch of texts.
+    """The costs of a model for one batch of texts."""
 
-    Attributes:
-        config: its architecture.
-        batch: how many texts are read side by side.
-        tokens: of each text; of each source too, in an encoder–decoder.
-        tensors: every tensor of parameters.
-        products: every matrix product.
-        kept: what a step of training keeps of its forward pass, as formulas.
-    """
-
-    config: Config
-    batch: int
-    tokens: int
-    tensors: list[TensorSize]
-    products: list[Product]
-    kept: KeptActivations
+    config: Config  #: its architecture
+    batch: int  #: how many texts are read side by side
+    tokens: int  #: of each text; of each source too, in an encoder–decoder
+    tensors: list[TensorSize]  #: every tensor of parameters
+    products: list[Product]  #: every matrix product
+    kept: KeptActivations  #: what a step of training keeps of its forward pass, as formulas
 
     @property
     def parameters(self) -> int:

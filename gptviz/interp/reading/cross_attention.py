@@ -21,14 +21,10 @@ SOURCE = "key: source (is read)"
 
 @dataclass(frozen=True)
 class Output:
-    """The results of one forward pass over a source of S tokens and an output of T.
+    """The results of one forward pass over a source of S tokens and an output of T."""
 
-    Attributes:
-        cross: the attention of the output (queries) over the source (keys), [n_head, T, S] in each block.
-        logits: [T, vocab_size], of the token after each one that the decoder has read. Shared: do not write to it.
-    """
-
-    cross: Patterns
+    cross: Patterns  #: the attention of the output (queries) over the source (keys), [n_head, T, S] in each block
+    #: [T, vocab_size], of the token after each one that the decoder has read. Shared: do not write to it.
     logits: npt.NDArray[np.float32]
 
 
@@ -56,17 +52,11 @@ def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> O
 
 @dataclass(frozen=True)
 class Certainty:
-    """How likely the model finds an output.
+    """How likely the model finds an output."""
 
-    Attributes:
-        total: the log-probability of the whole output in nats, the sum over its tokens.
-        place: the index of the token it finds least likely.
-        probability: of that token.
-    """
-
-    total: float
-    place: int
-    probability: float
+    total: float  #: the log-probability of the whole output in nats, the sum over its tokens
+    place: int  #: the index of the token it finds least likely
+    probability: float  #: of that token
 
 
 def certainty(logits: npt.NDArray[np.float32], written: Sequence[int]) -> Certainty:
@@ -87,22 +77,15 @@ def averaged(patterns: Patterns, block: int | None) -> Patterns:
 
 @dataclass(frozen=True)
 class Hidden:
-    """The differences that an average of heads hides.
+    """The differences that an average of heads hides."""
 
-    Attributes:
-        heads: how many heads it is the mean of; a source token that only one of them reads has at most 1 / heads in it.
-        spread: over how many source tokens a row of the average is spread: e to the mean entropy (in nats).
-        alone: the same for each head by itself, as e to the mean of their entropies: at most `spread`, and equal to it where all
-            heads read alike.
-        sharpest: the block and the head with the least spread.
-        sharpest_spread: the spread of that head.
-    """
-
-    heads: int
-    spread: float
+    heads: int  #: how many heads it is the mean of; a source token that only one of them reads has at most 1 / heads in it
+    spread: float  #: over how many source tokens a row of the average is spread: e to the mean entropy (in nats)
+    #: the same for each head by itself, as e to the mean of their entropies: at most `spread`, and equal to it where all heads
+    #: read alike
     alone: float
-    sharpest: tuple[int, int]
-    sharpest_spread: float
+    sharpest: tuple[int, int]  #: the block and the head with the least spread
+    sharpest_spread: float  #: the spread of that head
 
 
 def hidden_by_mean(cross: Patterns, block: int | None) -> Hidden:

@@ -38,17 +38,11 @@ CARRIED_ITERATIONS, CARRIED_EPOCHS, CARRIED_RATE = 500, 200, 0.1
 
 @dataclass(frozen=True)
 class Projection:
-    """Where a method puts tokens.
+    """Where a method puts tokens."""
 
-    Attributes:
-        points: [token, component].
-        ids: [token], the id of each token in the picture, in rising order: all tokens, or a sample.
-        explained: for PCA, the share of the variance along each component; empty for the other methods.
-    """
-
-    points: LabelledArray
-    ids: npt.NDArray[np.int64]
-    explained: tuple[float, ...] = ()
+    points: LabelledArray  #: [token, component]
+    ids: npt.NDArray[np.int64]  #: [token], the id of each token in the picture, in rising order: all tokens, or a sample
+    explained: tuple[float, ...] = ()  #: for PCA, the share of the variance along each component; empty for the other methods
 
     def index(self, token: int) -> int | None:
         """Which point stands for the token with this id, or None if it is not in the sample."""
@@ -69,15 +63,10 @@ class Projection:
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The tokens whose vectors have the most similar direction to the vector of one token.
+    """The tokens whose vectors have the most similar direction to the vector of one token."""
 
-    Attributes:
-        ids: the nearest first.
-        similarity: [neighbour], the cosine, from -1 to 1.
-    """
-
-    ids: tuple[int, ...]
-    similarity: LabelledArray
+    ids: tuple[int, ...]  #: the nearest first
+    similarity: LabelledArray  #: [neighbour], the cosine, from -1 to 1
 
 
 def vectors(model: Transformer, space: str) -> Vectors:
@@ -102,15 +91,10 @@ def vectors(model: Transformer, space: str) -> Vectors:
 
 @dataclass(frozen=True)
 class Axes:
-    """The axes of a picture. All snapshots of a model share them, so that a point moves only when its vector changed.
+    """The axes of a picture. All snapshots of a model share them, so that a point moves only when its vector changed."""
 
-    Attributes:
-        origin: [d], the vector in the middle of the picture.
-        directions: [d, component], orthonormal; a column is zero where there are no more directions.
-    """
-
-    origin: Vectors
-    directions: Vectors
+    origin: Vectors  #: [d], the vector in the middle of the picture
+    directions: Vectors  #: [d, component], orthonormal; a column is zero where there are no more directions
 
     def place(self, rows: Vectors) -> Vectors:
         """The coordinates [token, component] of `rows` [token, d]. The coordinates of a row depend on no other row."""
@@ -336,19 +320,12 @@ def _apart(rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Stability:
-    """How far pictures of the same tokens by different seeds agree.
+    """How far pictures of the same tokens by different seeds agree."""
 
-    Attributes:
-        kept: of a token's nearest neighbours in one picture, the mean share that are among its nearest in another.
-        by_chance: the same of pictures that have nothing in common.
-        neighbours: how many of the nearest were compared.
-        pictures: how many pictures were compared, each with each.
-    """
-
-    kept: float
-    by_chance: float
-    neighbours: int
-    pictures: int
+    kept: float  #: of a token's nearest neighbours in one picture, the mean share that are among its nearest in another
+    by_chance: float  #: the same of pictures that have nothing in common
+    neighbours: int  #: how many of the nearest were compared
+    pictures: int  #: how many pictures were compared, each with each
 
 
 def stability(pictures: Sequence[Vectors]) -> Stability:

@@ -54,19 +54,12 @@ def even_load(config: Config) -> float:
 
 
 class Taken(NamedTuple):
-    """A token that an expert is chosen for.
+    """A token that an expert is chosen for."""
 
-    Attributes:
-        token: its name.
-        times: how often the expert is chosen for it.
-        of: how often it stands in the text.
-        weight: the mean weight where it is chosen.
-    """
-
-    token: str
-    times: int
-    of: int
-    weight: float
+    token: str  #: its name
+    times: int  #: how often the expert is chosen for it
+    of: int  #: how often it stands in the text
+    weight: float  #: the mean weight where it is chosen
 
 
 def taken(weights: LabelledArray, block: int, expert: int) -> list[Taken]:

@@ -48,17 +48,12 @@ SMALL = 1e9
 
 @dataclass(frozen=True)
 class FittedLens:
-    """For each layer the map from its stream to that of the last one; the last layer's own changes nothing.
+    """For each layer the map from its stream to that of the last one; the last layer's own changes nothing."""
 
-    Attributes:
-        matrices: [layer, d_model, d_model], A.
-        biases: [layer, d_model], b.
-        measured: [lens, measure, layer], how near the guesses after each layer are to the model's own over text that it was not
-            fitted to: first of the logit lens, then of this one.
-    """
-
-    matrices: Tensor
-    biases: Tensor
+    matrices: Tensor  #: [layer, d_model, d_model], A
+    biases: Tensor  #: [layer, d_model], b
+    #: [lens, measure, layer], how near the guesses after each layer are to the model's own over text that it was not fitted to:
+    #: first of the logit lens, then of this one
     measured: Float64Array
 
     def read(self, stream: Tensor, at: Sequence[int]) -> Tensor:

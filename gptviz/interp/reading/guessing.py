@@ -26,18 +26,13 @@ from .next_token import Logits
 
 @dataclass(frozen=True)
 class Played:
-    """A game of a player that has a probability for every token, and guesses the likeliest first.
+    """A game of a player that has a probability for every token, and guesses the likeliest first."""
 
-    Attributes:
-        logits: [T, vocab_size], before each of the T tokens.
-        guesses: [T], how many guesses each token took, from 1. Tokens that are equally likely are guessed in a random order: what
-            is here is the mean over all orders.
-        surprise: [T], −log2 of the probability of each token, in bits.
-    """
-
-    logits: Logits
+    logits: Logits  #: [T, vocab_size], before each of the T tokens
+    #: [T], how many guesses each token took, from 1. Tokens that are equally likely are guessed in a random order: what is here
+    #: is the mean over all orders.
     guesses: Float64Array
-    surprise: Float64Array
+    surprise: Float64Array  #: [T], −log2 of the probability of each token, in bits
 
     @property
     def bits(self) -> float:

@@ -20,23 +20,17 @@ _BEFORE_BLOCKS = ("embed", "positions", "embed_norm", "smear")
 
 @dataclass(frozen=True)
 class Layer:
-    """A place in the residual stream.
+    """A place in the residual stream."""
 
-    Attributes:
-        name: "embed", or the part after which it is, as `interp.units` names it: "blocks.1.mlp"; in models that mix the stream
-            with earlier states of it also "blocks.1.mix" and "blocks.1.backout". After a block whose attention and MLP read
-            the same stream it is the block's own name, "blocks.1": there is no stream between the two.
-        title: its name in a sentence.
-        short: its name on an axis.
-        tap: the name of the tap with the stream there, as in `model.tap.GLOSSARY`; "" for the stream of a model without blocks.
-        block: the number of its block, or None for the embedding.
-    """
-
+    #: "embed", or the part after which it is, as `interp.units` names it: "blocks.1.mlp"; in models that mix the stream with
+    #: earlier states of it also "blocks.1.mix" and "blocks.1.backout". After a block whose attention and MLP read the same stream
+    #: it is the block's own name, "blocks.1": there is no stream between the two.
     name: str
-    title: str
-    short: str
+    title: str  #: its name in a sentence
+    short: str  #: its name on an axis
+    #: the name of the tap with the stream there, as in `model.tap.GLOSSARY`; "" for the stream of a model without blocks
     tap: str
-    block: int | None = None
+    block: int | None = None  #: the number of its block, or None for the embedding
 
 
 def layers(config: Config) -> tuple[Layer, ...]:

@@ -43,35 +43,20 @@ MOST_COMPARED = 2**26
 
 @dataclass(frozen=True)
 class Lens:
-    """The guesses that the head reads from the stream after every layer.
+    """The guesses that the head reads from the stream after every layer."""
 
-    Attributes:
-        layers: the rows.
-        ids: [T], the tokens that the layers read.
-        positions: [T], where in the text these stand.
-        true: [T], the token that really follows each of them; -1 where that is not known.
-        top: [layer, T, k], the ids of the likeliest tokens, the likeliest first.
-        probability: [layer, T, k], their probabilities.
-        entropy: [layer, T], of the whole guess, in nats.
-        rank: [layer, T], the place of the true token among all, 1 being the likeliest; 0 where it is not known.
-        true_probability: [layer, T], the probability of the true token; NaN where it is not known.
-        final_probability: [layer, T], the probability of the likeliest token of the last layer.
-        final_error: the largest difference between the last row and the model's own logits: 0 except for rounding.
-        stream: [layer, T, d_model], what the head read.
-    """
-
-    layers: tuple[Layer, ...]
-    ids: tuple[int, ...]
-    positions: range
-    true: Ids
-    top: Ids
-    probability: Float32Array
-    entropy: Float32Array
-    rank: Ids
-    true_probability: Float32Array
-    final_probability: Float32Array
-    final_error: float
-    stream: Tensor
+    layers: tuple[Layer, ...]  #: the rows
+    ids: tuple[int, ...]  #: [T], the tokens that the layers read
+    positions: range  #: [T], where in the text these stand
+    true: Ids  #: [T], the token that really follows each of them; -1 where that is not known
+    top: Ids  #: [layer, T, k], the ids of the likeliest tokens, the likeliest first
+    probability: Float32Array  #: [layer, T, k], their probabilities
+    entropy: Float32Array  #: [layer, T], of the whole guess, in nats
+    rank: Ids  #: [layer, T], the place of the true token among all, 1 being the likeliest; 0 where it is not known
+    true_probability: Float32Array  #: [layer, T], the probability of the true token; NaN where it is not known
+    final_probability: Float32Array  #: [layer, T], the probability of the likeliest token of the last layer
+    final_error: float  #: the largest difference between the last row and the model's own logits: 0 except for rounding
+    stream: Tensor  #: [layer, T, d_model], what the head read
 
 
 @torch.inference_mode()
@@ -241,15 +226,10 @@ def _sums(logits: Tensor, mine: Tensor, below: Tensor, weights: Tensor) -> Tenso
 
 @dataclass(frozen=True)
 class Course:
-    """How the likeliest tokens of one cell rose and fell from layer to layer.
+    """How the likeliest tokens of one cell rose and fell from layer to layer."""
 
-    Attributes:
-        ids: the token that was asked for, if any, then the others in the order of their probability in the cell.
-        probability: [token, layer].
-    """
-
-    ids: tuple[int, ...]
-    probability: LabelledArray
+    ids: tuple[int, ...]  #: the token that was asked for, if any, then the others in the order of their probability in the cell
+    probability: LabelledArray  #: [token, layer]
 
 
 @torch.inference_mode()

@@ -66,17 +66,13 @@ def probability_of(model: Transformer, prompt: Sequence[int], word: Sequence[int
 
 @dataclass(frozen=True)
 class Prediction:
-    """The tokens that may come next, over the whole vocabulary.
+    """The tokens that may come next, over the whole vocabulary."""
 
-    Attributes:
-        before: [vocab_size], the softmax of the logits: the model's own probabilities.
-        after: [vocab_size], the probabilities a token is drawn from: after temperature, top-k and top-p, renormalised.
-        cut: [vocab_size], the setting that excluded a token: "temperature 0", "top-k" or "top-p"; "unused" for a token that is
-            never drawn, "" for one that can be drawn.
-    """
-
-    before: Float64Array
+    before: Float64Array  #: [vocab_size], the softmax of the logits: the model's own probabilities
+    #: [vocab_size], the probabilities a token is drawn from: after temperature, top-k and top-p, renormalised
     after: Float64Array
+    #: [vocab_size], the setting that excluded a token: "temperature 0", "top-k" or "top-p"; "unused" for a token that is never
+    #: drawn, "" for one that can be drawn
     cut: npt.NDArray[np.str_]
 
     def order(self) -> npt.NDArray[np.int64]:
@@ -99,18 +95,13 @@ def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling, never:
 
 @dataclass(frozen=True)
 class TokenProbabilities:
-    """How probable each token of a text was to a model, and which tokens were likeliest there.
+    """How probable each token of a text was to a model, and which tokens were likeliest there."""
 
-    Attributes:
-        probability: [T], of the token that stands there, given those before it; NaN for the first.
-        likely: [T, n], the ids of the likeliest tokens at that place, the likeliest first; 0 for the first token, before which
-            there is nothing to guess from.
-        likely_probability: [T, n], the probabilities of these tokens; NaN for the first.
-    """
-
-    probability: Float64Array
+    probability: Float64Array  #: [T], of the token that stands there, given those before it; NaN for the first
+    #: [T, n], the ids of the likeliest tokens at that place, the likeliest first; 0 for the first token, before which there is
+    #: nothing to guess from
     likely: npt.NDArray[np.int64]
-    likely_probability: Float64Array
+    likely_probability: Float64Array  #: [T, n], the probabilities of these tokens; NaN for the first
 
 
 def token_probabilities(logits: Logits, ids: Sequence[int], n: int = 8) -> TokenProbabilities:
@@ -129,16 +120,11 @@ def token_probabilities(logits: Logits, ids: Sequence[int], n: int = 8) -> Token
 class Guesses:
     """The guesses of a model at every place of a text, without the logits of all places: of a large vocabulary these take
     gigabytes.
-
-    Attributes:
-        states: [T, d_model], the stream that the head reads, or None for a model without blocks.
-        tokens: how probable the tokens of the text were, and which were likeliest.
-        surest: [T], the probability of the likeliest next token after each place.
     """
 
-    states: Tensor | None
-    tokens: TokenProbabilities
-    surest: Float64Array
+    states: Tensor | None  #: [T, d_model], the stream that the head reads, or None for a model without blocks
+    tokens: TokenProbabilities  #: how probable the tokens of the text were, and which were likeliest
+    surest: Float64Array  #: [T], the probability of the likeliest next token after each place
 
 
 @torch.inference_mode()

@@ -39,55 +39,38 @@ def pooling(n_block: int, n_head: int, n_tokens: int) -> int:
 
 @dataclass(frozen=True)
 class Facts:
-    """Where each head looks on average over all queries but the first, which has no token before it. Arrays are [block, head].
+    """Where each head looks on average over all queries but the first, which has no token before it. Arrays are [block, head]."""
 
-    Attributes:
-        previous: the share of the row on the token just before the query.
-        first: the share on the first token of the text.
-        itself: the share on the query's own token.
-        spread: over how many tokens a row is spread: e to the mean entropy (in nats); 1 is a single token.
-        followed: the share on tokens that followed the query's token where it stood earlier in the text, over the queries whose
-            token did, or None if no token of the text comes back. In "the cat sat; the", the last "the" has "cat".
-    """
-
-    previous: Float32Array
-    first: Float32Array
-    itself: Float32Array
-    spread: Float32Array
+    previous: Float32Array  #: the share of the row on the token just before the query
+    first: Float32Array  #: the share on the first token of the text
+    itself: Float32Array  #: the share on the query's own token
+    spread: Float32Array  #: over how many tokens a row is spread: e to the mean entropy (in nats); 1 is a single token
+    #: the share on tokens that followed the query's token where it stood earlier in the text, over the queries whose token did,
+    #: or None if no token of the text comes back. In "the cat sat; the", the last "the" has "cat".
     followed: Float32Array | None
 
 
 @dataclass(frozen=True)
 class Overview:
-    """All heads of a stack over one text.
+    """All heads of a stack over one text."""
 
-    Attributes:
-        thumbnails: every head [block, head, query, key], pooled: a cell is the largest of the `pooling` × `pooling` values it
-            stands for, so that no bright spot is lost. It is NaN where the mask forbids all of them. The labels of a pooled axis
-            are ranges of positions.
-        without_first: the same of the shares of what a row has left without the first token, which is NaN; None for
-            cross-attention, and for texts too short.
-        pooling: how many tokens a cell of a thumbnail stands for along each axis; 1 where every token has a cell.
-        spread: over how many keys a head spreads its attention: e to the mean entropy (in nats) of its rows, [block, head].
-        facts: None for cross-attention, and for a text of one token, which can look only at itself.
-        evenly: what `Facts.followed` would be if every query shared its attention evenly; NaN where that is None.
-        alike: the share that a query would then give to each key that it may read, averaged as `Facts` are; NaN where `facts` is
-            None.
-        last: [block, head, key], what the last token looks at.
-        n_queries: how many tokens look.
-        midway: where the pass can go on to read one of its blocks, or None if all patterns are in memory.
-    """
-
+    #: every head [block, head, query, key], pooled: a cell is the largest of the `pooling` × `pooling` values it stands for, so
+    #: that no bright spot is lost. It is NaN where the mask forbids all of them. The labels of a pooled axis are ranges of
+    #: positions.
     thumbnails: LabelledArray
+    #: the same of the shares of what a row has left without the first token, which is NaN; None for cross-attention, and for
+    #: texts too short
     without_first: Float32Array | None
-    pooling: int
+    pooling: int  #: how many tokens a cell of a thumbnail stands for along each axis; 1 where every token has a cell
+    #: over how many keys a head spreads its attention: e to the mean entropy (in nats) of its rows, [block, head]
     spread: Float32Array
-    facts: Facts | None
-    evenly: float
+    facts: Facts | None  #: None for cross-attention, and for a text of one token, which can look only at itself
+    evenly: float  #: what `Facts.followed` would be if every query shared its attention evenly; NaN where that is None
+    #: the share that a query would then give to each key that it may read, averaged as `Facts` are; NaN where `facts` is None
     alike: float
-    last: Float32Array
-    n_queries: int
-    midway: Midway | None = None
+    last: Float32Array  #: [block, head, key], what the last token looks at
+    n_queries: int  #: how many tokens look
+    midway: Midway | None = None  #: where the pass can go on to read one of its blocks, or None if all patterns are in memory
 
 
 @torch.inference_mode()

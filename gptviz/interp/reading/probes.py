@@ -39,23 +39,14 @@ ALL, SHUFFLED, COMMONEST = "probe", "shuffled labels", "always the commonest"
 
 @dataclass(frozen=True)
 class Probed:
-    """What probes read from the stream, on tokens that they were not fitted to.
+    """What probes read from the stream, on tokens that they were not fitted to."""
 
-    Attributes:
-        layers: where the stream was read.
-        classes: the labels that are told apart.
-        accuracy: [layer], the share of tokens whose label the probe says.
-        control: [layer], the same of a probe of shuffled labels.
-        commonest: the share of the commonest label among these tokens.
-        by_place: [layer, place], the accuracy at each place in a row; NaN where no token has a label.
-    """
-
-    layers: tuple[Layer, ...]
-    classes: tuple[str, ...]
-    accuracy: Float64Array
-    control: Float64Array
-    commonest: float
-    by_place: Float64Array
+    layers: tuple[Layer, ...]  #: where the stream was read
+    classes: tuple[str, ...]  #: the labels that are told apart
+    accuracy: Float64Array  #: [layer], the share of tokens whose label the probe says
+    control: Float64Array  #: [layer], the same of a probe of shuffled labels
+    commonest: float  #: the share of the commonest label among these tokens
+    by_place: Float64Array  #: [layer, place], the accuracy at each place in a row; NaN where no token has a label
 
     @property
     def appears(self) -> Layer | None:

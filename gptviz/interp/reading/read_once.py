@@ -17,15 +17,11 @@ from .next_token import logits_after, probabilities
 
 @dataclass(frozen=True)
 class ReadOnce:
-    """The facts that the page Compare needs from the text of A.
+    """The facts that the page Compare needs from the text of A."""
 
-    Attributes:
-        distribution: the probability of every token [vocab_size] to come after the text.
-        strongest: the head that adds most to the logit of the likeliest token, or None if none adds to it, or if that logit
-            is no sum of what the parts of the model add.
-    """
-
-    distribution: npt.NDArray[np.float64]
+    distribution: npt.NDArray[np.float64]  #: the probability of every token [vocab_size] to come after the text
+    #: the head that adds most to the logit of the likeliest token, or None if none adds to it, or if that logit is no sum of what
+    #: the parts of the model add
     strongest: Part | None
 
 

@@ -50,19 +50,12 @@ def row_losses(model: Transformer, rows: Sequence[tuple[Sequence[int], Sequence[
 
 @dataclass(frozen=True)
 class Difference:
-    """How much higher the mean of some losses is than that of others.
+    """How much higher the mean of some losses is than that of others."""
 
-    Attributes:
-        means: of both: the first and the others.
-        counts: how many there are of both.
-        value: the first mean minus the other.
-        error: the standard error of that difference, √(s₁² / n₁ + s₂² / n₂); NaN if there are fewer than two of either.
-    """
-
-    means: tuple[float, float]
-    counts: tuple[int, int]
-    value: float
-    error: float
+    means: tuple[float, float]  #: of both: the first and the others
+    counts: tuple[int, int]  #: how many there are of both
+    value: float  #: the first mean minus the other
+    error: float  #: the standard error of that difference, √(s₁² / n₁ + s₂² / n₂); NaN if there are fewer than two of either
 
 
 def difference(some: Sequence[float] | Float64Array, others: Sequence[float] | Float64Array) -> Difference:

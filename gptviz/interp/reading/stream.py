@@ -25,25 +25,15 @@ NOTHING = 1e-12
 
 @dataclass(frozen=True)
 class StreamSummary:
-    """The residual stream of one text, and what the sublayers wrote into it.
+    """The residual stream of one text, and what the sublayers wrote into it."""
 
-    Attributes:
-        layers: where it was looked at.
-        states: [layer, T, d_model].
-        writers: the name of each sublayer, as `interp.units` names it.
-        written: [sublayer, T, d_model], by how much each of them changed the stream.
-        read: [sublayer, T, d_model], the stream that each of them found.
-        positions: [T], where in the text these are.
-        ids: [T], the tokens that were read there.
-    """
-
-    layers: tuple[Layer, ...]
-    states: Tensor
-    writers: tuple[str, ...]
-    written: Tensor
-    read: Tensor
-    positions: range
-    ids: tuple[int, ...]
+    layers: tuple[Layer, ...]  #: where it was looked at
+    states: Tensor  #: [layer, T, d_model]
+    writers: tuple[str, ...]  #: the name of each sublayer, as `interp.units` names it
+    written: Tensor  #: [sublayer, T, d_model], by how much each of them changed the stream
+    read: Tensor  #: [sublayer, T, d_model], the stream that each of them found
+    positions: range  #: [T], where in the text these are
+    ids: tuple[int, ...]  #: [T], the tokens that were read there
 
 
 @torch.inference_mode()

@@ -27,16 +27,11 @@ NEURONS = "blocks.0.mlp.neurons"
 
 
 class ClockWaves(NamedTuple):
-    """What a model of sums on a clock makes of waves.
+    """What a model of sums on a clock makes of waves."""
 
-    Attributes:
-        powers: the share of each frequency [part, frequency].
-        used: the frequencies that it uses.
-        right: the share of all sums that are right: as it is, with the used frequencies alone, and without them.
-    """
-
-    powers: LabelledArray
-    used: tuple[int, ...]
+    powers: LabelledArray  #: the share of each frequency [part, frequency]
+    used: tuple[int, ...]  #: the frequencies that it uses
+    #: the share of all sums that are right: as it is, with the used frequencies alone, and without them
     right: tuple[float, float, float]
 
 

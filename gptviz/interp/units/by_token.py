@@ -22,17 +22,11 @@ from .unit import Unit
 
 
 class WritesFor(NamedTuple):
-    """A head or a neuron that adds to the logit of a token.
+    """A head or a neuron that adds to the logit of a token."""
 
-    Attributes:
-        unit: which it is.
-        value: what it adds: a neuron by an activation of 1, a head where it reads the embedding of the token `reads`.
-        reads: the token by which the head adds most; None of a neuron.
-    """
-
-    unit: Unit
-    value: float
-    reads: int | None = None
+    unit: Unit  #: which it is
+    value: float  #: what it adds: a neuron by an activation of 1, a head where it reads the embedding of the token `reads`
+    reads: int | None = None  #: the token by which the head adds most; None of a neuron
 
 
 @torch.inference_mode()

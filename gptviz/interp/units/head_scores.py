@@ -34,21 +34,13 @@ MOST_TOKENS = 1024
 
 @dataclass(frozen=True)
 class Score:
-    """The definition of a score.
+    """The definition of a score."""
 
-    Attributes:
-        title: its name in tables and forms.
-        about: its definition, in a sentence.
-        low: the smallest value it can have, or None if there is none.
-        high: the largest value it can have, or None if there is none.
-        repeats: whether it is only about tokens that stood earlier in the text.
-    """
-
-    title: str
-    about: str
-    low: float | None = 0.0
-    high: float | None = 1.0
-    repeats: bool = False
+    title: str  #: its name in tables and forms
+    about: str  #: its definition, in a sentence
+    low: float | None = 0.0  #: the smallest value it can have, or None if there is none
+    high: float | None = 1.0  #: the largest value it can have, or None if there is none
+    repeats: bool = False  #: whether it is only about tokens that stood earlier in the text
 
 
 SCORES: dict[str, Score] = {
@@ -100,21 +92,13 @@ LOSS_TOKENS = 512
 
 @dataclass(frozen=True)
 class HeadScores:
-    """The scores of all heads of a stack; NaN where a score has no meaning.
+    """The scores of all heads of a stack; NaN where a score has no meaning."""
 
-    Attributes:
-        values: for each score of `SCORES`, [block, head].
-        on_random: the scores that were computed over repeated random tokens.
-        n_tokens: how many tokens the heads read, of all texts together.
-        part: which attention of the model the heads are of.
-        in_encoder: whether they belong to the encoder of an encoder–decoder.
-    """
-
-    values: Mapping[str, Float64Array]
-    on_random: frozenset[str] = frozenset()
-    n_tokens: int = 0
-    part: AttentionPart = "attention"
-    in_encoder: bool = False
+    values: Mapping[str, Float64Array]  #: for each score of `SCORES`, [block, head]
+    on_random: frozenset[str] = frozenset()  #: the scores that were computed over repeated random tokens
+    n_tokens: int = 0  #: how many tokens the heads read, of all texts together
+    part: AttentionPart = "attention"  #: which attention of the model the heads are of
+    in_encoder: bool = False  #: whether they belong to the encoder of an encoder–decoder
 
     def including(self, **values: Float64Array) -> HeadScores:
         """With scores [block, head] that do not come from patterns: `copying` (see `head_weights`), `delta_loss`."""

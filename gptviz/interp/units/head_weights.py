@@ -32,19 +32,12 @@ ROWS = 8192
 
 @dataclass(frozen=True)
 class Matrices:
-    """The matrices of a block's heads, as the stream meets them.
+    """The matrices of a block's heads, as the stream meets them."""
 
-    Attributes:
-        query: [n_head, d_head, d_model]; a head's query is `query @ x`, with x from the stream.
-        key: likewise; heads that share keys have equal ones.
-        value: likewise.
-        output: [n_head, d_model, d_head]; a head adds `output @ z`.
-    """
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    output: Tensor
+    query: Tensor  #: [n_head, d_head, d_model]; a head's query is `query @ x`, with x from the stream
+    key: Tensor  #: likewise; heads that share keys have equal ones
+    value: Tensor  #: likewise
+    output: Tensor  #: [n_head, d_model, d_head]; a head adds `output @ z`
 
 
 def matrices(model: Transformer, block: int) -> Matrices:

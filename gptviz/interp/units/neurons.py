@@ -39,38 +39,24 @@ AT_ONCE = 4_000_000
 
 @dataclass(frozen=True)
 class Activity:
-    """The activity of the neurons of one MLP over a text.
+    """The activity of the neurons of one MLP over a text."""
 
-    Attributes:
-        block: the number of its block.
-        n_tokens: how many tokens were read.
-        largest: [neuron], the highest activation.
-        smallest: [neuron], the lowest one.
-        active: [neuron], the share of tokens at which it is above 0.
-        effect: [neuron], the mean length of the vector that it adds to the stream: |activation| times the length of its column of
-            W_down.
-        highest: [rank, neuron], the highest activations, at most one of each SEGMENT tokens; -inf where the text is shorter.
-        highest_at: [rank, neuron, 2], where they are: the row of the text and the position in it.
-        lowest: [rank, neuron], the lowest activations, likewise; inf where the text is shorter.
-        lowest_at: as `highest_at`.
-        counts: [neuron, bin], the histogram.
-        reach: [neuron], the bins share the range from -reach to reach equally; a power of 2 larger than every activation.
-        rows: the texts, [T] each; also those that are still to be read.
-    """
-
-    block: int
-    n_tokens: int
-    largest: Float64Array
-    smallest: Float64Array
-    active: Float64Array
+    block: int  #: the number of its block
+    n_tokens: int  #: how many tokens were read
+    largest: Float64Array  #: [neuron], the highest activation
+    smallest: Float64Array  #: [neuron], the lowest one
+    active: Float64Array  #: [neuron], the share of tokens at which it is above 0
+    #: [neuron], the mean length of the vector that it adds to the stream: |activation| times the length of its column of W_down
     effect: Float64Array
+    #: [rank, neuron], the highest activations, at most one of each SEGMENT tokens; -inf where the text is shorter
     highest: Float64Array
-    highest_at: npt.NDArray[np.int64]
-    lowest: Float64Array
-    lowest_at: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
+    highest_at: npt.NDArray[np.int64]  #: [rank, neuron, 2], where they are: the row of the text and the position in it
+    lowest: Float64Array  #: [rank, neuron], the lowest activations, likewise; inf where the text is shorter
+    lowest_at: npt.NDArray[np.int64]  #: as `highest_at`
+    counts: npt.NDArray[np.int64]  #: [neuron, bin], the histogram
+    #: [neuron], the bins share the range from -reach to reach equally; a power of 2 larger than every activation
     reach: Float64Array
-    rows: tuple[Tensor, ...] = ()
+    rows: tuple[Tensor, ...] = ()  #: the texts, [T] each; also those that are still to be read
 
     def ranked(self, by: str) -> list[int]:
         """All neurons, those with the largest `by` first: "largest", "active" or "effect"."""

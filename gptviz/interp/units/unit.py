@@ -29,22 +29,17 @@ FORMS = (
 
 @dataclass(frozen=True, order=True)
 class Unit:
-    """A piece of a model.
+    """A piece of a model."""
 
-    Attributes:
-        part: what it is, or what it is a piece of.
-        block: the number of its block, or None for embedding and positions, and for an adapter and a direction, which may act in
-            several blocks.
-        index: the number of a head, a neuron or an expert, or None for a whole attention or a whole MLP, and outside blocks.
-        in_encoder: whether it belongs to the encoder of an encoder–decoder.
-        called: of a direction, the name that it is kept under; of weights, the name of one matrix; all of them without it.
-            Weights and directions can be edited, and nothing else.
-    """
-
-    part: UnitKind
+    part: UnitKind  #: what it is, or what it is a piece of
+    #: the number of its block, or None for embedding and positions, and for an adapter and a direction, which may act in several
+    #: blocks
     block: int | None = None
+    #: the number of a head, a neuron or an expert, or None for a whole attention or a whole MLP, and outside blocks
     index: int | None = None
-    in_encoder: bool = False
+    in_encoder: bool = False  #: whether it belongs to the encoder of an encoder–decoder
+    #: of a direction, the name that it is kept under; of weights, the name of one matrix; all of them without it. Weights and
+    #: directions can be edited, and nothing else.
     called: str = ""
 
     @property

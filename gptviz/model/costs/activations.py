@@ -26,13 +26,10 @@ _LOSS = "loss"
 
 @dataclass(frozen=True)
 class KeptActivations:
-    """The bytes that a step keeps of its forward pass, with every number in float32.
+    """The bytes that a step keeps of its forward pass, with every number in float32."""
 
-    Attributes:
-        terms: by part of the model (`costs.PARTS`), the bytes that belong to each product of powers of batch B and length T:
-            (1, 2) → 4 means 4 · B · T². Only those above 0.
-    """
-
+    #: by part of the model (`costs.PARTS`), the bytes that belong to each product of powers of batch B and length T: (1, 2) → 4
+    #: means 4 · B · T². Only those above 0.
     terms: Mapping[str, Mapping[tuple[int, int], int]]
 
     def by_part(self, batch: int, tokens: int) -> dict[str, int]:

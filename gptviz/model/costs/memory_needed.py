@@ -18,19 +18,12 @@ USUAL_TOKENS = 1_024
 
 @dataclass(frozen=True)
 class MemoryNeeded:
-    """The memory that an open model takes, in bytes.
+    """The memory that an open model takes, in bytes."""
 
-    Attributes:
-        weights: its parameters.
-        working: the most that is needed at once in addition, to read them from their files or to read a text.
-        tokens: the length of that text.
-        number: of one weight.
-    """
-
-    weights: int
-    working: int
-    tokens: int
-    number: float
+    weights: int  #: its parameters
+    working: int  #: the most that is needed at once in addition, to read them from their files or to read a text
+    tokens: int  #: the length of that text
+    number: float  #: of one weight
 
     @property
     def total(self) -> int:

@@ -49,17 +49,11 @@ def in_every_block(path: str) -> str:
 
 @dataclass(frozen=True)
 class TensorSize:
-    """One tensor of parameters.
+    """One tensor of parameters."""
 
-    Attributes:
-        name: its path.
-        shape: its lengths along each axis.
-        parameters: how many numbers it adds to the model: 0 where they are another tensor's (tied).
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    parameters: int
+    name: str  #: its path
+    shape: tuple[int, ...]  #: its lengths along each axis
+    parameters: int  #: how many numbers it adds to the model: 0 where they are another tensor's (tied)
 
     @property
     def part(self) -> str:
@@ -78,24 +72,16 @@ def sizes(config: Config) -> list[TensorSize]:
 
 @dataclass(frozen=True)
 class Product:
-    """A matrix product of a forward pass, in all blocks that have it.
+    """A matrix product of a forward pass, in all blocks that have it."""
 
-    Attributes:
-        name: the path of what computes it, a star for the number of the block.
-        part: which of `PARTS` it belongs to.
-        formula: its operations: a multiplication and an addition for each pair of numbers. B texts of T tokens are read, in an
-            encoder–decoder with sources of S tokens.
-        times: the number of blocks.
-        forward: operations of a forward pass, in all blocks.
-        backward: operations of the backward pass: as many again for the gradient of each of the two factors.
-    """
-
-    name: str
-    part: str
+    name: str  #: the path of what computes it, a star for the number of the block
+    part: str  #: which of `PARTS` it belongs to
+    #: its operations: a multiplication and an addition for each pair of numbers. B texts of T tokens are read, in an
+    #: encoder–decoder with sources of S tokens.
     formula: str
-    times: int
-    forward: int
-    backward: int
+    times: int  #: the number of blocks
+    forward: int  #: operations of a forward pass, in all blocks
+    backward: int  #: operations of the backward pass: as many again for the gradient of each of the two factors
 
     @property
     def training(self) -> int:

@@ -39,15 +39,10 @@ def room_for(length: int) -> int:
 
 
 class Memory(NamedTuple):
-    """The output of an encoder, which a decoder reads.
+    """The output of an encoder, which a decoder reads."""
 
-    Attributes:
-        states: [B, S, d_model], a vector per token of the source.
-        blocked: [B, 1, 1, S], true at padding, which no query reads, or None for a model without padding.
-    """
-
-    states: Tensor
-    blocked: Tensor | None
+    states: Tensor  #: [B, S, d_model], a vector per token of the source
+    blocked: Tensor | None  #: [B, 1, 1, S], true at padding, which no query reads, or None for a model without padding
 
 
 class LayerCache:

@@ -14,18 +14,14 @@ from .part import Linear, ModelPart, Settings, SoftCap
 
 
 class Head(ModelPart):
-    """The reader of a model's residual stream, after the final norm where the config has one.
+    """The reader of a model's residual stream, after the final norm where the config has one."""
 
-    Attributes:
-        classifies: whether it gives logits [B, n_label] of the labels of a whole text; other heads give a vector for every
-            position.
-        has_shares: whether a label's logit is a sum of what each token adds to it, tapped as `shares`, and a bias.
-        layers_read: what a linear layer is multiplied with, where that is not every token: one vector of the "text", or "nothing"
-            where its weights are used number by number.
-    """
-
+    #: whether it gives logits [B, n_label] of the labels of a whole text; other heads give a vector for every position
     classifies: ClassVar[bool] = False
+    #: whether a label's logit is a sum of what each token adds to it, tapped as `shares`, and a bias
     has_shares: ClassVar[bool] = False
+    #: what a linear layer is multiplied with, where that is not every token: one vector of the "text", or "nothing" where its
+    #: weights are used number by number
     layers_read: ClassVar[Mapping[str, Literal["tokens", "text", "nothing"]]] = MappingProxyType({})
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:

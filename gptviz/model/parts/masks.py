@@ -10,12 +10,9 @@ from .part import ModelPart, is_after
 
 
 class Mask(ModelPart):
-    """Which keys are hidden from which queries.
+    """Which keys are hidden from which queries."""
 
-    Attributes:
-        only_padding: whether it hides nothing but padding, so that a model without padding has no mask at all.
-    """
-
+    #: whether it hides nothing but padding, so that a model without padding has no mask at all
     only_padding: ClassVar[bool] = False
 
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:

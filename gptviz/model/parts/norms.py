@@ -16,14 +16,12 @@ class Norm(ModelPart):
     `equation` leaves out gain and bias: the model map adds what a norm has of both.
 
     Attributes:
-        may_have_bias: whether it adds a bias where it is asked for one.
-        usual_eps: the ε of its equation where a config gives none.
         eps: the ε of its equation, which keeps it from dividing by 0.
     """
 
     tensors = (NamedTensor("weight", "gain", ("d_model",)), NamedTensor("bias", "bias", ("d_model",)))
-    may_have_bias: ClassVar[bool] = True
-    usual_eps: ClassVar[float] = 1e-5
+    may_have_bias: ClassVar[bool] = True  #: whether it adds a bias where it is asked for one
+    usual_eps: ClassVar[float] = 1e-5  #: the ε of its equation where a config gives none
 
     def __init__(self, size: int, gain: bool, bias: bool, eps: float | None = None) -> None:
         """A norm over `size` numbers; there is a bias only where there is a gain too."""

@@ -80,17 +80,11 @@ class Settings(Protocol):
 
 
 class NamedTensor(NamedTuple):
-    """A parameter or buffer of a part that the model map shows.
+    """A parameter or buffer of a part that the model map shows."""
 
-    Attributes:
-        name: of the parameter or buffer, within the part.
-        symbol: how equations call it.
-        axes: what is counted along each axis.
-    """
-
-    name: str
-    symbol: str
-    axes: tuple[str, ...]
+    name: str  #: of the parameter or buffer, within the part
+    symbol: str  #: how equations call it
+    axes: tuple[str, ...]  #: what is counted along each axis
 
 
 class LightCall(nn.Module):
@@ -114,19 +108,13 @@ class LightCall(nn.Module):
 
 
 class ModelPart(LightCall):
-    """A part that says what it is.
+    """A part that says what it is."""
 
-    Attributes:
-        title: what pictures and forms call it (a classifier's head has a layer named `label`, so this is not called so).
-        equation: what it computes, in one line; `x` is what it is given.
-        about: what it does, in a sentence.
-        tensors: what the model map shows of its parameters and buffers. A parameter that is not among them is shown under its
-            own name.
-    """
-
+    #: what pictures and forms call it (a classifier's head has a layer named `label`, so this is not called so)
     title: ClassVar[str]
-    equation: ClassVar[str]
-    about: ClassVar[str]
+    equation: ClassVar[str]  #: what it computes, in one line; `x` is what it is given
+    about: ClassVar[str]  #: what it does, in a sentence
+    #: what the model map shows of its parameters and buffers. A parameter that is not among them is shown under its own name.
     tensors: ClassVar[tuple[NamedTensor, ...]] = ()
 
     @classmethod
@@ -140,12 +128,9 @@ class ModelPart(LightCall):
 
 
 class Embedding(LightCall, nn.Embedding):
-    """A table of vectors [rows, width] whose numbers are still to be drawn or read; torch's own draws them at once.
+    """A table of vectors [rows, width] whose numbers are still to be drawn or read; torch's own draws them at once."""
 
-    Attributes:
-        look_up: gives the vectors of ids, from a table in the type that it is kept in (see `precision`).
-    """
-
+    #: gives the vectors of ids, from a table in the type that it is kept in (see `precision`)
     look_up: Callable[[Tensor, Tensor], Tensor] = staticmethod(F.embedding)
 
     def __init__(self, rows: int, width: int) -> None:
@@ -157,12 +142,9 @@ class Embedding(LightCall, nn.Embedding):
 
 
 class Linear(LightCall, nn.Linear):
-    """x · Wᵀ + b, with numbers that are still to be drawn or read; torch's own draws them at once.
+    """x · Wᵀ + b, with numbers that are still to be drawn or read; torch's own draws them at once."""
 
-    Attributes:
-        multiply: computes it, with a matrix in the type that it is kept in (see `precision` and `fast`).
-    """
-
+    #: computes it, with a matrix in the type that it is kept in (see `precision` and `fast`)
     multiply: Callable[[Tensor, Tensor, Tensor | None], Tensor] = staticmethod(F.linear)
 
     def reset_parameters(self) -> None:

@@ -18,13 +18,13 @@ class PositionEncoding(ModelPart):
     """One kind of positions: each subclass overrides one of the three methods; the others return what they get.
 
     Attributes:
-        acts_on: which of them it overrides: `embed`, `turn` or `weigh`.
         equation: for "embedding" the vector that is added, for "query and key" a function of x with its name, such as
             "rotate(x) = …", for "scores" the term that is added.
-        is_trained: whether it has weights, so that every model (and where it acts in attention, every block) has its own.
     """
 
+    #: which of them it overrides: `embed`, `turn` or `weigh`
     acts_on: ClassVar[Literal["embedding", "query and key", "scores", "nothing"]]
+    #: whether it has weights, so that every model (and where it acts in attention, every block) has its own
     is_trained: ClassVar[bool] = False
 
     def __init__(self, settings: Settings) -> None:
@@ -312,14 +312,10 @@ class Rotary(PositionEncoding):
 
 
 class ByDistance(PositionEncoding):
-    """Positions that change a score by the distance of query and key.
-
-    Attributes:
-        order: [context_length], which place each place is taken for, or None for itself.
-    """
+    """Positions that change a score by the distance of query and key."""
 
     acts_on = "scores"
-    order: Tensor | None = None
+    order: Tensor | None = None  #: [context_length], which place each place is taken for, or None for itself
 
     def distances(self, at: slice, keys: int, device: torch.device) -> Tensor:
         """query - key for queries at positions `at` and keys from 0 on: [queries, keys]."""

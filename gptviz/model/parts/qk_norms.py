@@ -13,23 +13,16 @@ from .part import LightCall, Settings
 
 
 class QKNorm:
-    """A way to normalise queries and keys.
+    """A way to normalise queries and keys."""
 
-    Attributes:
-        title: what forms call it.
-        equation: what it computes of the vector x of a head.
-        about: what it does, in a sentence.
-        crosses: whether it can be used in cross-attention too, where queries and keys come from different texts.
-        names: how its norms are called within the part: none, one for both ("qk", the part itself), or one for each.
-        is_whole: whether a norm runs over all heads of a token at once, instead of over each head.
-    """
-
-    title: ClassVar[str]
-    equation: ClassVar[str]
-    about: ClassVar[str]
+    title: ClassVar[str]  #: what forms call it
+    equation: ClassVar[str]  #: what it computes of the vector x of a head
+    about: ClassVar[str]  #: what it does, in a sentence
+    #: whether it can be used in cross-attention too, where queries and keys come from different texts
     crosses: ClassVar[bool] = False
+    #: how its norms are called within the part: none, one for both ("qk", the part itself), or one for each
     names: ClassVar[tuple[str, ...]] = ()
-    is_whole: ClassVar[bool] = False
+    is_whole: ClassVar[bool] = False  #: whether a norm runs over all heads of a token at once, instead of over each head
 
     @staticmethod
     @abstractmethod

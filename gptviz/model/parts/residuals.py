@@ -21,18 +21,14 @@ class Dropout(nn.Dropout):
 
 
 class Residual(ModelPart):
-    """How a sublayer f joins the residual stream x.
+    """How a sublayer f joins the residual stream x."""
 
-    Attributes:
-        steps: in which order `forward` does what, for the model map: "sublayer"; "add", which adds the stream as it came in;
-            or the name of a norm of this module.
-        parallel: whether attention and MLP both read the stream as the block finds it, instead of one after the other.
-        shares_norm: whether they read it through one norm, which belongs to the attention's residual.
-    """
-
+    #: in which order `forward` does what, for the model map: "sublayer"; "add", which adds the stream as it came in; or the name
+    #: of a norm of this module
     steps: ClassVar[tuple[str, ...]]
+    #: whether attention and MLP both read the stream as the block finds it, instead of one after the other
     parallel: ClassVar[bool] = False
-    shares_norm: ClassVar[bool] = False
+    shares_norm: ClassVar[bool] = False  #: whether they read it through one norm, which belongs to the attention's residual
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

@@ -217,24 +217,17 @@ class Expert(NamedTuple):
 
 
 class Family(ABC):
-    """Models that share names and an architecture.
+    """Models that share names and an architecture."""
 
-    Attributes:
-        model_type: their name in `config.json`.
-        title: their usual name.
-        architecture: the class of `transformers` that computes them.
-        table: by its name in our config, a field that is in theirs too: its name there, and its value if it is missing (None: it
-            must be there).
-        without_effect: the fields that change nothing in such a model, or only beside another one that it has; see
-            `WITHOUT_EFFECT`.
-        unused: the endings of the names of tensors that a forward pass does not need, such as masks.
-    """
-
-    model_type: ClassVar[str]
-    title: ClassVar[str]
-    architecture: ClassVar[str] = ""
+    model_type: ClassVar[str]  #: their name in `config.json`
+    title: ClassVar[str]  #: their usual name
+    architecture: ClassVar[str] = ""  #: the class of `transformers` that computes them
+    #: by its name in our config, a field that is in theirs too: its name there, and its value if it is missing (None: it must be
+    #: there)
     table: ClassVar[dict[str, tuple[str, Any]]] = {}
+    #: the fields that change nothing in such a model, or only beside another one that it has; see `WITHOUT_EFFECT`
     without_effect: ClassVar[tuple[str, ...]] = ()
+    #: the endings of the names of tensors that a forward pass does not need, such as masks
     unused: ClassVar[tuple[str, ...]] = (
         ".attn.bias",
         ".attn.masked_bias",
@@ -344,19 +337,12 @@ def turning_pairs(config: Config) -> Config:
 
 @dataclass(frozen=True)
 class Match:
-    """A parameter of ours, and the tensors of theirs that hold the same numbers.
+    """A parameter of ours, and the tensors of theirs that hold the same numbers."""
 
-    Attributes:
-        ours: the name of the parameter.
-        theirs: the names of the tensors.
-        to_ours: makes the parameter of these tensors.
-        to_theirs: the inverse.
-    """
-
-    ours: str
-    theirs: tuple[str, ...]
-    to_ours: Callable[[Sequence[Tensor]], Tensor]
-    to_theirs: Callable[[Tensor], Sequence[Tensor]]
+    ours: str  #: the name of the parameter
+    theirs: tuple[str, ...]  #: the names of the tensors
+    to_ours: Callable[[Sequence[Tensor]], Tensor]  #: makes the parameter of these tensors
+    to_theirs: Callable[[Tensor], Sequence[Tensor]]  #: the inverse
 
 
 def same(ours: str, theirs: str) -> Match:

@@ -13,21 +13,13 @@ from .base import Family, Given, ImportRefusedError, Match, linear, norm, same, 
 
 
 class LabelsOfTexts(Family):
-    """The common base of BERT and DistilBERT: an encoder whose head reads the first token, [CLS].
+    """The common base of BERT and DistilBERT: an encoder whose head reads the first token, [CLS]."""
 
-    Attributes:
-        architecture: the name in `config.json` of those that classify whole texts.
-        stem: the beginning of the names of the encoder's tensors.
-        parts: the names of the parts of a block, by our names for them.
-        pool: the name of the layer that reads the first token.
-        head: our name of the head.
-    """
-
-    architecture: ClassVar[str]
-    stem: ClassVar[str]
-    parts: ClassVar[dict[str, str]]
-    pool: ClassVar[str]
-    head: ClassVar[str]
+    architecture: ClassVar[str]  #: the name in `config.json` of those that classify whole texts
+    stem: ClassVar[str]  #: the beginning of the names of the encoder's tensors
+    parts: ClassVar[dict[str, str]]  #: the names of the parts of a block, by our names for them
+    pool: ClassVar[str]  #: the name of the layer that reads the first token
+    head: ClassVar[str]  #: our name of the head
     unused = ("position_ids",)
 
     def config(self, given: Given) -> Config:

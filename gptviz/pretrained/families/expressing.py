@@ -31,17 +31,11 @@ class NotExpressibleError(ValueError):
 
 @dataclass(frozen=True)
 class Expressed:
-    """A model of ours in the form of a family.
+    """A model of ours in the form of a family."""
 
-    Attributes:
-        family: the family.
-        fields: its `config.json`.
-        config: our config of this `config.json`; it may have biases and gains that our model lacks.
-    """
-
-    family: Family
-    fields: Mapping[str, Any]
-    config: Config
+    family: Family  #: the family
+    fields: Mapping[str, Any]  #: its `config.json`
+    config: Config  #: our config of this `config.json`; it may have biases and gains that our model lacks
 
     def tensors(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         """Their tensors, by name, made of our `weights`."""

@@ -25,23 +25,18 @@ from .base import (
 
 
 class Llama(Family):
-    """Llama 1 to 3 (Touvron et al. 2023; Grattafiori et al. 2024), SmolLM, TinyLlama.
-
-    Attributes:
-        norms: the endings of their names of the norms around attention and MLP, by our names for them.
-        plus_one: whether the gain of a norm is stored as its distance from 1.
-        base: the base of rotary positions if the config has none.
-        biases: the switches for biases that the family has; other switches in a config have no effect.
-    """
+    """Llama 1 to 3 (Touvron et al. 2023; Grattafiori et al. 2024), SmolLM, TinyLlama."""
 
     model_type, title = "llama", "Llama"
     architecture = "LlamaForCausalLM"
+    #: the endings of their names of the norms around attention and MLP, by our names for them
     norms: ClassVar[dict[str, str]] = {
         "attention_residual.norm": "input_layernorm",
         "mlp_residual.norm": "post_attention_layernorm",
     }
-    plus_one: ClassVar[bool] = False
-    base: ClassVar[float] = 10_000.0
+    plus_one: ClassVar[bool] = False  #: whether the gain of a norm is stored as its distance from 1
+    base: ClassVar[float] = 10_000.0  #: the base of rotary positions if the config has none
+    #: the switches for biases that the family has; other switches in a config have no effect
     biases: ClassVar[tuple[str, ...]] = ("attention_bias", "mlp_bias")
     without_effect = biases
     table: ClassVar = {

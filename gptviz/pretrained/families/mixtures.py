@@ -23,24 +23,17 @@ KINDS = ("gate", "up", "down")
 
 
 class Mixture(Llama):
-    """What these families have in common.
-
-    Attributes:
-        place: the path of the mixture in a layer.
-        router: the name of the router in it.
-        each: the names of gate, up and down of an expert.
-        stacks: the pairs of names, in a layer, that the tensors of all experts may have.
-        names: the fields that may have the number of experts; the first one is written.
-        n_expert: that number if the config has none.
-    """
+    """What these families have in common."""
 
     biases: ClassVar[tuple[str, ...]] = ()
-    place: ClassVar[str] = "mlp"
-    router: ClassVar[str] = "gate"
-    each: ClassVar[tuple[str, str, str]] = ("gate_proj", "up_proj", "down_proj")
+    place: ClassVar[str] = "mlp"  #: the path of the mixture in a layer
+    router: ClassVar[str] = "gate"  #: the name of the router in it
+    each: ClassVar[tuple[str, str, str]] = ("gate_proj", "up_proj", "down_proj")  #: the names of gate, up and down of an expert
+    #: the pairs of names, in a layer, that the tensors of all experts may have
     stacks: ClassVar[tuple[tuple[str, str], ...]] = (("mlp.experts.gate_up_proj", "mlp.experts.down_proj"),)
+    #: the fields that may have the number of experts; the first one is written
     names: ClassVar[tuple[str, ...]] = ("num_experts", "num_local_experts")
-    n_expert: ClassVar[int] = 8
+    n_expert: ClassVar[int] = 8  #: that number if the config has none
     table: ClassVar = Llama.table | {"n_active": ("num_experts_per_tok", 2)}
 
     def settings(self, given: Given) -> dict[str, Any]:

@@ -57,38 +57,23 @@ class HubUnreachableError(ImportRefusedError):
 
 @dataclass(frozen=True)
 class HubFile:
-    """A file on the hub.
+    """A file on the hub."""
 
-    Attributes:
-        path: its name in the model's folder there.
-        size: bytes.
-        key: the name of its content in the cache.
-        sha256: the hash of its content, if the hub gives it.
-    """
-
-    path: str
-    size: int
-    key: str
-    sha256: str | None
+    path: str  #: its name in the model's folder there
+    size: int  #: bytes
+    key: str  #: the name of its content in the cache
+    sha256: str | None  #: the hash of its content, if the hub gives it
 
 
 @dataclass(frozen=True)
 class HubModel:
-    """A model on the hub, with the files to be fetched.
+    """A model on the hub, with the files to be fetched."""
 
-    Attributes:
-        name: the model's name there.
-        commit: the version of it.
-        files: the files that are needed.
-        fields: its `config.json`; empty if it is a GGUF file.
-        licence: its licence, if its page names it.
-    """
-
-    name: str
-    commit: str
-    files: tuple[HubFile, ...]
-    fields: Mapping[str, Any]
-    licence: str | None
+    name: str  #: the model's name there
+    commit: str  #: the version of it
+    files: tuple[HubFile, ...]  #: the files that are needed
+    fields: Mapping[str, Any]  #: its `config.json`; empty if it is a GGUF file
+    licence: str | None  #: its licence, if its page names it
 
     @property
     def size(self) -> int:
@@ -108,18 +93,12 @@ class HubModel:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """A result of a search on the hub.
-
-    Attributes:
-        family: the usual name of such models.
-        parameters: how many numbers it has, if the hub knows.
-        downloads: how often it was fetched in the last month.
-    """
+    """A result of a search on the hub."""
 
     name: str
-    family: str
-    parameters: int | None
-    downloads: int
+    family: str  #: the usual name of such models
+    parameters: int | None  #: how many numbers it has, if the hub knows
+    downloads: int  #: how often it was fetched in the last month
 
 
 def is_name(text: str) -> bool:

@@ -28,59 +28,35 @@ OLLAMA_MODEL = "application/vnd.ollama.image.model"
 
 @dataclass(frozen=True)
 class Place:
-    """A model of another program on this machine.
+    """A model of another program on this machine."""
 
-    Attributes:
-        store: the program that keeps it, in words.
-        name: its name there.
-        path: its folder or file.
-        given: the argument that opens it: the path, or its name on the hub.
-    """
-
-    store: str
-    name: str
-    path: Path
-    given: str
+    store: str  #: the program that keeps it, in words
+    name: str  #: its name there
+    path: Path  #: its folder or file
+    given: str  #: the argument that opens it: the path, or its name on the hub
 
 
 @dataclass(frozen=True)
 class Store:
-    """The models that one program keeps.
+    """The models that one program keeps."""
 
-    Attributes:
-        title: the program, in words.
-        path: its folder.
-        models: what was found in it, at most `MOST_MODELS`.
-        is_cut: whether there may be more: the search stopped at a bound.
-        tokenizers: folders that have a tokenizer and no model, at most as many.
-    """
-
-    title: str
-    path: Path
-    models: tuple[Place, ...]
-    is_cut: bool
-    tokenizers: tuple[Place, ...] = ()
+    title: str  #: the program, in words
+    path: Path  #: its folder
+    models: tuple[Place, ...]  #: what was found in it, at most `MOST_MODELS`
+    is_cut: bool  #: whether there may be more: the search stopped at a bound
+    tokenizers: tuple[Place, ...] = ()  #: folders that have a tokenizer and no model, at most as many
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The facts in the headers of a model's files.
+    """The facts in the headers of a model's files."""
 
-    Attributes:
-        family: the usual name of such models; empty if gptviz does not know them.
-        parameters: how many numbers it has.
-        needs: the memory that it takes when it is open.
-        licence: its licence, if it names one.
-        size: bytes of its weights on the disk, or None if they cannot be read.
-        problem: why it cannot be opened, empty if no reason is known.
-    """
-
-    family: str = ""
-    parameters: int | None = None
-    needs: MemoryNeeded | None = None
-    licence: str | None = None
-    size: int | None = None
-    problem: str = ""
+    family: str = ""  #: the usual name of such models; empty if gptviz does not know them
+    parameters: int | None = None  #: how many numbers it has
+    needs: MemoryNeeded | None = None  #: the memory that it takes when it is open
+    licence: str | None = None  #: its licence, if it names one
+    size: int | None = None  #: bytes of its weights on the disk, or None if they cannot be read
+    problem: str = ""  #: why it cannot be opened, empty if no reason is known
 
 
 def stores() -> list[Store]:

@@ -30,21 +30,14 @@ SECOND_NORM = r"ln_?2|norm_?2|post_att|ff|mlp|post_"
 
 @dataclass
 class Draft:
-    """A mapping as far as it follows from names and shapes.
+    """A mapping as far as it follows from names and shapes."""
 
-    Attributes:
-        config: fields of our config; None for those that do not follow from the tensors.
-        tensors: the lines of the mapping.
-        ignore: tensors that the model does not need.
-        assumed: the assumptions that were made, in sentences.
-        left: tensors that have no line.
-    """
-
+    #: fields of our config; None for those that do not follow from the tensors
     config: dict[str, Any] = field(default_factory=dict)
-    tensors: dict[str, Any] = field(default_factory=dict)
-    ignore: list[str] = field(default_factory=list)
-    assumed: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+    tensors: dict[str, Any] = field(default_factory=dict)  #: the lines of the mapping
+    ignore: list[str] = field(default_factory=list)  #: tensors that the model does not need
+    assumed: list[str] = field(default_factory=list)  #: the assumptions that were made, in sentences
+    left: list[str] = field(default_factory=list)  #: tensors that have no line
 
     @property
     def unknown(self) -> list[str]:

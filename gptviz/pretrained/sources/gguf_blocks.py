@@ -46,40 +46,24 @@ class OpenFile:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to keep numbers.
+    """A way to keep numbers."""
 
-    Attributes:
-        numbers: how many a block has.
-        size: its bytes.
-        bits: of a whole number.
-        q: blocks [n, size] → the whole numbers [n, groups, numbers of a group].
-        scales: blocks [n, size] → scale and offset [n, groups].
-        group: the numbers of a group.
-    """
-
-    numbers: int
-    size: int
-    bits: int
-    q: Callable[[Tensor], Tensor]
-    scales: Callable[[Tensor], tuple[Tensor, Tensor]]
-    group: int = GROUP
+    numbers: int  #: how many a block has
+    size: int  #: its bytes
+    bits: int  #: of a whole number
+    q: Callable[[Tensor], Tensor]  #: blocks [n, size] → the whole numbers [n, groups, numbers of a group]
+    scales: Callable[[Tensor], tuple[Tensor, Tensor]]  #: blocks [n, size] → scale and offset [n, groups]
+    group: int = GROUP  #: the numbers of a group
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """A matrix of a GGUF file whose rows are blocks of one kind.
+    """A matrix of a GGUF file whose rows are blocks of one kind."""
 
-    Attributes:
-        file: the file.
-        start: where in it the matrix begins.
-        shape: its rows, and the numbers of a row.
-        kind: the name of the kind, one of `KINDS`.
-    """
-
-    file: OpenFile
-    start: int
-    shape: tuple[int, int]
-    kind: str
+    file: OpenFile  #: the file
+    start: int  #: where in it the matrix begins
+    shape: tuple[int, int]  #: its rows, and the numbers of a row
+    kind: str  #: the name of the kind, one of `KINDS`
 
     @property
     def bits(self) -> int:

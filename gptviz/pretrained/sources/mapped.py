@@ -29,16 +29,11 @@ SUFFIXES = (".pt", ".pth", ".ckpt", ".bin", ".safetensors")
 
 @dataclass(frozen=True)
 class Examined:
-    """The tensors of a file, compared with a mapping.
+    """The tensors of a file, compared with a mapping."""
 
-    Attributes:
-        rows: the comparison; empty without a mapping that can be read.
-        draft: a mapping guessed from names and shapes; None if a mapping is given.
-        shapes: all tensors and their shapes; names that differ only in their first number are listed once, with {} for it.
-    """
-
-    rows: tuple[MatchRow, ...]
-    draft: Draft | None
+    rows: tuple[MatchRow, ...]  #: the comparison; empty without a mapping that can be read
+    draft: Draft | None  #: a mapping guessed from names and shapes; None if a mapping is given
+    #: all tensors and their shapes; names that differ only in their first number are listed once, with {} for it
     shapes: tuple[tuple[str, Shape], ...]
 
     def as_json(self) -> dict[str, Any]:

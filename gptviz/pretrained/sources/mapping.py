@@ -34,21 +34,13 @@ MatchState = Literal["matched", "missing", "wrong shape", "left over", "not in t
 
 @dataclass(frozen=True)
 class TensorRecipe:
-    """How one parameter of ours is made of tensors of theirs. The operations are applied in the order below.
+    """How one parameter of ours is made of tensors of theirs. The operations are applied in the order below."""
 
-    Attributes:
-        stack: the names of the tensors; several are stacked along their first axis, after the next two operations.
-        transpose: whether their last two axes are swapped, for matrices stored as [in, out].
-        split: (i, n): part i of n equal parts along the first axis is used.
-        by_head: whether the rows are ordered head by head: query, key and value of each.
-        plus_one: whether they hold a gain's distance from 1.
-    """
-
-    stack: tuple[str, ...]
-    transpose: bool = False
-    split: tuple[int, int] | None = None
-    by_head: bool = False
-    plus_one: bool = False
+    stack: tuple[str, ...]  #: the names of the tensors; several are stacked along their first axis, after the next two operations
+    transpose: bool = False  #: whether their last two axes are swapped, for matrices stored as [in, out]
+    split: tuple[int, int] | None = None  #: (i, n): part i of n equal parts along the first axis is used
+    by_head: bool = False  #: whether the rows are ordered head by head: query, key and value of each
+    plus_one: bool = False  #: whether they hold a gain's distance from 1
 
     def made(self, block: str, take: Take, config: Config) -> Tensor:
         """The parameter of the block with this number.
@@ -76,22 +68,15 @@ class TensorRecipe:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """The content of a mapping file.
+    """The content of a mapping file."""
 
-    Attributes:
-        config: our config of the model.
-        recipes: by the name of our parameter, with {} for the number of the block.
-        ignore: names of tensors that are not needed, with {} as above.
-        neighbours: whether rotary positions turn the numbers 2i and 2i + 1 of a head together, instead of i and i + half.
-        tokenizer: the name of a file next to the weights, or None to look for the usual names.
-        characters: the characters of its vocabulary, in the order of their numbers, or None if the tokenizer is another one.
-    """
-
-    config: Config
-    recipes: Mapping[str, TensorRecipe]
-    ignore: tuple[str, ...] = ()
+    config: Config  #: our config of the model
+    recipes: Mapping[str, TensorRecipe]  #: by the name of our parameter, with {} for the number of the block
+    ignore: tuple[str, ...] = ()  #: names of tensors that are not needed, with {} as above
+    #: whether rotary positions turn the numbers 2i and 2i + 1 of a head together, instead of i and i + half
     neighbours: bool = False
-    tokenizer: str | None = None
+    tokenizer: str | None = None  #: the name of a file next to the weights, or None to look for the usual names
+    #: the characters of its vocabulary, in the order of their numbers, or None if the tokenizer is another one
     characters: str | None = None
 
     def made(self, ours: str, take: Take) -> Tensor:
@@ -122,23 +107,14 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class MatchRow:
-    """One line of the comparison of a mapping with a file of tensors.
+    """One line of the comparison of a mapping with a file of tensors."""
 
-    Attributes:
-        state: "matched" or what is wrong.
-        ours: our parameter, with {} for the block if the line is about several; empty for a tensor that is left over.
-        theirs: the tensors it is made of, with {} as above; empty if the mapping names none.
-        found: the shape that they give, or None if they give none.
-        expected: the shape that the config asks for, or None if it asks for none.
-        count: the number of parameters, or of tensors left over, that the line is about.
-    """
-
-    state: MatchState
-    ours: str
-    theirs: tuple[str, ...]
-    found: Shape | None
-    expected: Shape | None
-    count: int = 1
+    state: MatchState  #: "matched" or what is wrong
+    ours: str  #: our parameter, with {} for the block if the line is about several; empty for a tensor that is left over
+    theirs: tuple[str, ...]  #: the tensors it is made of, with {} as above; empty if the mapping names none
+    found: Shape | None  #: the shape that they give, or None if they give none
+    expected: Shape | None  #: the shape that the config asks for, or None if it asks for none
+    count: int = 1  #: the number of parameters, or of tensors left over, that the line is about
 
     def as_json(self) -> dict[str, Any]:
         """The row as JSON values."""

@@ -43,27 +43,17 @@ EMBEDDING, UNEMBEDDING = "transformer.wte.weight", "lm_head.weight"
 
 @dataclass(frozen=True)
 class Version:
-    """What the code of nanochat held for granted at a time.
+    """What the code of nanochat held for granted at a time."""
 
-    Attributes:
-        until: the day on which it changed, or nothing for the newest.
-        has: tensors that no earlier version has.
-        gate: how many numbers the gate of an embedding of values reads, 0 without such embeddings.
-        most: the largest share of such an embedding.
-        sharper: what queries and keys are multiplied by.
-        base: of the rotary positions.
-        window: of a context, how many tokens before its own a query reads in the blocks with a window.
-        note: what else a reader should know.
-    """
-
-    until: str
-    has: tuple[str, ...]
-    gate: int = 0
-    most: float = 0.0
-    sharper: float = 1.0
-    base: float = 10_000.0
+    until: str  #: the day on which it changed, or nothing for the newest
+    has: tuple[str, ...]  #: tensors that no earlier version has
+    gate: int = 0  #: how many numbers the gate of an embedding of values reads, 0 without such embeddings
+    most: float = 0.0  #: the largest share of such an embedding
+    sharper: float = 1.0  #: what queries and keys are multiplied by
+    base: float = 10_000.0  #: of the rotary positions
+    #: of a context, how many tokens before its own a query reads in the blocks with a window
     window: Callable[[int], int] = lambda context: context // 2
-    note: str = ""
+    note: str = ""  #: what else a reader should know
 
 
 def _in_tiles(parts: int) -> Callable[[int], int]:

@@ -38,17 +38,11 @@ HEADS |= {"gpt-mini": 6, "gpt-micro": 4, "gpt-nano": 3}
 
 
 class _OfGPT2(ModelSource):
-    """A `.pt` file with GPT-2's names.
+    """A `.pt` file with GPT-2's names."""
 
-    Attributes:
-        title: the usual name of such models.
-        tied: whether the embedding is the unembedding too, unless the file has another one.
-        activation: GPT-2's name of the activation in the MLP.
-    """
-
-    title: ClassVar[str]
-    tied: ClassVar[bool]
-    activation: ClassVar[str]
+    title: ClassVar[str]  #: the usual name of such models
+    tied: ClassVar[bool]  #: whether the embedding is the unembedding too, unless the file has another one
+    activation: ClassVar[str]  #: GPT-2's name of the activation in the MLP
 
     def files(self) -> list[Path]:
         return [self.path]

@@ -26,43 +26,26 @@ from ..families.base import MISMATCHED
 
 @dataclass(frozen=True)
 class Outline:
-    """The description of a model before its tokenizer and its weights are read.
+    """The description of a model before its tokenizer and its weights are read."""
 
-    Attributes:
-        family: the usual name of such models.
-        config: our config of it.
-        licence: its licence, if the source names it.
-    """
-
-    family: str
-    config: Config
-    licence: str | None = None
+    family: str  #: the usual name of such models
+    config: Config  #: our config of it
+    licence: str | None = None  #: its licence, if the source names it
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A model as a source describes it; its weights are not read yet.
+    """A model as a source describes it; its weights are not read yet."""
 
-    Attributes:
-        family: the usual name of such models.
-        config: our config of it.
-        tokenizer: its tokenizer, with as many tokens as the embedding has rows.
-        notes: facts that a reader should know, in sentences.
-        licence: its licence, if the source names it.
-        chat: how a chat is written for it, if the source describes it.
-        ends: the tokens that end a text.
-        labels: the names of the labels that a classifier tells apart.
-        languages: the languages that a translator reads and writes, as its files name them, or None if they do not.
-    """
-
-    family: str
-    config: Config
-    tokenizer: Tokenizer
-    notes: tuple[str, ...] = ()
-    licence: str | None = None
-    chat: ChatTemplate | None = None
-    ends: tuple[int, ...] = ()
-    labels: tuple[str, ...] = ()
+    family: str  #: the usual name of such models
+    config: Config  #: our config of it
+    tokenizer: Tokenizer  #: its tokenizer, with as many tokens as the embedding has rows
+    notes: tuple[str, ...] = ()  #: facts that a reader should know, in sentences
+    licence: str | None = None  #: its licence, if the source names it
+    chat: ChatTemplate | None = None  #: how a chat is written for it, if the source describes it
+    ends: tuple[int, ...] = ()  #: the tokens that end a text
+    labels: tuple[str, ...] = ()  #: the names of the labels that a classifier tells apart
+    #: the languages that a translator reads and writes, as its files name them, or None if they do not
     languages: tuple[str, str] | None = None
 
 
@@ -70,8 +53,6 @@ class ModelSource(ABC):
     """A model in the files of another program.
 
     Attributes:
-        kind: its name in the file that refers to it.
-        takes: the names of the additions that such a source accepts.
         path: the folder or file.
         additions: facts that its files do not tell, as JSON values; saved in the file that refers to it, as "said".
 
@@ -79,8 +60,8 @@ class ModelSource(ABC):
         ImportRefusedError: such a source does not accept an addition.
     """
 
-    kind: ClassVar[str]
-    takes: ClassVar[tuple[str, ...]] = ()
+    kind: ClassVar[str]  #: its name in the file that refers to it
+    takes: ClassVar[tuple[str, ...]] = ()  #: the names of the additions that such a source accepts
 
     def __init__(self, path: Path, additions: Mapping[str, Any] | None = None) -> None:
         self.path, self.additions = path, dict(additions or {})

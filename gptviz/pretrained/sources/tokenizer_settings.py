@@ -16,17 +16,13 @@ Token = dict[str, Any]
 
 @dataclass(frozen=True)
 class TokenizerClass:
-    """A class of tokenizers of `transformers`.
+    """A class of tokenizers of `transformers`."""
 
-    Attributes:
-        special: its special tokens by their names, where the settings name no others.
-        cut: how a text is cut before bytes are merged; None for a class that has no `vocab.json` and `merges.txt`.
-        around: the names of the two tokens that stand around every text; empty if the settings say which do.
-    """
-
+    #: its special tokens by their names, where the settings name no others
     special: Mapping[str, str] = field(default_factory=dict)
+    #: how a text is cut before bytes are merged; None for a class that has no `vocab.json` and `merges.txt`
     cut: Cut | None = None
-    around: tuple[str, ...] = ()
+    around: tuple[str, ...] = ()  #: the names of the two tokens that stand around every text; empty if the settings say which do
 
 
 NAMES: Final = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")

@@ -36,19 +36,13 @@ _KEYS = {
 
 @dataclass(frozen=True)
 class LivePage:
-    """What the page shows.
+    """What the page shows."""
 
-    Attributes:
-        prompts: the first prompt of each model, the first model first; those that a browser cannot compute are named on the page.
-        titles: of each page in `VIEWS`.
-        captions: for each page in `VIEWS` a sentence above its view.
-        usual: the model that a page of the app is about where its address names none.
-    """
-
+    #: the first prompt of each model, the first model first; those that a browser cannot compute are named on the page
     prompts: Mapping[str, str]
-    titles: Mapping[str, str]
-    captions: Mapping[str, str]
-    usual: str
+    titles: Mapping[str, str]  #: of each page in `VIEWS`
+    captions: Mapping[str, str]  #: for each page in `VIEWS` a sentence above its view
+    usual: str  #: the model that a page of the app is about where its address names none
 
     @cached_property
     def missing(self) -> dict[str, str]:

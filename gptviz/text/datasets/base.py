@@ -18,65 +18,44 @@ LONGEST_TEXT: Final = 400
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Sequences of one task, all of one length.
+    """Sequences of one task, all of one length."""
 
-    Attributes:
-        ids: [count, length], the whole sequences.
-        counted: [count, length − 1], whether the prediction of token t + 1 from the tokens up to t counts in the loss.
-        part: [count], which of the `parts` of its task each sequence belongs to, or None if the task has no parts.
-    """
-
-    ids: Ids
+    ids: Ids  #: [count, length], the whole sequences
+    #: [count, length − 1], whether the prediction of token t + 1 from the tokens up to t counts in the loss
     counted: NDArray[np.bool_]
+    #: [count], which of the `parts` of its task each sequence belongs to, or None if the task has no parts
     part: Ids | None = None
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two prompts of equally many tokens that differ in the words that decide what the next word is.
+    """Two prompts of equally many tokens that differ in the words that decide what the next word is."""
 
-    Attributes:
-        part: the task that they belong to.
-        title: the thing to know, in a few words.
-        about: the thing that decides, in a sentence.
-        clean: a prompt that is followed by `right`.
-        corrupted: the same prompt with other words, so that it is followed by `wrong`.
-        right: the answer to the clean prompt, a token.
-        wrong: the answer to the corrupted one, a token.
-    """
-
-    part: str
-    title: str
-    about: str
-    clean: str
-    corrupted: str
-    right: str
-    wrong: str
+    part: str  #: the task that they belong to
+    title: str  #: the thing to know, in a few words
+    about: str  #: the thing that decides, in a sentence
+    clean: str  #: a prompt that is followed by `right`
+    corrupted: str  #: the same prompt with other words, so that it is followed by `wrong`
+    right: str  #: the answer to the clean prompt, a token
+    wrong: str  #: the answer to the corrupted one, a token
 
 
 @dataclass(frozen=True)
 class Task(ABC):
     """A generator of sequences with something to learn in them. The fields are its settings.
 
-    Attributes:
-        name: what it is called.
-        sentence: what the sequences are and what there is to learn, in one sentence.
-        writes: how its answers are written, in a sentence, where people write them otherwise; else empty.
-        parts: the names of the tasks that it mixes; empty if it is one task.
-        has_places: whether all sequences have the same form, so that the accuracy at each place means something.
-        is_new: whether a sequence that is held out never comes in training, or as good as never.
-
     Raises:
         ValueError: a setting is not a whole number within its `limits`, or one that is a text is none, or too long; the message
             names it and what it may be.
     """
 
-    name: ClassVar[str]
-    sentence: ClassVar[str]
-    writes: ClassVar[str] = ""
-    parts: ClassVar[tuple[str, ...]] = ()
+    name: ClassVar[str]  #: what it is called
+    sentence: ClassVar[str]  #: what the sequences are and what there is to learn, in one sentence
+    writes: ClassVar[str] = ""  #: how its answers are written, in a sentence, where people write them otherwise; else empty
+    parts: ClassVar[tuple[str, ...]] = ()  #: the names of the tasks that it mixes; empty if it is one task
+    #: whether all sequences have the same form, so that the accuracy at each place means something
     has_places: ClassVar[bool] = True
-    is_new: ClassVar[bool] = True
+    is_new: ClassVar[bool] = True  #: whether a sequence that is held out never comes in training, or as good as never
 
     def __post_init__(self) -> None:
         for field in fields(self):

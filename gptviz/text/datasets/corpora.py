@@ -40,20 +40,14 @@ def check_fraction(fraction: float) -> None:
 class Corpus:
     """A text to train on.
 
-    Attributes:
-        name: what it is called.
-        text: all of it.
-        source: the file or the address it was read from, or None if there is none.
-        sha256: of its UTF-8, by which it is found again.
-
     Raises:
         ValueError: the text is empty.
     """
 
-    name: str
-    text: str = field(repr=False)
-    source: str | None = None
-    sha256: str = field(init=False)
+    name: str  #: what it is called
+    text: str = field(repr=False)  #: all of it
+    source: str | None = None  #: the file or the address it was read from, or None if there is none
+    sha256: str = field(init=False)  #: of its UTF-8, by which it is found again
 
     def __post_init__(self) -> None:
         if not self.text:
@@ -76,19 +70,12 @@ class Corpus:
 
 @dataclass(frozen=True)
 class NamedCorpus:
-    """A corpus that can be chosen by name.
+    """A corpus that can be chosen by name."""
 
-    Attributes:
-        name: what it is called.
-        description: what it is, in one line.
-        ready: whether it opens without a network.
-        open: reads it, or fetches it first.
-    """
-
-    name: str
-    description: str
-    ready: bool
-    open: Callable[[], Corpus] = field(repr=False)
+    name: str  #: what it is called
+    description: str  #: what it is, in one line
+    ready: bool  #: whether it opens without a network
+    open: Callable[[], Corpus] = field(repr=False)  #: reads it, or fetches it first
 
 
 def corpora() -> tuple[NamedCorpus, ...]:

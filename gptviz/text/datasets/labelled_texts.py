@@ -22,20 +22,14 @@ _MOST_LINES: Final = 5  # that a message names
 class LabelledTexts:
     """Texts, each with a label.
 
-    Attributes:
-        name: what they are called.
-        texts: in their order.
-        labels: of each text, an index into `names`.
-        names: the names of the labels, 2 to `MOST_LABELS`.
-
     Raises:
         ValueError: the number of names is another, there is not one label for every text, or a label has no name.
     """
 
-    name: str
-    texts: tuple[str, ...] = field(repr=False)
-    labels: tuple[int, ...] = field(repr=False)
-    names: tuple[str, ...]
+    name: str  #: what they are called
+    texts: tuple[str, ...] = field(repr=False)  #: in their order
+    labels: tuple[int, ...] = field(repr=False)  #: of each text, an index into `names`
+    names: tuple[str, ...]  #: the names of the labels, 2 to `MOST_LABELS`
 
     def __post_init__(self) -> None:
         if len(self.texts) != len(self.labels):

@@ -71,22 +71,14 @@ class PairTask(ABC):
 
     Tokens are characters. About one in ten of the answers of four characters or more is held out with all its sources: training
     never draws it. It is always the same ones.
-
-    Attributes:
-        name: what it is called.
-        sentence: what the pairs are and what there is to learn, in one sentence.
-        example: a source to try.
-        characters: all characters of sources and answers.
-        longest: the characters of the longest source; no answer is longer.
-        answer_length: the characters of every answer, or None if they differ.
     """
 
-    name: ClassVar[str]
-    sentence: ClassVar[str]
-    example: ClassVar[str]
-    characters: ClassVar[str]
-    longest: ClassVar[int]
-    answer_length: ClassVar[int | None] = None
+    name: ClassVar[str]  #: what it is called
+    sentence: ClassVar[str]  #: what the pairs are and what there is to learn, in one sentence
+    example: ClassVar[str]  #: a source to try
+    characters: ClassVar[str]  #: all characters of sources and answers
+    longest: ClassVar[int]  #: the characters of the longest source; no answer is longer
+    answer_length: ClassVar[int | None] = None  #: the characters of every answer, or None if they differ
 
     @abstractmethod
     def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
@@ -239,16 +231,12 @@ PAIR_TASKS: dict[str, PairTask] = {task.name: task for task in (Dates(), Numbers
 class Pairs:
     """The user's pairs.
 
-    Attributes:
-        name: what they are called.
-        pairs: (source, answer), in their order.
-
     Raises:
         ValueError: a text is empty, or there are fewer than two different sources.
     """
 
-    name: str
-    pairs: tuple[SourceAndAnswer, ...] = field(repr=False)
+    name: str  #: what they are called
+    pairs: tuple[SourceAndAnswer, ...] = field(repr=False)  #: (source, answer), in their order
 
     def __post_init__(self) -> None:
         if not all(source and answer for source, answer in self.pairs):

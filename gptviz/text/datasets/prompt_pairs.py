@@ -14,21 +14,13 @@ BAR: Final = "|"
 
 @dataclass(frozen=True)
 class PromptRow:
-    """A row of a list.
+    """A row of a list."""
 
-    Attributes:
-        clean: the prompt.
-        corrupted: a prompt with another answer, with as many tokens; empty if there is none.
-        right: the answer to the prompt, a token as text or as it is shown; empty for the likeliest.
-        wrong: the answer to the corrupted prompt, or another token to compare with; empty for the likeliest.
-        place: the file and the line, for messages.
-    """
-
-    clean: str
-    corrupted: str = ""
-    right: str = ""
-    wrong: str = ""
-    place: str = field(default="", compare=False)
+    clean: str  #: the prompt
+    corrupted: str = ""  #: a prompt with another answer, with as many tokens; empty if there is none
+    right: str = ""  #: the answer to the prompt, a token as text or as it is shown; empty for the likeliest
+    wrong: str = ""  #: the answer to the corrupted prompt, or another token to compare with; empty for the likeliest
+    place: str = field(default="", compare=False)  #: the file and the line, for messages
 
 
 def prompt_rows(content: str, file: str) -> list[PromptRow]:

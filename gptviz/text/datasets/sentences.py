@@ -134,17 +134,12 @@ class _Picker:
 
 @dataclass(frozen=True)
 class _Part:
-    """One of the tasks.
+    """One of the tasks."""
 
-    Attributes:
-        templates: those to train on, and those held out.
-        pairs: those to train on, and those held out.
-        write: makes a sentence from a template, a pair and a picker of everything else; a space stands between any two tokens,
-            and a `*` before each token that can be known.
-    """
-
-    templates: tuple[tuple[Words, ...], tuple[Words, ...]]
-    pairs: tuple[tuple[Words, ...], tuple[Words, ...]]
+    templates: tuple[tuple[Words, ...], tuple[Words, ...]]  #: those to train on, and those held out
+    pairs: tuple[tuple[Words, ...], tuple[Words, ...]]  #: those to train on, and those held out
+    #: makes a sentence from a template, a pair and a picker of everything else; a space stands between any two tokens, and a `*`
+    #: before each token that can be known
     write: Callable[[Words, Words, _Picker], str]
 
     def sentence(self, pick: _Picker, *, held_out: bool) -> list[str]:

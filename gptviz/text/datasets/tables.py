@@ -16,15 +16,10 @@ _FORMULA: Final = re.compile(r"[\s']*[=+\-@\t\r\n]")
 
 @dataclass(frozen=True)
 class SeparatedTable(Generic[Row]):
-    """A table as one separator divides it.
+    """A table as one separator divides it."""
 
-    Attributes:
-        rows: those before the first that cannot be read.
-        problem: the error in that row, or None if all can be read.
-    """
-
-    rows: list[Row]
-    problem: ValueError | None
+    rows: list[Row]  #: those before the first that cannot be read
+    problem: ValueError | None  #: the error in that row, or None if all can be read
 
 
 def guarded(text: str) -> str:

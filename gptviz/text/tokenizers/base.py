@@ -24,20 +24,14 @@ MOST_VALUES = 2_000_000  # of the JSON of a tokenizer: the largest that are publ
 
 @dataclass(frozen=True)
 class Unknown:
-    """A piece of the text that the vocabulary lacks, and the token that the model reads in its place.
+    """A piece of the text that the vocabulary lacks, and the token that the model reads in its place."""
 
-    Attributes:
-        position: the index of the token read instead; if nothing is read, of the token that follows (at the end of the text, the
-            number of tokens).
-        character: the character; from a vocabulary of whole words, the word.
-        name: `U+20AC EURO SIGN`, or the code point alone if Unicode gives no name; of a word, the word or its beginning.
-        instead: the visible form of the token that the model reads instead, empty if it reads nothing.
-    """
-
+    #: the index of the token read instead; if nothing is read, of the token that follows (at the end of the text, the number of
+    #: tokens)
     position: int
-    character: str
-    name: str
-    instead: str = ""
+    character: str  #: the character; from a vocabulary of whole words, the word
+    name: str  #: `U+20AC EURO SIGN`, or the code point alone if Unicode gives no name; of a word, the word or its beginning
+    instead: str = ""  #: the visible form of the token that the model reads instead, empty if it reads nothing
 
     @classmethod
     def of(cls, position: int, text: str, instead: str) -> "Unknown":
@@ -72,29 +66,22 @@ class Encoding:
 class Tokenizer(ABC):
     """A vocabulary of `vocab_size` tokens, numbered from 0, and the conversion of text to their ids and back.
 
-    Attributes:
-        way: what it does with a text, one of `WAYS`.
-        kind: its name in JSON: `characters`, `symbols`, `bpe`, `words`, `cased words` or `marked` (with special tokens).
-        padding: the token that fills up the shorter texts of a batch, or None if there is none: then all texts of a batch must
-            have one length.
-        without: the end of a sentence about a text that is read as no token: what the text has, and what it would need.
-        is_spaced: whether tokens stand apart in a text, so that a view leaves a gap between any two.
-        before: the tokens that are put before every text, such as [CLS].
-        after: those that are put after every text, such as [SEP].
-        unused_ids: tokens that stand for nothing, at the end of the vocabulary; none of them is ever written.
-
     Raises:
         ValueError: from every method that takes ids: an id is outside the vocabulary.
     """
 
+    #: its name in JSON: `characters`, `symbols`, `bpe`, `words`, `cased words` or `marked` (with special tokens)
     kind: ClassVar[str]
-    way: str = "words"
+    way: str = "words"  #: what it does with a text, one of `WAYS`
+    #: the end of a sentence about a text that is read as no token: what the text has, and what it would need
     without: ClassVar[str] = "nothing that this model can read: it reads characters that are no white space"
+    #: the token that fills up the shorter texts of a batch, or None if there is none: then all texts of a batch must have one
+    #: length
     padding: int | None = None
-    is_spaced: bool = False
-    before: tuple[int, ...] = ()
-    after: tuple[int, ...] = ()
-    unused_ids: range = range(0)
+    is_spaced: bool = False  #: whether tokens stand apart in a text, so that a view leaves a gap between any two
+    before: tuple[int, ...] = ()  #: the tokens that are put before every text, such as [CLS]
+    after: tuple[int, ...] = ()  #: those that are put after every text, such as [SEP]
+    unused_ids: range = range(0)  #: tokens that stand for nothing, at the end of the vocabulary; none of them is ever written
 
     @property
     @abstractmethod

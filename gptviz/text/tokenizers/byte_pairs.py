@@ -15,23 +15,14 @@ from .quick_patterns import is_quick
 
 @dataclass(frozen=True)
 class Cut:
-    """How a text is cut into the parts that merges stay within.
+    """How a text is cut into the parts that merges stay within."""
 
-    Attributes:
-        pattern: a regular expression of the parts; None for GPT-2's.
-        single_digits: whether each digit is first made a separate part.
-        composed: whether a letter and its accent are first made one character (Unicode's form NFC).
-        whole_tokens: whether a part that is a token as a whole is read as it, even if the merges say otherwise.
-        start: whether the token for the beginning stands before a text unless the file says otherwise.
-        space_before: whether a text that does not begin with a space gets one before it.
-    """
-
-    pattern: str | None = None
-    single_digits: bool = False
-    composed: bool = False
-    whole_tokens: bool = False
-    start: bool = False
-    space_before: bool = False
+    pattern: str | None = None  #: a regular expression of the parts; None for GPT-2's
+    single_digits: bool = False  #: whether each digit is first made a separate part
+    composed: bool = False  #: whether a letter and its accent are first made one character (Unicode's form NFC)
+    whole_tokens: bool = False  #: whether a part that is a token as a whole is read as it, even if the merges say otherwise
+    start: bool = False  #: whether the token for the beginning stands before a text unless the file says otherwise
+    space_before: bool = False  #: whether a text that does not begin with a space gets one before it
 
 
 _LLAMA3 = (

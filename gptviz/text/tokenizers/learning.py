@@ -23,14 +23,10 @@ PASSES = 3
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What byte-pair encoding has learned from a text.
+    """What byte-pair encoding has learned from a text."""
 
-    Attributes:
-        tokenizer: after all merges.
-        words: the parts that merges stay within, written in the alphabet of bytes, and how often each stands in the text.
-    """
-
-    tokenizer: BPETokenizer
+    tokenizer: BPETokenizer  #: after all merges
+    #: the parts that merges stay within, written in the alphabet of bytes, and how often each stands in the text
     words: dict[str, int] = field(repr=False)
 
     @cached_property

@@ -9,34 +9,22 @@ from heapq import heappop, heappush
 
 @dataclass(frozen=True)
 class Merge:
-    """One merge: two neighbours become one token.
+    """One merge: two neighbours become one token."""
 
-    Attributes:
-        start: the place of its first symbol among the symbols that the text begins as.
-        middle: the place where its right part begins.
-        end: the place after its last symbol.
-        rank: its place in the tokenizer's list of merges, from 0: of all that are possible, the one with the lowest rank is next.
-        id: the token that it makes.
-    """
-
-    start: int
-    middle: int
-    end: int
+    start: int  #: the place of its first symbol among the symbols that the text begins as
+    middle: int  #: the place where its right part begins
+    end: int  #: the place after its last symbol
+    #: its place in the tokenizer's list of merges, from 0: of all that are possible, the one with the lowest rank is next
     rank: int
-    id: int
+    id: int  #: the token that it makes
 
 
 @dataclass(frozen=True)
 class Merging:
-    """The way from symbols to tokens.
+    """The way from symbols to tokens."""
 
-    Attributes:
-        symbols: the tokens that the text begins as: bytes or characters.
-        merges: in the order in which they are made.
-    """
-
-    symbols: tuple[int, ...]
-    merges: tuple[Merge, ...]
+    symbols: tuple[int, ...]  #: the tokens that the text begins as: bytes or characters
+    merges: tuple[Merge, ...]  #: in the order in which they are made
 
     def after(self, count: int) -> tuple[int, ...]:
         """The tokens after the first `count` merges."""

@@ -19,13 +19,9 @@ def unused_label(id: int) -> str:
 
 
 class ExtendedTokenizer(Tokenizer):
-    """The tokens of an inner tokenizer, then tokens that stand for no text and that no text is read as.
+    """The tokens of an inner tokenizer, then tokens that stand for no text and that no text is read as."""
 
-    Attributes:
-        inner: the tokenizer of the text.
-    """
-
-    inner: Tokenizer
+    inner: Tokenizer  #: the tokenizer of the text
 
     @abstractmethod
     def name_of(self, id: int) -> str:

@@ -23,40 +23,24 @@ _WITHOUT_SPACES: Final = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u4e00-\u9fff]")
 
 @dataclass(frozen=True)
 class Piece:
-    """A token of a text.
+    """A token of a text."""
 
-    Attributes:
-        id: its number in the vocabulary.
-        label: its visible form.
-        data: the bytes of the text that it stands for, in UTF-8; none of a special token.
-        kind: one of `KINDS`.
-        word: the number of its word: tokens that are parts of one word have the same.
-        instead_of: the text that it is read in place of, if the vocabulary lacks that.
-    """
-
-    id: int
-    label: str
-    data: bytes
-    kind: str
-    word: int
-    instead_of: str = ""
+    id: int  #: its number in the vocabulary
+    label: str  #: its visible form
+    data: bytes  #: the bytes of the text that it stands for, in UTF-8; none of a special token
+    kind: str  #: one of `KINDS`
+    word: int  #: the number of its word: tokens that are parts of one word have the same
+    instead_of: str = ""  #: the text that it is read in place of, if the vocabulary lacks that
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a text costs a tokenizer.
+    """What a text costs a tokenizer."""
 
-    Attributes:
-        tokens: how many it is cut into.
-        bytes: of the text, in UTF-8.
-        words: runs of letters and digits; None for a text in a script that writes no spaces between words.
-        lacking: how many tokens stand for something that the vocabulary lacks.
-    """
-
-    tokens: int
-    bytes: int
-    words: int | None
-    lacking: int
+    tokens: int  #: how many it is cut into
+    bytes: int  #: of the text, in UTF-8
+    words: int | None  #: runs of letters and digits; None for a text in a script that writes no spaces between words
+    lacking: int  #: how many tokens stand for something that the vocabulary lacks
 
     @property
     def tokens_per_word(self) -> float | None:

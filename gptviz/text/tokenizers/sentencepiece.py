@@ -48,29 +48,19 @@ class SpaceBefore(Enum):
 
 @dataclass(frozen=True)
 class Pieces:
-    """A vocabulary of SentencePiece.
+    """A vocabulary of SentencePiece."""
 
-    Attributes:
-        texts: the pieces, by id; a space is written as ▁.
-        scores: the merge whose piece has the highest score is made first; with `unigram`, logarithms of probabilities.
-        kinds: see `PieceKind`.
-        unigram: whether a text is cut into the likeliest row of pieces; otherwise pieces are merged.
-        space_before: where a space is put.
-        single_spaces: whether several spaces are read as one, and those around the text are left out.
-        characters: a table of characters that are replaced first, in the library's own format; empty for none.
-        start: the token before a text, or None.
-        end: the token after a text, or None.
-    """
-
-    texts: Sequence[str]
+    texts: Sequence[str]  #: the pieces, by id; a space is written as ▁
+    #: the merge whose piece has the highest score is made first; with `unigram`, logarithms of probabilities
     scores: Sequence[float]
-    kinds: Sequence[int]
-    unigram: bool = False
-    space_before: SpaceBefore = SpaceBefore.EVERY_PART
-    single_spaces: bool = False
+    kinds: Sequence[int]  #: see `PieceKind`
+    unigram: bool = False  #: whether a text is cut into the likeliest row of pieces; otherwise pieces are merged
+    space_before: SpaceBefore = SpaceBefore.EVERY_PART  #: where a space is put
+    single_spaces: bool = False  #: whether several spaces are read as one, and those around the text are left out
+    #: a table of characters that are replaced first, in the library's own format; empty for none
     characters: bytes = field(default=b"", repr=False)
-    start: int | None = None
-    end: int | None = None
+    start: int | None = None  #: the token before a text, or None
+    end: int | None = None  #: the token after a text, or None
 
 
 def from_sentencepiece(

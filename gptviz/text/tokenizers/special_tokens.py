@@ -20,7 +20,6 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
     belong.
 
     Attributes:
-        padding: the token that fills up the shorter texts of a batch.
         start: the token before an answer, from which its first token is predicted.
         end: the token after a source, and after an answer.
 
@@ -29,7 +28,7 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
     """
 
     kind = "marked"  # the name that checkpoints know it by
-    padding: int
+    padding: int  #: the token that fills up the shorter texts of a batch
 
     def __init__(self, inner: Tokenizer) -> None:
         if isinstance(inner, SpecialTokensTokenizer):

@@ -18,11 +18,6 @@ class WordVocabulary(Tokenizer):
 
     Attributes:
         words: the vocabulary in the order of the ids; the special tokens follow it.
-        special_tokens: those that are no words, in the order of their ids, as they are shown.
-        one_of: what they are called, in JSON and in messages.
-        word_is: what a word must be, for a message.
-        most: the most words of a vocabulary.
-        unknown: the token read for a word that the vocabulary lacks.
 
     Args:
         words: those of the vocabulary, in the order of their ids.
@@ -32,11 +27,11 @@ class WordVocabulary(Tokenizer):
     """
 
     is_spaced = True
-    special_tokens: ClassVar[tuple[str, ...]] = ()
-    one_of: ClassVar[str] = "words"
-    word_is: ClassVar[str]
-    most: ClassVar[int] = 1_000_000
-    unknown: int
+    special_tokens: ClassVar[tuple[str, ...]] = ()  #: those that are no words, in the order of their ids, as they are shown
+    one_of: ClassVar[str] = "words"  #: what they are called, in JSON and in messages
+    word_is: ClassVar[str]  #: what a word must be, for a message
+    most: ClassVar[int] = 1_000_000  #: the most words of a vocabulary
+    unknown: int  #: the token read for a word that the vocabulary lacks
 
     def __init__(self, words: Iterable[str]) -> None:
         self.words = tuple(words)

@@ -34,16 +34,13 @@ class WordTokenizer(WordVocabulary):
 
     A text may have no word in it, and then no ids. A piece carries the space before it, so that a text with a piece
     appended reads as the same tokens and that one.
-
-    Attributes:
-        padding: the token that fills up the shorter texts of a batch.
     """
 
     kind = "words"
     without = "no word that this model can read: a word has two or more of the letters a to z"
     special_tokens = ("⟨unknown⟩", "⟨padding⟩")
     word_is = "a word must be two or more of the letters a to z"
-    padding: int
+    padding: int  #: the token that fills up the shorter texts of a batch
 
     def __init__(self, words: Iterable[str]) -> None:
         super().__init__(words)

@@ -14,17 +14,12 @@ from .around.next_step import next_step
 
 
 class Shown(NamedTuple):
-    """What is folded below a view.
+    """What is folded below a view."""
 
-    Attributes:
-        numbers: as in `details`.
-        code: as in `details`.
-        view: which view is on screen, by its name in the page's `about.md`: the first one unless given; None where the page shows
-            nothing that needs explaining.
-    """
-
-    numbers: Callable[[], LabelledArray] | None = None
-    code: str | None = None
+    numbers: Callable[[], LabelledArray] | None = None  #: as in `details`
+    code: str | None = None  #: as in `details`
+    #: which view is on screen, by its name in the page's `about.md`: the first one unless given; None where the page shows
+    #: nothing that needs explaining
     view: str | None = ""
 
 

@@ -82,14 +82,10 @@ def words_of(subject: Subject, read: Read) -> tuple[range, ...] | None:
 
 @dataclass(frozen=True)
 class ExplorerContent:
-    """The content of the explorer for one text.
+    """The content of the explorer for one text."""
 
-    Attributes:
-        overview: all heads at a glance.
-        whole: the numbers of all blocks if they can be sent together, or None if a block is read when it is looked at.
-    """
-
-    overview: Overview
+    overview: Overview  #: all heads at a glance
+    #: the numbers of all blocks if they can be sent together, or None if a block is read when it is looked at
     whole: attention.AttentionReading | None
 
 

@@ -53,19 +53,12 @@ def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str
 
 @dataclass(frozen=True)
 class ContrastQuestion:
-    """A prompt with a known answer, as the model reads it.
+    """A prompt with a known answer, as the model reads it."""
 
-    Attributes:
-        contrast: the prompt, its answer, and the wrong answer compared with it.
-        ids: the tokens of the prompt.
-        right: the token of the right answer.
-        wrong: the token of the wrong answer.
-    """
-
-    contrast: Contrast
-    ids: tuple[int, ...]
-    right: int
-    wrong: int
+    contrast: Contrast  #: the prompt, its answer, and the wrong answer compared with it
+    ids: tuple[int, ...]  #: the tokens of the prompt
+    right: int  #: the token of the right answer
+    wrong: int  #: the token of the wrong answer
 
     @property
     def prompt(self) -> str:
@@ -109,21 +102,13 @@ def chosen(found: Sequence[ContrastQuestion], prompt: str) -> ContrastQuestion |
 
 @dataclass(frozen=True)
 class NeededHead:
-    """The head without which a right answer loses most of its probability.
+    """The head without which a right answer loses most of its probability."""
 
-    Attributes:
-        head: the head, which is replaced by zero.
-        before: the probability of the right answer with it.
-        after: that without it.
-        likeliest: the likeliest token without it.
-        probability: the probability of that token.
-    """
-
-    head: Unit
-    before: float
-    after: float
-    likeliest: int
-    probability: float
+    head: Unit  #: the head, which is replaced by zero
+    before: float  #: the probability of the right answer with it
+    after: float  #: that without it
+    likeliest: int  #: the likeliest token without it
+    probability: float  #: the probability of that token
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
@@ -179,19 +164,12 @@ def known_offers(
 
 @dataclass(frozen=True)
 class Appeared:
-    """The time in training at which a head began to be needed for an answer.
+    """The time in training at which a head began to be needed for an answer."""
 
-    Attributes:
-        step: the first snapshot from which on the answer was always right with the head and never without it.
-        before: the snapshot before that one, or None if there is none.
-        right: the probability of the right answer at that earlier snapshot.
-        without: the same without the head.
-    """
-
-    step: int
-    before: int | None = None
-    right: float = 0.0
-    without: float = 0.0
+    step: int  #: the first snapshot from which on the answer was always right with the head and never without it
+    before: int | None = None  #: the snapshot before that one, or None if there is none
+    right: float = 0.0  #: the probability of the right answer at that earlier snapshot
+    without: float = 0.0  #: the same without the head
 
 
 @scrubber.same_at_every_step

@@ -37,15 +37,10 @@ def stack_of(model: Transformer, stack: str) -> Transformer:
 
 @dataclass(frozen=True)
 class OutputText:
-    """The text that an encoder–decoder writes by itself.
+    """The text that an encoder–decoder writes by itself."""
 
-    Attributes:
-        ids: the tokens without start and end.
-        written: the same with the end token, if it was written.
-    """
-
-    ids: tuple[int, ...]
-    written: tuple[int, ...]
+    ids: tuple[int, ...]  #: the tokens without start and end
+    written: tuple[int, ...]  #: the same with the end token, if it was written
 
     @property
     def ended(self) -> bool:

@@ -30,30 +30,23 @@ _read_card = kept_until_written("card.json", most=1024)(checkpoints.read_card)
 
 @dataclass(frozen=True)
 class Entry:
-    """The facts about one model.
-
-    Attributes:
-        problem: what is wrong with its files, empty if nothing is; if its config or card is wrong, most other fields are empty.
-        diverged: a sentence that says that its run has diverged, and what to change; empty if it has not.
-        settings: every field of its recipe and its config, and its data.
-        plan: the experiment it belongs to, or None if it belongs to none.
-        family: the usual name of models like one that another program made; None for any other.
-    """
+    """The facts about one model."""
 
     name: str
     folder: Path
     status: Status
+    #: what is wrong with its files, empty if nothing is; if its config or card is wrong, most other fields are empty
     problem: str = ""
-    diverged: str = ""
+    diverged: str = ""  #: a sentence that says that its run has diverged, and what to change; empty if it has not
     data: str = ""
     parameters: int | None = None
     curve: Curve | None = None
     accuracy: float | None = None
     steps: int | None = None
     seconds: float | None = None
-    plan: str | None = None
-    family: str | None = None
-    settings: Mapping[str, object] = field(default_factory=dict)
+    plan: str | None = None  #: the experiment it belongs to, or None if it belongs to none
+    family: str | None = None  #: the usual name of models like one that another program made; None for any other
+    settings: Mapping[str, object] = field(default_factory=dict)  #: every field of its recipe and its config, and its data
 
     @property
     def best(self) -> float:

@@ -34,31 +34,18 @@ BUSY = 1.5  # if a run takes this many times as long as on a machine that does n
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run as the form of the Train page, or a file of the Classify page, describes it.
+    """A run as the form of the Train page, or a file of the Classify page, describes it."""
 
-    Attributes:
-        plan_name: the experiment it changes, or the name for a model of the user's own.
-        plan: that experiment.
-        source: the data, or None if there is none yet.
-        vocabulary: how many tokens are learned from the data, or None if they are its characters or given.
-        recipe: how it is trained.
-        changes: the fields of the architecture that differ from the plan's.
-        config: the architecture, or None if the fields do not go together.
-        begin: the name of the model whose weights it begins with; None for new weights.
-        problem: why it cannot be trained; None if it can.
-        twin: the same run on other data, which begins together with it; None for a run alone.
-    """
-
-    plan_name: str
-    plan: Plan
-    source: Source | None
-    vocabulary: int | None
-    recipe: Recipe
-    changes: Mapping[str, object]
-    config: Config | None
-    begin: str | None
-    problem: str | None
-    twin: PlannedRun | None = None
+    plan_name: str  #: the experiment it changes, or the name for a model of the user's own
+    plan: Plan  #: that experiment
+    source: Source | None  #: the data, or None if there is none yet
+    vocabulary: int | None  #: how many tokens are learned from the data, or None if they are its characters or given
+    recipe: Recipe  #: how it is trained
+    changes: Mapping[str, object]  #: the fields of the architecture that differ from the plan's
+    config: Config | None  #: the architecture, or None if the fields do not go together
+    begin: str | None  #: the name of the model whose weights it begins with; None for new weights
+    problem: str | None  #: why it cannot be trained; None if it can
+    twin: PlannedRun | None = None  #: the same run on other data, which begins together with it; None for a run alone
 
     @property
     def is_as_published(self) -> bool:

@@ -39,15 +39,10 @@ _SLOT = Slots(1)
 
 @dataclass(frozen=True)
 class Placing:
-    """A projection that is being computed.
+    """A projection that is being computed."""
 
-    Attributes:
-        job: computes it; it goes on to its end even if its user goes to another page.
-        tokens: how many points are placed, in all the pictures that are computed for it.
-    """
-
-    job: Job[Projection]
-    tokens: int
+    job: Job[Projection]  #: computes it; it goes on to its end even if its user goes to another page
+    tokens: int  #: how many points are placed, in all the pictures that are computed for it
 
 
 def begun(compute: Callable[[], Projection], tokens: int) -> Placing:

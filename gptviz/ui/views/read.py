@@ -10,18 +10,13 @@ from gptviz.ui.views import encoder_decoder
 
 @dataclass(frozen=True)
 class Read:
-    """The tokens that a model, or one of its stacks, reads.
+    """The tokens that a model, or one of its stacks, reads."""
 
-    Attributes:
-        ids: the tokens; in an encoder–decoder, those that its decoder reads: the start token and its own output.
-        source: the tokens that the encoder reads with them, or None if there is no encoder.
-        written: the output of an encoder–decoder: the token written after each of `ids`, as far as it is known.
-        stack: the stack that reads `ids`, encoder or decoder, or the cross-attention between the two.
-    """
-
-    ids: tuple[int, ...]
-    source: tuple[int, ...] | None = None
+    ids: tuple[int, ...]  #: the tokens; in an encoder–decoder, those that its decoder reads: the start token and its own output
+    source: tuple[int, ...] | None = None  #: the tokens that the encoder reads with them, or None if there is no encoder
+    #: the output of an encoder–decoder: the token written after each of `ids`, as far as it is known
     written: tuple[int, ...] = ()
+    #: the stack that reads `ids`, encoder or decoder, or the cross-attention between the two
     stack: str = encoder_decoder.DECODER
 
     @property

@@ -25,15 +25,10 @@ _OLD_KEYS, _OLD_VALUES = {"token": OF, "against": MINUS}, {"none": ALONE, "nothi
 
 
 class Logit(NamedTuple):
-    """A logit, or the difference of two.
+    """A logit, or the difference of two."""
 
-    Attributes:
-        token: the token, or the label of a classifier, whose logit it is.
-        against: the one whose logit is taken from it; None for the logit alone.
-    """
-
-    token: int
-    against: int | None
+    token: int  #: the token, or the label of a classifier, whose logit it is
+    against: int | None  #: the one whose logit is taken from it; None for the logit alone
 
 
 def names(subject: Subject) -> Sequence[str]:

@@ -17,17 +17,11 @@ PACE = 0.15
 
 @dataclass(frozen=True)
 class Player:
-    """What plays the control of a key.
+    """What plays the control of a key."""
 
-    Attributes:
-        name: tells the players of the app apart, in the session's state.
-        key: that of the control.
-        about: what its button does, in a sentence.
-    """
-
-    name: str
-    key: str
-    about: str
+    name: str  #: tells the players of the app apart, in the session's state
+    key: str  #: that of the control
+    about: str  #: what its button does, in a sentence
 
     def _key(self, what: str) -> str:
         return f"{self.name} {what}"

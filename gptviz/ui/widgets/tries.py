@@ -21,21 +21,16 @@ _PLACE = "place of the suggestions"
 
 @dataclass(frozen=True)
 class Try:
-    """A suggestion of a page.
+    """A suggestion of a page."""
 
-    Attributes:
-        title: the label of its button; no two of a page are the same.
-        notice: what there is to notice, as Markdown. It says what is true of the model on screen.
-        state: the values that it sets: a key of the session's state, such as that of a control → its value. A view can undo
-            a value that is a `ViewCommand`. Only a suggestion that needs a certain text sets the prompt.
-        query: the values that it writes into the address for keys without a control: a key → its value.
-        act: does what setting values cannot; returns a function that undoes it, or None if there is nothing to undo.
-    """
-
-    title: str
-    notice: str
+    title: str  #: the label of its button; no two of a page are the same
+    notice: str  #: what there is to notice, as Markdown. It says what is true of the model on screen.
+    #: the values that it sets: a key of the session's state, such as that of a control → its value. A view can undo a value that
+    #: is a `ViewCommand`. Only a suggestion that needs a certain text sets the prompt.
     state: Mapping[str, Any] = field(default_factory=dict)
+    #: the values that it writes into the address for keys without a control: a key → its value
     query: Mapping[str, str] = field(default_factory=dict)
+    #: does what setting values cannot; returns a function that undoes it, or None if there is nothing to undo
     act: Callable[[], Callable[[], object] | None] | None = None
 
 

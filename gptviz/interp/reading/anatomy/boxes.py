@@ -19,70 +19,43 @@ TensorKind = Literal["activation", "weight", "fixed"]
 
 @dataclass(frozen=True)
 class BoxTensor:
-    """A tensor of a box.
+    """A tensor of a box."""
 
-    Attributes:
-        name: the name of the tap (for an activation), of the parameter (for a weight) or of the buffer (for fixed numbers).
-        kind: computed for a text (activation), learned (weight), or fixed by a formula (fixed).
-        shape: without the batch.
-        axes: what each axis counts.
-        symbol: its name in equations.
-        rows: if several boxes share a matrix, the first row that belongs to this box, and the row after its last; None if the
-            whole matrix does.
-        parameters: how many parameters it adds to the model; 0 where another box counts them (tied weights).
-    """
-
-    name: str
-    kind: TensorKind
-    shape: tuple[int, ...]
-    axes: tuple[str, ...]
-    symbol: str
+    name: str  #: the name of the tap (for an activation), of the parameter (for a weight) or of the buffer (for fixed numbers)
+    kind: TensorKind  #: computed for a text (activation), learned (weight), or fixed by a formula (fixed)
+    shape: tuple[int, ...]  #: without the batch
+    axes: tuple[str, ...]  #: what each axis counts
+    symbol: str  #: its name in equations
+    #: if several boxes share a matrix, the first row that belongs to this box, and the row after its last; None if the whole
+    #: matrix does
     rows: tuple[int, int] | None = None
-    parameters: int = 0
+    parameters: int = 0  #: how many parameters it adds to the model; 0 where another box counts them (tied weights)
 
 
 @dataclass(frozen=True)
 class Lines:
-    """Some lines of the project's source.
+    """Some lines of the project's source."""
 
-    Attributes:
-        file: the path from the project's folder.
-        first: the number of the first line, from 1.
-        last: the number of the last line.
-        text: the lines.
-        marked: the numbers of the lines that do what the box is about.
-    """
-
-    file: str
-    first: int
-    last: int
-    text: str
-    marked: tuple[int, ...]
+    file: str  #: the path from the project's folder
+    first: int  #: the number of the first line, from 1
+    last: int  #: the number of the last line
+    text: str  #: the lines
+    marked: tuple[int, ...]  #: the numbers of the lines that do what the box is about
 
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """A step of the computation.
+    """A step of the computation."""
 
-    Attributes:
-        path: its unique name: that of the value it computes, where a tap shows that value.
-        part: its name within its block or model, such as "q" or "norm": the same in all blocks. By default the end of its path.
-        name: its title on the map.
-        role: decides its colour.
-        about: what it does, in a sentence.
-        equation: the same as an equation, for this config.
-        lines: the source that computes it.
-        pieces: the values it computes, then its weights and fixed numbers.
-    """
-
-    path: str
+    path: str  #: its unique name: that of the value it computes, where a tap shows that value
+    #: its name within its block or model, such as "q" or "norm": the same in all blocks. By default the end of its path.
     part: str = ""
-    name: str
-    role: Role
-    about: str
-    equation: str
-    lines: Lines
-    pieces: tuple[BoxTensor, ...] = ()
+    name: str  #: its title on the map
+    role: Role  #: decides its colour
+    about: str  #: what it does, in a sentence
+    equation: str  #: the same as an equation, for this config
+    lines: Lines  #: the source that computes it
+    pieces: tuple[BoxTensor, ...] = ()  #: the values it computes, then its weights and fixed numbers
 
     def __post_init__(self) -> None:
         if not self.part:
@@ -101,17 +74,11 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """The values that flow from one box to another.
+    """The values that flow from one box to another."""
 
-    Attributes:
-        start: the path of the box that computes it.
-        end: the path of the box that reads it.
-        shape: without the batch.
-    """
-
-    start: str
-    end: str
-    shape: tuple[int, ...]
+    start: str  #: the path of the box that computes it
+    end: str  #: the path of the box that reads it
+    shape: tuple[int, ...]  #: without the batch
 
 
 @dataclass(frozen=True)

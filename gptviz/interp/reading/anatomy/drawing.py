@@ -19,17 +19,11 @@ from .boxes import Arrow, Box, BoxTensor
 
 @dataclass(frozen=True)
 class Operand:
-    """The input of a step.
+    """The input of a step."""
 
-    Attributes:
-        path: the path of the box that computes it.
-        symbol: its name in equations.
-        axis: what its rows are: tokens of the text ("token") or of the source ("source token").
-    """
-
-    path: str
-    symbol: str
-    axis: str
+    path: str  #: the path of the box that computes it
+    symbol: str  #: its name in equations
+    axis: str  #: what its rows are: tokens of the text ("token") or of the source ("source token")
 
 
 @lru_cache(maxsize=32)

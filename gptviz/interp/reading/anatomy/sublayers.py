@@ -38,17 +38,11 @@ VALUE = ProjectionWords("v", "Value", "value", "What {each} hands over to those 
 
 @dataclass(frozen=True)
 class ArithmeticStep:
-    """A step that queries, keys or both pass through after their projection.
+    """A step that queries, keys or both pass through after their projection."""
 
-    Attributes:
-        path: the path of its box.
-        function: its name in equations.
-        parts: "q", "k" or both.
-    """
-
-    path: str
-    function: str
-    parts: tuple[str, ...] = ("q", "k")
+    path: str  #: the path of its box
+    function: str  #: its name in equations
+    parts: tuple[str, ...] = ("q", "k")  #: "q", "k" or both
 
 
 class Sublayers(Drawing):

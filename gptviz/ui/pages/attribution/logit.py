@@ -59,21 +59,13 @@ WORTH = 0.02
 
 @dataclass(frozen=True)
 class AttributionSetting:
-    """A logit that the page takes apart.
+    """A logit that the page takes apart."""
 
-    Attributes:
-        subject: the model and the prompt.
-        text: what the model reads.
-        position: after which token; None for a classifier, whose labels are of the whole text.
-        token: whose logit: a token or a label.
-        against: whose logit is taken from it; None for the logit alone.
-    """
-
-    subject: Subject
-    text: Read
-    position: int | None
-    token: int
-    against: int | None
+    subject: Subject  #: the model and the prompt
+    text: Read  #: what the model reads
+    position: int | None  #: after which token; None for a classifier, whose labels are of the whole text
+    token: int  #: whose logit: a token or a label
+    against: int | None  #: whose logit is taken from it; None for the logit alone
 
     def found(self, neurons_of: str | None = None) -> Attribution:
         """The amount that each part adds."""

@@ -54,23 +54,14 @@ MOST_BYTES = 288 * 2**20
 
 @dataclass(frozen=True)
 class CircuitChoice:
-    """The logit that is explained, and how much of it.
+    """The logit that is explained, and how much of it."""
 
-    Attributes:
-        position: after which token the guess is made.
-        token: whose logit.
-        against: whose logit is subtracted; None for none.
-        share: how much is to be traced back.
-        beyond_mean: whether only that counts which parts add beyond their means over this text.
-        boxes: the most boxes of the graph.
-    """
-
-    position: int
-    token: int
-    against: int | None
-    share: float
-    beyond_mean: bool = True
-    boxes: int = MOST_NODES
+    position: int  #: after which token the guess is made
+    token: int  #: whose logit
+    against: int | None  #: whose logit is subtracted; None for none
+    share: float  #: how much is to be traced back
+    beyond_mean: bool = True  #: whether only that counts which parts add beyond their means over this text
+    boxes: int = MOST_NODES  #: the most boxes of the graph
 
 
 def with_room(subject: Subject) -> Subject:

@@ -39,15 +39,11 @@ large one."""
 
 @dataclass(frozen=True)
 class LabelledAnswers:
-    """Texts with labels, numbered as the model numbers them, and the model's answer to each.
-
-    Attributes:
-        probabilities: [texts, n_label].
-        of_baseline: the labels that the baseline gives the texts, or None if the texts it would learn from are not here.
-    """
+    """Texts with labels, numbered as the model numbers them, and the model's answer to each."""
 
     texts: LabelledTexts
-    probabilities: Float64Array
+    probabilities: Float64Array  #: [texts, n_label]
+    #: the labels that the baseline gives the texts, or None if the texts it would learn from are not here
     of_baseline: tuple[int, ...] | None
 
     @property

@@ -37,21 +37,14 @@ UPLOADER, _FILE = "labelled file", "labelled file kept"
 
 @dataclass(frozen=True)
 class File:
-    """A file of the user's, as it was read.
-
-    Attributes:
-        labelled: the texts with their labels, or None if they cannot be used.
-        problem: why the labels cannot be used; empty if they can.
-        identity: what tells its content from others, for caches.
-        is_own: whether it is the user's, and not the example shown until there is one.
-    """
+    """A file of the user's, as it was read."""
 
     name: str
     texts: tuple[str, ...]
-    labelled: LabelledTexts | None
-    problem: str
-    identity: str
-    is_own: bool = True
+    labelled: LabelledTexts | None  #: the texts with their labels, or None if they cannot be used
+    problem: str  #: why the labels cannot be used; empty if they can
+    identity: str  #: what tells its content from others, for caches
+    is_own: bool = True  #: whether it is the user's, and not the example shown until there is one
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the file")

@@ -42,19 +42,12 @@ NEARLY = 0.9
 
 @dataclass(frozen=True)
 class CostSetting:
-    """The values of the controls.
+    """The values of the controls."""
 
-    Attributes:
-        batch: how many texts are read side by side.
-        tokens: of each text.
-        optimiser: what training changes the weights with.
-        of: whether operations are those of reading alone or of a step of training.
-    """
-
-    batch: int
-    tokens: int
-    optimiser: Optimiser
-    of: PassKind
+    batch: int  #: how many texts are read side by side
+    tokens: int  #: of each text
+    optimiser: Optimiser  #: what training changes the weights with
+    of: PassKind  #: whether operations are those of reading alone or of a step of training
 
 
 def view_control() -> str:

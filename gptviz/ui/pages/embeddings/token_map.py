@@ -43,15 +43,10 @@ class ProjectionChoice:
 
 @dataclass(frozen=True)
 class Trails:
-    """Where PCA puts the tokens at every step of training (or at some, evenly chosen, of a large model).
+    """Where PCA puts the tokens at every step of training (or at some, evenly chosen, of a large model)."""
 
-    Attributes:
-        steps: their names.
-        points: [step, token, component].
-    """
-
-    steps: tuple[str, ...]
-    points: Vectors
+    steps: tuple[str, ...]  #: their names
+    points: Vectors  #: [step, token, component]
 
     def trail(self, token: int) -> LabelledArray:
         """The path of one token: [step, component]."""

@@ -35,19 +35,13 @@ MOST_WRITTEN, MOST_READ = 120, 512
 
 @dataclass(frozen=True)
 class Glance:
-    """A prompt and what becomes of it.
+    """A prompt and what becomes of it."""
 
-    Attributes:
-        tokens: a chip for each token that the model reads.
-        guesses: the likeliest next tokens; of a classifier, labels; of an encoder–decoder, the tokens of its answer.
-        guess_ids: the ids of next tokens, which can be taken; empty for other guesses.
-        shape: the model's size in words.
-    """
-
-    tokens: tuple[Token, ...]
+    tokens: tuple[Token, ...]  #: a chip for each token that the model reads
+    #: the likeliest next tokens; of a classifier, labels; of an encoder–decoder, the tokens of its answer
     guesses: tuple[Token, ...]
-    guess_ids: tuple[int, ...]
-    shape: str
+    guess_ids: tuple[int, ...]  #: the ids of next tokens, which can be taken; empty for other guesses
+    shape: str  #: the model's size in words
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

@@ -58,17 +58,11 @@ HEIGHTS = (420, 300, 208)
 
 @dataclass(frozen=True)
 class Axes:
-    """How the charts are drawn.
+    """How the charts are drawn."""
 
-    Attributes:
-        apart: whether every series has a panel of its own.
-        log_steps: whether the axis of steps is logarithmic.
-        log_values: whether the axis of values is.
-    """
-
-    apart: bool
-    log_steps: bool
-    log_values: bool
+    apart: bool  #: whether every series has a panel of its own
+    log_steps: bool  #: whether the axis of steps is logarithmic
+    log_values: bool  #: whether the axis of values is
 
 
 def without_snapshots(subject: Subject) -> None:

@@ -38,21 +38,13 @@ _SUGGESTED = "corrupted prompt suggested last"
 
 @dataclass(frozen=True)
 class Prompts:
-    """The two prompts on screen, of one length.
+    """The two prompts on screen, of one length."""
 
-    Attributes:
-        pair: their ids and answers.
-        text: the corrupted prompt.
-        tokens: the visible forms of the clean prompt's tokens.
-        names: those of both answers, the right one first.
-        logits: the logits [vocab_size] after both prompts, the clean one first.
-    """
-
-    pair: PromptPair
-    text: str
-    tokens: tuple[str, ...]
-    names: tuple[str, str]
-    logits: tuple[Logits, Logits]
+    pair: PromptPair  #: their ids and answers
+    text: str  #: the corrupted prompt
+    tokens: tuple[str, ...]  #: the visible forms of the clean prompt's tokens
+    names: tuple[str, str]  #: those of both answers, the right one first
+    logits: tuple[Logits, Logits]  #: the logits [vocab_size] after both prompts, the clean one first
 
     @property
     def differing(self) -> list[int]:

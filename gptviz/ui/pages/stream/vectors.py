@@ -39,21 +39,13 @@ LONG = 3.0
 
 @dataclass(frozen=True)
 class MapChoice:
-    """The values of the controls of the map.
+    """The values of the controls of the map."""
 
-    Attributes:
-        layer: the index of the layer.
-        method: one of `METHODS`.
-        unit: whether all vectors are brought to length 1.
-        seed: of t-SNE and UMAP.
-        compared: whether the pictures of several seeds are shown.
-    """
-
-    layer: int
-    method: str
-    unit: bool
-    seed: int
-    compared: bool
+    layer: int  #: the index of the layer
+    method: str  #: one of `METHODS`
+    unit: bool  #: whether all vectors are brought to length 1
+    seed: int  #: of t-SNE and UMAP
+    compared: bool  #: whether the pictures of several seeds are shown
 
 
 def view_control(*, is_decoder: bool) -> str:

@@ -46,17 +46,11 @@ SHORT: Final = {
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """A tokenizer that is compared.
+    """A tokenizer that is compared."""
 
-    Attributes:
-        name: what it is called.
-        tokenizer: the tokenizer.
-        code: the expression that makes it.
-    """
-
-    name: str
-    tokenizer: Tokenizer
-    code: str
+    name: str  #: what it is called
+    tokenizer: Tokenizer  #: the tokenizer
+    code: str  #: the expression that makes it
 
     @classmethod
     def of_model(cls, name: str) -> Beside:

@@ -77,27 +77,18 @@ Number = TypeVar("Number", int, float)
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices made in the form.
-
-    Attributes:
-        source: the data; None if there is none, and `problem` says why.
-        begin: the model whose weights the run begins with, or `FRESH`.
-        tokenizer: how a text becomes tokens.
-        vocabulary: how many tokens are learned, where they are learned.
-        architecture: the values of the fields of `Config` that have a control; none unless it begins with fresh weights.
-        recipe: the values of the fields of `Recipe`; 0 minutes mean that the steps count.
-        problem: why the data cannot be used; None if they can.
-    """
+    """The choices made in the form."""
 
     plan_name: str
     plan: Plan
-    source: Source | None
-    begin: str
-    tokenizer: TokenizerKind
-    vocabulary: int
+    source: Source | None  #: the data; None if there is none, and `problem` says why
+    begin: str  #: the model whose weights the run begins with, or `FRESH`
+    tokenizer: TokenizerKind  #: how a text becomes tokens
+    vocabulary: int  #: how many tokens are learned, where they are learned
+    #: the values of the fields of `Config` that have a control; none unless it begins with fresh weights
     architecture: Mapping[str, Any]
-    recipe: Mapping[str, Any]
-    problem: str | None = None
+    recipe: Mapping[str, Any]  #: the values of the fields of `Recipe`; 0 minutes mean that the steps count
+    problem: str | None = None  #: why the data cannot be used; None if they can
 
 
 def plan_named(name: str) -> Plan:

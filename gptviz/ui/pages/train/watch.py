@@ -80,16 +80,12 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Chart:
-    """One choice of the control `chart`.
+    """One choice of the control `chart`."""
 
-    Attributes:
-        label: what the control and the link call it.
-        draw: the figure, or None if the run has nothing to draw yet, which shows the loss instead.
-        on_card: the field of the card that says whether a run has this quantity at all, or None if every run has it.
-    """
-
-    label: str
+    label: str  #: what the control and the link call it
+    #: the figure, or None if the run has nothing to draw yet, which shows the loss instead
     draw: Callable[[WatchedRun], Drawn | None]
+    #: the field of the card that says whether a run has this quantity at all, or None if every run has it
     on_card: str | None = None
 
 

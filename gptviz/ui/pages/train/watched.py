@@ -29,30 +29,19 @@ _NEXT = "run to watch next"
 
 @dataclass(frozen=True)
 class WatchedRun:
-    """All that is known of a run now.
-
-    Attributes:
-        request: what the user asked for and the run has not carried out yet, or None.
-        place: in the queue: 0 in training, n for the n-th in line, None for neither.
-        kind: the kind of the model, or None if that cannot be read.
-        recipe: how it is trained; None for a model that was not trained here.
-        step: the last line of its log about a step; None before the first.
-        evaluation: the last line of its log about an evaluation; None before the first.
-        sample: the last line of its log about a sample of what it writes; None before the first.
-        diverged: a sentence that says that it has diverged, and what to change, or None if it has not.
-    """
+    """All that is known of a run now."""
 
     folder: Path
     status: Status
-    request: StopRequest | None
-    place: int | None
-    kind: Kind | None
+    request: StopRequest | None  #: what the user asked for and the run has not carried out yet, or None
+    place: int | None  #: in the queue: 0 in training, n for the n-th in line, None for neither
+    kind: Kind | None  #: the kind of the model, or None if that cannot be read
     card: Card
-    recipe: Recipe | None
-    step: LogLine | None
-    evaluation: LogLine | None
-    sample: LogLine | None
-    diverged: str | None
+    recipe: Recipe | None  #: how it is trained; None for a model that was not trained here
+    step: LogLine | None  #: the last line of its log about a step; None before the first
+    evaluation: LogLine | None  #: the last line of its log about an evaluation; None before the first
+    sample: LogLine | None  #: the last line of its log about a sample of what it writes; None before the first
+    diverged: str | None  #: a sentence that says that it has diverged, and what to change, or None if it has not
 
     @property
     def name(self) -> str:

@@ -40,23 +40,14 @@ IN_WORDS = "july twenty-sixth, twelve ninety-five"
 
 @dataclass(frozen=True)
 class Translation:
-    """A source and the output that the page is about.
+    """A source and the output that the page is about."""
 
-    Attributes:
-        subject: the model, and the source it reads.
-        decoded: the ids the decoder reads, the start token first.
-        written: the ids written, one after each of these; the last may be only the model's guess.
-        ended: whether the model's own answer ends; true where the output was typed.
-        typed: the output that was typed, empty for the model's own.
-        is_drawn: whether the model's own answer was drawn.
-    """
-
-    subject: Subject
-    decoded: tuple[int, ...]
-    written: tuple[int, ...]
-    ended: bool
-    typed: str
-    is_drawn: bool = False
+    subject: Subject  #: the model, and the source it reads
+    decoded: tuple[int, ...]  #: the ids the decoder reads, the start token first
+    written: tuple[int, ...]  #: the ids written, one after each of these; the last may be only the model's guess
+    ended: bool  #: whether the model's own answer ends; true where the output was typed
+    typed: str  #: the output that was typed, empty for the model's own
+    is_drawn: bool = False  #: whether the model's own answer was drawn
 
     @property
     def computed(self) -> Output:

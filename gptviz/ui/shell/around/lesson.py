@@ -49,17 +49,11 @@ _ANSWERED = "lessons answered"
 
 @dataclass(frozen=True)
 class OpenLesson:
-    """A lesson at one of its steps.
+    """A lesson at one of its steps."""
 
-    Attributes:
-        lesson: the lesson.
-        step: the number of the step, from 0.
-        done: for each question that the reader tried to answer, by step and number, what became of it: `RIGHT`, `WRONG` or
-            `HINTED`.
-    """
-
-    lesson: Lesson
-    step: int
+    lesson: Lesson  #: the lesson
+    step: int  #: the number of the step, from 0
+    #: for each question that the reader tried to answer, by step and number, what became of it: `RIGHT`, `WRONG` or `HINTED`
     done: Mapping[tuple[int, int], str]
 
     @property

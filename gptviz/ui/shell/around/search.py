@@ -22,21 +22,14 @@ from .lesson import OpenLesson, address_of, lessons
 
 
 class Entry(NamedTuple):
-    """Something that can be found.
+    """Something that can be found."""
 
-    Attributes:
-        kind: what it is.
-        name: what it is called.
-        about: a sentence about it.
-        address: where it is, relative to any page; one without a query keeps what the reader has chosen; empty for a command.
-        more: further words that find it.
-    """
-
-    kind: str
-    name: str
-    about: str
+    kind: str  #: what it is
+    name: str  #: what it is called
+    about: str  #: a sentence about it
+    #: where it is, relative to any page; one without a query keeps what the reader has chosen; empty for a command
     address: str = ""
-    more: str = ""
+    more: str = ""  #: further words that find it
 
 
 def entries() -> list[Entry]:

@@ -29,19 +29,12 @@ MOST_BYTES = 384 * 2**20
 
 @dataclass(frozen=True)
 class Asked(Generic[Result]):
-    """An analysis of a model with its settings.
+    """An analysis of a model with its settings."""
 
-    Attributes:
-        key: the model.
-        analysis: the name of a method of `LanguageModel`.
-        settings: its arguments by name, but for those that are as they are by default.
-        title: what is computed, in words, for the bar that a page shows meanwhile.
-    """
-
-    key: ModelKey
-    analysis: str
-    settings: tuple[tuple[str, Any], ...]
-    title: str
+    key: ModelKey  #: the model
+    analysis: str  #: the name of a method of `LanguageModel`
+    settings: tuple[tuple[str, Any], ...]  #: its arguments by name, but for those that are as they are by default
+    title: str  #: what is computed, in words, for the bar that a page shows meanwhile
 
     @property
     def value(self) -> Result:

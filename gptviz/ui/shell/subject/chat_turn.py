@@ -15,17 +15,11 @@ _MESSAGE, _REFUSED = "\ue5f7", "chat turn refused"
 
 @dataclass(frozen=True)
 class Frame:
-    """The text that a template puts around a message.
+    """The text that a template puts around a message."""
 
-    Attributes:
-        before: the text before the message.
-        after: the text after it, up to where the model's answer begins.
-        problem: why there is no such text; empty if there is.
-    """
-
-    before: str = ""
-    after: str = ""
-    problem: str = ""
+    before: str = ""  #: the text before the message
+    after: str = ""  #: the text after it, up to where the model's answer begins
+    problem: str = ""  #: why there is no such text; empty if there is
 
     def message(self, prompt: str) -> str | None:
         """The message in a prompt that is a turn; None for any other prompt."""

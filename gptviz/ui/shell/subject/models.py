@@ -36,25 +36,16 @@ SMALL, MOST_SMALL, MOST_LARGE = 16 * 2**20, 32, 3
 
 @dataclass(frozen=True)
 class ModelKey:
-    """Which model, at which step of its training, on which device.
-
-    Attributes:
-        written: when its files were written, so that a model that was trained again is read again.
-        step: the step of training it is shown at, one of its snapshots; None for the model as it was saved last.
-        tokenizer: when its tokenizer was written, which all snapshots share.
-        precision: what it is computed in, one of `gptviz.model.precision.PRECISIONS`.
-        edits: the units that are switched off or replaced in it, see `LanguageModel.edited`.
-        edit_text: the reference text of these edits, or None if they need none.
-    """
+    """Which model, at which step of its training, on which device."""
 
     name: str
     device: str
-    written: int
-    step: int | None = None
-    tokenizer: int = 0
-    precision: str = STORED
-    edits: tuple[str, ...] = ()
-    edit_text: str | None = None
+    written: int  #: when its files were written, so that a model that was trained again is read again
+    step: int | None = None  #: the step of training it is shown at, one of its snapshots; None for the model as it was saved last
+    tokenizer: int = 0  #: when its tokenizer was written, which all snapshots share
+    precision: str = STORED  #: what it is computed in, one of `gptviz.model.precision.PRECISIONS`
+    edits: tuple[str, ...] = ()  #: the units that are switched off or replaced in it, see `LanguageModel.edited`
+    edit_text: str | None = None  #: the reference text of these edits, or None if they need none
 
     @property
     def title(self) -> str:
@@ -69,27 +60,18 @@ class ModelKey:
 
 @dataclass(frozen=True)
 class Subject:
-    """The subject of a page: which model reads which text.
+    """The subject of a page: which model reads which text."""
 
-    Attributes:
-        key: the model, for cached functions.
-        lm: the model; read-only, other sessions share it.
-        prompt: the text the page is about: the prompt, or the default one where the prompt is empty.
-        encoding: its tokens, and the characters that the vocabulary lacks.
-        seen: the ids the model reads, at most `context_length` of them, never empty: of a decoder the last ones, of a classifier
-            the first; of an encoder–decoder what its encoder reads, with the end token.
-        default: the prompt that the page opens on: for a model that was not trained to continue a text, an example of its
-            training data.
-        left_off: the part of the prompt before `prompt`, if only its end is read: see `shortened`.
-    """
-
-    key: ModelKey
-    lm: LanguageModel
-    prompt: str
-    encoding: Encoding
+    key: ModelKey  #: the model, for cached functions
+    lm: LanguageModel  #: the model; read-only, other sessions share it
+    prompt: str  #: the text the page is about: the prompt, or the default one where the prompt is empty
+    encoding: Encoding  #: its tokens, and the characters that the vocabulary lacks
+    #: the ids the model reads, at most `context_length` of them, never empty: of a decoder the last ones, of a classifier the
+    #: first; of an encoder–decoder what its encoder reads, with the end token
     seen: tuple[int, ...]
+    #: the prompt that the page opens on: for a model that was not trained to continue a text, an example of its training data
     default: str = LINES
-    left_off: str = ""
+    left_off: str = ""  #: the part of the prompt before `prompt`, if only its end is read: see `shortened`
 
     @property
     def kind(self) -> Kind:
