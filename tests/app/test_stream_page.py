@@ -228,7 +228,7 @@ def test_a_label_that_no_probe_can_be_fitted_to_is_said() -> None:
 def test_steering_says_is_or_are_and_the_code_computes_its_numbers() -> None:
     at = opened(PAGE, model="sentences", view=page.STEERING)
     assert "At strength 2 the likeliest next token is “are”" in says(at)
-    assert "Of the held-out pairs of texts, 6 of 6 now go on alike." in says(at)
+    assert "With it 6 of 6 held-out texts go on as their partners do." in says(at)
     made: dict[str, Any] = {}
     (code,) = (one.value for one in at.code)
     exec(code, made)

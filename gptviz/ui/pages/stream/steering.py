@@ -33,8 +33,10 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
     """The controls, what the direction does, and how well it tells the texts apart. Return the numbers of the picture and the
     code; none after a message that there is no direction.
     """
-    name, *lists = _texts(subject)
-    asked = _direction(subject, name, (lists[0], lists[1]))
+    name, offered = _offered(subject)
+    with st.expander("How the direction is found: texts, block and method", expanded=not offered[0]):
+        lists = _texts(offered)
+        asked = _direction(subject, name, lists)
     if not all(lists):
         st.info("Type texts into both lists, one in each line, which differ in what the direction should be about.")
         return None, None
@@ -44,7 +46,7 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
             directions.keep(found)
         _in_place_of_earlier(subject, found)
         steered = _steered(subject, found, lists[1])
-        said = _turned(subject.key, found, (lists[0], lists[1]), steered.value.strength)
+        said = _turned(subject.key, found, lists, steered.value.strength)
     except (ValueError, OSError) as error:
         st.info(f"{escaped(subject.key.name)}: {escaped(str(error))}.")
         return None, None
@@ -53,25 +55,29 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
     return steered.value.probability, asked.code(f"steered = {steered.call}", "steered.probability, steered.texts")
 
 
-def _texts(subject: Subject) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The controls for the two lists: what they are about, and the texts. An empty field stands for the example in grey."""
+def _offered(subject: Subject) -> tuple[str, Lists]:
+    """The name of a direction and the two lists that are offered for it; empty ones where the model cannot read them."""
     task = subject.lm.task
-    name, toward, away = ("capitals", tuple(map(str.upper, PHRASES)), PHRASES) if task is None else task.opposites()
-    knows = not subject.lm.tokenizer.encode("\n".join((*toward, *away))).unknown
+    name, *lists = ("capitals", tuple(map(str.upper, PHRASES)), PHRASES) if task is None else task.opposites()
+    knows = not subject.lm.tokenizer.encode("\n".join((*lists[0], *lists[1]))).unknown
+    return (name or "direction", (lists[0], lists[1])) if knows else ("direction", ((), ()))
+
+
+def _texts(offered: Lists) -> Lists:
+    """The controls for the two lists. An empty field stands for the texts that are offered, in grey."""
     about = (
         "Texts, one in each line. Their last tokens decide: between them the direction is found. Where both lists are equally "
         "long, the texts in the same line are a pair. A quarter of each list, at its end, is held out. Where the field is empty, "
         "the texts are those shown in grey."
     )
     found = []
-    lists = st.expander("The texts between which the direction is found", expanded=not knows or not toward)
-    for column, side, example in zip(lists.columns(2), ("toward", "away"), (toward, away), strict=True):
+    for column, side, example in zip(st.columns(2), ("toward", "away"), offered, strict=True):
         with column:
             label = "Lead toward" if side == "toward" else "Lead away from"
-            shown = "\n".join(example) if knows else ""
+            shown = "\n".join(example)
             typed = controls.text(label, key=side, help=about, longest=LONGEST_LIST, height=160, placeholder=shown)
             found.append(tuple(line for line in (typed or shown).splitlines() if line.strip()))
-    return name or "direction", found[0], found[1]
+    return found[0], found[1]
 
 
 def _direction(subject: Subject, name: str, lists: Lists) -> Asked[Direction]:
@@ -142,12 +148,12 @@ def _turned(key: ModelKey, found: Direction, lists: Lists, strength: float) -> s
         return ""
     settings = {"direction": found.name, "toward": lists[0], "away": lists[1], "strength": strength}
     turned, of = ask(key.unedited, steering.turned, "Steering held-out texts", **settings).value
-    return f" Of the held-out pairs of texts, {turned:,} of {of:,} now go on alike." if of else ""
+    return f" With it {turned:,} of {of:,} held-out texts go on as their partners do." if of else ""
 
 
 def _pictures(found: Direction, steered: Steered) -> None:
     """The next token along the strength, three texts side by side, and how far the direction tells held-out texts apart."""
-    strengths = steered.probability.axes[1].labels
+    strengths = [at.replace("-", "−") for at in steered.probability.axes[1].labels]
     show_figure(
         by_layer(steered.probability, strengths, theme(), height=HEIGHT),
         key="steered",
@@ -157,7 +163,7 @@ def _pictures(found: Direction, steered: Steered) -> None:
     st.markdown("**What the model writes, always with the likeliest token**")
     for column, at, text in zip(st.columns(3), (-steered.strength, 0, steered.strength), steered.texts, strict=True):
         with column:
-            st.caption(f"Strength {at:g}")
+            st.caption(f"Strength {at:g}".replace("-", "−"))
             st.text(text)
     if math.isnan(found.separated):
         st.caption("No texts were held out: with four in a list or more it is tested whether the direction tells them apart.")
