@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -137,3 +138,12 @@ def ran(code: str) -> dict[str, Any]:
     made: dict[str, Any] = {}
     exec(code, made)
     return made
+
+
+def last_value(code: str) -> Any:
+    """The value of the last line of a program, which is an expression."""
+    *lines, last = ast.parse(code).body
+    assert isinstance(last, ast.Expr), code
+    names: dict[str, Any] = {}
+    exec(compile(ast.Module(lines, []), "code of a page", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "code of a page", "eval"), names)

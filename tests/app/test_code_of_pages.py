@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +15,7 @@ from gptviz.ui.records.heads import READS
 from gptviz.ui.records.translate import BEAM_SEARCH
 from gptviz.ui.views.texts import OWN
 from tests.app.conftest import OF_KIND
-from tests.app.opening import opened
+from tests.app.opening import last_value, opened
 
 # Pages, and what is chosen on them besides the model.
 STATES: list[tuple[str, dict[str, str]]] = [
@@ -45,15 +42,6 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("translate", {"view": BEAM_SEARCH}),
     ("translate", {"view": BEAM_SEARCH, "width": "2", "penalty": "0.5"}),
 ]
-
-
-def last_value(code: str) -> Any:
-    """The value of the last line of a program, which is an expression."""
-    *lines, last = ast.parse(code).body
-    assert isinstance(last, ast.Expr), code
-    names: dict[str, Any] = {}
-    exec(compile(ast.Module(lines, []), "code of a page", "exec"), names)
-    return eval(compile(ast.Expression(last.value), "code of a page", "eval"), names)
 
 
 @pytest.mark.usefixtures("one_of_each")

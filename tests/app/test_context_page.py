@@ -38,7 +38,7 @@ def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(h
     labels = [lm.tokenizer.label(i) for i in ids]
     largest = f"“{labels[guess]}” at position {guess} is guessed {rise[guess, place]:.2f} nats worse without “{labels[place]}”"
     assert f"{largest} at position {place}." in says(at)
-    assert f"With the last token alone the mean loss is {mean[0]:.2f} nats" in says(at)
+    assert f"Reading only the last token the mean loss is {mean[0]:.2f} nats" in says(at)
     early, late = losses[1:7].mean(), losses[7:].mean()
     assert f"In the first half of the text the mean loss is {early:.2f} nats, in the second {late:.2f}." in says(at)
 

@@ -28,7 +28,7 @@ from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import escaped, playing
 from tests.app.conftest import with_snapshots
 from tests.app.explorer import pattern
-from tests.app.opening import charts, opened, payload, ran, says, views
+from tests.app.opening import charts, last_value, opened, payload, ran, says, views
 from tests.drawn import numbers
 from tests.examples import quick
 from tests.tiny import TinyModel, scrambled
@@ -198,11 +198,8 @@ def test_the_code_behind_a_figure_opens_the_step_shown(trained: Path, path: str)
 
 def test_the_code_behind_the_map_gives_the_map(trained: Path) -> None:
     at = page("pages/embeddings.py", step="1")
-    lines = next(one.value for one in at.code if "gptviz.load" in one.value).splitlines()
-    scope: dict[str, Any] = {}
-    place = next(i for i, line in enumerate(lines) if line.startswith("embeddings.project"))
-    exec("\n".join([*lines[:place], f"found = {lines[place]}"]), scope)
-    np.testing.assert_allclose(scope["found"], cloud(at), atol=1e-6)
+    points = last_value(next(one.value for one in at.code if "gptviz.load" in one.value))
+    np.testing.assert_allclose(points.values, cloud(at), atol=1e-6)
 
 
 def test_the_slider_offers_every_snapshot_and_the_model_as_saved(trained: Path) -> None:
