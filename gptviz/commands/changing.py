@@ -27,7 +27,7 @@ def quantise(lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32
         prompt: a text for the loss, and for how far each guess moves; default: held-out data, if they are here.
         as_: how weights are kept: 8bit.row, 4bit.g32, … (8, 6, 5, 4, 3 or 2 bits, rounded to nearest, with a scale for each row
             or each group of 32, 64 or 128), or Q8_0, Q5_1, Q5_0, Q4_1, Q4_0 as in GGUF files.
-        matrix: one matrix alone, such as blocks.0.mlp.up.weight; default: all.
+        matrix: only one matrix, such as blocks.0.mlp.up.weight; default: all.
     """
     from gptviz.machine.memory import in_bytes
 

@@ -67,7 +67,7 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Shown:
     """Which experts of a mixture the tokens of a text pass, and how often each is chosen.
 
     Args:
-        block: one block alone, counted from 0; default: all.
+        block: only one block, counted from 0; default: all.
     """
     from gptviz.interp.reading.experts import even_load, load, taken
 
@@ -105,7 +105,7 @@ def lens(
     Args:
         prompt: what the model reads; of an encoder–decoder the source.
         top: how many of the likeliest tokens.
-        blocks_only: after each block alone, and not within it: quicker with a large model.
+        blocks_only: only after each block, not within it: quicker with a large model.
         kind: what the head reads: the stream as it is, or brought to the last layer by a lens that is fitted once and kept.
         fit_to: a text file to fit it to; default: the data held out of training.
     """
@@ -156,7 +156,7 @@ def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Shown
 
     Args:
         prompt: what the model reads; of an encoder–decoder the source.
-        position: of the token at this position alone; default: the median, and of cosines the mean, over all positions.
+        position: only of the token at this position; default: the median, and of cosines the mean, over all positions.
     """
     from gptviz.interp.reading.stream import cosines, lengths, shares
 

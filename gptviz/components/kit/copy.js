@@ -139,7 +139,7 @@ class Copier {
   /** @param {HTMLCanvasElement} canvas @param {DOMRect} box @param {CSSStyleDeclaration} style */
   pixels(canvas, box, style) {
     const look = {
-      href: enlarged(canvas, box.width).toDataURL(),
+      href: inSquares(canvas, box.width).toDataURL(),
       preserveAspectRatio: "none",
       style: "image-rendering: pixelated",
     };
@@ -217,8 +217,8 @@ class Copier {
   }
 }
 
-/** The same pixels, each as a square of several: programs that smooth pictures blur its edge alone. @param {HTMLCanvasElement} canvas @param {number} width on the page */
-function enlarged(canvas, width) {
+/** The same pixels, each as a square of several: programs that smooth pictures then blur only its edge. @param {HTMLCanvasElement} canvas @param {number} width on the page */
+function inSquares(canvas, width) {
   const times = Math.max(1, Math.ceil((2 * width) / canvas.width)),
     large = document.createElement("canvas");
   Object.assign(large, { width: times * canvas.width, height: times * canvas.height });

@@ -23,7 +23,7 @@ PHRASES = (
     *("they went to the sea", "give me your hand", "she will not come again", "we have no time for this"),
 )
 NAMES = dict(zip(("difference of means", "first component"), HOWS, strict=True))
-ALL, LAST, PROMPT = "all", "the last text to lead away from", "the prompt"
+ALL, LAST, PROMPT = "all", "the last text", "the prompt"
 USUAL = 2.0  # what is shown until a strength is chosen
 LONGEST_LIST, HEIGHT = 20_000, 340
 Lists = tuple[tuple[str, ...], tuple[str, ...]]
