@@ -145,4 +145,4 @@ def _scale() -> dict[str, object]:
     # In the line of the title, where it moves no cells: maps side by side stand at the same height.
     place = {"x": 1, "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top", "ypad": 8, "xpad": 20}
     place |= {"len": 0.36, "thickness": 8, "tickangle": 0, "outlinewidth": 1}
-    return scale([-LIMIT, 0, LIMIT], ["−100 %", "0", "100 %"]) | place
+    return scale([-LIMIT, LIMIT], ["−100 %", "100 %"]) | place
