@@ -167,7 +167,8 @@ def _menu() -> None:
         opened = st.expander(group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold)
         with opened.container(gap="xxsmall"):
             for entry in GROUPS[group]:
-                link(entry, description=entry.sentence, query={"model": default_model(entry)} | state)
+                query = state if "model" in state else {"model": default_model(entry)} | state
+                link(entry, description=entry.sentence, query=query)
 
 
 def _open_linked_model() -> None:
