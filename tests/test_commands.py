@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -15,9 +16,12 @@ import torch
 import gptviz
 from gptviz.interp.changing.attribution_patching import Preview
 from gptviz.interp.over_prompts import How
+from gptviz.interp.over_training.measures import MEASURES
 from gptviz.interp.reading import stream
+from gptviz.interp.reading.experts import load, taken
 from gptviz.interp.units.unit import unit
 from gptviz.language_model import LanguageModel
+from gptviz.machine.memory import in_bytes
 from gptviz.runs import checkpoints
 from gptviz.text import BPETokenizer
 from gptviz.text.datasets.languages import examples
@@ -26,6 +30,7 @@ from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel, scrambled, tiny
 
 WORDS = "a cab a bed a bag " * 8
+UP = "blocks.1.mlp.up.weight"
 
 
 class Asked(NamedTuple):
@@ -38,11 +43,14 @@ class Asked(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def _models(no_bundled_models: None, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decoder called mine, one that caps its logits, a classifier, one with BPE tokens, and a text."""
+    """A decoder with snapshots called mine, one of experts, one that caps its logits, a classifier, one with BPE, and a text."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "1000")
     Path("words.txt").write_text(WORDS)
-    tiny_model("mine", text="abcdefg ")
+    folder = tiny_model("mine", text="abcdefg ")
+    for step in (0, 4):
+        checkpoints.write_weights(checkpoints.snapshot_path(folder, step), gptviz.load("mine").model)
+    tiny_model("mixed", text="abcdefg ", mlp="experts", n_expert=4, n_active=2)
     tiny_model("capped", text="abcdefg ", logit_cap=5.0)
     tiny_model("judge", head="mean", n_label=2, mask="full", card={"labels": ["bad", "good"]})
     learned = BPETokenizer.learn("the return of the king, the return of the queen", 270)
@@ -105,6 +113,25 @@ def of_probe(lm: LanguageModel) -> dict[str, Any]:
     return {"layer": [layer.name for layer in found.layers], "accuracy": found.accuracy, "control": found.control}
 
 
+def of_experts(lm: LanguageModel, block: int) -> dict[str, Any]:
+    weights = lm.experts("a cab")
+    most = [[one._asdict() for one in taken(weights, block, expert)[:8]] for expert in range(4)]
+    return {"block": 4 * [block], "expert": [0, 1, 2, 3], "load": load(weights).values[block], "tokens": most}
+
+
+def of_bits(lm: LanguageModel, kind: str = "4bit.g32", **asked: str) -> dict[str, Any]:
+    return dict(json.loads(json.dumps(lm.fewer_bits(kind, **asked).to_dict())))
+
+
+def of_history(lm: LanguageModel) -> dict[str, Any]:
+    found = lm.over_training("heads.previous_token")
+    assert found.series[-1] == "blocks.1.attention.head.2"
+    return {
+        "steps": [0, 4],
+        "series": [{"name": name, "values": found.values[:, i].tolist()} for i, name in enumerate(found.series)],
+    }
+
+
 def of_tokens(lm: LanguageModel) -> dict[str, Any]:
     pieces = lm.pieces("the unicorn")
     assert b"".join(piece.data for piece in pieces) == b"the unicorn"
@@ -138,6 +165,10 @@ ASKED = [
     Asked(f"{PATCH} 'a cad' {ANSWERS}", lambda lm: {"exact": True}, "^logit of 'a' minus logit of 'b': .*position 4 b$"),
     Asked(f"{PATCH} 'a cad' {ANSWERS} --preview", lambda lm: of_patches(lm, "resid_pre", exact=False), "preview: "),
     Asked(f"{PATCH} 'a cab'", lambda lm: {"restored": [[None] * 5] * 2}, "the same answer"),
+    Asked("experts mixed --prompt 'a cab' --block 1", lambda lm: of_experts(lm, 1), r"passes 2 of 4 experts: 50\.0%"),
+    Asked("quantise mine --as 3bit.row --prompt 'a cab'", lambda lm: of_bits(lm, "3bit.row", prompt="a cab"), "simulated"),
+    Asked(f"quantise mine --matrix {UP}", lambda lm: of_bits(lm, matrix=UP), "give a text with --prompt"),
+    Asked("history mine --measure heads.previous_token", of_history),
     Asked("tokens bpe --prompt 'the unicorn'", of_tokens, "part of a word"),
     Asked(
         "tokens bpe --languages",
@@ -171,6 +202,13 @@ REFUSED = {
     "attribute judge --prompt fox --position 1": "leave --position out",
     "attribute judge --prompt fox --token maybe": "'maybe' is no label of judge; its labels are bad, good",
     "circuit judge --prompt fox": "judge is a classifier",
+    "experts mixed --prompt 'a cab' --block 9": "there is no block 9: blocks are counted from 0 to 1",
+    "experts mine --prompt 'a cab'": "has no experts",
+    "quantise mine --as q4": "there is 8bit.row",
+    "quantise mine --matrix blocks.7.mlp.up.weight": "no matrix of this model; there are embed.weight",
+    "quantise mine --prompt ''": "the prompt is empty",
+    "quantise judge --prompt fox": "leave the prompt out",
+    "history mine --measure weights.nrom": "did you mean 'weights.norm'?",
     "tokens bpe": "--prompt TEXT or --languages",
     "tokens mine --prompt 'a cab' --merges": "leave --merges out",
 }
@@ -179,6 +217,21 @@ REFUSED = {
 @pytest.mark.parametrize("typed", REFUSED)
 def test_what_a_command_cannot_take_is_said_in_one_line(typed: str, capsys: Capture) -> None:
     assert REFUSED[typed] in error(capsys, *shlex.split(typed))
+
+
+def test_the_tables_have_the_numbers_of_the_library(capsys: Capture) -> None:
+    lm, last = gptviz.load("mine"), gptviz.load("mixed").experts("a cab")
+    bits = lm.fewer_bits("3bit.row", "a cab").to_dict()
+    printed = output(capsys, "quantise", "mine", "--as", "3bit.row", "--prompt", "a cab")
+    assert f"{bits['loss']['before']:.4f} → {bits['loss']['after']:.4f} nats" in printed
+    assert in_bytes(bits["bytes"]["kept"]) in printed
+    rows = [line.split()[0] for line in printed.split("\n\n", 1)[1].splitlines()[1:]]
+    assert rows == [one["name"] for one in bits["matrices"]]
+    row = output(capsys, "experts", "mixed", "--prompt", "a cab", "--block", "1").splitlines()[-1].split()
+    assert row[:2] == ["blocks.1.mlp.expert.3", f"{load(last).values[1, 3]:.1%}"]
+    printed = output(capsys, "history", "mine", "--measure", "probability", "--prompt", "a cab", "--token", "b")
+    assert printed.splitlines()[-1].split() == ["4", f"{lm.over_training('probability', 'a cab', 'b').values[-1, 0]:.4g}"]
+    assert [line.split()[0] for line in output(capsys, "history", "mine", "--measure", "list").splitlines()] == list(MEASURES)
 
 
 def test_the_merges_end_in_the_tokens_of_the_text(capsys: Capture) -> None:
