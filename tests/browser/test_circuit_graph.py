@@ -19,7 +19,7 @@ from gptviz.components.kit.command import ViewCommand
 from gptviz.interp.explaining.circuit import Circuit, circuit
 from gptviz.model import Config, build
 from tests.browser.files import csv_rows, tool
-from tests.browser.machinery import FRAMES, HOSTILE
+from tests.browser.machinery import HOSTILE
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
 from tests.hand_built import induction_circuit
@@ -251,19 +251,6 @@ def test_it_opens_at_the_logit_and_the_frame_cuts_no_node(mounted: Mount, wide: 
         # all of it once there is room
         view.page.set_viewport_size({"width": 3840, "height": 900})
         expect(view.page.get_by_text("goes on to the")).to_be_hidden()
-
-
-def test_the_wheel_over_the_graph_scrolls_the_page(mounted: Mount, found: Circuit) -> None:
-    page = mounted("circuit_graph", packed(found)).page
-    page.add_style_tag(content="body { min-height: 500vh; line-height: 1.6 }")  # as on a page of the app
-    page.locator(".node").first.hover()
-
-    def turned() -> bool:
-        page.mouse.wheel(0, 300)  # again: one that comes before the page is laid out is lost
-        return bool(page.evaluate(f"{FRAMES}.then(() => scrollY > 0)"))
-
-    wait_until(turned)
-    assert page.locator(".frame").evaluate("(one) => one.scrollHeight - one.clientHeight") == 0, "a position is cut"
 
 
 def test_the_drawing_has_every_node_and_the_table_every_edge(mounted: Mount, found: Circuit) -> None:

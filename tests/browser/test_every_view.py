@@ -318,6 +318,18 @@ def test_in_the_dark_and_on_a_phone_every_text_can_be_read(
     check_readable(seen(name, **choice, dark=True, width=390).page, 390)
 
 
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_grows_with_the_window(seen: Callable[..., Mounted], name: str) -> None:
+    def height(width: int) -> float:
+        page = seen(name, SHORT, width=width, height=width * 9 // 16).page
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        return float((page.locator(f".root {VIEWS[name].touched}").first.bounding_box() or {})["height"])
+
+    laptop, screen, projector = map(height, (1280, 1920, 3840))
+    assert laptop < screen
+    assert projector == pytest.approx(2 * screen, rel=0.1)
+
+
 @pytest.mark.parametrize(("name", "choice"), [one for one in CHOICES if VIEWS[str(one.values[0])].has_picture])
 def test_a_picture_is_made_of_what_is_on_the_screen(seen: Callable[..., Mounted], name: str, choice: dict[str, Any]) -> None:
     page, where = seen(name, SHORT, **choice).page, VIEWS[name].tools

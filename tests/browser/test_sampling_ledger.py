@@ -596,18 +596,6 @@ def test_without_top_p_no_line_marks_its_limit(ledger_of: Mount) -> None:
         assert page.locator(".lane.top-p").first.evaluate("lane => getComputedStyle(lane, '::after').opacity") == strength
 
 
-def test_the_list_grows_with_the_window_and_its_lines_follow_each_other(ledger_of: Mount) -> None:
-    heights = []
-    for width, height in ((1280, 720), (1920, 1080), (3840, 2160)):
-        page = ledger_of("words", width=width, height=height).page
-        boxes = [box for line in page.locator(".token-row").all()[:3] if (box := line.bounding_box())]
-        assert boxes[1]["y"] - boxes[0]["y"] == pytest.approx(boxes[0]["height"], abs=0.6)
-        heights.append((page.locator(".list").bounding_box() or {})["height"])
-        assert page.locator(".token-row:visible").count() >= heights[-1] / boxes[0]["height"]
-    assert heights[1] > 2 * heights[0]
-    assert heights[2] == pytest.approx(2 * heights[1], rel=0.05)
-
-
 # How many animations of the number begin until the second frame after the button was clicked.
 FALLING = """async () => {
     const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));

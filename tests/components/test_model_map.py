@@ -216,17 +216,6 @@ def test_the_code_of_map_and_tensor_gives_their_numbers_in_a_fresh_process(tiny_
     np.testing.assert_allclose(values, arrays["tensor"], atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "look", [TensorPage("blocks.0.attention.v", 1, ()), TensorPage("positions", 0, ()), TensorPage("logits", 0, ())]
-)
-def test_the_code_of_a_tensor_gives_its_numbers(tiny_model: TinyModel, look: TensorPage) -> None:
-    key, read = described(tiny_model, text=TEXT)
-    header, arrays = sent(key, read, look)
-    namespace: dict[str, Any] = {}
-    exec(header["tensor"]["code"], namespace)
-    np.testing.assert_allclose(namespace["values"].tolist(), arrays["tensor"], atol=1e-6)
-
-
 def test_fixed_numbers_are_those_of_the_buffers(tiny_model: TinyModel) -> None:
     key, read = described(tiny_model, positions="rotary")
     header, arrays = sent(key, read, TensorPage("blocks.0.attention.positions", 1, ()))
