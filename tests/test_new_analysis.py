@@ -268,6 +268,7 @@ sys.exit(pytest.main([*quietly, "--collect-only", "-k", "repeats", *files]) or p
 """
 
 
+@pytest.mark.full
 def test_a_new_page_is_in_all_lists_of_tests_pictures_and_benchmarks_and_its_own_tests_pass(run: Callable[..., str]) -> None:
     files = [*FILES, *(f"tests/browser/{name}.py" for name in IN_A_BROWSER)]
     said = run("-c", LOOK, " ".join(files), " ".join(path for path in ADDED if path.startswith("tests/")))

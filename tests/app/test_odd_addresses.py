@@ -40,7 +40,7 @@ MODELS = ("ladder-2", "classifier", "seq2seq", "reversal")
 
 
 @tried(
-    26,
+    13,
     80,
     path=st.sampled_from([page.path for page in PAGES.values()]),
     asked=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=40),  # a page reads few of them

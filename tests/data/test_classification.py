@@ -315,6 +315,7 @@ def test_the_training_accuracy_is_that_of_as_many_training_texts_as_are_held_out
     assert log[-1].training_accuracy == opened.card.training_accuracy
 
 
+@pytest.mark.full
 def test_what_counting_words_cannot_solve_a_block_of_attention_can() -> None:
     source = LabelledSource(opinions(2_000))
     options = {"changes": {"dropout": 0.0}, "recipe": recipe(steps=200, batch_size=64, learning_rate=3e-3, evaluations=1)}
@@ -336,6 +337,7 @@ def test_five_labels_are_learned_as_two_are() -> None:
     assert card.accuracy == card.baseline_accuracy == 1.0
 
 
+@pytest.mark.full
 def test_the_experiment_stars_learns_the_order_of_its_labels() -> None:
     source = LabelledSource(starred_opinions(1_000))
     plan = PLANS["stars"]

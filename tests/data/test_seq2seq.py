@@ -202,6 +202,7 @@ def test_exact_match_counts_whole_answers_that_end() -> None:
         exact_match(model, TOKENIZER, [])
 
 
+@pytest.mark.full
 def test_a_small_model_learns_to_answer_what_it_never_saw() -> None:
     longer = [word + letter for word in WORDS for letter in "abcd"]
     source = PairSource(Pairs("longer", tuple((word, word[::-1]) for word in [*WORDS, *longer])))

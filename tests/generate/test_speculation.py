@@ -115,7 +115,9 @@ class RememberedDrafter(ModelDrafter):
         return proposals
 
 
-@pytest.mark.parametrize("settings", [{"temperature": 0.8}, {"temperature": 1.5, "top_k": 3, "top_p": 0.9}])
+@pytest.mark.parametrize(
+    "settings", [pytest.param({"temperature": 0.8}, marks=pytest.mark.full), {"temperature": 1.5, "top_k": 3, "top_p": 0.9}]
+)
 def test_over_8_000_texts_the_distribution_is_the_large_models(settings: dict[str, float]) -> None:
     size, texts = 4, 8_000
     large, small = (scrambled(tiny(vocab_size=size, n_layer=1), seed=seed, std=0.5) for seed in (1, 2))

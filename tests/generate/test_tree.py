@@ -65,7 +65,7 @@ def test_a_tree_that_only_steps_is_a_generation(prompt: int, slide: int) -> None
 
 
 @pytest.mark.parametrize(("prompt", "slide"), CASES)
-@pytest.mark.parametrize("most_bytes", [NOTHING, 2**20])
+@pytest.mark.parametrize("most_bytes", [NOTHING, pytest.param(2**20, marks=pytest.mark.full)])
 def test_wherever_one_comes_from_ids_logits_and_attention_are_the_same_to_the_bit(
     prompt: int, slide: int, most_bytes: int
 ) -> None:

@@ -9,7 +9,6 @@ import torch
 from torch.nn import functional as F
 
 from gptviz.model import PRESETS, build
-from tests.command_line import printed_elsewhere
 from tests.tiny import tiny
 
 
@@ -59,14 +58,3 @@ def test_an_untrained_model_knows_nothing_its_loss_is_the_logarithm_of_the_vocab
     loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten()).item()
     # A tied model starts out repeating its input, the likelier the wider it is.
     assert loss == pytest.approx(math.log(config.vocab_size), abs=0.3 if config.tied else 0.06)
-
-
-def test_laying_out_a_model_without_memory_does_not_import_the_compiler_of_torch() -> None:
-    printed_elsewhere(
-        "import sys, torch\n"
-        "from gptviz.model import PRESETS, changed, parameter_count\n"
-        "from gptviz.model.parts.positions import POSITIONS\n"
-        "configs = [*PRESETS.values(), *(changed(PRESETS['ladder'], positions=kind) for kind in POSITIONS)]\n"
-        "for config in configs: parameter_count(config)\n"
-        "assert 'torch._dynamo' not in sys.modules\n"
-    )

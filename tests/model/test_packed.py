@@ -177,9 +177,14 @@ def test_rows_that_are_multiplied_in_three_ways_stand_below_each_other() -> None
     assert is_near(times_packed(x, packed, None), x, torch.cat([looped(each) for each in held_here]))
 
 
-def test_opening_and_multiplying_import_nothing_that_pytorch_has_for_distributed_tensors() -> None:
+def test_laying_out_opening_and_multiplying_import_nothing_that_pytorch_has_for_compiling_and_distributed_tensors() -> None:
     code = (
         "import sys, torch; from tests.model.test_packed import held, prepared, Packed, times_packed;"
+        "from gptviz.model import PRESETS, changed, parameter_count;"
+        "from gptviz.model.parts.positions import POSITIONS;"
+        "kinds = [changed(PRESETS['ladder'], positions=kind) for kind in POSITIONS];"
+        "[parameter_count(config) for config in (*PRESETS.values(), *kinds)];"
+        "assert 'torch._dynamo' not in sys.modules;"
         "packed = prepared(torch.cat([Packed([held(16, 64, 4)])[torch.arange(16)], Packed([held(16, 64, 8)])[3:]]));"
         "weight = torch.nn.Parameter(packed, requires_grad=False); times_packed(torch.ones(2, 64), weight, None);"
         "print('torch.distributed.tensor' in sys.modules, 'sympy' in sys.modules); weight + 1; print('sympy' in sys.modules)"

@@ -50,7 +50,7 @@ def test_a_text_takes_about_what_the_tensors_of_a_pass_take_at_once(name: str) -
         assert max(counted, largest) <= estimated <= max(1.5 * counted + cache, largest)
 
 
-@pytest.mark.parametrize("tokens", [2_048, 8_000])
+@pytest.mark.parametrize("tokens", [2_048, pytest.param(8_000, marks=pytest.mark.full)])
 def test_a_long_text_takes_no_more_than_is_estimated_and_not_much_less(tokens: int) -> None:
     config = preset("gpt2", **WIDE, context_length=8_192)
     counted = most_at_once(without_content(config), tokens, cached=True)
