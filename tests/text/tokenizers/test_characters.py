@@ -13,14 +13,6 @@ any_text = st.text(st.characters(codec=None, exclude_categories=()))
 some_text = any_text.filter(bool)
 
 
-@given(some_text)
-def test_a_text_of_known_characters_comes_back(text: str) -> None:
-    tokenizer = CharTokenizer(text)
-    encoding = tokenizer.encode(text)
-    assert tokenizer.decode(encoding.ids) == text
-    assert encoding.unknown == ()
-
-
 @given(some_text, any_text, st.none() | st.characters())
 def test_ids_are_those_of_a_dictionary_of_sorted_characters(vocabulary: str, text: str, unknown: str | None) -> None:
     tokenizer = CharTokenizer(vocabulary, unknown)

@@ -128,6 +128,17 @@ def test_what_is_written_down_opens_as_the_same_tokenizer(kind: str, data: st.Da
     assert opened_again(tokenizer).encode(text) == tokenizer.encode(text)
 
 
+@pytest.mark.parametrize("kind", ["characters", "symbols", "words", "cased words"])
+@tried(50, 200, st.data())
+def test_any_ids_that_stand_for_a_text_come_back_through_it(kind: str, data: st.DataObject) -> None:
+    tokenizer = data.draw(KINDS[kind])
+    special = WordTokenizer.special_tokens if kind == "words" else ()
+    known = [one for one in range(tokenizer.vocab_size) if tokenizer.label(one) not in special]
+    ids = data.draw(st.lists(st.sampled_from(known)))
+    encoding = tokenizer.encode(tokenizer.decode(np.array(ids, np.int64)))
+    assert (encoding.ids, encoding.unknown) == (ids, ())
+
+
 @pytest.mark.parametrize("kind", ["symbols", "words", "cased words"])
 @tried(10, 100, st.data(), any_text)
 def test_a_text_with_a_piece_appended_reads_as_the_same_tokens_and_that_one(kind: str, data: st.DataObject, text: str) -> None:
