@@ -37,7 +37,7 @@ from gptviz.ui.pages.stream import vectors as stream
 from gptviz.ui.pages.switch_off import grid
 from gptviz.ui.pages.translate.translation import output_of
 from gptviz.ui.shell.subject.bar import read_prompt
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model, model_key
+from gptviz.ui.shell.subject.models import Subject, language_model, model_key
 from gptviz.ui.views import guesses
 from gptviz.ui.views import loss_texts as texts
 from gptviz.ui.views.read import Read, read_by
@@ -96,14 +96,35 @@ def other_kinds(home: Path) -> None:
     with_snapshots(checkpoints.save("pair", scrambled(config), tokenizer, card, replace=True), STEPS)
 
 
-def of_head(key: ModelKey, score: str) -> Sequence[float]:
-    return language_model(key).head_scores(losses=score == "delta_loss").values[score].ravel().tolist()
+def of_heads(subject: Subject, score: str) -> list[float]:
+    """A score of all heads of a model, as the page Heads has it for each of its stacks, which read what the model as it was saved
+    last wrote; of a decoder over data held out.
+    """
+    lm, losses = language_model(subject.key), score == "delta_loss"
+    if subject.kind == "decoder":
+        return lm.head_scores(losses=losses).values[score].ravel().tolist()
+    read = language_model(replace(subject.key, step=None)).inputs(subject.text)
+    stacks = ("decoder",) if subject.kind == "classifier" else get_args(Stack)
+    with patch.object(LanguageModel, "inputs", lambda *_: read):
+        found = [lm.head_scores(subject.text, stack=stack, losses=losses).values[score].ravel() for stack in stacks]
+    return [value for values in found for value in values.tolist()]
+
+
+def probability(subject: Subject, read: Read, token: int) -> float:
+    """The probability of a token after the text, of the first token of an answer, or of a label."""
+    if subject.kind == "classifier":
+        return judged(subject.key, subject.seen).probabilities[token]
+    if subject.kind == "encoder-decoder":
+        return float(probabilities(output_of(subject.key, subject.seen, read.ids).logits[0])[token])
+    return float(probabilities(guesses.logits_after(subject.key, subject.seen, len(subject.seen) - 1))[token])
 
 
 def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequence[float]:
     """What the page of a measure computes for the model, and at the place, of `subject`."""
-    key, ids, last = subject.key, subject.seen, len(subject.seen) - 1
-    chosen = circuit.CircuitChoice(last, token, against, 0.8)
+    key, read, last = subject.key, Read(subject.seen), len(subject.seen) - 1
+    if subject.kind == "encoder-decoder":
+        read = read_by(replace(subject, key=replace(key, step=None)))
+    place = {"decoder": last, "classifier": None, "encoder-decoder": 0}[subject.kind]
     held_out = texts.LossText(texts.HELD_OUT)
     near = embeddings.neighbours_of(key, "embedding", token)
     of: dict[str, Callable[[], Sequence[float]]] = {
@@ -112,109 +133,52 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
         "switched_off": lambda: [
             loss - texts.loss_of(key, held_out) for loss in grid.losses(subject, held_out, "zero", "").values()
         ],
-        "attribution": lambda: [
-            part.value for part in AttributionSetting(subject, Read(ids), last, token, against).found().parts
+        "attribution": lambda: [part.value for part in AttributionSetting(subject, read, place, token, against).found().parts],
+        "circuit.share": lambda: [
+            circuit.checked(circuit.ask_circuit(subject, circuit.CircuitChoice(last, token, against, 0.8))).share
         ],
-        "circuit.share": lambda: [circuit.checked(circuit.ask_circuit(subject, chosen)).share],
-        "probability": lambda: [float(probabilities(guesses.logits_after(key, ids, last))[token])],
+        "probability": lambda: [probability(subject, read, token)],
         "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
-        "stream.length": lambda: stream.lengths_of(key, Read(ids)).values[:, -1].tolist(),
+        "stream.length": lambda: stream.lengths_of(key, read).values[:, -1].tolist(),
         "waves": lambda: language_model(key).waves().powers.values[-1].tolist(),
         "similarity.vowels": lambda: embeddings.vowel_cosines(key, "embedding"),
-    } | {f"heads.{score}": lambda score=score: of_head(key, score) for score in SCORES}
+    } | {f"heads.{score}": lambda score=score: of_heads(subject, score) for score in SCORES}
     return of[name]()
 
 
+PROMPTS = {
+    "decoder": PROMPT,
+    "classifier": "the film was never dull and the film was good",
+    "encoder-decoder": "twenty two",
+}
 # Of the scores of heads, one in `make test` of those that patterns, weights and held-out data have.
 FEW_SCORES = ("heads.induction", "heads.copying", "heads.delta_loss")
-
-
-def is_rare(name: str) -> bool:
-    return name.startswith("heads.") and name not in FEW_SCORES
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(one.name, marks=[pytest.mark.full] * is_rare(one.name)) for one in MEASURES.values() if one.page],
-)
-def test_the_value_at_a_step_is_that_of_its_page_at_this_step(name: str) -> None:
-    lm = gptviz.load({"similarity.vowels": "letters", "waves": "clock"}.get(name, "mixed"))
-    token, other = map(lm.token, ("Mary", "John")) if lm.name == "mixed" else (0, 1)
-    for step in STEPS:
-        key = model_key(lm.name, "cpu", step)
-        subject = read_prompt(key, language_model(key), PROMPT, PROMPT)
-        against = embeddings.neighbours_of(key, "embedding", token).ids[0] if name == "similarity" else other
-        reads_prompt = MEASURES[name].needs in ("a prompt", "a token")
-        question = Question(PROMPT if reads_prompt else "", token, against) if "heads" not in name else Question()
-        found = values(key, name, question)
-        assert list(found.values()) == pytest.approx(on_its_page(name, subject, token, against), abs=1e-6, nan_ok=True)
-    history = lm.over_training(name, question.prompt or None, question.token, question.against)
-    assert history.steps == STEPS
-    assert history.values[-1].tolist() == pytest.approx(list(found.values()), abs=1e-6, nan_ok=True)
-
-
-# Those of other kinds that a page shows. A classifier of words has no letters.
-OF_OTHERS = [
-    pytest.param(name, kind, marks=[pytest.mark.full] * is_rare(name))
+# What a page shows of each kind. A classifier of words has no letters.
+SHOWN = [
+    pytest.param(name, kind, marks=[pytest.mark.full] * (name.startswith("heads.") and name not in FEW_SCORES))
     for name, one in MEASURES.items()
-    for kind in ("classifier", "encoder-decoder")
+    for kind in PROMPTS
     if kind in one.kinds and one.page and (name, kind) != ("similarity.vowels", "classifier")
 ]
-PROMPTS = {"classifier": "the film was never dull and the film was good", "encoder-decoder": "twenty two"}
 
 
-def of_heads_everywhere(subject: Subject, score: str) -> list[float]:
-    """A score of all heads of a model, as the page Heads has it for each of its stacks, which read what the model as it was saved
-    last wrote.
-    """
-    lm, read = language_model(subject.key), language_model(replace(subject.key, step=None)).inputs(subject.text)
-    found: list[float] = []
-    with patch.object(LanguageModel, "inputs", lambda *_: read):
-        for stack in ("decoder",) if subject.kind == "classifier" else get_args(Stack):
-            scores = lm.head_scores(subject.text, stack=stack, losses=score == "delta_loss")
-            found += scores.values[score].ravel().tolist()
-    return found
-
-
-def on_its_page_of_another_kind(name: str, subject: Subject, token: int, against: int) -> Sequence[float]:
-    """As `on_its_page`; an encoder–decoder guesses the first token of its answer."""
-    key, is_label, read = subject.key, subject.kind == "classifier", Read(subject.seen)
-    if not is_label:
-        read = read_by(replace(subject, key=replace(key, step=None)))
-    near = embeddings.neighbours_of(key, "embedding", token)
-    held_out = texts.LossText(texts.HELD_OUT)
-    of: dict[str, Callable[[], Sequence[float]]] = {
-        "loss": lambda: [texts.loss_of(key, held_out)],
-        "switched_off": lambda: [
-            one - texts.loss_of(key, held_out) for one in grid.losses(subject, held_out, "zero", "").values()
-        ],
-        "attribution": lambda: [
-            part.value for part in AttributionSetting(subject, read, None if is_label else 0, token, against).found().parts
-        ],
-        "probability": lambda: [
-            judged(key, subject.seen).probabilities[token]
-            if is_label
-            else float(probabilities(output_of(key, subject.seen, read.ids).logits[0])[token])
-        ],
-        "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
-        "similarity.vowels": lambda: embeddings.vowel_cosines(key, "embedding"),
-        "stream.length": lambda: stream.lengths_of(key, read).values[:, -1].tolist(),
-    } | {f"heads.{score}": lambda score=score: of_heads_everywhere(subject, score) for score in SCORES}
-    return of[name]()
-
-
-@pytest.mark.parametrize(("name", "kind"), OF_OTHERS)
-def test_the_value_at_a_step_is_that_of_its_page_for_other_kinds_too(name: str, kind: Kind, other_kinds: None) -> None:
-    lm, prompt = gptviz.load(OF_KIND[kind]), PROMPTS[kind]
-    token, against = (1, 0) if kind == "classifier" else (lm.token("2"), lm.token("1"))
+@pytest.mark.parametrize(("name", "kind"), SHOWN)
+def test_the_value_at_a_step_is_that_of_its_page_at_this_step(name: str, kind: Kind, other_kinds: None) -> None:
+    lm = gptviz.load(
+        OF_KIND[kind] if kind != "decoder" else {"similarity.vowels": "letters", "waves": "clock"}.get(name, "mixed")
+    )
+    words = {"mixed": ("Mary", "John"), "pair": ("2", "1")}
+    token, against = map(lm.token, words[lm.name]) if lm.name in words else (1, 0)
+    # A decoder's heads are measured over random tokens, those of other kinds over a text.
+    is_of_prompt = MEASURES[name].needs in ("a prompt", "a token") or (kind != "decoder" and name != "similarity")
     for step in STEPS:
         key = model_key(lm.name, "cpu", step)
+        subject = read_prompt(key, language_model(key), PROMPTS[kind], PROMPTS[kind])
         if name == "similarity":  # the page lists the nearest
             against = embeddings.neighbours_of(key, "embedding", token).ids[0]
-        question = Question("" if name == "similarity" else prompt, token, against)
+        question = Question(PROMPTS[kind] if is_of_prompt else "", token, against)
         found = values(key, name, question)
-        on_page = on_its_page_of_another_kind(name, read_prompt(key, language_model(key), prompt, prompt), token, against)
-        assert list(found.values()) == pytest.approx(list(on_page), abs=1e-6, nan_ok=True)
+        assert list(found.values()) == pytest.approx(list(on_its_page(name, subject, token, against)), abs=1e-6, nan_ok=True)
     assert set(found.values()) - {0.0}
     history = lm.over_training(name, question.prompt or None, question.token, question.against)
     assert (history.steps, history.measure) == (STEPS, measure_named(name, kind))
