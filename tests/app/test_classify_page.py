@@ -385,25 +385,16 @@ def test_labels_and_words_are_no_markup(judge: Make) -> None:
             assert "<b>bad" not in element.value
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_code_behind_each_view_runs_and_makes_it(
-    labelled: LabelledTexts, view: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_code_counts_the_texts_held_out_and_labels_those_of_a_file(
+    labelled: LabelledTexts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    at = page(view=view, prompt="the plot wasn't 'dull'\nor good")
-    if view == OWN:
-        (tmp_path / "mine.csv").write_text("text\nthe plot was dull\nbad\n")
-        give(at, (tmp_path / "mine.csv").read_bytes())
-    made = ran(sent(at)[0]["code"] if view == ATTENTION else at.code[0].value)
-    if view == WORDS:
-        np.testing.assert_allclose([made["result"].bias, *made["result"].shares], bars(at), atol=1e-6)
-    elif view == ATTENTION:
-        np.testing.assert_allclose(made["reading"].pattern(1, 2), pattern(at, 1, 2), atol=1e-6)
-    elif view == HELD_OUT:
-        counts = numbers(chart(at, "held out confusion")["data"][0]["text"])
-        assert last_value(at.code[0].value).values.tolist() == counts.tolist()
-    else:
-        np.testing.assert_allclose(100 * made["probabilities"].max(1), table(at, "probability"), atol=1e-4)
+    at = page(view=HELD_OUT)
+    counts = numbers(chart(at, "held out confusion")["data"][0]["text"])
+    assert last_value(at.code[0].value).values.tolist() == counts.tolist()
+    (tmp_path / "mine.csv").write_text("text\nthe plot was dull\nbad\n")
+    at = give(page(view=OWN), (tmp_path / "mine.csv").read_bytes())
+    np.testing.assert_allclose(100 * ran(at.code[0].value)["probabilities"].max(1), table(at, "probability"), atol=1e-4)
 
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] the plot was never dull and cast good film ##s ,".split()  # noqa: SIM905

@@ -36,9 +36,6 @@ from tests.command_line import printed_elsewhere
 from tests.tiny import TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
 pytestmark = pytest.mark.usefixtures("tiny_saved")
 page = page_at("pages/embeddings.py")
 
@@ -228,17 +225,6 @@ def test_of_a_large_vocabulary_it_says_how_many_tokens_are_drawn(monkeypatch: py
     assert 10 <= len(shown) < whole
     assert "z" in shown
     assert f"Drawn are {len(shown)} of the {whole} tokens" in says(at)
-
-
-def test_equal_labels_get_different_names(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gptviz.text import CharTokenizer
-
-    tiny_model()
-    monkeypatch.setattr(CharTokenizer, "labels", lambda self: ["�"] * self.vocab_size)
-    at = page(model="tiny")
-    options = at.selectbox(key="token").options
-    assert len(set(options)) == len(options)
-    assert options[3] == "� (token 3)"
 
 
 @pytest.mark.parametrize("n_tokens", [65, 300, 5_000])

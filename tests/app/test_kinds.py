@@ -171,48 +171,12 @@ def test_home_links_to_pages_about_other_kinds_with_a_model_of_theirs() -> None:
 
 
 @pytest.mark.usefixtures("one_of_each")
-def test_a_classifiers_attention_is_a_full_square_of_its_own_words() -> None:
-    at = opened("pages/attention.py", model="judge", prompt=REVIEW)
-    ids = tuple(gptviz.load("judge").encode(REVIEW).tolist())
-    np.testing.assert_allclose(pattern(at, 1, 2), trace("judge", ids, "blocks.1.attention.pattern")[2], atol=1e-6)
-    assert sent(at)[0]["keys"] == ["the", "film", "was", "never", "dull", "and", "good"]
-    assert not at.get("segmented_control")
-
-
-@pytest.mark.usefixtures("one_of_each")
-def test_the_stack_chosen_is_the_one_whose_attention_is_shown() -> None:
-    source = tuple(gptviz.load("pair").source("one two").tolist())
-    at = opened("pages/attention.py", model="pair", prompt="one two")
-    assert sent(at)[0]["n_block"] == 3  # the decoder has two
-    expected = trace("pair", (1,), "encoder.blocks.2.attention.pattern", source)[1]
-    np.testing.assert_allclose(pattern(at, 2, 1), expected, atol=1e-6)
-    assert sent(at)[0]["keys"][-1] == "⟨end⟩"
-
-    at.segmented_control(key="stack").set_value("decoder").run()
-    ids = answer_by_loop("pair", source)
-    expected = trace("pair", ids, "blocks.0.attention.pattern", source)[1].copy()
-    expected[np.triu_indices(len(ids), 1)] = np.nan
-    np.testing.assert_allclose(pattern(at, 0, 1), expected, atol=1e-6)
-    assert sent(at)[0]["queries"][0] == "⟨start⟩"
-
-    at.segmented_control(key="stack").set_value("cross").run()
-    expected = trace("pair", ids, "blocks.1.cross_attention.pattern", source)[1]
-    shown = pattern(at, 1, 1)
-    np.testing.assert_allclose(shown, expected[: len(shown)], atol=1e-6)
-    label = gptviz.load("pair").tokenizer.label
-    assert sent(at)[0]["keys"] == [label(i) for i in source]
-    # A row is called by what is written there: the token after the one whose query it is.
-    assert sent(at)[0]["queries"][: len(ids) - 1] == [label(i) for i in ids[1:]]
-
-
-@pytest.mark.usefixtures("one_of_each")
 @pytest.mark.parametrize(
     "query",
     [{"model": "judge"}, *({"model": "pair", "stack": stack} for stack in ("encoder", "decoder", "cross"))],
 )
-@pytest.mark.parametrize("prompt", ["good film", "never good " * 20])
-def test_the_code_behind_the_attention_makes_it(query: dict[str, str], prompt: str) -> None:
-    at = opened("pages/attention.py", **query, prompt=prompt)
+def test_the_code_behind_the_attention_makes_it(query: dict[str, str]) -> None:
+    at = opened("pages/attention.py", **query, prompt="never good " * 20)
     made = ran(sent(at)[0]["code"])
     np.testing.assert_allclose(made["reading"].pattern(1, 0), pattern(at, 1, 0), atol=1e-6)
 

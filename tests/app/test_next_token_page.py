@@ -133,6 +133,7 @@ def test_a_text_of_one_token_has_one_position() -> None:
     at = page(prompt="t")
     assert chosen(at) == 0
     assert not [slider for slider in at.slider if slider.key == "position slider"]
+    assert "try An open question" not in [button.key for button in at.button], "no place is the least sure"
 
 
 def test_the_model_reads_a_text_once_for_all_its_positions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,10 +208,6 @@ def test_a_sentence_says_what_the_temperature_does_to_the_likeliest_token() -> N
     (said,) = [one.value.replace("\\", "") for one in at.markdown if "move the temperature" in one.value]
     assert said.startswith(f"The likeliest token is “{token}”, with {usual}. ")
     assert f"At temperature 0.5 it has {sharp}, at 2 it has {flat}:" in said
-
-
-def test_of_a_text_of_one_token_no_place_is_called_the_least_sure() -> None:
-    assert "try An open question" not in [button.key for button in page(prompt="t").button]
 
 
 def test_try_this_asks_the_view_for_its_settings_and_numbers_each_click(tiny_model: TinyModel) -> None:

@@ -290,15 +290,6 @@ def test_the_code_of_a_preview_computes_its_numbers(lm: gptviz.LanguageModel, mo
     np.testing.assert_allclose(computed.values[1], one.answers, atol=1e-6)
 
 
-def test_the_numbers_are_in_a_table(lm: gptviz.LanguageModel) -> None:
-    at = page(of="Queries (q)")
-    at.session_state["patching numbers"] = True
-    at.run()
-    frame = at.dataframe[0].value
-    assert set(frame["number"]) == {"share restored", "logit difference"}
-    assert len(frame) == 2 * 2 * 3
-
-
 def test_a_model_with_fewer_key_heads_says_which_heads_share_them(tiny_model: TinyModel) -> None:
     tiny_model("mine", text=TEXT, n_head=6, d_head=2, n_kv_head=2)
     at = page(cell="attention.k/0/1")

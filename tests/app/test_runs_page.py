@@ -186,13 +186,6 @@ def test_a_link_that_asks_for_models_that_are_not_there_gets_a_message_and_the_p
     assert len(at.get("plotly_chart")) == ("mine" in asked)
 
 
-def test_choosing_nothing_is_said_and_stays_so(trained: TinyModel) -> None:
-    trained("mine", [4.0, 3.0])
-    at = page(chosen="-")
-    assert not at.warning
-    assert any("Nothing is chosen" in info.value for info in at.info)
-
-
 def test_models_are_chosen_by_name_as_by_ticks(trained: TinyModel) -> None:
     for name in ("a", "b", "c"):
         trained(name, [4.0, 3.0])
@@ -309,12 +302,6 @@ def test_a_renamed_model_keeps_its_place_in_the_comparison(trained: TinyModel) -
     assert at.selectbox(key="model").value == "better"
 
 
-def test_markdown_of_a_name_is_shown_as_it_is() -> None:
-    from gptviz.ui.widgets import escaped
-
-    assert escaped("**bold** :red[x] $a_b$\n<b>1. y</b> ok") == (r"\*\*bold\*\* \:red\[x\] \$a\_b\$ \<b\>1\. y\<\/b\> ok")
-
-
 @pytest.mark.parametrize("name", ["other", "<b>x</b>"])
 def test_a_name_that_cannot_be_had_is_refused_with_a_message(trained: TinyModel, name: str) -> None:
     trained("mine", [4.0])
@@ -357,15 +344,6 @@ def test_experiments_show_the_published_number_beside_ours_and_lead_to_it(traine
     assert any(caption.value == "loss: published 1.7507, here 1.7123" for caption in at.caption)
     assert any(caption.value == "loss: here 2.5000" for caption in at.caption)
     assert any("plan=ladder-8" in link.proto.query_string for link in at.main.get("page_link"))
-
-
-def test_every_button_of_try_this_changes_the_comparison(trained: TinyModel) -> None:
-    for name in ("ladder-0", "ladder-8", "reversal", "reversal-no-positions"):
-        trained(name, [4.0, 2.5])
-    for label, names in {"The ladder": ["ladder-0", "ladder-8"], "Positions": ["reversal", "reversal-no-positions"]}.items():
-        at = page(chosen="ladder-8")
-        press(at, label)
-        assert list(curves(at)) == names
 
 
 def test_without_a_model_the_page_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import escaped, playing
 from tests.app.conftest import with_snapshots
 from tests.app.explorer import pattern
-from tests.app.opening import charts, last_value, opened, payload, ran, says, views
+from tests.app.opening import charts, opened, payload, ran, says, views
 from tests.drawn import numbers
 from tests.examples import quick
 from tests.tiny import TinyModel, scrambled
@@ -126,23 +126,13 @@ def test_the_map_at_a_step_is_its_snapshot_along_the_axes_of_the_model_as_saved(
     np.testing.assert_allclose(shown, expected, atol=1e-4)
 
 
-def test_every_step_of_a_page_stands_on_the_same_axes(trained: Path) -> None:
-    def ends(figure: dict[str, Any]) -> list[Any]:
-        return [figure["layout"][axis].get("range") for axis in ("xaxis", "yaxis")]
-
-    every: list[dict[str, str]] = [{"step": "0"}, {"step": "1"}, {}]
-    maps = [ends(figure) for step in every for figure in charts(page("pages/embeddings.py", **step)) if is_map(figure)]
-    assert maps[0] == maps[1] == maps[2]
-    assert all(maps[0])
-
-
-def test_the_map_holds_every_step(trained: Path) -> None:
-    at = page("pages/embeddings.py", step="1")
-    layout = next(filter(is_map, charts(at)))["layout"]
-    for step in STEPS:
-        points = cloud(page("pages/embeddings.py", step=str(step)))
-        for values, axis in zip(points.T, ("xaxis", "yaxis"), strict=True):
-            low, high = layout[axis]["range"]
+def test_the_maps_of_all_steps_stand_on_the_same_axes_which_hold_every_step(trained: Path) -> None:
+    pages = [page("pages/embeddings.py", **({} if step is None else {"step": str(step)})) for step in (*STEPS, None)]
+    maps = [next(filter(is_map, charts(at)))["layout"] for at in pages]
+    for at in pages:
+        for values, axis in zip(cloud(at).T, ("xaxis", "yaxis"), strict=True):
+            (low, high), *others = (layout[axis]["range"] for layout in maps)
+            assert others == 3 * [[low, high]]
             assert low < values.min()
             assert values.max() < high
 
@@ -194,12 +184,6 @@ def test_the_code_behind_a_figure_opens_the_step_shown(trained: Path, path: str)
         assert call in code
         with contextlib.redirect_stdout(io.StringIO()):
             exec(code, {})
-
-
-def test_the_code_behind_the_map_gives_the_map(trained: Path) -> None:
-    at = page("pages/embeddings.py", step="1")
-    points = last_value(next(one.value for one in at.code if "gptviz.load" in one.value))
-    np.testing.assert_allclose(points.values, cloud(at), atol=1e-6)
 
 
 def test_the_slider_offers_every_snapshot_and_the_model_as_saved(trained: Path) -> None:
@@ -417,12 +401,6 @@ def test_the_default_prompt_follows_the_model_and_a_typed_one_stays(reversal: st
 def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(tiny_model: TinyModel) -> None:
     tiny_model(text=frame.DEFAULT_PROMPT, card={"task": "chess", "source": {"task": "chess"}})
     assert opened("pages/attention.py", model="tiny").text_area(key="prompt").value == frame.DEFAULT_PROMPT
-
-
-def test_slow_projections_too_are_equal_for_equal_vectors(trained: Path) -> None:
-    views = [token_map.ProjectionChoice(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0) for step in (16, None)]
-    found = [token_map.placing_of(view).job.result().points.values for view in views]
-    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.usefixtures("fresh_caches")

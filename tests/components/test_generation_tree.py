@@ -11,8 +11,8 @@ import torch
 
 from gptviz.components import generation_tree
 from gptviz.components.generation_tree import code, finished, packed
-from gptviz.components.generation_tree.finished import BY_HAND, Finished
-from gptviz.components.generation_tree.look import Ghost, Look
+from gptviz.components.generation_tree.finished import Finished
+from gptviz.components.generation_tree.look import Look
 from gptviz.components.kit import Packed, unpack
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
@@ -62,26 +62,6 @@ def numbers(sent: Packed) -> tuple[dict[int, tuple[Any, ...]], dict[int, Any]]:
             assert after not in steps, "a step travels once"
             steps[after] = start, keys, arrays["attention"][at : at + 6 * keys].tolist()
     return nodes, steps
-
-
-def test_every_node_travels_with_all_its_digits() -> None:
-    tree = forked()
-    header, arrays = unpack(whole(tree, looked()))
-    nodes = [node for node in tree.nodes.values() if node.id != ROOT]
-    assert header["number"] == 7
-    assert header["current"] == tree.current
-    assert header["prompt"] == ["a", "b", "c"]
-    assert header["heads"] == [2, 3]
-    for name in ("parent", "token", "position", "logprob", "total", "draw_logprob"):
-        assert arrays[name].tolist() == [getattr(node, name) for node in nodes], name
-    assert arrays["node"].tolist() == [node.id for node in nodes]
-    told = [header["how"][how] for how in arrays["how"]]
-    assert told == [BY_HAND if node.drawn is None else repr(node.drawn) for node in nodes]
-    assert set(told) == {BY_HAND, repr(Sampling(temperature=0.9, top_k=4, seed=1)), repr(Sampling(temperature=0))}
-    for i, node in enumerate(nodes):
-        assert arrays["candidates"][i].tolist() == [candidate.token for candidate in node.candidates]
-        np.testing.assert_allclose(arrays["candidate_p"][i], [candidate[1:] for candidate in node.candidates], rtol=1e-6)
-    assert {int(token) for token in header["labels"]} >= {*arrays["token"].tolist(), *arrays["candidates"].ravel().tolist()}
 
 
 def test_a_small_vocabulary_has_fewer_candidates() -> None:
@@ -174,15 +154,6 @@ def test_while_it_grows_no_attention_travels() -> None:
     assert arrays["node"].tolist() == [node for node in tree.nodes if node != ROOT]
     assert (header["current"], header["playing"]) == (tree.current, True)
     assert not {"attention", "code"} & {*arrays, *header}
-
-
-def test_what_may_come_next_travels_with_why_it_cannot() -> None:
-    ghosts = [Ghost(3, 0.5, 0.9, ""), Ghost(1, 0.25, 0.0, "top-k")]
-    header, arrays = unpack(whole(forked(), looked(ghosts=ghosts)))
-    assert arrays["ghost"].tolist() == [3, 1]
-    assert arrays["ghost_p"].tolist() == [[0.5, 0.9], [0.25, 0.0]]
-    assert header["cut"] == ["", "top-k"]
-    assert {"3", "1"} <= set(header["labels"])
 
 
 @pytest.mark.parametrize("changes", [{"n_layer": 0}, {"mask": "full"}])

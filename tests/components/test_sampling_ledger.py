@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -127,10 +126,3 @@ def test_a_view_that_lacks_the_labels_gets_them(monkeypatch: pytest.MonkeyPatch)
     for text in (second, first, second):
         sampling_ledger.sampling_ledger(text, key="ledger")
     assert [mount["data"] for mount in mounts] == [first.data, second.bare, second.data, first.bare, second.data]
-
-
-def test_labels_travel_as_json_of_ascii_alone() -> None:
-    labels = "é\u202e\u2028", "\U0001f600\ud800\x00", '</script>"\\'
-    _, arrays = unpack(made(labels=labels).data)
-    assert arrays["labels"].tobytes().isascii()
-    assert json.loads(arrays["labels"].tobytes()) == list(labels)

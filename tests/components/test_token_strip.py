@@ -28,13 +28,6 @@ def test_every_token_travels_whole() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["</script>", "\u202eabc", "\ud800", "\x00", "\u2028", '"\\'])
-def test_hostile_text_arrives_as_it_is(text: str) -> None:
-    token = Token(text, 0.5, ((text, 0.5),), text, kind=text, below=text)
-    sent = [text, 0.5, [[text, 0.5]], text, 0, 0, text, text]
-    assert parsed([token], label=text) == {"tokens": [sent], "settings": {"label": text}}
-
-
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_number_json_does_not_have_becomes_none(number: float) -> None:
     assert parsed([Token("x", number)])["tokens"][0][1] is None
