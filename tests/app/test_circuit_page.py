@@ -111,6 +111,7 @@ def test_a_small_model_is_checked_at_once_and_a_large_one_when_it_is_asked_for(m
     monkeypatch.setattr(page_code, "MOST", 0)
     large = page()
     wait_until(lambda: any(view.proto.id.endswith("-circuit graph") for view in views(large.run())))
+    assert sent_edges(shown(large)) == edges_of(usual()), "the search went on by itself"
     assert any("Not checked yet" in one.value for one in large.caption)
     assert not any("Checked:" in one.value for one in large.markdown)
     large.button(key="check the graph").click().run()
@@ -182,13 +183,6 @@ def test_a_node_of_another_graph_is_closed() -> None:
 def test_a_model_of_nothing_but_an_embedding_has_a_circuit_too(tiny_model: TinyModel) -> None:
     tiny_model(n_layer=0)
     assert {edge[2] for edge in sent_edges(shown(page()))} == {"logit"}
-
-
-def test_the_search_in_a_large_model_goes_on_by_itself_and_gives_the_same_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page_code, "MOST", 0)
-    at = page(share="0.7")
-    wait_until(lambda: any(view.proto.id.endswith("-circuit graph") for view in views(at.run())))
-    assert sent_edges(shown(at)) == edges_of(usual(share=0.7, most=MOST_NODES))
 
 
 def test_the_model_of_sentences_is_asked_what_decides_between_right_and_wrong() -> None:

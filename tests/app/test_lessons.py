@@ -173,21 +173,6 @@ def test_every_link_of_the_menu_carries_the_lesson_until_it_is_left() -> None:
     assert all("lesson=" not in link.proto.query_string for link in at.sidebar.get("page_link"))
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        {"lesson": "../../etc/passwd"},
-        {"lesson": "teacher", "lesson_step": "99"},
-        {"lesson": "teacher", "lesson_step": "²"},
-        {"lesson": "teacher", "lesson_step": "1", "lesson_done": "9.9r-<script>-" * 50},
-    ],
-)
-def test_an_odd_address_opens_a_step_or_says_that_there_is_no_such_lesson(query: dict[str, str]) -> None:
-    at = opened("pages/positions.py", **query)
-    said = says(at) + "".join(element.value for element in at.warning)
-    assert "There is no lesson" in said or "A lesson of a teacher" in said
-
-
 def test_the_page_lists_lessons_in_their_order_and_names_files_that_are_none(home: Path) -> None:
     (home / "lessons" / "broken.md").write_text("nothing")
     at = opened("pages/lessons.py")

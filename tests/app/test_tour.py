@@ -1,4 +1,4 @@
-"""The tour of a page: every page has one, and the keys that it names exist in the scripts of the view."""
+"""What every page explains of itself: a tour, with keys that exist in the scripts of the view, and its words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from gptviz.components import kit
 from gptviz.ui.menu import PAGES
 from gptviz.ui.page import MODEL_ON_TOP, Keys, Page
-from gptviz.ui.shell.around import tour
+from gptviz.ui.shell.around import glossary, tour
 from tests.app.opening import ROOT, opened
 
 
@@ -72,6 +72,15 @@ def test_keys_are_written_as_on_a_keyboard() -> None:
     assert tour._line(Keys("", keys, "walk")) == "Keys **↑** **↓** **←** **→** **Space** **Enter**: walk."
 
 
-def test_the_tour_stands_on_the_page() -> None:
+def test_every_page_has_words_that_are_explained_and_no_explanation_is_left_over() -> None:
+    assert {word for page in PAGES.values() for word in page.words} == set(glossary.MEANINGS)
+    for page in PAGES.values():
+        assert page.words, page.name
+        assert len(page.words) == len(set(page.words)), page.name
+
+
+def test_tour_and_words_stand_on_the_page() -> None:
     at = opened("pages/lens.py", model="ladder-2")
     assert any("a row for each layer" in text.value and "**↑**" in text.value for text in at.markdown)
+    (word, meaning) = next((word, glossary.MEANINGS[word]) for word in PAGES["lens"].words)
+    assert any(f"**{word}**: {meaning}" in text.value for text in at.markdown)

@@ -50,7 +50,7 @@ def test_a_mistake_that_is_chosen_is_read_above(visit: Visit) -> None:
     expect(page.get_by_test_id("stPlotlyChart").nth(1).get_by_text("positive")).to_be_visible()
 
 
-# `make test` holds the table and the file to the model without a browser: tests/app/test_classify_page.py and test_csv_files.py.
+# `make test` holds the table and the file to the model without a browser: tests/app/test_classify_page.py and test_tables.py.
 def test_a_file_is_labelled_and_its_labels_come_back_as_csv(visit: Visit) -> None:
     page = visit.open("classify", model="judge", view="A file of yours", prompt="film")
     content = 'id,text\n1,"the plot was dull"\n2,"<b>good</b>, never bad"\n'
