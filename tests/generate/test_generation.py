@@ -99,18 +99,6 @@ def test_a_model_that_looks_ahead_is_run_whole_whatever_the_cache() -> None:
     assert grown.ids[0].tolist() == expected_ids
 
 
-def test_greedy_is_the_likeliest_token_of_the_last_context_every_time() -> None:
-    model = scrambled(tiny())
-    ids = some_ids(2, batch=1)
-    grown = Generation(model, ids[0], Sampling(temperature=0))
-    for _ in range(2 * CONTEXT):
-        with torch.inference_mode():
-            likeliest = model(ids[:, -CONTEXT:])[:, -1].argmax(-1)
-        ids = torch.cat((ids, likeliest[:, None]), dim=1)
-        next(grown)
-    assert torch.equal(grown.ids, ids)
-
-
 @pytest.mark.parametrize("slide", [1, 3, CONTEXT])
 def test_the_window_is_the_last_tokens_that_fit_and_moves_by_the_slide(slide: int) -> None:
     for length in range(1, 5 * CONTEXT):
@@ -141,18 +129,6 @@ def test_undoing_restores_the_same_ids_and_the_same_bits_and_so_does_going_on_ag
         for _ in range(again):
             next(grown)
             check()
-
-
-def test_undoing_twice_in_a_row_is_undoing_the_sum() -> None:
-    model = scrambled(tiny())
-    one, two = (Generation(model, some_ids(3)[0], slide=3) for _ in range(2))
-    for grown in (one, two):
-        list(islice(grown, 15))
-    one.undo(2)
-    one.undo(4)
-    two.undo(6)
-    assert torch.equal(one.ids, two.ids)
-    assert torch.equal(one.logits, two.logits)
 
 
 def test_the_prompt_cannot_be_undone_and_no_steps_are_none() -> None:
@@ -187,17 +163,6 @@ def test_a_token_chosen_by_hand_leads_elsewhere_and_undoing_it_leads_back(count:
     assert torch.equal(grown.ids, ids)
     assert torch.equal(grown.logits, logits)
     assert torch.equal(next(grown).tokens, drawn)
-
-
-def test_one_seed_is_one_path_and_another_seed_another() -> None:
-    model = scrambled(tiny())
-    paths = []
-    for seed in (1, 1, 2):
-        grown = Generation(model, some_ids(2)[0], Sampling(seed=seed))
-        list(islice(grown, 30))
-        paths.append(grown.ids)
-    assert torch.equal(paths[0], paths[1])
-    assert not torch.equal(paths[0], paths[2])
 
 
 def test_a_sample_grows_beside_others_as_it_grows_alone_and_apart_from_them() -> None:

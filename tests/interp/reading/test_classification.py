@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from gptviz.interp.reading.classification import classify, confusion, label_probabilities, mistakes
-from gptviz.interp.trace import run
 from gptviz.model import Transformer
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
@@ -39,15 +38,6 @@ def test_what_the_words_add_and_the_bias_sum_to_the_logits(head: str, length: in
     table = found.labelled([f"w{i}" for i in range(length)], NAMES)
     assert [axis.name for axis in table.axes] == ["token", "label"]
     np.testing.assert_array_equal(table.values, found.shares)
-
-
-def test_a_word_shares_in_the_decision_by_its_own_stream_alone() -> None:
-    model = classifier("mean")
-    ids = some_ids(5, vocab=PADDING)[0]
-    stream = run(model, ids[None], ["final_norm"])["final_norm"][0].numpy()
-    weight = model.head.label.weight.detach().numpy()
-    shares = [[weight[label] @ stream[t] / 5 for label in range(LABELS)] for t in range(5)]
-    np.testing.assert_allclose(classify(model, ids).shares, shares, atol=1e-6)
 
 
 @heads

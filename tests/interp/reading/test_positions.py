@@ -44,29 +44,12 @@ def test_a_row_of_zeros_has_no_cosine_and_spoils_no_other() -> None:
     assert positions.spread(square) == 0
 
 
-def test_the_sinusoidal_table_equals_a_plain_loop() -> None:
-    found = positions.vectors(model("learned"), "sinusoidal").values
-    assert found.shape == (24, 32)
-    for position in range(24):
-        for pair in range(16):
-            angle = position / 10_000 ** (2 * pair / 32)
-            assert found[position, 2 * pair] == pytest.approx(math.sin(angle), abs=1e-6)
-            assert found[position, 2 * pair + 1] == pytest.approx(math.cos(angle), abs=1e-6)
-
-
 @pytest.mark.parametrize("kind", ["sinusoidal", "rotary"])
 def test_similarity_is_constant_along_diagonals_and_no_longer_once_rows_are_shuffled(kind: str) -> None:
     vectors = positions.vectors(model("learned"), kind)
     assert positions.spread(positions.similarity(vectors)) < 1e-6
     shuffled = np.random.default_rng(0).permutation(vectors.values)
     assert positions.spread(positions.similarity(table(shuffled))) > 0.1
-
-
-def test_the_rotary_map_is_the_mean_cosine_of_the_turning_angles() -> None:
-    found = positions.similarity(positions.vectors(model("rotary"), "rotary")).values
-    for p, q in ((0, 0), (3, 4), (0, 23), (17, 5)):
-        angles = [(p - q) / 10_000 ** (2 * i / 8) for i in range(4)]
-        assert found[p, q] == pytest.approx(sum(map(math.cos, angles)) / 4, abs=1e-6)
 
 
 def test_the_rotary_map_is_what_turning_does_to_the_product_of_a_query_and_a_key() -> None:
