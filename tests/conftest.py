@@ -29,7 +29,7 @@ settings.register_profile("search", max_examples=1000, print_blob=True, **_PATIE
 settings.load_profile("gptviz")
 
 # Workers take the files of tests in this order: the longest first, so that none of them is left with one in the end.
-LONGEST = ("tests/browser/", "tests/app/", "tests/test_cli", "tests/runs/", "tests/train/", "tests/test_")
+LONGEST = ("tests/browser/", "tests/takehome/", "tests/app/", "tests/test_cli", "tests/runs/", "tests/train/", "tests/test_")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -44,12 +44,12 @@ class Confined:
         self._lock = Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ask(self, work: str, seconds: float = MOST_SECONDS, **request: Any) -> Any:
+    def ask(self, work: str, seconds: float | None = None, **request: Any) -> Any:
         """The result of a function of `confined_process.py`.
 
         Args:
             work: its name there.
-            seconds: of processor time that it may take.
+            seconds: of processor time that it may take; `MOST_SECONDS` unless given.
             request: its arguments.
 
         Raises:
@@ -62,7 +62,7 @@ class Confined:
                 self._process = self._begun()
                 if self._first is not None:
                     self.first_result = self._answer({"seconds": 2 * MOST_SECONDS, **self._first})
-            return self._answer({"work": work, "seconds": seconds, **request})
+            return self._answer({"work": work, "seconds": MOST_SECONDS if seconds is None else seconds, **request})
 
     def _begun(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-I", str(Path(__file__).with_name("confined_process.py")), str(self._memory)]

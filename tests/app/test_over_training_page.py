@@ -44,6 +44,7 @@ from gptviz.ui.views.read import Read, read_by
 from tests.app.conftest import OF_KIND, save_classifier, with_snapshots
 from tests.app.opening import chart, opened, page_at, press, ran, says
 from tests.drawn import numbers
+from tests.examples import quick
 from tests.tiny import TinyModel, scrambled, tiny
 
 PAGE, PROMPT = "pages/over_training.py", "When Mary and John went to the shop, John gave a book to"
@@ -210,7 +211,7 @@ def test_the_answer_of_an_encoder_decoder_is_right_if_it_writes_exactly_that(oth
     assert found == {"own": 1.0, "one wrong": pytest.approx(2 / 3)}
 
 
-@pytest.mark.parametrize("kind", ["classifier", "encoder-decoder"])
+@pytest.mark.parametrize("kind", quick(["classifier", "encoder-decoder"], "classifier"))
 def test_the_page_offers_a_kind_what_it_has_and_draws_it(kind: Kind, other_kinds: None) -> None:
     name, prompt = OF_KIND[kind], PROMPTS[kind]
     offered = opened(PAGE, model=name, prompt=prompt)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gptviz.text import confined
 from gptviz.text.chat import LONGEST_TEXT, ChatError, ChatTemplate
 from gptviz.text.confined_process import filled
 from gptviz.text.tokenizers.bpe import BPETokenizer
@@ -63,7 +64,7 @@ def test_a_turn_is_made_in_a_process_of_its_own() -> None:
         ("{{ raise_exception('no system\nturn') }}", "cannot be filled in: no system turn"),
         ("{{ messages.append(1) }}", "append.* is unsafe"),
         ("{{ ''.__class__.__mro__[1].__subclasses__() }}", "is unsafe|undefined"),
-        ("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "longer than 3 seconds"),
+        ("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "longer than 1 seconds"),
         ("{{ 'x' * 10**11 }}", "too much memory"),
         (f"{{{{ 'x' * {LONGEST_TEXT + 1} }}}}", "100,001 characters, and 100,000 are the most"),
         ("{% include '/etc/passwd' %}", "no loader"),
@@ -72,7 +73,8 @@ def test_a_turn_is_made_in_a_process_of_its_own() -> None:
         (" " * 1_000_001, "has 1,000,001 characters"),
     ],
 )
-def test_a_hostile_template_gives_one_line(template: str, words: str) -> None:
+def test_a_hostile_template_gives_one_line(template: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confined, "MOST_SECONDS", 1.0)
     with pytest.raises(ChatError, match=words) as refused:
         ChatTemplate(template, TOKENS).turn("Hi")
     assert "\n" not in str(refused.value)
