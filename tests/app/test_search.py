@@ -85,7 +85,3 @@ def test_a_model_with_a_hostile_name_and_one_with_a_damaged_card_are_found_and_b
     assert HOSTILE[0] in models
     assert models["tiny"].about == "Its files cannot be read."
     assert len(opened("pages/lens.py", model="tiny").error) == 1
-
-
-def test_the_key_is_among_the_keys_of_every_page() -> None:
-    assert any("Key **/**" in text.value for text in opened("pages/gradients.py").markdown)

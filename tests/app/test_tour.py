@@ -82,5 +82,6 @@ def test_every_page_has_words_that_are_explained_and_no_explanation_is_left_over
 def test_tour_and_words_stand_on_the_page() -> None:
     at = opened("pages/lens.py", model="ladder-2")
     assert any("a row for each layer" in text.value and "**↑**" in text.value for text in at.markdown)
-    (word, meaning) = next((word, glossary.MEANINGS[word]) for word in PAGES["lens"].words)
+    assert any("Key **/**" in text.value for text in at.markdown), "of the search"
+    word, meaning = next((word, glossary.MEANINGS[word]) for word in PAGES["lens"].words)
     assert any(f"**{word}**: {meaning}" in text.value for text in at.markdown)
