@@ -25,7 +25,6 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.next_token import ledger
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.views.append_token import prompt_with
-from gptviz.ui.widgets import escaped
 from tests.app.opening import opened, page_at, payload, says, strip, views
 from tests.tiny import TinyModel, scrambled, tiny
 
@@ -102,14 +101,6 @@ def test_no_position_and_minus_one_are_the_last(position: str) -> None:
     assert chosen(at) == len(PROMPT) - 1
     assert not at.warning
     assert "position" not in at.query_params
-
-
-@pytest.mark.parametrize("position", ["7", "-2", "٣٣٣"])
-def test_an_impossible_position_is_named_and_the_last_shown(position: str) -> None:
-    at = page(position=position)
-    assert chosen(at) == len(PROMPT) - 1
-    assert any(f"position = “{escaped(position[:80])}”" in warning.value for warning in at.warning)
-    assert not at.run().warning, "said once"
 
 
 def test_the_slider_and_a_click_move_the_position_and_the_link() -> None:

@@ -210,12 +210,6 @@ def test_a_card_that_tells_nothing_is_no_obstacle(tiny_model: TinyModel) -> None
     assert "As saved last" in says(page("pages/attention.py"))
 
 
-def test_a_step_that_was_not_kept_is_named_and_the_last_one_shown(trained: Path) -> None:
-    at = page("pages/attention.py", step="2")
-    assert any("step = “2”" in warning.value for warning in at.warning)
-    assert at.select_slider(key="step").value == "last"
-
-
 def test_a_model_without_snapshots_has_no_slider_and_a_link_that_asks_for_one_is_told(tiny_model: TinyModel) -> None:
     tiny_model()
     assert not [one for one in page("pages/next_token.py").select_slider if one.key == "step"]

@@ -397,16 +397,6 @@ def test_a_file_is_trained_on_character_by_character() -> None:
     assert card.plan == "my own"
 
 
-def test_a_text_shorter_than_the_context_is_refused_in_a_sentence(home: Path) -> None:
-    at = page(plan="my own", data="a text you paste")
-    assert "paste one" in says(at)
-    at.text_area(key="pasted").set_value("to be or not to be").run()
-    press(at, "Train")
-    assert "a context of 64 needs at least 65" in says(at)
-    assert at.text_area(key="pasted").value == "to be or not to be"
-    assert not list(home.rglob("config.json"))
-
-
 def test_a_text_that_was_pasted_is_there_after_a_reload_and_after_another_page() -> None:
     text = "to be or not to be " * 400
     at = page(plan="my own", data="a text you paste")
@@ -427,15 +417,6 @@ def test_tiny_shakespeare_offline_says_so_and_what_to_take_instead() -> None:
     assert "are you offline?" in says(at)
     at.selectbox(key="data").set_value("python-reference").run()
     assert not button(at, "Train").disabled
-
-
-def test_finetuning_keeps_the_architecture_of_the_model_it_begins_with(tiny_model: TinyModel) -> None:
-    folder = tiny_model("base", text="to be or not to be that is the question\n")
-    at = page(plan="my own", begin="base", data="a text you paste", run_steps="9000000")
-    at.text_area(key="pasted").set_value("to be or not to be " * 40).run()
-    assert f"{parameter_count(checkpoints.read_config(folder)):,} parameters" in says(at)
-    press(at, "Train")
-    assert checkpoints.read_config(checkpoints.find("my-own")) == checkpoints.read_config(folder)
 
 
 def test_a_run_whose_card_and_log_are_nonsense_is_shown_as_far_as_it_can_be(tiny_model: TinyModel) -> None:
@@ -490,12 +471,6 @@ def test_a_run_that_diverged_is_said_to_have_with_what_to_change(tiny_model: Tin
     assert "It diverged: after 9 steps its loss is 119,295 nats" in said.replace("\\", "")
     assert "lower the learning rate" in said
     assert "Finished, but it diverged: 9 steps" in progress(at)
-
-
-def test_the_command_shown_describes_the_run() -> None:
-    at = page(plan="induction", run_steps="50", run_d_model="32")
-    (code,) = [one.value for one in at.code if "python -m gptviz train" in one.value]
-    assert "train induction --name induction-2 --set d_model=32 --steps 50" in code
 
 
 KINDS = {"classifier": ["opinions"], "seq2seq": ["dates", "numbers", "mirror"], "copy": [*TASKS, "python-reference"]}

@@ -82,6 +82,7 @@ def test_a_changed_size_takes_those_along_that_follow_from_it() -> None:
     assert planned.changes == {"d_model": 32}
     assert planned.config is not None
     assert (planned.config.d_head, planned.config.d_mlp) == (8, 128)
+    assert "train copy --name x --set d_model=32" in planned_run_view.command(planned, "x")
     assert not planned.is_as_published
 
 

@@ -563,13 +563,6 @@ def test_a_check_that_fails_can_be_read(shown: Callable[..., Explorer], dark: bo
     assert faint(page) == []
 
 
-def test_the_tables_say_what_they_are_of(shown: Callable[..., Explorer]) -> None:
-    page = shown(query=7, key=3).page
-    page.locator(".cell summary").click()
-    expect(page.locator(".cell table caption")).to_have_text("Every dimension in numbers")
-    expect(page.locator(".cell table th:not([scope=col])")).to_have_count(0)
-
-
 # Every word of the view that is seen, without what changes it.
 SEEN = """() => {
     const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.root')).find((one) => one);

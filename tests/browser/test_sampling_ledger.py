@@ -394,13 +394,6 @@ def test_a_tiny_temperature_is_not_said_to_be_none_and_can_be_reopened(ledger_of
     expect(page.get_by_text("The link asks for")).to_have_count(0)
 
 
-def test_a_slider_says_what_it_does(ledger_of: Mount) -> None:
-    page = ledger_of("characters").page
-    for slider in page.get_by_role("slider").all():
-        assert slider.get_attribute("aria-label")
-        assert slider.get_attribute("aria-description")
-
-
 def move(page: Page, times: int) -> None:
     """So many moves of the sliders, as fast as they come, and the frame after them."""
     page.evaluate(
