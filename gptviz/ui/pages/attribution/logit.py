@@ -313,7 +313,25 @@ def split(setting: AttributionSetting, found: Attribution, chosen: str) -> None:
     if chosen in found.sources:
         by_token(setting, found, chosen)
     else:
-        by_neuron(setting, found, chosen)
+        # The share of an MLP by its neurons.
+        values = setting.found(chosen).neurons[chosen]
+        every = np.argsort(-np.abs(values), kind="stable")
+        order = every[: max(1, min(SHOWN_NEURONS, np.count_nonzero(values)))]
+        shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), found.unit)
+        above, below = setting.sides
+        part = next(part for part in found.parts if part.name == chosen)
+        show_figure(
+            contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
+            key="sources",
+            alt=(
+                f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} adds {signed(values[order[0]])}."
+            ),
+        )
+        rest = float(values[every[len(order) :]].sum())
+        st.caption(
+            f"**{part.title}** adds {signed(part.value)}: the {len(order)} strongest of its {len(values):,} neurons by number, "
+            f"each its activation times its row of the output matrix. All the others together add {signed(rest)}."
+        )
 
 
 def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None:
@@ -350,26 +368,6 @@ def _up_to(shares: LabelledArray, setting: AttributionSetting) -> LabelledArray:
         return shares
     end = setting.position + 1
     return LabelledArray(shares.values[:end], (Axis(shares.axes[0].name, shares.axes[0].labels[:end]),), shares.unit)
-
-
-def by_neuron(setting: AttributionSetting, found: Attribution, mlp: str) -> None:
-    """The share of an MLP by its neurons."""
-    values = setting.found(mlp).neurons[mlp]
-    every = np.argsort(-np.abs(values), kind="stable")
-    order = every[: max(1, min(SHOWN_NEURONS, np.count_nonzero(values)))]
-    shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), found.unit)
-    above, below = setting.sides
-    part = next(part for part in found.parts if part.name == mlp)
-    show_figure(
-        contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
-        key="sources",
-        alt=f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} adds {signed(values[order[0]])}.",
-    )
-    rest = float(values[every[len(order) :]].sum())
-    st.caption(
-        f"**{part.title}** adds {signed(part.value)}: the {len(order)} strongest of its {len(values):,} neurons by number, each "
-        f"its activation times its row of the output matrix. All the others together add {signed(rest)}."
-    )
 
 
 def into(setting: AttributionSetting, chosen: str) -> None:

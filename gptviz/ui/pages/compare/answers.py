@@ -42,7 +42,28 @@ def answers(sides: Sides) -> Shown:
     except ValueError as error:
         st.info(f"{escaped(str(error))}.", icon=":material/info:")
         return NOTHING
-    show(sides, sentences, words, compared)
+    # One word after every sentence as bars with the shares in the data, all words as a table, nearest words, and texts.
+    chosen = controls.select(
+        "Word", words, key=WORD, help="Whose probability is drawn; the table has all of them.", segmented=True
+    )
+    word = words.index(chosen)
+    shares = [_shares(one.key.unedited, sentences, words) for one in (sides.a, sides.b)]
+    axis = Axis("sentence", sentences)
+    a, b = (LabelledArray(one.values[:, word], (axis,), f"probability of “{chosen}”") for one in (compared.a, compared.b))
+    sides_marks = [marks(some, word, len(sentences)) for some in shares]
+    every = [float(value) for value in np.nan_to_num([*a.values, *b.values, *(m[2] for some in sides_marks for m in some)])]
+    figure = figures.pairs(a, b, theme(), limit=max(*every, 1e-9), percent=True)
+    show_figure(
+        figures.with_shares(figure, sides_marks, theme()),
+        key="answers",
+        alt=f"The probability of {chosen} after each sentence in A and in B, and its share in the data of each.",
+    )
+    st.markdown(said(chosen, sentences, [a.values, b.values], sides_marks))
+    if fold := folded("All words, as a table", key="all words"):
+        with fold:
+            show_table(table(sentences, words, compared, shares), height="content", hide_index=True)
+    _nearest(sides, sentences, words)
+    _written(sides, sentences)
     call = f"{list(sentences)!r}, {list(words)!r}"
     return Shown(compared.table, code(sides, f"compare.compared(a.answers({call}), b.answers({call}))", of_models=True))
 
@@ -97,31 +118,6 @@ def found(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> C
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _probabilities(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -> LabelledArray:
     return language_model(key).answers(sentences, words)
-
-
-def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both: Compared) -> None:
-    """One word after every sentence as bars with the shares in the data, all words as a table, nearest words, and texts."""
-    chosen = controls.select(
-        "Word", words, key=WORD, help="Whose probability is drawn; the table has all of them.", segmented=True
-    )
-    word = words.index(chosen)
-    shares = [_shares(one.key.unedited, sentences, words) for one in (sides.a, sides.b)]
-    axis = Axis("sentence", sentences)
-    a, b = (LabelledArray(one.values[:, word], (axis,), f"probability of “{chosen}”") for one in (both.a, both.b))
-    sides_marks = [marks(some, word, len(sentences)) for some in shares]
-    every = [float(value) for value in np.nan_to_num([*a.values, *b.values, *(m[2] for some in sides_marks for m in some)])]
-    figure = figures.pairs(a, b, theme(), limit=max(*every, 1e-9), percent=True)
-    show_figure(
-        figures.with_shares(figure, sides_marks, theme()),
-        key="answers",
-        alt=f"The probability of {chosen} after each sentence in A and in B, and its share in the data of each.",
-    )
-    st.markdown(said(chosen, sentences, [a.values, b.values], sides_marks))
-    if fold := folded("All words, as a table", key="all words"):
-        with fold:
-            show_table(table(sentences, words, both, shares), height="content", hide_index=True)
-    _nearest(sides, sentences, words)
-    _written(sides, sentences)
 
 
 @jobs.resource("Counting in the data of the model", max_entries=32)

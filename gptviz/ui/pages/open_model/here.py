@@ -71,7 +71,28 @@ def progress() -> None:
         if now.is_active:
             going_on(now, "top")
         else:
-            _ended(now)
+            if (made := now.value) is not None:
+                name = made.folder.name
+                st.success(
+                    f"{escaped(name)} is open: {escaped(made.family)}, {made.parameters:,} parameters. Every tensor of its files "
+                    "has found its place, and none is missing.",
+                    icon=":material/check:",
+                )
+                for note in made.notes:
+                    st.caption(escaped(note))
+                with st.container(horizontal=True):
+                    links(name)
+            elif now.state == "stopped":
+                st.info(
+                    f"{escaped(now.title)} was stopped. Nothing was imported; what has arrived is kept, and the next time goes "
+                    "on there.",
+                    icon=":material/stop:",
+                )
+            else:
+                st.error(escaped(now.problem))
+            if pressed("Close", key="close the import", type="tertiary", icon=":material/close:"):
+                import_job.dismiss()
+                st.rerun()
 
 
 def going_on(now: ImportJob, key: str) -> None:
@@ -89,30 +110,6 @@ def going_on(now: ImportJob, key: str) -> None:
         st.progress(far.share, f"Opening {name}: {far.done} of {far.of} tensors are read and compared with its config")
     if pressed("Stop", key=f"stop the import: {key}", icon=":material/stop:", help="What has arrived is kept for the next time."):
         now.stop()
-        st.rerun()
-
-
-def _ended(now: ImportJob) -> None:
-    if (made := now.value) is not None:
-        name = made.folder.name
-        st.success(
-            f"{escaped(name)} is open: {escaped(made.family)}, {made.parameters:,} parameters. Every tensor of its files "
-            "has found its place, and none is missing.",
-            icon=":material/check:",
-        )
-        for note in made.notes:
-            st.caption(escaped(note))
-        with st.container(horizontal=True):
-            links(name)
-    elif now.state == "stopped":
-        st.info(
-            f"{escaped(now.title)} was stopped. Nothing was imported; what has arrived is kept, and the next time goes on there.",
-            icon=":material/stop:",
-        )
-    else:
-        st.error(escaped(now.problem))
-    if pressed("Close", key="close the import", type="tertiary", icon=":material/close:"):
-        import_job.dismiss()
         st.rerun()
 
 
@@ -304,7 +301,18 @@ def cards(key: str) -> DeltaGenerator:
 
 def opened_before() -> None:
     """The list of these models; nothing if there is none."""
-    _result()
+    # A line on the model that the last click removed or brought back.
+    if done := st.session_state.pop(_DONE, None):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.info(escaped(done), width="stretch")
+            if token := st.session_state.pop(_TOKEN, None):
+                st.button(
+                    "Undo",
+                    key="undo",
+                    on_click=_attempt,
+                    args=(lambda: f"{manage.undelete(token)} is back.",),
+                    icon=":material/undo:",
+                )
     models = imported_models()
     if not models:
         return
@@ -327,21 +335,6 @@ def opened_before() -> None:
                         on_click=_remove,
                         args=(model.name,),
                     )
-
-
-def _result() -> None:
-    """A line on the model that the last click removed or brought back."""
-    if done := st.session_state.pop(_DONE, None):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.info(escaped(done), width="stretch")
-            if token := st.session_state.pop(_TOKEN, None):
-                st.button(
-                    "Undo",
-                    key="undo",
-                    on_click=_attempt,
-                    args=(lambda: f"{manage.undelete(token)} is back.",),
-                    icon=":material/undo:",
-                )
 
 
 def _attempt(action: Callable[[], str]) -> None:

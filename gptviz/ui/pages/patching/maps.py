@@ -347,7 +347,20 @@ def which_head(subject: Subject, prompts: Prompts, found: Maps) -> None:
         )
     _choose(prompts, found, chosen, first_shown(subject, prompts))
     if chosen is not None:
-        _explain(prompts, found, chosen)
+        # The chosen cell in words.
+        one = found.best(chosen.what)
+        right, wrong = prompts.names
+        says = meaning(one, chosen.block, chosen.place, prompts.tokens, exact=found.is_exact(*chosen))
+        share = float(one.shares[chosen.block, chosen.place])
+        if share > 0.1:
+            about = f"It carries some of what makes the model prefer {right} to {wrong}."
+        elif share < -0.1:
+            about = f"With it the model prefers {wrong} to {right} even more than without."
+        else:
+            about = "By itself it carries hardly anything of what the two prompts differ in."
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.markdown(escaped(f"{says} {about}"), width="stretch")
+            st.button("Close", on_click=close_cell, key="close cell", type="tertiary", icon=":material/close:")
 
 
 def _choose(prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int) -> None:
@@ -398,23 +411,6 @@ def _choose(prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int)
 def close_cell() -> None:
     """Take the chosen cell out of the address."""
     addresses.write(CELL, None)
-
-
-def _explain(prompts: Prompts, found: Maps, cell: PatchCell) -> None:
-    """The chosen cell in words."""
-    one = found.best(cell.what)
-    right, wrong = prompts.names
-    says = meaning(one, cell.block, cell.place, prompts.tokens, exact=found.is_exact(*cell))
-    share = float(one.shares[cell.block, cell.place])
-    if share > 0.1:
-        about = f"It carries some of what makes the model prefer {right} to {wrong}."
-    elif share < -0.1:
-        about = f"With it the model prefers {wrong} to {right} even more than without."
-    else:
-        about = "By itself it carries hardly anything of what the two prompts differ in."
-    with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.markdown(escaped(f"{says} {about}"), width="stretch")
-        st.button("Close", on_click=close_cell, key="close cell", type="tertiary", icon=":material/close:")
 
 
 def summary(found: Maps) -> None:

@@ -121,7 +121,7 @@ def rows(entries: Sequence[Entry]) -> pd.DataFrame:
             "model": [entry.name for entry in entries],
             "state": [entry.state for entry in entries],
             "best loss": [entry.best for entry in entries],
-            "perplexity": [_perplexity(entry) for entry in entries],
+            "perplexity": [(math.nan if entry.diverged else math.exp(min(entry.best, 700))) for entry in entries],
             "published": [_published(entry.plan) for entry in entries],
             "parameters": pd.array([entry.parameters for entry in entries], dtype="Int64"),
             "steps": pd.array([entry.steps for entry in entries], dtype="Int64"),
@@ -131,11 +131,6 @@ def rows(entries: Sequence[Entry]) -> pd.DataFrame:
             "accuracy": [math.nan if entry.accuracy is None else 100 * entry.accuracy for entry in entries],
         }
     )
-
-
-def _perplexity(entry: Entry) -> float:
-    """e to the best loss; NaN for a run that diverged, of which it would have hundreds of digits."""
-    return math.nan if entry.diverged else math.exp(min(entry.best, 700))
 
 
 def _published(plan: str | None) -> str:

@@ -16,7 +16,7 @@ from gptviz.figures.training.curves import perplexity_in_words
 from gptviz.figures.training.ladder import level_by_level
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.presets import RUNGS
-from gptviz.runs.experiments import GROUPS, PLANS, ExperimentGroup, Plan
+from gptviz.runs.experiments import GROUPS, PLANS, Plan
 from gptviz.runs.manage import is_own
 from gptviz.settings.fields import field_infos
 from gptviz.train.recipe import Recipe
@@ -159,7 +159,14 @@ def experiments(entries: Mapping[str, Entry]) -> None:
             known = [entries[name] for name in group.plans if name in entries and entries[name].has_curve]
             with column.container(border=True, gap="xsmall"):
                 with st.container(horizontal=True, vertical_alignment="center"):
-                    _picture(group, known)
+                    # The curves of the models of a group as a small picture.
+                    curves = [entry.curve for entry in known if entry.curve is not None]
+                    if curves:
+                        alt = (
+                            f"{group.title}: validation loss over the steps of training of "
+                            f"{', '.join(entry.name for entry in known)}"
+                        )
+                        st.image(thumbnail.curves(curves, theme()), alt=alt, width=PICTURE)
                     with st.container(width="stretch", gap="xsmall"):
                         st.markdown(f"**{group.title}**")
                         st.caption(escaped(reached(known)), help="The lowest loss of each experiment, in nats per token.")
@@ -167,14 +174,6 @@ def experiments(entries: Mapping[str, Entry]) -> None:
                     with fold:
                         for name in group.plans:
                             _row(name, PLANS[name], entries.get(name), {**state, "plan": name})
-
-
-def _picture(group: ExperimentGroup, known: Sequence[Entry]) -> None:
-    """The curves of the models of a group as a small picture."""
-    curves = [entry.curve for entry in known if entry.curve is not None]
-    if curves:
-        alt = f"{group.title}: validation loss over the steps of training of {', '.join(entry.name for entry in known)}"
-        st.image(thumbnail.curves(curves, theme()), alt=alt, width=PICTURE)
 
 
 def reached(known: Sequence[Entry]) -> str:

@@ -55,7 +55,9 @@ class Beside:
     @classmethod
     def of_model(cls, name: str) -> Beside:
         """That of a model of gptviz."""
-        return cls(name, tokenizer_named(name), f"gptviz.load({name!r}).tokenizer")
+        # The tokenizer of a model of gptviz.
+        folder = checkpoints.find(name)
+        return cls(name, _of_model(folder, (folder / "tokenizer.json").stat().st_mtime), f"gptviz.load({name!r}).tokenizer")
 
     @classmethod
     def at(cls, name: str, path: Path) -> Beside:
@@ -246,17 +248,6 @@ tokenizers = [{", ".join(codes)}]
 def tokenizer_at(path: Path) -> Tokenizer:
     """The tokenizer of a model of another program, or of a folder with a tokenizer alone."""
     return opening.tokenizer_at(path)
-
-
-def tokenizer_named(name: str) -> Tokenizer:
-    """The tokenizer of a model of gptviz.
-
-    Raises:
-        CheckpointError: there is no such model, or its tokenizer cannot be read.
-        OSError: as above.
-    """
-    folder = checkpoints.find(name)
-    return _of_model(folder, (folder / "tokenizer.json").stat().st_mtime)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the tokenizer")

@@ -131,7 +131,14 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
         return _made(data, plan.fraction)
     offer = next(offer for offer in corpora() if offer.name == data)
     if not offer.ready:
-        _fetch(data, offer.description, end)
+        # The button that downloads a text, with this end of its key; the page runs again once the text is here.
+        if hosting().read_only:
+            raise ValueError(f"{data} is not on this server, which keeps nothing: take other data")
+        st.caption(offer.description)
+        if pressed("Fetch it now", icon=":material/download:", key=f"fetch{end}"):
+            tiny_shakespeare()
+            st.rerun()
+        raise ValueError(f"{data} is not on this machine yet: fetch it, or take other data")
     return TextSource(_opened(data), plan.fraction)
 
 
@@ -177,21 +184,6 @@ def _uploaded(name: str, data: bytes, kind: Kind, fraction: float) -> Source:
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _made(name: str, fraction: float) -> Source:
     return source_named(name, fraction)
-
-
-def _fetch(name: str, description: str, end: str) -> None:
-    """The button that downloads a text, with this end of its key; the page runs again once the text is here.
-
-    Raises:
-        ValueError: the text is not here yet.
-    """
-    if hosting().read_only:
-        raise ValueError(f"{name} is not on this server, which keeps nothing: take other data")
-    st.caption(description)
-    if pressed("Fetch it now", icon=":material/download:", key=f"fetch{end}"):
-        tiny_shakespeare()
-        st.rerun()
-    raise ValueError(f"{name} is not on this machine yet: fetch it, or take other data")
 
 
 # Read-only, shared by all sessions: a text is in memory once.

@@ -14,7 +14,6 @@ import streamlit as st
 from gptviz.data.registry import task_of
 from gptviz.figures.kit.format import brief, counted, duration, percent, small
 from gptviz.figures.training import curves, places
-from gptviz.figures.training.curves import Curve
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
@@ -102,26 +101,22 @@ def bar() -> str | None:
             st.error(f"{escaped(str(error))}. Watch another model.")
             st.stop()
         with st.container(width="stretch"):
-            chart_control(run)
+            # The control `chart`: which of the charts that the run has is shown.
+            controls.select(
+                "Chart",
+                [chart.label for chart in CHARTS if chart.on_card is None or getattr(run.card, chart.on_card) is not None],
+                key="chart",
+                default=LOSS.label,
+                help=(
+                    "Loss: the mean surprise at the token that came, in nats. Perplexity: e to the power of the loss; a choice "
+                    "among this many equally likely tokens would be as hard. Learning rate: how far a step goes. Gradient norm: "
+                    "how steep the loss is."
+                ),
+            )
         with st.popover("Compare"):
             compare_controls(run)
         open_in(name)
     return name
-
-
-def chart_control(run: WatchedRun) -> None:
-    """The control `chart`: which of the charts that the run has is shown."""
-    controls.select(
-        "Chart",
-        [chart.label for chart in CHARTS if chart.on_card is None or getattr(run.card, chart.on_card) is not None],
-        key="chart",
-        default=LOSS.label,
-        help=(
-            "Loss: the mean surprise at the token that came, in nats. Perplexity: e to the power of the loss; a choice among "
-            "this many equally likely tokens would be as hard. Learning rate: how far a step goes. Gradient norm: how steep the "
-            "loss is."
-        ),
-    )
 
 
 def compare_controls(run: WatchedRun) -> None:
@@ -164,7 +159,27 @@ def live(name: str) -> None:
     def body() -> bool:
         run = watched_run(name)
         twin = run.twin
-        show_state(run)
+        # The progress bar of the run with its buttons, and the error if there was one.
+        with st.container(horizontal=True, vertical_alignment="center"):
+            share = 1.0 if run.status.state == "finished" else min(1.0, (run.step and run.step.progress) or 0.0)
+            st.progress(share, headline(run), width="stretch")
+            if run.place == 0:
+                about = "Saves everything and pauses. The result will be the same as without a pause."
+                _button("Pause", ":material/pause:", queue.own_queue().pause, run.name, about)
+                about = "Ends the run here, with a last evaluation. It can still go on later."
+                _button("Stop", ":material/stop:", queue.own_queue().stop, run.name, about)
+            elif run.place:
+                about = "Takes the run out of the line of waiting runs. You can put it back later."
+                _button("Take back", ":material/undo:", queue.own_queue().stop, run.name, about)
+            elif run.status.state in RESUMABLE and run.recipe is not None and run.folder.parent == queue.own_queue().root:
+                label = "Begin" if run.status.state == "ready" else "Go on"
+                _button(label, ":material/resume:", queue.submit, run.name, "Continues the training from this step.")
+        if failed := st.session_state.get(_FAILED):
+            st.error(escaped(failed))
+        if run.diverged:
+            st.warning(escaped(f"{capitalised(run.diverged)}."), icon=":material/trending_up:")
+        elif run.status.message and not run.is_active:
+            st.text(run.status.message)
         show_chart(run)
         if twin is None:
             st.caption(numbers_line(run))
@@ -184,20 +199,6 @@ def live(name: str) -> None:
 
     run = watched_run(name)
     repeated(body, EVERY, run.is_active or (run.twin is not None and run.twin.is_active))
-
-
-def show_state(run: WatchedRun) -> None:
-    """The progress bar of the run with its buttons, and the error if there was one."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        share = 1.0 if run.status.state == "finished" else min(1.0, (run.step and run.step.progress) or 0.0)
-        st.progress(share, headline(run), width="stretch")
-        _buttons(run)
-    if failed := st.session_state.get(_FAILED):
-        st.error(escaped(failed))
-    if run.diverged:
-        st.warning(escaped(f"{capitalised(run.diverged)}."), icon=":material/trending_up:")
-    elif run.status.message and not run.is_active:
-        st.text(run.status.message)
 
 
 def headline(run: WatchedRun) -> str:
@@ -222,20 +223,6 @@ def headline(run: WatchedRun) -> str:
         how = "Finished, but it diverged" if run.diverged else "Finished"
         return f"{how}." if run.card.steps is None else f"{how}: {counted(run.card.steps, 'step')}{took}."
     return f"{at}. {STATES[run.status.state]}"
-
-
-def _buttons(run: WatchedRun) -> None:
-    if run.place == 0:
-        about = "Saves everything and pauses. The result will be the same as without a pause."
-        _button("Pause", ":material/pause:", queue.own_queue().pause, run.name, about)
-        about = "Ends the run here, with a last evaluation. It can still go on later."
-        _button("Stop", ":material/stop:", queue.own_queue().stop, run.name, about)
-    elif run.place:
-        about = "Takes the run out of the line of waiting runs. You can put it back later."
-        _button("Take back", ":material/undo:", queue.own_queue().stop, run.name, about)
-    elif run.status.state in RESUMABLE and run.recipe is not None and run.folder.parent == queue.own_queue().root:
-        label = "Begin" if run.status.state == "ready" else "Go on"
-        _button(label, ":material/resume:", queue.submit, run.name, "Continues the training from this step.")
 
 
 def _button(label: str, icon: str, act: Callable[[str], object], name: str, help: str) -> None:
@@ -499,18 +486,14 @@ def _draw_steps(label: str, field: str, unit: str) -> Chart:
     return Chart(label, draw)
 
 
-def steepest(curve: Curve) -> tuple[int, int]:
-    """Two evaluations in a row, by their numbers, between which the validation loss falls most."""
-    last = int(np.argmin(np.diff(curve.validation))) + 1
-    return last - 1, last
-
-
 def _sudden(watched: str, name: str = "induction") -> list[Try]:
     """The run whose loss falls most at once, if its model is here and not watched already."""
     folder = checkpoints.folder_of(name)
     if watched == name or folder is None or len((curve := curve_of(folder)).validation) < 3:
         return []
-    before, after = steepest(curve)
+    # Two evaluations in a row, by their numbers, between which the validation loss falls most.
+    last = int(np.argmin(np.diff(curve.validation))) + 1
+    before, after = last - 1, last
     steps, losses = curve.validation_steps, curve.validation
     notice = (
         f"“{name}” was trained for {steps[-1]:,.0f} steps, and {losses[before] - losses[after]:.2f} of the "
