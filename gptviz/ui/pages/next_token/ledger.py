@@ -145,23 +145,22 @@ def tries(subject: Subject, position: int) -> list[Try]:
     if not np.isfinite(logits_after(subject.key, subject.seen, position)).all():
         return []  # a damaged model, which the view names
     if subject.on_task:
-        return [*_examples(subject), *_a_cut(subject, position)]
+        # For a model of a task: a token that can be known, and one that cannot.
+        ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[-subject.lm.model.config.context_length :]
+        (end, share, _), (first, of_first, _) = (likeliest_guess(subject.key, ids, at) for at in (len(ids) - 1, 0))
+        known = f"After the example the model gives {end} {percent(share)}: is that right?"
+        unknown = (
+            f"After the first token its likeliest guess is {first}, with {percent(of_first)}: is it possible to know more there?"
+        )
+        return [
+            *[
+                Try("The answer", known, {"prompt": subject.default} | ledger_state(), END),
+                Try("The first guess", unknown, {"prompt": subject.default} | ledger_state(), {"position": "0"}),
+            ],
+            *_a_cut(subject, position),
+        ]
     game = "Ten characters of a text that the models have not seen: do you need more guesses than they do?"
     return [*_open_question(subject), *_a_cut(subject, position), Try(VIEW, game, {PLAYS: True})]
-
-
-def _examples(subject: Subject) -> list[Try]:
-    """For a model of a task: a token that can be known, and one that cannot."""
-    ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[-subject.lm.model.config.context_length :]
-    (end, share, _), (first, of_first, _) = (likeliest_guess(subject.key, ids, at) for at in (len(ids) - 1, 0))
-    known = f"After the example the model gives {end} {percent(share)}: is that right?"
-    unknown = (
-        f"After the first token its likeliest guess is {first}, with {percent(of_first)}: is it possible to know more there?"
-    )
-    return [
-        Try("The answer", known, {"prompt": subject.default} | ledger_state(), END),
-        Try("The first guess", unknown, {"prompt": subject.default} | ledger_state(), {"position": "0"}),
-    ]
 
 
 def likeliest_guess(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple[str, float, float]:

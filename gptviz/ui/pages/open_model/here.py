@@ -129,9 +129,7 @@ def models_here() -> list[Place]:
     return [place for store in _stores() for place in store.models]
 
 
-@st.cache_data(ttl=20, show_spinner="Looking for models on this machine")
-def _stores() -> list[Store]:
-    return stores.stores()
+_stores = st.cache_data(ttl=20, show_spinner="Looking for models on this machine")(stores.stores)
 
 
 def read_more(places: Sequence[Place]) -> tuple[int, int]:
@@ -354,6 +352,4 @@ def _remove(name: str) -> None:
     _attempt(remove)
 
 
-@st.cache_data(ttl=20, show_spinner="Looking for models in the folder", max_entries=8)
-def models_inside(folder: Path) -> Store:
-    return stores.inside(folder)
+models_inside = st.cache_data(ttl=20, show_spinner="Looking for models in the folder", max_entries=8)(stores.inside)
