@@ -80,7 +80,11 @@ def open_page(page: Page) -> None:
     kit.begin_page()
     release_memory()  # of the page before
     _follow_history()
-    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
+    # The side bar is open if it has a lesson, on a phone too; else closed in front of a class. A number is its width in pixels on
+    # a screen that has room for it.
+    closed: int | Literal["collapsed"] = "collapsed" if present.is_presenting() else MENU_WIDTH
+    side_bar: int | Literal["expanded", "collapsed"] = "expanded" if lesson.is_asked() else closed
+    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=side_bar)
     if OPEN_PAGE not in st.session_state and streamlit_internals.is_drawn_before():
         # The page is loaded anew, so that it opens on all that its address says.
         st.html("<script>location.reload()</script>", unsafe_allow_javascript=True)
@@ -147,15 +151,6 @@ def _follow_history() -> None:
     dropped = {key: asked[key] for key in asked if key not in st.query_params and not key.lower().startswith("embed")}
     if dropped:
         st.query_params.update(dropped)
-
-
-def _sidebar() -> int | Literal["expanded", "collapsed"]:
-    """The first state of the side bar: open if it has a lesson, on a phone too; else closed in front of a class. A number is its
-    width in pixels on a screen that has room for it.
-    """
-    if lesson.is_asked():
-        return "expanded"
-    return "collapsed" if present.is_presenting() else MENU_WIDTH
 
 
 def _menu() -> None:

@@ -18,9 +18,9 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp import compare
 from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.language_model import LanguageModel
+from gptviz.language_model import data
 from gptviz.ui.shell.close import NOTHING, Shown
-from gptviz.ui.shell.subject import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, ask, language_model
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.details import folded
 from gptviz.ui.widgets.figure import pixels
@@ -38,7 +38,10 @@ def answers(sides: Sides) -> Shown:
     """Sentences that both complete, beside the shares in their data, unless one of them cannot read them."""
     sentences, words = asked(sides)
     try:
-        compared = found(sides, sentences, words)
+        asked_both = [
+            ask(one.key, data.answers, "Reading the sentences", sentences=sentences, words=words) for one in (sides.a, sides.b)
+        ]
+        compared = compare.compared(*(each.value for each in asked_both))
     except ValueError as error:
         st.info(f"{escaped(str(error))}.", icon=":material/info:")
         return NOTHING
@@ -106,20 +109,6 @@ def _likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(piece for piece in pieces if piece and "," not in piece))[:GUESSES]
 
 
-def found(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> Compared:
-    """The probabilities of the words of both sides and their difference [sentence, word].
-
-    Raises:
-        ValueError: as in `LanguageModel.answers`.
-    """
-    return compare.compared(*(_probabilities(one.key, sentences, words) for one in (sides.a, sides.b)))
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _probabilities(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -> LabelledArray:
-    return language_model(key).answers(sentences, words)
-
-
 @jobs.resource("Counting in the data of the model", max_entries=32)
 def _shares(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -> list[list[Share]]:
     """As `LanguageModel.shares_in_data`; empty where the data are not known."""
@@ -173,8 +162,13 @@ def table(sentences: tuple[str, ...], words: tuple[str, ...], both: Compared, sh
 
 
 def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> None:
+    """The tokens nearest to a word in both models: to one in which the sentences differ, one of the first, or an answer."""
     models = [language_model(one.key) for one in (sides.a, sides.b)]
-    offered = [word for word in candidates(models[0], sentences, words) if models[1].tokenizer.id_of(word) is not None]
+    tokenizer = models[0].tokenizer
+    read = [[tokenizer.piece(i).strip() for i in tokenizer.encode(sentence).ids] for sentence in sentences]
+    common = set(read[0]).intersection(*read[1:]) if len(read) > 1 else set[str]()
+    listed = (*(word for sentence in read for word in sentence if word not in common), *words)
+    offered = [word for word in listed if word and all(lm.tokenizer.id_of(word) is not None for lm in models)]
     if not offered:
         return
     about = "The tokens whose embeddings have the largest cosine with that of this one, over all dimensions."
@@ -184,14 +178,6 @@ def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -
             f"{in_quotes(token)} {value:.2f}".replace("-", "−") for token, value in lm.nearest(chosen, NEIGHBOURS).items()
         )
         column.markdown(f"**{name}**: nearest to {in_quotes(chosen)} are {each}.")
-
-
-def candidates(lm: LanguageModel, sentences: tuple[str, ...], words: tuple[str, ...]) -> list[str]:
-    """Words to look for neighbours of: those in which the sentences differ, else those of the first, and the answers."""
-    read = [[lm.tokenizer.piece(i).strip() for i in lm.tokenizer.encode(sentence).ids] for sentence in sentences]
-    common = set(read[0]).intersection(*read[1:]) if len(read) > 1 else set[str]()
-    listed = dict.fromkeys(word for words_of in read for word in words_of if word not in common)
-    return [word for word in (*listed, *words) if word and lm.tokenizer.id_of(word) is not None]
 
 
 def _written(sides: Sides, sentences: tuple[str, ...]) -> None:
