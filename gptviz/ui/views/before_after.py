@@ -135,13 +135,7 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
         writing = job.found(of) or begin()
         jobs.follow(writing, f"writing {name}")
         if writing.state in ("stopped", "failed"):
-            jobs.begin_button(
-                "Write it from the beginning",
-                begin,
-                icon=":material/replay:",
-                key=f"write {name}",
-            )
-        writing = writing
+            jobs.begin_button("Write it from the beginning", begin, icon=":material/replay:", key=f"write {name}")
         text, is_whole = writing.results.get(_TEXT), writing.state == "done"
     if text is not None:
         st.code(text or " ", language=None, wrap_lines=True)
