@@ -36,7 +36,7 @@ def shown(mounted: Callable[..., Mounted], found: list[Entry], **look: object) -
 
 
 def test_everything_is_found_first_by_its_own_name(mounted: Callable[..., Mounted], home: Path) -> None:
-    page = shown(mounted, entries())
+    page = shown(mounted, list(entries()))
     names = [entry.name for entry in entries()]  # a page and a word may have the same, apart from their capitals
     for asked in (names, [name.upper() for name in names]):
         found = page.get_by_role("textbox").evaluate(FIRST, asked)
@@ -44,7 +44,7 @@ def test_everything_is_found_first_by_its_own_name(mounted: Callable[..., Mounte
 
 
 def test_nonsense_finds_nothing_and_says_so(mounted: Callable[..., Mounted], home: Path) -> None:
-    page = shown(mounted, entries())
+    page = shown(mounted, list(entries()))
     page.keyboard.type("qzxv")
     expect(page.get_by_role("status")).to_have_text("Nothing is found for “qzxv”.")
     expect(page.locator(".hit")).to_have_count(0)

@@ -80,7 +80,11 @@ def open_page(page: Page) -> None:
     kit.begin_page()
     release_memory()  # of the page before
     _follow_history()
-    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=_sidebar())
+    # The side bar is open if it has a lesson, on a phone too; else closed in front of a class. A number is its width in pixels on
+    # a screen that has room for it.
+    closed: int | Literal["collapsed"] = "collapsed" if present.is_presenting() else MENU_WIDTH
+    side_bar: int | Literal["expanded", "collapsed"] = "expanded" if lesson.is_asked() else closed
+    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=side_bar)
     if OPEN_PAGE not in st.session_state and streamlit_internals.is_drawn_before():
         # The page is loaded anew, so that it opens on all that its address says.
         st.html("<script>location.reload()</script>", unsafe_allow_javascript=True)
@@ -149,15 +153,6 @@ def _follow_history() -> None:
         st.query_params.update(dropped)
 
 
-def _sidebar() -> int | Literal["expanded", "collapsed"]:
-    """The first state of the side bar: open if it has a lesson, on a phone too; else closed in front of a class. A number is its
-    width in pixels on a screen that has room for it.
-    """
-    if lesson.is_asked():
-        return "expanded"
-    return "collapsed" if present.is_presenting() else MENU_WIDTH
-
-
 def _menu() -> None:
     """The links to all pages, in groups that can be folded: a folded one stays so on the other pages."""
     folded = st.session_state.setdefault(FOLDED, set())
@@ -192,11 +187,7 @@ def shared_state() -> dict[str, str]:
     """The state that all pages share, as the query of a link: the model; prompt, step, whether all of the prompt is read, device,
     precision and edits, if they are not the defaults; and the open lesson.
     """
-    return {"model": model_on_screen()} | _choices() | lesson.state() | present.state()
-
-
-def _choices() -> dict[str, str]:
-    """What the reader has chosen for the model on screen, apart from the model itself."""
+    # What the reader has chosen for the model on screen, apart from the model itself.
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
     defaults = {"step": scrubber.LAST, "prompt": prompt, "precision": STORED, WHOLE: "False"}
     now = {key: st.session_state.get(key, st.query_params.get(key)) for key in (*defaults, "device")}
@@ -206,7 +197,7 @@ def _choices() -> dict[str, str]:
         del state["device"]
     if "step" in state and not scrubber.has_step(model_on_screen(), state["step"]):
         del state["step"]
-    return state
+    return {"model": model_on_screen()} | state | lesson.state() | present.state()
 
 
 def carried_state() -> dict[str, str]:
@@ -221,11 +212,6 @@ def carried_state() -> dict[str, str]:
     return state
 
 
-def _state_for(page: Page) -> dict[str, str]:
-    """The state with which a link opens `page`: with the page's own model, where no other one is brought along."""
-    return {"model": default_model(page)} | carried_state()
-
-
 def link(page: Page, label: str | None = None, *, description: str | None = None, query: Mapping[str, str] | None = None) -> None:
     """A link to `page`.
 
@@ -234,7 +220,7 @@ def link(page: Page, label: str | None = None, *, description: str | None = None
         description: a sentence shown when the pointer rests on the link.
         query: what the link asks for; unless given, the shared state, or the page's own model if the reader has chosen nothing.
     """
-    state = dict(_state_for(page) if query is None else query)
+    state = dict(({"model": default_model(page)} | carried_state()) if query is None else query)
     # An address leaves this model out, unless its page would open on another one, or the model of this page would be taken along.
     if state.get("model") == DEFAULT_MODEL == model_on_screen() and not page.opens_on:
         del state["model"]

@@ -101,22 +101,18 @@ def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> No
             both.append(written(one, subject.seen, sampling, name))
     first, after = both
     if first is not None and after is not None:
-        _how_alike(first, after, sampling)
+        same = next((i for i, (a, b) in enumerate(zip(first, after, strict=False)) if a != b), min(len(first), len(after)))
+        how = "take the likeliest token each time" if sampling.temperature == 0 else "draw with the same random numbers"
+        # A space at the beginning is nothing that both texts say.
+        some = counted(same, "character")
+        begin = f"They begin with the same {some}" if first[:same].strip() else "They differ from the beginning"
+        alike = "Both texts are the same" if first == after else begin
+        st.caption(f"{alike}. Both {how}.")
     if subject.kind == "decoder":
         query = frame.shared_state()
         if key != subject.key:
             query |= {edits.EDITS: ",".join(key.edits)}
         frame.link(GENERATE, "Go on with it as a branch, on Generate", query=query)
-
-
-def _how_alike(before: str, after: str, sampling: Sampling) -> None:
-    same = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
-    how = "take the likeliest token each time" if sampling.temperature == 0 else "draw with the same random numbers"
-    # A space at the beginning is nothing that both texts say.
-    some = counted(same, "character")
-    begin = f"They begin with the same {some}" if before[:same].strip() else "They differ from the beginning"
-    alike = "Both texts are the same" if before == after else begin
-    st.caption(f"{alike}. Both {how}.")
 
 
 def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> str | None:
@@ -130,30 +126,20 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
     if lm.model.config.kind != "decoder" or affordable(lm.model, len(ids), MOST_WRITTEN, LEAST) == MOST_WRITTEN:
         text, is_whole = _written(key, ids, sampling), True
     else:
-        writing = _writing(key, ids, sampling, name)
+        # The computation of a text, which is begun at once, and how far it is.
+        of, title = ("text", key, ids, sampling), f"Writing the text {name.lower()}"
+
+        def begin() -> Job[None]:
+            return job.begin(of, title, lambda results: _write(results, key, ids, sampling))
+
+        writing = job.found(of) or begin()
+        jobs.follow(writing, f"writing {name}")
+        if writing.state in ("stopped", "failed"):
+            jobs.begin_button("Write it from the beginning", begin, icon=":material/replay:", key=f"write {name}")
         text, is_whole = writing.results.get(_TEXT), writing.state == "done"
     if text is not None:
         st.code(text or " ", language=None, wrap_lines=True)
     return text if is_whole else None
-
-
-def _writing(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> Job[None]:
-    """The computation of a text, which is begun at once, and how far it is."""
-    of, title = ("text", key, ids, sampling), f"Writing the text {name.lower()}"
-
-    def begin() -> Job[None]:
-        return job.begin(of, title, lambda results: _write(results, key, ids, sampling))
-
-    writing = job.found(of) or begin()
-    jobs.follow(writing, f"writing {name}")
-    if writing.state in ("stopped", "failed"):
-        jobs.begin_button(
-            "Write it from the beginning",
-            begin,
-            icon=":material/replay:",
-            key=f"write {name}",
-        )
-    return writing
 
 
 @jobs.data("Writing", max_entries=64)

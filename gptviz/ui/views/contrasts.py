@@ -72,7 +72,7 @@ def answered(key: ModelKey) -> tuple[ContrastQuestion, ...]:
     """The prompts with known answers for which the model's likeliest token is the right one."""
     lm = language_model(key)
     asked = [_question(lm, contrast) for contrast in known_contrasts(lm)]
-    return tuple(one for one in asked if _fits(lm, one) and _is_right(lm.model, one))
+    return tuple(one for one in asked if _fits(lm, one) and (int(guess(lm.model, _reading(lm.model, one)).argmax()) == one.right))
 
 
 def _question(lm: LanguageModel, contrast: Contrast) -> ContrastQuestion:
@@ -89,10 +89,6 @@ def _fits(lm: LanguageModel, question: ContrastQuestion) -> bool:
 
 def _reading(model: Transformer, question: ContrastQuestion) -> Inputs:
     return Inputs(torch.tensor([question.ids], device=model.embed.weight.device))
-
-
-def _is_right(model: Transformer, question: ContrastQuestion) -> bool:
-    return int(guess(model, _reading(model, question)).argmax()) == question.right
 
 
 def chosen(found: Sequence[ContrastQuestion], prompt: str) -> ContrastQuestion | None:
@@ -177,7 +173,9 @@ class Appeared:
 def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared | None:
     """When in training the model began to need this head for the right answer, or None if it does not, or that is not known."""
     found, last = None, None
-    for step in _steps(key):
+    # The snapshots, if all of them can be read quickly; else none.
+    steps = scrubber.steps(key.name)
+    for step in steps if n_parameters(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS else ():
         model = language_model(scrubber.at_step(key, step)).model
         reading = _reading(model, question)
         ((_, twin),) = edited_by_each(model, [UnitEdit(head)])
@@ -219,9 +217,3 @@ def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping
         f"{in_quotes(question.prompt)} from there, and never without this head.{earlier}"
     )
     return Try("When this head appeared", notice, {"prompt": question.prompt, "step": str(when.step), **state}, query(found.head))
-
-
-def _steps(key: ModelKey) -> tuple[int, ...]:
-    """The snapshots, if all of them can be read quickly; else none."""
-    steps = scrubber.steps(key.name)
-    return steps if n_parameters(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS else ()

@@ -98,35 +98,31 @@ def entries() -> dict[str, Entry]:
     for name, folder in checkpoints.folders().items():
         status = read_status(folder)
         try:
-            known[name] = _entry(folder, status)
+            card, config = _read_card(folder), kinds.read_config(folder)
+            curve = curve_of(folder)
+            data, recipe = (card.task or card.corpus or "")[:80], card.recipe or {}
+            settings = {"data": data or None} | {name: recipe.get(name) for name in field_infos(Recipe)} | config.to_dict()
+            problem = diverged(card, config)
+            last_steps = [*curve.steps[-1:].tolist(), *curve.validation_steps[-1:].tolist()]
+            known[name] = Entry(
+                checkpoints.name_of(folder),
+                folder,
+                status,
+                problem=_wrong_weights(folder, config, tuple(map(written, checkpoints.weight_files(folder)))),
+                diverged=problem or "",
+                data=data,
+                parameters=_parameter_count(config),
+                curve=curve,
+                accuracy=card.accuracy,
+                steps=int(max([*last_steps, card.steps or 0])),
+                seconds=card.seconds,
+                plan=card.plan if card.plan in PLANS else None,
+                family=card.family,
+                settings=settings,
+            )
         except checkpoints.CheckpointError as error:
             known[name] = Entry(name, folder, status, problem=str(error))
     return known
-
-
-def _entry(folder: Path, status: Status) -> Entry:
-    card, config = _read_card(folder), kinds.read_config(folder)
-    curve = curve_of(folder)
-    data, recipe = (card.task or card.corpus or "")[:80], card.recipe or {}
-    settings = {"data": data or None} | {name: recipe.get(name) for name in field_infos(Recipe)} | config.to_dict()
-    problem = diverged(card, config)
-    last_steps = [*curve.steps[-1:].tolist(), *curve.validation_steps[-1:].tolist()]
-    return Entry(
-        checkpoints.name_of(folder),
-        folder,
-        status,
-        problem=_wrong_weights(folder, config, tuple(map(written, checkpoints.weight_files(folder)))),
-        diverged=problem or "",
-        data=data,
-        parameters=_parameter_count(config),
-        curve=curve,
-        accuracy=card.accuracy,
-        steps=int(max([*last_steps, card.steps or 0])),
-        seconds=card.seconds,
-        plan=card.plan if card.plan in PLANS else None,
-        family=card.family,
-        settings=settings,
-    )
 
 
 # Cached: laying out a model for every row, every two seconds, would take longer than everything else.

@@ -310,7 +310,18 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
     opened = None if st.session_state.get(_SHUT) else looked_at
     if opened is not None and (unit := unit_of(whole, opened)) is not None:
         edits.switch(unit, key="switch what is open")
-    _link_to_page(subject, whole, opened)
+    # A link from the open box to the page that shows it.
+    box = None if opened is None else whole.box(opened.box)
+    destination = None if box is None else page_for(box, subject.kind)
+    if opened is None or box is None or destination is None:
+        return
+    page, query = destination
+    where = f", block {query['block']}" if "block" in query else ""
+    if "block" in query and (head := _head(view.fit(opened, whole), subject.lm.model.config)) is not None:
+        query = {**query, "head": str(head)}
+        where += f", head {head}"
+    label = f"{box.name}{where}: see it on the page {page.title}"
+    frame.link(page, label, query={**frame.shared_state(), **query})
 
 
 def unit_of(whole: Anatomy, looked_at: view.TensorPage) -> Unit | None:
@@ -334,18 +345,3 @@ def _head(fitting: tuple[Box, BoxTensor, tuple[int, ...]] | None, config: Config
     if fitting is None or (axis := next(iter(fitting[1].axes), "")) not in ("head", "key head"):
         return None
     return fitting[2][0] * (1 if axis == "head" else config.n_head // config.key_heads)
-
-
-def _link_to_page(subject: Subject, whole: Anatomy, looked_at: view.TensorPage | None) -> None:
-    """A link from the open box to the page that shows it."""
-    box = None if looked_at is None else whole.box(looked_at.box)
-    destination = None if box is None else page_for(box, subject.kind)
-    if looked_at is None or box is None or destination is None:
-        return
-    page, query = destination
-    where = f", block {query['block']}" if "block" in query else ""
-    if "block" in query and (head := _head(view.fit(looked_at, whole), subject.lm.model.config)) is not None:
-        query = {**query, "head": str(head)}
-        where += f", head {head}"
-    label = f"{box.name}{where}: see it on the page {page.title}"
-    frame.link(page, label, query={**frame.shared_state(), **query})

@@ -34,17 +34,13 @@ def offer() -> None:
                 "the Hugging Face hub, and stays on this machine; a file of a model opens on the page Open a model."
             )
             if is_clicked:
-                _fetch()
+                # Begin to fetch it; the page Open a model shows how far that is.
+                try:
+                    import_job.begin(ON_HUB)
+                except checkpoints.CheckpointError as error:
+                    st.session_state[_FAILED] = str(error)
+                    st.rerun()
+                st.switch_page(OPEN_MODEL.path, query_params={"source": ON_HUB})
         st.caption(about, width="stretch")
     if problem := st.session_state.pop(_FAILED, None):
         controls.notices().error(escaped(problem))
-
-
-def _fetch() -> None:
-    """Begin to fetch it; the page Open a model shows how far that is."""
-    try:
-        import_job.begin(ON_HUB)
-    except checkpoints.CheckpointError as error:
-        st.session_state[_FAILED] = str(error)
-        st.rerun()
-    st.switch_page(OPEN_MODEL.path, query_params={"source": ON_HUB})

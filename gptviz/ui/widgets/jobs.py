@@ -61,7 +61,10 @@ def follow(job: Job[Any], key: str, shown: Stage | None = None) -> None:
         shown = job.stage
     _keep_up(job, shown)
     if not shown.is_active:
-        _ended(job)
+        if job.state == "stopped":
+            st.caption(f"{escaped(job.title)}: stopped; what was ready is shown.")
+        elif job.state == "failed":
+            st.error(f"{escaped(job.title)}: {escaped(job.problem)}")
         return
 
     @st.fragment(run_every=FOLLOWED)
@@ -80,13 +83,6 @@ def _keep_up(job: Job[Any], shown: Stage) -> None:
     """Run the page again if it shows an earlier stage."""
     if job.stage != shown:
         st.rerun()
-
-
-def _ended(job: Job[Any]) -> None:
-    if job.state == "stopped":
-        st.caption(f"{escaped(job.title)}: stopped; what was ready is shown.")
-    elif job.state == "failed":
-        st.error(f"{escaped(job.title)}: {escaped(job.problem)}")
 
 
 def begin_button(label: str, begin: Callable[[], Job[Any]], **look: Any) -> None:

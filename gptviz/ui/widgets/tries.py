@@ -69,7 +69,20 @@ def try_this(offers: Sequence[Try]) -> None:
         for offer in shown:
             is_last = last is not None and last.offer.title == offer.title
             with st.container(gap=None, key="suggestion-taken" if is_last else None):
-                _buttons(offer, offered=offer.title in titles, can_go_back=is_last and last is not None and last.can_be_undone)
+                with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                    # A suggestion that is no longer offered stays as the heading of its sentence.
+                    st.button(
+                        offer.title,
+                        key=f"try {offer.title}",
+                        on_click=take,
+                        args=(offer,),
+                        type="tertiary",
+                        icon=":material/lightbulb:",
+                        help=offer.notice,
+                        disabled=offer.title not in titles,
+                    )
+                    if is_last and last is not None and last.can_be_undone:
+                        st.button("Back to before", icon=":material/undo:", on_click=go_back, key="try back", type="tertiary")
                 st.caption(offer.notice + _other_text(offer))
 
 
@@ -115,23 +128,6 @@ def go_back() -> None:
 def _all_taken() -> list[_Taken]:
     taken: list[_Taken] = st.session_state.get(_TAKEN, [])
     return taken
-
-
-def _buttons(offer: Try, *, offered: bool, can_go_back: bool) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        # A suggestion that is no longer offered stays as the heading of its sentence.
-        st.button(
-            offer.title,
-            key=f"try {offer.title}",
-            on_click=take,
-            args=(offer,),
-            type="tertiary",
-            icon=":material/lightbulb:",
-            help=offer.notice,
-            disabled=not offered,
-        )
-        if can_go_back:
-            st.button("Back to before", icon=":material/undo:", on_click=go_back, key="try back", type="tertiary")
 
 
 def _other_text(offer: Try) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gptviz.figures.kit.format import percent
-from gptviz.interp.reading.overview import Facts, Overview, largest_head
+from gptviz.interp.reading.overview import Overview, largest_head
 from gptviz.labelled_array import Float32Array
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import attention as view
@@ -21,37 +23,52 @@ MANY_RESTING = 0.25
 
 def tries(subject: Subject, stack: str) -> list[Try]:
     """The suggestions for the attention of this model over this text."""
-    read = view.stack_read(subject, stack)
-    seen = view.view(subject.key, read).overview
-    config, facts = subject.lm.model.config, seen.facts
-    offers: list[Try] = []
+    seen = view.view(subject.key, view.stack_read(subject, stack)).overview
+    config, facts, offers = subject.lm.model.config, seen.facts, list[Try]()
+
+    def offer(title: str, notice: str, **state: Any) -> None:
+        offers.append(Try(title, notice, view.explorer_state(**state)))
+
     if subject.lm.card.plan in PICTURED and config.n_layer > 2 and config.n_head > 2:
         notice = "The head and the text of a published picture (Sinai 2024). It numbers from 1: there this is block 3, head 3."
         offers.append(Try("A published picture", notice, {"prompt": subject.default, **view.explorer_state(block=2, head=2)}))
-    if facts:
-        b, h = largest_head(facts.previous)
-        notice = _most_of_all(seen, facts.previous, "the token before", "see the cells beside the diagonal")
-        before = Try("The token before", notice, view.explorer_state(block=b, head=h))
-        offers += [*_repeats(seen, facts), before, *_first_token(seen, facts)]
-    else:
-        offers.append(_a_cell(seen))
+    if facts is None:
+        # The arithmetic of the largest share in the last row of the head that spreads its attention least.
+        b, h = largest_head(-seen.spread)
+        row = np.nan_to_num(seen.last[b, h])
+        query, key = seen.n_queries - 1, int(row.argmax())
+        notice = (
+            f"Why the last row of block {b}, head {h} gives {percent(float(row[key]))} to one key: the products of query and key "
+            "in each dimension, their sum, the softmax."
+        )
+        state = {**view.explorer_state(block=b, head=h, query=query, key=key), "words": False}
+        return [*offers, Try("The arithmetic of a cell", notice, state)]
+    # The head that looks most at what followed an earlier copy of the token, where it does so far more than by chance.
+    if facts.followed is not None:
+        b, h = largest_head(facts.followed)
+        share = float(facts.followed[b, h])
+        if share >= max(LEAST_FOLLOWED, CLEARLY * seen.evenly):
+            notice = (
+                f"Where a token comes back, block {b}, head {h} gives {percent(share)} on average to what followed it before; a "
+                f"query that shares its attention evenly would give {percent(seen.evenly)}. A head that finds what came next "
+                "before, so that the model can write it again, is called an induction head."
+            )
+            offer("What came next before", notice, block=b, head=h)
+    b, h = largest_head(facts.previous)
+    notice = _most_of_all(seen, facts.previous, "the token before", "see the cells beside the diagonal")
+    offer("The token before", notice, block=b, head=h)
+    # How much the heads look at the first token: the head that does most, or, where many do, what else they look at.
+    b, h = largest_head(facts.first)
+    notice = _most_of_all(seen, facts.first, "the first token", "see the column at the left")
+    offer("The first token", notice, block=b, head=h)
+    resting = int((facts.first > 0.5).sum())
+    if seen.without_first is not None and resting > MANY_RESTING * facts.first.size:
+        notice = (
+            f"{resting} of {facts.first.size} heads give the first token more than half of their attention: they rest there when "
+            "they find nothing to read, and all the rest looks pale. Without it, what is left of each row is scaled up to 100 %."
+        )
+        offer("Without the first token", notice, show="rest")
     return offers
-
-
-def _repeats(seen: Overview, facts: Facts) -> list[Try]:
-    """The head that looks most at what followed an earlier copy of the token, where it does so far more than by chance."""
-    if facts.followed is None:
-        return []
-    b, h = largest_head(facts.followed)
-    share = float(facts.followed[b, h])
-    if share < max(LEAST_FOLLOWED, CLEARLY * seen.evenly):
-        return []
-    notice = (
-        f"Where a token comes back, block {b}, head {h} gives {percent(share)} on average to what followed it before; a query "
-        f"that shares its attention evenly would give {percent(seen.evenly)}. A head that finds what came next before, so that "
-        "the model can write it again, is called an induction head."
-    )
-    return [Try("What came next before", notice, view.explorer_state(block=b, head=h))]
 
 
 def _most_of_all(seen: Overview, shares: Float32Array, what: str, look: str) -> str:
@@ -62,30 +79,3 @@ def _most_of_all(seen: Overview, shares: Float32Array, what: str, look: str) -> 
     if share > CLEARLY * seen.alike:
         return f"{most}: {look}."
     return f"{most}; a query that shares its attention evenly would give {percent(seen.alike)}."
-
-
-def _first_token(seen: Overview, facts: Facts) -> list[Try]:
-    """How much the heads look at the first token: the head that does most, or, where many do, what else they look at."""
-    b, h = largest_head(facts.first)
-    resting = int((facts.first > 0.5).sum())
-    notice = _most_of_all(seen, facts.first, "the first token", "see the column at the left")
-    offers = [Try("The first token", notice, view.explorer_state(block=b, head=h))]
-    if seen.without_first is not None and resting > MANY_RESTING * facts.first.size:
-        notice = (
-            f"{resting} of {facts.first.size} heads give the first token more than half of their attention: they rest there when "
-            "they find nothing to read, and all the rest looks pale. Without it, what is left of each row is scaled up to 100 %."
-        )
-        offers.append(Try("Without the first token", notice, view.explorer_state(show="rest")))
-    return offers
-
-
-def _a_cell(seen: Overview) -> Try:
-    """The arithmetic of the largest share in the last row of the head that spreads its attention least."""
-    b, h = largest_head(-seen.spread)
-    row = np.nan_to_num(seen.last[b, h])
-    query, key = seen.n_queries - 1, int(row.argmax())
-    notice = (
-        f"Why the last row of block {b}, head {h} gives {percent(float(row[key]))} to one key: the products of query and key in "
-        "each dimension, their sum, the softmax."
-    )
-    return Try("The arithmetic of a cell", notice, {**view.explorer_state(block=b, head=h, query=query, key=key), "words": False})

@@ -313,7 +313,25 @@ def split(setting: AttributionSetting, found: Attribution, chosen: str) -> None:
     if chosen in found.sources:
         by_token(setting, found, chosen)
     else:
-        by_neuron(setting, found, chosen)
+        # The share of an MLP by its neurons.
+        values = setting.found(chosen).neurons[chosen]
+        every = np.argsort(-np.abs(values), kind="stable")
+        order = every[: max(1, min(SHOWN_NEURONS, np.count_nonzero(values)))]
+        shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), found.unit)
+        above, below = setting.sides
+        part = next(part for part in found.parts if part.name == chosen)
+        show_figure(
+            contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
+            key="sources",
+            alt=(
+                f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} adds {signed(values[order[0]])}."
+            ),
+        )
+        rest = float(values[every[len(order) :]].sum())
+        st.caption(
+            f"**{part.title}** adds {signed(part.value)}: the {len(order)} strongest of its {len(values):,} neurons by number, "
+            f"each its activation times its row of the output matrix. All the others together add {signed(rest)}."
+        )
 
 
 def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None:
@@ -321,7 +339,11 @@ def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None
     shares = found.read_by(head, setting.read(head))
     above, below = setting.sides
     most = int(np.abs(shares.values.astype(float)).argmax())
-    seen = shares if setting.position is None or "cross" in head else _up_to(shares, setting)
+    seen = shares
+    if setting.position is not None and "cross" not in head and setting.subject.lm.model.config.mask == "causal":
+        # The tokens that a causal head may read: the others have no bar.
+        end = setting.position + 1
+        seen = LabelledArray(shares.values[:end], (Axis(shares.axes[0].name, shares.axes[0].labels[:end]),), shares.unit)
     words = None if "cross" in head else by_word.split(setting.subject, setting.text.ids[: len(seen.values)])
     is_merged = words is not None and by_word.switch()
     if words is not None and is_merged:
@@ -341,34 +363,6 @@ def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None
         f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each {one} that it reads, the pattern "
         f"times what the token’s value adds{', summed over the tokens of a word' if is_merged else ''}. The token that adds most "
         f"in size is {token}, position {most}{setting.place_of(head)}: {share}."
-    )
-
-
-def _up_to(shares: LabelledArray, setting: AttributionSetting) -> LabelledArray:
-    """The tokens that a causal head may read: the others have no bar."""
-    if setting.subject.lm.model.config.mask != "causal" or setting.position is None:
-        return shares
-    end = setting.position + 1
-    return LabelledArray(shares.values[:end], (Axis(shares.axes[0].name, shares.axes[0].labels[:end]),), shares.unit)
-
-
-def by_neuron(setting: AttributionSetting, found: Attribution, mlp: str) -> None:
-    """The share of an MLP by its neurons."""
-    values = setting.found(mlp).neurons[mlp]
-    every = np.argsort(-np.abs(values), kind="stable")
-    order = every[: max(1, min(SHOWN_NEURONS, np.count_nonzero(values)))]
-    shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), found.unit)
-    above, below = setting.sides
-    part = next(part for part in found.parts if part.name == mlp)
-    show_figure(
-        contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
-        key="sources",
-        alt=f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} adds {signed(values[order[0]])}.",
-    )
-    rest = float(values[every[len(order) :]].sum())
-    st.caption(
-        f"**{part.title}** adds {signed(part.value)}: the {len(order)} strongest of its {len(values):,} neurons by number, each "
-        f"its activation times its row of the output matrix. All the others together add {signed(rest)}."
     )
 
 
@@ -408,42 +402,31 @@ def tries(setting: AttributionSetting, found: Attribution) -> list[Try]:
     """The suggestions for this logit."""
     if not found.adds_up:
         return []
-    offers = [_against(setting, found), _neurons(setting, found)]
-    return [*known_offers(setting.subject, query=lambda _: END), *(offer for offer in offers if offer is not None)]
-
-
-def _against(setting: AttributionSetting, found: Attribution) -> Try | None:
-    """The head that speaks most against the token."""
+    offers = list(known_offers(setting.subject, query=lambda _: END))
+    # The head that speaks most against the token.
     heads = [part for part in found.parts if part.name in found.sources]
-    if not heads:
-        return None
-    least = min(heads, key=lambda part: part.value)
-    if least.value > -WORTH * max(abs(part.value) for part in found.parts):
-        return None
-    shares = found.sources[least.name]
-    most = int(shares.argmin())
-    token, place = in_quotes(setting.read(least.name)[most]), setting.place_of(least.name)
-    notice = (
-        f"{capitalised(least.title)} takes away {brief(abs(least.value))}. What it reads at {token} (position {most}{place}) "
-        f"takes away most: {brief(abs(shares[most]))}."
-    )
-    return Try("A head that speaks against it", notice, {"part": least.name})
-
-
-def _neurons(setting: AttributionSetting, found: Attribution) -> Try | None:
-    """The MLP that adds most."""
-    mlps = [part for part in found.parts if part.name.endswith(".mlp")]
-    if not mlps:
-        return None
-    most = max(mlps, key=lambda part: abs(part.value))
-    neurons = setting.found(most.name).neurons[most.name]
-    best = int(abs(neurons).argmax())
-    does = "adds" if neurons[best] >= 0 else "takes away"
-    notice = (
-        f"{capitalised(most.title)} adds {signed(most.value)}, the most of all MLPs in size. Its neuron {best} alone {does} "
-        f"{brief(abs(neurons[best]))}: see the other ones of its {len(neurons):,} neurons."
-    )
-    return Try("Into an MLP", notice, {"part": most.name})
+    least = min(heads, key=lambda part: part.value, default=None)
+    if least is not None and least.value <= -WORTH * max(abs(part.value) for part in found.parts):
+        shares = found.sources[least.name]
+        most = int(shares.argmin())
+        notice = (
+            f"{capitalised(least.title)} takes away {brief(abs(least.value))}. What it reads at "
+            f"{in_quotes(setting.read(least.name)[most])} (position {most}{setting.place_of(least.name)}) takes away most: "
+            f"{brief(abs(shares[most]))}."
+        )
+        offers.append(Try("A head that speaks against it", notice, {"part": least.name}))
+    # The MLP that adds most.
+    if mlps := [part for part in found.parts if part.name.endswith(".mlp")]:
+        mlp = max(mlps, key=lambda part: abs(part.value))
+        neurons = setting.found(mlp.name).neurons[mlp.name]
+        best = int(abs(neurons).argmax())
+        notice = (
+            f"{capitalised(mlp.title)} adds {signed(mlp.value)}, the most of all MLPs in size. Its neuron {best} alone "
+            f"{'adds' if neurons[best] >= 0 else 'takes away'} {brief(abs(neurons[best]))}: see the other ones of its "
+            f"{len(neurons):,} neurons."
+        )
+        offers.append(Try("Into an MLP", notice, {"part": mlp.name}))
+    return offers
 
 
 def code(setting: AttributionSetting) -> str:

@@ -283,8 +283,14 @@ def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
         if node.unit is None or node.unit.block is None:
             return
         with st.container(horizontal=True, vertical_alignment="center"):
-            for page, text, query in _links(node):
-                frame.link(PAGES[page], text, query={**frame.shared_state(), **query})
+            state, at = frame.shared_state() | {"block": str(node.unit.block)}, str(node.position)
+            if node.unit.is_head:
+                query = state | {"head": str(node.unit.index), "query": at}
+                frame.link(PAGES["attention"], "What it looks at", query=query)
+                query = frame.shared_state() | {"position": at, "part": node.unit.name}
+                frame.link(PAGES["attribution"], "What it adds by itself", query=query)
+            else:
+                frame.link(PAGES["neurons"], "Its neurons", query=state)
             if node.unit.is_head or node.unit.part == "mlp":
                 edits.switch(node.unit, key="switch off the node")
 
@@ -316,36 +322,15 @@ def _called(subject: Subject, data: Circuit, node: Node) -> str:
     return f"{what} at {node.position}" if what else f"what {node.unit.title} wrote at {node.position}, “{token}”"
 
 
-def _links(node: Node) -> list[tuple[str, str, dict[str, str]]]:
-    """Pages that look into a node: name, label and what the address asks for."""
-    unit, at = node.unit, str(node.position)
-    assert unit is not None
-    if unit.is_head:
-        place = {"block": str(unit.block), "head": str(unit.index), "query": at}
-        return [
-            ("attention", "What it looks at", place),
-            ("attribution", "What it adds by itself", {"position": at, "part": unit.name}),
-        ]
-    return [("neurons", "Its neurons", {"block": str(unit.block)})]
-
-
 def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
     """The suggestions for this model, text and graph."""
-    notice = "A text of the kind that this model has learned: which of its tokens does the answer come from?"
-    example = Try("An example", notice, {"prompt": subject.default}, END)
-    offers = known_offers(subject, query=lambda _: END)
+    offers = list(known_offers(subject, query=lambda _: END))
     if not offers and subject.on_task and subject.prompt != subject.default:
-        offers = [example]
-    return [*offers, *_the_strongest(subject, chosen, data)]
-
-
-def _the_strongest(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
-    """The head that gives most."""
-    heads = [node for node in data.nodes if node.unit is not None and node.unit.is_head]
-    if not heads:
-        return []
-    best = max(heads, key=lambda node: abs(data.given[node]))
-    assert best.unit is not None
-    name = capitalised(best.unit.title)
-    notice = f"{name} at position {best.position}: {said_of(subject, chosen, data, best)} Open it, and see what it looks at."
-    return [Try("The strongest head", notice, query={OPENED: best.name})]
+        notice = "A text of the kind that this model has learned: which of its tokens does the answer come from?"
+        offers.append(Try("An example", notice, {"prompt": subject.default}, END))
+    # The head that gives most.
+    if heads := [(node, node.unit) for node in data.nodes if node.unit is not None and node.unit.is_head]:
+        best, unit = max(heads, key=lambda head: abs(data.given[head[0]]))
+        said = f"{capitalised(unit.title)} at position {best.position}: {said_of(subject, chosen, data, best)}"
+        offers.append(Try("The strongest head", f"{said} Open it, and see what it looks at.", query={OPENED: best.name}))
+    return offers

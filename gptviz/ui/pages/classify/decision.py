@@ -57,7 +57,31 @@ def text_places(subject: Subject) -> range:
 def by_word(subject: Subject) -> Shown:
     """What each word does for the label: its share of the decision, or what the decision loses without it."""
     if has_shares(subject.lm.model):
-        by_share = decision_by_word(subject)
+        # The labels with their probabilities, and what each word adds to the decision.
+        reading, names = judged(subject.key, subject.seen), subject.lm.labels
+        assert isinstance(reading, Classified)
+        left, right = st.columns([5, 9], gap="medium")
+        with left:
+            by_share = decision(reading, *_chosen(reading, names))
+            _adds_up(by_share, names)
+            _accuracy(subject)
+        shares = by_share.labelled(subject.labels)
+        above, below = sides(by_share, names)
+        most = int(np.abs(by_share.shares).argmax())
+        with right:
+            show_figure(
+                contributions(shares, theme(), above=above, below=below),
+                key="contributions",
+                alt=(
+                    f"What each of {counted(len(subject.seen), 'word')} adds to the decision, upwards for {above}; the largest "
+                    f"share is that of “{subject.labels[most]}”, {signed(by_share.shares[most], 3)}. All shares and the bias "
+                    f"together: {signed(by_share.sum, 3)}."
+                ),
+            )
+            st.caption(
+                f"The largest bar is that of {in_quotes(subject.labels[most])}: {signed(by_share.shares[most], 3)} of "
+                f"{signed(by_share.sum, 3)} in all. Take the word out of the text, and see what becomes of the label."
+            )
         return Shown(lambda: by_share.labelled(subject.labels), code(subject, by_share, range(len(subject.seen))), "Words")
     found = words_left_out(subject)
     if found is None:
@@ -68,35 +92,6 @@ def by_word(subject: Subject) -> Shown:
         code(subject, found, places),
         "A token left out",
     )
-
-
-def decision_by_word(subject: Subject) -> Decision:
-    """The labels with their probabilities, and what each word adds to the decision, which is returned."""
-    reading, names = judged(subject.key, subject.seen), subject.lm.labels
-    assert isinstance(reading, Classified)
-    left, right = st.columns([5, 9], gap="medium")
-    with left:
-        chosen = decision(reading, *_chosen(reading, names))
-        _adds_up(chosen, names)
-        _accuracy(subject)
-    shares = chosen.labelled(subject.labels)
-    above, below = sides(chosen, names)
-    most = int(np.abs(chosen.shares).argmax())
-    with right:
-        show_figure(
-            contributions(shares, theme(), above=above, below=below),
-            key="contributions",
-            alt=(
-                f"What each of {counted(len(subject.seen), 'word')} adds to the decision, upwards for {above}; the largest share "
-                f"is that of “{subject.labels[most]}”, {signed(chosen.shares[most], 3)}. All shares and the bias together: "
-                f"{signed(chosen.sum, 3)}."
-            ),
-        )
-        st.caption(
-            f"The largest bar is that of {in_quotes(subject.labels[most])}: {signed(chosen.shares[most], 3)} of "
-            f"{signed(chosen.sum, 3)} in all. Take the word out of the text, and see what becomes of the label."
-        )
-    return chosen
 
 
 # Read-only, shared by all sessions.

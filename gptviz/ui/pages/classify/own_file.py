@@ -121,33 +121,25 @@ def own_file(subject: Subject) -> Shown:
         st.info(f"To test the model on it, or to train one, its labels are needed: {escaped(file.problem)}.")
         return shown
     try:
-        _evaluated(subject, file, file.labelled)
+        # The model evaluated on a file; where it was trained on this very file, on the texts held out.
+        if not file.is_own:
+            show_evaluation(evaluate(subject.key, file.labelled, file.identity), "opinions", key="own")
+        elif (parts := texts_of_card(subject.lm.card, file.labelled)) is not None:
+            training, held_out = parts
+            evaluation = evaluate(subject.key, held_out, held_out.sha256, training)
+            st.caption(
+                f"The model was trained on this file: it is tested only on the {len(held_out):,} texts that were held out then."
+            )
+            show_evaluation(evaluation, "texts held out", key="own")
+        else:
+            evaluation = evaluate(subject.key, file.labelled, file.identity)
+            st.caption("Texts that the model was trained on may be among these: a model is right more often on them.")
+            show_evaluation(evaluation, "texts of the file", key="own")
     except ValueError as error:
         st.info(f"The model cannot be tested on it: {escaped(str(error))}.")
     if file.is_own:
         train_on_file(file.labelled, subject.key.device)
     return shown
-
-
-def _evaluated(subject: Subject, file: File, labelled: LabelledTexts) -> None:
-    """The model evaluated on a file; where it was trained on this very file, on the texts held out.
-
-    Raises:
-        ValueError: a label is none of the model's.
-    """
-    if not file.is_own:
-        show_evaluation(evaluate(subject.key, labelled, file.identity), "opinions", key="own")
-    elif (parts := texts_of_card(subject.lm.card, labelled)) is not None:
-        training, held_out = parts
-        evaluation = evaluate(subject.key, held_out, held_out.sha256, training)
-        st.caption(
-            f"The model was trained on this file: it is tested only on the {len(held_out):,} texts that were held out then."
-        )
-        show_evaluation(evaluation, "texts held out", key="own")
-    else:
-        evaluation = evaluate(subject.key, labelled, file.identity)
-        st.caption("Texts that the model was trained on may be among these: a model is right more often on them.")
-        show_evaluation(evaluation, "texts of the file", key="own")
 
 
 def predictions(file: File, probabilities: Float64Array, names: tuple[str, ...]) -> pd.DataFrame:

@@ -18,9 +18,9 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp import compare
 from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.language_model import LanguageModel
+from gptviz.language_model import data
 from gptviz.ui.shell.close import NOTHING, Shown
-from gptviz.ui.shell.subject import ModelKey, language_model
+from gptviz.ui.shell.subject import ModelKey, ask, language_model
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
 from gptviz.ui.widgets.details import folded
 from gptviz.ui.widgets.figure import pixels
@@ -38,11 +38,35 @@ def answers(sides: Sides) -> Shown:
     """Sentences that both complete, beside the shares in their data, unless one of them cannot read them."""
     sentences, words = asked(sides)
     try:
-        compared = found(sides, sentences, words)
+        asked_both = [
+            ask(one.key, data.answers, "Reading the sentences", sentences=sentences, words=words) for one in (sides.a, sides.b)
+        ]
+        compared = compare.compared(*(each.value for each in asked_both))
     except ValueError as error:
         st.info(f"{escaped(str(error))}.", icon=":material/info:")
         return NOTHING
-    show(sides, sentences, words, compared)
+    # One word after every sentence as bars with the shares in the data, all words as a table, nearest words, and texts.
+    chosen = controls.select(
+        "Word", words, key=WORD, help="Whose probability is drawn; the table has all of them.", segmented=True
+    )
+    word = words.index(chosen)
+    shares = [_shares(one.key.unedited, sentences, words) for one in (sides.a, sides.b)]
+    axis = Axis("sentence", sentences)
+    a, b = (LabelledArray(one.values[:, word], (axis,), f"probability of “{chosen}”") for one in (compared.a, compared.b))
+    sides_marks = [marks(some, word, len(sentences)) for some in shares]
+    every = [float(value) for value in np.nan_to_num([*a.values, *b.values, *(m[2] for some in sides_marks for m in some)])]
+    figure = figures.pairs(a, b, theme(), limit=max(*every, 1e-9), percent=True)
+    show_figure(
+        figures.with_shares(figure, sides_marks, theme()),
+        key="answers",
+        alt=f"The probability of {chosen} after each sentence in A and in B, and its share in the data of each.",
+    )
+    st.markdown(said(chosen, sentences, [a.values, b.values], sides_marks))
+    if fold := folded("All words, as a table", key="all words"):
+        with fold:
+            show_table(table(sentences, words, compared, shares), height="content", hide_index=True)
+    _nearest(sides, sentences, words)
+    _written(sides, sentences)
     call = f"{list(sentences)!r}, {list(words)!r}"
     return Shown(compared.table, code(sides, f"compare.compared(a.answers({call}), b.answers({call}))", of_models=True))
 
@@ -83,45 +107,6 @@ def _likeliest(key: ModelKey, ids: tuple[int, ...]) -> tuple[str, ...]:
     order = (-compare.distribution(compare.Side(lm.model, ids, ()))).argsort(kind="stable").tolist()
     pieces = (lm.tokenizer.piece(token).strip() for token in order)
     return tuple(dict.fromkeys(piece for piece in pieces if piece and "," not in piece))[:GUESSES]
-
-
-def found(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> Compared:
-    """The probabilities of the words of both sides and their difference [sentence, word].
-
-    Raises:
-        ValueError: as in `LanguageModel.answers`.
-    """
-    return compare.compared(*(_probabilities(one.key, sentences, words) for one in (sides.a, sides.b)))
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _probabilities(key: ModelKey, sentences: tuple[str, ...], words: tuple[str, ...]) -> LabelledArray:
-    return language_model(key).answers(sentences, words)
-
-
-def show(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...], both: Compared) -> None:
-    """One word after every sentence as bars with the shares in the data, all words as a table, nearest words, and texts."""
-    chosen = controls.select(
-        "Word", words, key=WORD, help="Whose probability is drawn; the table has all of them.", segmented=True
-    )
-    word = words.index(chosen)
-    shares = [_shares(one.key.unedited, sentences, words) for one in (sides.a, sides.b)]
-    axis = Axis("sentence", sentences)
-    a, b = (LabelledArray(one.values[:, word], (axis,), f"probability of “{chosen}”") for one in (both.a, both.b))
-    sides_marks = [marks(some, word, len(sentences)) for some in shares]
-    every = [float(value) for value in np.nan_to_num([*a.values, *b.values, *(m[2] for some in sides_marks for m in some)])]
-    figure = figures.pairs(a, b, theme(), limit=max(*every, 1e-9), percent=True)
-    show_figure(
-        figures.with_shares(figure, sides_marks, theme()),
-        key="answers",
-        alt=f"The probability of {chosen} after each sentence in A and in B, and its share in the data of each.",
-    )
-    st.markdown(said(chosen, sentences, [a.values, b.values], sides_marks))
-    if fold := folded("All words, as a table", key="all words"):
-        with fold:
-            show_table(table(sentences, words, both, shares), height="content", hide_index=True)
-    _nearest(sides, sentences, words)
-    _written(sides, sentences)
 
 
 @jobs.resource("Counting in the data of the model", max_entries=32)
@@ -177,8 +162,13 @@ def table(sentences: tuple[str, ...], words: tuple[str, ...], both: Compared, sh
 
 
 def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -> None:
+    """The tokens nearest to a word in both models: to one in which the sentences differ, one of the first, or an answer."""
     models = [language_model(one.key) for one in (sides.a, sides.b)]
-    offered = [word for word in candidates(models[0], sentences, words) if models[1].tokenizer.id_of(word) is not None]
+    tokenizer = models[0].tokenizer
+    read = [[tokenizer.piece(i).strip() for i in tokenizer.encode(sentence).ids] for sentence in sentences]
+    common = set(read[0]).intersection(*read[1:]) if len(read) > 1 else set[str]()
+    listed = (*(word for sentence in read for word in sentence if word not in common), *words)
+    offered = [word for word in listed if word and all(lm.tokenizer.id_of(word) is not None for lm in models)]
     if not offered:
         return
     about = "The tokens whose embeddings have the largest cosine with that of this one, over all dimensions."
@@ -188,14 +178,6 @@ def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -
             f"{in_quotes(token)} {value:.2f}".replace("-", "−") for token, value in lm.nearest(chosen, NEIGHBOURS).items()
         )
         column.markdown(f"**{name}**: nearest to {in_quotes(chosen)} are {each}.")
-
-
-def candidates(lm: LanguageModel, sentences: tuple[str, ...], words: tuple[str, ...]) -> list[str]:
-    """Words to look for neighbours of: those in which the sentences differ, else those of the first, and the answers."""
-    read = [[lm.tokenizer.piece(i).strip() for i in lm.tokenizer.encode(sentence).ids] for sentence in sentences]
-    common = set(read[0]).intersection(*read[1:]) if len(read) > 1 else set[str]()
-    listed = dict.fromkeys(word for words_of in read for word in words_of if word not in common)
-    return [word for word in (*listed, *words) if word and lm.tokenizer.id_of(word) is not None]
 
 
 def _written(sides: Sides, sentences: tuple[str, ...]) -> None:

@@ -54,7 +54,17 @@ def bar_of_b(a: Subject) -> Sides:
         a: the model and prompt of all pages.
     """
     with st.expander("**B**: compared with A", key="side-b"):
-        name = _model(a)
+        names = [name for name in kinds.models_of("decoder") if name != a.key.name]
+        about = (
+            "The model of A, or any other decoder. Unless one is chosen it is the base of a LoRA adapter, and for a model as it "
+            "was saved the one that learned the same task from other data. Where their vocabularies differ, tokens are matched "
+            "by what they look like."
+        )
+        is_plain = not a.key.edits and a.key.step is None and STEP not in st.query_params
+        usual = a.lm.base.name if a.lm.base is not None else twin(a.key.name) if is_plain else None
+        usual = usual if usual in names else SAME
+        chosen = controls.select("B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=about)
+        name = a.key.name if chosen == SAME else chosen
         listed = _edits()
         # The step and the prompt that are there where none is chosen depend on whether something else is chosen.
         differs = name != a.key.name or listed != a.key.edits
@@ -77,20 +87,6 @@ def bar_of_b(a: Subject) -> Sides:
             help="B takes the place of A, and A that of B: every difference changes its sign.",
         )
     return sides
-
-
-def _model(a: Subject) -> str:
-    names = [name for name in kinds.models_of("decoder") if name != a.key.name]
-    about = (
-        "The model of A, or any other decoder. Unless one is chosen it is the base of a LoRA adapter, and for a model as it was "
-        "saved the one that learned the same task from other data. Where their vocabularies differ, tokens are matched by what "
-        "they look like."
-    )
-    is_plain = not a.key.edits and a.key.step is None and STEP not in st.query_params
-    usual = a.lm.base.name if a.lm.base is not None else twin(a.key.name) if is_plain else None
-    usual = usual if usual in names else SAME
-    chosen = controls.select("B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=about)
-    return a.key.name if chosen == SAME else chosen
 
 
 def twin(name: str) -> str | None:

@@ -164,18 +164,15 @@ def tries(subject: Subject, how: str) -> list[Try]:
     """The suggestions for this model and text."""
     other: How = "removed" if how == "replaced" else "replaced"
     notice = f"Each token is {other} instead of {how}. Removing a token also moves all that follow: which guesses mind that?"
-    return [*known_prompt(subject), Try("Leave out in the other way", notice, {"how": other}), *_repeated(subject)]
-
-
-def _repeated(subject: Subject) -> list[Try]:
-    """The prompt twice, where it fits: whether the model uses the first time to guess the second."""
-    text = subject.prompt.strip()
-    twice = f"{text}{' ' if subject.lm.tokenizer.is_spaced else chr(10)}{text}"
-    length = len(subject.encoding.ids)
-    if subject.encoding.unknown or not 4 <= length <= (subject.lm.model.config.context_length - 1) // 2:
-        return []
-    notice = "Does the model read again what it has read? Then the loss of the second time lies far below that of the first."
-    return [Try("The same text twice", notice, {"prompt": twice})]
+    offers = [*known_prompt(subject), Try("Leave out in the other way", notice, {"how": other})]
+    # The prompt twice, where it fits: whether the model uses the first time to guess the second.
+    most = (subject.lm.model.config.context_length - 1) // 2
+    if not subject.encoding.unknown and 4 <= len(subject.encoding.ids) <= most:
+        text = subject.prompt.strip()
+        twice = f"{text}{' ' if subject.lm.tokenizer.is_spaced else chr(10)}{text}"
+        notice = "Does the model read again what it has read? Then the loss of the second time lies far below that of the first."
+        offers.append(Try("The same text twice", notice, {"prompt": twice}))
+    return offers
 
 
 def code(subject: Subject, asked: Asked[ContextUse]) -> str:

@@ -99,10 +99,7 @@ def setting(config: Config, columns: Sequence[DeltaGenerator]) -> CostSetting:
     return CostSetting(int(batch), int(tokens), optimiser, of)  # type: ignore[arg-type]
 
 
-@st.cache_data(max_entries=64, show_spinner="Counting")
-def costs_of(config: Config, batch: int, tokens: int) -> Costs:
-    """See `gptviz.interp.reading.costs.costs`."""
-    return gathered.costs(config, batch, tokens)
+costs_of = st.cache_data(max_entries=64, show_spinner="Counting")(gathered.costs)
 
 
 def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:

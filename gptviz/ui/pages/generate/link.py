@@ -22,9 +22,13 @@ def open_linked(writing: Writing) -> bool:
 
     What takes longer than a moment is written while the reader looks on, as when the text plays.
     """
-    asked = _asked()
     addresses.takes(ROUTE, ANY)
     addresses.takes(TREE, ANY)
+    try:
+        asked = addresses.get(ROUTE)
+    except addresses.NotKeptError as error:  # the address names a text that is not on this machine
+        st.warning(f"{escaped(str(error))}.", icon=":material/link_off:")
+        return False
     if not asked:
         return False
     size = writing.lm.model.config.vocab_size - len(writing.lm.tokenizer.unused_ids)  # these are never written
@@ -41,15 +45,6 @@ def open_linked(writing: Writing) -> bool:
     if writing.ahead:
         writing.play()
     return True
-
-
-def _asked() -> str:
-    """The route in the address; empty if the address names a text that is not on this machine."""
-    try:
-        return addresses.get(ROUTE) or ""
-    except addresses.NotKeptError as error:
-        st.warning(f"{escaped(str(error))}.", icon=":material/link_off:")
-        return ""
 
 
 def address(writing: Writing) -> dict[str, str | None]:

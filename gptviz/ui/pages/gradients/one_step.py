@@ -50,7 +50,22 @@ def show() -> Shown:
         "its own scale, blue above zero and orange below."
     )
     st.markdown(_step(step))
-    _around(step)
+    # The loss around the weight, and a slider that moves it.
+    middle = POINTS // 2
+    about = "How many points of the curve to move. It shows the loss if only this weight had another value."
+    moved = middle + controls.whole("Move this weight alone", -middle, middle, key="moved", help=about, default=0)
+    weight, at = float(step.weights[moved]), (float(step.weights[middle]), step.loss)
+    promised = step.loss + step.slope * (weight - at[0])
+    said = (
+        f"With the weight at {_number(weight)} the loss is {step.curve[moved]:.4f}; the tangent, whose slope is the gradient, "
+        f"says {promised:.4f}."
+    )
+    show_figure(
+        figures.around(step.weights, step.curve, at, step.slope, moved, theme(), height=300),
+        key="around the weight",
+        alt=f"The loss by the value of this weight, with the tangent at {_number(at[0])}. {said}",
+    )
+    st.caption(said)
     read = "result.way_back([lm.tokenizer.label(i) for i in result.ids[:-1]])"
     code = asked.code("result.slope, result.pulls, result.before, result.after, result.loss_after", read)
     return Shown(_tries(), lambda: step.way_back(labels[:-1]), code)
@@ -114,25 +129,6 @@ def _step(step: LearningStep) -> str:
         f"{recipe.learning_rate:g}, the weight goes from {_number(step.before, 6)} to {_number(step.after, 6)}. All weights "
         f"take their step at once: **the loss goes from {step.loss_before:.4f} to {step.loss_after:.4f}**."
     )
-
-
-def _around(step: LearningStep) -> None:
-    """The loss around the weight, and a slider that moves it."""
-    middle = POINTS // 2
-    about = "How many points of the curve to move. It shows the loss if only this weight had another value."
-    moved = middle + controls.whole("Move this weight alone", -middle, middle, key="moved", help=about, default=0)
-    weight, at = float(step.weights[moved]), (float(step.weights[middle]), step.loss)
-    promised = step.loss + step.slope * (weight - at[0])
-    said = (
-        f"With the weight at {_number(weight)} the loss is {step.curve[moved]:.4f}; the tangent, whose slope is the gradient, "
-        f"says {promised:.4f}."
-    )
-    show_figure(
-        figures.around(step.weights, step.curve, at, step.slope, moved, theme(), height=300),
-        key="around the weight",
-        alt=f"The loss by the value of this weight, with the tangent at {_number(at[0])}. {said}",
-    )
-    st.caption(said)
 
 
 def _number(value: float, digits: int = 4) -> str:

@@ -15,7 +15,6 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading import next_token
 from gptviz.interp.reading.classification import judge
-from gptviz.language_model import LanguageModel
 from gptviz.language_model.scanning import scan
 from gptviz.model import Config, parameter_count
 from gptviz.model.costs.effort import MOST, effort
@@ -48,13 +47,23 @@ class Glance:
 def glance(key: ModelKey, ids: tuple[int, ...]) -> Glance:
     """The prompt `ids` and the guesses of the model for it."""
     lm = language_model(key)
-    config, label = lm.model.config, lm.tokenizer.label
-    shape = shape_of(config)
-    if config.kind == "decoder":
-        tokens, likely, guess_ids = _next(key, ids)
-        return Glance(tokens, likely, guess_ids, shape)
-    tokens = tuple(Token(label(i)) for i in ids)
-    return Glance(tokens, _labels(lm, ids) if config.kind == "classifier" else _answer(key, ids), (), shape)
+    label, shape, tokens = lm.tokenizer.label, shape_of(lm.model.config), tuple(Token(lm.tokenizer.label(i)) for i in ids)
+    if lm.model.config.kind == "decoder":
+        # Its tokens tinted by how probable they were, and the likeliest next ones, which can be taken.
+        guess = next_token.predict(logits_after(key, ids, len(ids) - 1), Sampling())
+        order = guess.order()[:SHOWN].tolist()
+        seen = guesses(key, ids).tokens.probability.tolist()
+        tokens = tuple(Token(label(i), None if np.isnan(p) else p) for i, p in zip(ids, seen, strict=True))
+        return Glance(tokens, tuple(Token(label(i), float(guess.before[i])) for i in order), tuple(order), shape)
+    if lm.model.config.kind == "classifier":
+        shares = judge(lm.model, torch.tensor(ids, device=lm.device)).probabilities
+        order = np.argsort(-shares, kind="stable")[:SHOWN].tolist()
+        return Glance(tokens, tuple(Token(lm.labels[i], float(shares[i]), note=lm.labels[i]) for i in order), (), shape)
+    # The tokens of its answer, with how probable each was.
+    decoded = encoder_decoder.decoder_ids(key, ids)
+    logits = next_token.logits_after(lm.model, decoded, slice(None), ids)
+    written = next_token.token_probabilities(logits, decoded, n=1).probability.tolist()
+    return Glance(tokens, tuple(Token(label(i), p) for i, p in zip(decoded[1:], written[1:], strict=True)), (), shape)
 
 
 def shape_of(config: Config) -> str:
@@ -69,31 +78,6 @@ def shape_of(config: Config) -> str:
         which = "each" if windowed == config.n_layer else f"{windowed} of them"
         blocks += f", {which} with a window of {config.window:,} tokens (dashed)"
     return f"{config.vocab_size:,} tokens in the vocabulary, {blocks}, {parameter_count(config):,} parameters"
-
-
-def _next(key: ModelKey, ids: tuple[int, ...]) -> tuple[tuple[Token, ...], tuple[Token, ...], tuple[int, ...]]:
-    """The tokens of a text, tinted by how probable they were; and the likeliest next ones, with their ids."""
-    label = language_model(key).tokenizer.label
-    guess = next_token.predict(logits_after(key, ids, len(ids) - 1), Sampling())
-    order = guess.order()[:SHOWN].tolist()
-    seen = guesses(key, ids).tokens.probability.tolist()
-    tokens = tuple(Token(label(i), None if np.isnan(p) else p) for i, p in zip(ids, seen, strict=True))
-    return tokens, tuple(Token(label(i), float(guess.before[i])) for i in order), tuple(order)
-
-
-def _labels(lm: LanguageModel, ids: tuple[int, ...]) -> tuple[Token, ...]:
-    """The likeliest labels of a text."""
-    probabilities = judge(lm.model, torch.tensor(ids, device=lm.device)).probabilities
-    order = np.argsort(-probabilities, kind="stable")[:SHOWN].tolist()
-    return tuple(Token(lm.labels[i], float(probabilities[i]), note=lm.labels[i]) for i in order)
-
-
-def _answer(key: ModelKey, source: tuple[int, ...]) -> tuple[Token, ...]:
-    """The tokens of the answer to a source, with how probable each was."""
-    lm, decoded = language_model(key), encoder_decoder.decoder_ids(key, source)
-    logits = next_token.logits_after(lm.model, decoded, slice(None), source)
-    written = next_token.token_probabilities(logits, decoded, n=1).probability.tolist()
-    return tuple(Token(lm.tokenizer.label(i), p) for i, p in zip(decoded[1:], written[1:], strict=True))
 
 
 def say_guess(guesses: Sequence[Token]) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from gptviz.figures.kit.format import counted
 from gptviz.lessons.lesson import LEVELS, Lesson
-from gptviz.lessons.library import PERIOD, Library, own_folder
+from gptviz.lessons.library import PERIOD, own_folder
 from gptviz.runs import checkpoints
 from gptviz.ui.menu import PAGES
 from gptviz.ui.records.lessons import PAGE
@@ -63,14 +63,29 @@ reveal: "The runner-up is {{quoted(likeliest(\\"ROMEO:\\", 2)[1])}}."
 
 def show() -> None:
     """All lessons in their order, and how to write one."""
-    found = shell.lessons()
-    models = checkpoints.folders()
-    _path(found)
+    library, models = shell.lessons(), checkpoints.folders()
+    # The lessons that fill a period at school, with the minutes of each.
+    if library.path:
+        numbers = {name: number for number, name in enumerate(library.lessons, 1)}
+        ways = " · ".join(f"{_begin(numbers[lesson.name], lesson)} ({lesson.minutes})" for lesson in library.path)
+        total = sum(lesson.minutes for lesson in library.path)
+        st.html(f'<p class="lesson-path"><b>For a period of {PERIOD} minutes:</b> {ways}, in all {total} minutes.</p>')
     with st.container(horizontal=True, key="cards-lessons"):
-        for number, one in enumerate(found.lessons.values(), 1):
+        for number, lesson in enumerate(library.lessons.values(), 1):
+            begun, opens = shell.begun(lesson), lesson.steps[0].page
             with st.container(border=True, height="stretch", gap="xsmall"):
-                _card(number, one, has_model=one.model in models)
-    for why in found.faults.values():
+                with st.container(horizontal=True, gap="small", key=f"lesson-{lesson.name}"):
+                    st.markdown(PAGES.get(opens.page if opens else "", PAGE).icon, width="content")
+                    st.html(f'{_begin(number, lesson)}<p class="lesson-about">{escape(lesson.about)}</p>')
+                level, steps = f"{lesson.level.capitalize()}, " if lesson.level else "", counted(len(lesson.steps), "step")
+                st.caption(f"{level}{lesson.minutes} minutes, {steps}, with the model {escaped(lesson.model)}.")
+                if begun.done:
+                    st.caption(f"**{begun.answered_words}**, {begun.n_right} of them right.")
+                if lesson.model in models:
+                    take_lesson_home(lesson.name, key=f"take home {lesson.name}")
+                else:
+                    st.caption(f"The model {escaped(lesson.model)} is not on this machine: this lesson needs it.")
+    for why in library.faults.values():
         st.error(escaped(why))
     if fold := folded("Write a lesson of your own", key="write a lesson"):
         fold.markdown(HOW)
@@ -78,33 +93,8 @@ def show() -> None:
         fold.caption(f"Your lessons are read from the folder {escaped(str(own_folder()))}.")
 
 
-def _path(library: Library) -> None:
-    """The lessons that fill a period at school, with the minutes of each."""
-    if not library.path:
-        return
-    numbers = {name: number for number, name in enumerate(library.lessons, 1)}
-    ways = " · ".join(f"{_begin(numbers[one.name], one)} ({one.minutes})" for one in library.path)
-    total = sum(one.minutes for one in library.path)
-    st.html(f'<p class="lesson-path"><b>For a period of {PERIOD} minutes:</b> {ways}, in all {total} minutes.</p>')
-
-
 def _begin(number: int, one: Lesson) -> str:
     """The link that begins a lesson, and a tick that the browser shows once it is done there."""
     tick = f'<span class="lesson-tick done-{one.name}" role="img" aria-label="done"> ✓</span>'
     address = escape(shell.begun(one).address)
     return f'<a class="lesson-begin" target="_self" href="{address}">{number} {escape(one.title)}</a>{tick}'
-
-
-def _card(number: int, one: Lesson, *, has_model: bool) -> None:
-    begun, opens = shell.begun(one), one.steps[0].page
-    with st.container(horizontal=True, gap="small", key=f"lesson-{one.name}"):
-        st.markdown(PAGES.get(opens.page if opens else "", PAGE).icon, width="content")
-        st.html(f'{_begin(number, one)}<p class="lesson-about">{escape(one.about)}</p>')
-    level = f"{one.level.capitalize()}, " if one.level else ""
-    st.caption(f"{level}{one.minutes} minutes, {counted(len(one.steps), 'step')}, with the model {escaped(one.model)}.")
-    if begun.done:
-        st.caption(f"**{begun.answered_words}**, {begun.n_right} of them right.")
-    if not has_model:
-        st.caption(f"The model {escaped(one.model)} is not on this machine: this lesson needs it.")
-        return
-    take_lesson_home(one.name, key=f"take home {one.name}")

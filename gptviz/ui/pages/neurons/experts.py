@@ -68,7 +68,14 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
             key="routing",
             alt=f"The weight of each expert of block {block} for each token.",
         )
-        st.caption(says(weights, block, config.n_active, config.n_expert, shared=config.d_shared > 0, left_out=first))
+        # How many experts of the block the text needs.
+        used = int((weights.values[block, :, : config.n_expert] != 0).any(0).sum())
+        shared = " The last column is the shared expert, which every token passes." if config.d_shared else ""
+        cut = f" The last {MOST_TOKENS} tokens have a row." if first else ""
+        st.caption(
+            f"Each token passes {config.n_active} of the {config.n_expert} experts of block {block} (others: blank); this text "
+            f"needs {used}.{shared}{cut}"
+        )
     with right:
         show_figure(
             figures.load(shares, theme(), chosen=(block, expert)),
@@ -92,12 +99,3 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
     imported = "from gptviz.interp.reading.experts import load, taken"
     called = f"taken(result, block={block}, expert={expert})"
     return lambda: shares, asked.code(imported, "", called, "load(result)  # [block, expert]")
-
-
-def says(weights: LabelledArray, block: int, active: int, count: int, *, shared: bool, left_out: int) -> str:
-    """What the picture of a block shows, and how many experts of it the text needs."""
-    used = int((weights.values[block, :, :count] != 0).any(0).sum())
-    text = f"Each token passes {active} of the {count} experts of block {block} (others: blank); this text needs {used}."
-    if shared:
-        text += " The last column is the shared expert, which every token passes."
-    return text + (f" The last {MOST_TOKENS} tokens have a row." if left_out else "")

@@ -142,26 +142,43 @@ def rounding_of(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple[flo
 
 def tries(subject: Subject, position: int) -> list[Try]:
     """The suggestions for this model and text, the view being at `position`."""
-    if not np.isfinite(logits_after(subject.key, subject.seen, position)).all():
-        return []  # a damaged model, which the view names
+    key, offers = subject.key, list[Try]()
+    logits = logits_after(key, subject.seen, position)
+    if not np.isfinite(logits).all():
+        return offers  # a damaged model, which the view names
     if subject.on_task:
-        return [*_examples(subject), *_a_cut(subject, position)]
-    game = "Ten characters of a text that the models have not seen: do you need more guesses than they do?"
-    return [*_open_question(subject), *_a_cut(subject, position), Try(VIEW, game, {PLAYS: True})]
-
-
-def _examples(subject: Subject) -> list[Try]:
-    """For a model of a task: a token that can be known, and one that cannot."""
-    ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[-subject.lm.model.config.context_length :]
-    (end, share, _), (first, of_first, _) = (likeliest_guess(subject.key, ids, at) for at in (len(ids) - 1, 0))
-    known = f"After the example the model gives {end} {percent(share)}: is that right?"
-    unknown = (
-        f"After the first token its likeliest guess is {first}, with {percent(of_first)}: is it possible to know more there?"
-    )
-    return [
-        Try("The answer", known, {"prompt": subject.default} | ledger_state(), END),
-        Try("The first guess", unknown, {"prompt": subject.default} | ledger_state(), {"position": "0"}),
-    ]
+        # For a model of a task: a token that can be known, and one that cannot.
+        ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[-subject.lm.model.config.context_length :]
+        (end, share, _), (first, of_first, _) = (likeliest_guess(key, ids, at) for at in (len(ids) - 1, 0))
+        state = {"prompt": subject.default} | ledger_state()
+        offers.append(Try("The answer", f"After the example the model gives {end} {percent(share)}: is that right?", state, END))
+        notice = (
+            f"After the first token its likeliest guess is {first}, with {percent(of_first)}: is it possible to know more there?"
+        )
+        offers.append(Try("The first guess", notice, state, {"position": "0"}))
+    elif len(subject.seen) > 1:
+        # Where in the text on screen the model is least sure of the next token.
+        least = int(guesses(key, subject.seen).surest.argmin())  # by how likely the likeliest token is at each position
+        likeliest, share, unsure = likeliest_guess(key, subject.seen, least)
+        before = ("…" if least > WORDS_BEFORE else "") + "".join(subject.labels[max(0, least - WORDS_BEFORE) : least + 1])
+        notice = (
+            f"After {in_quotes(before)} its likeliest token, {likeliest}, has {percent(share)}: the model is as unsure as in a "
+            f"choice among {unsure:.1f} equally likely tokens. Set the temperature to 0.2 and to 2 and see what changes."
+        )
+        offers.append(Try("An open question", notice, ledger_state(), {"position": str(least)}))
+    # Sampling that cuts tokens, where there are some to cut.
+    exact = torch.from_numpy(logits).double()[None]
+    left = int((stages(exact, Sampling(**CUT), subject.lm.tokenizer.unused_ids).after > 0).sum())
+    if left < len(logits):
+        notice = (
+            f"Temperature {CUT['temperature']} makes unlikely tokens more likely; top-k, then top-p cut them off (hatched). At "
+            f"this place {left} of {len(logits):,} tokens {'stays' if left == 1 else 'stay'} in the draw."
+        )
+        offers.append(Try("Cut the tail", notice, ledger_state(**CUT)))
+    if not subject.on_task:
+        game = "Ten characters of a text that the models have not seen: do you need more guesses than they do?"
+        offers.append(Try(VIEW, game, {PLAYS: True}))
+    return offers
 
 
 def likeliest_guess(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple[str, float, float]:
@@ -176,31 +193,3 @@ def likeliest_guess(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple
 def ledger_state(**choices: float) -> dict[str, Any]:
     """The state that sets the ledger to these choices, and all else so that it leaves the probabilities unchanged."""
     return {COMMAND: ViewCommand.to(PLAIN | choices)}
-
-
-def _a_cut(subject: Subject, position: int) -> list[Try]:
-    """Sampling that cuts tokens at `position`, where there are some to cut."""
-    logits = torch.from_numpy(logits_after(subject.key, subject.seen, position)).double()[None]
-    left = int((stages(logits, Sampling(**CUT), subject.lm.tokenizer.unused_ids).after > 0).sum())
-    size = logits.shape[-1]
-    if left == size:
-        return []
-    tail = (
-        f"Temperature {CUT['temperature']} makes unlikely tokens more likely; top-k, then top-p cut them off (hatched). At this "
-        f"place {left} of {size:,} tokens {'stays' if left == 1 else 'stay'} in the draw."
-    )
-    return [Try("Cut the tail", tail, ledger_state(**CUT))]
-
-
-def _open_question(subject: Subject) -> list[Try]:
-    """Where in the text on screen the model is least sure of the next token."""
-    if len(subject.seen) < 2:
-        return []
-    least = int(guesses(subject.key, subject.seen).surest.argmin())  # by how likely the likeliest token is at each position
-    likeliest, share, unsure = likeliest_guess(subject.key, subject.seen, least)
-    before = ("…" if least > WORDS_BEFORE else "") + "".join(subject.labels[max(0, least - WORDS_BEFORE) : least + 1])
-    question = (
-        f"After {in_quotes(before)} its likeliest token, {likeliest}, has {percent(share)}: the model is as unsure as in a "
-        f"choice among {unsure:.1f} equally likely tokens. Set the temperature to 0.2 and to 2 and see what changes."
-    )
-    return [Try("An open question", question, ledger_state(), {"position": str(least)})]

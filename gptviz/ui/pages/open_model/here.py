@@ -71,7 +71,28 @@ def progress() -> None:
         if now.is_active:
             going_on(now, "top")
         else:
-            _ended(now)
+            if (made := now.value) is not None:
+                name = made.folder.name
+                st.success(
+                    f"{escaped(name)} is open: {escaped(made.family)}, {made.parameters:,} parameters. Every tensor of its files "
+                    "has found its place, and none is missing.",
+                    icon=":material/check:",
+                )
+                for note in made.notes:
+                    st.caption(escaped(note))
+                with st.container(horizontal=True):
+                    links(name)
+            elif now.state == "stopped":
+                st.info(
+                    f"{escaped(now.title)} was stopped. Nothing was imported; what has arrived is kept, and the next time goes "
+                    "on there.",
+                    icon=":material/stop:",
+                )
+            else:
+                st.error(escaped(now.problem))
+            if pressed("Close", key="close the import", type="tertiary", icon=":material/close:"):
+                import_job.dismiss()
+                st.rerun()
 
 
 def going_on(now: ImportJob, key: str) -> None:
@@ -92,30 +113,6 @@ def going_on(now: ImportJob, key: str) -> None:
         st.rerun()
 
 
-def _ended(now: ImportJob) -> None:
-    if (made := now.value) is not None:
-        name = made.folder.name
-        st.success(
-            f"{escaped(name)} is open: {escaped(made.family)}, {made.parameters:,} parameters. Every tensor of its files "
-            "has found its place, and none is missing.",
-            icon=":material/check:",
-        )
-        for note in made.notes:
-            st.caption(escaped(note))
-        with st.container(horizontal=True):
-            links(name)
-    elif now.state == "stopped":
-        st.info(
-            f"{escaped(now.title)} was stopped. Nothing was imported; what has arrived is kept, and the next time goes on there.",
-            icon=":material/stop:",
-        )
-    else:
-        st.error(escaped(now.problem))
-    if pressed("Close", key="close the import", type="tertiary", icon=":material/close:"):
-        import_job.dismiss()
-        st.rerun()
-
-
 def note_the_end() -> None:
     """Run the page again after an import has ended, so that a message says so wherever the reader is."""
     st.session_state[_ENDED] = True
@@ -132,9 +129,7 @@ def models_here() -> list[Place]:
     return [place for store in _stores() for place in store.models]
 
 
-@st.cache_data(ttl=20, show_spinner="Looking for models on this machine")
-def _stores() -> list[Store]:
-    return stores.stores()
+_stores = st.cache_data(ttl=20, show_spinner="Looking for models on this machine")(stores.stores)
 
 
 def read_more(places: Sequence[Place]) -> tuple[int, int]:
@@ -304,7 +299,18 @@ def cards(key: str) -> DeltaGenerator:
 
 def opened_before() -> None:
     """The list of these models; nothing if there is none."""
-    _result()
+    # A line on the model that the last click removed or brought back.
+    if done := st.session_state.pop(_DONE, None):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.info(escaped(done), width="stretch")
+            if token := st.session_state.pop(_TOKEN, None):
+                st.button(
+                    "Undo",
+                    key="undo",
+                    on_click=_attempt,
+                    args=(lambda: f"{manage.undelete(token)} is back.",),
+                    icon=":material/undo:",
+                )
     models = imported_models()
     if not models:
         return
@@ -329,21 +335,6 @@ def opened_before() -> None:
                     )
 
 
-def _result() -> None:
-    """A line on the model that the last click removed or brought back."""
-    if done := st.session_state.pop(_DONE, None):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.info(escaped(done), width="stretch")
-            if token := st.session_state.pop(_TOKEN, None):
-                st.button(
-                    "Undo",
-                    key="undo",
-                    on_click=_attempt,
-                    args=(lambda: f"{manage.undelete(token)} is back.",),
-                    icon=":material/undo:",
-                )
-
-
 def _attempt(action: Callable[[], str]) -> None:
     try:
         st.session_state[_DONE] = action()
@@ -361,6 +352,4 @@ def _remove(name: str) -> None:
     _attempt(remove)
 
 
-@st.cache_data(ttl=20, show_spinner="Looking for models in the folder", max_entries=8)
-def models_inside(folder: Path) -> Store:
-    return stores.inside(folder)
+models_inside = st.cache_data(ttl=20, show_spinner="Looking for models in the folder", max_entries=8)(stores.inside)

@@ -195,7 +195,12 @@ def _on_hub(name: str) -> None:
         return
     try:
         offer = _offer(name)
-        about = _summary(offer)
+        about = Summary(licence=offer.licence)  # a GGUF file has no config.json
+        if offer.fields:
+            outline = outline_of(offer.fields)
+            numbers = parameter_count(outline.config)
+            needs = needed(outline.config, number_bytes(offer.weights, numbers, STORED))
+            about = Summary(outline.family, numbers, needs, offer.licence)
     except ImportRefusedError as error:
         st.error(f"{escaped(name)} cannot be looked up: {escaped(str(error))}.")
         return
@@ -205,19 +210,7 @@ def _on_hub(name: str) -> None:
     _card(name, f"{line(about)}. {more}" if about.family else more, problem(about), label="Fetch and open")
 
 
-@st.cache_data(ttl=60, max_entries=32, show_spinner="Asking the hub")
-def _offer(name: str) -> hub.HubModel:
-    return hub.look_up(name)
-
-
-def _summary(offer: hub.HubModel) -> Summary:
-    """The summary of a model on the hub, from its config.json; a GGUF file has none, and only its licence is known."""
-    if not offer.fields:
-        return Summary(licence=offer.licence)
-    outline = outline_of(offer.fields)
-    numbers = parameter_count(outline.config)
-    needs = needed(outline.config, number_bytes(offer.weights, numbers, STORED))
-    return Summary(outline.family, numbers, needs, offer.licence)
+_offer = st.cache_data(ttl=60, max_entries=32, show_spinner="Asking the hub")(hub.look_up)
 
 
 def search_the_hub() -> None:
@@ -247,9 +240,7 @@ def search_the_hub() -> None:
         )
 
 
-@st.cache_data(ttl=300, max_entries=32, show_spinner="Asking the hub")
-def _search(words: str) -> list[hub.SearchResult]:
-    return hub.search(words)
+_search = st.cache_data(ttl=300, max_entries=32, show_spinner="Asking the hub")(hub.search)
 
 
 def choose(given: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pandas as pd
 import streamlit as st
 
@@ -60,35 +58,30 @@ def show(name: str) -> bool:
         key=KEY,
         alt=f"The loss of {len(cards)} models on data held out while they were trained; {ends}.",
     )
+    # What the published numbers are, and whose.
+    plans = [PLANS.get(card.plan or "") for card in cards.values()]
+    by = sorted({plan.target.by for plan in plans if plan is not None and plan.target is not None})
+    about = " “Published” is the number of the text that describes the experiment, on its own data. It is by"
+    published = f"{about} {escaped(', '.join(by))}." if by else ""
     st.caption(
-        f"**Loss on data held out**, measured while each was trained on the same data, in {unit}; {escaped(ends)}."
-        f"{_published(cards.values())}"
+        f"**Loss on data held out**, measured while each was trained on the same data, in {unit}; {escaped(ends)}.{published}"
     )
-    rows = pd.DataFrame([_row(one, card, unit) for one, card in cards.items()])
+    rows = pd.DataFrame(
+        [
+            {
+                "model": one,
+                "at the start": f"{card.losses[0].validation:.4f}" if card.losses else "",
+                f"loss at the end ({unit})": f"{card.validation_loss:.4f}",
+                "steps": "" if card.steps is None else f"{card.steps:,}",
+                "published": "" if plan is None or plan.target is None else f"{plan.target}",
+                "what it is": "" if plan is None else plan.sentence,
+            }
+            for (one, card), plan in zip(cards.items(), plans, strict=True)
+        ]
+    )
     show_table(rows.loc[:, (rows != "").any()], hide_index=True)
     other = best if best != name else list(cards)[1]
     if kinds.kind_of(folders[name]) in COMPARE.kinds:
         query = {**frame.shared_state(), "model": name, "b_model": other}
         frame.link(COMPARE, f"Compare {escaped(name)} with {escaped(other)}", query=query)
     return True
-
-
-def _published(cards: Iterable[Card]) -> str:
-    """What the published numbers are, and whose, in two sentences; empty where there are none."""
-    plans = (PLANS.get(card.plan or "") for card in cards)
-    by = sorted({plan.target.by for plan in plans if plan is not None and plan.target is not None})
-    about = " “Published” is the number of the text that describes the experiment, on its own data. It is by"
-    return f"{about} {escaped(', '.join(by))}." if by else ""
-
-
-def _row(name: str, card: Card, unit: str) -> dict[str, str]:
-    plan = PLANS.get(card.plan or "")
-    target = None if plan is None else plan.target
-    return {
-        "model": name,
-        "at the start": f"{card.losses[0].validation:.4f}" if card.losses else "",
-        f"loss at the end ({unit})": f"{card.validation_loss:.4f}",
-        "steps": "" if card.steps is None else f"{card.steps:,}",
-        "published": "" if target is None else f"{target}",
-        "what it is": "" if plan is None else plan.sentence,
-    }

@@ -32,7 +32,7 @@ from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call
 from gptviz.ui.views import held_out
 from gptviz.ui.views.loss_texts import ask_guess
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.views.which_logit import LISTED, Logit, which_logit
+from gptviz.ui.views.which_logit import LISTED, which_logit
 from gptviz.ui.widgets import Try, addresses, controls, escaped, jobs, show_figure, theme
 from gptviz.ui.widgets.headings import say_chosen
 
@@ -171,7 +171,12 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, Question
         about = "Random tokens that are repeated once, as on the page Heads, or the prompt above."
         over = controls.select("Heads read", [RANDOM, PROMPT], key="over", help=about, segmented=True)
         heads_read = subject.prompt if over == PROMPT else ""
-    token, against = _guessed(subject) if needs & {"a token", "two tokens"} else (None, None)
+    token = against = None
+    if needs & {"a token", "two tokens"}:
+        # The likeliest ones are those of the model as it was saved last.
+        shares = ask_guess(scrubber.as_saved_last(subject.key), subject.text).value.probabilities
+        likeliest = (-shares).argsort(kind="stable")[:LISTED].tolist()
+        token, against = which_logit(subject, likeliest, nullcontext(), nullcontext())
     two = _two_tokens(subject) if subject.kind == "classifier" and "two tokens" in needs else (token, against)
     by_need = {
         "texts for heads": Question(heads_read),
@@ -180,15 +185,6 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, Question
         "two tokens": Question("", *two),
     }
     return {one.name: by_need.get(one.needs, Question()) for one in chosen}
-
-
-def _guessed(subject: Subject) -> Logit:
-    """The controls for the token that is guessed after the prompt, or the label that it is given, and what that is compared with;
-    the likeliest ones are those of the model as it was saved last.
-    """
-    shares = ask_guess(scrubber.as_saved_last(subject.key), subject.text).value.probabilities
-    likeliest = tuple((-shares).argsort(kind="stable")[:LISTED].tolist())
-    return which_logit(subject, likeliest, nullcontext(), nullcontext())
 
 
 def _two_tokens(subject: Subject) -> tuple[int, int]:
@@ -369,7 +365,16 @@ def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Tr
         )
         offers.append(Try("A panel for each head", notice, {"show": APART}, {KEY: heads.measure.name}))
     offers += _vowels(subject)
-    return [*offers[:2], *_ladder()]
+    # The models that show what one part more is worth, beside each other.
+    if cards := list(beside.relatives("ladder-8").values()):
+        low, high = cards[0].validation_loss, cards[-1].validation_loss
+        notice = (
+            f"From the bigram to a GPT, one part more each time: {len(cards)} losses, from {high:.4f} at the end down to "
+            f"{low:.4f}. Which part lowers it most?"
+        )
+        shown = {"show": RELATIVES} if scrubber.steps("ladder-8") else {}
+        return [*offers[:2], Try("The ladder, part by part", notice, {"model": "ladder-8", **shown})]
+    return offers[:2]
 
 
 def _vowels(subject: Subject) -> list[Try]:
@@ -389,20 +394,6 @@ def _vowels(subject: Subject) -> list[Try]:
         "in a picture of the embeddings of such a model that vowels come together: see when."
     )
     return [Try("Do vowels come together?", notice, {}, {KEY: name})]
-
-
-def _ladder() -> list[Try]:
-    """The models that show what one part more is worth, beside each other."""
-    cards = list(beside.relatives("ladder-8").values())
-    if not cards:
-        return []
-    low, high = cards[0].validation_loss, cards[-1].validation_loss
-    notice = (
-        f"From the bigram to a GPT, one part more each time: {len(cards)} losses, from {high:.4f} at the end down to {low:.4f}. "
-        "Which part lowers it most?"
-    )
-    shown = {"show": RELATIVES} if scrubber.steps("ladder-8") else {}
-    return [Try("The ladder, part by part", notice, {"model": "ladder-8", **shown})]
 
 
 def code(subject: Subject, asked: Mapping[str, Question]) -> str:

@@ -21,7 +21,6 @@ from gptviz.machine.job import Job, Results, Stage
 from gptviz.model import Config
 from gptviz.model.costs.effort import MUCH, effort
 from gptviz.settings.address_values import Values
-from gptviz.text.datasets.base import Contrast
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import Shown
@@ -198,22 +197,18 @@ def where(subject: Subject, prompts: Prompts, found: Maps) -> None:
     """The row of heatmaps by position."""
     first = first_shown(subject, prompts)
     about = "What was computed at one position, in one block, is put in. A click on a cell says what it means."
-    st.markdown(f"**Where?** {_most_telling(prompts, found) or about}", help=about)
+    # What the patch of a single sublayer at one position that restores most does, where such a map is drawn.
+    cells = [(found.shown[name], *largest(found.shown[name], 1)[0]) for name in BY_POSITION[1:] if name in found.shown]
+    telling = about
+    if cells:
+        patched, block, place, _ = max(cells, key=lambda cell: cell[3])
+        exact = found.is_exact(patched.quantity.name, block, place)
+        telling = escaped(meaning(patched, block, place, prompts.tokens, exact=exact))
+    st.markdown(f"**Where?** {telling}", help=about)
     _row(shown(subject.lm.model.config, BY_POSITION), prompts, found, chosen_cell(found), first)
     if first:
         places = f"positions 0 to {first - 1}" if first > 1 else "position 0"
         st.caption(f"Left out: {places}, where both prompts are the same, so that a patch changes nothing.")
-
-
-def _most_telling(prompts: Prompts, found: Maps) -> str:
-    """What the patch of a single sublayer at one position that restores most does; empty where no such map is drawn."""
-    names = [name for name in BY_POSITION if name != "resid_pre" and name in found.shown]
-    if not names:
-        return ""
-    cells = [(found.shown[name], *largest(found.shown[name], 1)[0]) for name in names]
-    patched, block, place, _ = max(cells, key=lambda cell: cell[3])
-    exact = found.is_exact(patched.quantity.name, block, place)
-    return escaped(meaning(patched, block, place, prompts.tokens, exact=exact))
 
 
 def first_shown(subject: Subject, prompts: Prompts) -> int:
@@ -347,7 +342,20 @@ def which_head(subject: Subject, prompts: Prompts, found: Maps) -> None:
         )
     _choose(prompts, found, chosen, first_shown(subject, prompts))
     if chosen is not None:
-        _explain(prompts, found, chosen)
+        # The chosen cell in words.
+        one = found.best(chosen.what)
+        right, wrong = prompts.names
+        says = meaning(one, chosen.block, chosen.place, prompts.tokens, exact=found.is_exact(*chosen))
+        share = float(one.shares[chosen.block, chosen.place])
+        if share > 0.1:
+            about = f"It carries some of what makes the model prefer {right} to {wrong}."
+        elif share < -0.1:
+            about = f"With it the model prefers {wrong} to {right} even more than without."
+        else:
+            about = "By itself it carries hardly anything of what the two prompts differ in."
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.markdown(escaped(f"{says} {about}"), width="stretch")
+            st.button("Close", on_click=close_cell, key="close cell", type="tertiary", icon=":material/close:")
 
 
 def _choose(prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int) -> None:
@@ -400,23 +408,6 @@ def close_cell() -> None:
     addresses.write(CELL, None)
 
 
-def _explain(prompts: Prompts, found: Maps, cell: PatchCell) -> None:
-    """The chosen cell in words."""
-    one = found.best(cell.what)
-    right, wrong = prompts.names
-    says = meaning(one, cell.block, cell.place, prompts.tokens, exact=found.is_exact(*cell))
-    share = float(one.shares[cell.block, cell.place])
-    if share > 0.1:
-        about = f"It carries some of what makes the model prefer {right} to {wrong}."
-    elif share < -0.1:
-        about = f"With it the model prefers {wrong} to {right} even more than without."
-    else:
-        about = "By itself it carries hardly anything of what the two prompts differ in."
-    with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.markdown(escaped(f"{says} {about}"), width="stretch")
-        st.button("Close", on_click=close_cell, key="close cell", type="tertiary", icon=":material/close:")
-
-
 def summary(found: Maps) -> None:
     """In words, which heads restore most, with ways to look at them."""
     name = "attention.z"
@@ -432,26 +423,27 @@ def summary(found: Maps) -> None:
 
 def tries(subject: Subject) -> list[Try]:
     """The suggestions that hold for this model: those whose prompts have as many tokens and are answered differently."""
-    if not subject.lm.model.config.n_layer:
-        return []
-    task = (subject.lm.card.source or {}).get("task")
-    found = [_contrast(subject, one) for one in known_contrasts(subject.lm)]
-    if task == "induction":
-        found.append(_repeated(subject))
-    texts = SUMS if task == "addition" else () if task is not None else TEXTS
-    found += [_pair(subject.key, *text) for text in texts]
-    return [one for one in found if one is not None]
+    lm, offers = subject.lm, list[Try]()
+    if not lm.model.config.n_layer:
+        return offers
 
+    def offer(title: str, clean: str, corrupted: str, notice: str) -> None:
+        asked = {"prompt": clean, CORRUPTED: corrupted, RIGHT: LIKELIEST, WRONG: LIKELIEST}
+        offers.append(Try(title, notice, asked, act=close_cell))
 
-def _contrast(subject: Subject, contrast: Contrast) -> Try | None:
-    """A pair of prompts with known answers, if the model knows them."""
-    answers = _answers(subject.key, contrast.clean, contrast.corrupted)
-    lm = subject.lm
-    known = (lm.tokenizer.encode(word).ids for word in (contrast.right, contrast.wrong))
-    if answers is None or answers != tuple("".join(map(lm.tokenizer.label, ids)) for ids in known):
-        return None
-    notice = f"{in_quotes(contrast.right)} or {in_quotes(contrast.wrong)}? {contrast.about} Which head alone brings it back?"
-    return Try(contrast.title, notice, _asked(contrast.clean, contrast.corrupted), act=close_cell)
+    # Pairs of prompts with known answers, if the model knows them.
+    for pair in known_contrasts(lm):
+        known = (lm.tokenizer.encode(word).ids for word in (pair.right, pair.wrong))
+        if _answers(subject.key, pair.clean, pair.corrupted) == tuple("".join(map(lm.tokenizer.label, ids)) for ids in known):
+            question = f"{in_quotes(pair.right)} or {in_quotes(pair.wrong)}? {pair.about} Which head alone brings it back?"
+            offer(pair.title, pair.clean, pair.corrupted, question)
+    task = (lm.card.source or {}).get("task")
+    texts = SUMS if task == "addition" else _repeated(subject.default) if task == "induction" else () if task else TEXTS
+    for title, clean, corrupted, notice in texts:
+        if (answers := _answers(subject.key, clean, corrupted)) is not None:
+            said = f"The likeliest token is {escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other."
+            offer(title, clean, corrupted, f"{said} {notice}")
+    return offers
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -468,16 +460,12 @@ def _answers(key: ModelKey, clean: str, corrupted: str) -> tuple[str, str] | Non
     return (lm.tokenizer.label(right), lm.tokenizer.label(wrong)) if turned == wrong else None
 
 
-def _asked(clean: str, corrupted: str) -> dict[str, str]:
-    return {"prompt": clean, CORRUPTED: corrupted, RIGHT: LIKELIEST, WRONG: LIKELIEST}
-
-
-def _repeated(subject: Subject) -> Try | None:
+def _repeated(default: str) -> tuple[tuple[str, str, str, str], ...]:
     """For a model of induction: a block of symbols that begins again, with another symbol after the one that is read last."""
-    words = subject.default.split()
+    words = default.split()
     again = words.index(words[0], 1) if words[0] in words[1:] else 0
     if again < 6:
-        return None
+        return ()
     clean = words[: again + 3]
     others = [word for word in words if word not in clean[again - 1 :] and word != words[3]]
     corrupted = [*clean[:3], others[-1], *clean[4:]]
@@ -485,15 +473,7 @@ def _repeated(subject: Subject) -> Try | None:
         "A block of symbols begins again. In the corrupted prompt another symbol follows where the last one stood before. Which "
         "head looks there, and at which position is the answer before that?"
     )
-    return _pair(subject.key, "What came next before", " ".join(clean), " ".join(corrupted), notice)
-
-
-def _pair(key: ModelKey, title: str, clean: str, corrupted: str, notice: str) -> Try | None:
-    answers = _answers(key, clean, corrupted)
-    if answers is None:
-        return None
-    said = f"The likeliest token is {escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other. "
-    return Try(title, said + notice, _asked(clean, corrupted), act=close_cell)
+    return (("What came next before", " ".join(clean), " ".join(corrupted), notice),)
 
 
 def numbers_and_code(subject: Subject, prompts: Prompts, found: Maps) -> Shown:

@@ -89,7 +89,21 @@ def prompts(subject: Subject) -> Prompts | None:
     with st.container(key="one-line-patching"):
         text_box, of_right, of_wrong = st.columns([7, 4, 4])
     with text_box:
-        text = corrupted_box(default)
+        # The control for the corrupted prompt. While nobody has typed one, it follows the suggestion for the prompt.
+        last = st.session_state.get(_SUGGESTED, default)
+        st.session_state[_SUGGESTED] = default
+        text = controls.text(
+            "Corrupted prompt",
+            default,
+            key=CORRUPTED,
+            help=(
+                "A prompt with as many tokens as the one above, but another answer. Best change one word: what differs is what "
+                "the patches then tell apart. Ctrl + Enter, or a click elsewhere, applies it."
+            ),
+            longest=longest_prompt(),
+            height=68,
+            instead_of=(last,),
+        )
     ids = ids_of(subject, text, default)
     if ids is None:
         return None
@@ -104,22 +118,6 @@ def prompts(subject: Subject) -> Prompts | None:
         )
         return None
     return both
-
-
-def corrupted_box(default: str) -> str:
-    """The control for the corrupted prompt. While nobody has typed one, it follows the suggestion for the prompt."""
-    last = st.session_state.get(_SUGGESTED, default)
-    st.session_state[_SUGGESTED] = default
-    return controls.text(
-        "Corrupted prompt",
-        default,
-        key=CORRUPTED,
-        help="A prompt with as many tokens as the one above, but another answer. Best change one word: what differs is what the "
-        "patches then tell apart. Ctrl + Enter, or a click elsewhere, applies it.",
-        longest=longest_prompt(),
-        height=68,
-        instead_of=(last,),
-    )
 
 
 def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:

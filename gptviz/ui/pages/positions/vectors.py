@@ -109,7 +109,12 @@ def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, s
         square, spread = similarity(key, kind, block, stack)
         tokens = framed(subject, kind, stack)
         figure = heat.signed_matrix(square, theme(), height=height, square=True, tokens=tokens)
-        ends = f"Blue: alike, orange: opposed. {_diagonals(square, spread)}"
+        # Whether only the distance counts, and how alike near and far places are.
+        near, far = positions.nearness(square)
+        alike = f" Neighbours: {fixed(near)} on average; half the length apart: {fixed(far)}." if not math.isnan(near) else ""
+        varies = f"Along a diagonal the map varies by up to {spread:.2f}: not only the distance counts.{alike}"
+        constant = "The map is constant along every diagonal: only the distance counts."
+        ends = f"Blue: alike, orange: opposed. {constant if spread < 1e-3 else varies}".replace("-", "−")
     frame = f" The frame marks the positions of the {len(tokens)} tokens of the prompt." if len(tokens) > 1 else ""
     if len(tokens) == 1:
         frame = " The frame marks the prompt."
@@ -161,15 +166,6 @@ def framed(subject: Subject, kind: str, stack: str) -> tuple[str, ...]:
     return subject.labels if reads else ()
 
 
-def _diagonals(square: LabelledArray, spread: float) -> str:
-    """Sentences on the diagonals of the map: whether the distance alone counts, and how alike near and far places are."""
-    if spread < 1e-3:
-        return "The map is constant along every diagonal: only the distance counts."
-    near, far = positions.nearness(square)
-    alike = f" Neighbours: {fixed(near)} on average; half the length apart: {fixed(far)}." if not math.isnan(near) else ""
-    return f"Along a diagonal the map varies by up to {spread:.2f}: not only the distance counts.{alike}".replace("-", "−")
-
-
 def map_shows(kind: str) -> str:
     """Which numbers the map of `kind` shows."""
     if not positions.has_vectors(kind):
@@ -183,25 +179,45 @@ def map_shows(kind: str) -> str:
 
 def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
     """The suggestions for this model with positions of the kind `own`; it could use the `fixed` kinds without training."""
-    offers = []
+    offers, config = list[Try](), subject.lm.model.config
     if own != "learned" and (learned := model_with("learned")):
-        about = (
+        notice = (
             f"Opens the model {escaped(learned)}, which had to learn the order of positions by itself. Do near positions look "
             "alike to it? The line below its map says how much."
         )
-        offers.append(Try("Learned positions", about, {"model": learned}))
-    if own != "alibi" and "alibi" in fixed and subject.lm.model.config.n_head > 1:
-        offers.append(Try("Steep and flat heads", _steepness(subject.key), {"beside": "alibi"}))
-    if (offer := _a_word_more(subject, own)) is not None:
-        offers.append(offer)
-    size = subject.lm.model.config.d_model
-    if "sinusoidal" in (own, *fixed) and size > 2:
-        slow = size * 3 // 4
-        about = (
+        offers.append(Try("Learned positions", notice, {"model": learned}))
+    if own != "alibi" and "alibi" in fixed and config.n_head > 1:
+        # How far the heads of this model would look if it had ALiBi.
+        reaches = positions.reaches(bias(subject.key, "alibi", 0))
+        near = [(reach, head) for head, reach in enumerate(reaches) if reach is not None]
+        notice = "In such a short context no head of ALiBi takes as much as 1 from a score."
+        if near:
+            (nearest, steep), (farthest, flat) = min(near), max(near)
+            notice = (
+                f"ALiBi lowers a score with the distance, more quickly in some heads than in others: head {steep} takes 1 from a "
+                f"score within {nearest} positions, head {flat} only after {farthest}. A score that is 1 lower gets about a "
+                "third of the weight."
+            )
+        offers.append(Try("Steep and flat heads", notice, {"beside": "alibi"}))
+    # The example of the original experiment (Wheeler 2024): with one more word, everything after it is at another position.
+    before, after = (subject.lm.tokenizer.encode(text) for text in WORD_MORE)
+    is_read = not after.unknown and len(after.ids) <= config.context_length and positions.shown(config).step == 1
+    if subject.kind == "decoder" and not subject.on_task and is_read and POSITIONS[own].acts_on != "nothing":
+        old, new = len(before.ids) - 1, len(after.ids) - 1
+        notice = f"“{WORD_MORE[0]}” with one more word: its last token moves from position {old} to {new}. "
+        if POSITIONS[own].acts_on == "embedding":
+            cosine = f"{similarity(subject.key, own, 0)[0].values[old, new]:.2f}".replace("-", "−")
+            notice += f"To this model these are two different vectors (cosine {cosine}), and “cat” has moved too."
+        else:
+            notice += "This model’s scores depend only on distances, and “sat” is as far from “cat” as before."
+        offers.append(Try("A word more", notice, {"prompt": WORD_MORE[1]}))
+    if "sinusoidal" in (own, *fixed) and config.d_model > 2:
+        slow, size = config.d_model * 3 // 4, config.d_model
+        notice = (
             f"Dimension {slow} repeats every {rounded(positions.period(slow, size))} positions and tells far from near; "
             f"dimension 0 repeats every {rounded(positions.period(0, size))} and tells neighbours apart."
         )
-        offers.append(Try("A slow wave", about, {"waves": True, "table": "sinusoidal", "wave": slow}))
+        offers.append(Try("A slow wave", notice, {"waves": True, "table": "sinusoidal", "wave": slow}))
     return offers
 
 
@@ -214,41 +230,6 @@ def model_with(kind: str) -> str | None:
             if (config := checkpoints.read_config(folder)).positions == kind:
                 contexts[name] = config.context_length
     return max(contexts, key=lambda name: contexts[name], default=None)
-
-
-def _steepness(key: ModelKey) -> str:
-    """How far the heads of this model would look if it had ALiBi."""
-    reaches = positions.reaches(bias(key, "alibi", 0))
-    near = [(reach, head) for head, reach in enumerate(reaches) if reach is not None]
-    if not near:
-        return "In such a short context no head of ALiBi takes as much as 1 from a score."
-    (nearest, steep), (farthest, flat) = min(near), max(near)
-    return (
-        f"ALiBi lowers a score with the distance, more quickly in some heads than in others: head {steep} takes 1 from a score "
-        f"within {nearest} positions, head {flat} only after {farthest}. A score that is 1 lower gets about a third of the "
-        "weight."
-    )
-
-
-def _a_word_more(subject: Subject, own: str) -> Try | None:
-    """The example of the original experiment (Wheeler 2024): with one more word, everything after it is at another position.
-    None if the model cannot read it, or has no positions.
-    """
-    before, after = (subject.lm.tokenizer.encode(text) for text in WORD_MORE)
-    config = subject.lm.model.config
-    fits = len(after.ids) <= config.context_length and positions.shown(config).step == 1
-    if subject.kind != "decoder" or subject.on_task or after.unknown or not fits or POSITIONS[own].acts_on == "nothing":
-        return None
-    old, new = len(before.ids) - 1, len(after.ids) - 1
-    about = f"“{WORD_MORE[0]}” with one more word: its last token moves from position {old} to {new}. "
-    if POSITIONS[own].acts_on == "embedding":
-        cosine = similarity(subject.key, own, 0)[0].values[old, new]
-        about += f"To this model these are two different vectors (cosine {cosine:.2f}), and “cat” has moved too.".replace(
-            "-", "−"
-        )
-    else:
-        about += "This model’s scores depend only on distances, and “sat” is as far from “cat” as before."
-    return Try("A word more", about, {"prompt": WORD_MORE[1]})
 
 
 def rounded(number: float) -> str:

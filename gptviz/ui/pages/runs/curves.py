@@ -78,7 +78,15 @@ def _names(in_link: str) -> list[str]:
 
 def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
     """All models, a row each; ticked are those `chosen`, and ticking others changes the link."""
-    order = _order(entries, chosen)
+    # The models in the order of the table: those compared first, then those that train; ticking one moves none.
+    in_link = st.query_params.get("chosen")
+    link, order = st.session_state.get(_ORDER, (None, []))
+    if not order or link != in_link:
+        places = {name: place for place, name in enumerate(entries)}
+        others = sorted(set(entries) - set(chosen), key=lambda name: (not entries[name].is_active, places[name]))
+        order = [*chosen, *others]
+    order = [name for name in order if name in entries] + [name for name in entries if name not in order]
+    st.session_state[_ORDER] = in_link, order
 
     def ticked() -> None:
         rows = st.session_state[_TABLE]["selection"]["rows"]
@@ -101,19 +109,6 @@ def table(entries: Mapping[str, Entry], chosen: Sequence[str]) -> None:
     )
 
 
-def _order(entries: Mapping[str, Entry], chosen: Sequence[str]) -> list[str]:
-    """The models in the order of the table: those compared first, then those that train; ticking one moves none."""
-    in_link = st.query_params.get("chosen")
-    link, order = st.session_state.get(_ORDER, (None, []))
-    if not order or link != in_link:
-        places = {name: place for place, name in enumerate(entries)}
-        others = sorted(set(entries) - set(chosen), key=lambda name: (not entries[name].is_active, places[name]))
-        order = [*chosen, *others]
-    order = [name for name in order if name in entries] + [name for name in entries if name not in order]
-    st.session_state[_ORDER] = in_link, order
-    return order
-
-
 def rows(entries: Sequence[Entry]) -> pd.DataFrame:
     """The table of the models, numbers as numbers."""
     return pd.DataFrame(
@@ -121,8 +116,8 @@ def rows(entries: Sequence[Entry]) -> pd.DataFrame:
             "model": [entry.name for entry in entries],
             "state": [entry.state for entry in entries],
             "best loss": [entry.best for entry in entries],
-            "perplexity": [_perplexity(entry) for entry in entries],
-            "published": [_published(entry.plan) for entry in entries],
+            "perplexity": [(math.nan if entry.diverged else math.exp(min(entry.best, 700))) for entry in entries],
+            "published": [str(PLANS[entry.plan].target or "") if entry.plan else "" for entry in entries],
             "parameters": pd.array([entry.parameters for entry in entries], dtype="Int64"),
             "steps": pd.array([entry.steps for entry in entries], dtype="Int64"),
             "time": [duration(entry.seconds) for entry in entries],
@@ -131,16 +126,6 @@ def rows(entries: Sequence[Entry]) -> pd.DataFrame:
             "accuracy": [math.nan if entry.accuracy is None else 100 * entry.accuracy for entry in entries],
         }
     )
-
-
-def _perplexity(entry: Entry) -> float:
-    """e to the best loss; NaN for a run that diverged, of which it would have hundreds of digits."""
-    return math.nan if entry.diverged else math.exp(min(entry.best, 700))
-
-
-def _published(plan: str | None) -> str:
-    target = PLANS[plan].target if plan else None
-    return str(target) if target else ""
 
 
 def choose(names: Sequence[str]) -> None:
@@ -210,36 +195,26 @@ def chart(entries: Sequence[Entry], *, log_steps: bool, log_loss: bool, training
         st.caption(
             curves.ACCURACY_LEGEND if any(len(one.training) for one in right) else "The second chart shows how much is right."
         )
-    st.caption(
-        f"{curves.LEGEND if training else 'The loss on held-out data, with a marker for each evaluation.'} "
-        f"{_lowest_and_highest(entries, counted_in)}"
-    )
-
-
-def _lowest_and_highest(entries: Sequence[Entry], unit: str) -> str:
-    """Which of several models end with the lowest and the highest loss, as a sentence of Markdown; empty for one alone."""
+    said = curves.LEGEND if training else "The loss on held-out data, with a marker for each evaluation."
     ended = [entry for entry in entries if math.isfinite(entry.last)]
-    if len(ended) < 2:
-        return ""
-    low, high = (best(ended, key=lambda entry: entry.last) for best in (min, max))
-    return (
-        f"{in_quotes(low.name)} ends lowest, at {small(low.last, 3)} {unit}, and {in_quotes(high.name)} highest, at "
-        f"{small(high.last, 3)}."
-    )
+    if len(ended) > 1:
+        low, high = (best(ended, key=lambda entry: entry.last) for best in (min, max))
+        said += (
+            f" {in_quotes(low.name)} ends lowest, at {small(low.last, 3)} {counted_in}, and {in_quotes(high.name)} highest, at "
+            f"{small(high.last, 3)}."
+        )
+    st.caption(said)
 
 
 def by_name(entries: Mapping[str, Entry], compared: Sequence[str]) -> None:
     """The same choice by names: the keyboard and a screen reader do not reach the ticks of the table, which is a picture."""
     st.session_state[_BY_NAME] = list(compared)
 
-    def take() -> None:
-        choose(st.session_state[_BY_NAME])
-
     st.multiselect(
         "Models compared",
         [name for name in entries if entries[name].has_curve],
         key=_BY_NAME,
-        on_change=take,
+        on_change=lambda: choose(st.session_state[_BY_NAME]),
         max_selections=MOST_COMPARED,
         filter_mode="contains",
         select_all=False,  # Enter takes the first row of the list: that is a model, not all that match

@@ -16,7 +16,7 @@ from gptviz.figures.training.curves import perplexity_in_words
 from gptviz.figures.training.ladder import level_by_level
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.presets import RUNGS
-from gptviz.runs.experiments import GROUPS, PLANS, ExperimentGroup, Plan
+from gptviz.runs.experiments import GROUPS, PLANS, Plan
 from gptviz.runs.manage import is_own
 from gptviz.settings.fields import field_infos
 from gptviz.train.recipe import Recipe
@@ -69,21 +69,20 @@ def ladder(entries: Mapping[str, Entry]) -> None:
 
 def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
     """The rungs that have a finished model among `entries`; `own` prefers the user's own models to those that ship."""
+
+    def is_finished(entry: Entry) -> bool:
+        return entry.has_curve and entry.status.state == "finished" and not entry.diverged and bool(np.isfinite(entry.last))
+
     found: list[Rung] = []
     parts: list[str] = []
     for number, part in enumerate(RUNGS):
         parts.append(part.partition(" (")[0])
-        fit = [entry for entry in entries.values() if entry.plan == f"ladder-{number}" and _is_finished(entry)]
+        fit = [entry for entry in entries.values() if entry.plan == f"ladder-{number}" and is_finished(entry)]
         fit.sort(key=lambda entry: is_own(entry.folder) != own)
         if fit:
             found.append(Rung(" ".join(parts) if found else parts[-1].removeprefix("+ "), fit[0]))
             parts = []
     return found
-
-
-def _is_finished(entry: Entry) -> bool:
-    is_sound = not entry.diverged and bool(np.isfinite(entry.last))
-    return entry.has_curve and entry.status.state == "finished" and is_sound
 
 
 def in_words(found: Sequence[Rung]) -> str:
@@ -115,22 +114,17 @@ def who_is_shown(found: Sequence[Rung]) -> str:
         f"These are your own: {', '.join(own)}." if own else "",
         f"These came with gptviz: {', '.join(shipped)}." if shipped else "",
     ]
-    others = [f"{name} ({differences})" for name, differences in trained_otherwise(found).items()]
-    if others:
-        parts.append(f"These were trained in another way than most, so more than one part differs: {'; '.join(others)}.")
-    return " ".join(part for part in parts if part)
-
-
-def trained_otherwise(found: Sequence[Rung]) -> dict[str, str]:
-    """The models whose data or recipe differ from those of most rungs, and in what."""
+    # The models whose data or recipe differ from those of most rungs, and in what.
     names = ["data", *(name for name in field_infos(Recipe) if name not in WITHOUT_EFFECT)]
     usual = {name: Counter(repr(rung.entry.settings.get(name)) for rung in found).most_common(1)[0][0] for name in names}
-    others = {}
+    others = []
     for rung in found:
         values = {name: rung.entry.settings.get(name) for name in names}
         if different := [f"{name} {value}" for name, value in values.items() if repr(value) != usual[name]]:
-            others[rung.entry.name] = ", ".join(different)[:120]
-    return others
+            others.append(f"{rung.entry.name} ({', '.join(different)[:120]})")
+    if others:
+        parts.append(f"These were trained in another way than most, so more than one part differs: {'; '.join(others)}.")
+    return " ".join(part for part in parts if part)
 
 
 def table_of_changes(found: Sequence[Rung]) -> LabelledArray:
@@ -159,22 +153,31 @@ def experiments(entries: Mapping[str, Entry]) -> None:
             known = [entries[name] for name in group.plans if name in entries and entries[name].has_curve]
             with column.container(border=True, gap="xsmall"):
                 with st.container(horizontal=True, vertical_alignment="center"):
-                    _picture(group, known)
+                    # The curves of the models of a group as a small picture.
+                    curves = [entry.curve for entry in known if entry.curve is not None]
+                    if curves:
+                        alt = (
+                            f"{group.title}: validation loss over the steps of training of "
+                            f"{', '.join(entry.name for entry in known)}"
+                        )
+                        st.image(thumbnail.curves(curves, theme()), alt=alt, width=PICTURE)
                     with st.container(width="stretch", gap="xsmall"):
                         st.markdown(f"**{group.title}**")
                         st.caption(escaped(reached(known)), help="The lowest loss of each experiment, in nats per token.")
                 if fold := folded(f"{len(group.plans)} experiments", key=f"experiments {group.title}"):
                     with fold:
                         for name in group.plans:
-                            _row(name, PLANS[name], entries.get(name), {**state, "plan": name})
-
-
-def _picture(group: ExperimentGroup, known: Sequence[Entry]) -> None:
-    """The curves of the models of a group as a small picture."""
-    curves = [entry.curve for entry in known if entry.curve is not None]
-    if curves:
-        alt = f"{group.title}: validation loss over the steps of training of {', '.join(entry.name for entry in known)}"
-        st.image(thumbnail.curves(curves, theme()), alt=alt, width=PICTURE)
+                            plan = PLANS[name]
+                            st.markdown(f"**{name}** · {plan.sentence}")
+                            with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+                                st.caption(results(plan, entries.get(name)), width="content")
+                                st.page_link(
+                                    TRAIN.path,
+                                    label="Train it",
+                                    icon=":material/model_training:",
+                                    help=f"Opens the page Train, set to {name}.",
+                                    query_params={**state, "plan": name},
+                                )
 
 
 def reached(known: Sequence[Entry]) -> str:
@@ -184,19 +187,6 @@ def reached(known: Sequence[Entry]) -> str:
     if not each:
         return "not trained here yet"
     return ", ".join(each) if len(each) <= MOST_NAMED else f"{each[0]} … {each[-1]}"
-
-
-def _row(name: str, plan: Plan, entry: Entry | None, link: dict[str, str]) -> None:
-    st.markdown(f"**{name}** · {plan.sentence}")
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.caption(results(plan, entry), width="content")
-        st.page_link(
-            TRAIN.path,
-            label="Train it",
-            icon=":material/model_training:",
-            help=f"Opens the page Train, set to {name}.",
-            query_params=link,
-        )
 
 
 def results(plan: Plan, entry: Entry | None) -> str:

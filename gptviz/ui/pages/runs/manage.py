@@ -38,7 +38,14 @@ MOST_DOWNLOADED = 128_000_000  # bytes: a download is held in memory
 
 def one_model(entries: Mapping[str, Entry]) -> None:
     """The model chosen, what can be done to it, and what the last click did."""
-    _result_of_the_last_click()
+    # The result of the last click on one of the buttons, or why it did nothing; a deletion can be undone.
+    if failed := st.session_state.pop(_FAILED, None):
+        st.error(escaped(failed))
+    if done := st.session_state.pop(_DONE, None):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.success(escaped(done), width="stretch", icon=":material/check:")
+            if token := st.session_state.pop(_TOKEN, None):
+                st.button("Undo", key="undo", on_click=_undelete, args=(token,), icon=":material/undo:")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=pixels(260)):
             about = "The model that the buttons are about, and that the other pages open."
@@ -68,17 +75,6 @@ def one_model(entries: Mapping[str, Entry]) -> None:
     _about_the_import(folder)
     if problem := entries[name].problem or status.message or entries[name].diverged:
         st.text(f"{entries[name].state}: {problem}")
-
-
-def _result_of_the_last_click() -> None:
-    """The result of the last click on one of the buttons, or why it did nothing; a deletion can be undone."""
-    if failed := st.session_state.pop(_FAILED, None):
-        st.error(escaped(failed))
-    if done := st.session_state.pop(_DONE, None):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.success(escaped(done), width="stretch", icon=":material/check:")
-            if token := st.session_state.pop(_TOKEN, None):
-                st.button("Undo", key="undo", on_click=_undelete, args=(token,), icon=":material/undo:")
 
 
 def _undelete(token: str) -> None:

@@ -57,21 +57,17 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
             alt=f"How often the probe is right after each layer, at {counted(len(places.axes[0].labels), 'place')}.",
         )
     if subject.lm.model.config.n_layer:
-        _direction(subject, asked, probed)
+        # The direction between the tokens of one label and all others, which acts on every page.
+        block = 0 if probed.appears is None else probed.appears.block or 0
+        about = f"The difference of the means of the tokens with one label and of all others, after block {block}, as an edit."
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            if controls.switch("Steer along a label", key="steer", help=about):
+                about = "The label that the direction leads to; below 0 it leads away from it."
+                value = controls.select("Toward", probed.classes, key="value", default=probed.classes[-1], help=about)
+                settings = dict(asked.settings) | {"value": value, "block": block}
+                found = ask(subject.key.unedited, fitted.label_direction, "Finding the direction", **settings).value
+                steering.on_every_page(found)
     return table
-
-
-def _direction(subject: Subject, asked: Asked[Probed], probed: Probed) -> None:
-    """The direction between the tokens of one label and all others, which acts on every page."""
-    block = 0 if probed.appears is None else probed.appears.block or 0
-    about = f"The difference of the means of the tokens with one label and of all others, after block {block}, as an edit."
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        if controls.switch("Steer along a label", key="steer", help=about):
-            about = "The label that the direction leads to; below 0 it leads away from it."
-            value = controls.select("Toward", probed.classes, key="value", default=probed.classes[-1], help=about)
-            settings = dict(asked.settings) | {"value": value, "block": block}
-            found = ask(subject.key.unedited, fitted.label_direction, "Finding the direction", **settings).value
-            steering.on_every_page(found)
 
 
 def code(asked: Asked[Probed]) -> str:

@@ -224,7 +224,16 @@ def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -
         key="stream map",
         alt=f"{counted(len(tokens), 'position')} of the text after {seen.layers[chosen.layer].title}, by {made.method}.",
     )
-    st.caption(_what_is_lost(subject, read, made, picture, chosen))
+    # What the picture loses.
+    score, judged = trust_of(subject.key, read, made)
+    keeps = f"{made.method} keeps neighbours together and loses the rest: distances and sizes mean nothing."
+    if made.method == "PCA":
+        keeps = (
+            f"After {seen.layers[chosen.layer].title}, these 2 of {subject.lm.model.config.d_model} dimensions hold "
+            f"{percent(sum(picture.explained))} of the variance of the vectors; the rest is not in the picture."
+        )
+    trust = projections.trust(score, judged, len(seen.positions), "positions")
+    st.caption(f"{keeps} {trust} Pictures of all layers are turned and resized to match each other, on the same axes.")
     medians = median_of(lengths, 1)
     st.caption(
         f"The median length of the vectors is {brief(medians[chosen.layer])} here, and {brief(medians[0])} after the "
@@ -251,20 +260,6 @@ def placing_of(key: ModelKey, read: Read, chosen: MapChoice) -> Placing:
     return begun(lambda: interp.map_after(vectors, tokens, chosen.method, chosen.seed, like), len(tokens))
 
 
-def _what_is_lost(subject: Subject, read: Read, made: MapChoice, picture: Projection, chosen: MapChoice) -> str:
-    seen = stream_summary(subject.key, read)
-    score, judged = trust_of(subject.key, read, made)
-    after, d_model = seen.layers[chosen.layer].title, subject.lm.model.config.d_model
-    keeps = f"{made.method} keeps neighbours together and loses the rest: distances and sizes mean nothing."
-    if made.method == "PCA":
-        keeps = (
-            f"After {after}, these 2 of {d_model} dimensions hold {percent(sum(picture.explained))} of the variance of the "
-            "vectors; the rest is not in the picture."
-        )
-    trust = projections.trust(score, judged, len(seen.positions), "positions")
-    return f"{keeps} {trust} Pictures of all layers are turned and resized to match each other, on the same axes."
-
-
 @st.cache_data(max_entries=64, show_spinner=False)
 def trust_of(key: ModelKey, read: Read, chosen: MapChoice) -> tuple[float, int]:
     by_layer, pictures = maps_of(key, read, chosen.unit)
@@ -274,39 +269,31 @@ def trust_of(key: ModelKey, read: Read, chosen: MapChoice) -> tuple[float, int]:
 
 def tries(subject: Subject, read: Read) -> list[Try]:
     """The suggestions for this model and text; all sentences are computed from its stream."""
-    seen = stream_summary(subject.key, read)
+    seen, offers = stream_summary(subject.key, read), list[Try]()
     if not seen.writers:
-        return []
-    return [one for one in (_long(subject, read), _spread(subject, read)) if one]
-
-
-def _long(subject: Subject, read: Read) -> Try | None:
-    """A position whose vector becomes far longer than the others."""
-    seen, shown = stream_summary(subject.key, read), lengths_of(subject.key, read)
-    ratio = shown.values / np.maximum(median_of(shown, 1)[:, None], 1e-12)
-    layer, index = (int(one) for one in np.unravel_index(ratio.argmax(), ratio.shape))
-    if ratio[layer, index] < LONG:
-        return None
-    notice = (
-        f"After {seen.layers[layer].title} the vector of position {seen.positions[index]}, "
-        f"{in_quotes(shown.axes[1].labels[index])}, is {brief(ratio[layer, index])} times as long as the median."
-    )
-    opened = {"view": MAP, "method": "PCA", "vectors": AS_IS, "layer": seen.layers[layer].name}
-    return Try("A long vector", notice, opened, {"position": str(seen.positions[index])})
-
-
-def _spread(subject: Subject, read: Read) -> Try | None:
-    """How much of the variance two directions hold at both ends of the model."""
-    if len(stream_summary(subject.key, read).positions) < embeddings.FEWEST_PLACED:
-        return None
-    _, pictures = maps_of(subject.key, read, True)
-    first, last = (sum(picture.explained) for picture in (pictures[0], pictures[-1]))
-    notice = (
-        f"After the embedding two directions hold {percent(first)} of the variance of the positions, at the end "
-        f"{percent(last)}. Move the slider from layer to layer and watch which tokens come together."
-    )
-    layer = stream_summary(subject.key, read).layers[0].name
-    return Try("From tokens to guesses", notice, {"view": MAP, "method": "PCA", "vectors": DIRECTION, "layer": layer})
+        return offers
+    # A position whose vector becomes far longer than the others.
+    lengths = lengths_of(subject.key, read)
+    ratio = lengths.values / np.maximum(median_of(lengths, 1)[:, None], 1e-12)
+    layer, index = (int(place) for place in np.unravel_index(ratio.argmax(), ratio.shape))
+    if ratio[layer, index] >= LONG:
+        notice = (
+            f"After {seen.layers[layer].title} the vector of position {seen.positions[index]}, "
+            f"{in_quotes(lengths.axes[1].labels[index])}, is {brief(ratio[layer, index])} times as long as the median."
+        )
+        opened = {"view": MAP, "method": "PCA", "vectors": AS_IS, "layer": seen.layers[layer].name}
+        offers.append(Try("A long vector", notice, opened, {"position": str(seen.positions[index])}))
+    # How much of the variance two directions hold at both ends of the model.
+    if len(seen.positions) >= embeddings.FEWEST_PLACED:
+        _, pictures = maps_of(subject.key, read, True)
+        first, last = (percent(sum(picture.explained)) for picture in (pictures[0], pictures[-1]))
+        notice = (
+            f"After the embedding two directions hold {first} of the variance of the positions, at the end {last}. Move the "
+            "slider from layer to layer and watch which tokens come together."
+        )
+        opened = {"view": MAP, "method": "PCA", "vectors": DIRECTION, "layer": seen.layers[0].name}
+        offers.append(Try("From tokens to guesses", notice, opened))
+    return offers
 
 
 def code(subject: Subject, read: Read, index: int | None, chosen: MapChoice | None) -> str:

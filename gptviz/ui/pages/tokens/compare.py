@@ -12,6 +12,7 @@ import streamlit as st
 
 from gptviz.figures.reading import tokens as figures
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.machine.files import kept_until_written
 from gptviz.machine.hosting import hosting
 from gptviz.pretrained import opening
 from gptviz.pretrained.places import stores
@@ -55,12 +56,12 @@ class Beside:
     @classmethod
     def of_model(cls, name: str) -> Beside:
         """That of a model of gptviz."""
-        return cls(name, tokenizer_named(name), f"gptviz.load({name!r}).tokenizer")
+        return cls(name, _of_model(checkpoints.find(name)), f"gptviz.load({name!r}).tokenizer")
 
     @classmethod
     def at(cls, name: str, path: Path) -> Beside:
         """That of another program."""
-        return cls(name, tokenizer_at(path), f"gptviz.pretrained.opening.tokenizer_at(Path({str(path)!r}))")
+        return cls(name, _at(path), f"gptviz.pretrained.opening.tokenizer_at(Path({str(path)!r}))")
 
 
 def compare(subject: Subject) -> Shown:
@@ -242,23 +243,5 @@ tokenizers = [{", ".join(codes)}]
 [{{name: cost(one, text) for name, text in examples().items()}} for one in tokenizers]"""
 
 
-@st.cache_resource(max_entries=4, show_spinner="Reading the tokenizer")
-def tokenizer_at(path: Path) -> Tokenizer:
-    """The tokenizer of a model of another program, or of a folder with a tokenizer alone."""
-    return opening.tokenizer_at(path)
-
-
-def tokenizer_named(name: str) -> Tokenizer:
-    """The tokenizer of a model of gptviz.
-
-    Raises:
-        CheckpointError: there is no such model, or its tokenizer cannot be read.
-        OSError: as above.
-    """
-    folder = checkpoints.find(name)
-    return _of_model(folder, (folder / "tokenizer.json").stat().st_mtime)
-
-
-@st.cache_resource(max_entries=8, show_spinner="Reading the tokenizer")
-def _of_model(folder: Path, written: float) -> Tokenizer:
-    return checkpoints.read_tokenizer(folder)
+_at = st.cache_resource(max_entries=4, show_spinner="Reading the tokenizer")(opening.tokenizer_at)
+_of_model = kept_until_written("tokenizer.json", most=8)(checkpoints.read_tokenizer)

@@ -204,8 +204,12 @@ def played(player: Player, options: list[int], about: str) -> int:
 
 
 def _tree(subject: Subject, text: str, merging: Merging, shown: int) -> None:
-    label, merges = subject.lm.tokenizer.label, merges_labelled(subject, merging)
-    symbols = [label(one) for one in merging.symbols]
+    label = subject.lm.tokenizer.label
+    symbols = [label(symbol) for symbol in merging.symbols]
+    # The merges [merge, what it has], each by the token that it makes.
+    values = np.array([[merge.start, merge.middle, merge.end, merge.rank] for merge in merging.merges])
+    made = Axis("merge", tuple(label(merge.id) for merge in merging.merges))
+    merges = LabelledArray(values, (made, Axis("of it", figures.FIELDS)), "place")
     levels = figures.height_of(merges, len(symbols))
     after = " · ".join(label(one) for one in merging.after(shown))
     show_figure(
@@ -220,15 +224,6 @@ def _tree(subject: Subject, text: str, merging: Merging, shown: int) -> None:
     st.caption(
         f"**{counted(shown, 'merge')} of {len(merging.merges)}**: {escaped(after)}.{last} Of all "
         "neighbours, the pair that comes first in that list is merged next."
-    )
-
-
-def merges_labelled(subject: Subject, merging: Merging) -> LabelledArray:
-    """The merges [merge, what it has], each by the token that it makes."""
-    label = subject.lm.tokenizer.label
-    values = np.array([[one.start, one.middle, one.end, one.rank] for one in merging.merges])
-    return LabelledArray(
-        values, (Axis("merge", tuple(label(one.id) for one in merging.merges)), Axis("of it", figures.FIELDS)), "place"
     )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from gptviz.data.batches import Batch
 from gptviz.data.registry import FROM_FILES, source_named
 from gptviz.data.source import Source
 from gptviz.data.statistics import ShownRow, shown_rows, statistics
@@ -131,7 +130,14 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
         return _made(data, plan.fraction)
     offer = next(offer for offer in corpora() if offer.name == data)
     if not offer.ready:
-        _fetch(data, offer.description, end)
+        # The button that downloads a text, with this end of its key; the page runs again once the text is here.
+        if hosting().read_only:
+            raise ValueError(f"{data} is not on this server, which keeps nothing: take other data")
+        st.caption(offer.description)
+        if pressed("Fetch it now", icon=":material/download:", key=f"fetch{end}"):
+            tiny_shakespeare()
+            st.rerun()
+        raise ValueError(f"{data} is not on this machine yet: fetch it, or take other data")
     return TextSource(_opened(data), plan.fraction)
 
 
@@ -174,24 +180,7 @@ def _uploaded(name: str, data: bytes, kind: Kind, fraction: float) -> Source:
     return FROM_FILES[kind].from_bytes(data, Path(name).name[:80], fraction)
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _made(name: str, fraction: float) -> Source:
-    return source_named(name, fraction)
-
-
-def _fetch(name: str, description: str, end: str) -> None:
-    """The button that downloads a text, with this end of its key; the page runs again once the text is here.
-
-    Raises:
-        ValueError: the text is not here yet.
-    """
-    if hosting().read_only:
-        raise ValueError(f"{name} is not on this server, which keeps nothing: take other data")
-    st.caption(description)
-    if pressed("Fetch it now", icon=":material/download:", key=f"fetch{end}"):
-        tiny_shakespeare()
-        st.rerun()
-    raise ValueError(f"{name} is not on this machine yet: fetch it, or take other data")
+_made = st.cache_resource(max_entries=8, show_spinner=False)(source_named)
 
 
 # Read-only, shared by all sessions: a text is in memory once.
@@ -227,8 +216,12 @@ def look_at(planned: PlannedRun) -> None:
         alt=f"How often each token comes in {known.counted}, the most frequent first.",
     )
     st.caption(f"Counted in {known.counted}. {legend(known.tokens[:MOST])}".strip())
+    # How much of the batch is shown.
+    count, places = drawn.inputs[0].shape
+    some = f"the first {ROWS} of its {count:,} rows" if count > ROWS else f"its {count:,} rows"
+    some += f", the first {MOST_PLACES} of {places:,} places" if places > MOST_PLACES else ""
     rows = shown_rows(drawn.rows(slice(ROWS)), tokenizer, config, tuple(source.label_names))
-    st.markdown(f"**The first batch of this run**: {_some(drawn, config)}")
+    st.markdown(f"**The first batch of this run**: {some}, drawn by the seed. x has the shape ({count}, {places}).")
     show_table(rows_in_words(rows), height="content", alt="What the model reads and what it must guess, token by token.")
     st.caption(ABOUT_BATCH[config.kind])
 
@@ -246,13 +239,6 @@ def _tokenizer(identity: str, kind: str, vocab_size: int, _source: Source) -> To
 def _identity(source: Source) -> str:
     """A text that is different for every source, for caches."""
     return json.dumps(source.to_dict(), sort_keys=True)
-
-
-def _some(batch: Batch, config: Config) -> str:
-    rows, places = batch.inputs[0].shape
-    shown = f"the first {ROWS} of its {rows:,} rows" if rows > ROWS else f"its {rows:,} rows"
-    cut = f", the first {MOST_PLACES} of {places:,} places" if places > MOST_PLACES else ""
-    return f"{shown}{cut}, drawn by the seed. x has the shape ({', '.join(map(str, batch.inputs[0].shape))})."
 
 
 def rows_in_words(rows: list[ShownRow]) -> pd.DataFrame:

@@ -136,7 +136,22 @@ def _choices(name: str, plan: Plan, source: Source | None, problem: str | None) 
         if begin == FRESH:
             in_sight = (*SIZES_IN_SIGHT, "n_encoder_layer") if plan.config.n_encoder_layer else SIZES_IN_SIGHT
             architecture = field_controls(field_infos(Config), architecture_values(plan.config), in_sight)
-            tokenizer, vocabulary = _tokens(plan, source)
+            # How a text becomes tokens, and how many of them are learned, by two controls as far as the data leave a choice.
+            offered = token_kinds(plan.config.kind, source)
+            if len(offered) > 1:
+                about = (
+                    "One token for each character, or tokens of several characters each, learned from the text (BPE, byte-pair "
+                    "encoding)."
+                )
+                choice = controls.select("Tokens", offered, key="tokens", default=plan.tokenizer, help=about)
+                tokenizer = cast(TokenizerKind, choice)
+            if offered and tokenizer in FEWEST_TOKENS:
+                about = "How many tokens are learned at most. If the tokens are words, the most frequent ones are learned."
+                fewest, usual = FEWEST_TOKENS[tokenizer], usual_vocabulary(plan, tokenizer)
+                key = key_of("vocabulary")
+                addresses.takes(key, whole(fewest, MOST_TOKENS))
+                look: dict[str, Any] = {"key": key, "help": about, "bind": "query-params"}
+                vocabulary = int(st.number_input("Vocabulary", fewest, MOST_TOKENS, usual, 100, **look))
     with st.popover("Recipe"):
         recipe = field_controls(field_infos(Recipe), recipe_values(plan.recipe), RECIPE_IN_SIGHT)
     return Choices(name, plan, source, begin, tokenizer, vocabulary, architecture, recipe, problem)
@@ -150,26 +165,6 @@ def _begin(plan: Plan) -> str:
     begin = controls.select("Begin with", [FRESH, *known, *of_plan], key="begin", default=plan.begin or FRESH, help=about)
     hidden.say_what_hides([begin])
     return begin
-
-
-def _tokens(plan: Plan, source: Source | None) -> tuple[TokenizerKind, int]:
-    """How a text becomes tokens, and how many of them are learned, by two controls as far as the data leave a choice."""
-    tokenizer, vocabulary = plan.tokenizer, plan.config.vocab_size
-    offered = token_kinds(plan.config.kind, source)
-    if len(offered) > 1:
-        about = (
-            "One token for each character, or tokens of several characters each, learned from the text (BPE, byte-pair encoding)."
-        )
-        choice = controls.select("Tokens", offered, key="tokens", default=plan.tokenizer, help=about)
-        tokenizer = cast(TokenizerKind, choice)
-    if offered and tokenizer in FEWEST_TOKENS:
-        about = "How many tokens are learned at most. If the tokens are words, the most frequent ones are learned."
-        fewest, usual = FEWEST_TOKENS[tokenizer], usual_vocabulary(plan, tokenizer)
-        key = key_of("vocabulary")
-        addresses.takes(key, whole(fewest, MOST_TOKENS))
-        look: dict[str, Any] = {"key": key, "help": about, "bind": "query-params"}
-        vocabulary = int(st.number_input("Vocabulary", fewest, MOST_TOKENS, usual, 100, **look))
-    return tokenizer, vocabulary
 
 
 def experiment_list(device: str) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import streamlit as st
 
 from gptviz.figures.kit import axes, heat, scatter
@@ -13,7 +11,6 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.attention import one_head
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.model import Config
 from gptviz.model.costs.effort import n_parameters
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import ModelKey, language_model
@@ -53,7 +50,21 @@ def look_inside(name: str, device: str) -> None:
     default = default_prompt(config.kind, card)
     view = st.container()
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        head = _head_controls(config)
+        block = number = 0
+        stack = encoder_decoder.DECODER
+        if config.kind == "encoder-decoder":
+            with st.container(width=pixels(180)):
+                stack = encoder_decoder.stack_control()
+        n_layer = encoder_decoder.n_blocks(config, stack)
+        if n_layer:
+            with st.container(width=pixels(150)):
+                block = controls.whole(
+                    "Block", 0, n_layer - 1, key="block", default=0, help="Blocks are numbered from 0, beginning at the input."
+                )
+            with st.container(width=pixels(150)):
+                about = "The heads of a block read side by side."
+                number = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=about)
+        head = ChosenHead(stack, block, number)
         with st.container(width="stretch"):
             prompt = prompt_box(default)
     with view:
@@ -62,24 +73,6 @@ def look_inside(name: str, device: str) -> None:
         st.warning(escaped(note), icon=":material/help:")
     if why := engine(watched_run(name)):
         st.caption(why)
-
-
-def _head_controls(config: Config) -> ChosenHead:
-    block = head = 0
-    stack = encoder_decoder.DECODER
-    if config.kind == "encoder-decoder":
-        with st.container(width=pixels(180)):
-            stack = encoder_decoder.stack_control()
-    n_layer = encoder_decoder.n_blocks(config, stack)
-    if n_layer:
-        with st.container(width=pixels(150)):
-            block = controls.whole(
-                "Block", 0, n_layer - 1, key="block", default=0, help=("Blocks are numbered from 0, beginning at the input.")
-            )
-        with st.container(width=pixels(150)):
-            about = "The heads of a block read side by side."
-            head = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=about)
-    return ChosenHead(stack, block, head)
 
 
 def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) -> None:
@@ -108,7 +101,21 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
             _pattern(key, prompt, default, head)
         with right:
             st.markdown(f"**How it arranges the tokens**{at}")
-            _map(key)
+            # Some tokens of the vocabulary, placed by PCA of the embedding.
+            vocabulary = tokens(key)
+            some = embeddings.sample(len(vocabulary.labels), MOST_PLACED, 0)
+            points, explained = embeddings.pca(embeddings.vectors(language_model(key).model, "embedding"), 2)
+            axes = (Axis("token", tuple(vocabulary.labels[i] for i in some)), Axis("component", ("1", "2")))
+            # `points` [token, 2], turned or mirrored to match the map shown before: PCA does not say which way is up.
+            before = st.session_state.get(_MAP)
+            if before is not None and before[0] == key.name and before[1].shape == points.shape:
+                points = embeddings.aligned(points, before[1])
+            st.session_state[_MAP] = key.name, points
+            array = LabelledArray(points[some], axes, "coordinate")
+            figure = scatter.cloud(array, [vocabulary.kinds[i] for i in some], theme(), height=HEIGHT)
+            figure.update_layout(showlegend=False)
+            show_figure(figure, key="knows", alt=f"A map of {counted(len(some), 'token')} by PCA.")
+            st.caption(f"PCA of the embedding: {percent(sum(explained))} of the variance.")
         return run.is_active
 
     repeated(body, EVERY, watched_run(name).is_active)
@@ -132,25 +139,3 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
     figure = heat.attention_pattern(pattern, theme(), title=axes.legend(labels), height=HEIGHT)
     about = f"How each of {counted(len(labels), 'token')} shares its attention among them, in block {block}, head {number}."
     show_figure(figure, key="looks", alt=about)
-
-
-def _map(key: ModelKey) -> None:
-    """Some tokens of the vocabulary, placed by PCA of the embedding."""
-    vocabulary = tokens(key)
-    some = embeddings.sample(len(vocabulary.labels), MOST_PLACED, 0)
-    points, explained = embeddings.pca(embeddings.vectors(language_model(key).model, "embedding"), 2)
-    axes = (Axis("token", tuple(vocabulary.labels[i] for i in some)), Axis("component", ("1", "2")))
-    array = LabelledArray(_laid_on_the_last(key.name, points)[some], axes, "coordinate")
-    figure = scatter.cloud(array, [vocabulary.kinds[i] for i in some], theme(), height=HEIGHT)
-    figure.update_layout(showlegend=False)
-    show_figure(figure, key="knows", alt=f"A map of {counted(len(some), 'token')} by PCA.")
-    st.caption(f"PCA of the embedding: {percent(sum(explained))} of the variance.")
-
-
-def _laid_on_the_last(name: str, points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """`points` [token, 2], turned or mirrored to match the map shown before: PCA does not say which way is up."""
-    before = st.session_state.get(_MAP)
-    if before is not None and before[0] == name and before[1].shape == points.shape:
-        points = embeddings.aligned(points, before[1])
-    st.session_state[_MAP] = name, points
-    return points

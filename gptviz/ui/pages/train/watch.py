@@ -14,7 +14,6 @@ import streamlit as st
 from gptviz.data.registry import task_of
 from gptviz.figures.kit.format import brief, counted, duration, percent, small
 from gptviz.figures.training import curves, places
-from gptviz.figures.training.curves import Curve
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints, queue
@@ -102,26 +101,22 @@ def bar() -> str | None:
             st.error(f"{escaped(str(error))}. Watch another model.")
             st.stop()
         with st.container(width="stretch"):
-            chart_control(run)
+            # The control `chart`: which of the charts that the run has is shown.
+            controls.select(
+                "Chart",
+                [chart.label for chart in CHARTS if chart.on_card is None or getattr(run.card, chart.on_card) is not None],
+                key="chart",
+                default=LOSS.label,
+                help=(
+                    "Loss: the mean surprise at the token that came, in nats. Perplexity: e to the power of the loss; a choice "
+                    "among this many equally likely tokens would be as hard. Learning rate: how far a step goes. Gradient norm: "
+                    "how steep the loss is."
+                ),
+            )
         with st.popover("Compare"):
             compare_controls(run)
         open_in(name)
     return name
-
-
-def chart_control(run: WatchedRun) -> None:
-    """The control `chart`: which of the charts that the run has is shown."""
-    controls.select(
-        "Chart",
-        [chart.label for chart in CHARTS if chart.on_card is None or getattr(run.card, chart.on_card) is not None],
-        key="chart",
-        default=LOSS.label,
-        help=(
-            "Loss: the mean surprise at the token that came, in nats. Perplexity: e to the power of the loss; a choice among "
-            "this many equally likely tokens would be as hard. Learning rate: how far a step goes. Gradient norm: how steep the "
-            "loss is."
-        ),
-    )
 
 
 def compare_controls(run: WatchedRun) -> None:
@@ -164,7 +159,27 @@ def live(name: str) -> None:
     def body() -> bool:
         run = watched_run(name)
         twin = run.twin
-        show_state(run)
+        # The progress bar of the run with its buttons, and the error if there was one.
+        with st.container(horizontal=True, vertical_alignment="center"):
+            share = 1.0 if run.status.state == "finished" else min(1.0, (run.step and run.step.progress) or 0.0)
+            st.progress(share, headline(run), width="stretch")
+            if run.place == 0:
+                about = "Saves everything and pauses. The result will be the same as without a pause."
+                _button("Pause", ":material/pause:", queue.own_queue().pause, run.name, about)
+                about = "Ends the run here, with a last evaluation. It can still go on later."
+                _button("Stop", ":material/stop:", queue.own_queue().stop, run.name, about)
+            elif run.place:
+                about = "Takes the run out of the line of waiting runs. You can put it back later."
+                _button("Take back", ":material/undo:", queue.own_queue().stop, run.name, about)
+            elif run.status.state in RESUMABLE and run.recipe is not None and run.folder.parent == queue.own_queue().root:
+                label = "Begin" if run.status.state == "ready" else "Go on"
+                _button(label, ":material/resume:", queue.submit, run.name, "Continues the training from this step.")
+        if failed := st.session_state.get(_FAILED):
+            st.error(escaped(failed))
+        if run.diverged:
+            st.warning(escaped(f"{capitalised(run.diverged)}."), icon=":material/trending_up:")
+        elif run.status.message and not run.is_active:
+            st.text(run.status.message)
         show_chart(run)
         if twin is None:
             st.caption(numbers_line(run))
@@ -184,20 +199,6 @@ def live(name: str) -> None:
 
     run = watched_run(name)
     repeated(body, EVERY, run.is_active or (run.twin is not None and run.twin.is_active))
-
-
-def show_state(run: WatchedRun) -> None:
-    """The progress bar of the run with its buttons, and the error if there was one."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        share = 1.0 if run.status.state == "finished" else min(1.0, (run.step and run.step.progress) or 0.0)
-        st.progress(share, headline(run), width="stretch")
-        _buttons(run)
-    if failed := st.session_state.get(_FAILED):
-        st.error(escaped(failed))
-    if run.diverged:
-        st.warning(escaped(f"{capitalised(run.diverged)}."), icon=":material/trending_up:")
-    elif run.status.message and not run.is_active:
-        st.text(run.status.message)
 
 
 def headline(run: WatchedRun) -> str:
@@ -222,20 +223,6 @@ def headline(run: WatchedRun) -> str:
         how = "Finished, but it diverged" if run.diverged else "Finished"
         return f"{how}." if run.card.steps is None else f"{how}: {counted(run.card.steps, 'step')}{took}."
     return f"{at}. {STATES[run.status.state]}"
-
-
-def _buttons(run: WatchedRun) -> None:
-    if run.place == 0:
-        about = "Saves everything and pauses. The result will be the same as without a pause."
-        _button("Pause", ":material/pause:", queue.own_queue().pause, run.name, about)
-        about = "Ends the run here, with a last evaluation. It can still go on later."
-        _button("Stop", ":material/stop:", queue.own_queue().stop, run.name, about)
-    elif run.place:
-        about = "Takes the run out of the line of waiting runs. You can put it back later."
-        _button("Take back", ":material/undo:", queue.own_queue().stop, run.name, about)
-    elif run.status.state in RESUMABLE and run.recipe is not None and run.folder.parent == queue.own_queue().root:
-        label = "Begin" if run.status.state == "ready" else "Go on"
-        _button(label, ":material/resume:", queue.submit, run.name, "Continues the training from this step.")
 
 
 def _button(label: str, icon: str, act: Callable[[str], object], name: str, help: str) -> None:
@@ -312,52 +299,35 @@ def draw_accuracy(run: WatchedRun) -> Drawn | None:
 
 def numbers_line(run: WatchedRun) -> str:
     """The losses, the accuracy and the speed of the run, in a line of Markdown."""
-    parts = [*_losses(run), *_accuracies(run)]
-    if run.step:
-        measured = {"learning rate": run.step.learning_rate, "gradient norm": run.step.gradient_norm}
-        known = [f"{name} {brief(value)}" for name, value in measured.items() if value is not None]
-        parts.append(", ".join([f"{run.step.tokens_per_second:,.0f} tokens/s", *known]))
-    return " · ".join(parts)
-
-
-def _losses(run: WatchedRun) -> list[str]:
-    parts = []
-    if run.step and run.step.loss is not None:
-        parts.append(f"training loss {small(run.step.loss, 3)}")
-    loss = run.card.validation_loss if run.evaluation is None else run.evaluation.loss
+    parts, step, last, card = list[str](), run.step, run.evaluation, run.card
+    if step and step.loss is not None:
+        parts.append(f"training loss {small(step.loss, 3)}")
+    loss = card.validation_loss if last is None else last.loss
     if loss is not None:
+        # When it was measured, and on how much of the data.
+        when = f" after {counted(last.step, 'step')}" if last and step and step.step > last.step else ""
+        if last and last.share is not None and last.share < 1:
+            when += f" on {percent(last.share)} of the data held out"
         perplexity = "" if run.kind == "classifier" else f", perplexity {curves.perplexity_in_words(loss)}"
-        parts.append(f"validation **{small(loss, 3)}** nats{perplexity}{_when(run)}")
-    if run.card.floor is not None:
-        parts.append(f"floor {run.card.floor:.3f}")
-    return parts
-
-
-def _when(run: WatchedRun) -> str:
-    """The step of the last evaluation, if more were taken since then, and its share of the held-out data."""
-    last = run.evaluation
-    if last is None:
-        return ""
-    is_old = run.step is not None and run.step.step > last.step
-    at = f" after {counted(last.step, 'step')}" if is_old else ""
-    part = f" on {percent(last.share)} of the data held out" if last.share is not None and last.share < 1 else ""
-    return f"{at}{part}"
-
-
-def _accuracies(run: WatchedRun) -> list[str]:
-    parts = []
-    accuracy, exact = (run.evaluation.accuracy, run.evaluation.exact_match) if run.evaluation else (None, None)
-    if accuracy is not None and run.card.accuracy is not None:
-        parts.append(f"{percent(accuracy)} {'' if exact is None else 'of the tokens '}right")
-    trained_on = run.evaluation.training_accuracy if run.evaluation else None
-    if accuracy is not None and trained_on is not None:
-        gap = 100 * (trained_on - accuracy)
-        parts.append(f"{percent(trained_on)} on what it is trained on (without dropout), a gap of {gap:.1f} points")
-    if exact is not None:
-        parts.append(f"{percent(exact)} of the answers without a mistake")
-    if run.card.baseline_accuracy is not None:
-        parts.append(f"baseline {percent(run.card.baseline_accuracy)}")
-    return parts
+        parts.append(f"validation **{small(loss, 3)}** nats{perplexity}{when}")
+    if card.floor is not None:
+        parts.append(f"floor {card.floor:.3f}")
+    # How much is right.
+    if last and last.accuracy is not None:
+        if card.accuracy is not None:
+            parts.append(f"{percent(last.accuracy)} {'' if last.exact_match is None else 'of the tokens '}right")
+        if (trained_on := last.training_accuracy) is not None:
+            gap = 100 * (trained_on - last.accuracy)
+            parts.append(f"{percent(trained_on)} on what it is trained on (without dropout), a gap of {gap:.1f} points")
+    if last and last.exact_match is not None:
+        parts.append(f"{percent(last.exact_match)} of the answers without a mistake")
+    if card.baseline_accuracy is not None:
+        parts.append(f"baseline {percent(card.baseline_accuracy)}")
+    if step:
+        measured = {"learning rate": step.learning_rate, "gradient norm": step.gradient_norm}
+        known = [f"{name} {brief(value)}" for name, value in measured.items() if value is not None]
+        parts.append(", ".join([f"{step.tokens_per_second:,.0f} tokens/s", *known]))
+    return " · ".join(parts)
 
 
 def show_sample(run: WatchedRun) -> None:
@@ -417,14 +387,26 @@ def repeated(body: Callable[[], bool], every: float, active: bool) -> None:
 
 def tries(watched: str, plan_name: str) -> list[Try]:
     """The suggestions for the model watched and the experiment in the form, as far as their models are here."""
+    offers, sudden = list[Try](), "induction"
+    folder = None if watched == sudden else checkpoints.folder_of(sudden)
+    if folder is not None and len((curve := curve_of(folder)).validation) > 2:
+        # The two evaluations in a row between which the validation loss falls most.
+        steps, losses = curve.validation_steps, curve.validation
+        before = int(np.argmin(np.diff(losses)))
+        notice = (
+            f"“{sudden}” was trained for {steps[-1]:,.0f} steps, and {losses[before] - losses[before + 1]:.2f} of the "
+            f"{losses[0] - losses.min():.2f} nats by which its loss fell came between steps {steps[before]:,.0f} and "
+            f"{steps[before + 1]:,.0f}."
+        )
+        offers.append(Try("A sudden insight", notice, {"run": sudden, "chart": LOSS.label, "log_steps": True, "block": 1}))
+    data = (
+        "Two models that differ only in their data: in one text a nurse is “she” in nine sentences of ten, in the other in one. "
+        "Press Train, wait for both, and ask them."
+    )
     rate = plan_named(plan_name).recipe.learning_rate
     about = f"{TOO_FAST / rate:,.0f} times that of the experiment. Press Train: does the loss fall, and where does it end?"
     fast = Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}: {about}", {"run_learning_rate": TOO_FAST})
-    data = (
-        "Two models that differ in their data alone: in one text a nurse is “she” in nine sentences of ten, in the other in one. "
-        "Press Train, wait for both, and ask them."
-    )
-    return [*_sudden(watched), Try("What did my data do?", data, {"plan": TWO_PLAN, TWO: True}), fast]
+    return [*offers, Try("What did my data do?", data, {"plan": TWO_PLAN, TWO: True}), fast]
 
 
 def validation_losses(name: str) -> LabelledArray:
@@ -497,27 +479,6 @@ def _draw_steps(label: str, field: str, unit: str) -> Chart:
         return Drawn(figure, f"{label} over the steps.")
 
     return Chart(label, draw)
-
-
-def steepest(curve: Curve) -> tuple[int, int]:
-    """Two evaluations in a row, by their numbers, between which the validation loss falls most."""
-    last = int(np.argmin(np.diff(curve.validation))) + 1
-    return last - 1, last
-
-
-def _sudden(watched: str, name: str = "induction") -> list[Try]:
-    """The run whose loss falls most at once, if its model is here and not watched already."""
-    folder = checkpoints.folder_of(name)
-    if watched == name or folder is None or len((curve := curve_of(folder)).validation) < 3:
-        return []
-    before, after = steepest(curve)
-    steps, losses = curve.validation_steps, curve.validation
-    notice = (
-        f"“{name}” was trained for {steps[-1]:,.0f} steps, and {losses[before] - losses[after]:.2f} of the "
-        f"{losses[0] - losses.min():.2f} nats by which its loss fell came between steps {steps[before]:,.0f} and "
-        f"{steps[after]:,.0f}."
-    )
-    return [Try("A sudden insight", notice, {"run": name, "chart": LOSS.label, "log_steps": True, "block": 1})]
 
 
 LOSS = Chart("Loss", draw_loss)

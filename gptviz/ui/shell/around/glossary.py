@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import streamlit as st
 
 from gptviz.ui.page import Page
@@ -120,9 +118,4 @@ MEANINGS = {
 def words_button(page: Page) -> None:
     """A button that unfolds the words of a page."""
     with st.popover("Words", type="tertiary", help="The words of the field on this page, explained."):
-        st.markdown(listed(page.words))
-
-
-def listed(words: Sequence[str]) -> str:
-    """The words with their meanings, as Markdown."""
-    return "\n".join(f"- **{word}**: {MEANINGS[word]}" for word in words)
+        st.markdown("\n".join(f"- **{word}**: {MEANINGS[word]}" for word in page.words))

@@ -174,7 +174,13 @@ def panel() -> bool:
     with st.expander(title, expanded=True, key="lesson", type="compact"), st.container(gap="small"):
         where = st.empty()  # says how many questions are answered, which a click below may change
         if one.lesson.any_decoder:
-            _offer(one)
+            # Of a lesson about any decoder, on a machine with none: which model it goes on with, and the way to open another one.
+            there = address_of(OPEN_MODEL.name, one.state)
+            st.html(
+                f'<p class="lesson-offer"><a target="_self" href="{escape(there + _presented())}">{escape(OPEN_MODEL.title)} '
+                "first</a>. "
+                f"{escape(stands_in(one.lesson))}</p>"
+            )
         st.markdown(f"### {escaped(step.title)}")
         about = _key(one.lesson)
         if not (present.is_view_only() and step.questions):
@@ -190,15 +196,6 @@ def panel() -> bool:
         where.progress((one.step + 1) / n_step, f"Step {one.step + 1} of {n_step} · {one.answered_words}")
         _ways(one)
     return True
-
-
-def _offer(one: OpenLesson) -> None:
-    """Of a lesson about any decoder, on a machine with none: which model it goes on with, and the way to open another one."""
-    there = address_of(OPEN_MODEL.name, one.state)
-    st.html(
-        f'<p class="lesson-offer"><a target="_self" href="{escape(there + _presented())}">{escape(OPEN_MODEL.title)} first</a>. '
-        f"{escape(stands_in(one.lesson))}</p>"
-    )
 
 
 def step_on_screen() -> str | None:

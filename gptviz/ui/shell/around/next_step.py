@@ -14,14 +14,9 @@ from .. import frame
 from ..subject import kinds
 
 
-def reading_order(kind: Kind) -> list[Page]:
-    """The pages about models of this kind, in the order in which they are best read."""
-    return [page for page in PAGES.values() if kind in page.kinds]
-
-
 def page_after(page: Page, kind: Kind) -> Page | None:
     """The page to read after `page`, None after the last."""
-    order = reading_order(kind)
+    order = [page for page in PAGES.values() if kind in page.kinds]
     after = order[order.index(page) + 1 :] if page in order else order
     return after[0] if after else None
 

@@ -32,57 +32,37 @@ class Entry(NamedTuple):
     more: str = ""  #: further words that find it
 
 
-def entries() -> list[Entry]:
+def entries() -> Iterator[Entry]:
     """All that can be found now."""
-    return list(chain(_pages(), _lessons(), _words(), _models(), _heads(), _commands()))
-
-
-def _pages() -> Iterator[Entry]:
-    """All pages, and those that open on a model of their own with that model, whatever the reader has chosen."""
-    models = checkpoints.folders()
+    models, every = checkpoints.folders(), lessons().lessons.values()
+    # The pages, and those that open on a model of their own also with that model, whatever the reader has chosen.
     for page in PAGES.values():
         explained = chain.from_iterable(page.about.values())
         yield Entry("Page", page.title, page.sentence, address_of(page.name), " ".join([*page.words, *explained]))
         if (own := page.opens_on) in models:
             yield Entry("Page", f"{page.title} on {own}", page.sentence, address_of(page.name, {"model": own}))
-
-
-def _lessons() -> Iterator[Entry]:
-    """All lessons by their numbers and titles, then their steps."""
-    every = lessons().lessons.values()
+    # The lessons by their numbers and titles, then their steps.
     for place, lesson in enumerate(every, 1):
         yield Entry("Lesson", lesson.title, f"Lesson {place}. {lesson.about}", OpenLesson(lesson, 0, {}).address)
     for lesson in every:
         for number, step in enumerate(lesson.steps):
             about = f"Step {number + 1} of the lesson “{lesson.title}”."
             yield Entry("Lesson", step.title, about, OpenLesson(lesson, number, {}).address, step.text)
-
-
-def _words() -> Iterator[Entry]:
-    """All words, each on the first page that explains it."""
+    # The words, each on the first page that explains it.
     for word, meaning in MEANINGS.items():
         yield Entry("Word", word, meaning, address_of(next(page.name for page in PAGES.values() if word in page.words)))
-
-
-def _models() -> Iterator[Entry]:
-    for name, folder in checkpoints.folders().items():
+    for name, folder in models.items():
         yield Entry("Model", name, said_by_card(folder), address_of("home", {"model": name}))
-
-
-def _heads() -> Iterator[Entry]:
-    """The heads that lessons show, each once and as the first of them shows it."""
-    found: dict[str, Entry] = {}
-    for lesson in lessons().lessons.values():
+    # The heads that lessons show, each once and as the first of them shows it.
+    heads: dict[str, Entry] = {}
+    for lesson in every:
         for step in lesson.steps:
             if step.page is not None and {"block", "head"} <= step.page.query.keys():
-                page = with_model(step.page, lesson)
-                name = f"{page.query['model']}, block {page.query['block']}, head {page.query['head']}"
+                page_state = with_model(step.page, lesson)
+                name = f"{page_state.query['model']}, block {page_state.query['block']}, head {page_state.query['head']}"
                 about = f"As the lesson “{lesson.title}” shows it: {step.title}."
-                found.setdefault(name, Entry("Head", name, about, address_of(page.page, page.query), step.text))
-    yield from found.values()
-
-
-def _commands() -> Iterator[Entry]:
+                heads.setdefault(name, Entry("Head", name, about, address_of(page_state.page, page_state.query), step.text))
+    yield from heads.values()
     for command in COMMANDS:
         yield Entry("Command", f"python -m gptviz {command.name}", command.summary)
 
@@ -90,7 +70,7 @@ def _commands() -> Iterator[Entry]:
 # All visitors share it: a new model is found at once, and what a card or a lesson says after a while.
 @st.cache_resource(max_entries=2, show_spinner=False)
 def _index(models: tuple[str, ...], this_period: int) -> PayloadPart:
-    return index(entries())
+    return index(list(entries()))
 
 
 def box(state: Mapping[str, str], around: Mapping[str, str]) -> None:

@@ -169,14 +169,10 @@ def text_box(default: str) -> str:
 def warn_of_refused(name: str, found: Fitting) -> None:
     """Name the edits that do not apply to the model called `name`, and why."""
     if found.rejected:
-        controls.notices().warning(_left_out(name, found), icon=":material/edit_off:")
-
-
-def _left_out(name: str, found: Fitting) -> str:
-    shown, more = found.rejected[:5], len(found.rejected) - 5
-    lines = "".join(f"\n- {escaped(line)}" for line in shown) + (f"\n- and {more:,} more" if more > 0 else "")
-    these = "This edit is" if len(found.rejected) == 1 else f"{counted(len(found.rejected), 'edit').capitalize()} are"
-    return f"{these} left out, and {escaped(name)} is shown without:{lines}"
+        shown, more = found.rejected[:5], len(found.rejected) - 5
+        lines = "".join(f"\n- {escaped(line)}" for line in shown) + (f"\n- and {more:,} more" if more > 0 else "")
+        these = "This edit is" if len(found.rejected) == 1 else f"{counted(len(found.rejected), 'edit').capitalize()} are"
+        controls.notices().warning(f"{these} left out, and {escaped(name)} is shown without:{lines}", icon=":material/edit_off:")
 
 
 def _chip(texts: Sequence[str], found: Fitting, default: str) -> str:

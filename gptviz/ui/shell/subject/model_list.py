@@ -78,8 +78,17 @@ def said_by_card(folder: Path) -> str:
         card = checkpoints.read_card(folder)
     except checkpoints.CheckpointError:
         return "Its files cannot be read."
-    learned = (card.task or card.corpus or "")[:40]
-    parts = [_experiment(card), learned, *imported(card), _size(card), _loss(card), _diverged(card), _hides(folder)]
+    count = card.values.get("parameters")
+    hides = is_own(folder) and checkpoints.name_of(folder) in checkpoints.hidden()
+    parts = [
+        f"experiment {card.plan[:40]}" if card.plan else "",
+        (card.task or card.corpus or "")[:40],
+        *imported(card),
+        f"{count:,} parameters" if isinstance(count, int) and not isinstance(count, bool) else "",
+        "" if card.validation_loss is None else f"loss {power(card.validation_loss)}",
+        "diverged" if card.diverged else "",
+        "hides the model of this name that came with gptviz" if hides else "",
+    ]
     return ", ".join(part for part in parts if part) or "Its card says nothing about it."
 
 
@@ -89,28 +98,6 @@ def imported(card: Card) -> list[str]:
         return []
     source = [f"from {card.imported_from[:200]}"] if card.imported_from else []
     return [card.family[:40], *source, f"licence {card.licence[:80]}" if card.licence else "no licence named"]
-
-
-def _experiment(card: Card) -> str:
-    return f"experiment {card.plan[:40]}" if card.plan else ""
-
-
-def _size(card: Card) -> str:
-    count = card.values.get("parameters")
-    return f"{count:,} parameters" if isinstance(count, int) and not isinstance(count, bool) else ""
-
-
-def _loss(card: Card) -> str:
-    return "" if card.validation_loss is None else f"loss {power(card.validation_loss)}"
-
-
-def _diverged(card: Card) -> str:
-    return "diverged" if card.diverged else ""
-
-
-def _hides(folder: Path) -> str:
-    name = checkpoints.name_of(folder)
-    return "hides the model of this name that came with gptviz" if is_own(folder) and name in checkpoints.hidden() else ""
 
 
 def model_list(groups: Sequence[ModelGroup], chosen: str) -> None:
