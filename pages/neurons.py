@@ -8,12 +8,14 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
+from gptviz.figures.kit.theme import MLP
 from gptviz.ui.pages.neurons import experts, neurons
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
+from gptviz.ui.views import where_most
 from gptviz.ui.views.by_token import by_token
 from gptviz.ui.widgets import capitalised
 
@@ -32,7 +34,7 @@ if seen_as == neurons.EXPERTS:
     close(PAGE, None, *experts.show(subject), seen_as)
     st.stop()
 asked, by = neurons.ask_neurons(subject)
-activity = neurons.observed(asked)
+activity = where_most.observed(asked)
 if activity is None:
     st.stop()
 
@@ -45,7 +47,7 @@ with left:
     by_token(subject, PAGE, "neurons", "A token: the neurons of all blocks that add most to its logit by an activation of 1.")
 with right:
     st.markdown(f"**{capitalised(neuron.title)}: where it is most active**")
-    neurons.strips(subject, activity, number)
+    where_most.strips(subject, activity, number, MLP)
 left, middle, right = st.columns(3, gap="large")
 calls = []
 with left:

@@ -139,3 +139,33 @@ def test_the_second_half_of_repeated_tokens_begins_behind_what_stands_before_a_t
     repeated = framed.repeated_tokens()
     second = framed.second_half(repeated)
     assert repeated[:, second:-1].tolist() == repeated[:, 2:second].tolist()
+
+
+def test_the_induction_head_does_most_where_the_text_repeats(capsys: Capture) -> None:
+    lm = gptviz.load("induction")
+    best = max(lm.heads(), key=lambda row: row["induction"])
+    layer, _, index = best["name"].rpartition(".head.")
+    seen = lm.activity(layer, most=4_096)
+    for row, place in seen.places(int(index)):
+        assert int(seen.rows[row][place]) in seen.rows[row][:place].tolist(), "this token stood there before"
+    shown = answered(capsys, "heads", "induction", "--head", best["name"], "--tokens", 4_096)
+    assert [one["activation"] for one in shown["contexts"]] == pytest.approx(seen.highest[:, int(index)].tolist())
+    keys = lm.activity(layer, most=4_096, side="key")
+    for side, activity in (("query", seen), ("key", keys)):
+        ids = [lm.tokenizer.id_of(one["token"]) for one in shown[side]]
+        assert ids == [token for token, _ in activity.tokens(int(index), 10, 3)]
+    assert "it reads most from" in output(capsys, "heads", "induction", "--head", best["name"], "--tokens", 1_024)
+    assert "is no head" in error(capsys, "heads", "induction", "--head", "blocks.1.attention")
+
+
+def test_an_activity_is_of_units_of_one_layer_of_one_stack() -> None:
+    lm = gptviz.load("induction")
+    for layer, message in {
+        "embed": "not made of units",
+        "blocks.0.attention.head.1": "not made of units",
+        "blocks.0.mlp": "have no MLP",
+    }.items():
+        with pytest.raises(ValueError, match=message):
+            lm.activity(layer, "1 2 3")
+    with pytest.raises(ValueError, match="two stacks"):
+        gptviz.load("seq2seq").activity("blocks.0.attention", "the third of march 1977")

@@ -75,7 +75,7 @@ def test_what_is_no_text_and_what_is_misspelt_is_named_with_what_to_write_instea
         "5 is no text": lambda: lm.generate(5),  # type: ignore[arg-type]
         "'temprature' is no setting .*: did you mean 'temperature'": lambda: lm.generate("the fox", temprature=1),
         "top is 0": lambda: lm.lens("the fox", top=0),
-        "no neurons in block -1": lambda: lm.neurons(-1, "the fox"),
+        "blocks.9.mlp: there is no block 9": lambda: lm.activity("blocks.9.mlp", "the fox"),
         "did you mean 'blocks.1.mlp.out'": lambda: lm.trace("the fox", edits={"blocks.1.mpl.out": torch.zeros_like}),
         "did you mean 'blocks.1.attention.pattern'": lambda: lm.trace("the fox")["blocks.1.attention.patern"],
         "5 cannot be shown": lambda: gptviz.show(5),  # type: ignore[arg-type]

@@ -11,7 +11,8 @@ import torch
 import gptviz
 from gptviz.data.registry import source_from
 from gptviz.data.rows import LONGEST_ROW
-from gptviz.interp.units.neurons import observe, promoted
+from gptviz.interp.units.activity import observe
+from gptviz.interp.units.neurons import observable_neurons, promoted
 from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel
 
@@ -50,7 +51,7 @@ def test_the_command_ranks_the_neurons_of_a_block(tiny_model: TinyModel, tmp_pat
     tiny_model("mine", context_length=32)
     (file := tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     lm = gptviz.load("mine")
-    seen = lm.neurons(1, TEXT)
+    seen = lm.activity("blocks.1.mlp", TEXT)
     for by in ("largest", "active", "effect"):
         rows = answered(capsys, "neurons", "mine", "--block", "1", "--corpus", file, "--by", by)
         assert [row["neuron"] for row in rows] == seen.ranked(by)
@@ -67,7 +68,7 @@ def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, cap
     (file := tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     found = answered(capsys, "neurons", "mine", "--block", "0", "--neuron", "7", "--corpus", file)
     lm = gptviz.load("mine")
-    seen = lm.neurons(0, TEXT)
+    seen = lm.activity("blocks.0.mlp", TEXT)
     assert found["largest"] == pytest.approx(float(seen.largest[7]))
     assert [one["activation"] for one in found["contexts"]] == pytest.approx(seen.highest[:, 7].tolist())
     rows = [lm.tokenizer.decode(row.tolist()) for row in lm.rows(TEXT)]
@@ -80,7 +81,7 @@ def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, cap
     assert all(one["value"] > 0 for one in found["promoted"])
     assert all(one["value"] < 0 for one in found["suppressed"])
     said = output(capsys, "neurons", "mine", "--neuron", "7", "--corpus", file)
-    assert f"neuron 7 of block 1, over {lm.neurons(1, TEXT).n_tokens:,} tokens" in said
+    assert f"neuron 7 of block 1, over {lm.activity('blocks.1.mlp', TEXT).n_tokens:,} tokens" in said
     assert "promoted, by what is added to their logits" in said
 
 
@@ -100,17 +101,17 @@ def test_a_neuron_or_block_that_there_is_not_is_an_error_in_one_line(tiny_model:
 def test_what_was_observed_does_not_depend_on_the_batches(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny_model("mine", context_length=32)
     lm = gptviz.load("mine")
-    whole = lm.neurons(0, TEXT)
-    monkeypatch.setattr("gptviz.interp.units.neurons.AT_ONCE", 1)
-    assert len(list(observe(lm.model, 0, lm.rows(TEXT)))) == len(lm.rows(TEXT))
-    np.testing.assert_allclose(lm.neurons(0, TEXT).highest, whole.highest, rtol=1e-5, atol=1e-6)
+    whole = lm.activity("blocks.0.mlp", TEXT)
+    monkeypatch.setattr("gptviz.interp.units.activity.AT_ONCE", 1)
+    assert len(list(observe(observable_neurons(lm.model, 0), lm.rows(TEXT)))) == len(lm.rows(TEXT))
+    np.testing.assert_allclose(lm.activity("blocks.0.mlp", TEXT).highest, whole.highest, rtol=1e-5, atol=1e-6)
 
 
 def test_neurons_read_what_the_model_writes_where_it_is_to_write_first(tiny_model: TinyModel) -> None:
     tiny_model("mine", context_length=32)
     lm = gptviz.load("mine")
     wrote = lm.generate("the fox", 50, go_on=True, seed=0, slide=16)
-    expected, activity = lm.neurons(0, wrote, 50), lm.neurons(0, "the fox", written=50)
+    expected, activity = lm.activity("blocks.0.mlp", wrote, 50), lm.activity("blocks.0.mlp", "the fox", written=50)
     np.testing.assert_allclose(activity.highest, expected.highest, rtol=1e-5, atol=1e-6)
     assert torch.cat(activity.rows).tolist() == torch.cat(lm.rows(wrote, 50)).tolist()
 

@@ -14,10 +14,13 @@ from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.units import head_scores as scoring
 from gptviz.interp.units import head_weights
 from gptviz.interp.units import neurons as of_neurons
+from gptviz.interp.units.activity import Activity, Observable, observe
+from gptviz.interp.units.head_activity import HeadSide, observable_heads
 from gptviz.interp.units.head_scores import HeadScores, scored
 from gptviz.interp.units.head_scores import repeated_tokens as draw_repeated_tokens
 from gptviz.interp.units.head_weights import HeadInput, copying
-from gptviz.interp.units.neurons import Activity, observe
+from gptviz.interp.units.neurons import observable_neurons
+from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
@@ -28,34 +31,51 @@ Stack = Literal["encoder", "decoder", "cross"]
 
 
 @method
-def neurons(lm: LanguageModel, block: int, text: str | None = None, most: int = 16_384, *, written: int = 0) -> Activity:
-    """The activity of the neurons of a block's MLP over the rows of `text`, or of the data held out: see
-    `gptviz.interp.units.neurons`.
+def activity(
+    lm: LanguageModel, layer: str, text: str | None = None, most: int = 16_384, *, written: int = 0, side: HeadSide = "query"
+) -> Activity:
+    """What the units of a layer do over the rows of `text`, or of the data held out: where each has its highest numbers, how
+    often, how much, and at which tokens.
 
     Args:
-        block: the number of the block.
+        layer: "blocks.1.mlp", whose neurons have their activations, or "blocks.1.attention", whose heads have the length of the
+            vector that each adds to the stream.
         text: what is read.
         most: how many tokens are read at most.
         written: how many tokens the model writes after `text`; then it reads what it wrote, and nothing else.
+        side: of heads, whether the number is at the token that reads (query), or at the token that is read (key).
 
     Raises:
-        ValueError: as in `rows` and `generate`; there are no neurons in this block; or the model is an encoder–decoder.
+        ValueError: as in `rows`, `generate` and `observable`.
     """
-    *_, activity = observed(lm, block, text, most, written=written)
-    return activity
+    *_, whole = observed(lm, layer, text, most, written=written, side=side)
+    return whole
 
 
 def observed(
-    lm: LanguageModel, block: int, text: str | None = None, most: int = 16_384, *, written: int = 0
+    lm: LanguageModel, layer: str, text: str | None = None, most: int = 16_384, *, written: int = 0, side: HeadSide = "query"
 ) -> Iterator[Activity]:
-    """What `neurons` gives, after each piece of the text that was read: the activity so far."""
-    if lm.model.encoder is not None:
-        raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.units.neurons.observe on one of them")
+    """What `activity` gives, after each piece of the text that was read: the activity so far."""
+    units = observable(lm, layer, side)
     if written and text is not None:
         slide = -(-lm.model.config.context_length // 2)  # to forget tokens one by one would take ten times as long
         text = lm.generate(text, written, go_on=True, seed=0, slide=slide) or text
-    for observation in observe(lm.model, block, lm.rows(text, written or most)):
+    for observation in observe(units, lm.rows(text, written or most)):
         yield observation.activity()
+
+
+def observable(lm: LanguageModel, layer: str, side: HeadSide = "query") -> Observable:
+    """The units of a layer: see `activity`.
+
+    Raises:
+        ValueError: the model has no such layer, the layer is not made of units, or the model is an encoder–decoder.
+    """
+    if lm.model.encoder is not None:
+        raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.units.activity.observe on one of them")
+    of = unit(layer, lm.model.config)
+    if of.block is None or of.index is not None:
+        raise ValueError(f"{layer} is not made of units: give an MLP or an attention, such as blocks.0.mlp")
+    return observable_neurons(lm.model, of.block) if of.part == "mlp" else observable_heads(lm.model, of.block, side)
 
 
 @method

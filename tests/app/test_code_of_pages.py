@@ -8,12 +8,12 @@ import pytest
 
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.menu import PAGES
-from gptviz.ui.pages.neurons.neurons import WRITTEN
 from gptviz.ui.records import classify, compare
 from gptviz.ui.records.gradients import STEP
 from gptviz.ui.records.heads import READS
 from gptviz.ui.records.translate import BEAM_SEARCH
 from gptviz.ui.views.texts import OWN
+from gptviz.ui.views.where_most import WRITTEN
 from tests.app.conftest import OF_KIND
 from tests.app.opening import last_value, opened
 

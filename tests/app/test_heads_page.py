@@ -21,9 +21,9 @@ from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
 from gptviz.text.datasets.sentences import Sentences
-from gptviz.ui.pages.heads import does
+from gptviz.ui.pages.heads import does, where
 from gptviz.ui.pages.heads.does import HELD_OUT, PROMPT
-from gptviz.ui.records.heads import DOES, READS
+from gptviz.ui.records.heads import DOES, READS, WHERE
 from gptviz.ui.shell.subject import Asked, model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import OWN, PASSAGES
@@ -241,3 +241,21 @@ def test_of_a_model_from_elsewhere_heads_can_read_passages_of_books_or_a_text_of
         assert "over the prompt" in says(at), "the pattern"
     tiny_model("own")
     assert PASSAGES not in opened("pages/heads.py", model="own").segmented_control(key="over").options
+
+
+def test_the_texts_where_a_head_does_most_are_shown_with_its_tokens(circuit: str) -> None:
+    lm, text = gptviz.load(circuit), "abcdefghabcdefgh"
+    at = page(model=circuit, view=WHERE, text=PROMPT, prompt=text)
+    assert at.selectbox(key="heads pick").value.name == "blocks.1.attention.head.2", "the induction head"
+    seen = {side: lm.activity("blocks.1.attention", text, side=side) for side in ("query", "key")}
+    for side, activity in seen.items():
+        (bars,) = chart(at, f"heads {side}")["data"]
+        pairs = activity.tokens(2, where.LISTED, 2)
+        assert bars["customdata"] == [lm.tokenizer.label(token) for token, _ in pairs]
+        np.testing.assert_allclose(numbers(bars["x"]), [value for _, value in pairs], rtol=1e-5)
+    assert f"of the mean length {brief(seen['query'].effect[2])}" in says(at)
+    ((row, place), *_) = seen["query"].places(2)
+    assert f"here “{lm.tokenizer.label(int(seen['query'].rows[row][place]))}” 1 time" in says(at)
+    at = page(model=circuit, view=WHERE, text=PROMPT, prompt=text, unit="blocks.0.attention.head.1")
+    assert "Head 1 of block 0" in says(at)
+    assert "models that read one" in says(page(model="seq2seq", view=WHERE))

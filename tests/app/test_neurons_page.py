@@ -18,11 +18,11 @@ from gptviz.interp.units.neurons import steered
 from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
-from gptviz.ui.pages.neurons import neurons
-from gptviz.ui.pages.neurons.neurons import HELD_OUT, PROMPT, WRITTEN
 from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.shell.subject import Asked, model_key
+from gptviz.ui.views import where_most
 from gptviz.ui.views.texts import OWN, PASSAGES
+from gptviz.ui.views.where_most import HELD_OUT, PROMPT, WRITTEN
 from tests import hand_built
 from tests.app.opening import chart, opened, page_at, press, says
 from tests.app.test_code_of_pages import last_value
@@ -76,7 +76,7 @@ def test_the_figures_of_a_neuron_are_what_it_does() -> None:
     for query, text in (({"text": OWN, "own": TEXT}, TEXT), ({"text": PROMPT, "prompt": "the fox"}, "the fox")):
         at = page(model="mine", block="1", **query)
         frame = at.dataframe[0].value.set_index("neuron")
-        activity, neuron = lm.neurons(1, text), int(at.dataframe[0].value["neuron"][0])
+        activity, neuron = lm.activity("blocks.1.mlp", text), int(at.dataframe[0].value["neuron"][0])
         for title, name in (("Largest", "largest"), ("Active", "active"), ("Effect", "effect")):
             np.testing.assert_allclose(frame[title].sort_index(), getattr(activity, name), atol=1e-6)
         assert neuron == activity.ranked("largest")[0]
@@ -95,17 +95,21 @@ def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() 
     opened = page(model="mine", block="0", text=OWN, own=TEXT, unit="blocks.0.mlp.neuron.4")
     lm = gptviz.load("mine")
     rows = lm.rows(TEXT)
-    seen = lm.neurons(0, TEXT)
+    seen = lm.activity("blocks.0.mlp", TEXT)
     pieces = tuple((tuple(rows[row].tolist()), at) for row, at in seen.places(4)[:3])
     key = model_key(lm.name, "cpu")
-    (often, times), *_ = Counter(lm.tokenizer.label(rows[row][at]) for row, at in seen.places(4)[: neurons.SHOWN]).most_common()
-    assert f"Here that is “{often}” {counted(times, 'time')}" in says(opened)
-    for context, (row, at), value in zip(neurons.contexts(key, 0, 4, pieces), pieces, seen.highest[:, 4], strict=False):
-        assert context.activations[context.at] == pytest.approx(value)
+    (often, times), *_ = Counter(
+        lm.tokenizer.label(rows[row][at]) for row, at in seen.places(4)[: where_most.SHOWN]
+    ).most_common()
+    assert f"here “{often}” {counted(times, 'time')}" in says(opened)
+    for context, (row, at), value in zip(
+        where_most.contexts(key, "blocks.0.mlp", 4, pieces), pieces, seen.highest[:, 4], strict=False
+    ):
+        assert context.numbers[context.at] == pytest.approx(value)
         assert context.labels[context.at] == lm.tokenizer.label(row[at])
         of_row = run(lm.model, torch.tensor([row]), ["*.neurons"])["blocks.0.mlp.neurons"][0, :, 4]
-        first = max(0, at - neurons.BEFORE)
-        np.testing.assert_allclose(context.activations, of_row[first : first + len(context.labels)], rtol=1e-5, atol=1e-6)
+        first = max(0, at - where_most.BEFORE)
+        np.testing.assert_allclose(context.numbers, of_row[first : first + len(context.labels)], rtol=1e-5, atol=1e-6)
 
 
 def test_a_neuron_is_chosen_in_the_select_box_too(by_hand: str) -> None:
@@ -150,9 +154,9 @@ def test_a_neuron_that_is_kept_is_an_edit_on_every_page() -> None:
 
 def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = page(model="mine", text=OWN, own=TEXT).dataframe[0].value
-    monkeypatch.setattr(neurons, "SOME", 0)
+    monkeypatch.setattr(where_most, "SOME", 0)
     at = page(model="mine", text=OWN, own=TEXT)
-    (reading,) = [each for key, each in job._begun.items() if isinstance(key, Asked) and key.analysis == "neurons"]
+    (reading,) = [each for key, each in job._begun.items() if isinstance(key, Asked) and key.analysis == "activity"]
     reading.wait()
     at.run()
     assert reading.state == "done"
@@ -171,11 +175,11 @@ def test_a_classifier_has_neurons_that_move_its_labels() -> None:
 def test_neurons_of_a_gated_mlp_show_their_lowest_activations_too(tiny_model: TinyModel) -> None:
     tiny_model("gated", context_length=32, mlp="gated")
     lm = gptviz.load("gated")
-    seen = lm.neurons(0, TEXT)
+    seen = lm.activity("blocks.0.mlp", TEXT)
     neuron = int(seen.smallest.argmin())
     query = {"model": "gated", "block": "0", "text": OWN, "own": TEXT, "unit": f"blocks.0.mlp.neuron.{neuron}"}
-    assert "The highest activations" in says(page(**query))
-    assert "The lowest activations" in says(page(**query, side="Lowest"))
+    assert "Highest in the text: activation" in says(page(**query))
+    assert "Lowest in the text: activation" in says(page(**query, side="Lowest"))
 
 
 def test_a_text_that_cannot_be_read_is_an_error_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ from gptviz.interp.reading import classification as labels
 from gptviz.interp.reading.anatomy.boxes import lines
 from gptviz.interp.trace import run
 from gptviz.interp.units import by_token, head_scores, neurons
+from gptviz.interp.units.head_activity import observable_heads
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.model import Transformer
 from gptviz.model.parts.attention import AttentionBase
@@ -158,9 +159,10 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("at least 2 tokens", lambda: list(head_scores.losses_without(DECODER, some_ids(1), heads_and_mlps(DECODER.config)))),
     ("no blocks", lambda: head_scores.head_scores(NO_BLOCKS, TWO_TEXTS)),
     ("no text", lambda: head_scores.scores_over_texts(DECODER, [])),
-    ("no neurons in block 2", lambda: neurons.activations(DECODER, TWO_TEXTS, 2)),
-    ("no neurons in block 0", lambda: neurons.activations(NO_BLOCKS, TWO_TEXTS, 0)),
-    ("no neurons in block 0", lambda: neurons.activations(scrambled(tiny(d_mlp=0)), TWO_TEXTS, 0)),
+    ("no neurons in block 2", lambda: neurons.observable_neurons(DECODER, 2)),
+    ("no neurons in block 0", lambda: neurons.observable_neurons(NO_BLOCKS, 0)),
+    ("no neurons in block 0", lambda: neurons.observable_neurons(scrambled(tiny(d_mlp=0)), 0)),
+    ("no heads in block 2", lambda: observable_heads(DECODER, 2)),
     ("no unembedding", lambda: neurons.promoted(CLASSIFIER, 0, 4)),
     (
         "have 0 tokens in common",

@@ -20,9 +20,10 @@ from gptviz.interp.reading import next_token
 from gptviz.interp.reading.attention import read
 from gptviz.interp.reading.lens import lens
 from gptviz.interp.reading.stream import stream
+from gptviz.interp.units.activity import observe
 from gptviz.interp.units.head_scores import losses_without
 from gptviz.interp.units.head_weights import composition
-from gptviz.interp.units.neurons import observe
+from gptviz.interp.units.neurons import observable_neurons
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.machine import progress
 from gptviz.machine.progress import Progress
@@ -96,7 +97,7 @@ LONG: dict[str, Callable[[Transformer], object]] = {
     "a circuit": lambda model: circuit(model, torch.tensor(IDS), 5),
     "the loss without each head": lambda model: dict(losses_without(model, torch.tensor([IDS]), heads_and_mlps(model.config))),
     "the loss with each head at its mean": lambda model: dict(_at_means(model)),
-    "neurons": lambda model: list(observe(model, 1, [torch.tensor(IDS)] * 3 + [torch.tensor(IDS[:4])])),
+    "neurons": lambda model: list(observe(observable_neurons(model, 1), [torch.tensor(IDS)] * 3 + [torch.tensor(IDS[:4])])),
     "composition": lambda model: composition(model, "key"),
     "several passes": lambda model: read_in_passes(model, torch.tensor([IDS])),
 }

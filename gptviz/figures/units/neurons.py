@@ -50,15 +50,17 @@ def is_logarithmic(counts: LabelledArray) -> bool:
     return float(np.max(counts.values, initial=0)) >= FROM_LOGARITHMIC
 
 
-def promoted(values: LabelledArray, theme: Theme) -> go.Figure:
-    """A bar for each of `values` [token], in their order from the top: blue is promoted, orange suppressed."""
+def promoted(values: LabelledArray, theme: Theme, colour: str | None = None) -> go.Figure:
+    """A bar for each of `values` [token], in their order from the top: blue is promoted, orange suppressed, unless all bars have
+    one `colour`.
+    """
     numbers, labels = np.asarray(values.values, float), values.axes[0].labels
     places = list(range(len(labels)))
     bars = go.Bar(
         x=numbers,
         y=places,
         orientation="h",
-        marker={"color": [QUERY if value >= 0 else KEY for value in numbers]},
+        marker={"color": colour or [QUERY if value >= 0 else KEY for value in numbers]},
         customdata=[plain(label, 40) for label in labels],
         hovertemplate=f"<b>%{{customdata}}</b><br>%{{x:+.4g}} {values.unit}<extra></extra>",
     )

@@ -53,6 +53,11 @@ class Unit:
         return self.part == "mlp" and self.index is not None
 
     @property
+    def kind(self) -> str:
+        """What a piece of its layer is called: head, neuron or expert."""
+        return "head" if "attention" in self.part else "expert" if self.part == "expert" else "neuron"
+
+    @property
     def layer(self) -> str:
         """The path that the tap names of its attention or MLP begin with, as in `blocks.1.attention`; for the embedding and the
         positions, the name itself.
@@ -66,8 +71,7 @@ class Unit:
     @property
     def name(self) -> str:
         """Its name, which `unit` reads."""
-        kind = "head" if self.is_head else "expert" if self.part == "expert" else "neuron"
-        return self.layer + ("" if self.index is None else f".{kind}.{self.index}")
+        return self.layer + ("" if self.index is None else f".{self.kind}.{self.index}")
 
     @property
     def title(self) -> str:
@@ -82,15 +86,7 @@ class Unit:
         elif self.index is None:
             title = f"{kinds[self.part]} of block {self.block}"
         else:
-            piece = (
-                self.part
-                if self.part == "expert"
-                else "neuron"
-                if self.is_neuron
-                else "cross-attention head"
-                if self.part == "cross_attention"
-                else "head"
-            )
+            piece = "cross-attention head" if self.part == "cross_attention" else self.kind
             title = f"{piece} {self.index} of block {self.block}"
         return f"{title} of the encoder" if self.in_encoder else title
 

@@ -2,8 +2,8 @@
 
 from gptviz.ui.page import ARROWS, DETAILS_BELOW, MODEL_ON_TOP, Keys, Page, has_blocks
 
-DOES, READS = "What each head does", "Which head reads which"
-VIEWS = (DOES, READS)
+DOES, WHERE, READS = "What each head does", "Where it does most", "Which head reads which"
+VIEWS = (DOES, WHERE, READS)
 
 PAGE = Page(
     name="heads",
@@ -27,10 +27,11 @@ PAGE = Page(
     tour=(
         MODEL_ON_TOP,
         "**What each head does**: every head has a cell, and its colour is the **Score** that is chosen above.",
-        "Click a head to see all its scores and its pattern. The other view: **Which head reads which**.",
+        "Click a head to see all its scores and its pattern. The other views: the texts **Where it does most**, and **Which head "
+        "reads which**.",
         Keys("cell_grid", (*ARROWS, "Home", "End"), "lead from head to head; **Enter** chooses one"),
         DETAILS_BELOW,
     ),
     opens_on="induction",
-    states=({"view": READS},),
+    states=({"view": WHERE}, {"view": READS}),
 )

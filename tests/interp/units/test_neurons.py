@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gptviz.interp.trace import run
-from gptviz.interp.units import neurons
-from gptviz.interp.units.neurons import BINS, MOST_PLACES, SEGMENT, Activity, activations, observe, promoted, steered
+from gptviz.interp.units import activity
+from gptviz.interp.units.activity import BINS, MOST_PLACES, SEGMENT, Activity, observe
+from gptviz.interp.units.neurons import observable_neurons, promoted, steered
 from gptviz.model import Config
 from gptviz.model.parts.mlps import MLPS
 from gptviz.model.parts.residuals import RESIDUALS
@@ -22,7 +23,7 @@ from tests.tiny import families, scrambled, some_ids, tiny
 
 
 def of_all(model: torch.nn.Module, block: int, rows: list[torch.Tensor]) -> Activity:
-    (*_, last) = observe(model, block, rows)
+    (*_, last) = observe(observable_neurons(model, block), rows)
     return last.activity()
 
 
@@ -37,7 +38,7 @@ def test_what_is_kept_batch_by_batch_is_what_all_activations_together_say(config
         return
     model, rows = scrambled(config), rows_of(70, 70, 70, 40, 40, 3, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(neurons, "AT_ONCE", at_once)
+        patch.setattr(activity, "AT_ONCE", at_once)
         found = of_all(model, config.n_layer - 1, rows)
     name = f"blocks.{config.n_layer - 1}.mlp.neurons"
     each = [run(model, row[None], [name])[name][0].double().numpy() for row in rows]
@@ -62,6 +63,11 @@ def test_what_is_kept_batch_by_batch_is_what_all_activations_together_say(config
         kept = [each[row][place, neuron] for row, place in found.places(neuron, lowest=True)]
         assert kept == sorted(kept)
         assert kept[0] == pytest.approx(together[:, neuron].min(), rel=1e-4, abs=1e-5)
+    tokens = torch.cat(rows).numpy()
+    for token in range(config.vocab_size):
+        assert found.seen[token] == (tokens == token).sum()
+        mean = together[tokens == token].mean(0) if found.seen[token] else np.zeros(20)
+        np.testing.assert_allclose(found.by_token[:, token], mean, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("mlp", MLPS)
@@ -81,7 +87,7 @@ def test_activations_are_those_of_the_whole_pass_and_need_no_later_block() -> No
     ids = some_ids()
     expected = run(model, ids)["blocks.0.mlp.neurons"]
     model.blocks[1] = torch.nn.Identity()  # would refuse its arguments
-    assert torch.equal(activations(model, ids, 0), expected)
+    assert torch.equal(observable_neurons(model, 0).values(ids), expected)
 
 
 def test_a_neuron_built_by_hand_is_found_with_the_token_it_reads_and_the_one_it_says() -> None:
@@ -95,6 +101,8 @@ def test_a_neuron_built_by_hand_is_found_with_the_token_it_reads_and_the_one_it_
     assert values.argmax() == 8
     assert values[8] == pytest.approx(LOUD * (1 - 1 / VOCAB))
     assert found.histogram(1).values.sum() == 8
+    assert found.tokens(0, 1) == [(3, 1.0)]
+    assert [token for token, _ in found.tokens(1, often=2)] == [5, 3], "the others stand in the text once"
     assert steered(model, ids[3:4], 0, 1, 3.0).argmax() == 1, "made active where its token does not stand"
     assert torch.equal(steered(model, ids, 0, 1, None), model(ids[None])[0, -1])
 

@@ -84,7 +84,7 @@ def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
     # The skill that a model was trained for shows in texts that need it, not in random tokens.
     usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
     fits = len(options) <= 3  # side by side, in one line with the other choices
-    over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=fits, disabled=view == READS)
+    over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=fits, disabled=view != DOES)
     if over in (PASSAGES, OWN):
         return asked(read_prompt(subject.key, subject.lm, text_of(over, subject.prompt), subject.prompt, needs_prompt=False))
     return asked(subject) if over == PROMPT else asked(subject.key, held_out=held_out.MOST_TOKENS if over == HELD_OUT else 0)
@@ -108,8 +108,7 @@ def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
     order = ranked(scores, name)
     heads = [scores.unit(*at) for at in order]
     with left:
-        head = controls.linked(CHOSEN, lambda address: unit(address, subject.lm.model.config), heads[0])
-        at = order[heads.index(head) if head in heads else 0]  # the address may name a head of another stack
+        at = order[heads.index(chosen(subject, heads))]
         cells(asked, scores, name, at)
     with right:
         one_head(subject, asked, scores.unit(*at))
@@ -127,6 +126,17 @@ def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
     if say_how_far is not None:
         say_how_far()
     return shown
+
+
+def by_score(scores: HeadScores, name: str) -> list[Unit]:
+    """All heads, the highest score called `name` first."""
+    return [scores.unit(*at) for at in ranked(scores, name)]
+
+
+def chosen(subject: Subject, heads: Sequence[Unit]) -> Unit:
+    """The head that the address asks for; the first of `heads` where it asks for none of them."""
+    head = controls.linked(CHOSEN, lambda address: unit(address, subject.lm.model.config), heads[0])
+    return head if head in heads else heads[0]  # the address may name a head of another stack
 
 
 def with_losses(asked: Asked[HeadScores]) -> tuple[Asked[HeadScores], HeadScores, Callable[[], None] | None]:

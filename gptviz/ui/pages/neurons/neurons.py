@@ -1,32 +1,21 @@
-"""The neurons of a block, ranked, and one of them: where it is active, what it speaks for, what it changes."""
+"""The neurons of a block, ranked, and one of them: how active it is, what it speaks for, what it changes."""
 
 from __future__ import annotations
-
-import math
-from collections import Counter
-from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import streamlit as st
-import torch
 
-from gptviz.components.token_strip import Token, token_strip
 from gptviz.figures.kit.format import brief, counted, percent
-from gptviz.figures.kit.theme import MLP
 from gptviz.figures.units import neurons as figures
-from gptviz.interp.units import neurons
-from gptviz.interp.units.neurons import BINS, SEGMENT, Activity
+from gptviz.interp.units.activity import BINS, Activity
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import units
-from gptviz.machine import job, progress
-from gptviz.machine.job import Results
-from gptviz.model.costs.effort import MOST, SOME, effort
-from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
-from gptviz.ui.views import edits, held_out
-from gptviz.ui.views.texts import OWN, PASSAGES, text_of
-from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, picking, show_figure, theme
+from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.views import edits
+from gptviz.ui.views.where_most import ask_activity, largest_size, text_to_read
+from gptviz.ui.widgets import Try, addresses, controls, in_quotes, picking, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.picking import pick
 
@@ -35,10 +24,6 @@ ABOUT = {
     NEURONS: "where each is active, and what it speaks for.",
     EXPERTS: "which of them the router chooses for each token.",
 }
-HELD_OUT, WRITTEN, PROMPT = "Held-out data", "What it writes", "The prompt"
-TOKENS = (1_024, 4_096, 16_384, 65_536)
-# The number of tokens that the model writes itself, one after the other. To write one takes as long as to read `WRITING`.
-MOST_WRITTEN, WRITING = 512, 10
 RANKINGS = {
     "largest": ("Largest", "The highest activation over the text."),
     "active": ("Active", "The share of tokens at which the activation is above 0."),
@@ -48,25 +33,13 @@ RANKINGS = {
 CHOSEN = "unit"
 # The values to set a neuron to, in multiples of the largest size that its activation has in the text.
 TIMES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-# Seconds that the page waits for what takes longer.
-SOON = 1.0
-# How many tokens of a context are shown before the one at which the neuron is active, and behind it.
-BEFORE, BEHIND = 24, 8
 _TABLE = "neurons table"
-# How many neurons the table has, and how many contexts are shown.
-MOST_ROWS, SHOWN = 200, 6
+# How many neurons the table has.
+MOST_ROWS = 200
 HIGH = 380
 # A neuron that is active at no more than this share of the tokens is rare.
 RARE = 0.02
 STRONG = 8.0
-
-
-class Context(NamedTuple):
-    """The tokens around one at which a neuron is very active, its activation at each, and the place of that one."""
-
-    labels: tuple[str, ...]
-    activations: tuple[float, ...]
-    at: int
 
 
 def view(subject: Subject) -> str:
@@ -80,69 +53,22 @@ def view(subject: Subject) -> str:
 def ask_neurons(subject: Subject) -> tuple[Asked[Activity], str]:
     """The controls of what is read, of the block, and of what its neurons are ranked by (`by`)."""
     config = subject.lm.model.config
-    kinds = [HELD_OUT] if held_out.is_here(subject.key) else []
-    written = [WRITTEN] if subject.kind == "decoder" else []
-    # A large model would write for a long time: unless that is asked for, it reads the prompt.
-    is_large = effort(subject.lm.model, WRITING * MOST_WRITTEN) > MOST
-    kinds += [PROMPT, *written, OWN] if is_large else [*written, PROMPT, OWN]
-    if subject.is_imported:  # what is found is shown while the rest is read: what takes about ten seconds is not waited for
-        kinds.insert(0 if effort(subject.lm.model, TOKENS[0]) <= 2 * MOST else 1, PASSAGES)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        about = (
-            f"What the neurons are observed over: {held_out.said(subject.key)}, a text that the model writes itself, the prompt, "
-            "or a text of yours; of a model from elsewhere, also passages of old books that come with gptviz."
-        )
-        kind = controls.select("Text", kinds, key="text", help=about)
-        most = TOKENS[1]
-        if kind in (HELD_OUT, PASSAGES, OWN):
-            about = "How many tokens are read at most. More tokens take longer, and find rarer things."
-            most = int(controls.notch("Tokens", TOKENS, key="tokens", default=most, format_func="{:,}".format, help=about))
+        how = text_to_read(subject, "the neurons")
         block = controls.whole(
             "Block", 0, config.n_layer - 1, key="block", default=config.n_layer // 2, help="The block whose MLP is looked at."
         )
         about = " ".join(f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values())
         titles = {name: title for name, (title, _) in RANKINGS.items()}
         by = controls.select("Rank by", list(titles), key="by", help=about, format_func=titles.__getitem__, segmented=True)
-    how: dict[str, Any] = {"block": block, "most": most}
-    if kind == WRITTEN:
-        how |= {"text": subject.default, "written": MOST_WRITTEN}
-    elif kind != HELD_OUT:
-        how["text"] = subject.prompt if kind == PROMPT else text_of(kind, subject.prompt)
-    return ask(subject.key, units.neurons, "Observing the neurons", **how), by
-
-
-def observed(asked: Asked[Activity]) -> Activity | None:
-    """The activity of the block's neurons over the text: at once if that takes about a second; else so far, in a thread of the
-    server, with a line on how far it is. Returns None as long as nothing is ready.
-    """
-    how = dict(asked.settings)
-    tokens = WRITING * MOST_WRITTEN if "written" in how else how.get("most", TOKENS[2])  # this many unless told otherwise
-    if effort(language_model(asked.key).model, tokens) <= SOME:
-        try:
-            return asked.value
-        except (ValueError, OSError) as error:
-            st.error(f"{escaped(str(error))}. Choose another text above.")
-            return None
-
-    def observe(results: Results) -> None:
-        progress.report(0, 0, doing="getting the text")
-        for so_far in units.observed(language_model(asked.key), **how):
-            results["activity"] = so_far
-
-    going = job.found(asked)
-    if going is None:  # one that was stopped stays so
-        going = job.begin(asked, asked.title, observe)
-        going.wait(SOON)
-    jobs.follow(going, "neurons")
-    activity: Activity | None = going.results.get("activity")
-    return activity
+    return ask_activity(subject, Unit("mlp", block).name, "Observing the neurons", **how), by
 
 
 def chosen(subject: Subject, activity: Activity, first: int) -> Unit:
     """The neuron that the address asks for; `first` where it asks for none of this block."""
-    usual = Unit("mlp", activity.block, first)
+    usual = activity.unit(first)
     linked = controls.linked(CHOSEN, lambda asked: unit(asked, subject.lm.model.config), usual)
-    return linked if linked.is_neuron and linked.block == activity.block else usual
+    return linked if linked.is_neuron and linked.block == activity.layer.block else usual
 
 
 def ranked(activity: Activity, by: str, order: list[int], neuron: int) -> None:
@@ -150,7 +76,7 @@ def ranked(activity: Activity, by: str, order: list[int], neuron: int) -> None:
     some = order[:MOST_ROWS]
 
     def choose(neuron: int) -> None:
-        addresses.write(CHOSEN, Unit("mlp", activity.block, neuron).name)
+        addresses.write(CHOSEN, activity.unit(neuron).name)
 
     columns = {title: getattr(activity, name)[some] for name, (title, _) in ({by: RANKINGS[by]} | RANKINGS).items()}
     number = st.column_config.NumberColumn
@@ -163,7 +89,7 @@ def ranked(activity: Activity, by: str, order: list[int], neuron: int) -> None:
         key=_TABLE,
         height=pixels(HIGH),
         column_config=config,
-        alt=f"Neurons of block {activity.block}, ranked by {RANKINGS[by][0].lower()}",
+        alt=f"Neurons of block {activity.layer.block}, ranked by {RANKINGS[by][0].lower()}",
     )
     values = getattr(activity, by)
     pick(
@@ -179,61 +105,6 @@ def ranked(activity: Activity, by: str, order: list[int], neuron: int) -> None:
     )
     rest = f"The first {MOST_ROWS} of {len(order):,} neurons. " if len(order) > MOST_ROWS else ""
     st.caption(f"{rest}Over {counted(activity.n_tokens, 'token')}. {RANKINGS[by][1]}")
-
-
-def strips(subject: Subject, activity: Activity, neuron: int) -> None:
-    """The texts in which the neuron is most active, or least: tokens tinted by the share of its largest activation."""
-    lowest = False
-    if activity.smallest[neuron] < -0.2 * largest_activation(activity, neuron):
-        about = "A neuron of a gated MLP can be far below 0: then it adds the opposite of its vector to the stream."
-        lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=about, segmented=True) == "Lowest"
-    pieces = tuple((tuple(activity.rows[row].tolist()), at) for row, at in activity.places(neuron, lowest=lowest)[:SHOWN])
-    extreme = float(activity.smallest[neuron] if lowest else activity.largest[neuron])
-    shown = contexts(subject.key, activity.block, neuron, pieces)
-    for number, context in enumerate(shown):
-        tokens = [
-            Token(label, _share(value, extreme), note=f"activation {brief(value)}; as a share of {brief(extreme)}")
-            for label, value in zip(context.labels, context.activations, strict=True)
-        ]
-        token_strip(
-            tokens,
-            key=f"context {number}",
-            colour=MLP,
-            selected=context.at,
-            label=f"Context {number + 1}: activation {brief(context.activations[context.at])}",
-            legend=f"activation, as a share of {brief(extreme)}" if number == 0 else "",
-            spaced=subject.lm.tokenizer.is_spaced,
-        )
-    which = "lowest" if lowest else "highest"
-    at = Counter(context.labels[context.at] for context in shown)
-    often = ", ".join(f"{in_quotes(label)} {counted(count, 'time')}" for label, count in at.most_common(3))
-    st.caption(
-        f"The {which} activations in the text, at most one of every {SEGMENT} tokens; outlined: the token that it is at. "
-        f"Here that is {often}."
-    )
-
-
-def largest_activation(activity: Activity, neuron: int) -> float:
-    """The largest size that the activation of a neuron had; 1 for a neuron that never was active."""
-    return max(abs(float(activity.largest[neuron])), abs(float(activity.smallest[neuron]))) or 1.0
-
-
-@st.cache_data(max_entries=128, show_spinner=False)
-def contexts(key: ModelKey, block: int, neuron: int, pieces: tuple[tuple[tuple[int, ...], int], ...]) -> list[Context]:
-    """The `pieces` (a row of tokens and a place in it) as contexts; the activations are computed again, over the whole row."""
-    lm = language_model(key)
-    shown = []
-    for row, at in pieces:
-        values = neurons.activations(lm.model, torch.tensor([row]), block)[0, :, neuron]
-        some = slice(max(0, at - BEFORE), at + 1 + BEHIND)
-        labels = tuple(map(lm.tokenizer.label, row[some]))
-        shown.append(Context(labels, tuple(values[some].tolist()), at - some.start))
-    return shown
-
-
-def _share(value: float, extreme: float) -> float:
-    """`value` as a share of `extreme`, between 0 and 1."""
-    return min(max(value / extreme, 0.0), 1.0) if extreme and math.isfinite(extreme) else 0.0
 
 
 def distribution(activity: Activity, neuron: int) -> None:
@@ -267,7 +138,7 @@ def speaks_for(subject: Subject, neuron: Unit) -> Asked[LabelledArray]:
 
 def steer(subject: Subject, activity: Activity, neuron: Unit) -> Asked[LabelledArray]:
     """The guesses of the model if the neuron is set."""
-    size = largest_activation(activity, neuron.index or 0)
+    size = largest_size(activity, neuron.index or 0)
     st.markdown("**Set it, and see what changes**")
     about = (
         f"At every token of the prompt, in multiples of {brief(size)}, the largest size of its activation in the text. 0 is off."
@@ -307,7 +178,7 @@ def ask_set(subject: Subject, neuron: Unit, value: float) -> Asked[LabelledArray
 def tries(subject: Subject, activity: Activity) -> list[Try]:
     """The suggestions for these neurons."""
     most = activity.ranked("effect")[0]
-    strongest = Unit("mlp", activity.block, most)
+    strongest = activity.unit(most)
     offers = [
         Try(
             "The one with the largest effect",
@@ -324,8 +195,8 @@ def tries(subject: Subject, activity: Activity) -> list[Try]:
             f"Neuron {neuron} is above 0 at {percent(float(activity.active[neuron]))} of the tokens only, and then up to "
             f"{brief(activity.largest[neuron])}: what do its contexts have in common?"
         )
-        offers.append(Try("A rare one", notice, {"by": "largest"}, {CHOSEN: Unit("mlp", activity.block, neuron).name}))
-    shown = ask_set(subject, strongest, float(f"{STRONG * largest_activation(activity, most):.6g}")).value
+        offers.append(Try("A rare one", notice, {"by": "largest"}, {CHOSEN: activity.unit(neuron).name}))
+    shown = ask_set(subject, strongest, float(f"{STRONG * largest_size(activity, most):.6g}")).value
     change = shown.values[1].astype(float) - shown.values[0].astype(float)
     at = int(np.abs(change).argmax())
     before, after = (percent(float(side[at])) for side in shown.values)

@@ -1,0 +1,154 @@
+"""The texts in which a unit does most: what is read, how far the reading is, and tokens tinted by the numbers of the unit."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any, NamedTuple
+
+import streamlit as st
+import torch
+
+from gptviz.components.token_strip import Token, token_strip
+from gptviz.figures.kit.format import brief, counted
+from gptviz.interp.units.activity import SEGMENT, Activity
+from gptviz.language_model import units
+from gptviz.machine import job, progress
+from gptviz.machine.job import Results
+from gptviz.model.costs.effort import MOST, SOME, effort
+from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
+from gptviz.ui.views import held_out
+from gptviz.ui.views.texts import OWN, PASSAGES, text_of
+from gptviz.ui.widgets import controls, escaped, in_quotes, jobs
+
+HELD_OUT, WRITTEN, PROMPT = "Held-out data", "What it writes", "The prompt"
+TOKENS = (1_024, 4_096, 16_384, 65_536)
+# The number of tokens that the model writes itself, one after the other. To write one takes as long as to read `WRITING`.
+MOST_WRITTEN, WRITING = 512, 10
+# Seconds that the page waits for what takes longer.
+SOON = 1.0
+# How many tokens of a context are shown before the one at which the unit does most, and behind it; and how many contexts.
+BEFORE, BEHIND, SHOWN = 24, 8, 6
+
+
+class Context(NamedTuple):
+    """The tokens around one at which a unit does very much, its number at each, and the place of that one."""
+
+    labels: tuple[str, ...]
+    numbers: tuple[float, ...]
+    at: int
+
+
+def text_to_read(subject: Subject, what: str) -> dict[str, Any]:
+    """The controls of what is read, and how many tokens of it, as settings of `units.activity`.
+
+    Args:
+        what: what is observed, as in "the neurons".
+    """
+    kinds = [HELD_OUT] if held_out.is_here(subject.key) else []
+    written = [WRITTEN] if subject.kind == "decoder" else []
+    # A large model would write for a long time: unless that is asked for, it reads the prompt.
+    is_large = effort(subject.lm.model, WRITING * MOST_WRITTEN) > MOST
+    kinds += [PROMPT, *written, OWN] if is_large else [*written, PROMPT, OWN]
+    if subject.is_imported:  # what is found is shown while the rest is read: what takes about ten seconds is not waited for
+        kinds.insert(0 if effort(subject.lm.model, TOKENS[0]) <= 2 * MOST else 1, PASSAGES)
+    about = (
+        f"What {what} are observed over: {held_out.said(subject.key)}, a text that the model writes itself, the prompt, "
+        "or a text of yours; of a model from elsewhere, also passages of old books that come with gptviz."
+    )
+    kind = controls.select("Text", kinds, key="text", help=about)
+    most = TOKENS[1]
+    if kind in (HELD_OUT, PASSAGES, OWN):
+        about = "How many tokens are read at most. More tokens take longer, and find rarer things."
+        most = int(controls.notch("Tokens", TOKENS, key="tokens", default=most, format_func="{:,}".format, help=about))
+    if kind == WRITTEN:
+        return {"most": most, "text": subject.default, "written": MOST_WRITTEN}
+    text = {} if kind == HELD_OUT else {"text": subject.prompt if kind == PROMPT else text_of(kind, subject.prompt)}
+    return {"most": most} | text
+
+
+def ask_activity(subject: Subject, layer: str, title: str, **how: Any) -> Asked[Activity]:
+    """What the units of a layer do."""
+    return ask(subject.key, units.activity, title, layer=layer, **how)
+
+
+def observed(asked: Asked[Activity]) -> Activity | None:
+    """What the units of a layer do over the text: at once if that takes about a second; else so far, in a thread of the
+    server, with a line on how far it is. Returns None as long as nothing is ready.
+    """
+    how = dict(asked.settings)
+    tokens = WRITING * MOST_WRITTEN if "written" in how else how.get("most", TOKENS[2])  # this many unless told otherwise
+    if effort(language_model(asked.key).model, tokens) <= SOME:
+        try:
+            return asked.value
+        except (ValueError, OSError) as error:
+            st.error(f"{escaped(str(error))}. Choose another text above.")
+            return None
+
+    def observe(results: Results) -> None:
+        progress.report(0, 0, doing="getting the text")
+        for so_far in units.observed(language_model(asked.key), **how):
+            results["activity"] = so_far
+
+    going = job.found(asked)
+    if going is None:  # one that was stopped stays so
+        going = job.begin(asked, asked.title, observe)
+        going.wait(SOON)
+    jobs.follow(going, f"activity {how.get('side', '')}")
+    activity: Activity | None = going.results.get("activity")
+    return activity
+
+
+def strips(subject: Subject, activity: Activity, unit: int, colour: str) -> None:
+    """The texts in which a unit has its highest numbers, or its lowest: tokens tinted by the share of the most extreme one."""
+    lowest = False
+    if activity.smallest[unit] < -0.2 * largest_size(activity, unit):
+        about = "A neuron of a gated MLP can be far below 0: then it adds the opposite of its vector to the stream."
+        lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=about, segmented=True) == "Lowest"
+    pieces = tuple((tuple(activity.rows[row].tolist()), at) for row, at in activity.places(unit, lowest=lowest)[:SHOWN])
+    extreme = float(activity.smallest[unit] if lowest else activity.largest[unit])
+    shown = contexts(subject.key, activity.layer.layer, unit, pieces)
+    for place, context in enumerate(shown):
+        tokens = [
+            Token(label, _share(value, extreme), note=f"{activity.number} {brief(value)}; as a share of {brief(extreme)}")
+            for label, value in zip(context.labels, context.numbers, strict=True)
+        ]
+        token_strip(
+            tokens,
+            key=f"context {place}",
+            colour=colour,
+            selected=context.at,
+            label=f"Context {place + 1}: {activity.number} {brief(context.numbers[context.at])}",
+            legend=f"{activity.number}, as a share of {brief(extreme)}" if place == 0 else "",
+            spaced=subject.lm.tokenizer.is_spaced,
+        )
+    at = Counter(context.labels[context.at] for context in shown)
+    often = ", ".join(f"{in_quotes(label)} {counted(count, 'time')}" for label, count in at.most_common(3))
+    which = "Lowest" if lowest else "Highest"
+    st.caption(
+        f"{which} in the text: {activity.number}, at most one of every {SEGMENT} tokens. Outlined is the token that it is at: "
+        f"here {often}."
+    )
+
+
+def largest_size(activity: Activity, unit: int) -> float:
+    """The largest size that the number of a unit had; 1 for a unit that was never active."""
+    return max(abs(float(activity.largest[unit])), abs(float(activity.smallest[unit]))) or 1.0
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def contexts(key: ModelKey, layer: str, unit: int, pieces: tuple[tuple[tuple[int, ...], int], ...]) -> list[Context]:
+    """The `pieces` (a row of tokens and a place in it) as contexts; the numbers are computed again, over the whole row."""
+    lm = language_model(key)
+    of, shown = units.observable(lm, layer), []
+    for row, at in pieces:
+        values = of.values(torch.tensor([row]))[0, :, unit]
+        some = slice(max(0, at - BEFORE), at + 1 + BEHIND)
+        labels = tuple(map(lm.tokenizer.label, row[some]))
+        shown.append(Context(labels, tuple(values[some].tolist()), at - some.start))
+    return shown
+
+
+def _share(value: float, extreme: float) -> float:
+    """`value` as a share of `extreme`, between 0 and 1."""
+    return min(max(value / extreme, 0.0), 1.0) if extreme and math.isfinite(extreme) else 0.0
