@@ -24,6 +24,11 @@ class Axis:
     labels: tuple[str, ...]
 
 
+def numbered(name: str, count: int, first: int = 0) -> Axis:
+    """An axis whose labels are numbers, by default from 0."""
+    return Axis(name, tuple(map(str, range(first, first + count))))
+
+
 @dataclass(frozen=True)
 class LabelledArray:
     """Values [len(axis) for each axis] with a unit; NaN marks a value that does not exist (a masked cell).

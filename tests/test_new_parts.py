@@ -214,7 +214,7 @@ def test_a_new_residual_is_taken_apart_where_it_is_linear_and_a_norm_that_does_n
     assert sum(float(values[-1]) for values in added.values()) == pytest.approx(float(stream.final.sum()), abs=1e-4)
     frozen = Frozen(scrambled(tiny(residual="halved", norm="centre")), some_ids()[0], 4)
     top = frozen.logit(3, 5)
-    for reads in (top, *frozen.reads(frozen.units[-1], 4, frozen.direction(top, frozen.units[-1], 0))):
+    for reads in (top, *frozen.reads(frozen.units[-1], 4, top.directions[frozen.units[-1].layer][0])):
         assert float(reads.adds.sum()) + reads.rest == pytest.approx(reads.total, abs=1e-4)
     with pytest.raises(ValueError, match="the norm “Silent” does not say how it acts on the parts of a sum"):
         Stream(scrambled(tiny(norm="silent")), ids)

@@ -45,9 +45,9 @@ def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., 
 
         def add_options(this: Parser) -> None:
             add_model(this)
-            for one in parameters:
-                about, is_needed = (SHARED | told)[one.name], one.default is one.empty and pairs is None
-                _add_option(this, one, hints[one.name], about, is_needed=is_needed)
+            for parameter in parameters:
+                about, is_needed = (SHARED | told)[parameter.name], parameter.default is parameter.empty and pairs is None
+                _add_option(this, parameter, hints[parameter.name], about, is_needed=is_needed)
             if pairs is not None:
                 pairs.add_option(this)
 
@@ -55,7 +55,7 @@ def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., 
             lm = opened(options)
             if pairs is not None and (shown := pairs.shown(options, lm)) is not None:
                 return shown
-            given = {one.name: getattr(options, one.name) for one in parameters}
+            given = {parameter.name: getattr(options, parameter.name) for parameter in parameters}
             with with_bar():
                 shown = function(lm, **given)
             for text in (given[name] for name in PROMPTS if given.get(name) is not None):

@@ -37,23 +37,17 @@ def answers(options: argparse.Namespace) -> Shown:
     sentences, words = list(options.sentence or known[0]), list(options.word or known[1])
     if not sentences or not words:
         raise UsageError(f"{options.name} has learned no task with questions of its own: give --sentence and --word")
-    found = [_answers(lm, sentences, words, options.nearest) for lm in models]
+    each_model = [_answers(lm, sentences, words, options.nearest) for lm in models]
     columns = [what if what == "to" else f"{name}{what}" for name in names for what in ("", ": its data", ": chance from", "to")]
-    rows = []
-    for row in zip(*(one["answers"] for one in found), strict=True):
-        cells = [_cell(one[key]) for one in row for key in ("probability", "share", "low", "high")]
+    rows, near = list[list[str]](), list[str]()
+    for row in zip(*(content["answers"] for content in each_model), strict=True):
+        shares = [answer[key] for answer in row for key in ("probability", "share", "low", "high")]
+        cells = ["–" if share is None else f"{100 * share:.1f} %" for share in shares]
         rows.append([f"{row[0]['sentence']} … {row[0]['word']}", *cells])
-    near = [
-        f"{one['model']}: nearest to {options.nearest} are "
-        + ", ".join(f"{token} {cosine:.2f}" for token, cosine in one["nearest"].items())
-        for one in found
-        if "nearest" in one
-    ]
-    return Shown(found, [Table(rows, ["", *columns]), *near])
-
-
-def _cell(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"
+    for content in each_model if options.nearest is not None else ():
+        words_near = ", ".join(f"{token} {cosine:.2f}" for token, cosine in content["nearest"].items())
+        near.append(f"{content['model']}: nearest to {options.nearest} are {words_near}")
+    return Shown(each_model, [Table(rows, ["", *columns]), *near])
 
 
 def _answers(lm: LanguageModel, sentences: list[str], words: list[str], nearest: str | None) -> dict[str, Any]:
@@ -64,14 +58,13 @@ def _answers(lm: LanguageModel, sentences: list[str], words: list[str], nearest:
         print(f"gptviz: {error}", file=sys.stderr)
         shares = [[None] * len(words) for _ in sentences]
     rows = []
-    for i, sentence in enumerate(sentences):
-        for j, word in enumerate(words):
-            share = shares[i][j]
+    for sentence, probabilities, of_data in zip(sentences, likely, shares, strict=True):
+        for word, probability, share in zip(words, probabilities, of_data, strict=True):
             low, high = (None, None) if share is None or not share.of else share.interval
             data = {"share": None, "of": None} if share is None else {"share": share.value, "of": share.of}
-            row = {"sentence": sentence, "word": word, "probability": likely[i][j]}
+            row = {"sentence": sentence, "word": word, "probability": probability}
             rows.append(row | data | {"low": low, "high": high})
-    found: dict[str, Any] = {"model": lm.name, "answers": rows}
+    content: dict[str, Any] = {"model": lm.name, "answers": rows}
     if nearest is not None:
-        found["nearest"] = lm.nearest(nearest, NEIGHBOURS)
-    return found
+        content["nearest"] = lm.nearest(nearest, NEIGHBOURS)
+    return content

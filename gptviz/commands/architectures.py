@@ -43,20 +43,20 @@ def costs(options: argparse.Namespace) -> Shown:
     from gptviz.interp.reading.costs import costs
     from gptviz.machine.memory import in_bytes
 
-    found = costs(_architecture(options), options.batch, options.context)
-    texts = f"{found.batch:,} {'text' if found.batch == 1 else 'texts'} of {found.tokens:,} tokens"
+    whole = costs(_architecture(options), options.batch, options.context)
+    texts = f"{whole.batch:,} {'text' if whole.batch == 1 else 'texts'} of {whole.tokens:,} tokens"
     rows = [
-        ("parameters", f"{found.parameters:,}"),
-        (f"operations to read {texts}", f"{found.forward:,}"),
-        ("operations of a step of training on them", f"{found.training:,}"),
-        *((f"weights in {name}", in_bytes(count)) for name, count in found.weights.items()),
-        ("gradients", in_bytes(found.gradients)),
-        ("activations that a step keeps", in_bytes(found.activations)),
-        *((f"what the optimiser {name} keeps", in_bytes(count)) for name, count in found.optimiser.items()),
+        ("parameters", f"{whole.parameters:,}"),
+        (f"operations to read {texts}", f"{whole.forward:,}"),
+        ("operations of a step of training on them", f"{whole.training:,}"),
+        *((f"weights in {name}", in_bytes(count)) for name, count in whole.weights.items()),
+        ("gradients", in_bytes(whole.gradients)),
+        ("activations that a step keeps", in_bytes(whole.activations)),
+        *((f"what the optimiser {name} keeps", in_bytes(count)) for name, count in whole.optimiser.items()),
     ]
-    if found.cache is not None:
-        rows.append(("keys and values of these texts", in_bytes(found.cache)))
-    return Shown(found.to_dict(), [Table([(name, f"{value:>16}") for name, value in rows])])
+    if whole.cache is not None:
+        rows.append(("keys and values of these texts", in_bytes(whole.cache)))
+    return Shown(whole.to_dict(), [Table([(name, f"{value:>16}") for name, value in rows])])
 
 
 def _architecture(options: argparse.Namespace) -> Config:

@@ -31,16 +31,16 @@ def quantise(lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32
     """
     from gptviz.machine.memory import in_bytes
 
-    found = lm.fewer_bits(as_, prompt, matrix=matrix)
-    weight, moved = found.weight, found.divergence
+    fewer = lm.fewer_bits(as_, prompt, matrix=matrix)
+    weight, moved = fewer.weight, fewer.divergence
     lines: Lines = [
-        f"{lm.name} with {', '.join(found.edits)} (simulated: computed with in float32)",
+        f"{lm.name} with {', '.join(fewer.edits)} (simulated: computed with in float32)",
         f"its weights take {in_bytes(weight.kept)}, in float32 {in_bytes(weight.float32)}; "
         f"a quantised number {weight.bits:.3g} bits",
     ]
-    if found.loss is not None:
-        before, after = found.loss
-        lines.append(f"loss over {found.text}: {nats(before)} → {nats(after)} nats")
+    if fewer.loss is not None:
+        before, after = fewer.loss
+        lines.append(f"loss over {fewer.text}: {nats(before)} → {nats(after)} nats")
     else:
         why = "the held-out data are not here; give a text with --prompt" if prompt is None else "one token"
         lines.append(f"no loss: {why}")
@@ -56,10 +56,10 @@ def quantise(lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32
             f"{one.outliers:.3%}",
             in_bytes(one.bytes or 0),
         )
-        for one in found.matrices
+        for one in fewer.matrices
     ]
     names = ("", "relative error", "largest error", "farthest / RMS", "beyond 6 RMS", "size")
-    return Shown(found.to_dict(), [*lines, "", Table(rows, names)])
+    return Shown(fewer.to_dict(), [*lines, "", Table(rows, names)])
 
 
 @analysis(186)
@@ -86,15 +86,15 @@ def steer(
         strength: how often the spread of the texts along it is added; 0 changes nothing.
         out: write the direction as a GGUF control vector.
     """
-    found = _direction(lm, toward, away, direction, layer, how)
-    steered = lm.steer(prompt, found.name, strength)
+    way = _direction(lm, toward, away, direction, layer, how)
+    steered = lm.steer(prompt, way.name, strength)
     if out is not None:
-        lm.write_direction(found.name, Path(out))
+        lm.write_direction(way.name, Path(out))
     _, plain, text = steered.texts
-    apart = "" if math.isnan(found.separated) else f"It tells {found.separated:.1%} of the held-out texts apart. "
+    apart = "" if math.isnan(way.separated) else f"It tells {way.separated:.1%} of the held-out texts apart. "
     rows = [("without it", plain.strip()), (f"strength {strength:g}", text.strip())]
-    lines: Lines = [Table(rows), steered.said, f"{apart}As an edit of all pages it is {found.edit(strength)}."]
-    return Shown({"text": text, "plain": plain, "separation": found.separated}, lines)
+    lines: Lines = [Table(rows), steered.said, f"{apart}As an edit of all pages it is {way.edit(strength)}."]
+    return Shown({"text": text, "plain": plain, "separation": way.separated}, lines)
 
 
 def _direction(
@@ -150,35 +150,33 @@ def patch(
     from gptviz.interp.changing import attribution_patching, patching
 
     pair = lm.pair(prompt, corrupted, right, wrong)
-    found = attribution_patching.preview(lm.model, pair, [what])[what] if preview else patching.patch(lm.model, pair, what)
-    ids = (pair.clean_source if found.quantity.in_encoder else None) or pair.clean
-    found = found.labelled([lm.tokenizer.label(i) for i in ids])
+    patched = attribution_patching.preview(lm.model, pair, [what])[what] if preview else patching.patch(lm.model, pair, what)
+    ids = (pair.clean_source if patched.quantity.in_encoder else None) or pair.clean
+    patched = patched.labelled([lm.tokenizer.label(i) for i in ids])
     answers = [answer(lm, each) for each in (pair.right, pair.wrong)]
-    content = {"what": found.quantity.name, "exact": not preview}
-    content |= picked(found, "correlation", "checked", "is_trusted") if preview else {}
-    content |= {"right": answers[0], "wrong": answers[1], **picked(found, "clean", "corrupted")}
-    content |= {"by": found.places.name, "places": list(found.places.labels)}
-    content |= {"restored": found.restored.values.tolist(), "answers": found.answers.tolist()}
-    first = (
-        f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {found.clean:.3f} after the clean prompt, {found.corrupted:.3f} "
-        "corrupted"
-    )
-    return Shown(content, [first, *_restored(found)])
+    content = {"what": patched.quantity.name, "exact": not preview}
+    content |= picked(patched, "correlation", "checked", "is_trusted") if preview else {}
+    content |= {"right": answers[0], "wrong": answers[1], **picked(patched, "clean", "corrupted")}
+    content |= {"by": patched.places.name, "places": list(patched.places.labels)}
+    content |= {"restored": patched.restored.values.tolist(), "answers": patched.answers.tolist()}
+    after = f"{patched.clean:.3f} after the clean prompt, {patched.corrupted:.3f} corrupted"
+    first = f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {after}"
+    return Shown(content, [first, *_restored(patched)])
 
 
-def _restored(found: Patched) -> Lines:
+def _restored(patched: Patched) -> Lines:
     """The patches that restore most, a line for each; none of a preview that is not to be trusted."""
     from gptviz.interp.changing.attribution_patching import TRUSTED, Preview
 
-    if not found.is_defined:
+    if not patched.is_defined:
         return ["both prompts have the same answer, so there is nothing to restore"]
     lines: Lines = []
-    if isinstance(found, Preview):
-        lines.append(f"preview: {found.agreement}")
-        if not found.is_trusted:
+    if isinstance(patched, Preview):
+        lines.append(f"preview: {patched.agreement}")
+        if not patched.is_trusted:
             return [*lines, f"it is shown from a correlation of {TRUSTED} on: leave --preview out to compute every patch"]
-    shares, by, labels = found.restored.values.tolist(), found.places.name, found.places.labels
+    shares, by, labels = patched.restored.values.tolist(), patched.places.name, patched.places.labels
     cells = sorted((-share, block, place) for block, row in enumerate(shares) for place, share in enumerate(row))
     where = [f"{place} {label}" if by == "position" else label for place, label in enumerate(labels)]
     rows = [(f"{-share:8.1%}", f"block {block}, {by} {where[place]}") for share, block, place in cells[:MOST_PATCHES]]
-    return [*lines, f"{found.quantity.title}: the share of it that a patch restores, largest first", Table(rows)]
+    return [*lines, f"{patched.quantity.title}: the share of it that a patch restores, largest first", Table(rows)]

@@ -69,17 +69,22 @@ def compare(options: argparse.Namespace) -> Shown:
     name, prompt = options.other or options.name, options.b_prompt or options.prompt
     b = _side(options, name, options.b_step, options.b_without, prompt)
     if options.what == "weights" and options.matrix is not None:
-        return _singular_values(a, b, options.matrix)
-    found = _compared(a, b, options)
-    if found.difference is None:
+        from gptviz.interp.compare import singular_values
+
+        values = singular_values(a, b, options.matrix).values.tolist()
+        first = f"singular values of B − A, of {options.matrix}: the largest of {len(values):,}"
+        content = {"matrix": options.matrix, "singular_values": values}
+        return Shown(content, [first, *(f"{value:>12.6f}" for value in values[:MOST_LINES])])
+    compared = _compared(a, b, options)
+    if compared.difference is None:
         if not options.json:
-            print(f"gptviz: {found.why}: there is no difference; --json gives both sides", file=sys.stderr)
-        return Shown(found.to_dict(), [])
+            print(f"gptviz: {compared.why}: there is no difference; --json gives both sides", file=sys.stderr)
+        return Shown(compared.to_dict(), [])
     if options.what == "weights":
-        return _weights(a, b, found)
-    table = found.difference.records()
+        return _weights(a, b, compared)
+    table = compared.difference.records()
     *names, unit = (name for name in table if not name.endswith(" position"))
-    sides = (one.values.ravel().tolist() for one in (found.a, found.b))
+    sides = (one.values.ravel().tolist() for one in (compared.a, compared.b))
     rows = [row for row in zip(*sides, *(table[name] for name in (unit, *names)), strict=True) if row[2] == row[2]]
     rows.sort(key=lambda row: -abs(row[2]))
     cells = [
@@ -89,35 +94,39 @@ def compare(options: argparse.Namespace) -> Shown:
     lines: Lines = [
         _title("A", options.name, options.step, options.without, options.prompt),
         _title("B", name, options.b_step, options.b_without, prompt),
-        f"{found.a.unit}, where they differ most",
+        f"{compared.a.unit}, where they differ most",
         Table([(*HEADS, *names), *cells]),
     ]
-    return Shown(found.to_dict(), lines)
+    return Shown(compared.to_dict(), lines)
 
 
 def _along_strength(lm: LanguageModel) -> Shown:
     """The losses of an adapter along its strength."""
     with warnings.catch_warnings(record=True) as missing:
         warnings.simplefilter("always")
-        found = lm.along_strength()
+        losses_by_text = lm.along_strength()
     for one in missing:
         print(f"gptviz: {one_line(str(one.message))}", file=sys.stderr)
-    texts, strengths = (axis.labels for axis in found.axes)
-    losses = found.values.tolist()
-    content = {"unit": found.unit, "strength": list(map(float, strengths)), "loss": dict(zip(texts, losses, strict=True))}
+    texts, strengths = (axis.labels for axis in losses_by_text.axes)
+    losses = losses_by_text.values.tolist()
+    content = {
+        "unit": losses_by_text.unit,
+        "strength": list(map(float, strengths)),
+        "loss": dict(zip(texts, losses, strict=True)),
+    }
     rows = [(one, *(f"{loss:.4f}" for loss in row)) for one, row in zip(strengths, zip(*losses, strict=True), strict=True)]
     return Shown(
-        content, [f"loss in {found.unit}; strength 0 is the base, 1 is as trained", Table([("strength", *texts), *rows])]
+        content, [f"loss in {losses_by_text.unit}; strength 0 is the base, 1 is as trained", Table([("strength", *texts), *rows])]
     )
 
 
-def _weights(a: Side, b: Side, found: Compared) -> Shown:
+def _weights(a: Side, b: Side, compared: Compared) -> Shown:
     """How far each matrix of B is from that of A, and with a text how far its guesses move."""
     from gptviz.interp import compare
 
-    shares, moved = compare.relative(found), compare.moved_guesses(a, b)
-    columns = (found.a.values, found.b.values, found.difference.values, shares.values)  # type: ignore[union-attr]
-    numbers = zip(*(one.ravel().tolist() for one in columns), strict=True)
+    shares, moved = compare.relative(compared), compare.moved_guesses(a, b)
+    columns = (compared.a.values, compared.b.values, compared.difference.values, shares.values)  # type: ignore[union-attr]
+    numbers = zip(*(column.ravel().tolist() for column in columns), strict=True)
     blocks, matrices = (axis.labels for axis in shares.axes)
     names = [f"{matrix} of block {block}" if block.isdigit() else matrix for block in blocks for matrix in matrices]
     rows = [(*each, name) for name, each in zip(names, numbers, strict=True) if each[-1] == each[-1]]
@@ -135,17 +144,7 @@ def _weights(a: Side, b: Side, found: Compared) -> Shown:
             f"{terminal.printable(moved.axes[0].labels[most])} ({moved.values[most]:.4f}): the divergence of B from A"
         )
     nats = None if moved is None else moved.values.tolist()
-    return Shown(found.to_dict() | {"share": shares.values.tolist(), "divergence": nats}, lines)
-
-
-def _singular_values(a: Side, b: Side, matrix: str) -> Shown:
-    """The singular values of the difference of one matrix, the largest first."""
-    from gptviz.interp import compare
-
-    values = compare.singular_values(a, b, matrix).values.tolist()
-    first = f"singular values of B − A, of {matrix}: the largest of {len(values):,}"
-    content = {"matrix": matrix, "singular_values": values}
-    return Shown(content, [first, *(f"{value:>12.6f}" for value in values[:MOST_LINES])])
+    return Shown(compared.to_dict() | {"share": shares.values.tolist(), "divergence": nats}, lines)
 
 
 def _title(side: str, name: str, step: int | None, without: list[str], prompt: str | None) -> str:

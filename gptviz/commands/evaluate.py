@@ -96,7 +96,7 @@ def _edited(lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, e
     from gptviz.interp.changing.edits import Inputs, edited
 
     reading = []
-    if any(one.needs_text for one in edits):
+    if any(edit.needs_text for edit in edits):
         batches = source.evaluation(lm.model, lm.tokenizer, everything=everything, labels=lm.labels).batches
         reading = [Inputs(*batch.to(lm.device).inputs) for batch in first_batches(batches, MOST_REFERENCE)]
     return edited(lm.model, edits, reading)

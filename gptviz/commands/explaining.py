@@ -27,19 +27,24 @@ def attribute(
     is_classifier = lm.model.config.kind == "classifier"
     if position is not None and is_classifier:
         raise UsageError(f"{lm.name} is a classifier: a label is of the whole text, so leave --position out")
-    found = lm.attribute(prompt, token, position, against)
-    content = picked(found, "logit", "sum", "capped", "error")
-    content |= {"token": answer(lm, found.token), "against": None if found.against is None else answer(lm, found.against)}
-    content |= {"position": found.position, "parts": [picked(part, "name", "value") for part in found.parts]}
+    attribution = lm.attribute(prompt, token, position, against)
+    content = picked(attribution, "logit", "sum", "capped", "error")
+    content |= {
+        "token": answer(lm, attribution.token),
+        "against": None if attribution.against is None else answer(lm, attribution.against),
+    }
+    content |= {"position": attribution.position, "parts": [picked(part, "name", "value") for part in attribution.parts]}
     of = lm.labels.__getitem__ if is_classifier else lm.tokenizer.label
-    minus = "" if found.against is None else f" minus that of {of(found.against)}"
-    after = "" if found.position is None else f" after position {found.position}"
-    lines: Lines = [f"the logit of {of(found.token)}{minus}{after} is {found.logit:.4f}"]
-    if found.capped != found.logit:
-        lines.append(f"the model caps its logits: it answers with {found.capped:.4f}")
-    lines.append(Table([(f"{part.value:>+10.4f}", part.name) for part in sorted(found.parts, key=lambda one: -abs(one.value))]))
-    off = "" if found.adds_up else ": they do NOT add up"
-    lines.append(f"all parts together: {found.sum:.4f}, off by {found.error:.1g} of the largest{off}")
+    minus = "" if attribution.against is None else f" minus that of {of(attribution.against)}"
+    after = "" if attribution.position is None else f" after position {attribution.position}"
+    lines: Lines = [f"the logit of {of(attribution.token)}{minus}{after} is {attribution.logit:.4f}"]
+    if attribution.capped != attribution.logit:
+        lines.append(f"the model caps its logits: it answers with {attribution.capped:.4f}")
+    lines.append(
+        Table([(f"{part.value:>+10.4f}", part.name) for part in sorted(attribution.parts, key=lambda one: -abs(one.value))])
+    )
+    off = "" if attribution.adds_up else ": they do NOT add up"
+    lines.append(f"all parts together: {attribution.sum:.4f}, off by {attribution.error:.1g} of the largest{off}")
     return Shown(content, lines)
 
 
@@ -47,7 +52,7 @@ def attribute(
 def scan(lm: LanguageModel, prompt: str) -> Shown:
     """What stands out in a model that reads a prompt, the most telling first."""
     findings = lm.scan(prompt)
-    rows = [(f"{one.strength:.2f}", one.page, one.sentence) for one in findings]
+    rows = [(f"{finding.strength:.2f}", finding.page, finding.sentence) for finding in findings]
     return Shown([one.to_dict() for one in findings], [Table(rows) if rows else "Nothing stands out."])
 
 
@@ -69,31 +74,31 @@ def circuit(
         share: how much of the logit is traced back to tokens within the graph, above 0, at most 1.
         reference: the text that means are taken over for the check; default: the prompt.
     """
-    found = lm.circuit(prompt, token, position, against, share)
-    checked, piece, label = lm.check_circuit(found, reference), lm.tokenizer.piece, lm.tokenizer.label
+    graph = lm.circuit(prompt, token, position, against, share)
+    checked, piece, label = lm.check_circuit(graph, reference), lm.tokenizer.piece, lm.tokenizer.label
     nodes: list[dict[str, Any]] = [
         {
-            "name": "logit" if one.unit is None else one.unit.name,
-            "position": one.position,
-            "token": piece(found.ids[one.position]),
-            "value": found.given[one],
-            "weight": found.weights[one],
+            "name": "logit" if node.unit is None else node.unit.name,
+            "position": node.position,
+            "token": piece(graph.ids[node.position]),
+            "value": graph.given[node],
+            "weight": graph.weights[node],
         }
-        for one in found.nodes
+        for node in graph.nodes
     ]
-    edges = [{"from": edge.source.name, "to": edge.target.name, **picked(edge, "kind", "value", "share")} for edge in found.edges]
-    content: dict[str, Any] = {"token": piece(found.token), "against": None if found.against is None else piece(found.against)}
-    content |= {"position": found.position, "logit": found.total, **picked(found, "rest", "share", "reached")}
+    edges = [{"from": edge.source.name, "to": edge.target.name, **picked(edge, "kind", "value", "share")} for edge in graph.edges]
+    content: dict[str, Any] = {"token": piece(graph.token), "against": None if graph.against is None else piece(graph.against)}
+    content |= {"position": graph.position, "logit": graph.total, **picked(graph, "rest", "share", "reached")}
     content |= {"nodes": nodes, "edges": edges, "check": picked(checked, "whole", "kept", "without", "probability")}
-    minus = "" if found.against is None else f" minus that of {label(found.against)}"
+    minus = "" if graph.against is None else f" minus that of {label(graph.against)}"
     rows = [(f"{one['value']:>+10.4f}", f"{one['kind']:<5}", f"{one['from']} → {one['to']}") for one in edges]
-    limit = "" if found.reached else ": a larger share needs a graph too large to read"
+    limit = "" if graph.reached else ": a larger share needs a graph too large to read"
     lines: Lines = [
-        f"the logit of {label(found.token)}{minus} after position {found.position} is {found.total:.4f}",
+        f"the logit of {label(graph.token)}{minus} after position {graph.position} is {graph.total:.4f}",
         "what each part (name@position) adds to what a later one reads, beyond its mean over this text:",
         Table(rows),
-        f"{found.rest:>+10.4f}  biases, and the means of all parts over this text",
-        f"{len(nodes)} nodes, {len(edges)} edges, which trace {found.share:.1%} back to tokens{limit}",
+        f"{graph.rest:>+10.4f}  biases, and the means of all parts over this text",
+        f"{len(nodes)} nodes, {len(edges)} edges, which trace {graph.share:.1%} back to tokens{limit}",
         f"with everything outside at its mean {checked.kept:.4f} of {checked.whole:.4f} is left; with all parts at their means "
         f"{checked.without:.4f}",
     ]

@@ -160,7 +160,7 @@ def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling |
         lines = [answer["text"]]
     else:
         beams = lm.beams(options.prompt, options.beams, longest).finished
-        rows = [{"text": lm.tokenizer.decode(one.ids), "log_probability": one.total, "ended": one.ended} for one in beams]
+        rows = [{"text": lm.tokenizer.decode(beam.ids), "log_probability": beam.total, "ended": beam.ended} for beam in beams]
         answer = rows[0] | {"tokens": list(beams[0].ids), "beams": rows}
         lines = [f"{math.exp(one.total):>7.2%}  {row['text']}" for one, row in zip(beams, rows, strict=True)]
     rate = len(answer["tokens"]) / max(time.perf_counter() - begun, 1e-9)

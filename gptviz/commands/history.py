@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
-from .common import Parser, add_model, command, opened, picked, warn_of_unknown, with_bar
+from .analysis import Name, analysis
+from .common import picked
 from .printing import Lines, Shown, Table
 
-
-def _options(this: Parser) -> None:
-    add_model(this)
-    this.add_argument("--prompt", metavar="TEXT", help="what the model reads; without it heads read repeated random tokens")
-    this.add_argument("--measure", default="loss", metavar="NAME", help="what is measured; list names all. Default: loss")
-    about = "the token that is guessed after the prompt, or the label; default: the likeliest"
-    this.add_argument("--token", metavar="TEXT", help=about)
-    this.add_argument("--against", metavar="TEXT", help="another one, which it is compared with")
+if TYPE_CHECKING:
+    from gptviz.language_model import LanguageModel
 
 
-@command(145, _options)
-def history(options: argparse.Namespace) -> Shown:
-    """A measure of a model, such as its loss, at every snapshot of its training."""
-    if options.measure == "list":
+@analysis(145)
+def history(
+    lm: LanguageModel, prompt: str | None = None, measure: Name = "loss", token: str | None = None, against: str | None = None
+) -> Shown:
+    """A measure of a model, such as its loss, at every snapshot of its training.
+
+    Args:
+        prompt: what the model reads; without it heads read repeated random tokens.
+        measure: what is measured; list names all. Default: loss.
+        token: the token that is guessed after the prompt, or the label; default: the likeliest.
+        against: another one, which it is compared with.
+    """
+    if measure == "list":
         return _measures()
-    lm = opened(options)
-    if options.prompt is not None:
-        warn_of_unknown(lm.tokenizer.encode(options.prompt))
-    with with_bar():
-        found = lm.over_training(options.measure, options.prompt, options.token, options.against)
-    series = [{"name": name, "values": found.values[:, i].tolist()} for i, name in enumerate(found.series)]
-    content = {"measure": found.measure.name, "unit": found.measure.unit, "steps": list(found.steps), "series": series}
-    cells = [[f"{step:,}", *(f"{value:.4g}" for value in row)] for step, row in zip(found.steps, found.values, strict=True)]
-    lines: Lines = [f"{found.measure.title} ({found.measure.unit})", Table(cells, ["step", *found.series])]
-    if (change := found.sharpest()) is not None:
-        lines.append(f"Sharpest change: {found.series[change.series]} {change.words}.")
+    values = lm.over_training(measure, prompt, token, against)
+    series = [{"name": name, "values": values.values[:, i].tolist()} for i, name in enumerate(values.series)]
+    content = {"measure": values.measure.name, "unit": values.measure.unit, "steps": list(values.steps), "series": series}
+    cells = [[f"{step:,}", *(f"{value:.4g}" for value in row)] for step, row in zip(values.steps, values.values, strict=True)]
+    lines: Lines = [f"{values.measure.title} ({values.measure.unit})", Table(cells, ["step", *values.series])]
+    if (change := values.sharpest()) is not None:
+        lines.append(f"Sharpest change: {values.series[change.series]} {change.words}.")
     return Shown(content, lines)
 
 

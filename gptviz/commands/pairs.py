@@ -51,12 +51,12 @@ class Pairs(NamedTuple):
             return None
         if given:
             raise UsageError(f"--pairs has the prompts: leave --{given[0]} out")
-        found = lm.over_prompts(prompt_rows(read_corpus(options.pairs).text, options.pairs), self.how)
-        columns = {"mean": found.mean, "standard deviation": found.deviation, "same sign": found.same_sign}
-        numbers = {name: dict(zip(found.units, values.tolist(), strict=True)) for name, values in columns.items()}
-        content = {"how": self.how, "says": SAYS[self.how], "prompts": len(found.values), **numbers}
-        order = (-abs(found.mean)).argsort(kind="stable").tolist()
-        titles = [unit(name, lm.model.config).title for name in found.units]
-        cells = [[titles[i], f"{found.mean[i]:+.4f}", f"{found.deviation[i]:.4f}", f"{found.same_sign[i]:.0%}"] for i in order]
-        first = f"{SAYS[self.how]}, over {len(found.values):,} prompts, the largest mean first"
+        spread = lm.over_prompts(prompt_rows(read_corpus(options.pairs).text, options.pairs), self.how)
+        columns = {"mean": spread.mean, "standard deviation": spread.deviation, "same sign": spread.same_sign}
+        numbers = {name: dict(zip(spread.units, values.tolist(), strict=True)) for name, values in columns.items()}
+        content = {"how": self.how, "says": SAYS[self.how], "prompts": len(spread.values), **numbers}
+        order = (-abs(spread.mean)).argsort(kind="stable").tolist()
+        titles = [unit(name, lm.model.config).title for name in spread.units]
+        cells = [[titles[i], f"{spread.mean[i]:+.4f}", f"{spread.deviation[i]:.4f}", f"{spread.same_sign[i]:.0%}"] for i in order]
+        first = f"{SAYS[self.how]}, over {len(spread.values):,} prompts, the largest mean first"
         return Shown(content, [first, Table(cells, ["", *columns])])

@@ -44,16 +44,16 @@ def context(lm: LanguageModel, prompt: str, how: Literal["replaced", "removed"] 
         how: what is done with a token that is left out: its embedding is replaced by the mean of all, or the text closes up.
     """
     try:
-        found = lm.context_use(prompt, how)
+        use = lm.context_use(prompt, how)
     except ValueError as error:
         raise UsageError(f"{lm.name}: {error}") from None
-    windows, means, places = list(found.by_window.windows), found.by_window.mean.tolist(), list(found.left_out.places)
-    labels = [lm.tokenizer.label(i) for i in found.ids]
-    content = {"tokens": [token_text(lm, i) for i in found.ids], "loss": found.loss.tolist(), "windows": windows}
-    content |= {"loss_by_window": means, "left_out": places, "rise": found.left_out.rise.tolist()}
+    windows, means, places = list(use.by_window.windows), use.by_window.mean.tolist(), list(use.left_out.places)
+    labels = [lm.tokenizer.label(i) for i in use.ids]
+    content = {"tokens": [token_text(lm, i) for i in use.ids], "loss": use.loss.tolist(), "windows": windows}
+    content |= {"loss_by_window": means, "left_out": places, "rise": use.left_out.rise.tolist()}
     losses = [(str(window), f"{mean:.3f}") for window, mean in zip(windows, means, strict=True)]
-    rises = [(str(at), labels[at], f"{rise:+.3f}") for at, rise in zip(places, found.left_out.rise[-1], strict=True)]
-    guess = f"the guess at the next token is {labels[-1]}, with a loss of {found.loss[-1]:.3f} nats"
+    rises = [(str(at), labels[at], f"{rise:+.3f}") for at, rise in zip(places, use.left_out.rise[-1], strict=True)]
+    guess = f"the guess at the next token is {labels[-1]}, with a loss of {use.loss[-1]:.3f} nats"
     lines: Lines = [
         Table(losses, ("tokens read", "mean loss (nats)")),
         f"{guess}; without a token it rises by",
@@ -84,7 +84,7 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Shown:
             tokens = [one._asdict() for one in taken(weights, at, expert)[:TOKENS]]
             share = float(shares[at, expert])
             content.append({"block": at, "expert": expert, "name": name, "load": share, "tokens": tokens})
-            rows.append((f"blocks.{at}.mlp.expert.{expert}", f"{share:.1%}", " ".join(repr(one["token"]) for one in tokens)))
+            rows.append((f"blocks.{at}.mlp.expert.{expert}", f"{share:.1%}", " ".join(repr(token["token"]) for token in tokens)))
     each = (
         f"each token passes {config.n_active} of {config.n_expert} experts: {even_load(config):.1%} each if all were used alike"
     )
@@ -137,17 +137,17 @@ def probe(lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | No
         label: what the probe says of a token: case, word (the place in it), before-1 to before-4, or of its task, such as carry.
         layer: a layer, such as blocks.0.mlp; default: all.
     """
-    found = lm.probe(label, text_of(corpus))
-    names = [one.name for one in found.layers]
+    probed = lm.probe(label, text_of(corpus))
+    names = [one.name for one in probed.layers]
     if layer not in ("all", *names):
         raise UsageError(f"{lm.name} has no layer {layer}: give all, or one of {', '.join(names)}")
-    every = zip(names, found.accuracy.tolist(), found.control.tolist(), strict=True)
+    every = zip(names, probed.accuracy.tolist(), probed.control.tolist(), strict=True)
     rows = [row for row in every if layer in ("all", row[0])]
     cells = [(name, f"{right:.1%}", f"{control:.1%}") for name, right, control in rows]
     table = Table(cells, ("tokens whose label is right", "probe", "shuffled labels"))
-    lines: Lines = [table, f"always saying the commonest of the {len(found.classes)} labels: {found.commonest:.1%}"]
+    lines: Lines = [table, f"always saying the commonest of the {len(probed.classes)} labels: {probed.commonest:.1%}"]
     content = [dict(zip(("layer", "accuracy", "control"), row, strict=True)) for row in rows]
-    return Shown(content, [*lines, *([found.said] if layer == "all" else [])])
+    return Shown(content, [*lines, *([probed.said] if layer == "all" else [])])
 
 
 @analysis(210)
@@ -207,7 +207,7 @@ def tokens(lm: LanguageModel, prompt: str | None = None, merges: bool = False, l
     merging = lm.tokenizer.merging(lm.tokenizer.encode(prompt).ids)
     if merging is None:
         raise UsageError(f"the tokens of {lm.name} are not all made by merges: leave --merges out")
-    made = [picked(one, "start", "middle", "end", "rank") | {"token": lm.tokenizer.label(one.id)} for one in merging.merges]
+    made = [picked(merge, "start", "middle", "end", "rank") | {"token": lm.tokenizer.label(merge.id)} for merge in merging.merges]
     order = [(str(number), one["token"], f"{one['rank'] + 1:,}") for number, one in enumerate(made, 1)]
     return Shown({"tokens": rows, "merges": made}, [table, "", Table(order, ("merge", "makes", "number in the list"))])
 
@@ -216,9 +216,9 @@ def _languages(lm: LanguageModel) -> Shown:
     from gptviz.text.datasets.languages import FIRST, examples
     from gptviz.text.tokenizers.pieces import cost
 
-    found = {name: cost(lm.tokenizer, text) for name, text in examples().items()}
-    content, rows, usual = list[dict[str, Any]](), list[list[str]](), found[FIRST].tokens
-    for name, one in found.items():
+    costs = {name: cost(lm.tokenizer, text) for name, text in examples().items()}
+    content, rows, usual = list[dict[str, Any]](), list[list[str]](), costs[FIRST].tokens
+    for name, one in costs.items():
         about = {"text": name, **picked(one, "tokens", "tokens_per_word", "bytes_per_token")}
         content.append(about | {"not_in_the_vocabulary": one.lacking})
         per_word = "" if one.tokens_per_word is None else f"{one.tokens_per_word:.2f}"

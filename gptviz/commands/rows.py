@@ -45,7 +45,7 @@ def rows(
     except ValueError as error:
         raise UsageError(f"{lm.name}: {error}") from None
     seen = [loss for loss, row in zip(losses, every, strict=True) if row.times]
-    found = difference(seen, [loss for loss, row in zip(losses, every, strict=True) if row.times == 0])
+    apart = difference(seen, [loss for loss, row in zip(losses, every, strict=True) if row.times == 0])
     content = [
         {"text": row.text, "loss": loss, "before": old, **picked(row, "held_out", "times")}
         for row, loss, old in zip(every, losses, earlier or [None] * len(every), strict=True)
@@ -56,12 +56,12 @@ def rows(
         Table([_cells(row) for row in hardest], columns),
         f"{len(every)} rows, mean loss {sum(losses) / len(losses):.4f} nats per token.",
     ]
-    if min(found.counts):
+    if min(apart.counts):
         lines.append(
-            f"{found.counts[0]} of them it had read in training: {found.means[0]:.4f}; {found.counts[1]} it had not: "
-            f"{found.means[1]:.4f}. Difference {found.value:+.4f}, standard error {found.error:.4f}."
+            f"{apart.counts[0]} of them it had read in training: {apart.means[0]:.4f}; {apart.counts[1]} it had not: "
+            f"{apart.means[1]:.4f}. Difference {apart.value:+.4f}, standard error {apart.error:.4f}."
         )
-    return Shown({"rows": content, "seen_minus_unseen": vars(found)}, lines)
+    return Shown({"rows": content, "seen_minus_unseen": vars(apart)}, lines)
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -1,1 +1,4 @@
-"""Labelled arrays to plotly figures. No torch, no streamlit."""
+"""Labelled arrays to plotly figures. No torch, no streamlit.
+
+Everywhere `theme` is light or dark, and `height` is in pixels.
+"""

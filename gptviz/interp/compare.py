@@ -2,11 +2,13 @@
 
 A subject is a model with a text: two prompts, two steps of training, two models or two sets of edits differ in the same way here.
 Where there is no difference (other lengths, other numbers of heads), `Compared` says why, and still has both sides.
+
+`last` is everywhere how many places at the end of the text count; all unless given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, numbered
 from gptviz.machine import progress
 from gptviz.model import Transformer
 from gptviz.settings.known_names import instead
@@ -137,18 +139,24 @@ def next_token(a: Side, b: Side, known: tuple[Float64Array, Float64Array] | None
     difference. A form that several tokens of a vocabulary have counts as one, with the sum of their probabilities.
 
     Args:
-        a: the first side.
-        b: the second side.
         known: what `distribution` gave of both; computed unless given.
     """
     shares = known or (distribution(a), distribution(b))
     if a.vocabulary == b.vocabulary:
         axes = (Axis("token", a.vocabulary),)
         return compared(*(LabelledArray(share, axes, PROBABILITY) for share in shares))
-    by_form = [_by_form(side.vocabulary, share) for side, share in zip((a, b), shares, strict=True)]
-    forms = tuple(dict.fromkeys((*by_form[0], *by_form[1])))
-    values = [np.array([known.get(form, np.nan) for form in forms]) for known in by_form]
-    return compared(*(LabelledArray(one, (Axis("token", forms),), PROBABILITY) for one in values))
+    by_form = dict.fromkeys(a.vocabulary, 0.0), dict.fromkeys(b.vocabulary, 0.0)
+    for sums, side, share in zip(by_form, (a, b), shares, strict=True):
+        for form, value in zip(side.vocabulary, share.tolist(), strict=True):
+            sums[form] += value
+    return _matched(*by_form, "token", PROBABILITY)
+
+
+def _matched(a: Mapping[str, float], b: Mapping[str, float], name: str, unit: str) -> Compared:
+    """Numbers by their labels on the axis `name`; a label that one side lacks is NaN there and in the difference."""
+    labels = tuple(dict.fromkeys((*a, *b)))
+    values = (np.array([known.get(label, np.nan) for label in labels]) for known in (a, b))
+    return compared(*(LabelledArray(numbers, (Axis(name, labels),), unit) for numbers in values))
 
 
 def distribution(side: Side) -> Float64Array:
@@ -156,30 +164,25 @@ def distribution(side: Side) -> Float64Array:
     return probabilities(logits_after(side.model, side.ids, slice(-1, None))[0])
 
 
-def _by_form(vocabulary: Sequence[str], values: Float64Array) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for form, value in zip(vocabulary, values.tolist(), strict=True):
-        sums[form] = sums.get(form, 0.0) + value
-    return sums
-
-
-def total_variation(found: Compared) -> float:
+def total_variation(compared: Compared) -> float:
     """How far two distributions are from each other: the probability that would have to move to make one of the other.
 
     0 where they are equal, 1 where they have nothing in common. A token that one side lacks has no probability there.
     """
-    return float(np.abs(np.nan_to_num(found.b.values) - np.nan_to_num(found.a.values)).sum() / 2)
+    return float(np.abs(np.nan_to_num(compared.b.values) - np.nan_to_num(compared.a.values)).sum() / 2)
 
 
-def chosen(found: Compared, count: int, least: float = 0.0) -> Compared:
+def chosen(compared: Compared, count: int, least: float = 0.0) -> Compared:
     """The `count` entries of a comparison along one axis that differ most, and the likeliest of each side.
 
     What differs most comes first. Entries that are below `least` on both sides are left out.
     """
-    assert found.difference is not None
-    differences = np.nan_to_num(found.difference.values)
-    largest = np.fmax(np.abs(found.a.values), np.abs(found.b.values))
-    likely = [int(index) for one in (found.a, found.b) for index in np.argsort(-np.nan_to_num(one.values), kind="stable")[:2]]
+    assert compared.difference is not None
+    differences = np.nan_to_num(compared.difference.values)
+    largest = np.fmax(np.abs(compared.a.values), np.abs(compared.b.values))
+    likely = [
+        int(index) for one in (compared.a, compared.b) for index in np.argsort(-np.nan_to_num(one.values), kind="stable")[:2]
+    ]
     most = [int(index) for index in np.argsort(-np.abs(differences), kind="stable")[:count] if largest[index] >= least]
     # What differs most comes first where not all have room.
     kept = list(dict.fromkeys([*most[: max(0, count - len(set(likely)))], *likely, *most]))[:count]
@@ -189,19 +192,12 @@ def chosen(found: Compared, count: int, least: float = 0.0) -> Compared:
         labels = tuple(one.axes[0].labels[index] for index in order)
         return LabelledArray(one.values[order], (Axis(one.axes[0].name, labels),), one.unit)
 
-    return Compared(some(found.a), some(found.b), some(found.difference))
+    return Compared(some(compared.a), some(compared.b), some(compared.difference))
 
 
 @torch.inference_mode()
 def attention(a: Side, b: Side, block: int, head: int | None, last: int | None = None) -> Compared:
     """The pattern [query, key] of a head, or where `head` is None the mean over the heads of the block; NaN where masked.
-
-    Args:
-        a: the first side.
-        b: the second side.
-        block: the block of the head.
-        head: its number, or None for the mean.
-        last: how many queries at the end of the text; all unless given.
 
     Raises:
         ValueError: a model has no such block or head, or no blocks.
@@ -226,13 +222,8 @@ def _pattern(side: Side, block: int, head: int | None, last: int | None) -> Labe
 def _patterns(
     side: Side, blocks: range, last: int | None = None, resume: tuple[int, Tensor] | None = None
 ) -> tuple[list[npt.NDArray[np.float32]], tuple[int, Tensor] | None]:
-    """The patterns [n_head, query, key] of these blocks, of the `last` queries, and where the pass can go on after them.
-
-    Args:
-        side: the model and its text.
-        blocks: which blocks; the pass ends with the last of them.
-        last: how many queries at the end of the text; all unless given.
-        resume: where an earlier pass ended, or None for the beginning.
+    """The patterns [n_head, query, key] of these blocks, of the `last` queries, and where the pass can go on after them. It ends
+    with the last of the blocks, and begins where an earlier one ended (`resume`).
     """
     held: list[npt.NDArray[np.float32]] = []
     after: list[tuple[int, Tensor]] = []
@@ -256,19 +247,13 @@ def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | 
 
     0 where two patterns are equal, 1 where no query reads a token that it reads in the other. Blocks and heads that both models
     have. None if the two read different numbers of tokens.
-
-    Args:
-        a: the first side.
-        b: the second side.
-        last: how many queries at the end of the text count; all unless given.
     """
     if len(a.ids) != len(b.ids):
         return None
     n_layer, n_head = (min(getattr(side.model.config, name) for side in (a, b)) for name in ("n_layer", "n_head"))
     rows: list[npt.NDArray[np.float64]] = []
-    each = max(
-        1, MOST_HELD // (max(side.model.config.n_head for side in (a, b)) * len(a.ids) * min(len(a.ids), last or len(a.ids)))
-    )
+    cells = max(side.model.config.n_head for side in (a, b)) * len(a.ids) * min(len(a.ids), last or len(a.ids))
+    each = max(1, MOST_HELD // cells)  # blocks at a time
     of_a = of_b = None  # where the pass of each side goes on
     for start in range(0, n_layer, each):
         blocks = range(start, min(start + each, n_layer))
@@ -278,8 +263,8 @@ def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | 
             theirs, of_b = _patterns(b, blocks, last, of_b)
         for one, other in zip(ours, theirs, strict=True):
             rows.append(np.abs(other[:n_head] - one[:n_head]).sum(-1, dtype=np.float64).mean(-1) / 2)
-    axes = Axis("block", tuple(map(str, range(n_layer)))), Axis("head", tuple(map(str, range(n_head))))
-    return LabelledArray(np.array(rows).reshape(n_layer, n_head), axes, "share of the attention that moved")
+    moved = np.array(rows).reshape(n_layer, n_head)
+    return LabelledArray(moved, (numbered("block", n_layer), numbered("head", n_head)), "share of the attention that moved")
 
 
 @dataclass(frozen=True)
@@ -296,12 +281,8 @@ class Moved:
 
 
 def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
-    """The vectors of the tokens that both models have, in one picture along the principal axes of both together.
-
-    Args:
-        a: the first side.
-        b: the second side.
-        space: "embedding" or "unembedding": see `gptviz.interp.reading.embeddings.vectors`.
+    """The vectors of the tokens that both models have, in one picture along the principal axes of both together, from one of the
+    spaces of `gptviz.interp.reading.embeddings.vectors`.
 
     Raises:
         ValueError: the two vocabularies have fewer than three tokens in common.
@@ -321,7 +302,7 @@ def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     rows = tuple(ordered[order.index(side)] for side in (0, 1))
     labels = Axis("token", tuple(a.vocabulary[i] for i in first.tolist()))
     where = (labels, Axis("component", ("1", "2")))
-    points = compared(*(LabelledArray(axes.place(one), where, "coordinate") for one in rows))
+    points = compared(*(LabelledArray(axes.place(row), where, "coordinate") for row in rows))
     distance = np.linalg.norm(rows[1].astype(np.float64) - rows[0], axis=1)
     left_out = len(a.vocabulary) - len(common), len(b.vocabulary) - len(common)
     moved = LabelledArray(distance, (labels,), "distance between B and A")
@@ -332,14 +313,8 @@ def _common(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
     """The ids in A and in B of the tokens that both have, by their visible form; of equal forms the first."""
     if a == b:
         return [(i, i) for i in range(len(a))]
-    known: dict[str, int] = {}
-    for index, form in enumerate(b):
-        known.setdefault(form, index)
-    found: dict[str, tuple[int, int]] = {}
-    for index, form in enumerate(a):
-        if form in known:
-            found.setdefault(form, (index, known[form]))
-    return list(found.values())
+    ours, theirs = ({form: i for i, form in reversed(list(enumerate(forms)))} for forms in (a, b))
+    return sorted((i, theirs[form]) for form, i in ours.items() if form in theirs)
 
 
 def _turned(a: Vectors, b: Vectors) -> list[Vectors]:
@@ -364,22 +339,17 @@ LENS = {
 
 
 def logit_lens(a: Side, b: Side, quantity: str = "probability", last: int | None = None) -> Compared:
-    """The guesses that the head reads from the stream after every layer [layer, token]: see `gptviz.interp.reading.lens`.
-
-    Args:
-        a: the first side.
-        b: the second side.
-        quantity: one of `LENS`. The token that comes after the last one is not known: NaN.
-        last: how many tokens at the end of the text; all unless given.
+    """The guesses that the head reads from the stream after every layer [layer, token]: see `gptviz.interp.reading.lens`. The
+    `quantity` is one of `LENS`; the token that comes after the last one is not known: NaN.
     """
-    return compared(*_of_both(lambda side: _lens(side, quantity, last), a, b))
 
+    def guesses(side: Side) -> LabelledArray:
+        seen = lens(side.model, side.ids, top=1, last=last)
+        values = seen.probability[:, :, 0] if quantity == "probability" else getattr(seen, quantity)
+        axes = Axis("layer", tuple(layer.short for layer in seen.layers)), Axis("token", side.tokens[seen.positions.start :])
+        return LabelledArray(np.asarray(values, np.float64), axes, LENS[quantity][1])
 
-def _lens(side: Side, quantity: str, last: int | None) -> LabelledArray:
-    seen = lens(side.model, side.ids, top=1, last=last)
-    values = seen.probability[:, :, 0] if quantity == "probability" else getattr(seen, quantity)
-    axes = Axis("layer", tuple(layer.short for layer in seen.layers)), Axis("token", side.tokens[seen.positions.start :])
-    return LabelledArray(np.asarray(values, np.float64), axes, LENS[quantity][1])
+    return compared(*_of_both(guesses, a, b))
 
 
 def attribution(a: Side, b: Side, token: str) -> Compared:
@@ -394,10 +364,8 @@ def attribution(a: Side, b: Side, token: str) -> Compared:
         if token not in side.vocabulary:
             raise ValueError(f"the vocabulary of {name} has no token {token!r:.80}")
     both = _of_both(lambda side: attribute(side.model, side.ids, side.vocabulary.index(token)), a, b)
-    values = [{part.title: part.value for part in one.parts} for one in both]
-    names = tuple(dict.fromkeys((*values[0], *values[1])))
-    made = (np.array([known.get(name, np.nan) for name in names]) for known in values)
-    return compared(*(LabelledArray(one, (Axis("part", names),), "adds to the logit") for one in made))
+    of_a, of_b = ({part.title: part.value for part in attribution.parts} for attribution in both)
+    return _matched(of_a, of_b, "part", "adds to the logit")
 
 
 # The scores that one pass over each text gives, or the weights; how much the loss rises without a head takes a pass for each.
@@ -412,18 +380,17 @@ def head_scores(a: Side, b: Side, score: str) -> Compared:
     """
     if score not in HEAD_SCORES:
         raise ValueError(f"there is no score {score!r:.80} of heads{instead(score, HEAD_SCORES)}")
-    return compared(*_of_both(lambda side: _scores(side, score), a, b))
 
+    def scores(side: Side) -> LabelledArray:
+        if score == "copying":
+            values = copying(side.model)
+        else:
+            ids = torch.tensor([side.ids], device=side.model.embed.weight.device)
+            values = scores_of(side.model, ids, repeats=side.repeats).values[score]
+        axes = numbered("block", side.model.config.n_layer), numbered("head", side.model.config.n_head)
+        return LabelledArray(np.asarray(values, np.float64), axes, SCORES[score].title.lower())
 
-def _scores(side: Side, score: str) -> LabelledArray:
-    config = side.model.config
-    axes = Axis("block", tuple(map(str, range(config.n_layer)))), Axis("head", tuple(map(str, range(config.n_head))))
-    if score == "copying":
-        values = copying(side.model)
-    else:
-        ids = torch.tensor([side.ids], device=side.model.embed.weight.device)
-        values = scores_of(side.model, ids, repeats=side.repeats).values[score]
-    return LabelledArray(np.asarray(values, np.float64), axes, SCORES[score].title.lower())
+    return compared(*_of_both(scores, a, b))
 
 
 NORM = "norm of the weights"
@@ -433,14 +400,10 @@ OUTSIDE = "outside blocks"
 def weights(a: Side, b: Side) -> Compared:
     """The matrices of both models, [block, matrix]: of A and of B their Frobenius norms, and as difference the norm of B − A,
     which is 0 where every number is the same. What a block does not have is NaN. See `relative` for shares.
-
-    Args:
-        a: the first side.
-        b: the second side.
     """
     ours, theirs = _by_part(a.model), _by_part(b.model)
-    of_a = _by_block(a, {name: float(one.norm()) for name, one in ours.items()})
-    of_b = _by_block(b, {name: float(one.norm()) for name, one in theirs.items()})
+    of_a = _by_block(a, {name: float(matrix.norm()) for name, matrix in ours.items()})
+    of_b = _by_block(b, {name: float(matrix.norm()) for name, matrix in theirs.items()})
     for name in dict.fromkeys((*ours, *theirs)):
         shapes = [" × ".join(map(str, each[name].shape)) if name in each else "none" for each in (ours, theirs)]
         if shapes[0] != shapes[1]:
@@ -457,44 +420,34 @@ def matrices(model: Transformer) -> dict[str, Tensor]:
     """The weights of a model that are matrices, by the name of their parameter, in double precision; tied ones once. A table
     with more axes is one with a row for each place on its first.
     """
-    return {name: one.detach().double().flatten(1) for name, one in model.named_parameters() if one.dim() > 1}
+    return {name: parameter.detach().double().flatten(1) for name, parameter in model.named_parameters() if parameter.dim() > 1}
 
 
 def _by_part(model: Transformer) -> dict[str, Tensor]:
-    return {name.removesuffix(".weight"): one for name, one in matrices(model).items()}
+    return {name.removesuffix(".weight"): matrix for name, matrix in matrices(model).items()}
 
 
 def _by_block(side: Side, values: dict[str, float]) -> LabelledArray:
     """Values of matrices as [block, matrix]; those outside of the blocks have a row of their own."""
     rows = (OUTSIDE, *map(str, range(side.model.config.n_layer)))
-    places = {name: _place(name) for name in values}
-    columns = tuple(dict.fromkeys(sorted((column for _, column in places.values()), key=_order)))
+    places = {name: name.split(".", 2)[1:] if name.startswith("blocks.") else [OUTSIDE, name] for name in values}
+    # The matrices of blocks come first.
+    columns = sorted(
+        dict.fromkeys(column for _, column in places.values()), key=lambda it: not it.startswith(("attention", "mlp"))
+    )
     table = np.full((len(rows), len(columns)), np.nan)
     for name, (row, column) in places.items():
         table[rows.index(row), columns.index(column)] = values[name]
-    return LabelledArray(table, (Axis("block", rows), Axis("matrix", columns)), NORM)
+    return LabelledArray(table, (Axis("block", rows), Axis("matrix", tuple(columns))), NORM)
 
 
-def _place(name: str) -> tuple[str, str]:
-    """The row and the column of a matrix: its block, and its name within it."""
-    if not name.startswith("blocks."):
-        return OUTSIDE, name
-    _, block, column = name.split(".", 2)
-    return block, column
-
-
-def _order(column: str) -> bool:
-    """Matrices of blocks come first."""
-    return not column.startswith(("attention", "mlp"))
-
-
-def relative(found: Compared) -> LabelledArray:
+def relative(compared: Compared) -> LabelledArray:
     """The norm of B − A as a share of the norm of A, of each matrix of `weights`; infinite where A has zeros alone."""
-    assert found.difference is not None
-    apart, norms = np.asarray(found.difference.values, np.float64), np.asarray(found.a.values, np.float64)
+    assert compared.difference is not None
+    apart, norms = np.asarray(compared.difference.values, np.float64), np.asarray(compared.a.values, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(apart == 0, 0.0, apart / norms)
-    return LabelledArray(shares, found.difference.axes, "‖B − A‖ / ‖A‖")
+    return LabelledArray(shares, compared.difference.axes, "‖B − A‖ / ‖A‖")
 
 
 def moved_guesses(a: Side, b: Side) -> LabelledArray | None:
@@ -508,13 +461,8 @@ def moved_guesses(a: Side, b: Side) -> LabelledArray | None:
 
 
 def singular_values(a: Side, b: Side, name: str) -> LabelledArray:
-    """The singular values [number] of B − A for one matrix, the largest first: by how much the difference stretches each of the
-    directions that it reads. Of an adapter of rank r at most r of them are not 0.
-
-    Args:
-        a: the first side.
-        b: the second side.
-        name: the part with the matrix, as in "blocks.0.mlp.up".
+    """The singular values [number] of B − A for the matrix of a part, as in "blocks.0.mlp.up", the largest first: by how much the
+    difference stretches each of the directions that it reads. Of an adapter of rank r at most r of them are not 0.
 
     Raises:
         ValueError: a model has no such matrix, or they are of other shapes.
@@ -527,4 +475,4 @@ def singular_values(a: Side, b: Side, name: str) -> LabelledArray:
     if one.shape != other.shape:
         raise ValueError(f"{name} has the shape {tuple(one.shape)} in A and {tuple(other.shape)} in B")
     values = torch.linalg.svdvals(other - one).cpu().numpy()
-    return LabelledArray(values, (Axis("number", tuple(str(number) for number in range(1, len(values) + 1))),), "singular value")
+    return LabelledArray(values, (numbered("number", len(values), first=1),), "singular value")

@@ -13,7 +13,6 @@ import numpy as np
 import torch
 
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.machine import progress
 from gptviz.model import Transformer
 
 from .changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
@@ -56,7 +55,7 @@ def measured(model: Transformer, asked: Asked, how: How) -> dict[str, float]:
     if how == "patch":
         return _patched(model, asked, units)
     if how == "attribute":
-        adds = {part.name: part.value for part in attribute(model, asked.ids, asked.right, None, asked.wrong).parts}
+        adds = attribute(model, asked.ids, asked.right, None, asked.wrong).values
         return {one.name: adds.get(one.name, float("nan")) for one in units}  # not of a sublayer that an edit replaced
     ids = torch.tensor([asked.ids], device=model.embed.weight.device)
     targets = torch.full_like(ids, NOT_COUNTED)
@@ -76,10 +75,10 @@ def _patched(model: Transformer, asked: Asked, units: Sequence[Unit]) -> dict[st
             return [PatchedPiece(f"{unit.layer}.z", unit.index)]
         return [PatchedPiece(f"{unit.layer}.out", place) for place in range(len(asked.ids))]
 
-    clean, corrupted, found = answers(model, pair, [pieces(unit) for unit in units])
+    clean, corrupted, patched = answers(model, pair, [pieces(unit) for unit in units])
     if not is_difference(clean, corrupted):
         raise ValueError("both prompts have the same answer, so there is nothing to restore")
-    return {unit.name: (one - corrupted) / (clean - corrupted) for unit, one in zip(units, found, strict=True)}
+    return {unit.name: (one - corrupted) / (clean - corrupted) for unit, one in zip(units, patched, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -116,18 +115,4 @@ class Spread:
 def spread(each: Sequence[Mapping[str, float]], how: How) -> Spread:
     """What `measured` says of all prompts together; of one at least."""
     units = tuple(each[0])
-    return Spread(how, units, np.array([[one[name] for name in units] for one in each]))
-
-
-def over_prompts(model: Transformer, asked: Sequence[Asked], how: How) -> Spread:
-    """What a list of prompts says of every head and every MLP.
-
-    Args:
-        model: a decoder.
-        asked: the prompts, one at least.
-        how: what is measured: see `measured`.
-
-    Raises:
-        ValueError: as in `measured`.
-    """
-    return spread(list(progress.each((measured(model, one, how) for one in asked), len(asked), "prompt")), how)
+    return Spread(how, units, np.array([[values[name] for name in units] for values in each]))

@@ -44,38 +44,31 @@ def fewer_bits(lm: LanguageModel, kind: str, prompt: str | None = None, *, matri
         prompt: a text for the loss, and for how far each guess moves; without it, the loss is over held-out data, if they are
             here.
         matrix: the name of one matrix; all of them unless given.
-
-    Raises:
-        ValueError: there is no such kind or matrix; the prompt is empty, or given to a model that is no decoder; there is too
-            little memory.
     """
-    if prompt is not None and lm.model.config.kind != "decoder":
-        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: leave the prompt out, and the loss is over held-out data")
+    if prompt is not None:
+        lm.require("decoder", "leave the prompt out, and the loss is over held-out data")
     twin = lm.edited(f"{matrix or unit_edits.WEIGHTS}={kind}")
     config = lm.model.config
     kept = unit_edits.quantisers(unit_edits.edits(twin.edits, config), config)
-    found = FewerBits(twin.edits, weight(config, kept), most_first(errors(lm.model, twin.model, kept)))
+    lost = FewerBits(twin.edits, weight(config, kept), most_first(errors(lm.model, twin.model, kept)))
     rows: list[Rows] = []
     if prompt is not None:
         ids = lm.inputs(prompt)[0]
-        found = replace(found, divergence=divergences(lm.model, twin.model, ids.tolist()))
+        lost = replace(lost, divergence=divergences(lm.model, twin.model, ids.tolist()))
         if len(ids) > 1:
             targets = torch.cat((ids[1:], ids.new_tensor([NOT_COUNTED])))
-            rows, found = [Rows(Inputs(ids[None]), targets[None])], replace(found, text="the prompt")
+            rows, lost = [Rows(Inputs(ids[None]), targets[None])], replace(lost, text="the prompt")
     else:
         with suppress(ValueError, OSError):  # they are not here, or nobody knows what it was trained on
             rows = lm.tested_rows()["loss"]
-            found = replace(found, text="held-out data")
-    return replace(found, loss=(loss(lm.model, rows), loss(twin.model, rows))) if rows else found
+            lost = replace(lost, text="held-out data")
+    return replace(lost, loss=(loss(lm.model, rows), loss(twin.model, rows))) if rows else lost
 
 
 @method
 def guess(lm: LanguageModel, prompt: str) -> Guess:
     """The guess after `prompt`, and the loss over it: see `counted_rows`. An encoder–decoder guesses the first token of its
     answer.
-
-    Raises:
-        ValueError: as in `trace`.
     """
     ((read, targets),) = lm.counted_rows(prompt)
     if lm.model.config.kind == "decoder":
@@ -95,10 +88,6 @@ def losses_without(
         to: what takes the place of a piece: "zero", or its "mean" over a text.
         reference: this text.
         most: without a prompt, about how many tokens of the data held out are read.
-
-    Raises:
-        ValueError: as in `counted_rows`, or there is no text for the means.
-        OSError: as in `counted_rows`.
     """
     rows, model = lm.original.counted_rows(prompt, most), lm.original.model
     before = loss(model, rows)
@@ -106,11 +95,10 @@ def losses_without(
 
 
 def each_loss_without(lm: LanguageModel, rows: Sequence[Rows], to: str, reference: str) -> Iterator[tuple[Unit, float]]:
-    """The loss of the model as it is without edits without each head and each MLP, one after the other: see `losses_without`."""
+    """The loss of the model, without its edits, without each head and each MLP, one after the other: see `losses_without`."""
     model, read = lm.original.model, lm.original.readings(reference) if to == unit_edits.MEAN else ()
     pieces = [unit_edits.UnitEdit(unit, to) for unit in heads_and_mlps(model.config)]
-    for one, without in loss_with_each(model, rows, pieces, read):
-        yield one.unit, without
+    yield from ((edit.unit, loss) for edit, loss in loss_with_each(model, rows, pieces, read))
 
 
 @method
@@ -162,19 +150,12 @@ def patch(
     exact: bool = True,
 ) -> Patched:
     """How much of the answer comes back if a piece of what the model computed for the clean prompt is put into the pass over
-    the corrupted one, for each piece: see `gptviz.interp.changing.patching`.
+    the corrupted one, for each piece: see `gptviz.interp.changing.patching`, and `pair` for the prompts and their answers.
 
     Args:
-        clean: as in `pair`.
-        corrupted: as in `pair`.
-        right: as in `pair`.
-        wrong: as in `pair`.
         what: the kind of piece, such as "resid_pre" or "attention.z": see `gptviz.interp.changing.patchable`.
         exact: compute every patch; else guess them from a few backward passes, and check that with some patches: the result
             is a `Preview` (`gptviz.interp.changing.attribution_patching`), which says how far it can be trusted.
-
-    Raises:
-        ValueError: as in `pair`; the model has no such pieces.
     """
     prompts = pair(lm, clean, corrupted, right, wrong)
     if not exact:
@@ -184,23 +165,20 @@ def patch(
 
 @method
 def corrupted(lm: LanguageModel, ids: Sequence[int], seen: Sequence[int] | None = None) -> str:
-    """A prompt that differs from `ids` in one token, and has another answer; empty if none was found. For a model from
-    elsewhere, one word is replaced by another of its kind: any other token would leave nonsense.
-
-    Args:
-        ids: the tokens of the prompt.
-        seen: the end of them that is read; by default as much as the model sees.
+    """A prompt that differs from `ids` in one token, and has another answer; empty if none was found. Only the end of them that
+    the model sees (or `seen`) is read. For a model from elsewhere, one word is replaced by another of its kind: any other token
+    would leave nonsense.
     """
     read = lm.seen(torch.tensor(ids)).tolist() if seen is None else list(seen)
     before = list(ids[: len(ids) - len(read)])
     if lm.card.imported_from is None:
-        found = one_token_changed(lm.model, read)
+        prompts = one_token_changed(lm.model, read)
     else:
         texts = with_another_word(lm.tokenizer.decode(ids[lm.tokenizer.inside(ids)]))
         others = [list(lm.tokenizer.encode(text).ids) for text in texts]
         fitting = [tuple(other[len(before) :]) for other in others if len(other) == len(ids) and other[: len(before)] == before]
-        found = ranked(lm.model, read, fitting)
-    for changed in found:
+        prompts = ranked(lm.model, read, fitting)
+    for changed in prompts:
         whole = [*before, *changed]
         text = lm.tokenizer.decode(whole[lm.tokenizer.inside(whole)])
         # Not every row of tokens is what some text is read as.
@@ -220,14 +198,14 @@ def example_pairs(lm: LanguageModel, count: int = 20, part: str = "") -> list[Pr
     """
     if lm.task is None:
         raise ValueError(f"{lm.name} has not learned a task that writes prompts: give a list of them")
-    found: list[PromptRow] = []
+    pairs: list[PromptRow] = []
     for prompt, right in lm.task.example_prompts(3 * count, part):
         ids = lm.tokenizer.encode(prompt).ids
         with torch.inference_mode():
             is_right = int(lm.model(lm.seen(torch.tensor(ids))[None].to(lm.device))[0, -1].argmax()) == right
-        if is_right and len(found) < count and (changed := corrupted(lm, ids)):
-            found.append(PromptRow(prompt, changed, lm.tokenizer.label(right)))
-    return found
+        if is_right and len(pairs) < count and (changed := corrupted(lm, ids)):
+            pairs.append(PromptRow(prompt, changed, lm.tokenizer.label(right)))
+    return pairs
 
 
 @method
@@ -261,36 +239,31 @@ def each_prompt(lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch"
 
 
 def _asked(lm: LanguageModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:
-    """The rows of a list as this model reads them.
-
-    Raises:
-        ValueError: as in `over_prompts`.
-    """
-    if lm.model.config.kind != "decoder":
-        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: lists of prompts are for decoders")
+    """The rows of a list as this model reads them."""
+    lm.require("decoder", "lists of prompts are for decoders")
     if not rows:
         raise ValueError("the list has no prompts")
-    found, wrong = list[Asked](), list[str]()
+    prompts, wrong = list[Asked](), list[str]()
     for row in rows:
         try:
-            found.append(_asked_one(lm, row))
+            prompts.append(_asked_one(lm, row))
             if how == "patch" and not row.corrupted:
                 raise ValueError("there is no corrupted prompt, which a patch needs")
-            if (found[-1].wrong is None) != (found[0].wrong is None):
+            if (prompts[-1].wrong is None) != (prompts[0].wrong is None):
                 raise ValueError("only some rows have a wrong answer or a corrupted prompt: give all of them one, or none")
         except ValueError as error:
             wrong.append(f"{row.place or repr(row.clean)}: {error}")
     if wrong:
         more = f"; and {len(wrong) - MOST_NAMED:,} others" if len(wrong) > MOST_NAMED else ""
         raise ValueError("; ".join(wrong[:MOST_NAMED]) + more)
-    return found
+    return prompts
 
 
 def _asked_one(lm: LanguageModel, row: PromptRow) -> Asked:
     for text in filter(None, (row.clean, row.corrupted)):
         if (encoding := lm.tokenizer.encode(text)).unknown:
             raise ValueError(encoding.unknown_sentence())
-    right, wrong = (lm._shown(text) if text else None for text in (row.right, row.wrong))
+    right, wrong = (_shown(lm, text) if text else None for text in (row.right, row.wrong))
     if row.corrupted:
         prompts = pair(lm, row.clean, row.corrupted, right, wrong)
         return Asked(prompts.clean, prompts.right, prompts.wrong, prompts.corrupted)
@@ -300,15 +273,21 @@ def _asked_one(lm: LanguageModel, row: PromptRow) -> Asked:
     return Asked(ids, right, wrong)
 
 
+def _shown(lm: LanguageModel, text: str) -> int:
+    """As `lm.token`; also by the visible form of a token."""
+    try:
+        return lm.token(text)
+    except ValueError:
+        if text not in (labels := lm.tokenizer.labels()):
+            raise
+        return labels.index(text)
+
+
 @method
 def along_strength(lm: LanguageModel, strengths: Sequence[float] = STRENGTHS, most: int = 2_048) -> LabelledArray:
-    """Of a LoRA adapter the loss [text, strength] in nats per token, without other edits, on the data that were held out when
-    it was trained, and on those of its base: what is learned from one text, and what is forgotten of the other. A warning
-    names data that are not on this machine, which are left out.
-
-    Args:
-        strengths: 0 is the base, 1 what was trained.
-        most: about how many tokens of each text are read.
+    """Of a LoRA adapter the loss [text, strength] in nats per token (0 is the base, 1 what was trained), without other edits, on
+    about `most` tokens of the data that were held out when it was trained, and of its base: what is learned from one text, and
+    what is forgotten of the other. A warning names data that are not on this machine, which are left out.
 
     Raises:
         ValueError: it is no adapter, or neither of these data are here.

@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
-from gptviz.data.classification import padded
 from gptviz.data.registry import task_of
 from gptviz.generate.generation import window_start
 from gptviz.interp.changing import edits as unit_edits
 from gptviz.interp.changing.edits import Inputs
-from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.trace import Trace, run
-from gptviz.labelled_array import Float64Array
 from gptviz.model import Transformer
 from gptviz.model.costs.effort import n_parameters
-from gptviz.model.lora import MergedTransformer
+from gptviz.model.kinds import Kind
 from gptviz.model.precision import STORED, said
-from gptviz.runs import checkpoints, imports
 from gptviz.runs.card import Card
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 from gptviz.text.datasets.base import Task
@@ -38,18 +32,14 @@ Result = TypeVar("Result")
 
 
 class TextTrace(Trace):
-    """A trace that knows its model and its text, as `LanguageModel.trace` returns it; `gptviz.show` draws it.
-
-    Attributes:
-        lm: the model.
-        prompt: the text that it read.
-        is_own: whether the model computed it by itself: no value was replaced by a function, and an encoder–decoder wrote its own
-            answer.
-    """
+    """A trace that knows its model and its text, as `LanguageModel.trace` returns it; `gptviz.show` draws it."""
 
     def __init__(self, trace: Trace, lm: LanguageModel, prompt: str, *, is_own: bool) -> None:
         super().__init__(trace.ids, dict(trace), trace.source)
-        self.lm, self.prompt, self.is_own = lm, prompt, is_own
+        self.lm = lm  #: the model
+        self.prompt = prompt  #: the text that it read
+        #: whether the model computed all by itself: no value was replaced, and an encoder–decoder wrote its own answer
+        self.is_own = is_own
 
 
 class Reading(NamedTuple):
@@ -63,6 +53,17 @@ class Reading(NamedTuple):
 
 class LanguageModel:
     """A trained model that is ready to use, as `gptviz.load` returns it.
+
+    Many methods have these settings, and say of them only what is different there:
+
+    - prompt: the text that the model reads, the part of it that the model sees; for an encoder–decoder its source.
+    - target: what an encoder–decoder writes; by default its own answer.
+    - position: the token is guessed after the token at this position; by default the last.
+    - token: the token that is guessed, as text or id; by default the likeliest. Of a classifier, a label.
+    - against: another token, which is compared with it: its logit is taken from that of the token.
+
+    They all raise `ValueError` where the prompt is empty, the model is of another kind or has no such part, or a setting is not
+    possible; and `OSError` where they need the data that were held out of training, and these are not on this machine.
 
     Attributes:
         name: the checkpoint's name.
@@ -217,8 +218,7 @@ class LanguageModel:
         Raises:
             ValueError: the model is no encoder–decoder, or its tokenizer has no special tokens.
         """
-        if self.model.config.kind != "encoder-decoder":
-            raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder answers a text with another")
+        self.require("encoder-decoder", "only an encoder–decoder answers a text with another")
         if not isinstance(self.tokenizer, SpecialTokensTokenizer):
             raise ValueError(f"{self.name} cannot answer: its tokens ({self.tokenizer.kind}) have no start and end tokens")
         return self.tokenizer
@@ -240,26 +240,6 @@ class LanguageModel:
         named, n_label = self.card.labels or (), self.model.config.n_label
         return named if len(named) == len(set(named)) == n_label else tuple(map(str, range(n_label)))
 
-    def classify(self, text: str) -> dict[str, float]:
-        """The probability of every label, by name, for the first `context_length` tokens of `text`.
-
-        `gptviz.interp.reading.classification.classify` also gives what each word adds to each label.
-
-        Raises:
-            ValueError: there is no token in the text, or the model is no classifier.
-        """
-        result = judge(self.model, self.seen(self.encode(text)))
-        return dict(zip(self.labels, result.probabilities.tolist(), strict=True))
-
-    def probabilities(self, texts: Sequence[str]) -> Float64Array:
-        """The probability of every label for each of `texts`: [texts, n_label]. A text without words is read as one unknown word.
-
-        Raises:
-            ValueError: the model is no classifier.
-        """
-        config = self.model.config
-        return label_probabilities(self.model, padded(self.tokenizer, texts, config.context_length, config.padding))
-
     def trace(
         self,
         prompt: str,
@@ -272,31 +252,18 @@ class LanguageModel:
 
         For example `trace("O Romeo")["blocks.2.attention.pattern"]` [1, head, query, key]. `names` (shell patterns)
         choose the tensors to keep, `edits` replace values during the forward pass: see `gptviz.interp.trace.run`.
-
-        An encoder–decoder reads `prompt` as its source, and writes `target`: its decoder reads the start token and the tokens of
-        `target`, by default of its own answer.
-
-        Raises:
-            ValueError: the prompt is empty; for an encoder–decoder, also as in `source`.
+        The decoder of an encoder–decoder reads the start token and the tokens of `target`.
         """
         ids, source = self.inputs(prompt, target)
-        found = run(self.model, ids[None], names, source=None if source is None else source[None], edits=edits)
-        return TextTrace(found, self, prompt, is_own=not edits and target is None)
+        traced = run(self.model, ids[None], names, source=None if source is None else source[None], edits=edits)
+        return TextTrace(traced, self, prompt, is_own=not edits and target is None)
 
     def inputs(self, prompt: str, target: str | None = None) -> tuple[Tensor, Tensor | None]:
-        """The `ids` and the `source` of `reading`.
-
-        Raises:
-            ValueError: as in `trace`.
-        """
+        """The `ids` and the `source` of `reading`."""
         return self.reading(prompt, target)[:2]
 
     def reading(self, prompt: str, target: str | None = None) -> Reading:
-        """The tokens that the model reads of `prompt`: see `trace`.
-
-        Raises:
-            ValueError: as in `trace`.
-        """
+        """The tokens that the model reads of `prompt`: see `trace`."""
         if self.model.config.kind != "encoder-decoder":
             if target is not None:
                 raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder has a target to write")
@@ -344,39 +311,14 @@ class LanguageModel:
         task = task_of(self.card.source) if self.model.config.kind == "decoder" else None
         return task if task is not None and self.tokenizer.to_json() == task.tokenizer.to_json() else None
 
-    def _shown(self, text: str) -> int:
-        """As `token`; also by the visible form of a token.
+    def require(self, kind: Kind, why: str) -> None:
+        """Check that the model is of this kind.
 
         Raises:
-            ValueError: as in `token`.
+            ValueError: it is of another kind; the message says `why` that matters.
         """
-        try:
-            return self.token(text)
-        except ValueError:
-            if text not in (labels := self.tokenizer.labels()):
-                raise
-            return labels.index(text)
-
-    @property
-    def base(self) -> LanguageModel | None:
-        """The model whose weights this LoRA adapter changes, or None if it is no adapter."""
-        if not isinstance(self.original.model, MergedTransformer):
-            return None
-        folder = checkpoints.base_of(folder_called(self.name))
-        card = checkpoints.read_card(folder)
-        return LanguageModel(checkpoints.name_of(folder), self.original.model.base, self.tokenizer, card, None, self.precision)
-
-    @property
-    def data_title(self) -> str:
-        """The name of the data that this model learned from, with its own name."""
-        return f"{self.card.task or self.card.corpus or 'unknown data'} ({self.name})"
-
-    @property
-    def repeats(self) -> Tensor | None:
-        """The `repeated_tokens`, or None where there is no room for them: scores over them have no meaning there."""
-        with suppress(ValueError):
-            return self.repeated_tokens()
-        return None
+        if self.model.config.kind != kind:
+            raise ValueError(f"{self.name} is a {self.model.config.kind}: {why}")
 
 
 def method(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -385,23 +327,10 @@ def method(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
     return function
 
 
-def folder_called(name: str) -> Path:
-    """The checkpoint of this name, else that of the model which has the name on the hub, imported now if it was not before.
-
-    Raises:
-        CheckpointError: there is neither.
-    """
-    try:
-        return checkpoints.find(name)
-    except checkpoints.CheckpointError as error:
-        missing = error
-    if not imports.could_be_on_hub(name):
-        path = f". A file or folder is opened with load(pathlib.Path({name!r:.80}))" if set(name) & set("/\\") else ""
-        raise checkpoints.CheckpointError(f"{missing}{path}")
-    try:
-        return imports.of_hub(name)
-    except checkpoints.CheckpointError as error:
-        raise checkpoints.CheckpointError(f"{missing}. It was looked for on the Hugging Face hub too: {error}") from None
+def as_property(function: Callable[[LanguageModel], Result]) -> Callable[[LanguageModel], Result]:
+    """Make a function of a language model alone a property of it: `base(lm)` is then also `lm.base`."""
+    setattr(LanguageModel, function.__name__, property(function))
+    return function
 
 
 def functions_within() -> int:

@@ -23,18 +23,20 @@ from gptviz.interp.reading.row_losses import row_losses
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.text import CharTokenizer
 
-from .core import LanguageModel, method
+from .core import LanguageModel, as_property, method
 
 MOST_DRAWN = 10**8  # rows that a run was trained on are drawn again, if there are no more
 
 
+@as_property
+def data_title(lm: LanguageModel) -> str:
+    """The name of the data that this model learned from, with its own name."""
+    return f"{lm.card.task or lm.card.corpus or 'unknown data'} ({lm.name})"
+
+
 @method
 def rows(lm: LanguageModel, text: str | None = None, most: int = 16_384) -> list[Tensor]:
-    """Rows of token ids to read, of at most `most` tokens together: of `text`, or of the data that was held out of training.
-
-    Raises:
-        ValueError: the text has no token; or, without a text, nobody knows what the model learned from, or it is not here.
-    """
+    """Rows of token ids to read, of at most `most` tokens together: of `text`, or of the data that was held out of training."""
     if text is not None:
         return rows_of_text(text, lm.tokenizer, lm.model.config, most)
     if lm.card.source is None:
@@ -64,7 +66,7 @@ def tested_rows(
         parts = data.validation_by_part() if isinstance(data, Generated) else {}
     if not parts:
         raise ValueError(f"{lm.name} was not trained on a mixture of tasks")
-    first = {name: [one.to(lm.device) for one in first_batches(each, most)] for name, each in parts.items()}
+    first = {name: [batch.to(lm.device) for batch in first_batches(each, most)] for name, each in parts.items()}
     return {name: [Rows(Inputs(*some.inputs), some.targets) for some in each] for name, each in first.items() if each}
 
 
@@ -74,10 +76,6 @@ def counted_rows(lm: LanguageModel, prompt: str | None = None, most: int = 2_048
 
     A classifier has to predict the label that it gives the prompt itself, an encoder–decoder its own answer: the loss then says
     how much of its own opinion is left. An edited model is asked for what it would say without its edits.
-
-    Raises:
-        ValueError: as in `trace`, or without a prompt as in `tested_rows`.
-        OSError: as in `tested_rows`.
     """
     if prompt is None:
         return tested_rows(lm, most)["loss"]
@@ -110,10 +108,6 @@ def answers(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -
 def shares_in_data(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -> list[list[Share]]:
     """How often each of `words` came after each of the `sentences` in the data that this model was trained on:
     [sentence][word]. The rows of a task are drawn again as the run drew them, up to this step; a text is read as a whole.
-
-    Raises:
-        ValueError: as in `answers`, and as in `trained_on`.
-        OSError: as in `trained_on`.
     """
     asked = [(torch.tensor(prompt), list(map(torch.tensor, some))) for prompt, some in _asked_words(lm, sentences, words)]
     return followed(trained_on(lm), [prompt for prompt, _ in asked], [some for _, some in asked])
@@ -145,8 +139,9 @@ def losses_of_rows(lm: LanguageModel, rows: Sequence[Row]) -> LabelledArray:
         ValueError: there is no row, the model is no decoder, or a row has tokens that this model lacks, or too many.
     """
     config = lm.model.config
-    if not rows or config.kind != "decoder":
-        raise ValueError("there is no row to read" if not rows else f"{lm.name} is a {config.kind}: only decoders read rows")
+    lm.require("decoder", "only decoders read rows")
+    if not rows:
+        raise ValueError("there is no row to read")
     if max(max(row.ids) for row in rows) >= config.vocab_size or max(len(row.ids) for row in rows) > config.context_length + 1:
         raise ValueError(f"the rows are made of other tokens than those of {lm.name}, or are longer than its context")
     losses = row_losses(lm.model, [(row.ids, row.counted) for row in rows])
@@ -161,8 +156,7 @@ def trained_on(lm: LanguageModel) -> Trained:
         ValueError: the card does not say what it learned from and how, or the model is no decoder.
         OSError: the data are not on this machine.
     """
-    if lm.model.config.kind != "decoder":
-        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: the rows of decoders alone are drawn again")
+    lm.require("decoder", "only the rows of decoders are drawn again")
     recipe, steps = lm.card.recipe or {}, lm.card.steps if lm.step is None else lm.step
     size, seed = recipe.get("batch_size"), recipe.get("seed")
     if lm.card.source is None or steps is None or not isinstance(size, int) or not isinstance(seed, int) or size < 1:
@@ -176,8 +170,7 @@ def _asked_words(lm: LanguageModel, sentences: Sequence[str], words: Sequence[st
     """The tokens of each sentence, as far as the model sees them, and those of each word after it."""
     if not sentences or not words:
         raise ValueError("give at least one sentence to complete, and one word to complete it with")
-    if lm.model.config.kind != "decoder":
-        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: only decoders complete sentences")
+    lm.require("decoder", "only decoders complete sentences")
     asked = []
     for sentence in sentences:
         prompt = list(lm.tokenizer.encode(sentence).ids)

@@ -26,18 +26,8 @@ def attribute(
     target: str | None = None,
     neurons_of: str | None = None,
 ) -> Attribution:
-    """How much each part of the model adds to the logit of a token: see `gptviz.interp.explaining.attribution`.
-
-    Args:
-        prompt: the text that the model reads; for an encoder–decoder its source.
-        token: whose logit, as text or id; by default the likeliest. Of a classifier, a label.
-        position: the token is guessed after the token at this position; by default the last.
-        against: another token, whose logit is taken from it.
-        target: what an encoder–decoder writes; by default its own answer.
-        neurons_of: an MLP whose neurons are told apart too.
-
-    Raises:
-        ValueError: as in `trace`, `token` and `gptviz.interp.explaining.attribution.attribute`.
+    """How much each part of the model adds to the logit of a token, and each neuron of an MLP `neurons_of`: see
+    `gptviz.interp.explaining.attribution`.
     """
     ids, source = lm.inputs(prompt, target)
     chosen, other = (None if each is None else lm.token(each) for each in (token, against))
@@ -56,9 +46,6 @@ def learning_step(
         part: the name of a tensor of weights.
         at: the place of the weight there; the one with the steepest slope unless given.
         last: guess no more than this many tokens, and read none before those.
-
-    Raises:
-        ValueError: as in `trace` and `gptviz.interp.explaining.learning_step`.
     """
     guesses = min(lm.model.config.context_length, last or lm.model.config.context_length)
     ids = lm.encode(prompt)[-guesses - 1 :]
@@ -81,17 +68,10 @@ def circuit(
     `gptviz.interp.explaining.circuit`.
 
     Args:
-        prompt: the text that the model reads.
-        token: whose logit, as text or id; by default the likeliest.
-        position: the token is guessed after the token at this position; by default the last.
-        against: another token, whose logit is taken from it.
         share: how much is traced back to tokens within the graph, above 0, at most 1.
-        beyond_mean: whether only that counts which parts add beyond their means over the positions of this text; else all
-            that they add. A text of a single token has no such mean.
+        beyond_mean: count only what parts add beyond their means over the positions of this text; else all that they add. A text
+            of a single token has no such mean.
         most: the most nodes that the graph may have.
-
-    Raises:
-        ValueError: the model is not a decoder, or as in `encode`, `token` and `gptviz.interp.explaining.circuit.circuit`.
     """
     if lm.model.config.kind != "decoder":
         raise ValueError(f"a circuit is that of a decoder's guess, and {lm.name} is a {lm.model.config.kind}")
@@ -102,16 +82,9 @@ def circuit(
 
 
 @method
-def check_circuit(lm: LanguageModel, found: Circuit, text: str | None = None) -> Checked:
-    """The share of the answer that is left with everything outside a circuit at its mean: see
-    `gptviz.interp.explaining.circuit_check`.
-
-    Args:
-        found: the circuit.
-        text: what the means are taken over, all its positions; by default the text of the circuit itself.
-
-    Raises:
-        ValueError: the text is empty.
+def check_circuit(lm: LanguageModel, circuit: Circuit, text: str | None = None) -> Checked:
+    """The share of the answer that is left with everything outside a circuit at its mean over all positions of a text, by default
+    the circuit's own: see `gptviz.interp.explaining.circuit_check`.
     """
-    ids = torch.tensor(found.ids, device=lm.device) if text is None else lm.seen(lm.encode(text))
-    return check(found, lm.model, means(lm.model, ids[None]))
+    ids = torch.tensor(circuit.ids, device=lm.device) if text is None else lm.seen(lm.encode(text))
+    return check(circuit, lm.model, means(lm.model, ids[None]))

@@ -7,11 +7,12 @@ import warnings
 from pathlib import Path
 
 from gptviz.model.devices import device as choose_device
+from gptviz.model.lora import MergedTransformer
 from gptviz.model.precision import STORED
 from gptviz.model.precision import check as check_precision
 from gptviz.runs import checkpoints, imports
 
-from .core import LanguageModel, folder_called
+from .core import LanguageModel, as_property
 
 
 def load(name: str | Path, device: str | None = None, step: int | None = None, precision: str = STORED) -> LanguageModel:
@@ -49,3 +50,32 @@ def load(name: str | Path, device: str | None = None, step: int | None = None, p
             warnings.warn(checkpoints.about_hiding(name, folder), stacklevel=2)
     opened = checkpoints.load(folder, on, step, precision)
     return LanguageModel(opened.name, opened.model, opened.tokenizer, opened.card, step, precision)
+
+
+def folder_called(name: str) -> Path:
+    """The checkpoint of this name, else that of the model which has the name on the hub, imported now if it was not before.
+
+    Raises:
+        CheckpointError: there is neither.
+    """
+    try:
+        return checkpoints.find(name)
+    except checkpoints.CheckpointError as error:
+        missing = error
+    if not imports.could_be_on_hub(name):
+        path = f". A file or folder is opened with load(pathlib.Path({name!r:.80}))" if set(name) & set("/\\") else ""
+        raise checkpoints.CheckpointError(f"{missing}{path}")
+    try:
+        return imports.of_hub(name)
+    except checkpoints.CheckpointError as error:
+        raise checkpoints.CheckpointError(f"{missing}. It was looked for on the Hugging Face hub too: {error}") from None
+
+
+@as_property
+def base(lm: LanguageModel) -> LanguageModel | None:
+    """The model whose weights this LoRA adapter changes, or None if it is no adapter."""
+    if not isinstance(lm.original.model, MergedTransformer):
+        return None
+    folder = checkpoints.base_of(folder_called(lm.name))
+    card = checkpoints.read_card(folder)
+    return LanguageModel(checkpoints.name_of(folder), lm.original.model.base, lm.tokenizer, card, None, lm.precision)

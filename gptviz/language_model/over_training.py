@@ -10,10 +10,10 @@ from gptviz.interp.over_training.measures import Given, Measure, Question, measu
 from gptviz.interp.units.head_scores import scored
 from gptviz.machine import progress
 from gptviz.runs import checkpoints
-from gptviz.text.datasets.tasks import Modular
 
 from .core import LanguageModel, method
 from .opening import load
+from .reading import clock_of
 
 MOST_ANSWERED = 10_000  # tokens of rows whose right answers are counted
 
@@ -35,11 +35,6 @@ def over_training(
         token: the token that is guessed after it, as text or id; by default the likeliest for this model. Of a classifier, a
             label.
         against: another one, which it is compared with.
-
-    Raises:
-        ValueError: there is no such measure, it needs a prompt or tokens that are missing, or the model has no snapshots, or
-            lacks what is measured.
-        OSError: the data that were held out are not on this machine.
     """
     return History.of(*_followed(lm, measure, Question(prompt or "", token, against)))
 
@@ -60,12 +55,7 @@ def _followed(lm: LanguageModel, name: str, question: Question) -> tuple[Measure
 
 @method
 def given(lm: LanguageModel, measure: Measure, question: Question) -> Given:
-    """What a measure reads at every snapshot of this model.
-
-    Raises:
-        ValueError: as in `over_training`.
-        OSError: as in `over_training`.
-    """
+    """What a measure reads at every snapshot of this model."""
     needs, config = measure.needs, lm.model.config
     measure_named(measure.name, config.kind)
     if not config.n_layer and needs in ("texts for heads", "held-out data") and measure.name != "loss":
@@ -74,10 +64,10 @@ def given(lm: LanguageModel, measure: Measure, question: Question) -> Given:
         return Given()
     if needs == "vowels":
         kinds = [lm.tokenizer.kind_of(token) for token in range(config.vocab_size)]
-        found = {kind: [token for token, own in enumerate(kinds) if own == kind] for kind in ("vowel", "consonant")}
-        if len(found["vowel"]) < 2 or not found["consonant"]:
+        tokens = {kind: [token for token, own in enumerate(kinds) if own == kind] for kind in ("vowel", "consonant")}
+        if len(tokens["vowel"]) < 2 or not tokens["consonant"]:
             raise ValueError(f"the tokens of {lm.name} are no single letters: it has no vowels")
-        return Given(kinds=found)
+        return Given(kinds=tokens)
     if needs == "held-out data":
         return Given(rows=lm.tested_rows())
     if needs == "tasks":
@@ -87,9 +77,7 @@ def given(lm: LanguageModel, measure: Measure, question: Question) -> Given:
     if needs == "answers":
         return Given(rows=lm.tested_rows(MOST_ANSWERED, of="answers"))
     if needs == "a clock":
-        if not isinstance(lm.task, Modular):
-            raise ValueError(f"{lm.name} has not learned sums on a clock")
-        return Given(clock=lm.task)
+        return Given(clock=clock_of(lm))
     if needs == "held-out texts":
         return Given(held_out=[row.tolist() for row in lm.rows(most=use.most_data(lm.model)) if len(row) > 1])
     crosses = config.kind == "encoder-decoder"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
+from gptviz.data.classification import padded
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading import waves as clock
+from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.reading.costs import Costs
 from gptviz.interp.reading.costs import costs as compute_costs
 from gptviz.interp.reading.experts import routing
@@ -17,7 +20,7 @@ from gptviz.interp.reading.lens import course as compute_course
 from gptviz.interp.reading.lens import lens as compute_lens
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.interp.reading.stream import stream as compute_stream
-from gptviz.labelled_array import LabelledArray
+from gptviz.labelled_array import Float64Array, LabelledArray
 from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
@@ -27,12 +30,25 @@ from .fitted import fitted_lens
 
 
 @method
-def stream(lm: LanguageModel, prompt: str, target: str | None = None) -> StreamSummary:
-    """The residual stream after every layer, and what each sublayer writes into it: see `gptviz.interp.reading.stream`.
+def classify(lm: LanguageModel, text: str) -> dict[str, float]:
+    """The probability of every label, by name, for the first `context_length` tokens of `text`.
 
-    Raises:
-        ValueError: as in `trace`; the model is a classifier.
+    `gptviz.interp.reading.classification.classify` also gives what each word adds to each label.
     """
+    result = judge(lm.model, lm.seen(lm.encode(text)))
+    return dict(zip(lm.labels, result.probabilities.tolist(), strict=True))
+
+
+@method
+def probabilities(lm: LanguageModel, texts: Sequence[str]) -> Float64Array:
+    """The probability of every label for each of `texts`: [texts, n_label]. A text without words is read as one unknown word."""
+    config = lm.model.config
+    return label_probabilities(lm.model, padded(lm.tokenizer, texts, config.context_length, config.padding))
+
+
+@method
+def stream(lm: LanguageModel, prompt: str, target: str | None = None) -> StreamSummary:
+    """The residual stream after every layer, and what each sublayer writes into it: see `gptviz.interp.reading.stream`."""
     ids, source = lm.inputs(prompt, target)
     return compute_stream(lm.model, ids.tolist(), None if source is None else source.tolist())
 
@@ -52,17 +68,11 @@ def lens(
     """The guesses of the model if it stopped after each layer: see `gptviz.interp.reading.lens`.
 
     Args:
-        prompt: the text that the model reads; for an encoder–decoder its source.
-        target: what an encoder–decoder writes; by default its own answer.
         last: how many positions at the end of the text are read; all unless given.
         top: how many of the likeliest tokens are kept of each layer and position.
         blocks_only: leave out the layers within a block.
         kind: "logit", or a lens that is fitted to the model, once: "jacobian" or "tuned".
         fitted_to: as in `fitted_lens`.
-
-    Raises:
-        ValueError: as in `trace`; the model is a classifier, or `top` is below 1; or as in `fitted_lens`.
-        OSError: as in `fitted_lens`.
     """
     if top < 1:
         raise ValueError(f"top is {top}; it must be 1 or more")
@@ -91,9 +101,6 @@ def course(lm: LanguageModel, lens: Lens, layer: int, index: int, follow: int | 
 def experts(lm: LanguageModel, prompt: str) -> LabelledArray:
     """How much each expert counts for each token of `prompt` that the model sees: [block, token, expert], 0 where the router
     did not choose it. See `gptviz.interp.reading.experts`.
-
-    Raises:
-        ValueError: the model has no experts, or as in `trace`.
     """
     if lm.model.encoder is not None:
         raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.reading.experts.routing on one of them")
@@ -103,26 +110,14 @@ def experts(lm: LanguageModel, prompt: str) -> LabelledArray:
 
 @method
 def pieces(lm: LanguageModel, text: str) -> list[Piece]:
-    """The tokens of `text`, each with its number, its bytes, and its kind: see `gptviz.text.tokenizers.pieces`.
-
-    Raises:
-        ValueError: the tokenizer cannot read the text at all.
-    """
+    """The tokens of `text`, each with its number, its bytes, and its kind: see `gptviz.text.tokenizers.pieces`."""
     return pieces_of(lm.tokenizer, lm.tokenizer.encode(text))
 
 
 @method
 def context_use(lm: LanguageModel, prompt: str, how: use.How = "replaced", *, last: int | None = None) -> use.ContextUse:
-    """How much of `prompt` the model uses, its likeliest next token being the last guess: see
-    `gptviz.interp.explaining.context_use`.
-
-    Args:
-        prompt: the text that the model reads.
-        how: what leaving a token out means.
-        last: how many tokens at the end of the prompt are measured; all unless given.
-
-    Raises:
-        ValueError: the prompt is empty, the model is no decoder, or there is no such way to leave a token out.
+    """How much of `prompt`, or of its `last` tokens, the model uses, its likeliest next token being the last guess: see
+    `gptviz.interp.explaining.context_use`, also for `how` a token is left out.
     """
     ids = lm.seen(lm.encode(prompt)).tolist()
     kept = lm.tokenizer.inside(ids).start
@@ -135,53 +130,47 @@ def context_use(lm: LanguageModel, prompt: str, how: use.How = "replaced", *, la
 def nearest(lm: LanguageModel, word: str | int, count: int = 5) -> dict[str, float]:
     """The `count` tokens whose embeddings have the largest cosine with that of `word`, a token, the nearest first, with that
     cosine; special tokens, which are no text, are left out.
-
-    Raises:
-        ValueError: there is no such token.
     """
     special = {token for token in range(lm.tokenizer.vocab_size) if lm.tokenizer.is_special(token)}
     rows, token = embeddings.vectors(lm.model, "embedding"), lm.token(word)
-    found = embeddings.neighbours(rows, lm.tokenizer.labels(), token, count + len(special))
-    cosines = zip(found.ids, found.similarity.values.tolist(), strict=True)
-    words = ((lm.tokenizer.label(one), cosine) for one, cosine in cosines if one not in special)
-    return dict(islice(words, count))
+    near = embeddings.neighbours(rows, lm.tokenizer.labels(), token, count + len(special))
+    cosines = zip(near.ids, near.similarity.values.tolist(), strict=True)
+    return dict(islice(((lm.tokenizer.label(i), cosine) for i, cosine in cosines if i not in special), count))
 
 
 @method
 def waves(lm: LanguageModel) -> clock.ClockWaves:
-    """The frequencies on which a model of sums on a clock places its numbers: see `gptviz.interp.reading.waves`.
-
-    Raises:
-        ValueError: the model has not learned such sums.
-    """
-    if not isinstance(lm.task, Modular):
-        raise ValueError(f"{lm.name} has not learned sums on a clock")
-    model, task, powers = lm.model, lm.task, clock.powers(lm.model, lm.task)
+    """The frequencies on which a model of sums on a clock places its numbers: see `gptviz.interp.reading.waves`."""
+    model, task = lm.model, clock_of(lm)
+    powers = clock.powers(model, task)
     used = clock.used(powers)
     others = set(range(1, task.modulus // 2 + 1)) - set(used)
     whole, alone, without = (clock.accuracy(model, task, kept) for kept in (None, used, others))
     return clock.ClockWaves(powers, used, (whole, alone, without))
 
 
+def clock_of(lm: LanguageModel) -> Modular:
+    """The task of a model of sums on a clock.
+
+    Raises:
+        ValueError: the model has not learned such sums.
+    """
+    if not isinstance(lm.task, Modular):
+        raise ValueError(f"{lm.name} has not learned sums on a clock")
+    return lm.task
+
+
 @method
 def costs(lm: LanguageModel, batch: int = 1, context: int | None = None) -> Costs:
     """The costs of this model for `batch` texts of `context` tokens (by default as many as it can read): see
     `gptviz.interp.reading.costs`.
-
-    Raises:
-        ValueError: an impossible batch, or more tokens than the context holds.
     """
     return compute_costs(lm.model.config, batch, context)
 
 
 @method
 def side(lm: LanguageModel, prompt: str) -> Side:
-    """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`.
-
-    Raises:
-        ValueError: as in `trace`; the model is no decoder.
-    """
-    if lm.model.config.kind != "decoder":
-        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: only decoders are compared")
+    """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`."""
+    lm.require("decoder", "only decoders are compared")
     ids = tuple(lm.inputs(prompt)[0].tolist())
     return Side(lm.model, ids, tuple(lm.tokenizer.labels()), lm.name, lm.repeats)

@@ -53,16 +53,12 @@ def scan(lm: LanguageModel, prompt: str) -> tuple[Finding, ...]:
 
     Every finding is compared with a number of the model itself: a head with the middle one of all heads, a part of the guess with
     the whole, both weighted by how much surer the guess is than one among equally likely tokens.
-
-    Raises:
-        ValueError: as in `encode`; the model is no decoder.
     """
-    if lm.model.config.kind != "decoder":
-        raise ValueError(f"{lm.name} is a {lm.model.config.kind}: only a decoder is scanned")
+    lm.require("decoder", "only a decoder is scanned")
     ids = lm.inputs(prompt)[0].tolist()
     parts = (_kinds_of_heads(lm), _guess(lm, prompt, ids), _decided(lm, ids), _needed(lm, ids))
-    found = [finding for part in progress.each(iter(parts), len(parts), "look") for finding in part]
-    return tuple(sorted((one for one in found if one.strength >= LEAST), key=lambda one: -one.strength))
+    findings = [finding for part in progress.each(iter(parts), len(parts), "look") for finding in part]
+    return tuple(sorted((one for one in findings if one.strength >= LEAST), key=lambda one: -one.strength))
 
 
 @method
@@ -134,7 +130,7 @@ def _decided(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
 
 def _needed(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
     """The head without which the likeliest token loses most of its probability, where all heads are tried quickly."""
-    heads = [one for one in heads_and_mlps(lm.model.config) if one.is_head]
+    heads = [unit for unit in heads_and_mlps(lm.model.config) if unit.is_head]
     if not heads or effort(lm.model, len(ids), len(heads)) > LITTLE:
         return
     reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())

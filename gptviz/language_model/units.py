@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -24,7 +25,7 @@ from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
-from .core import LanguageModel, method
+from .core import LanguageModel, as_property, method
 
 # The heads of an encoder, of a decoder, or of the cross-attention between the two. Other models have the second alone.
 Stack = Literal["encoder", "decoder", "cross"]
@@ -82,9 +83,6 @@ def observable(lm: LanguageModel, layer: str, side: HeadSide = "query") -> Obser
 def promoted(lm: LanguageModel, block: int, neuron: int, most: int = 8) -> LabelledArray:
     """The tokens whose logits a neuron raises most, then those that it lowers most, the lowest last: `most` of each. How much an
     activation of 1 adds: see `gptviz.interp.units.neurons.promoted`.
-
-    Raises:
-        ValueError: the model guesses no tokens.
     """
     values = of_neurons.promoted(lm.model, block, neuron)
     order = np.argsort(-values, kind="stable").tolist()
@@ -97,9 +95,6 @@ def promoted(lm: LanguageModel, block: int, neuron: int, most: int = 8) -> Label
 def neuron_set(lm: LanguageModel, prompt: str, block: int, neuron: int, value: float, top: int = 5) -> LabelledArray:
     """The guesses after `prompt` as the model is, and with a neuron set to `value` at every token: the probabilities of the `top`
     likeliest of both, [before or after, guess].
-
-    Raises:
-        ValueError: as in `trace`.
     """
     ids, _ = lm.inputs(prompt)
     sides = [probabilities(of_neurons.steered(lm.model, ids, block, neuron, put)) for put in (None, value)]
@@ -124,9 +119,17 @@ def repeated_tokens(lm: LanguageModel) -> Tensor:
     return ids.to(lm.device)
 
 
+@as_property
+def repeats(lm: LanguageModel) -> Tensor | None:
+    """The `repeated_tokens`, or None where there is no room for them: scores over them have no meaning there."""
+    with suppress(ValueError):
+        return repeated_tokens(lm)
+    return None
+
+
 @method
 def second_half(lm: LanguageModel, repeated: Tensor) -> int:
-    """The position at which the second half of repeated tokens [sequences, tokens] begins."""
+    """The position at which the second half of `repeated_tokens` begins."""
     before, after = len(lm.tokenizer.before), len(lm.tokenizer.after)
     return before + (repeated.shape[1] - before - after) // 2
 
@@ -144,10 +147,6 @@ def head_scores(
         stack: whose heads these are.
         held_out: about how many tokens of the data held out of training the heads read, in the place of a prompt.
         losses: whether there is also `delta_loss`, how much the loss rises without the head: a pass for every head.
-
-    Raises:
-        ValueError: as in `heads` and `rows`; or the model has no such stack.
-        OSError: as in `tested_rows`.
     """
     if prompt is None and lm.model.encoder is not None:
         raise ValueError(f"{lm.name} reads a text and writes another: give a prompt for its heads to read")
@@ -180,15 +179,8 @@ def head_scores(
 
 @method
 def composition(lm: LanguageModel, reads: HeadInput = "key", *, stack: Stack = "decoder") -> LabelledArray:
-    """How much of what one head writes another one reads, [reader, writer], from weights alone: see
-    `gptviz.interp.units.head_weights.composition`.
-
-    Args:
-        reads: by which of its vectors the later head reads.
-        stack: whose heads these are.
-
-    Raises:
-        ValueError: the model has no such stack.
+    """How much of what one head of a stack writes another one reads by its query, key or value, [reader, writer], from weights
+    alone: see `gptviz.interp.units.head_weights.composition`.
     """
     return head_weights.composition(_stack(lm, stack), reads)
 
@@ -211,9 +203,6 @@ def heads(lm: LanguageModel, prompt: str | None = None, *, losses: bool = False)
 
     An encoder–decoder reads `prompt` as its source, and the decoder its own answer. With `losses`, there is also
     `delta_loss`: how much the loss rises without the head, which takes a pass for every head.
-
-    Raises:
-        ValueError: as in `trace`; an encoder–decoder was given no prompt; or `losses` of a classifier were asked for.
     """
     stacks: tuple[Stack, ...] = get_args(Stack) if lm.model.encoder is not None else ("decoder",)
     return [row for stack in stacks for row in head_scores(lm, prompt, stack=stack, losses=losses).rows()]

@@ -23,12 +23,7 @@ from .core import LanguageModel, method
 
 @method
 def generation(lm: LanguageModel, prompt: str, sampling: Sampling | None = None, **options: Any) -> Generation:
-    """A `Generation` that begins with the prompt; `options` are the arguments of that class.
-
-    Raises:
-        ValueError: the prompt is empty, or the model is a classifier, which writes nothing, or an encoder–decoder, which
-            does not go on with a text.
-    """
+    """A `Generation` that begins with the prompt; `options` are the arguments of that class."""
     _check_continues(lm)
     return Generation(lm.model, lm.encode(prompt), sampling, **{"never": lm.tokenizer.unused_ids} | options)
 
@@ -61,9 +56,6 @@ def generate(
         go_on: write on there; an end token is then a part of the text.
         slide: how many tokens a decoder forgets at a time past its context length, see `Generation`; more are faster.
         sampling: the fields of `Sampling`.
-
-    Raises:
-        ValueError: as in `generation`; a `sampling` or a number of tokens that is not possible.
     """
     if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
         raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
@@ -122,11 +114,7 @@ def speculation(
     drafted: int = DRAFTED,
     go_on: bool = False,
 ) -> Speculation:
-    """A `Speculation` that begins with the ids [T] of a prompt; the arguments are those of `speculate`.
-
-    Raises:
-        ValueError: as in `speculate`.
-    """
+    """A `Speculation` that begins with the ids [T] of a prompt; the arguments are those of `speculate`."""
     _check_continues(lm)
     if isinstance(drafter, str):
         if drafter != "prompt":
@@ -149,15 +137,10 @@ def _used(tokenizer: Tokenizer) -> list[str]:
 
 @method
 def decoded(lm: LanguageModel, text: str, longest: int | None = None, sampling: Sampling | None = None) -> tuple[list[int], bool]:
-    """An encoder–decoder's answer to `text`: its tokens, and whether it ends.
+    """An encoder–decoder's answer to `text`, with its likeliest tokens unless a `sampling` is given: its tokens, and whether it
+    ends.
 
     An answer without an end is cut after `longest` tokens, by default after `context_length`.
-
-    Args:
-        sampling: how each token is drawn; None takes the likeliest.
-
-    Raises:
-        ValueError: as in `source`, or an impossible `longest`.
     """
     source, special = lm.source(text), lm.special_tokens
     ids = decode(lm.model, source[None], special.start, special.end, sampling, longest, special.unused_ids)[0]
@@ -166,11 +149,7 @@ def decoded(lm: LanguageModel, text: str, longest: int | None = None, sampling: 
 
 @method
 def answer(lm: LanguageModel, text: str, longest: int | None = None, **sampling: Any) -> str:
-    """An encoder–decoder's answer to `text`, as `decoded` returns it; `sampling` are the fields of `Sampling`.
-
-    Raises:
-        ValueError: as in `decoded`; a `sampling` that is not possible.
-    """
+    """An encoder–decoder's answer to `text`, as `decoded` returns it; `sampling` are the fields of `Sampling`."""
     return lm.tokenizer.decode(decoded(lm, text, longest, _sampling(sampling) if sampling else None)[0])
 
 
@@ -183,9 +162,6 @@ def beams(lm: LanguageModel, text: str, width: int, longest: int | None = None, 
         width: how many outputs are kept at each step; 1 is greedy decoding.
         longest: the most tokens of an answer, its end token included; by default the context.
         length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1 compares the mean per token.
-
-    Raises:
-        ValueError: as in `source`, or an impossible width or `longest`.
     """
     source, special = lm.source(text), lm.special_tokens
     ends = special.start, special.end

@@ -13,7 +13,7 @@ from gptviz.settings.known_names import instead
 
 from .answering import answer_to
 from .expression import ExpressionError, compared, computed
-from .lesson import Claim, Lesson, LessonStep, PageState, Question
+from .lesson import Lesson, LessonStep, PageState, Question
 from .library import Library
 from .pictures import NEEDED, left_behind
 
@@ -45,11 +45,8 @@ Found = Iterator[tuple[int, str]]
 def problems(
     library: Library, functions: Callable[[Lesson], Mapping[str, Callable[..., Any]]], opened: Opened | None = None
 ) -> Iterator[Problem]:
-    """The problems in the lessons of a library.
-
-    Args:
-        functions: those of a lesson's expressions.
-        opened: opens a page and returns its faults; default: `open_page`.
+    """The problems in the lessons of a library. `functions` gives those of a lesson's expressions; `opened` opens a page and
+    returns its faults, by default `faults_of_page`.
     """
     for file, why in library.faults.items():
         yield Problem(file, None, why)
@@ -67,8 +64,13 @@ def problems(
 
 def _of_step(lesson: Lesson, step: LessonStep, functions: Mapping[str, Callable[..., Any]], opened: Opened) -> Found:
     if step.page is not None:
-        for problem in opened(with_model(step.page, lesson)):
-            yield _line_of(step.page, problem), problem
+        page = step.page
+        for problem in opened(with_model(page, lesson)):
+            # The line of the setting that the problem names; if it names none, the line that opens the page.
+            named = (
+                at for name, at in page.lines.items() if re.search(rf"\b{re.escape(name)} = | no '{re.escape(name)}'", problem)
+            )
+            yield next(named, page.lines.get("open", 1)), problem
     for line, expression in step.values:
         try:
             computed(expression, functions)
@@ -77,28 +79,18 @@ def _of_step(lesson: Lesson, step: LessonStep, functions: Mapping[str, Callable[
     for line, picture in left_behind(step):
         yield line, f"the picture {picture!r:.80} does not go with the lesson: it must be {NEEDED}"
     for claim in step.claims:
-        for problem in _of_claim(claim, functions):
-            yield claim.line, problem
+        try:
+            value = computed(claim.expression, functions)
+            sides = " and ".join(f"{side!r:.80}" for side in compared(claim.expression, functions)) if value is False else ""
+        except ExpressionError as error:
+            yield claim.line, f"a claim cannot be computed: {error}"
+            continue
+        if value is not True:
+            compares = f"; it compares {sides}" if sides else ""
+            yield claim.line, f"the claim {claim.expression!r:.120} is {value!r:.80}, not True{compares}"
     for question in step.questions:
         for problem in _of_question(lesson, step, question, functions, opened):
             yield question.lines.get("answer", step.line), problem
-
-
-def _of_claim(claim: Claim, functions: Mapping[str, Callable[..., Any]]) -> Iterator[str]:
-    try:
-        value = computed(claim.expression, functions)
-        sides = " and ".join(f"{side!r:.80}" for side in compared(claim.expression, functions)) if value is False else ""
-    except ExpressionError as error:
-        yield f"a claim cannot be computed: {error}"
-        return
-    if value is not True:
-        yield f"the claim {claim.expression!r:.120} is {value!r:.80}, not True{f'; it compares {sides}' if sides else ''}"
-
-
-def _line_of(page: PageState, problem: str) -> int:
-    """The line of the setting that a problem names; if it names none, the line that opens the page."""
-    named = (line for name, line in page.lines.items() if re.search(rf"\b{re.escape(name)} = | no '{re.escape(name)}'", problem))
-    return next(named, page.lines.get("open", 1))
 
 
 def _of_question(

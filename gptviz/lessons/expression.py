@@ -98,10 +98,8 @@ def parsed(text: str) -> ast.expr:
 
 
 def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
-    """The value of an expression: a number, a text, true or false, or a list of them.
-
-    Args:
-        functions: those that it may call, by name. Their arguments are texts, numbers, booleans and lists.
+    """The value of an expression: a number, a text, true or false, or a list of them; `functions` are those that it may call, by
+    name.
 
     Raises:
         ExpressionError: it cannot be read, calls something else, a function refuses its arguments, or the result has a number

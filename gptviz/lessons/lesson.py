@@ -127,7 +127,7 @@ class LessonStep:
     @property
     def texts(self) -> list[tuple[int, str]]:
         """Its text and those of its questions, each with its line."""
-        of_questions = ((one, name) for one in self.questions for name in ("ask", "hint", "reveal"))
+        of_questions = ((question, name) for question in self.questions for name in ("ask", "hint", "reveal"))
         return [
             (self.text_line, self.text),
             *((one.lines.get(name, self.line), getattr(one, name)) for one, name in of_questions),
@@ -160,13 +160,12 @@ class Lesson:
     @property
     def expressions(self) -> list[tuple[int, int, str]]:
         """Every expression, with the number of its step, from 0, and its line."""
-        return [(number, *found) for number, step in enumerate(self.steps) for found in _expressions(step)]
-
-
-def _expressions(step: LessonStep) -> Iterator[tuple[int, str]]:
-    yield from step.values
-    yield from ((question.lines.get("answer", step.line), question.answer) for question in step.questions)
-    yield from ((claim.line, claim.expression) for claim in step.claims)
+        every = list[tuple[int, int, str]]()
+        for number, step in enumerate(self.steps):
+            every += [(number, line, expression) for line, expression in step.values]
+            every += [(number, question.lines.get("answer", step.line), question.answer) for question in step.questions]
+            every += [(number, claim.line, claim.expression) for claim in step.claims]
+        return every
 
 
 def read_lesson(path: Path) -> Lesson:
@@ -194,12 +193,7 @@ def shown_name(path: Path) -> str:
 
 
 def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
-    """The lesson with this content.
-
-    Args:
-        content: the text of the file.
-        name: the name of the lesson in addresses.
-        file: the name of the file, for messages.
+    """The lesson with this `content` of a file; `name` is that of the lesson in addresses, `file` that of the file in messages.
 
     Raises:
         LessonError: as in `read_lesson`.
@@ -208,13 +202,15 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
         raise LessonError(f"{file}: the name of a lesson's file has letters, digits, '-' and '_' only")
     front, text, first = _front_matter(content.replace("\r\n", "\n"), file)
     settings = _fields(front, _Place(file, 2))
-    steps = tuple(_steps(text, file, first))
+    steps, level = tuple(_steps(text, file, first)), settings.text("level", "")
+    if level and level not in LEVELS:
+        raise settings.error(f"its level is {level!r:.40}{instead(level, LEVELS)}", "level")
     lesson = Lesson(
         name=name,
         title=settings.text("title"),
         about=settings.text("about"),
         minutes=int(settings.number("minutes", 5)),
-        level=_level(settings),
+        level=level,
         based_on=settings.texts("based_on"),
         model=settings.text("model", "shakespeare"),
         any_decoder=settings.truth("any_decoder"),
@@ -224,13 +220,6 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
     settings.nothing_else()
     _check_steps(lesson, file, first)
     return lesson
-
-
-def _level(settings: _Fields) -> str:
-    level = settings.text("level", "")
-    if level and level not in LEVELS:
-        raise settings.error(f"its level is {level!r:.40}{instead(level, LEVELS)}", "level")
-    return level
 
 
 def _check_steps(lesson: Lesson, file: str, first: int) -> None:
@@ -426,8 +415,7 @@ def _steps(text: str, file: str, first: int) -> Iterator[LessonStep]:
     ends = [*(start for start, _ in starts[1:]), len(lines)]
     for number, ((start, title), end) in enumerate(zip(starts, ends, strict=False), 1):
         inside = [fence for fence in fences if fence.level == 0 and fence.map and start <= fence.map[0] < end]
-        step = _step(title, lines, (start + 1, end), inside, _Place(file, first + start, f", step {number}"))
-        yield step
+        yield _step(title, lines, (start + 1, end), inside, _Place(file, first + start, f", step {number}"))
 
 
 def _check_fence(fence: Token, lines: list[str], file: str, first: int) -> None:
@@ -435,9 +423,9 @@ def _check_fence(fence: Token, lines: list[str], file: str, first: int) -> None:
     kind, (start, end) = fence.info.strip(), fence.map or (0, 0)
     here = _Place(file, first + start)
     meant = get_close_matches(kind.lower(), BLOCKS, 1, 0.7)
-    if kind not in BLOCKS and meant:
-        raise LessonError(f"{here}: there is no block {kind!r:.40}: did you mean {meant[0]!r}? There are {', '.join(BLOCKS)}")
     if kind not in BLOCKS:
+        if meant:
+            raise LessonError(f"{here}: there is no block {kind!r:.40}: did you mean {meant[0]!r}? There are {', '.join(BLOCKS)}")
         return
     if fence.level > 0:
         raise LessonError(f"{here}: a block {kind!r} must not stand in a list or a quotation: begin its line with ```")
@@ -465,7 +453,9 @@ def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token]
         elif page is not None:
             raise fields.error("it has two blocks 'page', and a step shows one page: begin another step with a heading '## …'")
         else:
-            page = _page(fields)
+            opened, look_at = fields.text("open"), fields.text("look_at", "")
+            query = {name: fields.text(name) for name in fields.content if name not in ("open", "look_at", "claim")}
+            page = PageState(opened, query, look_at, fields.lines)
     if len(questions) > MOST_QUESTIONS:
         raise LessonError(f"{place}: it has {len(questions)} questions, and {MOST_QUESTIONS} are the most")
     # Each line of a block becomes an empty line, so that the lines below keep their numbers.
@@ -473,12 +463,6 @@ def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token]
     above = len(text) - len(text.lstrip())
     text_line = place.line + 1 + text.count("\n", 0, above)
     return LessonStep(title, text.strip(), page, tuple(questions), tuple(claims), place.line, text_line)
-
-
-def _page(fields: _Fields) -> PageState:
-    page, look_at = fields.text("open"), fields.text("look_at", "")
-    query = {name: fields.text(name) for name in fields.content if name not in ("open", "look_at", "claim")}
-    return PageState(page, query, look_at, fields.lines)
 
 
 def _question(fields: _Fields) -> Question:

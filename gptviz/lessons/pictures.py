@@ -39,20 +39,18 @@ def with_pictures(lesson: Lesson, folder: Path) -> Lesson:
         room -= len(content)
         return f"{found[1]}data:image/{kind};base64,{b64encode(content).decode()}"
 
-    taken = partial(_PICTURE.sub, carried)
-
-    def with_own(step: LessonStep) -> LessonStep:
-        asked = [replace(one, ask=taken(one.ask), hint=taken(one.hint), reveal=taken(one.reveal)) for one in step.questions]
-        return replace(step, text=taken(step.text), questions=tuple(asked))
-
-    return replace(lesson, steps=tuple(map(with_own, lesson.steps)))
+    taken, steps = partial(_PICTURE.sub, carried), list[LessonStep]()
+    for step in lesson.steps:
+        asked = [replace(each, ask=taken(each.ask), hint=taken(each.hint), reveal=taken(each.reveal)) for each in step.questions]
+        steps.append(replace(step, text=taken(step.text), questions=tuple(asked)))
+    return replace(lesson, steps=tuple(steps))
 
 
 def left_behind(step: LessonStep) -> Iterator[tuple[int, str]]:
     """The pictures that the texts of a step name and do not carry, each with its line."""
     for first, text in step.texts:
         for token in MarkdownIt("commonmark").parse(text):
-            for one in token.children or ():
-                source = str(one.attrGet("src"))
-                if one.type == "image" and not source.startswith("data:"):
+            for child in token.children or ():
+                source = str(child.attrGet("src"))
+                if child.type == "image" and not source.startswith("data:"):
                     yield first + (token.map or [0])[0], source

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,14 +18,14 @@ from gptviz.generate.sampling import Ledger, Sampling, ledger
 from gptviz.generate.speculation import Speculated
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import MEASURES, Question
-from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream, waves
+from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream
 from gptviz.interp.reading.next_token import logits_after, perplexity, probabilities
+from gptviz.interp.reading.waves import ClockWaves
 from gptviz.language_model import LanguageModel, explaining, load
 from gptviz.model import parameter_count
 from gptviz.runs import checkpoints
 from gptviz.text import GENERATED, cleaned, passages, visible
 from gptviz.text.datasets.languages import FIRST, examples
-from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.learning import learned
 from gptviz.text.tokenizers.pieces import cost
 
@@ -33,8 +33,10 @@ LONGEST_TEXT = 20_000  # characters
 MOST_ENTRIES = 50
 # The most blocks of the untrained models whose gradients are compared, as on the page Gradients.
 _DEEPEST = 32
+_MOST_DIGITS = 12
 
 Function = Callable[..., Any]
+Entry = TypeVar("Entry")
 _TYPES: dict[str, Any] = {"str": str, "int": int, "float": int | float}
 
 
@@ -85,6 +87,28 @@ def _check(function: Function, *arguments: Any, **named: Any) -> None:
             raise ValueError(f"{name} is {value!r:.40}; it must be a {'text' if wanted is str else 'number'}")
 
 
+def _named(name: str, what: str, known: Mapping[str, Entry]) -> Entry:
+    """The entry of this name, of several that are known.
+
+    Raises:
+        ValueError: there is none; the message says `what` it would be, and names those that there are.
+    """
+    if name not in known:
+        raise ValueError(f"there is no {what} {name!r:.40}; there are {', '.join(known)}")
+    return known[name]
+
+
+def _within(name: str, number: int, low: int, high: int) -> int:
+    """The number, which is called `name`, if it is from `low` to `high`.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not low <= number <= high:
+        raise ValueError(f"{name} is {number}; it must be from {low} to {high}")
+    return number
+
+
 def _ids(lm: LanguageModel, text: str) -> list[int]:
     return lm.seen(lm.tensor(lm.tokenizer.encode(text))).tolist()
 
@@ -95,10 +119,9 @@ def _token(lm: LanguageModel, token: str) -> int:
     Raises:
         ValueError: there is no such token.
     """
-    found = lm.tokenizer.id_of(token)
-    if found is None:
+    if (number := lm.tokenizer.id_of(token)) is None:
         raise ValueError(f"{lm.name} has no token {token!r:.40}")
-    return found
+    return number
 
 
 def _text(lm: LanguageModel, token: int) -> str:
@@ -134,15 +157,13 @@ def merges(lm: LanguageModel, text: str) -> list[str]:
     merging = lm.tokenizer.merging(_ids(lm, text))
     if merging is None:
         raise ValueError(f"{lm.name} does not make its tokens by merges")
-    return [lm.tokenizer.label(one.id) for one in merging.merges]
+    return [lm.tokenizer.label(merge.id) for merge in merging.merges]
 
 
 def times_as_many(lm: LanguageModel, language: str) -> float:
     """How many times as many tokens as in English the example of the page Tokens in a language takes."""
     texts = examples()
-    if language not in texts:
-        raise ValueError(f"there is no example {language!r:.40}; there are {', '.join(texts)}")
-    return cost(lm.tokenizer, texts[language]).tokens / cost(lm.tokenizer, texts[FIRST]).tokens
+    return cost(lm.tokenizer, _named(language, "example", texts)).tokens / cost(lm.tokenizer, texts[FIRST]).tokens
 
 
 def vocabulary(lm: LanguageModel) -> int:
@@ -175,9 +196,7 @@ def rank(lm: LanguageModel, prompt: str, token: str) -> int:
 
 def likeliest(lm: LanguageModel, prompt: str, count: int = 1) -> str | list[str]:
     """The text of the likeliest next token; with `count`, those of the likeliest ones."""
-    if not 1 <= count <= MOST_ENTRIES:
-        raise ValueError(f"count is {count}; it must be from 1 to {MOST_ENTRIES}")
-    order = np.argsort(-_logits(lm, prompt), kind="stable")[:count]
+    order = np.argsort(-_logits(lm, prompt), kind="stable")[: _within("count", count, 1, MOST_ENTRIES)]
     texts = [_text(lm, int(i)) for i in order]
     return texts[0] if count == 1 else texts
 
@@ -271,10 +290,7 @@ def label(lm: LanguageModel, text: str) -> str:
 
 def label_probability(lm: LanguageModel, text: str, name: str) -> float:
     """The probability of a label of a text."""
-    judged = lm.classify(text)
-    if name not in judged:
-        raise ValueError(f"{lm.name} has no label {name!r:.40}; it has {', '.join(judged)}")
-    return judged[name]
+    return _named(name, "label", lm.classify(text))
 
 
 def attends(lm: LanguageModel, prompt: str, block: int, head: int, query: int, key: int) -> float:
@@ -308,10 +324,10 @@ def best_head(lm: LanguageModel, score: str, prompt: str | None = None) -> str:
 
 def head_score(lm: LanguageModel, score: str, block: int, head: int, prompt: str | None = None) -> float:
     """The value of a score for one head."""
-    found = [row[score] for row in _heads(lm, score, prompt) if (row["block"], row["head"]) == (block, head)]
-    if not found:
+    scores = [row[score] for row in _heads(lm, score, prompt) if (row["block"], row["head"]) == (block, head)]
+    if not scores:
         raise ValueError(f"{lm.name} has no head {head} in a block {block}")
-    return float(found[0])
+    return float(scores[0])
 
 
 def highest_score(lm: LanguageModel, score: str, prompt: str | None = None) -> float:
@@ -330,15 +346,12 @@ def contribution(lm: LanguageModel, prompt: str, token: str, part: str, against:
     """The amount that a part, such as "blocks.1.attention.head.3", adds to the logit of a token, or to its difference from
     another's.
     """
-    found = _parts(lm, prompt, token, against)
-    if part not in found:
-        raise ValueError(f"{lm.name} has no part {part!r:.60}")
-    return float(found[part])
+    return float(lm.attribute(prompt, token, against=against).of(part))
 
 
 def strongest_head(lm: LanguageModel, prompt: str, token: str, against: str | None = None) -> str:
     """The name of the head that adds most to the logit of a token, or to its difference from another's."""
-    heads = {name: value for name, value in _parts(lm, prompt, token, against).items() if ".head." in name}
+    heads = {name: value for name, value in lm.attribute(prompt, token, against=against).values.items() if ".head." in name}
     if not heads:
         raise ValueError(f"{lm.name} has no heads")
     return max(heads, key=heads.__getitem__)
@@ -346,12 +359,8 @@ def strongest_head(lm: LanguageModel, prompt: str, token: str, against: str | No
 
 def strongest_part(lm: LanguageModel, prompt: str, token: str, against: str | None = None) -> str:
     """The name of the part (a head, an MLP, a bias …) that adds most to the logit of a token, or to its difference."""
-    found = _parts(lm, prompt, token, against)
-    return max(found, key=found.__getitem__)
-
-
-def _parts(lm: LanguageModel, prompt: str, token: str, against: str | None) -> dict[str, float]:
-    return {one.name: one.value for one in lm.attribute(prompt, token, against=against).parts}
+    values = lm.attribute(prompt, token, against=against).values
+    return max(values, key=values.__getitem__)
 
 
 def restored(lm: LanguageModel, clean: str, corrupted: str, right: str, wrong: str, what: str, block: int, place: int) -> float:
@@ -366,10 +375,10 @@ def restored(lm: LanguageModel, clean: str, corrupted: str, right: str, wrong: s
 
 def stream_length(lm: LanguageModel, prompt: str, layer: int, position: int = -1) -> float:
     """The length of the vector of a token after a layer; 0 is the embedding, −1 the last layer."""
-    found = stream.lengths(lm.stream(prompt), tokens(lm, prompt)).values
-    if not (-found.shape[0] <= layer < found.shape[0] and -found.shape[1] <= position < found.shape[1]):
-        raise ValueError(f"there are {found.shape[0]} layers and {found.shape[1]} positions")
-    return float(found[layer, position])
+    lengths = stream.lengths(lm.stream(prompt), tokens(lm, prompt)).values
+    if not (-lengths.shape[0] <= layer < lengths.shape[0] and -lengths.shape[1] <= position < lengths.shape[1]):
+        raise ValueError(f"there are {lengths.shape[0]} layers and {lengths.shape[1]} positions")
+    return float(lengths[layer, position])
 
 
 def lens_rank(lm: LanguageModel, prompt: str, token: str, layer: int) -> int:
@@ -388,9 +397,8 @@ def learning(lm: LanguageModel, prompt: str, part: str, what: str) -> float:
     "slope", "before", "after" (the weight), "loss", "loss_before" or "loss_after".
     """
     names = ("slope", "before", "after", "loss", "loss_before", "loss_after")
-    if what not in names:
-        raise ValueError(f"there is no {what!r:.40} of a step; there is {', '.join(names)}")
-    return float(getattr(explaining.learning_step(lm, prompt, part), what))
+    name = _named(what, "number of a step called", {name: name for name in names})
+    return float(getattr(explaining.learning_step(lm, prompt, part), name))
 
 
 def parameters(lm: LanguageModel) -> int:
@@ -423,56 +431,47 @@ def training_loss_at(lm: LanguageModel, of_step: int) -> float:
 
 
 def _nearest_loss(lm: LanguageModel, of_step: int, losses: Mapping[int, float | None]) -> float:
-    found = {step: loss for step, loss in losses.items() if loss is not None}
-    if not found:
+    known = {step: loss for step, loss in losses.items() if loss is not None}
+    if not known:
         raise ValueError(f"the card of {lm.name} has no losses of its training")
-    return float(found[min(found, key=lambda step: abs(step - of_step))])
+    return float(known[min(known, key=lambda step: abs(step - of_step))])
 
 
 def accuracy(lm: LanguageModel, of: str = "model") -> float:
     """The share of held-out predictions that were right, according to the model's card: by the "model", or the "baseline"."""
-    shares = {"model": lm.card.accuracy, "baseline": lm.card.baseline_accuracy}
-    if of not in shares:
-        raise ValueError(f"there is no accuracy of {of!r:.40}; there are {', '.join(shares)}")
-    if (share := shares[of]) is None:
+    share = _named(of, "accuracy of", {"model": lm.card.accuracy, "baseline": lm.card.baseline_accuracy})
+    if share is None:
         raise ValueError(f"the card of {lm.name} has no accuracy of the {of}")
     return share
 
 
 def right(lm: LanguageModel, on: str = "held out") -> float:
     """The share of a task's answers that are right: in sequences "held out", or in those that it "learned" again and again."""
-    found = MEASURES["accuracy"].compute(lm.model, lm.given(MEASURES["accuracy"], Question()))
-    if on not in found:
-        raise ValueError(f"there are no answers {on!r:.40} of {lm.name}; there are those {', '.join(found)}")
-    return found[on]
+    return _named(on, "answers", MEASURES["accuracy"].compute(lm.model, lm.given(MEASURES["accuracy"], Question())))
+
+
+@_once
+def _waves(lm: LanguageModel) -> ClockWaves:
+    waves: ClockWaves = lm.waves()
+    return waves
 
 
 def frequencies(lm: LanguageModel) -> list[int]:
     """The frequencies that a model of sums on a clock uses: see the view Waves of the page Embeddings."""
-    return list(waves.used(waves.powers(lm.model, _clock(lm))))
+    return list(_waves(lm).used)
 
 
 def right_with(lm: LanguageModel, kept: str) -> float:
-    """The share of all sums on a clock that are right if its embedding keeps the "used" frequencies alone, or the "others"."""
-    task, few = _clock(lm), frequencies(lm)
-    left = {"used": few, "others": [k for k in range(1, task.modulus // 2 + 1) if k not in few]}
-    if kept not in left:
-        raise ValueError(f"there are no frequencies {kept!r:.40}; there are {', '.join(left)}")
-    return waves.accuracy(lm.model, task, left[kept])
-
-
-def _clock(lm: LanguageModel) -> Modular:
-    if not isinstance(lm.task, Modular):
-        raise ValueError(f"{lm.name} has not learned sums on a clock")
-    return lm.task
+    """The share of all sums on a clock that are right if its embedding keeps only the "used" frequencies, or the "others"."""
+    _, used, others = _waves(lm).right
+    return _named(kept, "frequencies", {"used": used, "others": others})
 
 
 def cache_size(lm: LanguageModel, tokens: int = 1) -> float:
     """The bytes of the keys and values that the model keeps for this number of tokens while it writes, in float32."""
-    found = lm.costs(1, tokens).cache
-    if found is None:
+    if (size := lm.costs(1, tokens).cache) is None:
         raise ValueError(f"{lm.name} keeps no keys and values")
-    return float(found)
+    return float(size)
 
 
 def snapshots(lm: LanguageModel) -> list[int]:
@@ -511,8 +510,7 @@ def similarity(lm: LanguageModel, one: str, other: str) -> float:
 
 def nearest(lm: LanguageModel, token: str, space: str = "embedding") -> str:
     """The text of the token whose vector has the largest cosine with that of a token, in the "embedding" or the "unembedding"."""
-    found = embeddings.neighbours(_space(lm, space), lm.tokenizer.labels(), _token(lm, token), 1)
-    return _text(lm, found.ids[0])
+    return _text(lm, embeddings.neighbours(_space(lm, space), lm.tokenizer.labels(), _token(lm, token), 1).ids[0])
 
 
 def nearest_within(lm: LanguageModel, characters: str, space: str = "embedding") -> float:
@@ -526,13 +524,8 @@ def pca_share(lm: LanguageModel, space: str = "embedding", dimensions: int = 2) 
 
 
 def _space(lm: LanguageModel, space: str) -> embeddings.Vectors:
-    """The vectors [token, d_model] of the "embedding" or the "unembedding".
-
-    Raises:
-        ValueError: there is no such space.
-    """
-    if space not in embeddings.SPACES:
-        raise ValueError(f"there is no space {space!r:.40}; there are {', '.join(embeddings.SPACES)}")
+    """The vectors [token, d_model] of the "embedding" or the "unembedding"."""
+    _named(space, "space", dict.fromkeys(embeddings.SPACES))
     return embeddings.vectors(lm.model, space)
 
 
@@ -545,21 +538,15 @@ def position_similarity(lm: LanguageModel, one: int, other: int, kind: str | Non
 def wave(lm: LanguageModel, dimension: int) -> float:
     """The number of positions after which a dimension of sinusoidal positions, as wide as this model, repeats."""
     size = lm.model.config.d_model
-    if not 0 <= dimension < size:
-        raise ValueError(f"dimension is {dimension}; it must be from 0 to {size - 1}")
-    return positions.period(dimension, size)
+    return positions.period(_within("dimension", dimension, 0, size - 1), size)
 
 
 def gradient_reaching(residual: str, depth: int = 12) -> float:
     """The size of the loss's gradient at the input of block 0, as a share of its size after the last block, for an untrained
     model with these residual connections, such as "pre-norm" or "none". See the page Gradients.
     """
-    if not 2 <= depth <= _DEEPEST:
-        raise ValueError(f"depth is {depth}; it must be from 2 to {_DEEPEST}")
-    kinds = gradients.compared()
-    if residual not in kinds:
-        raise ValueError(f"there is no residual {residual!r:.40}; there are {', '.join(kinds)}")
-    return _reaching(depth)[residual]
+    _named(residual, "residual", dict.fromkeys(gradients.compared()))
+    return _reaching(_within("depth", depth, 2, _DEEPEST))[residual]
 
 
 @lru_cache(maxsize=64)
@@ -570,19 +557,14 @@ def _reaching(depth: int) -> dict[str, float]:
 @lru_cache(maxsize=8)
 def chance(data: str) -> float:
     """The share of the most frequent label of generated texts, such as "stars": the accuracy of always guessing this label."""
-    if data not in GENERATED:
-        raise ValueError(f"there are no texts {data!r:.40}; there are {', '.join(GENERATED)}")
-    labels = GENERATED[data]().labels
+    labels = _named(data, "texts", GENERATED)().labels
     return max(labels.count(label) for label in set(labels)) / len(labels)
 
 
 @lru_cache(maxsize=4)
 def learned_merges(count: int) -> list[str]:
     """The first tokens that byte-pair encoding makes of the passages that come with gptviz, in their order."""
-    if not 1 <= count <= MOST_ENTRIES:
-        raise ValueError(f"count is {count}; it must be from 1 to {MOST_ENTRIES}")
-    tokenizer = learned(passages(), count).tokenizer
-    return tokenizer.labels()[-count:]
+    return learned(passages(), _within("count", count, 1, MOST_ENTRIES)).tokenizer.labels()[-count:]
 
 
 def occurrences(text: str, piece: str) -> int:
@@ -592,19 +574,13 @@ def occurrences(text: str, piece: str) -> int:
 
 def percent(value: float, digits: int = 0) -> str:
     """A share as a percentage; one above 0 that is too small for these digits is "less than" the smallest of them."""
-    least = 10.0 ** -_digits(digits)
+    least = 10.0 ** -_within("digits", digits, 0, _MOST_DIGITS)
     return f"< {least:.{digits}f} %" if 0 < 100 * value < least / 2 else f"{100 * value:.{digits}f} %"
 
 
 def rounded(value: float, digits: int = 2) -> str:
     """A number in words, with this number of digits after the point and a real minus."""
-    return f"{round(value, _digits(digits)) + 0.0:,.{digits}f}".replace("-", "−")
-
-
-def _digits(digits: int) -> int:
-    if not 0 <= digits <= 12:
-        raise ValueError(f"digits is {digits}; it must be from 0 to 12")
-    return digits
+    return f"{round(value, _within('digits', digits, 0, _MOST_DIGITS)) + 0.0:,.{digits}f}".replace("-", "−")
 
 
 def quoted(text: str) -> str:
@@ -617,10 +593,12 @@ def count(of: Sequence[Any]) -> int:
     return len(of)
 
 
-_public = [each for name, each in globals().items() if getattr(each, "__module__", "") == __name__ and name[0] != "_"]
-OF_MODELS: dict[str, Function] = {each.__name__: each for each in _public if "lm" in inspect.signature(each).parameters}
+_own: dict[str, Function] = {
+    name: value for name, value in globals().items() if getattr(value, "__module__", "") == __name__ and name[0].islower()
+}
+OF_MODELS = {name: function for name, function in _own.items() if "lm" in inspect.signature(function).parameters}
 """The functions of this file that run or read a model, their first argument `lm`."""
 
-_plain: tuple[Any, ...] = (percent, rounded, quoted, learned_merges, occurrences, cleaned, chance, gradient_reaching, count)
-PLAIN: dict[str, Function] = {each.__name__: each for each in (*_plain, math.exp, math.log, abs, max, min)}
+PLAIN = {function.__name__: function for function in (cleaned, math.exp, math.log, abs, max, min)}
+PLAIN |= {name: function for name, function in _own.items() if name not in OF_MODELS}
 """The functions that need no model."""

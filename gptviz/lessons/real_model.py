@@ -15,8 +15,8 @@ FEWEST_TOKENS = 1_000
 
 def opened_last() -> str | None:
     """The name of the decoder of another program, with parts of words as tokens, that was opened last, or None."""
-    found = [(_when(folder), name) for name, folder in checkpoints.folders().items() if _is_meant(folder)]
-    return max(found)[1] if found else None
+    opened = [(_when(folder), name) for name, folder in checkpoints.folders().items() if _is_meant(folder)]
+    return max(opened)[1] if opened else None
 
 
 def about_what_is_open(lesson: Lesson) -> Lesson:

@@ -14,12 +14,8 @@ _answers: OrderedDict[Question, dict[str, str]] = OrderedDict()
 
 
 def count(question: Question, session: str, answer: str) -> None:
-    """Count the answer of a session; a later one of the same session takes its place.
-
-    Args:
-        question: the name of the lesson, and the numbers of the step and of the question in it.
-        session: tells visitors apart; nothing else is known of them.
-        answer: what was chosen or typed.
+    """Count the answer of a session, which tells visitors apart; a later one of the same session takes its place. The question is
+    named by the lesson, and the numbers of the step and of the question in it.
     """
     with _lock:
         given = _answers.setdefault(question, {})

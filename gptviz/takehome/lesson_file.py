@@ -18,7 +18,6 @@ def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_pag
     """The lesson with every page that it opens, every value in its texts, and its questions, which are answered in the file.
 
     Args:
-        lesson: the lesson.
         functions: those of its expressions, by name (`gptviz.lessons.quantities`).
         read: reads a page by its name and the query of its address.
 

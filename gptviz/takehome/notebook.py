@@ -28,8 +28,8 @@ def as_notebook(page: PageContent) -> str:
     """
     sentence = next((piece.body for piece in page.all(MarkdownText) if piece.look == "caption"), "")
     cells = [_cell("markdown", f"# {page.title}\n\n{sentence}\n\n{NEEDS}", 0)]
-    for number, code in enumerate([picture(page), *codes(page)], 1):
-        cells.append(_cell("code", code, number))
+    for number, pieces in enumerate([picture(page), *codes(page)], 1):
+        cells.append(_cell("code", pieces, number))
     content = {
         "nbformat": 4,
         "nbformat_minor": 5,

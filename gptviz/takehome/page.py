@@ -189,8 +189,8 @@ def read_page(name: str, query: Mapping[str, str]) -> PageContent:
 
 def _pieces(elements: Sequence[Element]) -> Iterator[PagePiece]:
     for element in elements:
-        found = _piece(element) if element.inside is None else _group(element, element.inside)
-        yield from (piece for piece in found if piece != TRY_THIS)
+        pieces = _piece(element) if element.inside is None else _group(element, element.inside)
+        yield from (piece for piece in pieces if piece != TRY_THIS)
 
 
 def _piece(element: Element) -> Iterator[PagePiece]:
@@ -229,20 +229,15 @@ def _piece(element: Element) -> Iterator[PagePiece]:
                 yield ControlValue(label, str(value))
 
 
-def _whole(pieces: list[PagePiece]) -> tuple[PagePiece, ...]:
-    """The pieces, with the parts of a view's data, which are separate pieces on a page, put into the view."""
-    parts = tuple(piece for piece in pieces if isinstance(piece, PayloadPart))
-    if not parts:
-        return tuple(pieces)
-    others = (piece for piece in pieces if not isinstance(piece, PayloadPart))
-    return tuple(SavedView(one.name, Packed(one.data, parts).whole) if isinstance(one, SavedView) else one for one in others)
-
-
 def _group(container: Element, elements: Sequence[Element]) -> Iterator[PagePiece]:
     message = container.message
     if container.kind == "popover" or _ELSEWHERE.search(getattr(message, "id", "") or ""):
         return
-    inside = _whole(list(_pieces(elements)))
+    pieces = list(_pieces(elements))
+    if parts := tuple(piece for piece in pieces if isinstance(piece, PayloadPart)):
+        # The parts of a view's data, which are separate pieces on a page, are put into the view.
+        pieces = [SavedView(it.name, Packed(it.data, parts).whole) if isinstance(it, SavedView) else it for it in pieces]
+    inside = tuple(piece for piece in pieces if not isinstance(piece, PayloadPart))
     if not inside:
         return
     if container.kind == "expander":

@@ -77,8 +77,8 @@ def shared_scripts(pages: Iterable[PageContent]) -> dict[str, str]:
     """The scripts that files about these pages share, by the names of their files."""
     every = list(pages)
     views = {view.name for page in every for view in page.all(SavedView)}
-    found = {f"{view}.js": "\n".join(handed(name, content) for name, content in _of_view(view)) for view in sorted(views)}
-    return found | ({"plotly.js": _plotly()} if any(page.all(Figure) for page in every) else {})
+    scripts = {f"{view}.js": "\n".join(handed(name, content) for name, content in _of_view(view)) for view in sorted(views)}
+    return scripts | ({"plotly.js": _plotly()} if any(page.all(Figure) for page in every) else {})
 
 
 def handed(name: str, content: str) -> str:
@@ -190,7 +190,8 @@ class _Writer:
         self.has_questions = True
         question = f'<div class="text">{self._rendered(f"**Question.** {asked.ask}")}</div>'
         options = "".join(
-            f'<label><input type="radio" name="answer" value="{escape(one)}"> {escape(one)}</label>' for one in asked.options
+            f'<label><input type="radio" name="answer" value="{escape(option)}"> {escape(option)}</label>'
+            for option in asked.options
         )
         typed = '<input name="answer" autocomplete="off" aria-label="Your answer">'
         check = "" if asked.kind == "state" else f"{options or typed}<button>Check</button>"

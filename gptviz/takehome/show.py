@@ -18,15 +18,11 @@ UNTRUSTED = (
 
 
 class NotebookPage:
-    """A page that Jupyter shows below a cell.
-
-    Attributes:
-        page: its content.
-        height: of its frame, in pixels.
-    """
+    """A page that Jupyter shows below a cell."""
 
     def __init__(self, page: PageContent, height: int) -> None:
-        self.page, self.height = page, height
+        self.page = page  #: its content
+        self.height = height  #: of its frame, in pixels
 
     def __repr__(self) -> str:
         return f"<the page {self.page.name}: {self.page.title}>"
@@ -70,7 +66,14 @@ def show(
     if isinstance(what, Trace):
         if prompt is not None:
             raise ValueError(f"a trace has its text already, and {prompt!r:.40} is another: name a page as page={prompt!r:.40}")
-        what, prompt = _of_trace(what)
+        if not isinstance(what, TextTrace):
+            raise ValueError("this trace knows no model and no text: take one from LanguageModel.trace")
+        if not what.is_own:
+            raise ValueError(
+                "this trace was computed with values replaced, or for another answer than the model's own, which no page can "
+                "show: switch parts off with LanguageModel.edited"
+            )
+        what, prompt = what.lm, what.prompt
     if not isinstance(what, str | LanguageModel | None):
         raise TypeError(f"{what!r:.80} cannot be shown: give a trace, a model or the name of a model")
     query = {"model": what} if isinstance(what, str) else {} if what is None else _query(what)
@@ -80,22 +83,6 @@ def show(
     if content.rejected:
         raise PageError("; ".join(content.rejected.values()))
     return NotebookPage(content, height)
-
-
-def _of_trace(trace: Trace) -> tuple[LanguageModel, str]:
-    """The model and the text of a trace.
-
-    Raises:
-        ValueError: the trace does not know them, or another pass over the text would not compute the same values.
-    """
-    if not isinstance(trace, TextTrace):
-        raise ValueError("this trace knows no model and no text: take one from LanguageModel.trace")
-    if not trace.is_own:
-        raise ValueError(
-            "this trace was computed with values replaced, or for another answer than the model's own, which no page can show: "
-            "switch parts off with LanguageModel.edited"
-        )
-    return trace.lm, trace.prompt
 
 
 def _query(lm: LanguageModel) -> dict[str, str]:

@@ -58,7 +58,7 @@ def test_the_grid_has_every_head_and_mlp_and_the_strongest_head_is_split_by_what
     assert values == pytest.approx(found.grid(lm.model.config).values, abs=1e-6)
     most = np.nanmax(np.abs(values))
     assert drawn["ends"] == pytest.approx([-most, most], abs=1e-6), "one scale about zero"
-    strongest = max(found.sources, key=lambda head: abs(found.value_of(head)))
+    strongest = max(found.sources, key=lambda head: abs(found.of(head)))
     bars = chart(at, "sources")["data"][0]
     assert numbers(bars["y"]) == pytest.approx(found.sources[strongest][:4], abs=1e-6)
     at.selectbox(key="part").set_value("blocks.0.attention.head.1").run()

@@ -31,9 +31,8 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
             "title": {"text": change.unit, "standoff": 6},
             "range": [0, max(0.05, 1.05 * float(change.values.max()))],
             "tickformat": ".0%",
-            "fixedrange": True,
         },
-        yaxis={"type": "category", "autorange": "reversed", "tickfont": MONOSPACE, "fixedrange": True},
+        yaxis={"type": "category", "autorange": "reversed", "tickfont": MONOSPACE},
     )
     looks = (("before", STREAM, "/"), ("after", OUTPUT, ""))
     for row, (name, colour, hatched) in zip(change.values, looks, strict=True):

@@ -34,11 +34,9 @@ def cells(
 
     Args:
         array: what is shown.
-        theme: light or dark.
         limit: where the scale ends; it begins at 0, or where it is `signed` at -limit, and 0 is the background.
         signed: whether values have a sign.
         colour: of the scale where they have none.
-        height: in pixels.
     """
     rows, columns = array.axes
     drawn = heatmap(
@@ -81,11 +79,13 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
     figure = themed(
         theme,
         height=(ROW_OF_TWO + _room(names)) * len(names) + 90,
+        dragmode=False,
         barmode="group",
         bargap=0.5 if _room(names) else 0.2,
         bargroupgap=0.05,
         legend={"font": {"size": 13}},
     )
+    pattern = {"fgcolor": theme.background, "solidity": 0.2, "size": 6}
     for side, one in (("A", a), ("B", b)):
         shade, hatching = SIDES[side]
         figure.add_bar(
@@ -93,10 +93,7 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
             name=side,
             x=_drawable(one),
             y=names,
-            marker={
-                "color": shade,
-                "pattern": _hatched(shade, hatching, theme),
-            },
+            marker={"color": shade, "pattern": pattern | {"shape": hatching, "bgcolor": shade}},
             text=[_written(value, percent) for value in one.values.tolist()],
             textposition="outside",
             cliponaxis=False,
@@ -109,12 +106,8 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
 
 
 def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, float]]], theme: Theme) -> go.Figure:
-    """The figure of `pairs`, in percent, with a mark on each bar: a share, and from where to where chance lets it lie.
-
-    Args:
-        figure: what `pairs` returned.
-        sides: for A and for B, the share with the ends of its interval for each label; NaN leaves a mark out.
-        theme: light or dark.
+    """The figure of `pairs`, in percent, with a mark on each bar of A and of B: a share, and from where to where chance lets it
+    lie. NaN leaves a mark out.
     """
     bars, count = list(figure.data), len(sides[0])
     apart = (1 - figure.layout.bargap) / 4  # from the middle of a row to that of a bar
@@ -134,9 +127,8 @@ def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, 
             hovertemplate=f"{side.name}, its data<br><b>%{{x:.4f}}</b> (chance: %{{customdata[0]:.4f}} to %{{customdata[1]:.4f}})"
             "<extra></extra>",
         )
-    for side, shares, at in zip(
-        bars, sides, (-apart, apart), strict=True
-    ):  # at the end of a bar its number would lie on the mark
+    for side, shares, at in zip(bars, sides, (-apart, apart), strict=True):
+        # At the end of a bar its number would lie on the mark.
         figure.add_scatter(
             x=[np.nanmax([value, *share]) for value, share in zip(side.x, shares, strict=True)],
             y=[row + at for row in range(count)],
@@ -160,15 +152,17 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
 
     Args:
         difference: what is shown.
-        theme: light or dark.
         limit: the largest size.
         percent: whether numbers are written as percent.
         signed: whether there are two sides; a distance has one.
     """
     names, values = _names(difference.axes[0], LONGEST_NAME), difference.values.tolist()
-    texts = _differences(values, percent) if signed else [_written(value, percent, "only in one") for value in values]
+    texts = [_written(value, percent, "only in one") for value in values]
+    if signed:  # as a reader compares them
+        together = side_by_side([100 * value if percent else value for value in values])
+        texts = [f"{text} %" if text and percent else text or "only in one" for text in together]
     # As high as the pair of bars next to it.
-    figure = themed(theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90)
+    figure = themed(theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90, dragmode=False)
     figure.add_bar(
         orientation="h",
         x=_drawable(difference),
@@ -190,10 +184,6 @@ def _room(names: Sequence[str]) -> int:
     return ABOVE if max(map(len, names), default=0) > LONGEST_BESIDE else 0
 
 
-def _hatched(shade: str, shape: str, theme: Theme) -> dict[str, Any]:
-    return {"shape": shape, "bgcolor": shade, "fgcolor": theme.background, "solidity": 0.2, "size": 6}
-
-
 def _drawable(one: LabelledArray) -> list[float]:
     """NaN as 0: a bar of no length, whose text says what it is."""
     return [float(value) for value in np.nan_to_num(one.values)]
@@ -205,12 +195,6 @@ def _written(value: float, percent: bool, none: str = "has none") -> str:
     return in_percent(value) if percent else f"{value:.3f}".replace("-", "−")
 
 
-def _differences(values: Sequence[float], percent: bool) -> list[str]:
-    """Differences as a reader compares them."""
-    texts = side_by_side([100 * value if percent else value for value in values])
-    return [f"{text} %" if text and percent else text or "only in one" for text in texts]
-
-
 def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span: tuple[float, float], percent: bool) -> None:
     if _room(names):
         for row in names:
@@ -218,8 +202,7 @@ def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span
             figure.add_annotation(text=row, font=MONOSPACE | {"size": 12}, **place)
     figure.update_layout(
         margin={"l": 8, "r": 12, "t": 34, "b": 8},
-        dragmode=False,
-        xaxis={"title": {"text": unit, "standoff": 8}, "range": list(span), "nticks": 5, "fixedrange": True}
+        xaxis={"title": {"text": unit, "standoff": 8}, "range": list(span), "nticks": 5}
         | ({"tickformat": ".4~%"} if percent else {}),
         yaxis={
             "title": {"text": name, "standoff": 6},
@@ -229,7 +212,6 @@ def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span
             "autorange": "reversed",
             "tickfont": MONOSPACE,
             "showticklabels": not _room(names),
-            "fixedrange": True,
         },
     )
 

@@ -13,14 +13,8 @@ ROW, SHOWN = 27, 12
 
 
 def over_prompts(spread: LabelledArray, here: Float64Array, theme: Theme, *, unit: str) -> go.Figure:
-    """The units of the largest means, the largest at the top: a dot with a line of a standard deviation to either side, and a
-    diamond for the prompt on screen.
-
-    Args:
-        spread: [number, unit], mean and standard deviation first.
-        here: [unit], of the prompt on screen; NaN for none.
-        theme: light or dark.
-        unit: what the numbers are.
+    """The units of the largest means in `spread` [number, unit], the largest at the top: a dot with a line of a standard
+    deviation to either side, and a diamond for the prompt on screen (`here` [unit], NaN for none).
     """
     mean, deviation = spread.values[:2]
     order = np.argsort(-np.abs(mean), kind="stable")[:SHOWN]
@@ -41,6 +35,6 @@ def over_prompts(spread: LabelledArray, here: Float64Array, theme: Theme, *, uni
         margin={"l": 8, "r": 16, "t": 36, "b": 48},
         dragmode=False,
         legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
-        xaxis=axis(unit) | {"tickformat": "~g", "zeroline": True, "showgrid": True, "fixedrange": True},
+        xaxis=axis(unit) | {"tickformat": "~g", "zeroline": True, "showgrid": True},
         yaxis=rows(names),
     )

@@ -83,35 +83,26 @@ def restored(
         yaxis=_ticks(blocks) | {"range": [rows - 0.5, -0.5 - above]},
     )
     if len(x) <= MOST_WRITTEN:
-        written = numbers(drawn, _percents(shares, first))
+        percents = np.round(100 * np.asarray(shares.values[:, first:], np.float64)) + 0.0  # without a minus before 0
+        texts = [["" if np.isnan(share) else f"{share:.0f}".replace("-", "−") for share in row] for row in percents.tolist()]
+        written = numbers(drawn, texts)
         figure.add_trace(written.update(x=[first + column for column in written.x]))
     if rows * len(x) <= MOST_CLICKED:
         where = [(row, column) for row in y for column in x]
         figure.add_trace(clickable(where, [escaped[row][column] for row, column in where], 14))
     if marked:
-        _add_marks(figure, marked, theme)
+        figure.add_scatter(
+            x=list(marked),
+            y=[-0.5 - MARKED_AT] * len(marked),
+            mode="markers",
+            marker={"symbol": "triangle-down", "size": 9, "color": theme.text},
+            hovertemplate="the prompts differ here<extra></extra>",
+            cliponaxis=False,
+            showlegend=False,
+        )
     if chosen is not None:
         add_frame(figure, chosen, theme, 2)
     return figure
-
-
-def _percents(shares: LabelledArray, first: int) -> list[list[str]]:
-    """The percent in each cell, without a minus before 0."""
-    rounded = np.round(100 * np.asarray(shares.values[:, first:], np.float64)) + 0.0
-    return [["" if np.isnan(share) else f"{share:.0f}".replace("-", "−") for share in row] for row in rounded.tolist()]
-
-
-def _add_marks(figure: go.Figure, columns: Sequence[int], theme: Theme) -> None:
-    """A triangle above each of the columns in which the prompts differ."""
-    figure.add_scatter(
-        x=list(columns),
-        y=[-0.5 - MARKED_AT] * len(columns),
-        mode="markers",
-        marker={"symbol": "triangle-down", "size": 9, "color": theme.text},
-        hovertemplate="the prompts differ here<extra></extra>",
-        cliponaxis=False,
-        showlegend=False,
-    )
 
 
 def _title(text: str) -> dict[str, object]:

@@ -14,13 +14,8 @@ LONGEST_NAME = 60
 
 
 def losses(table: LabelledArray, theme: Theme, *, height: int, at: float | None) -> go.Figure:
-    """A line for each text of `table` [text, strength], and lines at the base (0) and at what was trained (1).
-
-    Args:
-        table: the losses.
-        theme: light or dark.
-        height: in pixels.
-        at: the strength on screen elsewhere, marked by a point on each line; None marks none.
+    """A line for each text of `table` [text, strength], and lines at the base (0) and at what was trained (1); a point on each
+    line marks the strength `at` which the model is elsewhere on screen.
     """
     texts, strengths = table.axes
     x = [float(label) for label in strengths.labels]

@@ -33,10 +33,8 @@ def contributions(
 
     Args:
         shares: the first of them is the bias, if there is one.
-        theme: light or dark.
         above: what an upward bar speaks for.
         below: what a downward bar speaks for.
-        height: in pixels.
         has_bias: whether the first bar is the bias.
         verb: what a word does, before its number.
         room: for the words below the bars, in pixels.
@@ -64,20 +62,8 @@ def contributions(
         dragmode=False,
         uniformtext={"minsize": 12, "mode": "hide"},  # where bars are too narrow for their numbers, the pointer shows them
         # If there is not room for all words, plotly names as many as do not overlap; the pointer shows the others.
-        xaxis={
-            "type": "category",
-            "tickangle": -55 if len(words) <= MOST_NUMBERED else -90,
-            "tickfont": MONOSPACE,
-            "fixedrange": True,
-        },
-        yaxis={
-            "title": {"text": shares.unit},
-            "range": [low, high],
-            "showgrid": True,
-            "zeroline": True,
-            "nticks": 6,
-            "fixedrange": True,
-        },
+        xaxis={"type": "category", "tickangle": -55 if len(words) <= MOST_NUMBERED else -90, "tickfont": MONOSPACE},
+        yaxis={"title": {"text": shares.unit}, "range": [low, high], "showgrid": True, "zeroline": True, "nticks": 6},
     )
     figure.add_annotation(
         text=f"<span style='color: {QUERY}'>▲</span> {plain(above)}   <span style='color: {KEY}'>▼</span> {plain(below)}",

@@ -26,7 +26,6 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
 
     Args:
         parts: what each adds.
-        theme: light or dark.
         whole: what the sum is called.
         above: what a part that adds speaks for.
         below: what a part that takes away speaks for.
@@ -79,14 +78,7 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
         dragmode=False,
         showlegend=False,
         xaxis=axis(parts.unit)
-        | {
-            "range": [min(ends) - room, max(ends) + room],
-            "tickformat": "~g",
-            "nticks": 6,
-            "zeroline": True,
-            "showgrid": True,
-            "fixedrange": True,
-        },
+        | {"range": [min(ends) - room, max(ends) + room], "tickformat": "~g", "nticks": 6, "zeroline": True, "showgrid": True},
         yaxis=rows([*labels, f"<b>{plain(whole, LONGEST_LABEL)}</b>"])
         | ({"ticks": "outside", "ticklen": BESIDE, "tickcolor": "rgba(0,0,0,0)"} if is_at_edge or total < 0 else {}),
     )
@@ -97,14 +89,5 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
 def _legend(figure: go.Figure, above: str, below: str) -> None:
     """The meaning of the two colours, above the figure; it ends at its right edge, so that it may be wider than the picture."""
     text = f"<span style='color: {QUERY}'>■</span> {plain(above, 30)}   <span style='color: {KEY}'>■</span> {plain(below, 30)}"
-    figure.add_annotation(
-        text=text,
-        font={"size": 12},
-        x=1,
-        xshift=figure.layout.margin.r - 8,
-        y=1,
-        xref="paper",
-        yref="paper",
-        xanchor="right",
-        yanchor="bottom",
-    )
+    place = {"xref": "paper", "x": 1, "xshift": figure.layout.margin.r - 8, "xanchor": "right"}
+    figure.add_annotation(text=text, font={"size": 12}, **place, yref="paper", y=1, yanchor="bottom")

@@ -32,7 +32,6 @@ def heatmap(
         values: what is shown.
         low: where the scale begins.
         high: where it ends.
-        theme: light or dark.
         colour: of the scale; None for one of two colours, orange and blue, with the background in the middle.
         gap: pixels between cells.
         look: other arguments of `go.Heatmap`, as `colorbar` (see `scale`).
@@ -50,12 +49,8 @@ def scale(ticks: Sequence[float], texts: Sequence[str] = (), **place: Any) -> di
 
 def clickable(where: Sequence[tuple[int, int]], says: Sequence[str], side: float) -> go.Scatter:
     """Points on cells, which are not seen. A point that said nothing under the pointer could not be clicked either, so they say
-    what the cells are.
-
-    Args:
-        where: row and column of each cell; the `customdata` of a point that was clicked.
-        says: the words next to the pointer, escaped.
-        side: of a cell, in pixels.
+    what the cells are, in escaped words. Row and column of a cell are the `customdata` of a click; `side` is that of a cell, in
+    pixels.
     """
     return go.Scatter(
         x=[column for _, column in where],

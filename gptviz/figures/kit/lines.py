@@ -27,9 +27,8 @@ def wave(column: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0
         height=height,
     )
     for colour, part in ((QUERY, column.values.clip(min=0)), (KEY, column.values.clip(max=0))):
-        figure.add_scatter(
-            x=x, y=part, fill="tozeroy", fillcolor=_faint(colour), line={"width": 0}, mode="lines", hoverinfo="skip"
-        )
+        look = {"fill": "tozeroy", "fillcolor": f"{colour}40", "line": {"width": 0}}  # a quarter of the colour
+        figure.add_scatter(x=x, y=part, mode="lines", hoverinfo="skip", **look)
     figure.add_scatter(
         x=x,
         y=column.values,
@@ -71,8 +70,3 @@ def fan(lines: LabelledArray, theme: Theme, *, height: int, floor: float) -> go.
             font={"size": 12},
         )
     return figure
-
-
-def _faint(colour: str) -> str:
-    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red}, {green}, {blue}, 0.25)"

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE
+from gptviz.figures.kit.axes import MONOSPACE, rows
 from gptviz.figures.kit.theme import KIND_COLOURS, STREAM, Theme, plain, themed
 from gptviz.labelled_array import Float64Array, LabelledArray
 
@@ -128,15 +128,22 @@ def cloud(
         figure.add_trace(_trail(trail, picture.scatter))
     if chosen is not None and len(neighbours):
         figure.add_trace(_lines(picture, chosen, neighbours))
-    places = _label_places(picture, points.values if set_out is None else set_out, height)
+    places = np.full(len(picture.labels), "top center", dtype=object)
+    if picture.few and not picture.solid:  # chosen so that labels cover each other little
+        x, y = (points.values if set_out is None else set_out).astype(np.float64).T
+        lengths = [len(label) for label in points.axes[0].labels]
+        places[:] = text_positions(x, y, lengths, across=WIDTH, along=height - 60)
     # The rarest kinds come last, on top: the common ones would hide them.
     for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
         if picture.solid and KIND_SHAPES[kind] in SOLID_LETTERS:
             figure.add_traces(_letters_of_kind(picture, kind, which))
         else:
             figure.add_trace(_tokens_of_kind(picture, kind, which, places))
-    if len(read):
-        figure.add_trace(_in_prompt(picture, read))
+    if len(read):  # the legend says what the thin rings are, and a click there hides them
+        size = (9 if picture.few else 5) if picture.solid else (15 if picture.few else 9)
+        ring = {"symbol": "circle-open", "size": size, "color": theme.text, "opacity": 0.7, "line": {"width": 1}}
+        look = {"name": "in the prompt", "legendrank": 2_000, "mode": "markers", "marker": ring, "hoverinfo": "skip"}
+        figure.add_trace(picture.scatter(**picture.coordinates(np.array(read)), **look))
     if chosen is not None:
         figure.add_trace(_ring(picture, chosen, neighbours))
     return figure
@@ -175,44 +182,25 @@ def side_by_side(
 
 
 class _Points:
-    """The points of a cloud, and what their number and dimensions say about how they are drawn.
-
-    Attributes:
-        solid: whether the picture is in 3-D.
-        notes: see `cloud`.
-        few: whether each point has its label next to it.
-        labels: the label of each point, as plotly shows it unchanged.
-        written: the same, as text next to a point.
-        scatter: plotly's kind of trace.
-        font: that of labels next to points, an argument of the trace.
-    """
+    """The points of a cloud, and what their number and dimensions say about how they are drawn."""
 
     def __init__(self, points: LabelledArray, theme: Theme, notes: Sequence[str]) -> None:
         self.points, self.theme, self.notes = points, theme, notes
-        self.solid = points.values.shape[1] == 3
-        self.few = len(points.axes[0].labels) <= MOST_LABELLED
-        self.scatter: Any = go.Scatter3d if self.solid else go.Scatter if self.few else go.Scattergl
+        self.solid = points.values.shape[1] == 3  #: whether the picture is in 3-D
+        self.few = len(points.axes[0].labels) <= MOST_LABELLED  #: whether each point has its label next to it
+        self.scatter: Any = go.Scatter3d if self.solid else go.Scatter if self.few else go.Scattergl  #: plotly's kind of trace
+        #: the label of each point, as plotly shows it unchanged
         self.labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
-        self.written = self.labels
+        self.written = self.labels  #: the same, as text next to a point
         if self.solid:  # text in a 3-D scene knows tags but no entities: a tag is broken up instead
             broken_up = [html.unescape(label).replace("<", "<\u2060") for label in self.labels]
             self.written = np.array(broken_up, dtype=object)
-        self.font = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}
+        self.font = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}  #: of labels next to points
 
     def coordinates(self, which: Any) -> dict[str, Any]:
         """The coordinates of the points with these indices, as arguments of a trace."""
         values = self.points.values
         return {name: values[which, i].astype(np.float32) for i, name in enumerate("xyz"[: values.shape[1]])}
-
-
-def _label_places(picture: _Points, values: npt.NDArray[Any], height: int) -> npt.NDArray[np.object_]:
-    """Where the label of each point stands; in 2-D chosen so that labels cover each other little."""
-    places = np.full(len(picture.labels), "top center", dtype=object)
-    if picture.few and not picture.solid:
-        x, y = values.astype(np.float64).T
-        lengths = [len(label) for label in picture.points.axes[0].labels]
-        places[:] = text_positions(x, y, lengths, across=WIDTH, along=height - 60)
-    return places
 
 
 def _lines(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
@@ -245,15 +233,8 @@ def _letters_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64]) 
     """The points in 3-D, with a letter as the mark of each point: the legend's entry, the marks, and the labels next to them."""
     at, group = picture.coordinates(which), {"legendgroup": kind}
     marker = _marker(kind, picture.theme, picture.few, picture.solid)
-    size = 18 if picture.few else 10
-    entry = go.Scatter3d(
-        **{name: [None] for name in at},
-        **group,
-        name=kind,
-        legendrank=list(KIND_COLOURS).index(kind),
-        mode="markers",
-        marker=marker,
-    )
+    nowhere, rank = {name: [None] for name in at}, list(KIND_COLOURS).index(kind)
+    entry = go.Scatter3d(**nowhere, **group, name=kind, legendrank=rank, mode="markers", marker=marker)
     marks = go.Scatter3d(
         **at,
         **group,
@@ -262,21 +243,13 @@ def _letters_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64]) 
         mode="text",
         text=[SOLID_LETTERS[KIND_SHAPES[kind]]] * len(which),
         textposition="middle center",
-        textfont={"family": "sans-serif", "size": size, "color": KIND_COLOURS[kind]},
+        textfont={"family": "sans-serif", "size": 18 if picture.few else 10, "color": KIND_COLOURS[kind]},
         hovertext=picture.labels[which].tolist(),
         customdata=which.astype(np.int32),
         hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}<extra></extra>",
     )
-    labels = go.Scatter3d(
-        **at,
-        **group,
-        **picture.font,
-        showlegend=False,
-        mode="text",
-        text=picture.written[which].tolist(),
-        textposition="top center",
-        hoverinfo="skip",
-    )
+    look = {"showlegend": False, "mode": "text", "textposition": "top center", "hoverinfo": "skip"} | picture.font
+    labels = go.Scatter3d(**at, **group, **look, text=picture.written[which].tolist())
     return [entry, marks, *([labels] if picture.few else [])]
 
 
@@ -298,19 +271,6 @@ def _ring(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
         },
         hoverinfo="skip",
         showlegend=False,
-    )
-
-
-def _in_prompt(picture: _Points, read: Sequence[int]) -> Any:
-    """A thin ring around the points of the prompt's tokens; the legend says so, and a click there hides the rings."""
-    size = (9 if picture.few else 5) if picture.solid else (15 if picture.few else 9)
-    return picture.scatter(
-        **picture.coordinates(np.array(read)),
-        name="in the prompt",
-        legendrank=2_000,
-        mode="markers",
-        marker={"symbol": "circle-open", "size": size, "color": picture.theme.text, "opacity": 0.7, "line": {"width": 1}},
-        hoverinfo="skip",
     )
 
 
@@ -382,23 +342,14 @@ def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme
         hovertext=[f"<b>{label}</b><br>{kind}<br>{value:.3f}" for label, kind, value in zip(labels, kinds, values, strict=True)],
         hovertemplate="%{hovertext}<extra></extra>",
     )
+    lowest = -1 if (values < 0).any() else 0
     return themed(
         theme,
         bars,
         height=height,
         margin={"l": 4, "r": 8, "t": 4, "b": 4},
         bargap=0.25,
-        xaxis={
-            "range": [-1 if (values < 0).any() else 0, 1],
-            "tickvals": [-1, 0, 1],
-            "title": {"text": similarity.unit, "standoff": 4},
-            "fixedrange": True,
-        },
-        yaxis={
-            "tickvals": list(range(len(labels))),
-            "ticktext": labels,
-            "tickfont": MONOSPACE | {"size": 14},
-            "autorange": "reversed",
-            "fixedrange": True,
-        },
+        dragmode=False,
+        xaxis={"range": [lowest, 1], "tickvals": [-1, 0, 1], "title": {"text": similarity.unit, "standoff": 4}},
+        yaxis=rows(labels) | {"tickfont": MONOSPACE | {"size": 14}},
     )

@@ -105,10 +105,13 @@ def plain(label: str, longest: int = 24) -> str:
 
 
 def themed(theme: Theme, *traces: Any, height: int, **layout: Any) -> go.Figure:
-    """The figure of these traces, with the layout that all figures share and the one that is given.
+    """The figure of these traces, with the layout that all figures share and the one that is given. Without `dragmode` its axes
+    stay as they are, too.
 
     All of it is given at once: plotly takes twice as long to change the layout of a figure as to make one with it.
     """
+    if layout.get("dragmode") is False:
+        layout |= {name: {"fixedrange": True} | layout.get(name, {}) for name in ("xaxis", "yaxis")}
     return go.Figure(list(traces), {"template": _template(theme), "height": height, **layout})
 
 
@@ -187,7 +190,7 @@ def _enlarge(part: Any, scale: float) -> None:
             elif name in PIXELS and isinstance(value, int | float) and not isinstance(value, bool):
                 part[name] = scale * value
             elif name in PIXELS and (sizes := _numbers(value)) is not None:
-                part[name] = [scale * float(one) for one in sizes]
+                part[name] = [scale * float(size) for size in sizes]
             elif name not in OTHER_UNITS:
                 _enlarge(value, scale)
     elif isinstance(part, list | tuple):

@@ -48,7 +48,6 @@ def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, wid
         winner: the indices of the nodes on the path of the best answer, which is drawn thick.
         theme: that of the page.
         width: the width of the beam.
-        height: in pixels.
     """
     rows, left_out = ranks(nodes, width)
     drawn = sorted(rows)

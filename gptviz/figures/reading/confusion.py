@@ -46,7 +46,7 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
     ticks = {"tickvals": list(range(n_label)), "ticktext": names} if numbered else {"type": "category"}
     if not numbered:  # plotly then names as many as there is room for
         drawn.update(x=distinct(names), y=distinct(names))
-    look = {"ticks": "", "fixedrange": True, "constrain": "domain"} | ticks
+    look = {"ticks": "", "constrain": "domain"} | ticks
     figure = themed(
         theme,
         drawn,
@@ -78,13 +78,12 @@ def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme
         barmode="group",
         dragmode=False,
         showlegend=baseline is not None,
-        xaxis={"title": {"text": "labels from its own"}, "fixedrange": True},
+        xaxis={"title": {"text": "labels from its own"}},
         yaxis={
             "title": {"text": "share of the texts"},
             "tickformat": ".0%",
             "showgrid": True,
             "range": [0, min(1.0, 1.2 * highest) or 1],
-            "fixedrange": True,
         },
     )
     for name, shares, colour, pattern in pairs:

@@ -34,7 +34,6 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
     Args:
         table: how many numbers each has; 0 for one that shares those of another.
         parts: of each tensor, a key of `COLOURS`.
-        theme: light or dark.
         unit: what is counted, for the axis.
     """
     names = [plain(name, 60) for name in table.axes[0].labels]
@@ -46,10 +45,8 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
         margin={"l": 12, "r": 8, "t": 44, "b": 40},
         barmode="overlay",
         dragmode=False,
-        xaxis=axis(unit)
-        | {"tickformat": ".3~s", "range": [0, 1.3 * max(values, default=1)], "showgrid": True}
-        | {"fixedrange": True},
-        yaxis={"range": [len(names) - 0.5, -0.8], "visible": False, "fixedrange": True},
+        xaxis=axis(unit) | {"tickformat": ".3~s", "range": [0, 1.3 * max(values, default=1)], "showgrid": True},
+        yaxis={"range": [len(names) - 0.5, -0.8], "visible": False},
     )
     for part in dict.fromkeys(parts):
         rows = [row for row, one in enumerate(parts) if one == part]
@@ -68,25 +65,13 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
         )
     # Above its bar a name has room on a phone too.
     for row, name in enumerate(names):
-        figure.add_annotation(
-            text=name,
-            x=0,
-            y=row - 0.42,
-            xanchor="left",
-            font=MONOSPACE | {"size": 12},
-        )
+        figure.add_annotation(text=name, x=0, y=row - 0.42, xanchor="left", font=MONOSPACE | {"size": 12})
     return figure
 
 
 def areas(table: LabelledArray, theme: Theme, *, height: int, at: int, apart: tuple[str, ...] = ()) -> go.Figure:
-    """The rows of `table` [what, tokens] on top of each other over the length of a text, each in its colour.
-
-    Args:
-        table: what grows, in operations or bytes.
-        theme: light or dark.
-        height: in pixels.
-        at: the length that is pointed out.
-        apart: rows that are no part of the sum: each is a separate line.
+    """The rows of `table` [what, tokens] on top of each other over the length of a text, each in its colour. A length is pointed
+    out (`at`); rows that are no part of the sum are lines `apart`.
     """
     whats, tokens = table.axes
     x = [int(label) for label in tokens.labels]

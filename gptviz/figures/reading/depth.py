@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, axis
 from gptviz.figures.kit.theme import Theme, themed
-from gptviz.figures.training.curves import DASHES, MARKERS, colour
+from gptviz.figures.training.curves import colour, stroke
 from gptviz.labelled_array import LabelledArray
 
 # Between these a float32 has numbers: the numbers that training computes with.
@@ -58,24 +58,25 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
     kinds, places = lines.axes
     figure = themed(theme, height=height)
     for index, (kind, sizes) in enumerate(zip(kinds.labels, lines.values, strict=True)):
-        shade = colour(index, theme)
         figure.add_scatter(
             x=list(range(len(places.labels))),
             y=_drawable(sizes),
             mode="lines+markers",
             name=kind,
-            line={"color": shade, "width": 2.5, "dash": DASHES[index % len(DASHES)]},
-            # Markers that touch would hide which line is which.
-            marker={"color": shade, "symbol": MARKERS[index % len(MARKERS)], "size": 7, "maxdisplayed": MOST_MARKED},
+            **stroke(index, theme, MOST_MARKED),
             customdata=[[place, f"{size:.3g}"] for place, size in zip(places.labels, sizes, strict=True)],
             hovertemplate=f"{kind}<br>{places.name} %{{customdata[0]}}<br><b>%{{customdata[1]}}</b><extra></extra>",
         )
     _say_what_leaves(figure, lines, span, theme)
-    if 10.0 ** span[0] < SMALLEST:
-        _limit(figure, SMALLEST, "below: 0 in float32", "top", theme)
-    if 10.0 ** span[1] > LARGEST:
-        _limit(figure, LARGEST, "above: infinite in float32", "bottom", theme)
-    last, pad = len(places.labels) - 1, 0.03 * (span[1] - span[0])
+    limits = [(SMALLEST, "below: 0 in float32", "top")] if 10.0 ** span[0] < SMALLEST else []
+    limits += [(LARGEST, "above: infinite in float32", "bottom")] if 10.0 ** span[1] > LARGEST else []
+    for size, text, side in limits:
+        line = {"color": theme.text, "width": 1, "dash": "dot"}
+        figure.add_shape(type="line", xref="paper", x0=0, x1=1, y0=size, y1=size, line=line)
+        look = {"bgcolor": theme.background, "yanchor": side, "font": {"size": 12}}
+        figure.add_annotation(text=text, xref="paper", x=0.5, y=math.log10(size), **look)
+    length = span[1] - span[0]
+    last, pad, grid = len(places.labels) - 1, 0.03 * length, 1 if length <= 10 else 5 * math.ceil(length / 60)
     step = math.ceil(last / MOST_NAMED) or 1
     named = [*range(0, last - step // 2, step), last]
     return figure.update_layout(
@@ -84,15 +85,9 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
         xaxis=axis(places.name)
         | {"tickvals": named, "ticktext": [places.labels[place] for place in named], "range": [-0.04 * last, 1.04 * last]},
         yaxis=axis(name)
-        | {"type": "log", "range": [span[0] - pad, span[1] + pad], "dtick": _tick(span), "exponentformat": "power"}
+        | {"type": "log", "range": [span[0] - pad, span[1] + pad], "dtick": grid, "exponentformat": "power"}
         | {"tickformat": None, "showgrid": True},
     )
-
-
-def _tick(span: Decades) -> int:
-    """Decades from one line of the grid to the next."""
-    length = span[1] - span[0]
-    return 1 if length <= 10 else 5 * math.ceil(length / 60)
 
 
 def _drawable(sizes: npt.NDArray[np.generic]) -> list[float | None]:
@@ -123,18 +118,3 @@ def _say_what_leaves(figure: go.Figure, lines: LabelledArray, span: Decades, the
             bgcolor=theme.background,
             font={"size": 12, "color": colour(index, theme)},
         )
-
-
-def _limit(figure: go.Figure, size: float, text: str, side: str, theme: Theme) -> None:
-    figure.add_shape(
-        type="line", xref="paper", x0=0, x1=1, y0=size, y1=size, line={"color": theme.text, "width": 1, "dash": "dot"}
-    )
-    figure.add_annotation(
-        text=text,
-        xref="paper",
-        x=0.5,
-        y=math.log10(size),
-        bgcolor=theme.background,
-        yanchor=side,
-        font={"size": 12},
-    )

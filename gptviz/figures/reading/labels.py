@@ -18,13 +18,8 @@ LONGEST_LABEL = 16
 
 
 def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH, colours: Sequence[str] | None = None) -> go.Figure:
-    """A bar for each of `probabilities` [label], in their order from the top, on the fixed scale 0 … 1, with its number.
-
-    Args:
-        probabilities: [label].
-        theme: light or dark.
-        pitch: pixels from one bar to the next.
-        colours: that of each bar; without them they have the colour of what a model puts out.
+    """A bar for each of `probabilities` [label], in their order from the top, on the fixed scale 0 … 1, with its number; `pitch`
+    is in pixels, and the usual colour that of what a model puts out.
     """
     names, values = probabilities.axes[0].labels, probabilities.values
     places = list(range(len(names)))
@@ -57,6 +52,6 @@ def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH, co
         bargap=0.45,
         dragmode=False,
         showlegend=False,
-        xaxis={"range": [0, 1], "visible": False, "fixedrange": True},
+        xaxis={"range": [0, 1], "visible": False},
         yaxis=rows([plain(name, LONGEST_LABEL) for name in names]) | {"tickfont": {"size": 14}},
     )

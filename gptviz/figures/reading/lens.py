@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from gptviz.figures.kit.axes import MARGIN, axis
 from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.theme import Theme, blend, plain, themed
-from gptviz.figures.training.curves import DASHES, MARKERS, colour
+from gptviz.figures.training.curves import stroke
 from gptviz.labelled_array import LabelledArray
 
 # How many tokens have a colour and a name; the others are thin lines that say their name under the pointer.
@@ -30,8 +30,6 @@ def rise_and_fall(
     Args:
         course: the first token is the likeliest in the cell that was opened.
         layers: the names of the layers on the axis.
-        theme: light or dark.
-        height: in pixels.
         opened: the layer of the cell that was opened, which a line marks.
         logarithmic: whether equal ratios have equal lengths, so that small probabilities show.
     """
@@ -45,17 +43,15 @@ def rise_and_fall(
     )
     lines = []
     for index in reversed(range(len(tokens.labels))):  # the likeliest come last, on top
-        is_named, name = index < NAMED, plain(tokens.labels[index])
-        shade = colour(index, theme) if is_named else blend(theme.text, theme.background, 0.25)
-        values = course.values[index]
+        is_named, name, values = index < NAMED, plain(tokens.labels[index]), course.values[index]
+        thin = {"line": {"color": blend(theme.text, theme.background, 0.25), "width": 1}}
         line = go.Scatter(
             x=across,
             y=np.maximum(values, SMALLEST / 10) if logarithmic else values,
             mode="lines+markers" if is_named else "lines",
             name=name,
             showlegend=is_named,
-            line={"color": shade, "width": 2.5 if is_named else 1, "dash": DASHES[index % len(DASHES)] if is_named else "solid"},
-            marker={"color": shade, "symbol": MARKERS[index % len(MARKERS)], "size": 7, "maxdisplayed": MOST_MARKED},
+            **(stroke(index, theme, MOST_MARKED) if is_named else thin),
             customdata=[[name, place, percent(float(value))] for place, value in zip(places.labels, values, strict=True)],
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
             legendrank=index,
@@ -88,14 +84,12 @@ def by_layer(lines: LabelledArray, layers: Sequence[str], theme: Theme, *, heigh
         yaxis=axis(lines.unit) | {"showgrid": True, "rangemode": "tozero", "tickformat": ".3~g"},
     )
     for index, (kind, values) in enumerate(zip(kinds.labels, lines.values, strict=True)):
-        shade = colour(index, theme)
         figure.add_scatter(
             x=list(range(len(places.labels))),
             y=values,
             mode="lines+markers",
             name=plain(kind),
-            line={"color": shade, "width": 2.5, "dash": DASHES[index % len(DASHES)]},
-            marker={"color": shade, "symbol": MARKERS[index % len(MARKERS)], "size": 7, "maxdisplayed": MOST_MARKED},
+            **stroke(index, theme, MOST_MARKED),
             customdata=[[place, f"{value:.3g}"] for place, value in zip(places.labels, values, strict=True)],
             hovertemplate=f"<b>{plain(kind)}</b><br>%{{customdata[0]}}<br>%{{customdata[1]}}<extra></extra>",
         )

@@ -43,7 +43,7 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         margin={"l": 66, "r": 10, "t": 34, "b": 120},
         bargap=0.25,
         legend={"font": {"size": 13}},
-        xaxis=_layers([short(one) for one in writers.labels]) | {"tickangle": -60, "anchor": "y2"},
+        xaxis=_layers([short(label) for label in writers.labels]) | {"tickangle": -60, "anchor": "y2"},
         yaxis=line
         | _log_axis(np.maximum(size, SMALLEST))
         | {"domain": [0.55, 1], "title": title | {"text": "length ÷ stream’s (log)"}},

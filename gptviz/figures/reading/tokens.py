@@ -23,8 +23,6 @@ def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height:
     Args:
         symbols: what the word begins as.
         merges: [merge, `FIELDS`], each labelled by the token that it makes.
-        theme: light or dark.
-        height: in pixels.
         shown: how many merges are made; the others are not drawn, but have their room.
     """
     # Where the token stands that each symbol is a part of by now, in symbols from the left and merges above each other.
@@ -45,8 +43,8 @@ def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height:
         showlegend=False,
         dragmode=False,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
-        xaxis={"range": [-0.6, len(symbols) - 0.4], "visible": False, "fixedrange": True},
-        yaxis={"range": [-0.5, height_of(merges, len(symbols)) + 0.5], "visible": False, "fixedrange": True},
+        xaxis={"range": [-0.6, len(symbols) - 0.4], "visible": False},
+        yaxis={"range": [-0.5, height_of(merges, len(symbols)) + 0.5], "visible": False},
     )
     figure.add_scatter(x=x, y=y, mode="lines", line={"color": theme.faint, "width": 2}, hoverinfo="skip")
     figure.add_scatter(
@@ -59,14 +57,8 @@ def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height:
     )
     for number, (across, up, label, _) in enumerate(nodes):
         colour, share = (OUTPUT, 0.25) if shown and number == len(nodes) - 1 else (QUERY, 0.12)
-        figure.add_annotation(
-            x=across,
-            y=up,
-            text=plain(label, LONGEST_LABEL),
-            font=MONOSPACE | {"size": 14},
-            bgcolor=blend(colour, theme.background, share),
-            borderpad=3,
-        )
+        look = {"font": MONOSPACE | {"size": 14}, "bgcolor": blend(colour, theme.background, share), "borderpad": 3}
+        figure.add_annotation(x=across, y=up, text=plain(label, LONGEST_LABEL), **look)
     return figure
 
 
@@ -89,8 +81,7 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         bargap=0.25,
         dragmode=False,
         uniformtext={"minsize": 12, "mode": "hide"},  # where bars are too narrow for their numbers, the pointer shows them
-        xaxis={"fixedrange": True},
-        yaxis=axis(times.unit) | {"rangemode": "tozero", "showgrid": True, "fixedrange": True},
+        yaxis=axis(times.unit) | {"rangemode": "tozero", "showgrid": True},
     )
     for column, (name, colour) in enumerate(zip(tokenizers.labels, (QUERY, KEY), strict=False)):
         figure.add_bar(
@@ -114,8 +105,8 @@ def shrinking(tokens: LabelledArray, theme: Theme, *, height: int, chosen: int) 
     x = np.arange(len(tokens.values))
     figure = two_axes(
         theme,
-        axis(tokens.axes[0].name) | {"tickformat": ",", "fixedrange": True},
-        axis(tokens.unit) | {"rangemode": "tozero", "showgrid": True, "fixedrange": True},
+        axis(tokens.axes[0].name) | {"tickformat": ","},
+        axis(tokens.unit) | {"rangemode": "tozero", "showgrid": True},
         height=height,
         dragmode=False,
     )

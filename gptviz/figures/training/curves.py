@@ -72,11 +72,9 @@ def losses(
     training: bool = True,
     until: float | None = None,
 ) -> go.Figure:
-    """The losses of some runs over each other, with their floors and the loss of guessing as lines; see `LEGEND`.
-
-    Args:
-        training: whether the losses of the training batches are shown too.
-        until: a step up to which the axis reaches from the start, so that nothing moves while a run grows.
+    """The losses of some runs over each other, with their floors and the loss of guessing as lines, and the losses of training
+    batches if asked for; see `LEGEND`. With `until` the axis reaches from the start up to a step, so that nothing moves while a
+    run grows.
     """
     figure = themed(
         theme,
@@ -265,6 +263,15 @@ def _add_validation(figure: go.Figure, curve: Curve, shade: str, group: int, log
         legendgroup=str(group),
         **_hover(curve.name, "held-out data", y),
     )
+
+
+def stroke(index: int, theme: Theme, most: int = 0) -> dict[str, Any]:
+    """The line and the markers of the run or quantity with this index: it can be told from its neighbours without colours. With
+    `most` there are no more markers: those that touch would hide which line is which.
+    """
+    shade = colour(index, theme)
+    marker = {"color": shade, "symbol": MARKERS[index % len(MARKERS)], "size": 7, "maxdisplayed": most}
+    return {"line": {"color": shade, "width": 2.5, "dash": DASHES[index % len(DASHES)]}, "marker": marker}
 
 
 def _hover(name: str, what: str, values: Float64Array) -> dict[str, Any]:

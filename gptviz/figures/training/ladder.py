@@ -36,18 +36,12 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
         dragmode=False,
         showlegend=False,
         xaxis=axis(levels.unit)
-        | {
-            "range": [float(values.min()) - room, float(values.max()) + room],
-            "tickformat": ".2~f",
-            "showgrid": True,
-            "fixedrange": True,
-        },
+        | {"range": [float(values.min()) - room, float(values.max()) + room], "tickformat": ".2~f", "showgrid": True},
         yaxis={
             "categoryorder": "array",
             "categoryarray": [*rows, TOGETHER],
             "autorange": "reversed",
             "ticklabelstandoff": NUMBER,
-            "fixedrange": True,
             "tickfont": {"size": 13},
         },
     )
@@ -75,7 +69,11 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
         customdata=[[start, start + change] for start, change in zip(starts, changes, strict=True)],
         hovertemplate="from %{customdata[0]:.4f} to <b>%{customdata[1]:.4f}</b>, %{x:+.4f}<extra></extra>",
     )
-    _join(figure, values, [*rows, TOGETHER], theme)
+    # A thin line from the end of each row to the beginning of the next.
+    names = [*rows, TOGETHER]
+    for row, value in enumerate(values[:-1].tolist()):
+        look = {"mode": "lines", "line": {"color": theme.text, "width": 1, "dash": "dot"}, "hoverinfo": "skip"}
+        figure.add_scatter(x=[value, value], y=names[row : row + 2], **look)
     return figure
 
 

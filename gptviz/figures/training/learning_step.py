@@ -41,12 +41,8 @@ def way_back(found: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
 def around(
     weights: Float64Array, losses: Float64Array, at: tuple[float, float], slope: float, moved: int, theme: Theme, *, height: int
 ) -> go.Figure:
-    """The loss [points] by the value of one weight [points], with its tangent and two points.
-
-    Args:
-        at: the weight as it is, and the loss.
-        slope: the derivative of the loss there.
-        moved: the index of the other value that is looked at.
+    """The loss [points] by the value of one weight [points], with its tangent, by its `slope`, and two points: the weight as it
+    is with its loss (`at`), and the index of another value (`moved`).
     """
     figure = two_axes(
         theme, axis("the weight") | {"tickformat": ".3~g"}, axis("loss, nats") | {"tickformat": ".4~g"}, height=height

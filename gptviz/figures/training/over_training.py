@@ -52,8 +52,8 @@ def lines(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str], 
         hovermode="closest",
         dragmode=False,
         showlegend=values.shape[1] > 1,
-        xaxis=scale("step", look.log_steps) | {"fixedrange": True},
-        yaxis=scale(table.unit, look.log_values) | {"fixedrange": True},
+        xaxis=scale("step", look.log_steps),
+        yaxis=scale(table.unit, look.log_values),
     )
     named = [int(i) for i in np.argsort(-_ranges(values), kind="stable")[:MOST_NAMED]]
     for series in sorted(range(values.shape[1]), key=lambda one: one in named):

@@ -25,18 +25,12 @@ def right_by_place(accuracy: Sequence[float | None], theme: Theme, *, height: in
         height=height,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         bargap=0.15,
+        dragmode=False,
         xaxis={
             "title": {"text": f"place of the token predicted{f', {name}' if name else ''}", "standoff": 6},
             "range": [0.4, len(accuracy) + 0.6],
             "dtick": max(1, -(-len(accuracy) // 16)),
             "tick0": 1,
-            "fixedrange": True,
         },
-        yaxis={
-            "title": {"text": "right", "standoff": 6},
-            "tickformat": ".0%",
-            "range": [0, 1.02],
-            "showgrid": True,
-            "fixedrange": True,
-        },
+        yaxis={"title": {"text": "right", "standoff": 6}, "tickformat": ".0%", "range": [0, 1.02], "showgrid": True},
     )

@@ -18,13 +18,8 @@ ROW, AROUND, TALLEST = 34, 92, 620
 
 
 def routing(weights: LabelledArray, theme: Theme, *, chosen: int | None = None, height: int) -> go.Figure:
-    """The weights [token, expert] as cells, the first token at the top; blank where an expert was not chosen.
-
-    Args:
-        weights: of one block.
-        theme: light or dark.
-        chosen: an expert whose column is framed.
-        height: in pixels.
+    """The `weights` [token, expert] of a block as cells, the first token at the top; blank where an expert was not chosen. The
+    column of a `chosen` expert is framed.
     """
     tokens, experts = weights.axes
     values = np.asarray(weights.values, np.float64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import plotly.graph_objects as go
 
@@ -34,7 +32,7 @@ def reads(values: LabelledArray, theme: Theme, *, chance: float, n_block: int, h
         x=writers,
         y=readers,
         hovertemplate=f"head %{{y}} reads head %{{x}}<br><b>%{{z:+.3f}}</b> beside {chance:.3f} by chance<extra></extra>",
-        colorbar=_scale(-limit, limit),
+        colorbar=scale([-limit, 0, limit]) | {"len": 0.55},
     )
     ticks = {"type": "category", "tickformat": None}
     columns, rows = ([names[place] for place in some(count, MOST_NAMED)] for names in (writers, readers))
@@ -53,8 +51,3 @@ def reads(values: LabelledArray, theme: Theme, *, chance: float, n_block: int, h
         for line in ({"x0": at, "x1": at, "y0": ends[0], "y1": ends[1]}, {"y0": at, "y1": at, "x0": ends[0], "x1": ends[1]}):
             figure.add_shape(type="line", **line, line={"color": theme.faint, "width": 1}, layer="above")
     return figure
-
-
-def _scale(low: float, high: float) -> dict[str, Any]:
-    """The scale of colours, above the cells at the right."""
-    return scale([low, 0, high]) | {"len": 0.55}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import plotly.graph_objects as go
 
@@ -40,8 +42,8 @@ def histogram(counts: LabelledArray, theme: Theme, *, width: float) -> go.Figure
         margin={"l": 56, "r": 8, "t": 8, "b": 44},
         dragmode=False,
         bargap=0,
-        xaxis={"title": {"text": "activation", "standoff": 6}, "fixedrange": True, "zeroline": True},
-        yaxis={"title": {"text": "tokens", "standoff": 4}, "fixedrange": True, "showgrid": True} | counts_axis,
+        xaxis={"title": {"text": "activation", "standoff": 6}, "zeroline": True},
+        yaxis={"title": {"text": "tokens", "standoff": 4}, "showgrid": True} | counts_axis,
     )
 
 
@@ -72,7 +74,8 @@ def before_and_after(probabilities: LabelledArray, theme: Theme) -> go.Figure:
     sides, guesses = probabilities.axes
     values = np.asarray(probabilities.values, float)
     places = list(range(len(guesses.labels)))
-    figure = themed(theme, height=2 * PITCH * len(places) + 84)
+    layout = _rows(guesses.labels, probabilities.unit) | {"barmode": "group", "bargap": 0.25, "showlegend": True}
+    figure = themed(theme, height=2 * PITCH * len(places) + 84, **layout, legend={"traceorder": "normal"})
     for side, colour, row in zip(sides.labels, (STREAM, OUTPUT), values, strict=True):
         figure.add_bar(
             x=row,
@@ -86,24 +89,17 @@ def before_and_after(probabilities: LabelledArray, theme: Theme) -> go.Figure:
             customdata=[plain(label, 40) for label in guesses.labels],
             hovertemplate=f"<b>%{{customdata}}</b>, {side}<br>%{{x:.3%}}<extra></extra>",
         )
-    figure.update_layout(
-        _rows(guesses.labels, probabilities.unit),
-        barmode="group",
-        bargap=0.25,
-        showlegend=True,
-        legend={"traceorder": "normal"},
-    )
     figure.update_xaxes(range=[0, 1.18 * float(values.max())], tickformat=".0%")
     return figure.update_layout(margin={"t": 32})
 
 
-def _rows(labels: tuple[str, ...], unit: str) -> dict[str, object]:
+def _rows(labels: tuple[str, ...], unit: str) -> dict[str, Any]:
     """The layout of bars from the left, a row for each of `labels`."""
     longest = max(min(len(label), LONGEST_LABEL) for label in labels)
     return {
         "margin": {"l": 16 + 9 * longest, "r": 16, "t": 8, "b": 44},
         "dragmode": False,
         "showlegend": False,
-        "xaxis": {"title": {"text": unit, "standoff": 6}, "fixedrange": True, "zeroline": True, "nticks": 6},
+        "xaxis": {"title": {"text": unit, "standoff": 6}, "zeroline": True, "nticks": 6},
         "yaxis": rows([plain(label, LONGEST_LABEL) for label in labels]) | {"tickfont": MONOSPACE | {"size": 13}},
     }

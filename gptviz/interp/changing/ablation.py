@@ -30,14 +30,9 @@ class Rows(NamedTuple):
 
 @torch.inference_mode()
 def loss(model: Transformer, texts: Sequence[Rows]) -> float:
-    """The mean cross-entropy in nats over all predictions that count; NaN where none does.
-
-    Args:
-        model: in evaluation mode.
-        texts: rows of any number, on the model's device.
-    """
+    """The mean cross-entropy in nats over all predictions that count in rows on the model's device; NaN where none does."""
     total, count = 0.0, 0
-    done, of = 0, sum(len(one.targets) for one in texts)
+    done, of = 0, sum(len(text.targets) for text in texts)
     for (ids, source), targets in texts:
         at_once = max(MOST_LOGITS // (model.config.vocab_size * ids.shape[1]), 1)
         for start in range(0, len(ids), at_once):
@@ -52,14 +47,10 @@ def loss(model: Transformer, texts: Sequence[Rows]) -> float:
 
 @torch.inference_mode()
 def summed(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[float, Tensor]:
-    """The cross-entropy in nats, summed over all predictions that count; and the last logits, [vocab_size] or [n_label].
+    """The cross-entropy in nats of `reading` [B, T], summed over all predictions that count; and the last logits, [vocab_size] or
+    [n_label].
 
     The logits of a long text are computed for some places after the other: with a large vocabulary those of all take gigabytes.
-
-    Args:
-        model: in evaluation mode.
-        reading: what it reads, [B, T].
-        targets: as in `Rows`.
     """
     (rows, length), config = reading.ids.shape, model.config
     if config.kind == "classifier" or not config.n_layer or rows * length * config.vocab_size <= MOST_LOGITS:
@@ -98,5 +89,5 @@ def loss_with_each(
         twins = edited_by_each(model, edits, reference)
     for before, (one, twin) in enumerate(twins):
         with progress.part(1, 1 + len(edits), len(edits)), progress.part(before, len(edits), doing=one.unit.title):
-            found = loss(twin, texts)
-        yield one, found
+            without = loss(twin, texts)
+        yield one, without

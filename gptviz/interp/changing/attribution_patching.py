@@ -37,7 +37,7 @@ CHECKED = 16
 # The least correlation with them of a preview that is shown as an answer.
 TRUSTED = 0.8
 # What acts on values that a patch of it leaves corrupted.
-_AT_CORRUPTED = ("pattern", "q", "k")
+_AT_CORRUPTED = (".pattern", ".q", ".k")
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,7 @@ def preview(
     however many patches there are. The parameters get no gradient.
 
     Args:
-        model: as in `patching.patch`.
-        pair: as in `patching.patch`.
-        whats: the names of the quantities.
-        steps: how many runs slopes are taken in, evenly spread; 1 for the corrupted run alone.
+        steps: how many runs slopes are taken in, evenly spread; 1 for only the corrupted run.
         checked: the most patches of each quantity that are computed and put in the place of their guesses: half of them those
             that are guessed to do most, the others evenly from the order of all others by what they are guessed to do.
 
@@ -92,18 +89,18 @@ def preview(
         return {}
     with progress.part(0, 2):
         clean, corrupted, gains, same = _slopes(model, pair, chosen, steps)
-    found: dict[str, Preview] = {}
-    for one in chosen:
-        places = one.places(model.config, len(pair.clean), len(pair.clean_source or ()))
+    guessed: dict[str, Preview] = {}
+    for kind in chosen:
+        places = kind.places(model.config, len(pair.clean), len(pair.clean_source or ()))
         none, all_same = np.zeros(len(places.labels)), np.ones(len(places.labels), bool)
-        taps = [one.tap(block) for block in range(one.blocks(model.config))]
+        taps = [kind.tap(block) for block in range(kind.blocks(model.config))]
         values = corrupted + np.stack([gains.get(tap, none) for tap in taps])
         known = np.stack([same.get(tap, all_same) for tap in taps])
-        if one.name == "resid_pre" and not model.config.has_shortcuts and (at := _only_difference(model, pair)) is not None:
+        if kind.name == "resid_pre" and not model.config.has_shortcuts and (at := _only_difference(model, pair)) is not None:
             values[0, at], known[0, at] = clean, True  # all that the blocks read is then that of the clean prompt
-        found[one.name] = Preview(one, places, values, clean, corrupted, known)
+        guessed[kind.name] = Preview(kind, places, values, clean, corrupted, known)
     with progress.part(1, 2):
-        return _checked(model, pair, found, checked)
+        return _checked(model, pair, guessed, checked)
 
 
 def _slopes(
@@ -115,7 +112,7 @@ def _slopes(
     device = model.embed.weight.device
     ids, source = pair.ids(device), pair.sources(device)
     begins = ["blocks.0.resid_pre", "encoder.blocks.0.resid_pre"]
-    kept = {one.tap(block) for one in chosen for block in range(one.blocks(model.config))}
+    kept = {kind.tap(block): kind for kind in chosen for block in range(kind.blocks(model.config))}
     rows = [(ids[i : i + 1], None if source is None else source[i : i + 1]) for i in (0, 1)]
     with progress.part(0, 2 + steps):
         clean = run(model, rows[0][0], [*kept, *begins, "logits"], source=rows[0][1], logits_at=slice(-1, None))
@@ -129,7 +126,7 @@ def _slopes(
     with progress.part(1, 2 + steps), torch.inference_mode():
         last = model(*rows[1], tap=Watch([*kept, *begins], part), logits_at=slice(-1, None))
     corrupted = float(pair.answer(last)[0])
-    at_corrupted = {one.tap(block) for one in chosen for block in range(one.blocks(model.config)) if _stays(one)}
+    at_corrupted = {tap for tap, kind in kept.items() if kind.name.endswith(_AT_CORRUPTED)}
     gains: dict[str, Float64Array] = {}
     # The trapezoidal rule, whose ends are the runs over both prompts.
     weights = np.ones(steps)
@@ -152,10 +149,6 @@ def _slopes(
     return right, corrupted, gains, same
 
 
-def _stays(one: Quantity) -> bool:
-    return one.name.endswith(tuple(f".{name}" for name in _AT_CORRUPTED))
-
-
 def _backward(model: Transformer, pair: PromptPair, moved: Mapping[str, Tensor], watch: Watch) -> None:
     """A pass over the corrupted prompt, with `moved` added to its values at some taps, and a backward pass from the answer to
     these values, which calls the hooks that `watch` sets.
@@ -172,16 +165,11 @@ def _backward(model: Transformer, pair: PromptPair, moved: Mapping[str, Tensor],
     with torch.inference_mode(False), torch.enable_grad():
         ids, source = pair.ids(model.embed.weight.device)[1:], pair.sources(model.embed.weight.device)
         begins = {name: leaf(by.clone()) for name, by in moved.items()}
-        source_ids = None if source is None else source[1:]
-        answer = pair.answer(_constant(model)(ids, source_ids, tap=Edit(begins, watch), logits_at=slice(-1, None)))[0]
-        torch.autograd.grad(answer, leaves)
-
-
-def _constant(model: Transformer) -> Transformer:
-    """A twin with the same numbers in the same memory, of which no derivative is taken: for that of a weight every product would
-    hold what it was multiplied with until the backward pass.
-    """
-    return copy.deepcopy(model, {id(one): one.detach() for one in (*model.parameters(), *model.buffers())})
+        # A twin with the same numbers in the same memory, of which no derivative is taken: for that of a weight every product
+        # would hold what it was multiplied with until the backward pass.
+        constant = copy.deepcopy(model, {id(each): each.detach() for each in (*model.parameters(), *model.buffers())})
+        logits = constant(ids, None if source is None else source[1:], tap=Edit(begins, watch), logits_at=slice(-1, None))
+        torch.autograd.grad(pair.answer(logits)[0], leaves)
 
 
 def _only_difference(model: Transformer, pair: PromptPair) -> int | None:
@@ -210,14 +198,14 @@ def _checked(model: Transformer, pair: PromptPair, guesses: Mapping[str, Preview
     if not patches:
         return dict(guesses)
     computed = iter(answers(model, pair, patches)[2])
-    found: dict[str, Preview] = {}
+    previews: dict[str, Preview] = {}
     for name, guess in guesses.items():
         exact = np.array([next(computed) for _ in cells[name]])
         values, known = guess.answers.copy(), guess.known.copy()
         values.flat[cells[name]], known.flat[cells[name]] = exact, True
         agreement = correlation(exact, guess.answers.flat[cells[name]])
-        found[name] = replace(guess, answers=values, known=known, correlation=agreement, checked=len(exact))
-    return found
+        previews[name] = replace(guess, answers=values, known=known, correlation=agreement, checked=len(exact))
+    return previews
 
 
 def correlation(exact: Float64Array, guess: Float64Array) -> float:

@@ -34,12 +34,8 @@ def guess(model: Transformer, reading: Inputs) -> Float64Array:
 
 @torch.inference_mode()
 def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> Guess:
-    """The result of `guess`, and the mean cross-entropy over the text, both of one pass.
-
-    Args:
-        model: a decoder.
-        reading: one text.
-        targets: [1, T], the token to predict at each place, or `NOT_COUNTED`.
+    """The result of `guess` after one text, and the mean cross-entropy over it, both of one pass. The `targets` [1, T] are the
+    token to predict at each place, or `NOT_COUNTED`.
     """
     total, last = summed(model, reading, targets)
     count = int((targets != NOT_COUNTED).sum())
@@ -48,12 +44,8 @@ def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> Gues
 
 @torch.inference_mode()
 def rounding(model: Transformer, reading: Inputs) -> tuple[Change, float]:
-    """What it changes that products are rounded to 2 bytes a number: the guess without and with it, and the largest difference of
-    a logit.
-
-    Args:
-        model: one whose products are rounded (`gptviz.model.precision.rounds`).
-        reading: one text; the guess is that after it.
+    """What it changes that products of this model are rounded to 2 bytes a number (`gptviz.model.precision.rounds`): the guess
+    after a text without and with it, and the largest difference of a logit.
     """
     exact, rounded = (
         one(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1] for one in (exactly(model), model)

@@ -80,7 +80,7 @@ def _ranked(
     guesses, cache = before
     unchanged, tried = torch.from_numpy(guesses[-1]).double(), changes[:most]
     right = int(unchanged.argmax())
-    found: list[tuple[int, float, tuple[int, ...]]] = []
+    measured: list[tuple[int, float, tuple[int, ...]]] = []
     each = max(1, AT_ONCE // len(ids))
     for start in range(0, len(tried), each):
         rows = torch.tensor(tried[start : start + each], device=device)
@@ -93,19 +93,13 @@ def _ranked(
         wrong = others.argmax(-1)
         lost = (unchanged[right] - unchanged[wrong]) - (after[:, right] - after.gather(1, wrong[:, None])[:, 0])  # [rows]
         flips = (after.argmax(-1) != right).int() * (2 - (rows[:, -1] != ids[-1]).int().cpu())  # 0 where the answer stays
-        found += zip(flips.tolist(), lost.tolist(), tried[start : start + each], strict=True)
-    return [changed for _, _, changed in sorted(found, key=lambda one: one[:2], reverse=True)]
+        measured += zip(flips.tolist(), lost.tolist(), tried[start : start + each], strict=True)
+    return [changed for _, _, changed in sorted(measured, key=lambda one: one[:2], reverse=True)]
 
 
 def _changes(model: Transformer, ids: Sequence[int], first: int, guesses: Logits) -> list[tuple[int, ...]]:
-    """Prompts that differ from `ids` in one token from `first` on, those that change a late token first.
-
-    Args:
-        model: the model.
-        ids: the prompt.
-        first: the first place whose token may change.
-        guesses: [places, vocab_size], what the model guesses at these places from the tokens before; at none before which there
-            are no tokens.
+    """Prompts that differ from `ids` in one token from `first` on, those that change a late token first; `guesses` [places,
+    vocab_size] are those of the model at these places, without a first place that has no tokens before it.
     """
     likely: list[list[int]] = [(-logits).argsort()[: EACH + 1].tolist() for logits in guesses]
     if not first:  # others of the prompt, or else any, take the place of its first token

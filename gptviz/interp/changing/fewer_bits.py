@@ -48,12 +48,8 @@ class MatrixError:
 
 @torch.no_grad()
 def errors(whole: Transformer, other: Transformer, kept: Mapping[str, Quantiser] | None = None) -> list[MatrixError]:
-    """For each matrix, how far `other` is from `whole`.
-
-    Args:
-        whole: what is compared with.
-        other: a model with the same matrices by name, such as one with fewer bits.
-        kept: how matrices are kept in few bits: with it, the result has these matrices alone.
+    """For each matrix, how far `other` is from `whole`, a model with the same matrices by name; with `kept`, how matrices are
+    kept in few bits, only for these.
 
     Raises:
         ValueError: the two models do not have the same matrices.
@@ -62,8 +58,8 @@ def errors(whole: Transformer, other: Transformer, kept: Mapping[str, Quantiser]
     if {name: one.shape for name, one in first.items()} != {name: one.shape for name, one in second.items()}:
         raise ValueError("the two models do not have the same matrices: there is nothing to compare number by number")
     names = list(first if kept is None else kept)
-    found = (_error(name, first[name], second[name], None if kept is None else kept[name]) for name in names)
-    return list(progress.each(found, len(names), "matrix"))
+    each_error = (_error(name, first[name], second[name], None if kept is None else kept[name]) for name in names)
+    return list(progress.each(each_error, len(names), "matrix"))
 
 
 def _error(name: str, own: Tensor, other: Tensor, kept: Quantiser | None) -> MatrixError:
@@ -109,13 +105,8 @@ def by_block(found: Sequence[MatrixError]) -> LabelledArray | None:
 
 @torch.inference_mode()
 def divergences(whole: Transformer, other: Transformer, ids: Sequence[int]) -> Float64Array:
-    """How far the guess after each of the last tokens moves, in nats: the Kullback–Leibler divergence Σ p · ln(p / q), where p is
-    what `whole` guesses and q what `other` does.
-
-    Args:
-        whole: a decoder.
-        other: another one with the same vocabulary.
-        ids: what both read.
+    """How far the guess after each of the last tokens moves between two decoders of one vocabulary, in nats: the Kullback–Leibler
+    divergence Σ p · ln(p / q), where p is what `whole` guesses and q what `other` does.
 
     Returns:
         [places]: of all places, or, with a large vocabulary, of as many at the end as have `MOST_LOGITS` logits.
@@ -169,7 +160,7 @@ class FewerBits:
             "text": self.text or None,
             "loss": None if self.loss is None else {"before": self.loss[0], "after": self.loss[1]},
             "divergence": moved,
-            "matrices": [asdict(one) for one in self.matrices],
+            "matrices": [asdict(matrix) for matrix in self.matrices],
         }
 
 

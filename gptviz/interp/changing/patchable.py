@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from gptviz.labelled_array import Axis
+from gptviz.labelled_array import Axis, numbered
 from gptviz.model import Config
 from gptviz.model.parts.residuals import RESIDUALS
 from gptviz.settings.known_names import instead
@@ -34,24 +34,15 @@ class Quantity:
         return config.n_encoder_layer if self.in_encoder else config.n_layer
 
     def places(self, config: Config, length: int, source: int = 0) -> Axis:
-        """The pieces of one block: positions by their number, heads by their number, and key heads with the heads they serve.
-
-        Args:
-            config: of the model.
-            length: tokens of a prompt.
-            source: tokens that an encoder reads.
+        """The pieces of one block, for a prompt of `length` tokens and a source of an encoder: positions by their number, heads
+        by their number, and key heads with the heads they serve, as in "1 (heads 3–5)".
         """
         if self.by == "position":
-            return Axis(self.by, tuple(map(str, range(source if self.in_encoder else length))))
+            return numbered(self.by, source if self.in_encoder else length)
         if self.by == "head":
-            return Axis(self.by, tuple(map(str, range(config.n_head))))
-        return Axis(self.by, tuple(key_head_title(head, config) for head in range(config.key_heads)))
-
-
-def key_head_title(key_head: int, config: Config) -> str:
-    """The number of a key head and the heads that it serves, as in "1 (heads 3–5)"."""
-    each = config.n_head // config.key_heads
-    return f"{key_head} (heads {key_head * each}–{(key_head + 1) * each - 1})"
+            return numbered(self.by, config.n_head)
+        each = config.n_head // config.key_heads
+        return Axis(self.by, tuple(f"{i} (heads {i * each}–{(i + 1) * each - 1})" for i in range(config.key_heads)))
 
 
 _STREAM = (

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, numbered
 from gptviz.machine import progress
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import Config, Transformer
@@ -63,10 +63,8 @@ class PromptPair:
         return None if self.clean_source is None else torch.tensor([self.clean_source, self.corrupted_source], device=device)
 
     def answer(self, logits: Tensor) -> Tensor:
-        """The logit of the right answer minus that of the wrong one, [B], in float64 on the CPU.
-
-        Args:
-            logits: [B, positions, vocab_size], of which the last position counts; [B, n_label] of a classifier.
+        """The logit of the right answer minus that of the wrong one, [B], in float64 on the CPU, from the logits [B, positions,
+        vocab_size], of which the last position counts; [B, n_label] of a classifier.
         """
         last = logits if logits.dim() == 2 else logits[:, -1]
         both = last[:, [self.right, self.wrong]].cpu().double()  # [B, 2]; not every device has float64
@@ -146,7 +144,7 @@ class Patched:
 
     @property
     def _axes(self) -> tuple[Axis, Axis]:
-        return Axis("block", tuple(map(str, range(len(self.answers))))), self.places
+        return numbered("block", len(self.answers)), self.places
 
     def labelled(self, tokens: Sequence[str]) -> Self:
         """The same with the names of the tokens at the positions; heads keep their numbers."""
@@ -159,12 +157,7 @@ def is_difference(clean: float, corrupted: float) -> bool:
 
 
 def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patched:
-    """Patch every piece of a quantity, one at a time: each in each block.
-
-    Args:
-        model: any transformer with blocks.
-        pair: the prompts and the answers.
-        what: the name of a quantity: see `quantities`.
+    """Patch every piece of a quantity (`what`, see `quantities`), one at a time: each in each block.
 
     Raises:
         ValueError: the model has no such quantity, or the prompts are not for this model.
@@ -172,9 +165,9 @@ def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patc
     chosen = quantity(what, model.config)
     places = chosen.places(model.config, len(pair.clean), len(pair.clean_source or ()))
     cells = _cells(chosen, model.config, pair)
-    clean, corrupted, found = answers(model, pair, [[PatchedPiece(chosen.tap(block), index)] for block, index in cells])
+    clean, corrupted, patched = answers(model, pair, [[PatchedPiece(chosen.tap(block), index)] for block, index in cells])
     values = np.full((chosen.blocks(model.config), len(places.labels)), corrupted)
-    for cell, answer in zip(cells, found, strict=True):
+    for cell, answer in zip(cells, patched, strict=True):
         values[cell] = answer
     return Patched(chosen, places, values, clean, corrupted)
 
@@ -209,22 +202,17 @@ def answers(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> t
     check_pair(model, pair)
     with progress.part(0, 1 + len(patches)):
         clean, corrupted = _pass(model, pair, [[]])
-    found: dict[int, float] = {}
+    known: dict[int, float] = {}
     order = sorted(range(len(patches)), key=lambda index: _first_block(patches[index]))
     for some in _passes(order, [_first_block(patches[index]) for index in order], model.config, pair):
-        with progress.part(1 + len(found), 1 + len(patches), len(some)):
-            found |= zip(some, _pass(model, pair, [patches[index] for index in some])[1:], strict=True)
-    return clean, corrupted, [found[index] for index in range(len(patches))]
+        with progress.part(1 + len(known), 1 + len(patches), len(some)):
+            known |= zip(some, _pass(model, pair, [patches[index] for index in some])[1:], strict=True)
+    return clean, corrupted, [known[index] for index in range(len(patches))]
 
 
 def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: PromptPair) -> Iterator[list[int]]:
     """Which patches share a pass: those of a block, and of the next ones as long as they are few; as many as memory allows.
-
-    Args:
-        order: the patches by their indices, those that begin in an early block first.
-        blocks: the block in which each of them begins.
-        config: of the model.
-        pair: the prompts.
+    `order` has the patches by their indices, those that begin in an early block first, and `blocks` where each begins.
     """
     length, source = len(pair.clean), len(pair.clean_source or ())
     most = rows_at_once(config, length, source)
@@ -255,12 +243,8 @@ def check_pair(model: Transformer, pair: PromptPair) -> None:
 
 
 def rows_at_once(config: Config, length: int, source: int = 0) -> int:
-    """How many patches one pass computes in addition to the clean row, so that it stays within `MOST_BYTES` and `MOST_TOKENS`.
-
-    Args:
-        config: of the model.
-        length: tokens of a prompt.
-        source: tokens that an encoder reads.
+    """How many patches of a prompt of so many tokens, and a source, one pass computes in addition to the clean row, so that it
+    stays within `MOST_BYTES` and `MOST_TOKENS`.
     """
     tokens = max(length, source)
     heads = config.n_head + 2 * config.key_heads
@@ -304,5 +288,5 @@ def _pass(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> lis
 
     edits = {tap: edit(tap) for tap in {*written, *filter(None, [grows_at])}}
     logits = run(model, ids, ["logits"], source=source, edits=edits, logits_at=slice(-1, None))["logits"]
-    found: list[float] = pair.answer(logits).tolist()
-    return found
+    values: list[float] = pair.answer(logits).tolist()
+    return values

@@ -19,12 +19,8 @@ STRENGTHS = tuple(step / 8 for step in range(17))
 def losses_along(
     model: MergedTransformer, texts: Mapping[str, Sequence[Rows]], strengths: Sequence[float] = STRENGTHS
 ) -> LabelledArray:
-    """The loss [text, strength] in nats per token of an adapter with each of these strengths, on each of these texts.
-
-    Args:
-        model: the base with its adapter.
-        texts: by name, rows on the model's device.
-        strengths: 0 is the base, 1 what was trained.
+    """The loss [text, strength] in nats per token of a base with its adapter, with each of these strengths (0 is the base, 1 what
+    was trained), on each of these texts, rows on the model's device.
     """
     table = np.zeros((len(texts), len(strengths)))
     for column, strength in enumerate(strengths):

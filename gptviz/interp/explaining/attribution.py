@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, numbered
 from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.parts.heads import HEADS, Unembed
 from gptviz.model.parts.part import sharing
@@ -63,6 +63,21 @@ class Attribution:
     neurons: Mapping[str, Float64Array]  #: by the name of an MLP, where that was asked for, what each neuron adds, [d_mlp]
 
     @cached_property
+    def values(self) -> dict[str, float]:
+        """How much each part adds, by its name."""
+        return {part.name: part.value for part in self.parts}
+
+    def of(self, name: str) -> float:
+        """How much the part of this name adds, such as "blocks.1.mlp".
+
+        Raises:
+            ValueError: the model has no such part.
+        """
+        if name not in self.values:
+            raise ValueError(f"the model has no part {name!r:.60}")
+        return self.values[name]
+
+    @cached_property
     def sum(self) -> float:
         """The sum of all parts."""
         return math.fsum(part.value for part in self.parts)
@@ -70,7 +85,7 @@ class Attribution:
     @property
     def error(self) -> float:
         """The distance of the sum from the logit, as a share of the largest of the parts and the logit."""
-        scale = max(abs(self.logit), *(abs(part.value) for part in self.parts))
+        scale = max(abs(self.logit), *map(abs, self.values.values()))
         return abs(self.sum - self.logit) / scale if scale else 0.0
 
     @property
@@ -88,17 +103,12 @@ class Attribution:
         values = np.array([part.value for part in self.parts])
         return LabelledArray(values, (Axis("part", tuple(part.title for part in self.parts)),), self.unit)
 
-    def value_of(self, name: str) -> float:
-        """How much the part of this name adds."""
-        return next(part.value for part in self.parts if part.name == name)
-
     def grid(self, config: Config) -> LabelledArray:
         """How much heads and MLPs add, [block, piece], the first block first; the columns are heads by number, those of
         cross-attention as "cross 0", and the MLP. NaN for what there is not: where an edit replaced a whole sublayer, its column
         is "all".
         """
-        values = {part.name: part.value for part in self.parts}
-        columns: dict[str, str] = {}
+        values, columns = self.values, dict[str, str]()
         for kind, prefix in (("attention", ""), ("cross_attention", "cross ")):
             columns |= {f"{kind}.head.{head}": f"{prefix}{head}" for head in range(config.n_head)}
             columns[kind] = f"{prefix}{REPLACED}"
@@ -107,7 +117,7 @@ class Attribution:
         cells = np.array([[values.get(f"blocks.{block}.{name}", math.nan) for name in columns] for block in range(n_block)])
         used = ~np.isnan(cells).all(axis=0) if n_block else np.zeros(len(columns), bool)
         labels = tuple(label for label, shown in zip(columns.values(), used, strict=True) if shown)
-        axes = Axis("block", tuple(map(str, range(n_block)))), Axis("head or MLP", labels)
+        axes = numbered("block", n_block), Axis("head or MLP", labels)
         return LabelledArray(cells.reshape(n_block, len(columns))[:, used], axes, self.unit)
 
     def read_by(self, head: str, tokens: Sequence[str]) -> LabelledArray:
@@ -127,11 +137,9 @@ def attribute(
     """How much each part of `model` adds to the logit of `token` after the token at `position` of `ids`.
 
     Args:
-        ids: what the model reads; in an encoder–decoder, what its decoder reads.
         token: whose logit; by default the likeliest. Of a classifier, a label.
         position: by default the last. A classifier's logits are of the whole text: it has none.
         against: a token whose logit is taken from it, so that the sum is the difference of both.
-        source: what the encoder of an encoder–decoder reads.
         neurons_of: an MLP whose neurons are told apart, such as "blocks.1.mlp".
 
     Raises:
@@ -163,6 +171,8 @@ def attributed(
             kind = "label" if labels else "token"
             raise ValueError(f"there is no {kind} {asked}: they are counted from 0 to {len(stream.logits) - 1:,}")
     logits, directions, bias = (_of_labels if labels else of_tokens)(stream, chosen, against)
+    if neurons_of is not None and not (neurons_of.endswith(".mlp") and neurons_of in stream.layers()):
+        raise ValueError(f"{neurons_of} is no MLP that writes into this stream")
     pulled = stream.pull(HEAD, directions)
     values = {name: float(each.sum()) for name, each in stream.added(pulled).items()} | bias
     return Attribution(
@@ -173,7 +183,7 @@ def attributed(
         difference(stream.logits, chosen, against),
         tuple(Part(name, title(name, config), value) for name, value in values.items()),
         dict(_sources(stream, pulled, values)),
-        {} if neurons_of is None else {neurons_of: _of_neurons(stream, pulled, neurons_of)},
+        {} if neurons_of is None else {neurons_of: stream.neurons(neurons_of, pulled).sum(0).numpy()},
     )
 
 
@@ -215,13 +225,6 @@ def _sources(stream: Stream, pulled: Mapping[str, Tensor], values: Mapping[str, 
         if f"{layer}.head.0" in values:
             for head, shares in enumerate(stream.sources(layer, pulled).sum(0)):
                 yield f"{layer}.head.{head}", shares.numpy()
-
-
-def _of_neurons(stream: Stream, pulled: Mapping[str, Tensor], layer: str) -> Float64Array:
-    if unit(layer, stream.model.config).is_neuron or layer not in stream.layers() or not layer.endswith("mlp"):
-        raise ValueError(f"{layer} is no MLP that writes into this stream")
-    found: Float64Array = stream.neurons(layer, pulled).sum(0).numpy()
-    return found
 
 
 def title(name: str, config: Config) -> str:

@@ -99,8 +99,6 @@ def circuit(
     """The circuit of the logit of `token` at `position` of the text `ids` [T].
 
     Args:
-        model: a decoder.
-        ids: the text.
         position: where the model guesses the next token.
         token: the token whose logit is looked into; by default the likeliest.
         against: another token, whose logit is subtracted: what both share then drops out.
@@ -123,22 +121,9 @@ def circuit(
         grown = _grow(frozen, top, position, share, most)
     weights = {node: found.weight for node, found in grown.found.items()}
     given = {node: found.given for node, found in grown.found.items()} | {Node(None, position): top.total}
-    reached = grown.share >= share
-    ids_read = tuple(ids.tolist())
-    return Circuit(
-        ids_read,
-        token,
-        against,
-        position,
-        top.total,
-        top.rest,
-        weights,
-        given,
-        tuple(grown.edges),
-        grown.share,
-        reached,
-        grown.error,
-    )
+    read, edges, reached = tuple(ids.tolist()), tuple(grown.edges), grown.share >= share
+    numbers = (top.total, top.rest, weights, given, edges, grown.share, reached, grown.error)
+    return Circuit(read, token, against, position, *numbers)
 
 
 def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: int) -> _Grown:
@@ -208,7 +193,7 @@ class _Grown:
         self.share = self._inside()
 
     def _expand(self, node: Node, all_reads: list[Reads]) -> None:
-        found = self.found[node]
+        growing = self.found[node]
         values = next((abs(reads.total) for reads in all_reads if reads.kind == "value"), 0.0)
         for reads in all_reads:
             # How much a head's choice matters, compared with all that it gives.
@@ -220,7 +205,7 @@ class _Grown:
             self.error = max(self.error, abs(summed - reads.total) / max(float(sizes.sum()), abs(reads.total), 1e-30))
             kept = []
             if every > 0:
-                carried = found.weight * matters * sizes / every
+                carried = growing.weight * matters * sizes / every
                 for row, place in (carried >= self.threshold).nonzero().tolist():
                     source = Node(self.frozen.units[place], int(reads.at[row]))
                     value = float(reads.adds[row, place])
@@ -229,11 +214,11 @@ class _Grown:
                     below = self.found.setdefault(source, _GrowingNode())
                     below.weight = max(below.weight, float(carried[row, place]))
                     below.given += value
-                    direction = self.frozen.direction(reads, self.frozen.units[place], row)
+                    direction = reads.directions[self.frozen.units[place].layer][row]
                     below.direction = direction if below.direction is None else below.direction + direction
             kept.sort(key=lambda edge: -abs(edge.value))
             self.edges += kept
-            found.reads.append((matters, rest / every if every > 0 else 1.0, kept))
+            growing.reads.append((matters, rest / every if every > 0 else 1.0, kept))
 
     def _inside(self) -> float:
         """The probability that a walk from the logit stays in the graph."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gptviz.interp.explaining.attribution import difference
 from gptviz.interp.explaining.circuit import Circuit
 from gptviz.interp.trace import run
 from gptviz.interp.units.unit import Unit, heads_and_mlps
@@ -37,12 +38,8 @@ class Checked:
 
 
 def check(circuit: Circuit, model: Transformer, means: Mapping[str, Tensor]) -> Checked:
-    """Run the model with everything outside a circuit at its mean.
-
-    Args:
-        circuit: the graph.
-        model: the model that it was found in.
-        means: from `circuit_reads.means`, over the positions of a reference text.
+    """Run the model that a circuit was found in with everything outside it at its mean; the `means` are those of
+    `circuit_reads.means`, over the positions of a reference text.
     """
     ids = torch.tensor(circuit.ids, device=model.embed.weight.device)
     nodes = {(node.unit, node.position) for node in circuit.nodes if node.unit is not None}
@@ -52,7 +49,7 @@ def check(circuit: Circuit, model: Transformer, means: Mapping[str, Tensor]) -> 
         return run(model, ids[None], ("logits",), edits=edits, logits_at=at)["logits"][0, 0]
 
     def answer(logits: Tensor) -> float:
-        return float(logits[circuit.token]) - (0.0 if circuit.against is None else float(logits[circuit.against]))
+        return difference(logits, circuit.token, circuit.against)
 
     kept = logits(mean_outside(model, nodes, len(ids), means))
     everything = answer(logits(mean_outside(model, (), len(ids), means)))

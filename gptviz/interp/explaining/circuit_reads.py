@@ -72,7 +72,6 @@ class Frozen:
     """A decoder's run over one text, with its norms and patterns frozen.
 
     Attributes:
-        model: the model.
         ids: [T].
         stream: what was written into the residual stream at all positions.
         units: all that writes into the stream: embedding, positions (where the model adds them there), heads and MLPs, in the
@@ -81,13 +80,7 @@ class Frozen:
     """
 
     def __init__(self, model: Transformer, ids: Tensor, position: int, usual: Usual = None) -> None:
-        """Run the model over `ids` [T].
-
-        Args:
-            model: a decoder.
-            ids: the text.
-            position: where it guesses.
-            usual: what counts as nothing new.
+        """Run a decoder over `ids` [T]; it guesses at `position`.
 
         Raises:
             ValueError: the model is not a decoder, there are no tokens, or too many, or as in `Stream`.
@@ -98,7 +91,11 @@ class Frozen:
             raise ValueError("there are no tokens to read")
         self.model, self.ids = model, ids
         self.stream = Stream(model, ids.tolist(), guess=position, taps=TAPS, exactly=False)
-        self._usual = self._means() if usual == "its mean" else usual or {}
+        if usual == "its mean":  # there is none of a text of a single token
+            written = {name: value.mean(0) for name, value in self.stream.values.items()} if len(ids) > 1 else {}
+            # Where there is a smear, the stream begins behind it.
+            usual = written | {"smear": written["embed"]} if written else {}
+        self._usual = usual or {}
         self.units: list[Unit] = []
         self._columns: dict[str, slice] = {}  # by layer, the places of its units
         for layer in self.stream.written:
@@ -111,17 +108,6 @@ class Frozen:
         each = sum(read.nbytes for read in self.stream.inputs.values())
         self._at = lru_cache(maxsize=max(2, MOST_KEPT // each))(self.stream.at)
 
-    def direction(self, reads: Reads, source: Unit, row: int) -> Tensor:
-        """The direction [d_model] of what a unit writes, at one of the positions of `Reads`."""
-        return reads.directions[source.layer][row]
-
-    def _means(self) -> Mapping[str, Tensor]:
-        """As `means`, over this text; there is none of a text of a single token."""
-        if len(self.ids) == 1:
-            return {}
-        found = {name: value.mean(0) for name, value in self.stream.values.items()}
-        return found | {"smear": found["embed"]}  # where there is a smear, the stream begins behind it
-
     @torch.no_grad()
     def logit(self, token: int, against: int | None) -> Reads:
         """The parts that add to the logit of a token, before any cap; minus that of another token, if given."""
@@ -132,19 +118,12 @@ class Frozen:
 
     @torch.no_grad()
     def reads(self, reader: Unit, position: int, direction: Tensor) -> list[Reads]:
-        """The inputs of a unit at a position, by the ways in which it reads; nothing if an edit replaced what it writes.
-
-        Args:
-            reader: a head or an MLP; anything else reads nothing.
-            position: where it writes.
-            direction: [d_model], what a number at the top gains from each number that it writes there.
+        """The inputs of a head or an MLP at a position, by the ways in which it reads; nothing if an edit replaced what it
+        writes. The direction [d_model] says what a number at the top gains from each number that is written there.
         """
-        if reader.part == "mlp":
-            return self._mlp_reads(reader.layer, position, direction)
-        return self._head_reads(reader, position, direction) if reader.is_head else []
-
-    def _mlp_reads(self, layer: str, position: int, direction: Tensor) -> list[Reads]:
-        here = slice(position, position + 1)
+        if reader.part != "mlp":
+            return self._head_reads(reader, position, direction) if reader.is_head else []
+        layer, here = reader.layer, slice(position, position + 1)
         inputs, written = self._inputs(layer, here), self.stream.written[layer][here]
         curve = _kept_mlp(cast(AnyMLP, self.stream.part(layer)), inputs)
         if not torch.allclose(curve(inputs), written, rtol=1e-3, atol=1e-4):
@@ -357,6 +336,6 @@ def means(model: Transformer, texts: Tensor) -> dict[str, Tensor]:
     """
     trace = run(model, texts, WRITTEN, logits_at=slice(-1, None))
     axes = {"positions": (0,), "z": (0, 2)}
-    found = {name: value.mean(axes.get(name.rpartition(".")[2], (0, 1))).clone() for name, value in trace.items()}
+    averages = {name: value.mean(axes.get(name.rpartition(".")[2], (0, 1))).clone() for name, value in trace.items()}
     # What the embedding wrote is then that behind the smear, positions included (see `Stream`).
-    return {name: mean for name, mean in found.items() if "smear" not in found or name not in ("embed", "positions")}
+    return {name: mean for name, mean in averages.items() if "smear" not in averages or name not in ("embed", "positions")}

@@ -4,7 +4,7 @@ The loss of a token is −ln of the probability that the model gave it, in nats.
 Its last token is only guessed and never read, so it may be a guess of the model's own.
 
 - `by_position`: the mean loss at each position of many texts, which all begin at the first.
-- `by_window`: each token is guessed from the last w tokens before it alone, as if the text began there.
+- `by_window`: each token is guessed only from the last w tokens before it, as if the text began there.
 - `left_out`: each token is guessed from all tokens before it but one. Two things can be meant by that:
   *replaced*: the token stays in its place, and its embedding is replaced by the mean of all embeddings of the vocabulary, a
   vector that speaks for no token in particular; all others keep their positions.
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray, numbered
 from gptviz.machine import progress
 from gptviz.model import IDENTITY, Edit, Tap, Transformer
 from gptviz.model.costs.effort import SOME, effort
@@ -139,10 +139,6 @@ def most_data(model: Transformer) -> int:
 def by_position(model: Transformer, rows: Sequence[Sequence[int]]) -> LabelledArray:
     """The mean loss of the tokens at each position of `rows`, each of which is a separate text; NaN for the first position.
 
-    Args:
-        model: a decoder.
-        rows: token ids; the rows may have different lengths.
-
     Raises:
         ValueError: as in `losses`, for any row, or there is none.
     """
@@ -164,8 +160,7 @@ def by_position(model: Transformer, rows: Sequence[Sequence[int]]) -> LabelledAr
         count += len(same)
     with np.errstate(invalid="ignore"):
         mean = total[0] / total[1]
-    axis = Axis("position", tuple(map(str, range(len(mean)))))
-    return LabelledArray(mean, (axis,), f"mean loss over {count:,} texts (nats)")
+    return LabelledArray(mean, (numbered("position", len(mean)),), f"mean loss over {count:,} texts (nats)")
 
 
 def windows_for(length: int) -> tuple[int, ...]:
@@ -183,11 +178,9 @@ def by_window(
     kept: int = 0,
     targets: int = TARGETS,
 ) -> ByWindow:
-    """The loss of tokens of `ids`, each guessed from the last tokens before it alone, which stand at the first positions.
+    """The loss of tokens of `ids`, each guessed only from the last tokens before it, which stand at the first positions.
 
     Args:
-        model: a decoder.
-        ids: the text.
         windows: how many tokens are read; by default `windows_for` this text. More than there are before a token are all of them.
         kept: how many tokens at the beginning stand before every window, such as the token that a text must begin with.
         targets: how many tokens are guessed, at most, evenly spread over the text.
@@ -204,18 +197,18 @@ def by_window(
     asked = [(row, column, max(place - window, kept)) for row, window in enumerate(chosen) for column, place in enumerate(places)]
     # Windows with equal start and end give the same guess: it is computed once.
     guesses = sorted({(start, places[column]) for _, column, start in asked})
-    found: dict[tuple[int, int], float] = {}
+    known: dict[tuple[int, int], float] = {}
     for part in _parts(_readings(guesses, model), model, kept):
-        with progress.part(len(found), len(guesses), sum(len(one.targets) for one in part), step="guess"):
+        with progress.part(len(known), len(guesses), sum(len(window.targets) for window in part), step="guess"):
             logits, width = _read(model, ids, part, kept), part[-1].width
-        for row, one in enumerate(part):
-            guessed = [place - one.start - 1 - width for place in one.targets]  # counted from the end
-            truth = torch.tensor([ids[place] for place in one.targets], device=logits.device)
+        for row, window in enumerate(part):
+            guessed = [place - window.start - 1 - width for place in window.targets]  # counted from the end
+            truth = torch.tensor([ids[place] for place in window.targets], device=logits.device)
             nats = F.cross_entropy(logits[row, guessed].float(), truth, reduction="none").tolist()
-            found |= {(one.start, place): loss for place, loss in zip(one.targets, nats, strict=True)}
+            known |= {(window.start, place): loss for place, loss in zip(window.targets, nats, strict=True)}
     loss = np.empty((len(chosen), len(places)))
     for row, column, start in asked:
-        loss[row, column] = found[start, places[column]]
+        loss[row, column] = known[start, places[column]]
     return ByWindow(chosen, tuple(places), loss)
 
 
@@ -258,13 +251,13 @@ def _readings(guesses: Sequence[tuple[int, int]], model: Transformer) -> list[_W
 def _parts(readings: list[_Window], model: Transformer, kept: int) -> Iterator[list[_Window]]:
     """The readings by passes. In a causal model shorter ones are filled up at their ends, which changes no guess."""
     part: list[_Window] = []
-    for one in readings:
-        width = one.width + kept
+    for reading in readings:
+        width = reading.width + kept
         most = max(1, min(MOST_TOKENS // width, MOST_LOGITS // (width * model.config.vocab_size)))
-        if part and (len(part) >= most or (one.width != part[0].width and not _is_causal(model))):
+        if part and (len(part) >= most or (reading.width != part[0].width and not _is_causal(model))):
             yield part
             part = []
-        part.append(one)
+        part.append(reading)
     yield part
 
 
@@ -280,8 +273,6 @@ def left_out(
     """How much the loss of each token of `ids` rises when one of the tokens before it is left out.
 
     Args:
-        model: a decoder.
-        ids: the text.
         how: what leaving out means: see the top of this file.
         places: which tokens are left out, one at a time; by default each but the last, which no guess reads.
         kept: how many tokens at the beginning are never left out; then none of the default `places` is among them.
@@ -310,19 +301,13 @@ def left_out(
 
 
 class _Beginning:
-    """A text as it is, and what a causal model has computed of it: what stands before a change is not computed again.
-
-    Attributes:
-        model: the model.
-        ids: [T], the text.
-        losses: [T], the loss of each of its tokens.
-    """
+    """A text as it is, and what a causal model has computed of it: what stands before a change is not computed again."""
 
     def __init__(self, model: Transformer, ids: Sequence[int]) -> None:
         self.model, self.ids = model, torch.tensor(ids, device=model.embed.weight.device)
         self._cache = model.new_cache(1, len(ids)) if _is_causal(model) else None
         logits = model(self.ids[None, :-1], cache=self._cache)
-        self.losses = np.concatenate(([np.nan], _losses(logits, self.ids[None, 1:])[0]))
+        self.losses = np.concatenate(([np.nan], _losses(logits, self.ids[None, 1:])[0]))  #: [T], of each of its tokens
 
     def unchanged(self, places: Sequence[int]) -> int:
         """The first position from which on rows that differ from the text at these places have to be read."""
@@ -377,12 +362,12 @@ def _removed(before: _Beginning, places: Sequence[int]) -> Float64Array:
     others = torch.arange(start, length - 1).expand(len(places), -1)
     gone = torch.tensor(places)[:, None]
     rows = before.ids[(others + (others >= gone)).to(before.ids.device)]  # [places, T - 1 - start]
-    found = np.full((len(places), length), np.nan)
+    losses = np.full((len(places), length), np.nan)
     if rows.shape[1] > 1:
         nats = _losses(before.logits(rows[:, :-1], start), rows[:, 1:])  # [places, T - 2 - start], of the tokens after the first
         for row, place in enumerate(places):
-            found[row, [t for t in range(start, length) if t != place][1:]] = nats[row]
-    return found
+            losses[row, [t for t in range(start, length) if t != place][1:]] = nats[row]
+    return losses
 
 
 def _losses(logits: Tensor, truth: Tensor) -> Float64Array:

@@ -88,12 +88,8 @@ def runner_up(judged: Judged, label: int) -> int:
 
 
 def left_out(model: Transformer, ids: Tensor, places: Sequence[int] | None = None) -> Float64Array:
-    """The logit of every label for the text `ids` [T] without the token at each of the `places` in turn: [places, n_label].
-
-    Args:
-        model: a classifier.
-        ids: the text.
-        places: which tokens are left out, one at a time; by default each of them.
+    """The logit of every label for the text `ids` [T] without the token at each of the `places` in turn, by default each of them:
+    [places, n_label].
 
     Raises:
         ValueError: the model is not a classifier, or the text has fewer than two tokens, so that nothing would be left.
@@ -106,11 +102,8 @@ def left_out(model: Transformer, ids: Tensor, places: Sequence[int] | None = Non
 
 
 def decisive_token(probabilities: Float64Array, without: Float64Array) -> tuple[int, int]:
-    """The token without which the likeliest label is least likely, and the likeliest label without that token.
-
-    Args:
-        probabilities: [n_label], for the whole text.
-        without: [T, n_label], for the text without each of its tokens: the softmax of what `left_out` gives.
+    """The token without which the likeliest label is least likely, and the likeliest label without that token, from the
+    probabilities of the whole text [n_label], and of the text without each of its tokens [T, n_label].
     """
     label = int(probabilities.argmax())
     token = int(without[:, label].argmin())

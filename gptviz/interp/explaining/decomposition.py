@@ -53,12 +53,8 @@ class _Given(nn.Module):
 
 
 class FrozenNorm(nn.Module):
-    """A norm whose scale is kept from the first vectors that it gets: from then on an affine function of its input.
-
-    Args:
-        norm: in the model it belongs to; nothing of it is changed.
-        numbers: makes its gain a tensor of the sum in which it stands.
-        bias: likewise its bias [..., size].
+    """A norm whose scale is kept from the first vectors that it gets: from then on an affine function of its input. `numbers`
+    makes its gain a tensor of the sum in which it stands, and `bias` its bias [..., size].
     """
 
     def __init__(self, norm: Norm, numbers: Callable[[Tensor], Tensor], bias: Callable[[Tensor], Tensor]) -> None:
@@ -85,7 +81,6 @@ class Stream:
     Readers are the sublayers, which read the stream behind the norm before them where there is one, and `HEAD`.
 
     Attributes:
-        model: the model.
         rows: the n positions.
         device: where its sums are computed.
         dtype: the type in which they are.
@@ -113,7 +108,6 @@ class Stream:
         """Run `model` over `ids` and keep what is needed of the positions `rows`, by default of all.
 
         Args:
-            source: what the encoder of an encoder–decoder reads.
             guess: as in the attributes.
             taps: the names of what is kept of the run; without patterns a long text takes less memory, and nothing can be split
                 by the token that is read.
@@ -280,10 +274,10 @@ class Stream:
                 allow_unused=True,
                 is_grads_batched=directions.dim() == 3,
             )
-        found = zip(writers, gradients, strict=True)
+        by_writer = zip(writers, gradients, strict=True)
         pulled = {
             name: torch.zeros_like(asked) if back is None else back.squeeze(-3)
-            for name, back in found
+            for name, back in by_writer
             if back is not None or not name.endswith(".bias")
         }
         self._check_linear(pulled, asked * read.detach()[0])

@@ -58,10 +58,8 @@ class LearningStep:
     curve: Float64Array  #: [POINTS], the loss of the text with each, all other weights being as they were
 
     def way_back(self, labels: Sequence[str]) -> LabelledArray:
-        """From the loss of each guess down to its pull at the weight: [row, token read], each row in its own unit.
-
-        Args:
-            labels: the visible forms of the tokens that are read, all but the last.
+        """From the loss of each guess down to its pull at the weight: [row, token read], each row in its own unit; `labels` are
+        those of the tokens that are read, all but the last.
         """
         right = self.error[np.arange(len(self.losses)), list(self.ids[1:])]
         blocks = [(f"into block {index}", lengths) for index, lengths in enumerate(self.reaching[:-1])]

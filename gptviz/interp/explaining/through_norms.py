@@ -38,9 +38,9 @@ def norm_behind(residual: nn.Module) -> tuple[Norm | None, bool]:
 
 def _norm(residual: nn.Module, names: Sequence[str]) -> Norm | None:
     """The norm of a residual that one of these names is of."""
-    found = [residual.get_submodule(name) for name in names]
-    assert all(isinstance(norm, Norm) for norm in found)
-    return cast(Norm, found[0]) if found else None
+    norms = [residual.get_submodule(name) for name in names]
+    assert all(isinstance(norm, Norm) for norm in norms)
+    return cast(Norm, norms[0]) if norms else None
 
 
 def read_through(norm: Norm | None, rows: Tensor) -> Tensor:

@@ -62,11 +62,9 @@ class History:
         )
 
     def sharpest(self, *, log_steps: bool = True) -> Change | None:
-        """The largest change between neighbouring snapshots, divided by their distance on the axis of steps; None if nothing
-        changes. A distance below the median counts as the median: two snapshots that lie close to each other make no cliff.
-
-        Args:
-            log_steps: whether the axis is logarithmic, on which step 0 has no place.
+        """The largest change between neighbouring snapshots, divided by their distance on the axis of steps, a logarithmic one
+        with no place for step 0 unless `log_steps` is off; None if nothing changes. A distance below the median counts as the
+        median: two snapshots that lie close to each other make no cliff.
         """
         steps = np.array(self.steps, float)
         first = int(np.searchsorted(steps, 1)) if log_steps else 0
@@ -98,5 +96,5 @@ class History:
 
 def in_order(histories: Sequence[History]) -> list[tuple[History, Halfway]]:
     """The histories in the order in which they were half done, without those that did not change."""
-    found = [(one, half) for one in histories if (half := one.halfway()) is not None]
-    return sorted(found, key=lambda pair: pair[1].step)
+    halves = [(history, half) for history in histories if (half := history.halfway()) is not None]
+    return sorted(halves, key=lambda pair: pair[1].step)

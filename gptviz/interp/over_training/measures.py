@@ -101,293 +101,227 @@ class Measure:
     passes: Callable[[Config], int] = lambda _: 1  #: about how many passes through a model with this configuration it takes
     kinds: tuple[Kind, ...] = ("decoder", "classifier", "encoder-decoder")  #: the kinds of models that have it
     #: for some kinds, what is different there: its `title`, `about`, `unit` or `page`
-    told: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
+    differs: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
 
     def of(self, kind: Kind) -> Measure:
-        """The measure as it is said of models of this kind."""
-        return replace(self, **self.told.get(kind, {}))
+        """The measure as models of this kind have it."""
+        return replace(self, **self.differs.get(kind, {}))
 
 
+GUESS_TOKENS: tuple[Kind, ...] = ("decoder", "encoder-decoder")
+DECODERS: tuple[Kind, ...] = ("decoder",)
+_NATS = "nats per token"
+_PER_TEXT: Mapping[Kind, Mapping[str, Any]] = {"classifier": {"unit": "nats per text"}}
+
+MEASURES: dict[str, Measure] = {}
+"""The measures by name."""
+
+
+def measure(
+    name: str, title: str, unit: str, needs: Needs, page: str = "", **more: Any
+) -> Callable[[Callable[[Transformer, Given], Values]], Callable[[Transformer, Given], Values]]:
+    """Make a function a measure, whose definition is its docstring; the arguments are fields of `Measure`."""
+
+    def add(compute: Callable[[Transformer, Given], Values]) -> Callable[[Transformer, Given], Values]:
+        about = more.pop("about", None) or " ".join((compute.__doc__ or "").split())
+        MEASURES[name] = Measure(name, title, about, unit, needs, page, compute, **more)
+        return compute
+
+    return add
+
+
+@measure("loss", "Loss", _NATS, "held-out data", "switch_off", differs=_PER_TEXT)
 def _losses(model: Transformer, given: Given) -> Values:
+    """The mean surprise at the right token, over data held out."""
     return {name: loss(model, rows) for name, rows in given.rows.items()}
 
 
-@torch.inference_mode()
-def _right(model: Transformer, given: Given) -> Values:
-    # By its likeliest tokens an encoder–decoder writes the answer of which each token is the likeliest after those before it.
-    whole = model.config.kind == "encoder-decoder"
-
-    def right(one: Rows) -> Tensor:
-        counted = one.targets != NOT_COUNTED
-        guessed = model(*one.reading).argmax(-1) == one.targets
-        return (guessed | ~counted).all(-1) if whole else guessed[counted]
-
-    return {name: float(torch.cat([right(one) for one in rows]).double().mean()) for name, rows in given.rows.items()}
+@measure("loss.by_task", "Loss, each task", _NATS, "tasks", kinds=DECODERS)
+def _losses_by_task(model: Transformer, given: Given) -> Values:
+    """The loss over data held out, for each of the tasks that it has learned."""
+    return _losses(model, given)
 
 
-def _waves(model: Transformer, given: Given) -> Values:
-    assert given.clock is not None
-    found = powers(model, given.clock)
-    return dict(zip(found.axes[1].labels, found.values[-1].tolist(), strict=True))
+@measure("loss.by_position", "Loss, each position", _NATS, "held-out texts", "context", kinds=DECODERS)
+def _losses_by_position(model: Transformer, given: Given) -> Values:
+    """The loss of the tokens at each position of texts held out."""
+    losses = by_position(model, given.held_out)
+    return dict(zip(losses.axes[0].labels[1:], losses.values[1:].tolist(), strict=True))  # the first is not guessed
 
 
-def _by_position(model: Transformer, given: Given) -> Values:
-    found = by_position(model, given.held_out)
-    return dict(zip(found.axes[0].labels[1:], found.values[1:].tolist(), strict=True))  # the first is not guessed
+def _measure_heads(name: str, score: Score) -> None:
+    unit = {"distance": "tokens", "delta_loss": _NATS}.get(name, "score")
+    # A classifier writes no tokens, and its loss needs the right label.
+    more: dict[str, Any] = {"kinds": GUESS_TOKENS} if name in ("copying", "delta_loss") else {}
+    if name == "delta_loss":
+        more["passes"] = lambda config: sum(unit.is_head for unit in heads_and_mlps(config))
 
-
-def _switched_off(model: Transformer, given: Given) -> Values:
-    (rows,) = given.rows.values()
-    usual = loss(model, rows)
-    each = loss_with_each(model, rows, [UnitEdit(unit) for unit in heads_and_mlps(model.config)])
-    return {one.unit.name: value - usual for one, value in each}
-
-
-def _attribution(model: Transformer, given: Given) -> Values:
-    found = attribute(model, given.ids, given.token, None, given.against, given.source)
-    return {part.name: part.value for part in found.parts}
-
-
-def _circuit(model: Transformer, given: Given) -> Values:
-    ids = torch.tensor(given.ids, device=model.embed.weight.device)
-    usual = means(model, ids[None])
-    last = len(ids) - 1
-    own = circuit(model, ids, last, given.token, given.against, CIRCUIT_SHARE, usual=usual if last else None)
-    return {"circuit": check(own, model, usual).share}
-
-
-def _probability(model: Transformer, given: Given) -> Values:
-    device = model.embed.weight.device
-    source = None if given.source is None else torch.tensor([given.source], device=device)
-    return {"probability": float(guess(model, Inputs(torch.tensor([given.ids], device=device), source))[given.token])}
-
-
-def _similarity(model: Transformer, given: Given) -> Values:
-    assert given.against is not None
-    return {"cosine": cosine(vectors(model, "embedding"), given.token, given.against)}
-
-
-def _vowels(model: Transformer, given: Given) -> Values:
-    rows, vowels, consonants = vectors(model, "embedding"), given.kinds["vowel"], given.kinds["consonant"]
-    return {"two vowels": mean_cosine(rows, vowels, vowels), "a vowel and a consonant": mean_cosine(rows, vowels, consonants)}
-
-
-def _stream(model: Transformer, given: Given) -> Values:
-    found = lengths(stream(model, given.ids, given.source), [""] * len(given.ids))
-    return dict(zip(found.axes[0].labels, found.values[:, -1].tolist(), strict=True))
-
-
-def _norms(model: Transformer, _: Given) -> Values:
-    return {name: float(matrix.norm()) for name, matrix in matrices(model).items()}
-
-
-def _ranks(model: Transformer, _: Given) -> Values:
-    def rank(matrix: Tensor) -> float:
-        values = torch.linalg.svdvals(matrix)
-        return float(torch.special.entr(values / values.sum()).sum().exp())
-
-    return {name: rank(matrix) for name, matrix in matrices(model).items()}
-
-
-def _of_heads(name: str, score: Score) -> Measure:
-    def compute(model: Transformer, given: Given) -> Values:
+    @measure(f"heads.{name}", f"{score.title}, each head", unit, "texts for heads", "heads", about=score.about, **more)
+    def _scores(model: Transformer, given: Given) -> Values:
         source = None if given.source is None else torch.tensor(given.source, device=given.texts.device)
         rows = scores_of_model(model, given.texts, source, given.repeats)
         if name == "delta_loss":
             rows = with_losses(model, rows, given.texts, source, counted_from=given.counted_from)
         return {row["name"]: float("nan") if row.get(name) is None else row[name] for row in rows}
 
-    unit = {"distance": "tokens", "delta_loss": "nats per token"}.get(name, "score")
-    passes = (lambda config: sum(one.is_head for one in heads_and_mlps(config))) if name == "delta_loss" else (lambda _: 1)
-    title = f"{score.title}, each head"
-    # A classifier writes no tokens, and its loss needs the right label.
-    kinds: tuple[Kind, ...] = GUESS_TOKENS if name in ("copying", "delta_loss") else tuple(MODEL_KINDS)
-    return Measure(f"heads.{name}", title, score.about, unit, "texts for heads", "heads", compute, passes, kinds)
+
+for _name, _score in SCORES.items():
+    _measure_heads(_name, _score)
 
 
-_NATS = "nats per token"
-GUESS_TOKENS: tuple[Kind, ...] = ("decoder", "encoder-decoder")
-DECODERS: tuple[Kind, ...] = ("decoder",)
-_PER_TEXT: Mapping[Kind, Mapping[str, Any]] = {"classifier": {"unit": "nats per text"}}
-MEASURES: dict[str, Measure] = {
-    measure.name: measure
-    for measure in (
-        Measure(
-            "loss",
-            "Loss",
-            "The mean surprise at the right token, over data held out.",
-            _NATS,
-            "held-out data",
-            "switch_off",
-            _losses,
-            told=_PER_TEXT,
-        ),
-        Measure(
-            "loss.by_task",
-            "Loss, each task",
-            "The loss over data held out, for each of the tasks that it has learned.",
-            _NATS,
-            "tasks",
-            "",
-            _losses,
-            kinds=DECODERS,
-        ),
-        Measure(
-            "loss.by_position",
-            "Loss, each position",
-            "The loss of the tokens at each position of texts held out.",
-            _NATS,
-            "held-out texts",
-            "context",
-            _by_position,
-            kinds=DECODERS,
-        ),
-        *(_of_heads(name, score) for name, score in SCORES.items()),
-        Measure(
-            "accuracy",
-            "Right answers",
-            "The share of the answers that are right: in data held out and, where there are few to learn from, in those learned.",
-            "share",
-            "answers",
-            "",
-            _right,
-            told={
-                "classifier": {
-                    "about": "The share of texts that get the right label: of texts held out and, as many, of those learned."
-                },
-                "encoder-decoder": {
-                    "about": "The share of answers that are right from their first token to their end: of data held out and, "
-                    "where there are few to learn from, of those learned."
-                },
-            },
-        ),
-        Measure(
-            "waves",
-            "Waves of the logits, each frequency",
-            "The share of each frequency in the logits of a model of sums on a clock: see the view Waves of Embeddings.",
-            "share",
-            "a clock",
-            "embeddings",
-            _waves,
-            kinds=DECODERS,
-        ),
-        Measure(
-            "switched_off",
-            "Loss without each head and MLP",
-            "How much the loss rises, over data held out, if what a part computes is replaced by zero.",
-            _NATS,
-            "held-out data",
-            "switch_off",
-            _switched_off,
-            lambda config: 1 + len(heads_and_mlps(config)),
-            told=_PER_TEXT,
-        ),
-        Measure(
-            "attribution",
-            "Attribution, each part",
-            "What each head, MLP and bias adds to the logit of the token after the prompt, or to its difference from another.",
-            "logit",
-            "a token",
-            "attribution",
-            _attribution,
-            told={
-                "classifier": {
-                    "about": "What each head, MLP and bias adds to the logit of a label, or to its difference from another."
-                },
-                "encoder-decoder": {
-                    "about": "What each head, MLP and bias of the decoder adds to the logit of the first token of the answer, or "
-                    "to its difference from another."
-                },
-            },
-        ),
-        Measure(
-            "circuit.share",
-            "Share of the circuit",
-            "The share of the logit, or of the difference of two, that is left if all outside the circuit found at this step "
-            "writes its mean.",
-            "share",
-            "a token",
-            "circuit",
-            _circuit,
-            lambda _: 20,
-            kinds=DECODERS,
-        ),
-        Measure(
-            "probability",
-            "Probability of the token",
-            "How likely the token is to come after the prompt.",
-            "probability",
-            "a token",
-            "next_token",
-            _probability,
-            told={
-                "classifier": {
-                    "title": "Probability of the label",
-                    "about": "How likely the label is for the prompt.",
-                    "page": "classify",
-                },
-                "encoder-decoder": {"about": "How likely the answer is to begin with the token.", "page": "translate"},
-            },
-        ),
-        Measure(
-            "similarity",
-            "Similarity of two tokens",
-            "The cosine between the embeddings of two tokens: 1 the same direction, 0 at right angles, −1 the opposite.",
-            "cosine",
-            "two tokens",
-            "embeddings",
-            _similarity,
-        ),
-        Measure(
-            "similarity.vowels",
-            "Similarity of vowels",
-            "The mean cosine between the embeddings of two vowels, and between those of a vowel and a consonant.",
-            "cosine",
-            "vowels",
-            "embeddings",
-            _vowels,
-        ),
-        Measure(
-            "stream.length",
-            "Length of the stream, each layer",
-            "How long the vector of the last token of the prompt is after each layer.",
-            "length",
-            "a prompt",
-            "stream",
-            _stream,
-            kinds=GUESS_TOKENS,
-            told={
-                "encoder-decoder": {
-                    "about": "How long the vector of the last token of the answer is after each layer of the decoder."
-                }
-            },
-        ),
-        Measure(
-            "weights.norm",
-            "Norm, each matrix",
-            "The size of each matrix of weights: the root of the sum of the squares of its numbers.",
-            "norm",
-            "weights",
-            "",
-            _norms,
-        ),
-        Measure(
-            "weights.rank",
-            "Rank, each matrix",
-            "In how many directions a matrix of weights really works, its effective rank: e to the power of the entropy of its "
-            "singular values, each divided by their sum.",
-            "directions",
-            "weights",
-            "",
-            _ranks,
-        ),
-    )
-}
-"""The measures by name."""
+@measure(
+    "accuracy",
+    "Right answers",
+    "share",
+    "answers",
+    differs={
+        "classifier": {"about": "The share of texts that get the right label: of texts held out and, as many, of those learned."},
+        "encoder-decoder": {
+            "about": "The share of answers that are right from their first token to their end: of data held out and, where there "
+            "are few to learn from, of those learned."
+        },
+    },
+)
+@torch.inference_mode()
+def _right(model: Transformer, given: Given) -> Values:
+    """The share of the answers that are right: in data held out and, where there are few to learn from, in those learned."""
+    # By its likeliest tokens an encoder–decoder writes the answer of which each token is the likeliest after those before it.
+    whole = model.config.kind == "encoder-decoder"
+
+    def right(rows: Rows) -> Tensor:
+        counted = rows.targets != NOT_COUNTED
+        guessed = model(*rows.reading).argmax(-1) == rows.targets
+        return (guessed | ~counted).all(-1) if whole else guessed[counted]
+
+    return {name: float(torch.cat(list(map(right, rows))).double().mean()) for name, rows in given.rows.items()}
+
+
+@measure("waves", "Waves of the logits, each frequency", "share", "a clock", "embeddings", kinds=DECODERS)
+def _waves(model: Transformer, given: Given) -> Values:
+    """The share of each frequency in the logits of a model of sums on a clock: see the view Waves of Embeddings."""
+    assert given.clock is not None
+    shares = powers(model, given.clock)
+    return dict(zip(shares.axes[1].labels, shares.values[-1].tolist(), strict=True))
+
+
+@measure(
+    "switched_off",
+    "Loss without each head and MLP",
+    _NATS,
+    "held-out data",
+    "switch_off",
+    passes=lambda config: 1 + len(heads_and_mlps(config)),
+    differs=_PER_TEXT,
+)
+def _switched_off(model: Transformer, given: Given) -> Values:
+    """How much the loss rises, over data held out, if what a part computes is replaced by zero."""
+    (rows,) = given.rows.values()
+    usual = loss(model, rows)
+    each = loss_with_each(model, rows, [UnitEdit(unit) for unit in heads_and_mlps(model.config)])
+    return {edit.unit.name: value - usual for edit, value in each}
+
+
+_TO_A_LABEL = "What each head, MLP and bias adds to the logit of a label, or to its difference from another."
+_IN_THE_DECODER = (
+    "What each head, MLP and bias of the decoder adds to the logit of the first token of the answer, or to its difference from "
+    "another."
+)
+
+
+@measure(
+    "attribution",
+    "Attribution, each part",
+    "logit",
+    "a token",
+    "attribution",
+    differs={"classifier": {"about": _TO_A_LABEL}, "encoder-decoder": {"about": _IN_THE_DECODER}},
+)
+def _attribution(model: Transformer, given: Given) -> Values:
+    """What each head, MLP and bias adds to the logit of the token after the prompt, or to its difference from another."""
+    return attribute(model, given.ids, given.token, None, given.against, given.source).values
+
+
+@measure("circuit.share", "Share of the circuit", "share", "a token", "circuit", passes=lambda _: 20, kinds=DECODERS)
+def _circuit(model: Transformer, given: Given) -> Values:
+    """The share of the logit, or of the difference of two, that is left if all outside the circuit found at this step writes its
+    mean.
+    """
+    ids = torch.tensor(given.ids, device=model.embed.weight.device)
+    usual, last = means(model, ids[None]), len(ids) - 1
+    own = circuit(model, ids, last, given.token, given.against, CIRCUIT_SHARE, usual=usual if last else None)
+    return {"circuit": check(own, model, usual).share}
+
+
+@measure(
+    "probability",
+    "Probability of the token",
+    "probability",
+    "a token",
+    "next_token",
+    differs={
+        "classifier": {
+            "title": "Probability of the label",
+            "about": "How likely the label is for the prompt.",
+            "page": "classify",
+        },
+        "encoder-decoder": {"about": "How likely the answer is to begin with the token.", "page": "translate"},
+    },
+)
+def _probability(model: Transformer, given: Given) -> Values:
+    """How likely the token is to come after the prompt."""
+    device = model.embed.weight.device
+    source = None if given.source is None else torch.tensor([given.source], device=device)
+    return {"probability": float(guess(model, Inputs(torch.tensor([given.ids], device=device), source))[given.token])}
+
+
+@measure("similarity", "Similarity of two tokens", "cosine", "two tokens", "embeddings")
+def _similarity(model: Transformer, given: Given) -> Values:
+    """The cosine between the embeddings of two tokens: 1 the same direction, 0 at right angles, −1 the opposite."""
+    assert given.against is not None
+    return {"cosine": cosine(vectors(model, "embedding"), given.token, given.against)}
+
+
+@measure("similarity.vowels", "Similarity of vowels", "cosine", "vowels", "embeddings")
+def _vowels(model: Transformer, given: Given) -> Values:
+    """The mean cosine between the embeddings of two vowels, and between those of a vowel and a consonant."""
+    rows, vowels, consonants = vectors(model, "embedding"), given.kinds["vowel"], given.kinds["consonant"]
+    return {"two vowels": mean_cosine(rows, vowels, vowels), "a vowel and a consonant": mean_cosine(rows, vowels, consonants)}
+
+
+@measure(
+    "stream.length",
+    "Length of the stream, each layer",
+    "length",
+    "a prompt",
+    "stream",
+    kinds=GUESS_TOKENS,
+    differs={
+        "encoder-decoder": {"about": "How long the vector of the last token of the answer is after each layer of the decoder."}
+    },
+)
+def _stream(model: Transformer, given: Given) -> Values:
+    """How long the vector of the last token of the prompt is after each layer."""
+    by_layer = lengths(stream(model, given.ids, given.source), [""] * len(given.ids))
+    return dict(zip(by_layer.axes[0].labels, by_layer.values[:, -1].tolist(), strict=True))
+
+
+@measure("weights.norm", "Norm, each matrix", "norm", "weights")
+def _norms(model: Transformer, _: Given) -> Values:
+    """The size of each matrix of weights: the root of the sum of the squares of its numbers."""
+    return {name: float(matrix.norm()) for name, matrix in matrices(model).items()}
+
+
+@measure("weights.rank", "Rank, each matrix", "directions", "weights")
+def _ranks(model: Transformer, _: Given) -> Values:
+    """In how many directions a matrix of weights really works, its effective rank: e to the power of the entropy of its singular
+    values, each divided by their sum.
+    """
+    shares = {name: torch.linalg.svdvals(matrix) for name, matrix in matrices(model).items()}
+    return {name: float(torch.special.entr(values / values.sum()).sum().exp()) for name, values in shares.items()}
 
 
 def measure_named(name: str, kind: Kind = "decoder") -> Measure:
-    """The measure of this name, as it is said of models of this kind.
+    """The measure of this name, as models of this kind have it.
 
     Raises:
         ValueError: there is none, or none for this kind; the message names those that there are.

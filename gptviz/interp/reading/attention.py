@@ -70,10 +70,6 @@ def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | Non
     For the patterns of an encoder, call this with `model.encoder` and the ids of the source. No token looks at padding, and the
     rows of padding mean nothing: both are masked.
 
-    Args:
-        ids: the tokens that the model reads; in an encoder–decoder, those that its decoder reads.
-        source: the tokens that the encoder of an encoder–decoder reads.
-
     Raises:
         ValueError: the model has no blocks and so no attention, there are more ids than the context holds, or an
             encoder–decoder was given no source.
@@ -92,26 +88,16 @@ def pattern(
     source: Sequence[int] | None = None,
     part: AttentionPart = "attention",
 ) -> Float32Array:
-    """The pattern [query, key] of one head over `ids`; NaN where its mask forbids to look. The pass ends with its block.
-
-    Args:
-        model: the stack.
-        ids: as in `patterns`.
-        block: the number of its block.
-        head: its number in the block.
-        source: as in `patterns`.
-        part: as in `read`.
-
-    Raises:
-        ValueError: as in `patterns`.
+    """The pattern [query, key] of one head over `ids`; NaN where its mask forbids to look. The pass ends with its block. The
+    arguments and errors are those of `read`.
     """
     name = f"blocks.{block}.{part}.pattern"
-    found: list[Float32Array] = []
-    watch(model, ids, source, [name], lambda _block, _name, value: found.append(_numbers(value[0, head])), name)
+    shares: list[Float32Array] = []
+    watch(model, ids, source, [name], lambda _block, _name, value: shares.append(_numbers(value[0, head])), name)
     hidden = blocked(model, ids) if part == "attention" else padding_mask(model, source or ())
     far = windows(model)[block : block + 1] if part == "attention" else ()
-    forbidden = Patterns((found[0][None],), hidden, far).blocked_in(0)
-    return found[0] if forbidden is None else np.where(forbidden, np.float32(np.nan), found[0])
+    forbidden = Patterns((shares[0][None],), hidden, far).blocked_in(0)
+    return shares[0] if forbidden is None else np.where(forbidden, np.float32(np.nan), shares[0])
 
 
 def windows(model: Transformer) -> tuple[int | None, ...]:
@@ -131,17 +117,11 @@ def watch(
     """One forward pass over `ids`, in which `see` is given the values called `names` as soon as each is computed.
 
     Args:
-        model: a model with blocks.
-        ids: as in `patterns`.
-        source: as in `patterns`.
         names: of values inside blocks, as in `Watch`.
         see: gets the number of the block, the value's own name, such as "pattern", and the value. What it does not keep is gone
             when the block has ended.
         last: the full name of the last value that is needed: the pass ends there. Empty for a whole pass.
         resume: as in `Transformer.forward`.
-
-    Raises:
-        ValueError: as in `patterns`.
     """
     if not model.config.n_layer:
         raise ValueError("this model has no blocks and therefore no attention")
@@ -257,10 +237,12 @@ class AttentionReading:
         return self._seen(lengths if self.scaled is None else lengths * self.scaled[at, :, None], block)
 
     def rollout(self, block: int) -> Float32Array:
-        """Attention rollout up to this block [query, key]: see the function `rollout`."""
-        rolled = rollout(self.patterns) if self.rolled is None else self.rolled
-        far = rolled[block - self.first]  # through several blocks more than the window of one
-        return far if self.patterns.blocked is None else np.where(self.patterns.blocked, np.float32(np.nan), far)
+        """Attention rollout up to this block [query, key]: see the function `rollout`. Through several blocks it reaches farther
+        than the window of one: NaN only where no way leads.
+        """
+        shares = (rollout(self.patterns) if self.rolled is None else self.rolled)[block - self.first]
+        blocked = self.patterns.blocked
+        return shares if blocked is None else np.where(blocked & (shares == 0), np.float32(np.nan), shares)
 
 
 class Midway:
@@ -268,10 +250,6 @@ class Midway:
 
     Before the first block of every few, it holds the stream that enters it and the rollout up to there: of all blocks, where
     `MOST_MIDWAY` bytes are enough.
-
-    Attributes:
-        streams: by block, the stream [1, T, d_model] that enters it.
-        rolled: by block, the rollout [query, key] up to the block before it; empty for cross-attention.
     """
 
     def __init__(self, model: Transformer, n_tokens: int, part: AttentionPart = "attention") -> None:
@@ -279,7 +257,8 @@ class Midway:
         self._every = -(-model.config.n_layer * each // MOST_MIDWAY)
         self._through: Tensor | None = None
         self._rolls = part == "attention"
-        self.streams: dict[int, Tensor] = {}
+        self.streams: dict[int, Tensor] = {}  #: by block, the stream [1, T, d_model] that enters it
+        #: by block, the rollout [query, key] up to the block before it; empty for cross-attention
         self.rolled: dict[int, Tensor] = {}
 
     def see(self, block: int, name: str, value: Tensor) -> None:
@@ -308,11 +287,10 @@ def read(
     blocks: range | None = None,
     midway: Midway | None = None,
 ) -> AttentionReading:
-    """The patterns of all heads with the queries, keys and values they are computed from, in one forward pass.
+    """The patterns of all heads with the queries, keys and values they are computed from, in one forward pass; `ids` and `source`
+    are as in `patterns`.
 
     Args:
-        ids: as in `patterns`.
-        source: as in `patterns`.
         part: self-attention, or the cross-attention of a decoder, whose keys are the tokens of the `source`.
         blocks: which blocks are held, all by default. The pass ends with the last of them. All blocks of a large model over a
             long text take more memory than most machines have.
@@ -351,7 +329,7 @@ def read(
         Patterns(tuple(map(_numbers, tapped["pattern"])), hidden, far),
         _numbers(torch.stack(tapped["q"])),
         _numbers(torch.stack(tapped["k"]).repeat_interleave(group, dim=1)),
-        _position_terms(model, tapped["q"], held) if part == "attention" else None,
+        _position_terms(model, held, tapped["q"]) if part == "attention" else None,
         np.stack([_moved(output, v, norm) for output, v, (norm, _) in zip(outputs, values, norms, strict=True)]),
         model.config.scale,
         model.config.score_cap,
@@ -367,27 +345,22 @@ def padding_mask(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bo
     return padded if padded.any() else None
 
 
-def _position_terms(model: Transformer, q: Sequence[Tensor], held: range) -> Float32Array | None:
-    """The numbers that positions add to the scores, [n_block, n_head, T, T], or None if they add nothing.
-
-    Args:
-        q: for each block that is held its queries [n_head, T, d_head].
+def _position_terms(model: Transformer, held: range, queries: Sequence[Tensor]) -> Float32Array | None:
+    """What positions add to the scores of the blocks held, [n_block, n_head, T, T], or None if they add nothing. Each block has
+    its queries [n_head, T, d_head].
     """
     parts = [cast(Attention, model.blocks[block].attention).positions for block in held]
     if any(part.acts_on != "scores" for part in parts):
         return None
-    n_tokens, scale = q[0].shape[-2], model.config.scale
-    none = q[0].new_zeros(1, len(q[0]), n_tokens, n_tokens)
-    terms = [part.weigh(none, one[None] * scale, slice(0, n_tokens)) for part, one in zip(parts, q, strict=True)]
-    return _numbers(torch.cat(terms))
+    n_head, n_tokens, _ = queries[0].shape
+    none = queries[0].new_zeros(1, n_head, n_tokens, n_tokens)
+    each = zip(parts, queries, strict=True)
+    return _numbers(torch.cat([part.weigh(none, q[None] * model.config.scale, slice(0, n_tokens)) for part, q in each]))
 
 
 def _moved(output: Tensor, v: Tensor, norm: Norm | None) -> Float32Array:
-    """‖v W_O‖ [n_head, keys] for the values `v` [n_head, keys, d_head].
-
-    Args:
-        output: W_O, [d_model, n_head · d_head]. Each head has its own columns in it.
-        norm: the norm behind it: then the length of what is linear in that.
+    """‖v W_O‖ [n_head, keys] for the values `v` [n_head, keys, d_head]; with a norm behind it, of what is linear in the norm.
+    `output` is W_O, [d_model, n_head · d_head]: each head has its own columns in it.
     """
     n_head, _, d_head = v.shape
     slices = output.to(v.dtype).view(-1, n_head, d_head).permute(1, 2, 0)  # [n_head, d_head, d_model]

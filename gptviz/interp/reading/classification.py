@@ -15,6 +15,8 @@ from gptviz.machine import progress
 from gptviz.model import Transformer
 from gptviz.model.parts.heads import HEADS
 
+from .next_token import probabilities
+
 _AT_A_TIME = 8_192  # tokens
 
 
@@ -83,16 +85,12 @@ def classify(model: Transformer, ids: Tensor) -> Classified:
 
 def label_probabilities(model: Transformer, ids: Tensor) -> Float64Array:
     """The probability of each label for many texts, [N, n_label]; arguments and errors as in `logits_of`."""
-    found: Float64Array = torch.from_numpy(logits_of(model, ids)).softmax(-1).numpy()
-    return found
+    return probabilities(logits_of(model, ids))
 
 
 @torch.inference_mode()
 def logits_of(model: Transformer, ids: Tensor) -> Float64Array:
-    """The logit of each label for many texts, [N, n_label].
-
-    Args:
-        ids: [N, T]; shorter texts are filled up with padding.
+    """The logit of each label for many texts `ids` [N, T], [N, n_label]; shorter texts are filled up with padding.
 
     Raises:
         ValueError: the model is not a classifier, or the texts are longer than its context.
@@ -125,12 +123,8 @@ class Mistake:
 
 
 def mistakes(labels: Sequence[int], probabilities: Float64Array, at_most: int = 20) -> list[Mistake]:
-    """The texts whose likeliest label is wrong, those with the most confident predictions first.
-
-    Args:
-        labels: [N], the right ones.
-        probabilities: [N, n_label].
-        at_most: how many texts.
+    """The texts whose likeliest label, by `probabilities` [N, n_label], is not the right one of `labels` [N]; those with the most
+    confident predictions first.
     """
     truth = np.asarray(labels, np.int64)
     predicted = probabilities.argmax(-1)

@@ -91,17 +91,12 @@ class Costs:
             "batch": self.batch,
             "context": self.tokens,
             "parameters": self.parameters,
-            "tensors": [
-                {"name": one.name, "part": one.part, "shape": one.shape, "parameters": one.parameters} for one in self.tensors
-            ],
-            "operations": {
-                "forward": self.forward,
-                "training": self.training,
+            "tensors": [_named(tensor, "name", "part", "shape", "parameters") for tensor in self.tensors],
+            "operations": _named(self, "forward", "training")
+            | {
                 "products": [
-                    {"name": one.name, "part": one.part, "formula": one.formula, "times": one.times}
-                    | {"forward": one.forward, "training": one.training}
-                    for one in self.products
-                ],
+                    _named(product, "name", "part", "formula", "times", "forward", "training") for product in self.products
+                ]
             },
             "memory": {
                 "weights": self.weights,
@@ -117,13 +112,13 @@ class Costs:
         }
 
 
-def costs(config: Config, batch: int = 1, tokens: int | None = None) -> Costs:
-    """The costs of a model of `config`; nothing is allocated or run to find out.
+def _named(holder: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(holder, name) for name in names}
 
-    Args:
-        config: the architecture.
-        batch: how many texts are read side by side.
-        tokens: of each text; by default as many as the context holds.
+
+def costs(config: Config, batch: int = 1, tokens: int | None = None) -> Costs:
+    """The costs of a model of `config` for `batch` texts of so many `tokens`, by default as many as the context holds; nothing is
+    allocated or run to find out.
 
     Raises:
         ValueError: an impossible batch or number of tokens.
@@ -160,7 +155,9 @@ def by_tensor(config: Config) -> LabelledArray:
 
 def operations_over(config: Config, batch: int, lengths: Sequence[int], of: PassKind) -> LabelledArray:
     """The operations [part, tokens] of a forward pass, or of a step of training, over texts of these lengths."""
-    columns = [by_part([(one.part, getattr(one, of)) for one in products(config, batch, length)]) for length in lengths]
+    columns = [
+        by_part([(product.part, getattr(product, of)) for product in products(config, batch, length)]) for length in lengths
+    ]
     parts = tuple(columns[-1])
     values = np.array([[column.get(part, 0) for column in columns] for part in parts], np.int64)
     return LabelledArray(values, (Axis("part", parts), Axis("tokens", tuple(map(str, lengths)))), OPERATIONS)

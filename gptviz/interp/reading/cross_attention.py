@@ -29,11 +29,8 @@ class Output:
 
 
 def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> Output:
-    """One forward pass of an encoder–decoder.
-
-    Args:
-        source: the ids that the encoder reads.
-        decoded: the ids that the decoder reads: the start token, then what has been written.
+    """One forward pass of an encoder–decoder over the ids of a source; `decoded` are those that the decoder reads: the start
+    token, then what has been written.
 
     Raises:
         ValueError: the model has no encoder, its decoder has no blocks, or there are more ids than the context holds.

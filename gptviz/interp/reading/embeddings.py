@@ -70,11 +70,8 @@ class Neighbours:
 
 
 def vectors(model: Transformer, space: str) -> Vectors:
-    """One row per token, [vocab_size, d_model].
-
-    Args:
-        space: "embedding" for the vectors that tokens are read as; "unembedding" for the rows of the output matrix, whose product
-            with the final residual stream is a token's logit.
+    """One row per token, [vocab_size, d_model]: in the space "embedding" the vectors that tokens are read as; in the
+    "unembedding" the rows of the output matrix, whose product with the final residual stream is a token's logit.
 
     Raises:
         ValueError: the model is a classifier, whose output has no row per token.
@@ -117,51 +114,38 @@ def principal_axes(rows: Vectors, dimensions: int) -> Axes:
     """The directions in which the centred `rows` [token, d] vary most.
 
     They are the eigenvectors of the covariance matrix with the largest eigenvalues (Pearson 1901), which is quick where there are
-    far more tokens than dimensions; where there are fewer, they come from the eigenvectors of the products of rows. The sign of a
-    direction is arbitrary: the coordinate farthest from 0 is made positive.
+    far more tokens than dimensions; where there are fewer, they come from the eigenvectors of the products of rows, and are zero
+    where there are no more of them. The sign of a direction is arbitrary: the coordinate farthest from 0 is made positive.
     """
     origin = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
-    directions = (
-        _of_products(rows - origin, dimensions) if len(rows) < rows.shape[1] else _of_covariance(rows, origin, dimensions)
-    )
+    size = rows.shape[1]
+    n_directions = min(dimensions, size, len(rows))
+    if len(rows) < size:
+        exact = (rows - origin).astype(np.float64)
+        eigenvalues, eigenvectors = np.linalg.eigh(exact @ exact.T)  # [token], [token, token], by rising eigenvalue
+        largest = eigenvalues[: -n_directions - 1 : -1]  # [n_directions]
+        principal = (
+            exact.T @ eigenvectors[:, : -n_directions - 1 : -1]
+        )  # [d, n_directions], as long as the root of each eigenvalue
+        real = largest > 1e-12 * max(float(eigenvalues[-1]), 1e-300)
+        principal = np.where(real, principal / np.sqrt(np.where(real, largest, 1.0)), 0.0)
+    else:
+        covariance = np.zeros((size, size))
+        for part in _parts(rows):
+            centred = part - origin
+            covariance += centred.T @ centred  # as one matrix it takes half the time: the product is symmetric
+        principal = np.linalg.eigh(covariance)[1][:, : -n_directions - 1 : -1]  # by falling eigenvalue
+    directions: Vectors = np.zeros((size, dimensions), np.float32)
+    directions[:, :n_directions] = principal
     points = Axes(origin, directions).place(rows)
     farthest = np.take_along_axis(points, np.abs(points).argmax(axis=0)[None], axis=0)  # [1, dimensions]
     directions[:, farthest[0] < 0] *= -1
     return Axes(origin, directions)
 
 
-def _of_covariance(rows: Vectors, origin: Vectors, dimensions: int) -> Vectors:
-    """The principal directions [d, dimensions] of many rows."""
-    size = rows.shape[1]
-    n_directions = min(dimensions, size)
-    covariance = np.zeros((size, size))
-    for part in _parts(rows):
-        centred = part - origin
-        covariance += centred.T @ centred  # as one matrix it takes half the time: the product is symmetric
-    _, eigenvectors = np.linalg.eigh(covariance)  # [d, d], by rising eigenvalue
-    directions: Vectors = np.zeros((size, dimensions), np.float32)
-    directions[:, :n_directions] = eigenvectors[:, : -n_directions - 1 : -1]
-    return directions
-
-
-def _of_products(centred: Vectors, dimensions: int) -> Vectors:
-    """The same of few `centred` rows; a column is zero where the rows have no more directions."""
-    exact = centred.astype(np.float64)
-    eigenvalues, eigenvectors = np.linalg.eigh(exact @ exact.T)  # [token], [token, token], by rising eigenvalue
-    n_directions = min(dimensions, len(eigenvalues))
-    largest = eigenvalues[: -n_directions - 1 : -1]  # [n_directions]
-    found = exact.T @ eigenvectors[:, : -n_directions - 1 : -1]  # [d, n_directions], as long as the root of each eigenvalue
-    real = largest > 1e-12 * max(float(eigenvalues[-1]), 1e-300)
-    directions: Vectors = np.zeros((centred.shape[1], dimensions), np.float32)
-    directions[:, :n_directions] = np.where(real, found / np.sqrt(np.where(real, largest, 1.0)), 0.0)
-    return directions
-
-
 def pca(rows: Vectors, dimensions: int, reference: Vectors | None = None) -> tuple[Vectors, tuple[float, ...]]:
-    """The coordinates [token, dimensions] of `rows` [token, d] along principal axes, and the share of their variance along each.
-
-    Args:
-        reference: the rows whose principal axes are used; those of `rows` unless given.
+    """The coordinates [token, dimensions] of `rows` [token, d] along principal axes (their own, or those of a `reference`), and
+    the share of their variance along each.
     """
     axes = principal_axes(rows if reference is None else reference, dimensions)
     return axes.place(rows), axes.explained(rows)
@@ -231,10 +215,7 @@ def aligned(points: Vectors, like: Vectors, *, resized: bool = False) -> Vectors
     """The `points` [token, dimensions], centred, then rotated or mirrored to lie as near as possible to `like`.
 
     The directions of such a picture mean nothing, so rotating it loses nothing, and makes two pictures comparable. Nor does the
-    size of a picture by t-SNE or UMAP.
-
-    Args:
-        resized: whether the points are also scaled to be as widely spread as `like`.
+    size of a picture by t-SNE or UMAP: where they are `resized`, the points are also scaled to be as widely spread as `like`.
 
     Source: Schönemann 1966, orthogonal Procrustes.
     """
@@ -245,10 +226,8 @@ def aligned(points: Vectors, like: Vectors, *, resized: bool = False) -> Vectors
 
 
 def tsne(rows: Vectors, start: Vectors, seed: int, *, carried: bool = False) -> Vectors:
-    """The picture by t-SNE [token, dimensions] from `start`: it keeps neighbours together, but not distances.
-
-    Args:
-        carried: whether `start` is a finished picture, which is changed gently.
+    """The picture by t-SNE [token, dimensions] from `start`: it keeps neighbours together, but not distances. Where it is
+    `carried`, `start` is a finished picture, which is changed gently.
 
     Source: van der Maaten & Hinton 2008.
     """
@@ -265,12 +244,8 @@ def tsne(rows: Vectors, start: Vectors, seed: int, *, carried: bool = False) -> 
 
 
 def umap(rows: Vectors, start: Vectors, seed: int, *, carried: bool = False) -> Vectors:
-    """The picture by UMAP [token, dimensions] from `start`, with UMAP's own defaults.
-
-    The first call in a process compiles for 10 to 35 seconds.
-
-    Args:
-        carried: whether `start` is a finished picture, which is changed gently.
+    """The picture by UMAP [token, dimensions] from `start`, with UMAP's own defaults; `carried` as in `tsne`. The first call in a
+    process compiles for 10 to 35 seconds.
 
     Raises:
         ValueError: umap-learn is not installed.

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.labelled_array import Axis, LabelledArray, numbered
 from gptviz.model import Config, Transformer
 
 from ..trace import run
@@ -17,18 +17,9 @@ from ..trace import run
 SHARED = "shared"
 
 
-def expert_axis(config: Config) -> Axis:
-    """The experts of a block by number; a shared one is last."""
-    return Axis("expert", (*map(str, range(config.n_expert)), *([SHARED] if config.d_shared else [])))
-
-
 def routing(model: Transformer, ids: Tensor, labels: Sequence[str]) -> LabelledArray:
-    """How much each expert counts for each token [block, token, expert]: 0 where the router did not choose it.
-
-    Args:
-        model: a stack of blocks with experts.
-        ids: [T], the tokens that it reads.
-        labels: their names.
+    """How much each expert counts for each of the tokens `ids` [T], [block, token, expert]: 0 where the router did not choose it.
+    Experts have their number; a shared one is last.
 
     Raises:
         ValueError: the model has no experts.
@@ -38,7 +29,8 @@ def routing(model: Transformer, ids: Tensor, labels: Sequence[str]) -> LabelledA
         raise ValueError("this model has no experts: its MLPs are whole")
     trace = run(model, ids[None], ["blocks.*.mlp.experts"], logits_at=slice(-1, None))
     weights = torch.stack([trace[f"blocks.{block}.mlp.experts"][0] for block in range(config.n_layer)])
-    axes = Axis("block", tuple(map(str, range(config.n_layer)))), Axis("token", tuple(labels)), expert_axis(config)
+    experts = Axis("expert", (*map(str, range(config.n_expert)), *([SHARED] if config.d_shared else [])))
+    axes = numbered("block", config.n_layer), Axis("token", tuple(labels)), experts
     return LabelledArray(weights.float().cpu().numpy(), axes, "weight of the expert")
 
 
@@ -66,9 +58,9 @@ def taken(weights: LabelledArray, block: int, expert: int) -> list[Taken]:
     """The tokens that an expert of a block is chosen for, the most frequent first, of `routing`."""
     column = np.asarray(weights.values)[block, :, expert]
     labels = np.array(weights.axes[1].labels, dtype=object)
-    found = []
+    tokens = []
     for token in dict.fromkeys(labels.tolist()):
         here = column[labels == token]
         if (count := int((here != 0).sum())) > 0:
-            found.append(Taken(token, count, len(here), float(here[here != 0].mean())))
-    return sorted(found, key=lambda one: (-one.times, -one.weight))
+            tokens.append(Taken(token, count, len(here), float(here[here != 0].mean())))
+    return sorted(tokens, key=lambda one: (-one.times, -one.weight))

@@ -103,21 +103,12 @@ def compare(
     """The `sizes` [quantity, residual, place] for new models that differ only in their residual connections.
 
     All have the same matrices. If the config has a final norm, only models have one whose blocks have norms, but none on the
-    stream itself: pre-norm, branch-norm and double-norm, as they were published.
-
-    Args:
-        ids: as in `sizes`.
-        targets: as in `sizes`.
-        std: as in `fresh`.
-        shrink: as in `fresh`.
-
-    Raises:
-        ValueError: as in `sizes`.
+    stream itself: pre-norm, branch-norm and double-norm, as they were published. The arguments are those of `sizes` and `fresh`.
     """
-    tables = []
-    kinds = compared()
+    tables, kinds = [], compared()
     for residual, kind in kinds.items():
-        own = replace(config, residual=residual, final_norm=config.final_norm and has_final_norm(kind))
+        has_norms_in_blocks = kind.steps[-1] == "add" and len(kind.steps) > 2
+        own = replace(config, residual=residual, final_norm=config.final_norm and has_norms_in_blocks)
         tables.append(sizes(fresh(own, seed=seed, std=std, shrink=shrink), ids, targets))
     quantities, places = tables[0].axes
     values = np.stack([table.values for table in tables], 1)
@@ -131,28 +122,13 @@ def untrained(
 
     Args:
         depth: how many blocks they have.
-        std: as in `fresh`.
         width: how many numbers a token has in the stream (d_model); `HEADS` heads share them.
         activation: that of their MLPs.
-        shrink: as in `fresh`.
-        seed: decides the random weights.
     """
     tokenizer = CharTokenizer(LINES)
     ids = torch.tensor([tokenizer.encode(LINES).ids])
-    config = Config(
-        vocab_size=tokenizer.vocab_size,
-        context_length=ids.shape[1],
-        d_model=width,
-        n_layer=depth,
-        n_head=HEADS,
-        activation=activation,
-    )
+    config = Config(tokenizer.vocab_size, ids.shape[1], d_model=width, n_layer=depth, n_head=HEADS, activation=activation)
     return compare(config, ids[:, :-1], ids[:, 1:], seed=seed, std=std, shrink=shrink)
-
-
-def has_final_norm(kind: type[Residual]) -> bool:
-    """Whether models with this residual have a norm after the last block: where norms stand in blocks but not on the stream."""
-    return kind.steps[-1] == "add" and len(kind.steps) > 2
 
 
 def of(table: LabelledArray, quantity: str) -> LabelledArray:

@@ -25,8 +25,8 @@ MOST_LOGITS = 2_000_000
 
 def probabilities(logits: Tensor | npt.NDArray[np.floating]) -> Float64Array:
     """The softmax of logits [..., choices] over the last axis: the same shape, in float64."""
-    found: Float64Array = torch.as_tensor(logits).cpu().double().softmax(-1).numpy()
-    return found
+    shares: Float64Array = torch.as_tensor(logits).cpu().double().softmax(-1).numpy()
+    return shares
 
 
 def perplexity(probabilities: Float64Array) -> float:
@@ -37,11 +37,6 @@ def perplexity(probabilities: Float64Array) -> float:
 @torch.inference_mode()
 def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequence[int] | None = None) -> Logits:
     """The logits [positions, vocab_size] of the token after each position `at` of `ids`. No others are computed.
-
-    Args:
-        ids: the tokens that the model reads; in an encoder–decoder, those that its decoder reads.
-        at: the positions.
-        source: the tokens that the encoder of an encoder–decoder reads.
 
     Raises:
         ValueError: the model is a classifier, which guesses no token, or there are more ids than the context holds.
@@ -129,10 +124,8 @@ class Guesses:
 
 @torch.inference_mode()
 def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
-    """The guesses of a decoder after every token of `ids`, from one pass through its blocks.
-
-    Args:
-        n: how many of the likeliest tokens are kept of each place.
+    """The guesses of a decoder after every token of `ids`, from one pass through its blocks, with the `n` likeliest tokens of
+    each place.
 
     Raises:
         ValueError: as in `logits_after`.

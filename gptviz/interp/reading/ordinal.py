@@ -17,10 +17,8 @@ def reordered(confusion: LabelledArray, order: Sequence[int]) -> LabelledArray:
 
 
 def label_distances(confusion: LabelledArray) -> LabelledArray:
-    """The share of the texts [distance] that were put 0, 1, 2 … labels away from their own.
-
-    Args:
-        confusion: [label, predicted], counts of texts, the labels in their order and with at least one text.
+    """The share of the texts [distance] that were put 0, 1, 2 … labels away from their own, by a confusion matrix of counts whose
+    labels are in their order.
     """
     places = np.arange(len(confusion.axes[0].labels))
     apart = np.abs(places[:, None] - places[None])  # [label, predicted]

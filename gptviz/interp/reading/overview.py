@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gptviz.labelled_array import Axis, Float32Array, LabelledArray
+from gptviz.labelled_array import Axis, Float32Array, LabelledArray, numbered
 from gptviz.model import Transformer
 
 from ..units import head_scores
@@ -77,15 +77,8 @@ class Overview:
 def overview(
     model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, part: AttentionPart = "attention"
 ) -> Overview:
-    """All heads of `model` over a text, from one forward pass; the patterns of one block at a time are in memory.
-
-    Args:
-        ids: as in `attention.patterns`.
-        source: as in `attention.patterns`.
-        part: as in `attention.read`.
-
-    Raises:
-        ValueError: as in `attention.patterns`.
+    """All heads of `model` over a text, from one forward pass; the patterns of one block at a time are in memory. The arguments
+    and errors are those of `attention.read`.
     """
     alone = part == "attention"
     hidden = blocked(model, ids) if alone else padding_mask(model, source or ())
@@ -106,11 +99,8 @@ def overview(
 
 
 def overview_of(patterns: Patterns, ids: Sequence[int] | None) -> Overview:
-    """The same, from patterns that are in memory.
-
-    Args:
-        patterns: of the blocks that are shown.
-        ids: the tokens [T] that were read, or None for cross-attention.
+    """The same, from patterns in memory, of the blocks that are shown; `ids` are the tokens that were read, None for
+    cross-attention.
     """
     looks = _Looks(pooling(len(patterns.blocks), patterns.n_head, max(patterns.blocks[0].shape[1:])), ids)
     for block, values in enumerate(patterns.blocks):
@@ -119,17 +109,13 @@ def overview_of(patterns: Patterns, ids: Sequence[int] | None) -> Overview:
 
 
 class _Looks:
-    """An overview that grows block by block.
-
-    Args:
-        pool: how many tokens a cell stands for.
-        ids: as in `overview_of`.
-    """
+    """An overview that grows block by block."""
 
     def __init__(self, pool: int, ids: Sequence[int] | None) -> None:
-        self.pool = pool
+        self.pool = pool  # how many tokens a cell stands for
         self.has_facts = ids is not None and len(ids) > 1
-        self.followers = _followers(ids) if ids is not None else None
+        followers = None if ids is None else head_scores.followers(torch.tensor(ids))
+        self.followers = followers if followers is not None and followers.any() else None
         self.sizes = 0, 0  # queries, keys
         self.visible: Tensor | None = None  # [query, key], in the first block
         self.columns: dict[str, list[Tensor]] = {}
@@ -150,65 +136,51 @@ class _Looks:
         rows = self.pool * max(1, AT_ONCE // (self.pool * values.shape[1]))
         parts = [self._rows(values, seen, slice(start, start + rows)) for start in range(0, len(values), rows)]
         of = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-        found = {"small": of["small"], "spread": of["entropy"].mean().exp(), "last": values[-1].clone()}
+        facts = {"small": of["small"], "spread": of["entropy"].mean().exp(), "last": values[-1].clone()}
         if not self.has_facts:
-            return found
+            return facts
         looks = {"previous": head_scores.previous_token, "first": head_scores.first_token, "itself": head_scores.own_token}
-        found |= {name: of_queries(values).mean() for name, of_queries in looks.items()}
-        found |= {"alone": of["entropy"][1:].mean().exp(), "rest": of["rest"]}
+        facts |= {name: of_queries(values).mean() for name, of_queries in looks.items()}
+        facts |= {"alone": of["entropy"][1:].mean().exp(), "rest": of["rest"]}
         if self.followers is not None:
-            found["followed"] = of["followed"][self.followers.any(-1)].mean()
-        return found
+            facts["followed"] = of["followed"][self.followers.any(-1)].mean()
+        return facts
 
     def _rows(self, values: Tensor, seen: Tensor | None, at: slice) -> dict[str, Tensor]:
         """The same of some rows. Only they are computed with at a time: large arrays that come and go leave holes in the memory
         of a server's threads, which the machine does not get back.
         """
         rows, visible = values[at], None if seen is None else seen[at]
-        found = {"entropy": torch.special.entr(rows).sum(-1), "small": pooled(rows, visible, self.pool)}
+        facts = {"entropy": torch.special.entr(rows).sum(-1), "small": pooled(rows, visible, self.pool)}
         if not self.has_facts:
-            return found
+            return facts
         if self.followers is not None:
-            found["followed"] = (rows * self.followers[at]).sum(-1)
+            facts["followed"] = (rows * self.followers[at]).sum(-1)
         left = torch.ones_like(rows, dtype=torch.bool) if visible is None else visible.clone()
         left[:, 0] = False
         others = rows[:, 1:].sum(-1, keepdim=True)  # more exact than 1 minus the first share, where that is nearly 1
         left &= others > NOTHING
         rest = (rows / others.clamp(min=NOTHING)).masked_fill(~left, 0)
-        return found | {"rest": pooled(rest, left, self.pool)}
+        return facts | {"rest": pooled(rest, left, self.pool)}
 
     def overview(self) -> Overview:
         """The overview of all blocks that were seen."""
         of = {name: torch.stack(values).numpy() for name, values in self.columns.items()}
         pool, (queries, keys) = self.pool, self.sizes
-        numbers = [tuple(map(str, range(count))) for count in of["small"].shape[:2]]
         places = [Axis(name, _ranges(size, pool)) for name, size in ((QUERY, queries), (KEY, keys))]
-        axes = (Axis("block", numbers[0]), Axis("head", numbers[1]), *places)
+        axes = (*map(numbered, ("block", "head"), of["small"].shape), *places)
         facts = None
         if self.has_facts:
             facts = Facts(of["previous"], of["first"], of["itself"], of["alone"], of.get("followed"))
         unit = UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}"
         assert self.visible is not None, "no block was added"
-        even = math.nan if self.followers is None else _evenly(self.followers, self.visible)
+        even = math.nan
+        if self.followers is not None:
+            share = (self.followers & self.visible).sum(-1) / self.visible.sum(-1).clamp(min=1)
+            even = float(share[self.followers.any(-1)].mean())
         alike = float((1 / self.visible[1:].sum(-1).clamp(min=1)).mean()) if self.has_facts else math.nan
         small = LabelledArray(of["small"], axes, unit)
         return Overview(small, of.get("rest") if keys > 2 else None, pool, of["spread"], facts, even, alike, of["last"], queries)
-
-
-def _followers(ids: Sequence[int]) -> Tensor | None:
-    """As `head_scores.followers`, or None if no query has such a key."""
-    same = head_scores.followers(torch.tensor(ids))
-    return same if same.any() else None
-
-
-def _evenly(followers: Tensor, visible: Tensor) -> float:
-    """The mean share on `followers` [query, key] of queries that share their attention evenly among all keys that they may read.
-
-    Args:
-        visible: where the mask lets them look [query, key].
-    """
-    share = (followers & visible).sum(-1) / visible.sum(-1).clamp(min=1)
-    return float(share[followers.any(-1)].mean())
 
 
 def _ranges(size: int, pool: int) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 import torch
 
-from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.labelled_array import Axis, LabelledArray, numbered
 from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.parts.part import sharing
 from gptviz.model.parts.positions import POSITIONS, ByDistance, PositionEncoding, Relative, rotary_frequencies
@@ -104,7 +104,7 @@ def vectors(model: Transformer, kind: str, block: int = 0) -> LabelledArray:
         half = model.config.head_size // 2
         pairs = torch.tensor([1.0, 0.0], device=device).repeat_interleave(half).expand(1, 1, at.stop, 2 * half)
         values = part.turn(pairs, at)[0, 0, places]  # [position, d_head]
-    dimensions = Axis("dimension", tuple(map(str, range(values.shape[1]))))
+    dimensions = numbered("dimension", values.shape[1])
     return LabelledArray(values.float().cpu().numpy(), (Axis(name, tuple(map(str, places))), dimensions), "value")
 
 
@@ -143,10 +143,8 @@ def reaches(bias: LabelledArray) -> tuple[int | None, ...]:
 
 @torch.inference_mode()
 def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> LabelledArray:
-    """The numbers that ALiBi, or another kind, adds to a score by the distance of query and key: [head, distance].
-
-    Args:
-        kind: a fixed kind is computed for this model's sizes; of a trained kind the weights of `block` are used.
+    """The numbers that ALiBi, or another kind, adds to a score by the distance of query and key: [head, distance]. A fixed kind
+    is computed for this model's sizes; of a trained kind the weights of `block` are used.
 
     Raises:
         ValueError: the kind does not act on scores by distance alone, or this model cannot show it (see `encoding`).
@@ -158,7 +156,7 @@ def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> Label
     last = slice(length - 1, length)
     nothing = torch.zeros(1, heads, 1, length, device=model.embed.weight.device)
     bias = part.weigh(nothing, nothing, last)[0, :, 0].flip(-1)[:, list(shown(model.config))]  # [head, distance]
-    axes = Axis("head", tuple(map(str, range(heads)))), Axis("distance", tuple(map(str, shown(model.config))))
+    axes = numbered("head", heads), Axis("distance", tuple(map(str, shown(model.config))))
     return LabelledArray(bias.cpu().numpy(), axes, "added to the score")
 
 

@@ -80,16 +80,16 @@ class Probed:
     def places(self) -> LabelledArray:
         """The accuracies [place, layer] at the places in a row where tokens have labels, counted from 0."""
         known = np.flatnonzero(~np.isnan(self.by_place[0]))
-        axes = Axis("place", tuple(f"place {place}" for place in known)), Axis("layer", tuple(one.name for one in self.layers))
+        axes = (
+            Axis("place", tuple(f"place {place}" for place in known)),
+            Axis("layer", tuple(layer.name for layer in self.layers)),
+        )
         return LabelledArray(self.by_place[:, known].T, axes, "share of tokens")
 
 
 def text_labels(pieces: Sequence[str], name: str) -> list[str | None]:
-    """The labels of the tokens of a text, one of `FROM_TEXT`; None for a token that has none.
-
-    Args:
-        pieces: the text of each token.
-        name: the name of the label.
+    """The labels of the tokens of a text, of the kind `name`, one of `FROM_TEXT`; `pieces` are the texts of the tokens. None for
+    a token that has no label.
 
     Raises:
         ValueError: there is no such label.
@@ -98,14 +98,14 @@ def text_labels(pieces: Sequence[str], name: str) -> list[str | None]:
         letters = [next((letter for letter in piece if letter.isalpha()), "") for piece in pieces]
         return [None if not letter else "upper" if letter.isupper() else "lower" for letter in letters]
     if name == "word":
-        found: list[str | None] = []
+        labels: list[str | None] = []
         place = 0
         for before, piece in zip(["", *pieces], pieces, strict=False):
             begins = not before[-1:].isalpha() or not piece[:1].isalpha()
             place = 0 if begins else place + 1
             is_last = place >= FURTHEST_IN_WORD
-            found.append((f"{FURTHEST_IN_WORD} or more" if is_last else str(place)) if piece.strip()[:1].isalpha() else None)
-        return found
+            labels.append((f"{FURTHEST_IN_WORD} or more" if is_last else str(place)) if piece.strip()[:1].isalpha() else None)
+        return labels
     if name not in FROM_TEXT:
         raise ValueError(f"there is no label {name!r:.40}: choose one of {', '.join(FROM_TEXT)}")
     back = int(name.removeprefix("before-"))

@@ -19,13 +19,10 @@ MOST_AT_ONCE = 4_096  # tokens of rows of one length that are read together
 
 @torch.inference_mode()
 def row_losses(model: Transformer, rows: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> Float64Array:
-    """The mean of −ln p over the predictions that count in each row [row], in nats per token; NaN where none counts.
-
-    Args:
-        model: a decoder, in evaluation mode.
-        rows: the tokens [T + 1] of each, and whether the prediction of token t + 1 counts [T].
+    """The mean of −ln p over the predictions that count in each row [row], in nats per token; NaN where none counts. A row has
+    its tokens [T + 1], and whether the prediction of token t + 1 counts [T].
     """
-    found = np.full(len(rows), np.nan)
+    means = np.full(len(rows), np.nan)
     by_length: dict[int, list[int]] = {}
     for number, (ids, _) in enumerate(rows):
         by_length.setdefault(len(ids), []).append(number)
@@ -35,17 +32,13 @@ def row_losses(model: Transformer, rows: Sequence[tuple[Sequence[int], Sequence[
         for start in range(0, len(same), max(1, MOST_AT_ONCE // length))
         if length > 1
     ]
-
-    def losses(numbers: list[int]) -> None:
-        ids = torch.tensor([list(rows[number][0]) for number in numbers], device=model.embed.weight.device)
-        counted = torch.tensor([list(rows[number][1]) for number in numbers], device=ids.device)  # [B, T]
-        logits = model(ids[:, :-1]).float()  # [B, T, vocab_size]
-        nats = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none").view_as(counted)
-        found[numbers] = ((nats * counted).sum(1).double() / counted.sum(1)).cpu().numpy()
-
-    for _ in progress.each(map(losses, batches), len(batches), "batch"):
-        pass
-    return found
+    for numbers in progress.each(iter(batches), len(batches), "batch"):
+        read = torch.tensor([list(rows[number][0]) for number in numbers], device=model.embed.weight.device)
+        counted = torch.tensor([list(rows[number][1]) for number in numbers], device=read.device)  # [B, T]
+        logits = model(read[:, :-1]).float()  # [B, T, vocab_size]
+        nats = F.cross_entropy(logits.flatten(0, 1), read[:, 1:].flatten(), reduction="none").view_as(counted)
+        means[numbers] = ((nats * counted).sum(1).double() / counted.sum(1)).cpu().numpy()
+    return means
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,7 @@ class StreamSummary:
 def stream(
     model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, *, last: int | None = None
 ) -> StreamSummary:
-    """The residual stream of a decoder over `ids`, from one forward pass.
-
-    Args:
-        ids: the tokens that the model reads; in an encoder–decoder, those that its decoder reads.
-        source: the tokens that the encoder of an encoder–decoder reads.
-        last: how many positions at the end of the text are kept; all unless given.
+    """The residual stream of a decoder at the `last` positions of `ids`, by default all, from one forward pass.
 
     Raises:
         ValueError: the model is a classifier, there are no ids, or more than its context holds.
@@ -68,25 +63,23 @@ def stream(
 def lengths(seen: StreamSummary, tokens: Sequence[str]) -> LabelledArray:
     """How long the vector of each position is after each layer, [layer, position]; `tokens` are their labels."""
     # Here and below layer by layer: in double precision all layers of a large model over a long text are several hundred MB.
-    values = torch.stack([one.double().norm(dim=-1) for one in seen.states])
-    return LabelledArray(values.numpy(), _axes(seen, tokens), "length")
+    values = torch.stack([state.double().norm(dim=-1) for state in seen.states])
+    axes = Axis("layer", tuple(layer.name for layer in seen.layers)), Axis("position", tuple(tokens))
+    return LabelledArray(values.numpy(), axes, "length")
 
 
 def cosines(seen: StreamSummary, index: int | None = None) -> LabelledArray:
-    """The cosine of the vectors of one position after any two layers, [layer, layer].
-
-    Args:
-        seen: the stream.
-        index: the place among `seen.positions`, or None for the mean over all of them.
+    """The cosine of the vectors of one position after any two layers, [layer, layer]: of that with this `index` among
+    `seen.positions`, or the mean over all of them.
     """
     places = range(len(seen.positions)) if index is None else (index,)
     total = torch.zeros(len(seen.states), len(seen.states), dtype=torch.float64)
     for place in places:
         directions = _directions(seen.states[:, place])  # [layer, d_model]
         total += directions @ directions.T
-    found = (total / len(places)).clamp(-1, 1).numpy()
+    mean = (total / len(places)).clamp(-1, 1).numpy()
     names = tuple(layer.name for layer in seen.layers)
-    return LabelledArray(found, (Axis("layer", names), Axis("other layer", names)), "cosine")
+    return LabelledArray(mean, (Axis("layer", names), Axis("other layer", names)), "cosine")
 
 
 def shares(seen: StreamSummary, tokens: Sequence[str]) -> LabelledArray:
@@ -100,14 +93,8 @@ def shares(seen: StreamSummary, tokens: Sequence[str]) -> LabelledArray:
         length = found.double().norm(dim=-1).clamp(min=NOTHING)  # [T]
         values[0, row] = wrote.double().norm(dim=-1) / length
         values[1, row] = (wrote.double() * found.double()).sum(-1) / length.square()
-    places = Axis("position", tuple(tokens))
-    return LabelledArray(
-        values.numpy(), (Axis("quantity", (SIZE, ALONG)), Axis("sublayer", seen.writers), places), "share of the stream"
-    )
-
-
-def _axes(seen: StreamSummary, tokens: Sequence[str]) -> tuple[Axis, Axis]:
-    return Axis("layer", tuple(layer.name for layer in seen.layers)), Axis("position", tuple(tokens))
+    axes = Axis("quantity", (SIZE, ALONG)), Axis("sublayer", seen.writers), Axis("position", tuple(tokens))
+    return LabelledArray(values.numpy(), axes, "share of the stream")
 
 
 def _directions(vectors: Tensor) -> Tensor:
@@ -117,7 +104,7 @@ def _directions(vectors: Tensor) -> Tensor:
 
 def rows(seen: StreamSummary, *, unit: bool) -> list[Vectors]:
     """The vectors of all positions after each layer, [T, d_model]; where `unit` asks for it, all of length 1."""
-    return [np.asarray((_directions(one) if unit else one.double()).numpy(), np.float32) for one in seen.states]
+    return [np.asarray((_directions(state) if unit else state.double()).numpy(), np.float32) for state in seen.states]
 
 
 def maps(by_layer: Sequence[Vectors], tokens: Sequence[str]) -> list[Projection]:

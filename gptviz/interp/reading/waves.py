@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.labelled_array import Axis, LabelledArray, numbered
 from gptviz.model import Transformer
 from gptviz.model.tap import Watch
 from gptviz.text.datasets.tasks import Modular
@@ -48,8 +48,8 @@ def waves(p: int) -> npt.NDArray[np.float64]:
 
 def power(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The share of each frequency [frequency] in the variance of columns [p, n] over their rows; 0 where nothing varies."""
-    found = np.square(np.einsum("kcp,pn->kcn", waves(len(columns)), columns)).sum((1, 2))  # [frequency]
-    return found / found.sum() if found.sum() > 0 else found
+    squares = np.square(np.einsum("kcp,pn->kcn", waves(len(columns)), columns)).sum((1, 2))  # [frequency]
+    return squares / squares.sum() if squares.sum() > 0 else squares
 
 
 def _questions(model: Transformer, task: Modular) -> Tensor:
@@ -62,10 +62,10 @@ def _questions(model: Transformer, task: Modular) -> Tensor:
 @torch.no_grad()
 def _computed(model: Transformer, task: Modular) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64] | None]:
     """The logits of the numbers [p², p] after the equals sign, and the neurons there [p², d_mlp], None without any."""
-    found: dict[str, Tensor] = {}
-    watch = Watch((NEURONS,), lambda name, value: found.__setitem__(name, value[:, -1]))
+    kept: dict[str, Tensor] = {}
+    watch = Watch((NEURONS,), lambda name, value: kept.__setitem__(name, value[:, -1]))
     logits = model(_questions(model, task), tap=watch, logits_at=slice(-1, None))[:, -1, : task.modulus]
-    neurons = found.get(NEURONS)
+    neurons = kept.get(NEURONS)
     return logits.cpu().double().numpy(), None if neurons is None else neurons.cpu().double().numpy()
 
 
@@ -81,7 +81,7 @@ def powers(model: Transformer, task: Modular) -> LabelledArray:
     if neurons is not None:
         rows["neurons"] = power(neurons.reshape(p, -1))
     rows["logits"] = power(logits.T)
-    axes = Axis("part", tuple(rows)), Axis("frequency", tuple(map(str, range(1, p // 2 + 1))))
+    axes = Axis("part", tuple(rows)), numbered("frequency", p // 2, first=1)
     return LabelledArray(np.stack(list(rows.values())), axes, SHARE)
 
 
@@ -96,7 +96,7 @@ def neuron_values(model: Transformer, task: Modular) -> LabelledArray:
         raise ValueError("this model has no neurons")
     numbers = tuple(map(str, range(task.modulus)))
     axes = (
-        Axis("neuron", tuple(map(str, range(neurons.shape[1])))),
+        numbered("neuron", neurons.shape[1]),
         Axis("first number", numbers),
         Axis("second number", numbers),
     )
@@ -105,13 +105,13 @@ def neuron_values(model: Transformer, task: Modular) -> LabelledArray:
 
 def neuron_powers(values: LabelledArray) -> LabelledArray:
     """The share of each frequency in each neuron [neuron, frequency], of `neuron_values`, as in `powers`."""
-    frequencies = Axis("frequency", tuple(map(str, range(1, values.values.shape[1] // 2 + 1))))
-    return LabelledArray(np.stack([power(one) for one in values.values]), (values.axes[0], frequencies), SHARE)
+    frequencies = numbered("frequency", values.values.shape[1] // 2, first=1)
+    return LabelledArray(np.stack([power(value) for value in values.values]), (values.axes[0], frequencies), SHARE)
 
 
-def used(found: LabelledArray) -> tuple[int, ...]:
+def used(powers: LabelledArray) -> tuple[int, ...]:
     """The frequencies that the model uses, in rising order: the fewest that together hold `USED` of its logits."""
-    shares = found.values[-1]
+    shares = powers.values[-1]
     order = (-shares).argsort(kind="stable")
     many = int(np.searchsorted(shares[order].cumsum(), USED * shares.sum())) + 1
     return tuple(sorted(int(i) + 1 for i in order[:many]))
@@ -125,18 +125,14 @@ def circle(model: Transformer, task: Modular, frequency: int) -> LabelledArray:
     directions = waves(task.modulus)[frequency - 1] @ rows  # [2, d_model]
     lengths = np.linalg.norm(directions, axis=-1, keepdims=True)
     directions = np.divide(directions, lengths, out=np.zeros_like(directions), where=lengths > 0)
-    axes = Axis("number", tuple(map(str, range(task.modulus)))), Axis("wave", ("cosine", "sine"))
+    axes = numbered("number", task.modulus), Axis("wave", ("cosine", "sine"))
     return LabelledArray(rows @ directions.T, axes, "part of the embedding along the direction of the wave")
 
 
 @torch.no_grad()
 def accuracy(model: Transformer, task: Modular, keep: Iterable[int] | None = None) -> float:
-    """The share of all sums that the model gets right.
-
-    Args:
-        model: a decoder of the task.
-        task: the task.
-        keep: the frequencies that are left in the embedding of its numbers, beside the constant; by default all.
+    """The share of all sums of a task that its model gets right, with only the frequencies to `keep` in the embedding of its
+    numbers, beside the constant; by default all.
     """
     ids = _questions(model, task)
     weights = {}

@@ -203,9 +203,9 @@ def head_scores(
     """
     if not model.config.n_layer:
         raise ValueError("this model has no blocks and therefore no attention")
-    found = _scored(model, ids, source, crosses=crosses)
-    missing = {name for name, values in found.items() if SCORES[name].repeats and np.isnan(values).all()}
-    scores = HeadScores(found, n_tokens=ids.numel(), part="cross_attention" if crosses else "attention")
+    by_score = _scored(model, ids, source, crosses=crosses)
+    missing = {name for name, values in by_score.items() if SCORES[name].repeats and np.isnan(values).all()}
+    scores = HeadScores(by_score, n_tokens=ids.numel(), part="cross_attention" if crosses else "attention")
     if crosses or repeats is None or not missing:
         return scores
     again = _scored(model, repeats, source, crosses=False)
@@ -214,13 +214,8 @@ def head_scores(
 
 @torch.inference_mode()
 def scores_over_texts(model: Transformer, texts: Sequence[Tensor], repeats: Tensor | None = None) -> HeadScores:
-    """The scores of every head of a stack over texts of any lengths, but for the scores that come from weights: the mean over the
-    queries of all texts.
-
-    Args:
-        model: the stack; for an encoder, `model.encoder`.
-        texts: [T] each, the tokens that it reads, without padding.
-        repeats: as in `head_scores`.
+    """The scores of every head of a stack over texts [T] of any lengths without padding, but for the scores that come from
+    weights: the mean over the queries of all texts. `repeats` are as in `head_scores`.
 
     Raises:
         ValueError: as in `head_scores`; or there is no text.
@@ -228,14 +223,19 @@ def scores_over_texts(model: Transformer, texts: Sequence[Tensor], repeats: Tens
     if not texts:
         raise ValueError("there is no text to read")
     by_length: dict[int, list[Tensor]] = {}
-    for one in texts:
-        by_length.setdefault(len(one), []).append(one)
+    for text in texts:
+        by_length.setdefault(len(text), []).append(text)
     groups = [torch.stack(each) for each in by_length.values()]  # [texts, T]
-    found = []
+    groups_scores = []
     for before, ids in enumerate(groups):
         with progress.part(before, len(groups)):
-            found.append((head_scores(model, ids).values, _queries(model, ids)))
-    values = {name: _mean([(each[name], count[name]) for each, count in found]) for name in SCORES}
+            groups_scores.append((head_scores(model, ids).values, _queries(model, ids)))
+    values: dict[str, Float64Array] = {}
+    for name in SCORES:
+        each = [(scores[name], count[name]) for scores, count in groups_scores]
+        total = sum(np.where(count > 0, score, 0.0) * count for score, count in each)
+        with np.errstate(invalid="ignore", divide="ignore"):  # NaN where nothing counts
+            values[name] = np.asarray(total / sum(count for _, count in each), np.float64)
     missing = {name for name, mean in values.items() if SCORES[name].repeats and np.isnan(mean).all()}
     again = {} if repeats is None or not missing else head_scores(model, repeats).values
     values |= {name: again[name] for name in missing if again}
@@ -248,22 +248,15 @@ def _queries(model: Transformer, ids: Tensor) -> dict[str, Float64Array]:
     blocks = model.config.n_layer
     chooses = [int((visible[1:] > 1).sum()) for visible in _visible(model, ids, None, crosses=False)]
     each = dict.fromkeys(SCORES, [len(ids) * (ids.shape[1] - 1)] * blocks) | {
-        "induction": [sum(int(one.followers.any(-1).sum()) for one in texts)] * blocks,
+        "induction": [sum(int(text.followers.any(-1).sum()) for text in texts)] * blocks,
         "duplicate_token": [sum(int(one.copies.any(-1).sum()) for one in texts)] * blocks,
         "entropy": [len(ids) * count for count in chooses],
     }
     return {name: np.array(counts, np.float64)[:, None] for name, counts in each.items()}
 
 
-def _mean(found: Sequence[tuple[Float64Array, Float64Array]]) -> Float64Array:
-    """The mean of values [block, head], each as often as its count [block, 1] says; NaN where nothing counts."""
-    total = sum(np.where(counts > 0, values, 0.0) * counts for values, counts in found)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(total / sum(counts for _, counts in found), np.float64)
-
-
 def _scored(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> dict[str, Float64Array]:
-    found: dict[str, list[Tensor]] = {name: [] for name in SCORES}
+    by_block: dict[str, list[Tensor]] = {name: [] for name in SCORES}
     weighed = None if crosses else _Weighed([EarlierTokens(one) for one in ids.cpu()])
     visible = iter(_visible(model, ids, source, crosses=crosses))
 
@@ -273,12 +266,12 @@ def _scored(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: 
         some = patterns.split(max(1, AT_ONCE // patterns[:, 0].numel()), dim=1)
         each = [_of_block(heads, weighed, of_block) for heads in some]
         nothing = torch.full((patterns.shape[1],), math.nan)
-        for name, blocks in found.items():
+        for name, blocks in by_block.items():
             blocks.append(torch.cat([of[name] for of in each]) if name in each[0] else nothing)
 
     part = "cross_attention" if crosses else "attention"
     model(ids, source, tap=Watch([f"blocks.*.{part}.pattern"], see), logits_at=slice(-1, None))
-    return {name: torch.stack(blocks).double().numpy() for name, blocks in found.items()}
+    return {name: torch.stack(blocks).double().numpy() for name, blocks in by_block.items()}
 
 
 def _visible(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> list[Tensor]:
@@ -295,19 +288,13 @@ def _visible(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses:
 
 
 class EarlierTokens:
-    """Which keys each query of a text finds again: where its token stood earlier, and what followed it there.
-
-    Attributes:
-        copies: [query, key], true at earlier copies of the query's token.
-        followers: [query, key], true just behind them, the query itself left out.
-        distance: [query, key], how many tokens apart they are.
-    """
+    """Which keys each query of a text finds again, each [query, key]."""
 
     def __init__(self, ids: Tensor) -> None:
         places = torch.arange(len(ids))
-        self.copies = (ids[:, None] == ids).tril(-1)
-        self.followers = followers(ids)
-        self.distance = (places[:, None] - places).abs().float()
+        self.copies = (ids[:, None] == ids).tril(-1)  #: true at earlier copies of the query's token
+        self.followers = followers(ids)  #: true just behind them, the query itself left out
+        self.distance = (places[:, None] - places).abs().float()  #: how many tokens apart they are
 
 
 def followers(ids: Tensor) -> Tensor:
@@ -333,23 +320,18 @@ def own_token(pattern: Tensor) -> Tensor:
 
 
 class _Weighed:
-    """The scores that are sums over all cells of a pattern, each with a weight: one product gives them for all heads of a block.
-
-    Attributes:
-        names: of the scores.
-        weights: [B, T · T, score]; the sum over the cells of all texts is the score.
-    """
+    """The scores that are weighed sums over all cells of a pattern: one product gives them for all heads of a block."""
 
     names = ("induction", "duplicate_token", "distance")
 
     def __init__(self, texts: Sequence[EarlierTokens]) -> None:
         followed, copied = (torch.stack(keys) for keys in zip(*((one.followers, one.copies) for one in texts), strict=True))
-        far = torch.stack([one.distance for one in texts])
+        far = torch.stack([text.distance for text in texts])
         far[:, 0] = 0
         # A score in which no query has a say is 0 / 0: NaN.
         counts = [keys.any(-1).sum() for keys in (followed, copied)] + [torch.tensor(len(texts) * (far.shape[1] - 1))]
         each = [keys.float() / count for keys, count in zip((followed, copied, far), counts, strict=True)]
-        self.weights = torch.stack(each, -1).flatten(1, 2)
+        self.weights = torch.stack(each, -1).flatten(1, 2)  #: [B, T · T, score]; the sum over the cells of all texts is the score
 
 
 def _of_block(patterns: Tensor, weighed: _Weighed | None, visible: Tensor) -> dict[str, Tensor]:
@@ -358,13 +340,13 @@ def _of_block(patterns: Tensor, weighed: _Weighed | None, visible: Tensor) -> di
     chooses[0] = False
     share = torch.where(chooses, 1 / (visible.log() * chooses.sum() * len(patterns)), 0.0)  # of each query in the mean entropy
     entropies = torch.special.entr(patterns).sum(-1)  # [B, H, T]
-    found = {"first_token": first_token(patterns).mean((0, 2))}
-    found["entropy"] = (entropies @ share).sum(0) if chooses.any() else torch.full_like(found["first_token"], math.nan)
+    scores = {"first_token": first_token(patterns).mean((0, 2))}
+    scores["entropy"] = (entropies @ share).sum(0) if chooses.any() else torch.full_like(scores["first_token"], math.nan)
     if weighed is None:
-        return found
-    found |= {"previous_token": previous_token(patterns).mean((0, 2)), "self": own_token(patterns).mean((0, 2))}
+        return scores
+    scores |= {"previous_token": previous_token(patterns).mean((0, 2)), "self": own_token(patterns).mean((0, 2))}
     sums = (patterns.flatten(2) @ weighed.weights).sum(0)  # [H, score]
-    return found | dict(zip(weighed.names, sums.T, strict=True))
+    return scores | dict(zip(weighed.names, sums.T, strict=True))
 
 
 def losses_without(
@@ -407,14 +389,7 @@ def scores_of_model(
     """The scores of every head of a model, a row each: for an encoder–decoder, those of the encoder, of the decoder, and of
     cross-attention. None if a score has no meaning.
 
-    Args:
-        model: the model.
-        ids: [T] or [B, T], the tokens that it reads.
-        source: [S], the tokens that its encoder reads.
-        repeats: as in `head_scores`; for a single stack.
-
-    Raises:
-        ValueError: as in `head_scores`.
+    `ids` are [T] or [B, T]; `source` [S] are the tokens that its encoder reads. See `head_scores`.
     """
     texts = torch.atleast_2d(ids)
     if model.encoder is None or source is None:
@@ -434,12 +409,8 @@ def with_losses(
     *,
     counted_from: int = 1,
 ) -> list[dict[str, Any]]:
-    """The `rows` of `scores_of_model` with `delta_loss`; the other arguments are as there and in `losses_without`.
-
-    Raises:
-        ValueError: as in `losses_without`.
-    """
+    """The `rows` of `scores_of_model` with `delta_loss`; the other arguments are as there and in `losses_without`."""
     heads = [unit(row["name"], model.config) for row in rows]
     sources = None if source is None else source[None]
-    found = dict(losses_without(model, torch.atleast_2d(ids), heads, sources, counted_from=counted_from))
-    return [{**row, "delta_loss": found[head]} for row, head in zip(rows, heads, strict=True)]
+    rises = dict(losses_without(model, torch.atleast_2d(ids), heads, sources, counted_from=counted_from))
+    return [{**row, "delta_loss": rises[head]} for row, head in zip(rows, heads, strict=True)]

@@ -69,14 +69,14 @@ def copying(model: Transformer) -> Float64Array:
     if not isinstance(model.head, Unembed):
         raise ValueError("this model has no unembedding: what its heads add to the logit of a token cannot be said")
     through = _from_embedding_to_logits(model)  # [d_model, d_model]
-    found = []
+    by_block = []
     for block in range(model.config.n_layer):
         of = matrices(model, block)
         small = (of.output.transpose(1, 2) @ through @ of.value.transpose(1, 2)).double().cpu()  # [H, d_head, d_head]
         values = torch.linalg.eigvals(small)
         size = values.abs().sum(-1)
-        found.append(torch.where(size > 0, values.real.sum(-1) / size.clamp(min=torch.finfo(size.dtype).tiny), torch.nan))
-    return np.stack([values.numpy() for values in found]) if found else np.zeros((0, model.config.n_head))
+        by_block.append(torch.where(size > 0, values.real.sum(-1) / size.clamp(min=torch.finfo(size.dtype).tiny), torch.nan))
+    return np.stack([values.numpy() for values in by_block]) if by_block else np.zeros((0, model.config.n_head))
 
 
 def _from_embedding_to_logits(model: Transformer) -> Tensor:
@@ -107,20 +107,21 @@ def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
     before it wrote, and nothing at all where an MLP stands between.
 
     Args:
-        model: the stack.
         reads: by which of its vectors the later head reads.
     """
-    config = model.config
+    config, adds = model.config, "add" in RESIDUALS[model.config.residual].steps
     values = np.full((config.n_layer, config.n_head, config.n_layer, config.n_head), np.nan)
     size = min(config.head_size, config.d_model)
     # The writers of all blocks side by side: a reading block is multiplied with all before it at once.
     writers = model.embed.weight.new_empty(config.d_model, config.n_layer, config.n_head, size, dtype=torch.float32)
     for later in range(config.n_layer):
         of = matrices(model, later)
-        if reached := [earlier for earlier in range(later) if _reaches(model, earlier, later)]:
-            before = writers[:, reached[0] : later].flatten(1, 2)  # [d_model, heads, d_head]
-            norms = _norms_of_products(_unit(_reader(of, reads)), before).view(config.n_head, -1, config.n_head)
-            values[later, :, reached[0] : later] = norms.double().cpu().numpy()
+        first = 0 if adds else later if config.mlp_size or model.encoder is not None else max(later - 1, 0)
+        if first < later:
+            readers, before = _unit(_reader(of, reads)), writers[:, first:later].flatten(1, 2)  # [d_model, heads, d_head]
+            products = readers.flatten(0, 1) @ before.flatten(1)  # [H · d_head, heads · d_head]
+            norms = products.view(*readers.shape[:2], *before.shape[1:]).square_().sum((1, 3)).sqrt()
+            values[later, :, first:later] = norms.view(config.n_head, -1, config.n_head).double().cpu().numpy()
         writers[:, later] = _unit(of.output @ _triangle(of.value).transpose(1, 2)).transpose(0, 1)  # [d_model, H, d_head]
         progress.report(later + 1, config.n_layer, "block")
     names = tuple(f"{block}.{head}" for block in range(config.n_layer) for head in range(config.n_head))
@@ -131,14 +132,6 @@ def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
 def by_chance(model: Transformer) -> float:
     """The size of a composition, in the root of the mean square, where the writer is turned at random in the stream."""
     return float(model.config.d_model**-0.5)
-
-
-def _reaches(model: Transformer, earlier: int, later: int) -> bool:
-    """Whether a head of the later block reads what one of the earlier block writes."""
-    config = model.config
-    if "add" in RESIDUALS[config.residual].steps:
-        return True
-    return later == earlier + 1 and not config.mlp_size and model.encoder is None
 
 
 def _triangle(rows: Tensor) -> Tensor:
@@ -158,9 +151,3 @@ def _reader(of: Matrices, reads: HeadInput) -> Tensor:
 def _unit(each: Tensor) -> Tensor:
     """Matrices [H, n, m], each divided by its norm; one of zeros stays as it is."""
     return each / each.norm(dim=(1, 2), keepdim=True).clamp(min=torch.finfo(each.dtype).tiny)
-
-
-def _norms_of_products(readers: Tensor, writers: Tensor) -> Tensor:
-    """The norm of the product of each of `readers` [R, a, d_model] with each of `writers` [d_model, W, b]: [R, W]."""
-    products = readers.flatten(0, 1) @ writers.flatten(1)  # [R · a, W · b]
-    return products.view(*readers.shape[:2], *writers.shape[1:]).square_().sum((1, 3)).sqrt()

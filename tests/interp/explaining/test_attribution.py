@@ -40,7 +40,7 @@ def test_the_parts_of_any_model_add_up_to_its_logit_at_any_position(config: Conf
     elif against is None:
         assert config.logit_cap * np.tanh(found.logit / config.logit_cap) == pytest.approx(found.capped, abs=1e-4)
     for head, shares in found.sources.items():
-        assert shares.sum() == pytest.approx(found.value_of(head), abs=1e-5 * scale)
+        assert shares.sum() == pytest.approx(found.of(head), abs=1e-5 * scale)
 
 
 @settings(max_examples=30)
@@ -83,8 +83,8 @@ def test_each_block_adds_what_the_hidden_states_of_transformers_gpt2_say(tmp_pat
     found = attribute(model, ids[0].tolist(), 5, 9)
     by_block = [sum(part.value for part in found.parts if part.name.startswith(f"blocks.{block}.")) for block in range(3)]
     assert by_block == pytest.approx([logit(stream[block + 1] - stream[block]) for block in range(3)], abs=1e-4)
-    assert found.value_of("embed") + found.value_of("positions") == pytest.approx(logit(stream[0]), abs=1e-4)
-    assert found.value_of("head.final_norm.bias") == pytest.approx(float(norm.bias @ theirs.lm_head.weight[5]), abs=1e-4)
+    assert found.of("embed") + found.of("positions") == pytest.approx(logit(stream[0]), abs=1e-4)
+    assert found.of("head.final_norm.bias") == pytest.approx(float(norm.bias @ theirs.lm_head.weight[5]), abs=1e-4)
     assert found.logit == pytest.approx(float(given.logits[0, 9, 5]), abs=1e-4)
 
 
@@ -123,9 +123,9 @@ def test_of_an_edited_model_what_is_off_adds_nothing_and_the_rest_adds_up() -> N
     parts = edits.edits(["blocks.1.attention.head.2", "blocks.0.attention=mean", "blocks.1.mlp"], model.config)
     found = attribute(edits.edited(model, parts, [edits.Inputs(some_ids())]), IDS, 3)
     assert found.adds_up
-    assert found.value_of("blocks.1.attention.head.2") == 0
-    assert found.value_of("blocks.1.mlp") == 0
-    assert found.value_of("blocks.0.attention") != 0
+    assert found.of("blocks.1.attention.head.2") == 0
+    assert found.of("blocks.1.mlp") == 0
+    assert found.of("blocks.0.attention") != 0
     names = [part.name for part in found.parts]
     assert not any(name.startswith("blocks.0.attention.") for name in names)
     assert "blocks.1.mlp.down.bias" not in names

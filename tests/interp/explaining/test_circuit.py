@@ -112,7 +112,7 @@ def test_every_edge_is_what_its_source_adds_along_the_edges_above_it(config: Con
                 row = reads.at.tolist().index(edge.source.position)
                 adds = float(reads.adds[row, frozen.place[edge.source.unit]])
                 assert edge.value == pytest.approx(adds, rel=1e-3, abs=1e-5)
-                below = frozen.direction(reads, edge.source.unit, row)
+                below = reads.directions[edge.source.unit.layer][row]
                 directions[edge.source] = directions.get(edge.source, torch.zeros_like(below)) + below
     for node in found.nodes[1:]:
         given_up = sum(edge.value for edge in found.edges if edge.source == node)

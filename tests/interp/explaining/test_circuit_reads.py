@@ -33,7 +33,7 @@ def test_what_all_parts_add_sums_to_what_is_read_on_every_way_down_and_of_every_
         top = frozen.logit(3, 5)
         assert abs(float(top.adds.sum()) + top.rest - top.total) < CLOSE * _scale(top.total, float(top.adds.abs().sum()))
         for unit in frozen.units:
-            for reads in frozen.reads(unit, POSITION, frozen.direction(top, unit, 0)):
+            for reads in frozen.reads(unit, POSITION, top.directions[unit.layer][0]):
                 scale = _scale(reads.total, float(reads.adds.abs().sum()), reads.rest)
                 assert abs(float(reads.adds.sum()) + reads.rest - reads.total) < CLOSE * scale, (unit.name, reads.kind)
 
@@ -71,7 +71,7 @@ def test_a_value_edge_is_pattern_times_value_matrix_times_output_matrix_times_wh
     head = Unit("attention", 1, 2)
     frozen = Frozen(model, ids, POSITION)
     top = frozen.logit(3, 5)
-    value = frozen.reads(head, POSITION, frozen.direction(top, head, 0))[0]
+    value = frozen.reads(head, POSITION, top.directions[head.layer][0])[0]
     attention = model.blocks[1].attention
     size, unembed = config.head_size, model.head.get_parameter("unembed.weight")
     w_v = attention.qkv.weight[(config.n_head + 1) * size :]  # [d_head, d_model]

@@ -205,9 +205,9 @@ def test_behind_a_norm_a_single_block_and_cross_attention_are_read_as_all_are() 
 
 
 @pytest.mark.parametrize("residual", ["pre-norm", "post-norm", "none"])
-@pytest.mark.parametrize("mask", ["causal", "full"])
-def test_rollout_follows_every_path_through_the_blocks(mask: str, residual: str) -> None:
-    model = scrambled(tiny(n_layer=3, mask=mask, residual=residual))
+@pytest.mark.parametrize(("mask", "window"), [("causal", None), ("full", None), ("causal", 2)])
+def test_rollout_follows_every_path_through_the_blocks(mask: str, window: int | None, residual: str) -> None:
+    model = scrambled(tiny(n_layer=3, mask=mask, window=window, residual=residual))
     found = attention.read(model, IDS)
     size = len(IDS)
     steps = []
@@ -218,7 +218,8 @@ def test_rollout_follows_every_path_through_the_blocks(mask: str, residual: str)
         for j in range(size):
             paths = sum(steps[2][i][a] * steps[1][a][b] * steps[0][b][j] for a in range(size) for b in range(size))
             value = found.rollout(2)[i, j]
-            assert np.isnan(value) if mask == "causal" and j > i else value == pytest.approx(paths, abs=1e-6)
+            is_reached = mask == "full" or (j <= i and (window is None or i - j <= 3 * (window - 1)))  # through three windows
+            assert value == pytest.approx(paths, abs=1e-6) if is_reached else np.isnan(value)
     np.testing.assert_allclose(attention.rollout(found.patterns).sum(-1), 1, atol=1e-6)
     np.testing.assert_allclose(attention.rollout(found.patterns)[0], steps[0], atol=1e-6)
 

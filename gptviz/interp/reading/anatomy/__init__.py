@@ -19,12 +19,8 @@ __all__ = ["Anatomy", "Arrow", "Box", "BoxTensor", "Lines", "anatomy", "values"]
 
 
 def anatomy(config: Config, tokens: int, source: int = 1) -> Anatomy:
-    """The anatomy of a model. No memory is allocated for its weights.
-
-    Args:
-        config: the model's.
-        tokens: how many tokens it reads; in an encoder–decoder, how many its decoder reads.
-        source: how many tokens its encoder reads, where it has one.
+    """The anatomy of a model that reads so many tokens (in an encoder–decoder its decoder), and a source of so many where it has
+    an encoder. No memory is allocated for its weights.
     """
     return Whole(config, tokens, source).whole()
 

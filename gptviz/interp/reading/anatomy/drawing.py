@@ -63,12 +63,8 @@ class Drawing:
         self.width, self.key_width = config.n_head * config.head_size, config.key_heads * config.head_size
 
     def add(self, box: Box, reads: Sequence[str] = (), gives: tuple[int, ...] | None = None) -> str:
-        """Add a box with arrows to it; the path of the box.
-
-        Args:
-            box: the box.
-            reads: the paths of the boxes that it reads from.
-            gives: the shape of what it computes; that of its first piece unless given.
+        """Add a box with arrows from the boxes that it reads; the path of the box. It `gives` the shape of its first piece unless
+        said otherwise.
         """
         self.boxes.append(box)
         self.flows[box.path] = gives if gives is not None else box.pieces[0].shape
@@ -102,12 +98,8 @@ class Drawing:
         ]
 
     def tensors(self, kind: type[ModelPart], at: str, inner: Sequence[str] = ()) -> list[BoxTensor]:
-        """The parameters and fixed numbers of the part `at` that its class describes, then its other parameters.
-
-        Args:
-            kind: the class of the part.
-            at: its path.
-            inner: the names of those of its own parts that have boxes of their own.
+        """The parameters and fixed numbers of the part `at` that its class (`kind`) describes, then its other parameters; without
+        those of its `inner` parts, which have boxes of their own.
         """
         pieces = []
         for name, symbol, axes in kind.tensors:

@@ -189,7 +189,7 @@ def part_control(found: Attribution) -> str | None:
     about = "A head is split by the tokens that it reads, an MLP by its neurons. You can also click a cell of the grid."
     first = (STRONGEST, *heads) if heads else ()
     chosen = controls.select("Head or MLP", (*first, *mlps), key="part", help=about)
-    strongest = max(found.sources, key=lambda head: abs(found.value_of(head)))
+    strongest = max(found.sources, key=lambda head: abs(found.of(head)))
     return strongest if chosen == STRONGEST else chosen
 
 
