@@ -127,7 +127,14 @@ def untrained(
     """
     tokenizer = CharTokenizer(LINES)
     ids = torch.tensor([tokenizer.encode(LINES).ids])
-    config = Config(tokenizer.vocab_size, ids.shape[1], d_model=width, n_layer=depth, n_head=HEADS, activation=activation)
+    config = Config(
+        vocab_size=tokenizer.vocab_size,
+        context_length=ids.shape[1],
+        d_model=width,
+        n_layer=depth,
+        n_head=HEADS,
+        activation=activation,
+    )
     return compare(config, ids[:, :-1], ids[:, 1:], seed=seed, std=std, shrink=shrink)
 
 
