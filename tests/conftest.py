@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Before torch is imported: on tensors this small a second thread only waits.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Nothing that reading the tests makes is garbage: to look for it took a third of that time, in each worker.
+gc.disable()
 
 # How long an example takes says how busy the machine is. The examples are the same in every run, so that a change is judged by
 # what it changes; --hypothesis-profile=search tries others, and more of them.
@@ -54,6 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What exists before the first test never becomes garbage: to check it again took a twelfth of the time."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
