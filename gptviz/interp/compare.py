@@ -8,6 +8,7 @@ Where there is no difference (other lengths, other numbers of heads), `Compared`
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -90,16 +91,12 @@ class Compared:
             cells = [
                 f"{side}: {' · '.join(map(str, where))}"
                 for side, one in ((A, self.a), (B, self.b))
-                for where in zip(*_columns(one), strict=True)
+                for where in itertools.product(*(axis.labels for axis in one.axes))
             ]
             values = np.concatenate((self.a.values.ravel(), self.b.values.ravel()))
             return LabelledArray(values, (Axis("cell", tuple(cells)),), self.a.unit)
         values = np.stack((self.a.values, self.b.values, self.difference.values))
         return LabelledArray(values, (Axis("side", (A, B, DIFFERENCE)), *self.difference.axes), self.a.unit)
-
-
-def _columns(array: LabelledArray) -> list[Sequence[object]]:
-    return [column for name, column in array.records().items() if name != array.unit and not name.endswith(" position")]
 
 
 def compared(a: LabelledArray, b: LabelledArray) -> Compared:

@@ -107,7 +107,9 @@ def _guess(lm: LanguageModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
     heads = sorted((part for part in attribution.parts if part.name in attribution.sources), key=lambda part: -part.value)
     usual = float(np.median([part.value for part in heads])) if heads else 0.0
     names = " minus ".join(f"“{lm.tokenizer.label(one)}”" for one in (token, attribution.against) if one is not None)
-    certainty = _certainty(lm, ids)
+    # How much likelier the likeliest token is than each of equally likely ones, from 0 to 1.
+    reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
+    certainty = float(guess(lm.model, reading).max()) - 1 / lm.model.config.vocab_size
     for part in heads[:2]:
         strength = certainty * min(1.0, (part.value - usual) / attribution.logit) if attribution.logit > 0 else 0.0
         sentence = f"{_upper(part.title)} adds {part.value:+.3g} to the logit of {names}, which is {attribution.logit:.3g}."
@@ -141,12 +143,6 @@ def _needed(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
     before, after = float(whole[token]), without[head]
     sentence = f"Without {head.title}, “{lm.tokenizer.label(token)}” goes from {_percent(before)} to {_percent(after)}."
     yield Finding("switch_off", (("edits", head.name),), sentence, after, before, before - after)
-
-
-def _certainty(lm: LanguageModel, ids: list[int]) -> float:
-    """How much likelier the likeliest token is than each of equally likely ones, from 0 to 1."""
-    reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
-    return float(guess(lm.model, reading).max()) - 1 / lm.model.config.vocab_size
 
 
 def _percent(share: float) -> str:

@@ -60,7 +60,8 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
     for index, (kind, sizes) in enumerate(zip(kinds.labels, lines.values, strict=True)):
         figure.add_scatter(
             x=list(range(len(places.labels))),
-            y=_drawable(sizes),
+            # As a logarithmic axis can place them.
+            y=[None if math.isnan(size) else min(max(size, 1e-300), 1e300) for size in np.asarray(sizes, float).tolist()],
             mode="lines+markers",
             name=kind,
             **stroke(index, theme, MOST_MARKED),
@@ -88,11 +89,6 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
         | {"type": "log", "range": [span[0] - pad, span[1] + pad], "dtick": grid, "exponentformat": "power"}
         | {"tickformat": None, "showgrid": True},
     )
-
-
-def _drawable(sizes: npt.NDArray[np.generic]) -> list[float | None]:
-    """The sizes as a logarithmic axis can place them."""
-    return [None if math.isnan(size) else min(max(size, 1e-300), 1e300) for size in np.asarray(sizes, float).tolist()]
 
 
 def _say_what_leaves(figure: go.Figure, lines: LabelledArray, span: Decades, theme: Theme) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -182,7 +182,12 @@ def attributed(
         difference(logits, chosen, against),
         difference(stream.logits, chosen, against),
         tuple(Part(name, title(name, config), value) for name, value in values.items()),
-        dict(_sources(stream, pulled, values)),
+        {
+            f"{layer}.head.{head}": shares.numpy()
+            for layer in stream.layers()
+            if f"{layer}.head.0" in values
+            for head, shares in enumerate(stream.sources(layer, pulled).sum(0))  # at all positions together
+        },
         {} if neurons_of is None else {neurons_of: stream.neurons(neurons_of, pulled).sum(0).numpy()},
     )
 
@@ -217,14 +222,6 @@ def _of_labels(stream: Stream, label: int, against: int | None) -> tuple[Tensor,
         (directions,) = torch.autograd.grad(wanted, read)
     bias = float(wanted.detach() - (directions * read.detach()).sum())
     return stream.logits, directions[0], {"head.bias": bias}
-
-
-def _sources(stream: Stream, pulled: Mapping[str, Tensor], values: Mapping[str, float]) -> Iterator[tuple[str, Float64Array]]:
-    """Each head with what it adds by token, [keys], at all positions together."""
-    for layer in stream.layers():
-        if f"{layer}.head.0" in values:
-            for head, shares in enumerate(stream.sources(layer, pulled).sum(0)):
-                yield f"{layer}.head.{head}", shares.numpy()
 
 
 def title(name: str, config: Config) -> str:

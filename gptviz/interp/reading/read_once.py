@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,13 +33,7 @@ def read_once(model: Transformer, ids: Sequence[int]) -> ReadOnce:
     except ValueError:  # a part of the model lets no sum through
         logits = logits_after(model, ids, slice(len(ids) - 1, len(ids)))[0]
         return ReadOnce(probabilities(logits), None)
-    return ReadOnce(probabilities(stream.logits), _strongest_head(stream))
-
-
-def _strongest_head(stream: Stream) -> Part | None:
-    try:
-        parts = attributed(stream).parts
-    except ValueError:
-        return None
-    best = max((part for part in parts if ".head." in part.name), key=lambda part: part.value, default=None)
-    return best if best is not None and best.value > 0 else None
+    heads: list[Part] = []
+    with suppress(ValueError):  # the logit is no sum
+        heads = [part for part in attributed(stream).parts if ".head." in part.name and part.value > 0]
+    return ReadOnce(probabilities(stream.logits), max(heads, key=lambda part: part.value, default=None))
