@@ -20,7 +20,7 @@ def history(
 
     Args:
         prompt: what the model reads; without it heads read repeated random tokens.
-        measure: what is measured; list names all. Default: loss.
+        measure: what is measured; list names all.
         token: the token that is guessed after the prompt, or the label; default: the likeliest.
         against: another one, which it is compared with.
     """

@@ -20,9 +20,8 @@ from gptviz.interp.changing.ablation import Rows
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.over_training.measures import MEASURES, Given, Question, measure_named
 from gptviz.interp.reading.next_token import probabilities
-from gptviz.interp.units.head_scores import SCORES
+from gptviz.interp.units.head_scores import SCORES, Stack
 from gptviz.language_model import LanguageModel
-from gptviz.language_model.units import Stack
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, labelled_of, pairs_of, task

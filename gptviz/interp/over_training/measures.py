@@ -30,7 +30,7 @@ from ..explaining.context_use import by_position
 from ..reading.embeddings import cosine, mean_cosine, vectors
 from ..reading.stream import lengths, stream
 from ..reading.waves import powers
-from ..units.head_scores import SCORES, Score, scores_of_model, with_losses
+from ..units.head_scores import SCORES, Score, scores_of_stack, stacks_of
 from ..units.unit import heads_and_mlps
 
 Needs = Literal[
@@ -158,11 +158,13 @@ def _measure_heads(name: str, score: Score) -> None:
 
     @measure(f"heads.{name}", f"{score.title}, each head", unit, "texts for heads", "heads", about=score.about, **more)
     def _scores(model: Transformer, given: Given) -> Values:
-        source = None if given.source is None else torch.tensor(given.source, device=given.texts.device)
-        rows = scores_of_model(model, given.texts, source, given.repeats)
-        if name == "delta_loss":
-            rows = with_losses(model, rows, given.texts, source, counted_from=given.counted_from)
-        return {row["name"]: float("nan") if row.get(name) is None else row[name] for row in rows}
+        texts = torch.atleast_2d(given.texts)
+        source = None if given.source is None else torch.tensor([given.source], device=texts.device)
+        first, values = given.counted_from if name == "delta_loss" else None, dict[str, float]()
+        for stack in stacks_of(model):
+            scores = scores_of_stack(model, stack, texts, source, given.repeats, counted_from=first)
+            values |= {row["name"]: float("nan") if row.get(name) is None else row[name] for row in scores.rows()}
+        return values
 
 
 for _name, _score in SCORES.items():
