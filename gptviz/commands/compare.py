@@ -47,7 +47,7 @@ def _options(this: Parser) -> None:
     about += "moves the guesses of the text; strength: the loss of a LoRA adapter, on its data and on its base's, from its base "
     about += "(0) to as trained (1) and beyond"
     this.add_argument("--what", choices=WHATS, default="next_token", help=about)
-    about = "for weights: the singular values of the difference of this matrix alone, as in blocks.0.mlp.up"
+    about = "for weights: the singular values of the difference of only this matrix, as in blocks.0.mlp.up"
     this.add_argument("--matrix", metavar="NAME", help=about)
     this.add_argument("--block", type=int, default=0, metavar="N", help="for attention: of which block")
     this.add_argument("--head", type=int, metavar="N", help="for attention: of which head; default: the mean of the block")

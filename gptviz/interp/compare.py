@@ -27,7 +27,7 @@ from .changing.fewer_bits import divergences
 from .explaining.attribution import attribute
 from .reading import attention as attending
 from .reading.attention import Patterns
-from .reading.embeddings import Axes, Vectors, principal_axes, vectors
+from .reading.embeddings import PrincipalAxes, Vectors, principal_axes, vectors
 from .reading.lens import lens
 from .reading.next_token import logits_after, probabilities
 from .units.head_scores import SCORES
@@ -269,7 +269,7 @@ class Moved:
     """Where the vectors of the tokens lie in A and in B."""
 
     points: Compared  #: in one picture of both [token, component]: `points.a`, `points.b` and by how much each token moved
-    distance: LabelledArray  #: how far each token moved [token], over all dimensions and not in the picture alone
+    distance: LabelledArray  #: how far each token moved [token], over all dimensions, not only in the picture
     explained: tuple[float, ...]  #: the share of the variance of both that the picture has, along each axis
     #: whether both were turned and brought to one size to lie as near to each other as possible: two models that were trained
     #: apart have no directions in common
@@ -295,7 +295,7 @@ def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     ordered = [rows[side] for side in order]
     if turned:
         ordered = _turned(*ordered)
-    axes: Axes = principal_axes(np.concatenate(ordered), 2)
+    axes: PrincipalAxes = principal_axes(np.concatenate(ordered), 2)
     rows = tuple(ordered[order.index(side)] for side in (0, 1))
     labels = Axis("token", tuple(a.vocabulary[i] for i in first.tolist()))
     where = (labels, Axis("component", ("1", "2")))
@@ -439,7 +439,7 @@ def _by_block(side: Side, values: dict[str, float]) -> LabelledArray:
 
 
 def relative(compared: Compared) -> LabelledArray:
-    """The norm of B − A as a share of the norm of A, of each matrix of `weights`; infinite where A has zeros alone."""
+    """The norm of B − A as a share of the norm of A, of each matrix of `weights`; infinite where A has only zeros."""
     assert compared.difference is not None
     apart, norms = np.asarray(compared.difference.values, np.float64), np.asarray(compared.a.values, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -36,7 +36,7 @@ class Asked:
 
     ids: tuple[int, ...]  #: the tokens [T]
     right: int  #: the token that is the right answer
-    wrong: int | None = None  #: the one that is compared with it, or None for the right answer alone
+    wrong: int | None = None  #: the one that is compared with it, or None where there is only the right answer
     #: the tokens [T] of a prompt with the other answer, or None; to patch needs it, and `wrong`
     corrupted: tuple[int, ...] | None = None
 

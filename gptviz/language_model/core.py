@@ -328,7 +328,7 @@ def method(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
 
 
 def as_property(function: Callable[[LanguageModel], Result]) -> Callable[[LanguageModel], Result]:
-    """Make a function of a language model alone a property of it: `base(lm)` is then also `lm.base`."""
+    """Make a function whose only argument is a language model a property of it: `base(lm)` is then also `lm.base`."""
     setattr(LanguageModel, function.__name__, property(function))
     return function
 

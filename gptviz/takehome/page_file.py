@@ -30,10 +30,10 @@ from .page import (
     MarkdownText,
     PageContent,
     PagePiece,
+    PageTable,
     PieceGroup,
     PlainText,
     SavedView,
-    Table,
 )
 
 HERE = Path(__file__).parent
@@ -154,7 +154,7 @@ class _Writer:
             Code: lambda one: f"<pre><code>{escape(one.body)}</code></pre>",
             Figure: self._figure,
             SavedView: self._view,
-            Table: self._table,
+            PageTable: self._table,
             Image: lambda one: f'<img src="{escape(one.source)}" alt="{escape(one.alt)}">',
             ControlValue: lambda one: f'<span class="settings"><b>{escape(one.label)}</b>: {escape(one.value)}</span>',
             AskedQuestion: self._question,
@@ -237,7 +237,7 @@ class _Writer:
         name = self._name("view", base64.b64encode(view.data).decode())
         return f'<div id="{name}" data-view="{view.name}"></div>'
 
-    def _table(self, table: Table) -> str:
+    def _table(self, table: PageTable) -> str:
         shown = table.frame.head(MOST_ROWS)
         more = len(table.frame) - len(shown)
         left = f'<p class="caption">{more:,} more rows are not in this file.</p>' if more else ""

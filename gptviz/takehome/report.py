@@ -24,7 +24,7 @@ from gptviz.settings.fields import field_infos
 from gptviz.takehome.learning_curves import read_accuracy, read_curve
 from gptviz.train.recipe import Recipe
 
-from .page import Code, ControlValue, Figure, Heading, MarkdownText, PageContent, PagePiece, PieceGroup, PlainText, Table
+from .page import Code, ControlValue, Figure, Heading, MarkdownText, PageContent, PagePiece, PageTable, PieceGroup, PlainText
 
 MOST_SAMPLES = 24
 # Other values that the log has for each step: field, heading, unit, and whether the axis is logarithmic.
@@ -49,8 +49,8 @@ def report(name: str) -> PageContent:
         *([PieceGroup((Heading("It diverged", 2), PlainText(problem)))] if (problem := diverged(card, config)) else []),
         *_curves(folder, log, is_classifier=config.n_label is not None and config.n_label > 0),
         Heading("Settings", 2),
-        Table(settings_table(Recipe, card.recipe or {})),
-        PieceGroup((Table(settings_table(Config, config.to_dict())),), "folded", "The architecture"),
+        PageTable(settings_table(Recipe, card.recipe or {})),
+        PieceGroup((PageTable(settings_table(Config, config.to_dict())),), "folded", "The architecture"),
         *_samples(log),
         *_card(card),
     )

@@ -26,7 +26,7 @@ STREAM = "#8A8F98"
 # Learned weights, in contrast to the values computed from them.
 WEIGHT = "#997700"
 
-# One colour and one marker per kind of token (`gptviz.text.TOKEN_KINDS`): never colour alone.
+# One colour and one marker per kind of token (`gptviz.text.TOKEN_KINDS`): never only a colour.
 KIND_COLOURS = {
     "vowel": "#EE3377",
     "consonant": "#0077BB",

@@ -97,7 +97,7 @@ def _say_what_leaves(figure: go.Figure, lines: LabelledArray, span: Decades, the
     with np.errstate(divide="ignore"):
         powers = np.log10(np.where(np.isnan(lines.values), 1.0, lines.values).astype(float))
     for index, (kind, row) in enumerate(zip(kinds.labels, powers, strict=True)):
-        # Where the axis goes beyond float32, what leaves it is said there.
+        # Where the axis goes beyond float32, a line there says what leaves it.
         below = row.min() < span[0] and 10.0 ** span[0] > SMALLEST
         if not below and not (row.max() > span[1] and 10.0 ** span[1] < LARGEST):
             continue

@@ -19,7 +19,7 @@ TOGETHER = "all together"
 def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
     """`levels` [step], from top to bottom: the first as a mark, then a bar from each level to the next, and last one over all.
 
-    The axis does not begin at 0: bars stand for changes alone.
+    The axis does not begin at 0: bars stand only for changes.
     """
     (steps,), values = levels.axes, np.asarray(levels.values, float)
     rows = [plain(label, 80) for label in steps.labels]

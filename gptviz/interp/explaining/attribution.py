@@ -41,7 +41,7 @@ _SUBLAYERS = {"attention": "attention", "cross_attention": "cross-attention", "c
 
 
 @dataclass(frozen=True)
-class Part:
+class PartValue:
     """A part of a model and what it adds."""
 
     name: str  #: of a unit (see `units`), or of the parameter that a bias is
@@ -55,10 +55,10 @@ class Attribution:
 
     position: int | None  #: after which token, or None if the logit is of a label of the whole text
     token: int  #: whose logit it is; of a classifier, the label
-    against: int | None  #: whose logit is taken from it, or None for the logit alone
+    against: int | None  #: whose logit is taken from it, or None where there is only one logit
     logit: float  #: what the model itself computed, before the cap where it caps its logits
     capped: float  #: the same behind the cap; equal to `logit` where there is none
-    parts: tuple[Part, ...]  #: in the order in which they write into the stream
+    parts: tuple[PartValue, ...]  #: in the order in which they write into the stream
     sources: Mapping[str, Float64Array]  #: by the name of a head, what it adds split by the token that it reads, [keys]
     neurons: Mapping[str, Float64Array]  #: by the name of an MLP, where that was asked for, what each neuron adds, [d_mlp]
 
@@ -90,7 +90,7 @@ class Attribution:
 
     @property
     def adds_up(self) -> bool:
-        """Whether that is rounding alone. A part that is missing or counted twice is seen unless it adds next to nothing."""
+        """Whether that is only rounding. A part that is missing or counted twice is seen unless it adds next to nothing."""
         return self.error < ADDS_UP  # false if it is NaN
 
     @property
@@ -181,7 +181,7 @@ def attributed(
         against,
         difference(logits, chosen, against),
         difference(stream.logits, chosen, against),
-        tuple(Part(name, title(name, config), value) for name, value in values.items()),
+        tuple(PartValue(name, title(name, config), value) for name, value in values.items()),
         {
             f"{layer}.head.{head}": shares.numpy()
             for layer in stream.layers()

@@ -182,7 +182,7 @@ class AttentionReading:
     k: Float32Array  #: [n_block, n_head, keys, d_head], the keys, likewise; heads that share keys have equal ones
     #: [n_block, n_head, queries, keys], what positions add to the scores, or None if they act elsewhere
     position: Float32Array | None
-    #: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks at this key alone,
+    #: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks only at this key,
     #: without the bias; where a norm stands behind attention, of what is linear in that norm, with its gain
     moved: Float32Array
     scale: float  #: what q · k is multiplied by: 1 / √d_head unless the model says otherwise

@@ -1,4 +1,4 @@
-"""Heads and neurons found by a token: which add to its logit, as their weights alone say it.
+"""Heads and neurons found by a token: which add to its logit, by what only their weights say.
 
 What lies between a head or a neuron and the end is left out, as in `neurons.promoted` and `head_weights.copying`: norms count by
 what is linear in them, and what the logits of all tokens gain alike is taken away.
