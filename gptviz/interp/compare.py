@@ -77,13 +77,8 @@ class Compared:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values; NaN where a cell does not exist."""
-
-        def content(one: LabelledArray) -> dict[str, Any]:
-            axes = [{"name": axis.name, "labels": list(axis.labels)} for axis in one.axes]
-            return {"unit": one.unit, "axes": axes, "values": one.values.tolist()}
-
-        difference = None if self.difference is None else content(self.difference)
-        return {"a": content(self.a), "b": content(self.b), "difference": difference, "why": self.why}
+        difference = None if self.difference is None else self.difference.to_dict()
+        return {"a": self.a.to_dict(), "b": self.b.to_dict(), "difference": difference, "why": self.why}
 
     def table(self) -> LabelledArray:
         """Both and their difference, [side, …]; without a difference, all cells of A, then all of B."""
