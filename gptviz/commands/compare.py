@@ -84,7 +84,7 @@ def compare(options: argparse.Namespace) -> Shown:
         return _weights(a, b, compared)
     table = compared.difference.records()
     *names, unit = (name for name in table if not name.endswith(" position"))
-    sides = (one.values.ravel().tolist() for one in (compared.a, compared.b))
+    sides = (side.values.ravel().tolist() for side in (compared.a, compared.b))
     rows = [row for row in zip(*sides, *(table[name] for name in (unit, *names)), strict=True) if row[2] == row[2]]
     rows.sort(key=lambda row: -abs(row[2]))
     cells = [
@@ -114,7 +114,8 @@ def _along_strength(lm: LanguageModel) -> Shown:
         "strength": list(map(float, strengths)),
         "loss": dict(zip(texts, losses, strict=True)),
     }
-    rows = [(one, *(f"{loss:.4f}" for loss in row)) for one, row in zip(strengths, zip(*losses, strict=True), strict=True)]
+    by_strength = zip(strengths, zip(*losses, strict=True), strict=True)
+    rows = [(strength, *(f"{loss:.4f}" for loss in row)) for strength, row in by_strength]
     return Shown(
         content, [f"loss in {losses_by_text.unit}; strength 0 is the base, 1 is as trained", Table([("strength", *texts), *rows])]
     )

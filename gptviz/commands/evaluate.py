@@ -68,13 +68,13 @@ def evaluate(
     content |= {name: {share.name: share.value for share in group} for name, group in data.groups.items()}
     content |= {"perplexity": perplexity} if per_token else {}
     content |= {} if source.floor is None else {"floor": source.floor}
-    content |= {"edits": [one.text for one in made]} if made else {}
+    content |= {"edits": [edit.text for edit in made]} if made else {}
     floor = "" if source.floor is None else f" (no model gets below {source.floor:.4f})"
     said = f"loss {result.loss:.4f} nats per {source.unit}{floor}" + (f", perplexity {perplexity:.3f}" if per_token else "")
     return Shown(
         content,
         [
-            *(f"{one.title}." for one in made),
+            *(f"{edit.title}." for edit in made),
             f"{said}, accuracy {result.accuracy:.2%}, over {result.tokens:,} {source.unit}s",
             *(f"{share.words} {share.value:.2%}" for share in (*data.shares, *chain.from_iterable(data.groups.values()))),
         ],

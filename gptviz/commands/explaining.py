@@ -53,7 +53,7 @@ def scan(lm: LanguageModel, prompt: str) -> Shown:
     """What stands out in a model that reads a prompt, the most telling first."""
     findings = lm.scan(prompt)
     rows = [(f"{finding.strength:.2f}", finding.page, finding.sentence) for finding in findings]
-    return Shown([one.to_dict() for one in findings], [Table(rows) if rows else "Nothing stands out."])
+    return Shown([finding.to_dict() for finding in findings], [Table(rows) if rows else "Nothing stands out."])
 
 
 @analysis(130)
@@ -91,7 +91,7 @@ def circuit(
     content |= {"position": graph.position, "logit": graph.total, **picked(graph, "rest", "share", "reached")}
     content |= {"nodes": nodes, "edges": edges, "check": picked(checked, "whole", "kept", "without", "probability")}
     minus = "" if graph.against is None else f" minus that of {label(graph.against)}"
-    rows = [(f"{one['value']:>+10.4f}", f"{one['kind']:<5}", f"{one['from']} → {one['to']}") for one in edges]
+    rows = [(f"{edge['value']:>+10.4f}", f"{edge['kind']:<5}", f"{edge['from']} → {edge['to']}") for edge in edges]
     limit = "" if graph.reached else ": a larger share needs a graph too large to read"
     lines: Lines = [
         f"the logit of {label(graph.token)}{minus} after position {graph.position} is {graph.total:.4f}",

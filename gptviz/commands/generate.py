@@ -140,7 +140,7 @@ def _speculate(options: argparse.Namespace, lm: LanguageModel, encoding: Encodin
         print(f"gptviz: {speculated.sentence(options.draft, options.name)}", file=sys.stderr)
         return
     rounds = [
-        {"drafted": [asdict(one) | {"text": lm.tokenizer.label(one.token)} for one in each.drafted]}
+        {"drafted": [asdict(draft) | {"text": lm.tokenizer.label(draft.token)} for draft in each.drafted]}
         | picked(each, "position", "token", "probability", "number")
         for each in speculated.rounds
     ]
@@ -162,7 +162,7 @@ def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling |
         beams = lm.beams(options.prompt, options.beams, longest).finished
         rows = [{"text": lm.tokenizer.decode(beam.ids), "log_probability": beam.total, "ended": beam.ended} for beam in beams]
         answer = rows[0] | {"tokens": list(beams[0].ids), "beams": rows}
-        lines = [f"{math.exp(one.total):>7.2%}  {row['text']}" for one, row in zip(beams, rows, strict=True)]
+        lines = [f"{math.exp(beam.total):>7.2%}  {row['text']}" for beam, row in zip(beams, rows, strict=True)]
     rate = len(answer["tokens"]) / max(time.perf_counter() - begun, 1e-9)
     if options.json:
         print_json(answer | {"tokens_per_second": round(rate, 1)})

@@ -316,8 +316,8 @@ def _turned(a: Vectors, b: Vectors) -> list[Vectors]:
 
     Source: Schönemann 1966, orthogonal Procrustes.
     """
-    centred = [(one - one.mean(axis=0)).astype(np.float64) for one in (a, b)]
-    scaled = [one / (np.sqrt((one**2).sum(1).mean()) or 1.0) for one in centred]
+    centred = [(rows - rows.mean(axis=0)).astype(np.float64) for rows in (a, b)]
+    scaled = [rows / (np.sqrt((rows**2).sum(1).mean()) or 1.0) for rows in centred]
     left, _, right = np.linalg.svd(scaled[0].T @ scaled[1], full_matrices=False)
     return [np.asarray(scaled[0] @ left, np.float32), np.asarray(scaled[1] @ right.T, np.float32)]
 

@@ -97,7 +97,7 @@ def given(lm: LanguageModel, measure: Measure, question: MeasureQuestion) -> Mea
     if needs == "a token" and crosses:
         ids = ids[:1]  # the start token: what is guessed is the first token of the answer
     whole = tuple(ids.tolist())
-    token, against = (None if one is None else lm.token(one) for one in (question.token, question.against))
+    token, against = (None if text is None else lm.token(text) for text in (question.token, question.against))
     if needs == "a token" and token is None:
         token = likeliest_answers(lm.model, PromptPair(whole, whole, 0, 0, read, read))[0]
     if token is not None and token == against:

@@ -130,7 +130,7 @@ class LessonStep:
         of_questions = ((question, name) for question in self.questions for name in ("ask", "hint", "reveal"))
         return [
             (self.text_line, self.text),
-            *((one.lines.get(name, self.line), getattr(one, name)) for one, name in of_questions),
+            *((question.lines.get(name, self.line), getattr(question, name)) for question, name in of_questions),
         ]
 
     @property

@@ -63,7 +63,7 @@ def blend(colour: str, ground: str, share: float) -> str:
 
 def luminance(colour: Sequence[float]) -> float:
     """How light a colour of red, green and blue from 0 to 1 is: from 0, black, to 1, white (WCAG 2.2, relative luminance)."""
-    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in colour)
+    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in colour)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

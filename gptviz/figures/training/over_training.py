@@ -56,7 +56,7 @@ def lines(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[s
         yaxis=scale(table.unit, look.log_values),
     )
     named = [int(i) for i in np.argsort(-_ranges(values), kind="stable")[:MOST_NAMED]]
-    for series in sorted(range(values.shape[1]), key=lambda one: one in named):
+    for series in sorted(range(values.shape[1]), key=lambda index: index in named):
         rank = named.index(series) if series in named else None
         figure.add_trace(_line(names[series], table.unit, steps, values[:, series], theme, rank))
     if look.marked is not None:

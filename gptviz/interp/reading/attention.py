@@ -369,7 +369,7 @@ def _moved(output: Tensor, v: Tensor, norm: Norm | None) -> Float32Array:
     """
     n_head, _, d_head = v.shape
     slices = output.to(v.dtype).view(-1, n_head, d_head).permute(1, 2, 0)  # [n_head, d_head, d_model]
-    written = [written_through(norm, one.T).T for one in slices]
+    written = [written_through(norm, of_head.T).T for of_head in slices]
     return _numbers((v @ torch.stack(written).to(v.dtype)).norm(dim=-1))
 
 

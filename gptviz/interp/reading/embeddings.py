@@ -219,7 +219,7 @@ def aligned(points: Vectors, like: Vectors, *, resized: bool = False) -> Vectors
 
     Source: Schönemann 1966, orthogonal Procrustes.
     """
-    centred, other = (one - one.mean(axis=0) for one in (points, like))
+    centred, other = (picture - picture.mean(axis=0) for picture in (points, like))
     left, _, right = np.linalg.svd(centred.T.astype(np.float64) @ other)
     size = float(np.linalg.norm(other) / (np.linalg.norm(centred) or 1.0)) if resized else 1.0
     return np.asarray(size * centred @ (left @ right), np.float32)

@@ -268,7 +268,7 @@ def _queries(model: Transformer, ids: Tensor) -> dict[str, Float64Array]:
 
 def _scored(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> dict[str, Float64Array]:
     by_block: dict[str, list[Tensor]] = {name: [] for name in SCORES}
-    weighed = None if crosses else _Weighed([EarlierTokens(one) for one in ids.cpu()])
+    weighed = None if crosses else _Weighed([EarlierTokens(text) for text in ids.cpu()])
     visible = iter(_visible(model, ids, source, crosses=crosses))
 
     def see(_name: str, value: Tensor) -> None:
@@ -336,7 +336,7 @@ class _Weighed:
     names = ("induction", "duplicate_token", "distance")
 
     def __init__(self, texts: Sequence[EarlierTokens]) -> None:
-        followed, copied = (torch.stack(keys) for keys in zip(*((one.followers, one.copies) for one in texts), strict=True))
+        followed, copied = (torch.stack(keys) for keys in zip(*((text.followers, text.copies) for text in texts), strict=True))
         far = torch.stack([text.distance for text in texts])
         far[:, 0] = 0
         # A score in which no query has a say is 0 / 0: NaN.
