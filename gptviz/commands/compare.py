@@ -116,9 +116,8 @@ def _along_strength(lm: LanguageModel) -> Shown:
     }
     by_strength = zip(strengths, zip(*losses, strict=True), strict=True)
     rows = [(strength, *(f"{loss:.4f}" for loss in row)) for strength, row in by_strength]
-    return Shown(
-        content, [f"loss in {losses_by_text.unit}; strength 0 is the base, 1 is as trained", Table([("strength", *texts), *rows])]
-    )
+    first = f"loss in {losses_by_text.unit}; strength 0 is the base, 1 is as trained"
+    return Shown(content, [first, Table([("strength", *texts), *rows])])
 
 
 def _weights(a: Side, b: Side, compared: Compared) -> Shown:

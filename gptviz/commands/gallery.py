@@ -50,11 +50,8 @@ def gallery(options: argparse.Namespace) -> Shown:
     pictures = not options.without_thumbnails
     listed = len(exhibits) + (live is not None)
     for number, exhibit in enumerate(write_gallery(options.out, exhibits, live=live, thumbnails=pictures)):
-        place = (
-            f"{number + 1} of {len(exhibits)}"
-            if number < len(exhibits)
-            else f"small picture {number - len(exhibits) + 1} of {listed}"
-        )
+        pictured = number + 1 - len(exhibits)
+        place = f"{number + 1} of {len(exhibits)}" if pictured <= 0 else f"small picture {pictured} of {listed}"
         print(f"{place}: {exhibit.title}", file=sys.stderr, flush=True)
     files = [f"{name}.html" for name in (*([NAME] if live else []), *(exhibit.name for exhibit in exhibits))]
     written = sum(file.stat().st_size for file in options.out.rglob("*") if file.is_file())

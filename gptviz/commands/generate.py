@@ -28,32 +28,15 @@ def _options(this: Parser) -> None:
     this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
     this.add_argument("--go-on", action="store_true", help="write on where the model ends its text, or its task")
     this.add_argument("--greedy", action="store_true", help="always the likeliest token; the same as --temperature 0")
-    this.add_argument(
-        "--temperature",
-        type=float,
-        metavar="T",
-        help=(
-            "below 1 likely tokens become likelier, above 1 all become more alike; default 1, for an encoder–decoder 0 (always "
-            "the likeliest token)"
-        ),
-    )
+    about = "below 1 likely tokens become likelier, above 1 all become more alike; default 1, for an encoder–decoder 0 (always "
+    this.add_argument("--temperature", type=float, metavar="T", help=f"{about}the likeliest token)")
     this.add_argument("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
     this.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens whose probabilities add up to P")
-    this.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="S",
-        help="decides the random numbers: the same seed writes the same text; default 0",
-    )
-    this.add_argument(
-        "--draft",
-        metavar="NAME|prompt",
-        help=(
-            "speculative decoding: the model NAME, of the same vocabulary, drafts tokens, or the text's own continuation does "
-            "(prompt), and this model accepts or refuses them; says how many, and with --json also each with its numbers"
-        ),
-    )
+    about = "decides the random numbers: the same seed writes the same text; default 0"
+    this.add_argument("--seed", type=int, default=0, metavar="S", help=about)
+    about = "speculative decoding: the model NAME, of the same vocabulary, drafts tokens, or the text's own continuation does "
+    about += "(prompt), and this model accepts or refuses them; says how many, and with --json also each with its numbers"
+    this.add_argument("--draft", metavar="NAME|prompt", help=about)
     this.add_argument("--drafted", type=int, metavar="K", help="with --draft: how many tokens are drafted at a time; default 4")
     this.add_argument("--beams", type=int, metavar="N", help="an encoder–decoder's answers, found by a beam search of width N")
 
