@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +47,11 @@ class LabelledArray:
         if self.values.shape != expected:
             names = ", ".join(axis.name for axis in self.axes)
             raise ValueError(f"values of shape {self.values.shape} do not fit the axes ({names}) of lengths {expected}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values; NaN where a value does not exist."""
+        axes = [{"name": axis.name, "labels": list(axis.labels)} for axis in self.axes]
+        return {"unit": self.unit, "axes": axes, "values": self.values.tolist()}
 
     def records(self) -> dict[str, Sequence[object]]:
         """Columns of a table with one row per value: position and label on each axis, then the value."""

@@ -18,7 +18,7 @@ BUDGET: dict[str, int] = {
     "gptviz/commands": 2_800,
     "gptviz/components": 2_050,
     "gptviz/data": 2_000,
-    "gptviz/figures": 4_000,
+    "gptviz/figures": 3_950,
     "gptviz/generate": 1_550,
     "gptviz/interp": 10_650,
     "gptviz/language_model": 2_200,

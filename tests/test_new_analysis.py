@@ -1,4 +1,4 @@
-"""From an idea to library, command, figure, page and tests: at most 10 places, and no list that is kept by hand.
+"""From an idea to library, command, figure, page and tests: at most 8 places, and no list that is kept by hand.
 
 An analysis is added to a copy of the project, by new files alone: for each token of a text, how often it stood there before.
 """
@@ -21,27 +21,33 @@ PATIENCE = 600
 # What is added, by its place. All that lies in the room of a page is one place.
 ROOM = "gptviz/ui/pages/repeats"
 ADDED = {
-    "gptviz/interp/reading/repeats.py": '''
+    "gptviz/language_model/seen_before.py": '''
 """How often each token of a text stood there before."""
 
 import numpy as np
 
 from gptviz.labelled_array import Axis, LabelledArray
 
+from .core import LanguageModel, method
 
-def repeats(ids: list[int], labels: list[str]) -> LabelledArray:
-    """How often each of `ids` [position] stood before it: [position]."""
-    before = np.array([ids[:place].count(one) for place, one in enumerate(ids)])
-    return LabelledArray(before, (Axis("token", tuple(labels)),), "times")
+
+@method
+def seen_before(lm: LanguageModel, prompt: str) -> LabelledArray:
+    """How often each token of `prompt` stood there before: [token]."""
+    ids = lm.inputs(prompt)[0].tolist()
+    before = np.array([ids[:place].count(token) for place, token in enumerate(ids)])
+    return LabelledArray(before, (Axis("token", tuple(map(lm.tokenizer.label, ids))),), "times")
 ''',
-    "tests/interp/reading/test_repeats.py": '''
+    "tests/test_seen_before.py": '''
 """How often each token stood there before."""
 
-from gptviz.interp.reading.repeats import repeats
+import gptviz
+from tests.tiny import TinyModel
 
 
-def test_the_third_of_three_equal_tokens_stood_there_twice() -> None:
-    assert repeats([7, 8, 7, 7], ["a", "b", "a", "a"]).values.tolist() == [0, 0, 1, 2]
+def test_the_third_of_three_equal_tokens_stood_there_twice(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abc ")
+    assert gptviz.load("mine").seen_before("abaa").values.tolist() == [0, 0, 1, 2]
 ''',
     "gptviz/figures/reading/repeats.py": '''
 """How often each token stood there before, as bars."""
@@ -59,37 +65,16 @@ def bars(counts: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     "tests/figures/reading/test_repeats_figure.py": '''
 """The bars of the repeated tokens."""
 
+import numpy as np
+
 from gptviz.figures.kit.theme import LIGHT
 from gptviz.figures.reading.repeats import bars
-from gptviz.interp.reading.repeats import repeats
+from gptviz.labelled_array import Axis, LabelledArray
 
 
 def test_a_bar_is_as_high_as_the_token_stood_there_before() -> None:
-    assert list(bars(repeats([7, 7], ["a", "a"]), LIGHT, height=200).data[0].y) == [0, 1]
-''',
-    "gptviz/commands/repeats.py": '''
-"""The command `repeats`: how often each token of a text stood there before."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from .analysis import analysis
-from .printing import Shown, Table
-
-if TYPE_CHECKING:
-    from gptviz.language_model import LanguageModel
-
-
-@analysis(165)
-def repeats(lm: LanguageModel, prompt: str) -> Shown:
-    """How often each token of a text stood there before."""
-    from gptviz.interp.reading import repeats
-
-    ids = lm.tokenizer.encode(prompt).ids
-    found = repeats.repeats(ids, [lm.tokenizer.label(one) for one in ids])
-    rows = zip(found.axes[0].labels, map(str, found.values), strict=True)
-    return Shown(found.values.tolist(), [Table(rows, ("token", "times"))])
+    counts = LabelledArray(np.array([0, 1]), (Axis("token", ("a", "a")),), "times")
+    assert list(bars(counts, LIGHT, height=200).data[0].y) == [0, 1]
 ''',
     "gptviz/ui/records/repeats.py": '''
 """The page Repeats."""
@@ -107,6 +92,7 @@ PAGE = Page(
     sentence="How often each token of a text stood there before.",
     step="Some heads look for what stood there before: see what there is to find.",
     words=("token", "prompt"),
+    analysis="seen_before",
     tour=(MODEL_ON_TOP, "The bars: a token that comes back has a high one.", DETAILS_BELOW),
 )
 ''',
@@ -116,7 +102,6 @@ PAGE = Page(
 import streamlit as st
 
 from gptviz.figures.reading import repeats as figures
-from gptviz.interp.reading.repeats import repeats
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
 from gptviz.ui.widgets import Try
@@ -125,25 +110,25 @@ from gptviz.ui.widgets.figure import show_figure, theme
 
 def bars(subject: Subject) -> LabelledArray:
     """The bars, and the numbers that they show."""
-    found = counts(subject.key, subject.seen)
-    show_figure(figures.bars(found, theme(), height=300), key="repeats", alt="How often each token stood there before.")
-    return found
+    shown = counts(subject.key, subject.text)
+    show_figure(figures.bars(shown, theme(), height=300), key="repeats", alt="How often each token stood there before.")
+    return shown
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def counts(key: ModelKey, ids: tuple[int, ...]) -> LabelledArray:
-    """How often each of `ids` stood there before, once for all sessions."""
-    return repeats(list(ids), [language_model(key).tokenizer.label(one) for one in ids])
+def counts(key: ModelKey, prompt: str) -> LabelledArray:
+    """How often each token of `prompt` stood there before, once for all sessions."""
+    return language_model(key).seen_before(prompt)
 
 
 def tries() -> list[Try]:
-    """A text of one token alone."""
+    """A text of a single token."""
     return [Try("The same again", "Every token but the first stood there before.", {"prompt": "aaaa"})]
 
 
 def code(subject: Subject) -> str:
     """The lines of `gptviz` that compute the same numbers."""
-    return f"from gptviz.interp.reading.repeats import repeats\\n\\nrepeats({list(subject.seen)}, {list(subject.labels)})"
+    return f"import gptviz\\n\\ngptviz.load({subject.key.name!r}).seen_before({subject.prompt!r})"
 ''',
     f"{ROOM}/about.md": """
 # Repeats
@@ -235,19 +220,18 @@ def run(project: Path, home: Path) -> Callable[..., str]:
     return one
 
 
-def test_an_analysis_takes_at_most_ten_places() -> None:
+def test_an_analysis_takes_at_most_eight_places() -> None:
     places = {ROOM if path.startswith(ROOM) else path for path in ADDED}
-    assert len(places) <= 10
+    assert len(places) <= 8
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert "From an idea to a page: at most 10 places" in guide
+    assert "From an idea to a page: at most 8 places" in guide
 
 
 def test_the_command_line_finds_a_new_command(run: Callable[..., str]) -> None:
-    names = re.findall(r"^    (\w+)  ", run("-m", "gptviz", "--help"), re.MULTILINE)
-    assert names.index("heads") + 1 == names.index("repeats")
+    assert "seen_before" in re.findall(r"^    (\w+)", run("-m", "gptviz", "--help"), re.MULTILINE)
     text = "a cab, a cab"
-    found = json.loads(run("-m", "gptviz", "repeats", "ladder-0", "--prompt", text, "--json"))
-    assert found == [text[:place].count(one) for place, one in enumerate(text)]
+    content = json.loads(run("-m", "gptviz", "seen_before", "shakespeare", "--prompt", text, "--json"))
+    assert content["values"] == [text[:place].count(letter) for place, letter in enumerate(text)]
 
 
 FILES = [f"tests/app/{name}.py" for name in OVER_PAGES]

@@ -56,7 +56,7 @@ def _for_a_class(given: list[str]) -> list[str]:
     usual = {"lan": "1", "longest_text": "10000", "memory": f"{available() / 2e6:.0f}"}
     for name, value in usual.items():
         os.environ.setdefault(variable(name), value)
-    port = next((one.partition("=")[2] for one in given if one.startswith("--server.port=")), "8501")
+    port = next((option.partition("=")[2] for option in given if option.startswith("--server.port=")), "8501")
     print(f"The class opens http://{address}:{port} (others read; on this machine, http://localhost:{port}, all is allowed)")
     return ["--server.address=0.0.0.0", "--browser.serverAddress=localhost"]
 

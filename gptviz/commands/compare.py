@@ -47,7 +47,7 @@ def _options(this: Parser) -> None:
     about += "moves the guesses of the text; strength: the loss of a LoRA adapter, on its data and on its base's, from its base "
     about += "(0) to as trained (1) and beyond"
     this.add_argument("--what", choices=WHATS, default="next_token", help=about)
-    about = "for weights: the singular values of the difference of this matrix alone, as in blocks.0.mlp.up"
+    about = "for weights: the singular values of the difference of only this matrix, as in blocks.0.mlp.up"
     this.add_argument("--matrix", metavar="NAME", help=about)
     this.add_argument("--block", type=int, default=0, metavar="N", help="for attention: of which block")
     this.add_argument("--head", type=int, metavar="N", help="for attention: of which head; default: the mean of the block")
@@ -84,7 +84,7 @@ def compare(options: argparse.Namespace) -> Shown:
         return _weights(a, b, compared)
     table = compared.difference.records()
     *names, unit = (name for name in table if not name.endswith(" position"))
-    sides = (one.values.ravel().tolist() for one in (compared.a, compared.b))
+    sides = (side.values.ravel().tolist() for side in (compared.a, compared.b))
     rows = [row for row in zip(*sides, *(table[name] for name in (unit, *names)), strict=True) if row[2] == row[2]]
     rows.sort(key=lambda row: -abs(row[2]))
     cells = [
@@ -114,10 +114,10 @@ def _along_strength(lm: LanguageModel) -> Shown:
         "strength": list(map(float, strengths)),
         "loss": dict(zip(texts, losses, strict=True)),
     }
-    rows = [(one, *(f"{loss:.4f}" for loss in row)) for one, row in zip(strengths, zip(*losses, strict=True), strict=True)]
-    return Shown(
-        content, [f"loss in {losses_by_text.unit}; strength 0 is the base, 1 is as trained", Table([("strength", *texts), *rows])]
-    )
+    by_strength = zip(strengths, zip(*losses, strict=True), strict=True)
+    rows = [(strength, *(f"{loss:.4f}" for loss in row)) for strength, row in by_strength]
+    first = f"loss in {losses_by_text.unit}; strength 0 is the base, 1 is as trained"
+    return Shown(content, [first, Table([("strength", *texts), *rows])])
 
 
 def _weights(a: Side, b: Side, compared: Compared) -> Shown:

@@ -40,10 +40,18 @@ def evaluate(
         replace_by: what takes the place of what was switched off: zero, or its mean over the first 8,192 tokens of what the model
             is evaluated on.
     """
+    from gptviz.data.registry import source_from, source_of_path
     from gptviz.interp.changing.edits import edits
     from gptviz.train.evaluation import evaluate as result_of
 
-    source, everything = _evaluated_source(lm, corpus), split == "all"
+    own, everything = lm.card.source, split == "all"
+    if corpus is not None:  # split as the model's own data
+        fraction = own.get("fraction") if own else None
+        source = source_of_path(corpus, lm.model.config.kind, fraction if isinstance(fraction, float) else 0.9)
+    elif own is not None:
+        source = source_from(dict(own))
+    else:
+        raise UsageError(f"the card of {lm.name} does not say what it learned from: give a text with --corpus FILE")
     try:
         made = edits((text if "=" in text else f"{text}={replace_by}" for text in without or ()), lm.model.config)
         model = _edited(lm, made, source, everything=everything)
@@ -60,30 +68,17 @@ def evaluate(
     content |= {name: {share.name: share.value for share in group} for name, group in data.groups.items()}
     content |= {"perplexity": perplexity} if per_token else {}
     content |= {} if source.floor is None else {"floor": source.floor}
-    content |= {"edits": [one.text for one in made]} if made else {}
+    content |= {"edits": [edit.text for edit in made]} if made else {}
     floor = "" if source.floor is None else f" (no model gets below {source.floor:.4f})"
     said = f"loss {result.loss:.4f} nats per {source.unit}{floor}" + (f", perplexity {perplexity:.3f}" if per_token else "")
     return Shown(
         content,
         [
-            *(f"{one.title}." for one in made),
+            *(f"{edit.title}." for edit in made),
             f"{said}, accuracy {result.accuracy:.2%}, over {result.tokens:,} {source.unit}s",
             *(f"{share.words} {share.value:.2%}" for share in (*data.shares, *chain.from_iterable(data.groups.values()))),
         ],
     )
-
-
-def _evaluated_source(lm: LanguageModel, corpus: str | None) -> Source:
-    """The data that `corpus` names, split as the model's own; without it, the model's own."""
-    from gptviz.data.registry import source_from, source_of_path
-
-    on_card = lm.card.source
-    if corpus is None:
-        if on_card is None:
-            raise UsageError(f"the card of {lm.name} does not say what it learned from: give a text with --corpus FILE")
-        return source_from(dict(on_card))
-    fraction = on_card.get("fraction") if on_card else None
-    return source_of_path(corpus, lm.model.config.kind, fraction if isinstance(fraction, float) else 0.9)
 
 
 def _edited(lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, everything: bool) -> Transformer:

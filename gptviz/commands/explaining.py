@@ -29,10 +29,8 @@ def attribute(
         raise UsageError(f"{lm.name} is a classifier: a label is of the whole text, so leave --position out")
     attribution = lm.attribute(prompt, token, position, against)
     content = picked(attribution, "logit", "sum", "capped", "error")
-    content |= {
-        "token": answer(lm, attribution.token),
-        "against": None if attribution.against is None else answer(lm, attribution.against),
-    }
+    content |= {"token": answer(lm, attribution.token)}
+    content |= {"against": None if attribution.against is None else answer(lm, attribution.against)}
     content |= {"position": attribution.position, "parts": [picked(part, "name", "value") for part in attribution.parts]}
     of = lm.labels.__getitem__ if is_classifier else lm.tokenizer.label
     minus = "" if attribution.against is None else f" minus that of {of(attribution.against)}"
@@ -40,9 +38,8 @@ def attribute(
     lines: Lines = [f"the logit of {of(attribution.token)}{minus}{after} is {attribution.logit:.4f}"]
     if attribution.capped != attribution.logit:
         lines.append(f"the model caps its logits: it answers with {attribution.capped:.4f}")
-    lines.append(
-        Table([(f"{part.value:>+10.4f}", part.name) for part in sorted(attribution.parts, key=lambda one: -abs(one.value))])
-    )
+    parts = sorted(attribution.parts, key=lambda part: -abs(part.value))
+    lines.append(Table([(f"{part.value:>+10.4f}", part.name) for part in parts]))
     off = "" if attribution.adds_up else ": they do NOT add up"
     lines.append(f"all parts together: {attribution.sum:.4f}, off by {attribution.error:.1g} of the largest{off}")
     return Shown(content, lines)
@@ -53,7 +50,7 @@ def scan(lm: LanguageModel, prompt: str) -> Shown:
     """What stands out in a model that reads a prompt, the most telling first."""
     findings = lm.scan(prompt)
     rows = [(f"{finding.strength:.2f}", finding.page, finding.sentence) for finding in findings]
-    return Shown([one.to_dict() for one in findings], [Table(rows) if rows else "Nothing stands out."])
+    return Shown([finding.to_dict() for finding in findings], [Table(rows) if rows else "Nothing stands out."])
 
 
 @analysis(130)
@@ -91,7 +88,7 @@ def circuit(
     content |= {"position": graph.position, "logit": graph.total, **picked(graph, "rest", "share", "reached")}
     content |= {"nodes": nodes, "edges": edges, "check": picked(checked, "whole", "kept", "without", "probability")}
     minus = "" if graph.against is None else f" minus that of {label(graph.against)}"
-    rows = [(f"{one['value']:>+10.4f}", f"{one['kind']:<5}", f"{one['from']} → {one['to']}") for one in edges]
+    rows = [(f"{edge['value']:>+10.4f}", f"{edge['kind']:<5}", f"{edge['from']} → {edge['to']}") for edge in edges]
     limit = "" if graph.reached else ": a larger share needs a graph too large to read"
     lines: Lines = [
         f"the logit of {label(graph.token)}{minus} after position {graph.position} is {graph.total:.4f}",

@@ -28,7 +28,7 @@ def _options(this: Parser) -> None:
         choices=["zip", "transformers", "nanogpt", "gguf", "peft", "python", "html", "notebook"],
         help="zip: one file that 'import' opens; transformers: a folder as the Hugging Face hub has them; nanogpt: a folder with "
         "ckpt.pt and, for characters, meta.pkl; gguf: one file for llama.cpp; peft: of a LoRA adapter the folder that PEFT "
-        "opens; python: of a decoder a folder with one file to read, which needs Python alone, and its weights; of a page, html: "
+        "opens; python: of a decoder a folder with one file to read, which needs only Python, and its weights; of a page, html: "
         "one file that needs no server; notebook: its code for Jupyter; default: zip, of a page html, or as --out ends",
     )
     this.add_argument(

@@ -41,22 +41,19 @@ def gallery(options: argparse.Namespace) -> Shown:
     from gptviz.takehome.live.page import NAME
 
     every = [*_lessons(), *_pages()]
-    known = list(dict.fromkeys((NAME, *(one.of for one in every))))
+    known = list(dict.fromkeys((NAME, *(exhibit.of for exhibit in every))))
     for name in options.only:
         if name not in known:
             raise UsageError(f"there is no lesson and no page {name!r:.40}{instead(name, known)}")
-    exhibits = [one for one in every if not options.only or one.of in options.only]
+    exhibits = [exhibit for exhibit in every if not options.only or exhibit.of in options.only]
     live = _live() if not options.only or NAME in options.only else None
     pictures = not options.without_thumbnails
     listed = len(exhibits) + (live is not None)
     for number, exhibit in enumerate(write_gallery(options.out, exhibits, live=live, thumbnails=pictures)):
-        place = (
-            f"{number + 1} of {len(exhibits)}"
-            if number < len(exhibits)
-            else f"small picture {number - len(exhibits) + 1} of {listed}"
-        )
+        pictured = number + 1 - len(exhibits)
+        place = f"{number + 1} of {len(exhibits)}" if pictured <= 0 else f"small picture {pictured} of {listed}"
         print(f"{place}: {exhibit.title}", file=sys.stderr, flush=True)
-    files = [f"{name}.html" for name in (*([NAME] if live else []), *(one.name for one in exhibits))]
+    files = [f"{name}.html" for name in (*([NAME] if live else []), *(exhibit.name for exhibit in exhibits))]
     written = sum(file.stat().st_size for file in options.out.rglob("*") if file.is_file())
     lines: Lines = [f"The gallery is in {options.out / 'index.html'}: {len(files)} files beside it ({in_bytes(written)})"]
     if pictures and browser() is None:
@@ -86,7 +83,7 @@ def _pages() -> Iterator[Exhibit]:
         first = {"model": page.opens_on} if page.opens_on else {}
         queries = [first | dict(page.pictured), *(first | dict(state) for state in page.states)]
         if page.has_model and "decoder" in page.kinds and page.name not in VIEWS:  # “Try it” shows those about any model
-            queries.append({"model": next(one for one in ALSO_ABOUT if one != page.opens_on)})
+            queries.append({"model": next(name for name in ALSO_ABOUT if name != page.opens_on)})
         for number, query in enumerate(queries):
             name = page.name if number == 0 else f"{page.name}-{number + 1}"
             title = page.title if number == 0 else f"{page.title}: {', '.join(query.values())}"

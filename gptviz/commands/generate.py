@@ -28,32 +28,15 @@ def _options(this: Parser) -> None:
     this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
     this.add_argument("--go-on", action="store_true", help="write on where the model ends its text, or its task")
     this.add_argument("--greedy", action="store_true", help="always the likeliest token; the same as --temperature 0")
-    this.add_argument(
-        "--temperature",
-        type=float,
-        metavar="T",
-        help=(
-            "below 1 likely tokens become likelier, above 1 all become more alike; default 1, for an encoder–decoder 0 (always "
-            "the likeliest token)"
-        ),
-    )
+    about = "below 1 likely tokens become likelier, above 1 all become more alike; default 1, for an encoder–decoder 0 (always "
+    this.add_argument("--temperature", type=float, metavar="T", help=f"{about}the likeliest token)")
     this.add_argument("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
     this.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens whose probabilities add up to P")
-    this.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="S",
-        help="decides the random numbers: the same seed writes the same text; default 0",
-    )
-    this.add_argument(
-        "--draft",
-        metavar="NAME|prompt",
-        help=(
-            "speculative decoding: the model NAME, of the same vocabulary, drafts tokens, or the text's own continuation does "
-            "(prompt), and this model accepts or refuses them; says how many, and with --json also each with its numbers"
-        ),
-    )
+    about = "decides the random numbers: the same seed writes the same text; default 0"
+    this.add_argument("--seed", type=int, default=0, metavar="S", help=about)
+    about = "speculative decoding: the model NAME, of the same vocabulary, drafts tokens, or the text's own continuation does "
+    about += "(prompt), and this model accepts or refuses them; says how many, and with --json also each with its numbers"
+    this.add_argument("--draft", metavar="NAME|prompt", help=about)
     this.add_argument("--drafted", type=int, metavar="K", help="with --draft: how many tokens are drafted at a time; default 4")
     this.add_argument("--beams", type=int, metavar="N", help="an encoder–decoder's answers, found by a beam search of width N")
 
@@ -140,7 +123,7 @@ def _speculate(options: argparse.Namespace, lm: LanguageModel, encoding: Encodin
         print(f"gptviz: {speculated.sentence(options.draft, options.name)}", file=sys.stderr)
         return
     rounds = [
-        {"drafted": [asdict(one) | {"text": lm.tokenizer.label(one.token)} for one in each.drafted]}
+        {"drafted": [asdict(draft) | {"text": lm.tokenizer.label(draft.token)} for draft in each.drafted]}
         | picked(each, "position", "token", "probability", "number")
         for each in speculated.rounds
     ]
@@ -162,7 +145,7 @@ def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling |
         beams = lm.beams(options.prompt, options.beams, longest).finished
         rows = [{"text": lm.tokenizer.decode(beam.ids), "log_probability": beam.total, "ended": beam.ended} for beam in beams]
         answer = rows[0] | {"tokens": list(beams[0].ids), "beams": rows}
-        lines = [f"{math.exp(one.total):>7.2%}  {row['text']}" for one, row in zip(beams, rows, strict=True)]
+        lines = [f"{math.exp(beam.total):>7.2%}  {row['text']}" for beam, row in zip(beams, rows, strict=True)]
     rate = len(answer["tokens"]) / max(time.perf_counter() - begun, 1e-9)
     if options.json:
         print_json(answer | {"tokens_per_second": round(rate, 1)})

@@ -20,7 +20,7 @@ def history(
 
     Args:
         prompt: what the model reads; without it heads read repeated random tokens.
-        measure: what is measured; list names all. Default: loss.
+        measure: what is measured; list names all.
         token: the token that is guessed after the prompt, or the label; default: the likeliest.
         against: another one, which it is compared with.
     """
@@ -39,7 +39,10 @@ def history(
 def _measures() -> Shown:
     from gptviz.interp.over_training.measures import MEASURES
 
-    rows = [picked(one, "name", "unit", "needs") | {"of": list(one.kinds), "about": one.about} for one in MEASURES.values()]
+    rows = [
+        picked(measure, "name", "unit", "needs") | {"of": list(measure.kinds), "about": measure.about}
+        for measure in MEASURES.values()
+    ]
     said = "{about} In: {unit}. Needs: {needs}. Of: {kinds}."
     lines = [(row["name"], said.format(kinds=", ".join(row["of"]), **row)) for row in rows]
     return Shown(rows, [Table(lines)])

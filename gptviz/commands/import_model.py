@@ -62,7 +62,7 @@ def import_(options: argparse.Namespace) -> Shown | None:
         _write_draft(options, additions)
         return None
     told = [*(["--base", options.base] if options.base else []), *(["--map", str(options.map)] if options.map else [])]
-    told += [*(word for one in options.set for word in ("--set", one))]
+    told += [*(word for setting in options.set for word in ("--set", setting))]
     command = shlex.join(["gptviz", "import", options.source, *told])
     try:
         with imports.bar(options.source):

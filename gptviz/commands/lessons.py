@@ -51,7 +51,7 @@ def _opened(name: str, step: int | None) -> LanguageModel:
 
 
 def export(name: str, out: Path | None) -> Shown:
-    """Write the lesson called `name` as one HTML file, by default here, by its name; what is said of that.
+    """Write the lesson called `name` as one HTML file, by default here, by its name; what the command prints of it.
 
     Raises:
         UsageError: there is no such lesson, or it is in a file that is no lesson.

@@ -81,7 +81,7 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Shown:
     content, rows = list[dict[str, Any]](), list[tuple[str, ...]]()
     for at in range(config.n_layer) if block is None else [block]:
         for expert, name in enumerate(names):
-            tokens = [one._asdict() for one in taken(weights, at, expert)[:TOKENS]]
+            tokens = [token._asdict() for token in taken(weights, at, expert)[:TOKENS]]
             share = float(shares[at, expert])
             content.append({"block": at, "expert": expert, "name": name, "load": share, "tokens": tokens})
             rows.append((f"blocks.{at}.mlp.expert.{expert}", f"{share:.1%}", " ".join(repr(token["token"]) for token in tokens)))
@@ -138,7 +138,7 @@ def probe(lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | No
         layer: a layer, such as blocks.0.mlp; default: all.
     """
     probed = lm.probe(label, text_of(corpus))
-    names = [one.name for one in probed.layers]
+    names = [layer.name for layer in probed.layers]
     if layer not in ("all", *names):
         raise UsageError(f"{lm.name} has no layer {layer}: give all, or one of {', '.join(names)}")
     every = zip(names, probed.accuracy.tolist(), probed.control.tolist(), strict=True)
@@ -208,7 +208,7 @@ def tokens(lm: LanguageModel, prompt: str | None = None, merges: bool = False, l
     if merging is None:
         raise UsageError(f"the tokens of {lm.name} are not all made by merges: leave --merges out")
     made = [picked(merge, "start", "middle", "end", "rank") | {"token": lm.tokenizer.label(merge.id)} for merge in merging.merges]
-    order = [(str(number), one["token"], f"{one['rank'] + 1:,}") for number, one in enumerate(made, 1)]
+    order = [(str(number), merge["token"], f"{merge['rank'] + 1:,}") for number, merge in enumerate(made, 1)]
     return Shown({"tokens": rows, "merges": made}, [table, "", Table(order, ("merge", "makes", "number in the list"))])
 
 

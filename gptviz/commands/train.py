@@ -247,14 +247,7 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
     running = math.nan
     what = "text" if checkpoints.read_config(folder).kind == "classifier" else "token"
     try:
-        events = training.train(
-            folder,
-            device=device,
-            world=world,
-            claim=claim,
-            stop_requested=stop_requested,
-        )
-        for event in events:
+        for event in training.train(folder, device=device, world=world, claim=claim, stop_requested=stop_requested):
             if isinstance(event, Engine):
                 show(f"{folder.name} on {device}: {event.why}")
                 for note in checkpoints.read_card(folder).notes:

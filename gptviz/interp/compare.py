@@ -8,6 +8,7 @@ Where there is no difference (other lengths, other numbers of heads), `Compared`
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from .changing.fewer_bits import divergences
 from .explaining.attribution import attribute
 from .reading import attention as attending
 from .reading.attention import Patterns
-from .reading.embeddings import Axes, Vectors, principal_axes, vectors
+from .reading.embeddings import PrincipalAxes, Vectors, principal_axes, vectors
 from .reading.lens import lens
 from .reading.next_token import logits_after, probabilities
 from .units.head_scores import SCORES
@@ -76,13 +77,8 @@ class Compared:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values; NaN where a cell does not exist."""
-
-        def content(one: LabelledArray) -> dict[str, Any]:
-            axes = [{"name": axis.name, "labels": list(axis.labels)} for axis in one.axes]
-            return {"unit": one.unit, "axes": axes, "values": one.values.tolist()}
-
-        difference = None if self.difference is None else content(self.difference)
-        return {"a": content(self.a), "b": content(self.b), "difference": difference, "why": self.why}
+        difference = None if self.difference is None else self.difference.to_dict()
+        return {"a": self.a.to_dict(), "b": self.b.to_dict(), "difference": difference, "why": self.why}
 
     def table(self) -> LabelledArray:
         """Both and their difference, [side, …]; without a difference, all cells of A, then all of B."""
@@ -90,16 +86,12 @@ class Compared:
             cells = [
                 f"{side}: {' · '.join(map(str, where))}"
                 for side, one in ((A, self.a), (B, self.b))
-                for where in zip(*_columns(one), strict=True)
+                for where in itertools.product(*(axis.labels for axis in one.axes))
             ]
             values = np.concatenate((self.a.values.ravel(), self.b.values.ravel()))
             return LabelledArray(values, (Axis("cell", tuple(cells)),), self.a.unit)
         values = np.stack((self.a.values, self.b.values, self.difference.values))
         return LabelledArray(values, (Axis("side", (A, B, DIFFERENCE)), *self.difference.axes), self.a.unit)
-
-
-def _columns(array: LabelledArray) -> list[Sequence[object]]:
-    return [column for name, column in array.records().items() if name != array.unit and not name.endswith(" position")]
 
 
 def compared(a: LabelledArray, b: LabelledArray) -> Compared:
@@ -272,7 +264,7 @@ class Moved:
     """Where the vectors of the tokens lie in A and in B."""
 
     points: Compared  #: in one picture of both [token, component]: `points.a`, `points.b` and by how much each token moved
-    distance: LabelledArray  #: how far each token moved [token], over all dimensions and not in the picture alone
+    distance: LabelledArray  #: how far each token moved [token], over all dimensions, not only in the picture
     explained: tuple[float, ...]  #: the share of the variance of both that the picture has, along each axis
     #: whether both were turned and brought to one size to lie as near to each other as possible: two models that were trained
     #: apart have no directions in common
@@ -298,7 +290,7 @@ def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     ordered = [rows[side] for side in order]
     if turned:
         ordered = _turned(*ordered)
-    axes: Axes = principal_axes(np.concatenate(ordered), 2)
+    axes: PrincipalAxes = principal_axes(np.concatenate(ordered), 2)
     rows = tuple(ordered[order.index(side)] for side in (0, 1))
     labels = Axis("token", tuple(a.vocabulary[i] for i in first.tolist()))
     where = (labels, Axis("component", ("1", "2")))
@@ -324,8 +316,8 @@ def _turned(a: Vectors, b: Vectors) -> list[Vectors]:
 
     Source: Schönemann 1966, orthogonal Procrustes.
     """
-    centred = [(one - one.mean(axis=0)).astype(np.float64) for one in (a, b)]
-    scaled = [one / (np.sqrt((one**2).sum(1).mean()) or 1.0) for one in centred]
+    centred = [(rows - rows.mean(axis=0)).astype(np.float64) for rows in (a, b)]
+    scaled = [rows / (np.sqrt((rows**2).sum(1).mean()) or 1.0) for rows in centred]
     left, _, right = np.linalg.svd(scaled[0].T @ scaled[1], full_matrices=False)
     return [np.asarray(scaled[0] @ left, np.float32), np.asarray(scaled[1] @ right.T, np.float32)]
 
@@ -442,7 +434,7 @@ def _by_block(side: Side, values: dict[str, float]) -> LabelledArray:
 
 
 def relative(compared: Compared) -> LabelledArray:
-    """The norm of B − A as a share of the norm of A, of each matrix of `weights`; infinite where A has zeros alone."""
+    """The norm of B − A as a share of the norm of A, of each matrix of `weights`; infinite where A has only zeros."""
     assert compared.difference is not None
     apart, norms = np.asarray(compared.difference.values, np.float64), np.asarray(compared.a.values, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):

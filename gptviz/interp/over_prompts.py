@@ -36,7 +36,7 @@ class Asked:
 
     ids: tuple[int, ...]  #: the tokens [T]
     right: int  #: the token that is the right answer
-    wrong: int | None = None  #: the one that is compared with it, or None for the right answer alone
+    wrong: int | None = None  #: the one that is compared with it, or None where there is only the right answer
     #: the tokens [T] of a prompt with the other answer, or None; to patch needs it, and `wrong`
     corrupted: tuple[int, ...] | None = None
 
@@ -56,13 +56,13 @@ def measured(model: Transformer, asked: Asked, how: How) -> dict[str, float]:
         return _patched(model, asked, units)
     if how == "attribute":
         adds = attribute(model, asked.ids, asked.right, None, asked.wrong).values
-        return {one.name: adds.get(one.name, float("nan")) for one in units}  # not of a sublayer that an edit replaced
+        return {unit.name: adds.get(unit.name, float("nan")) for unit in units}  # not of a sublayer that an edit replaced
     ids = torch.tensor([asked.ids], device=model.embed.weight.device)
     targets = torch.full_like(ids, NOT_COUNTED)
     targets[0, -1] = asked.right
     rows = [Rows(Inputs(ids), targets)]
     before = loss(model, rows)
-    return {one.unit.name: value - before for one, value in loss_with_each(model, rows, [UnitEdit(unit) for unit in units])}
+    return {edit.unit.name: value - before for edit, value in loss_with_each(model, rows, [UnitEdit(unit) for unit in units])}
 
 
 def _patched(model: Transformer, asked: Asked, units: Sequence[Unit]) -> dict[str, float]:
@@ -78,7 +78,7 @@ def _patched(model: Transformer, asked: Asked, units: Sequence[Unit]) -> dict[st
     clean, corrupted, patched = answers(model, pair, [pieces(unit) for unit in units])
     if not is_difference(clean, corrupted):
         raise ValueError("both prompts have the same answer, so there is nothing to restore")
-    return {unit.name: (one - corrupted) / (clean - corrupted) for unit, one in zip(units, patched, strict=True)}
+    return {unit.name: (answer - corrupted) / (clean - corrupted) for unit, answer in zip(units, patched, strict=True)}
 
 
 @dataclass(frozen=True)

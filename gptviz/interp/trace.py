@@ -12,26 +12,19 @@ from gptviz.settings.known_names import instead
 
 
 class Trace(Mapping[str, Tensor]):
-    """Tensors by tap name; `model.tap.GLOSSARY` lists the names.
-
-    Attributes:
-        ids: [B, T], the ids they were computed from.
-        source: [B, S], the ids that the encoder read, or None if there is no encoder.
-    """
+    """Tensors by tap name; `model.tap.GLOSSARY` lists the names."""
 
     def __init__(self, ids: Tensor, values: Mapping[str, Tensor], source: Tensor | None = None) -> None:
-        self.ids, self.source = ids, source
+        self.ids = ids  #: [B, T], the ids they were computed from
+        self.source = source  #: [B, S], the ids that the encoder read, or None if there is no encoder
         self._values = values
 
     def __repr__(self) -> str:
         read = f"ids {list(self.ids.shape)}" + ("" if self.source is None else f", source {list(self.source.shape)}")
-        tensors = ", ".join(f"{name} {list(value.shape)}" for name, value in self._ends())
-        return f"<Trace of {read}: {len(self):,} tensors{': ' if tensors else ''}{tensors}>"
-
-    def _ends(self) -> list[tuple[str, Tensor]]:
-        """The first tensor and the last."""
         names = list(self._values)
-        return [(name, self._values[name]) for name in dict.fromkeys(names[:1] + names[-1:])]
+        ends = dict.fromkeys(names[:1] + names[-1:])  # the first tensor and the last
+        tensors = ", ".join(f"{name} {list(self._values[name].shape)}" for name in ends)
+        return f"<Trace of {read}: {len(self):,} tensors{': ' if tensors else ''}{tensors}>"
 
     def __getitem__(self, name: str) -> Tensor:
         try:

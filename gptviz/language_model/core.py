@@ -134,10 +134,10 @@ class LanguageModel:
             raise ValueError("the edits of this model have another reference text already: give all edits at once")
         model, reference = self.original.model, self.edit_text if text is None else text
         every = unit_edits.edits((*self.edits, *edits), model.config)
-        used = reference if any(one.needs_text for one in every) else None
+        used = reference if any(edit.needs_text for edit in every) else None
         twin = copy(self.original)
         twin.model = unit_edits.edited(model, every, () if used is None else self.original.readings(used))
-        twin.edits, twin.edit_text, twin._original = tuple(one.text for one in every), used, self.original
+        twin.edits, twin.edit_text, twin._original = tuple(edit.text for edit in every), used, self.original
         return twin
 
     def readings(self, text: str) -> list[Inputs]:
@@ -328,7 +328,7 @@ def method(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
 
 
 def as_property(function: Callable[[LanguageModel], Result]) -> Callable[[LanguageModel], Result]:
-    """Make a function of a language model alone a property of it: `base(lm)` is then also `lm.base`."""
+    """Make a function whose only argument is a language model a property of it: `base(lm)` is then also `lm.base`."""
     setattr(LanguageModel, function.__name__, property(function))
     return function
 

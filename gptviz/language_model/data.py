@@ -188,7 +188,7 @@ def _after(lm: LanguageModel, sentence: str, prompt: list[int], word: str) -> li
         raise ValueError(f"{lm.name} cannot answer {sentence!r:.80} with {word!r:.40}: {read.unknown_sentence()}")
     if not prompt or not word.strip() or read.ids[: len(prompt)] != prompt or len(read.ids) == len(prompt):
         raise ValueError(
-            f"{lm.name} reads {sentence!r:.80} with {word!r:.40} as other tokens than the two alone: end the sentence "
+            f"{lm.name} reads {sentence!r:.80} with {word!r:.40} as other tokens than each by itself: end the sentence "
             "before a whole word"
         )
     return list(read.ids[len(prompt) :])

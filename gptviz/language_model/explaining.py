@@ -39,7 +39,7 @@ def attribute(
 def learning_step(
     lm: LanguageModel, prompt: str, part: str, at: tuple[int, ...] | None = None, *, last: int | None = None
 ) -> LearningStep:
-    """The first step of training on `prompt` alone, seen from one weight: see `gptviz.interp.explaining.learning_step`.
+    """The first step of training on only this prompt, seen from one weight: see `gptviz.interp.explaining.learning_step`.
 
     Args:
         prompt: the text; of a longer one, the last tokens are read that fit in the context.

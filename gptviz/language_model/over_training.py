@@ -6,7 +6,7 @@ from gptviz.interp.changing.corrupting import likeliest_answers
 from gptviz.interp.changing.patching import PromptPair
 from gptviz.interp.explaining import context_use as use
 from gptviz.interp.over_training.history import History
-from gptviz.interp.over_training.measures import Given, Measure, Question, measure_named
+from gptviz.interp.over_training.measures import Measure, MeasureInput, MeasureQuestion, measure_named
 from gptviz.interp.units.head_scores import scored
 from gptviz.machine import progress
 from gptviz.runs import checkpoints
@@ -36,10 +36,10 @@ def over_training(
             label.
         against: another one, which it is compared with.
     """
-    return History.of(*_followed(lm, measure, Question(prompt or "", token, against)))
+    return History.of(*_followed(lm, measure, MeasureQuestion(prompt or "", token, against)))
 
 
-def _followed(lm: LanguageModel, name: str, question: Question) -> tuple[Measure, dict[int, dict[str, float]]]:
+def _followed(lm: LanguageModel, name: str, question: MeasureQuestion) -> tuple[Measure, dict[int, dict[str, float]]]:
     chosen = measure_named(name, lm.model.config.kind)
     steps = tuple(checkpoints.snapshots(checkpoints.find(lm.name)))
     if not steps:
@@ -54,52 +54,52 @@ def _followed(lm: LanguageModel, name: str, question: Question) -> tuple[Measure
 
 
 @method
-def given(lm: LanguageModel, measure: Measure, question: Question) -> Given:
+def given(lm: LanguageModel, measure: Measure, question: MeasureQuestion) -> MeasureInput:
     """What a measure reads at every snapshot of this model."""
     needs, config = measure.needs, lm.model.config
     measure_named(measure.name, config.kind)
     if not config.n_layer and needs in ("texts for heads", "held-out data") and measure.name != "loss":
         raise ValueError(f"{lm.name} has no blocks: it has no heads and no MLPs to measure")
     if needs == "weights":
-        return Given()
+        return MeasureInput()
     if needs == "vowels":
         kinds = [lm.tokenizer.kind_of(token) for token in range(config.vocab_size)]
         tokens = {kind: [token for token, own in enumerate(kinds) if own == kind] for kind in ("vowel", "consonant")}
         if len(tokens["vowel"]) < 2 or not tokens["consonant"]:
             raise ValueError(f"the tokens of {lm.name} are no single letters: it has no vowels")
-        return Given(kinds=tokens)
+        return MeasureInput(kinds=tokens)
     if needs == "held-out data":
-        return Given(rows=lm.tested_rows())
+        return MeasureInput(rows=lm.tested_rows())
     if needs == "tasks":
-        return Given(rows=lm.tested_rows(of="tasks"))
+        return MeasureInput(rows=lm.tested_rows(of="tasks"))
     if config.kind == "decoder" and needs in ("answers", "a clock") and lm.task is None:
         raise ValueError(f"{lm.name} has learned no task with known answers")
     if needs == "answers":
-        return Given(rows=lm.tested_rows(MOST_ANSWERED, of="answers"))
+        return MeasureInput(rows=lm.tested_rows(MOST_ANSWERED, of="answers"))
     if needs == "a clock":
-        return Given(clock=clock_of(lm))
+        return MeasureInput(clock=clock_of(lm))
     if needs == "held-out texts":
-        return Given(held_out=[row.tolist() for row in lm.rows(most=use.most_data(lm.model)) if len(row) > 1])
+        return MeasureInput(held_out=[row.tolist() for row in lm.rows(most=use.most_data(lm.model)) if len(row) > 1])
     crosses = config.kind == "encoder-decoder"
     if needs == "texts for heads" and not question.prompt and not crosses:
         repeats = lm.repeated_tokens()
-        return Given(texts=repeats, repeats=repeats, counted_from=lm.second_half(repeats))
+        return MeasureInput(texts=repeats, repeats=repeats, counted_from=lm.second_half(repeats))
     if needs == "two tokens":
         if question.token is None or question.against is None:
             raise ValueError(f"the measure {measure.name} compares two tokens: name both, as token and as against")
-        return Given(token=lm._of_vocabulary(question.token), against=lm._of_vocabulary(question.against))
+        return MeasureInput(token=lm._of_vocabulary(question.token), against=lm._of_vocabulary(question.against))
     if not question.prompt:
         raise ValueError(f"the measure {measure.name} needs a prompt")
     ids, source = lm.inputs(question.prompt)
     read = None if source is None else tuple(source.tolist())
     if needs == "texts for heads":
-        return Given(source=read, texts=scored(ids, config), repeats=None if crosses else lm.repeats)
+        return MeasureInput(source=read, texts=scored(ids, config), repeats=None if crosses else lm.repeats)
     if needs == "a token" and crosses:
         ids = ids[:1]  # the start token: what is guessed is the first token of the answer
     whole = tuple(ids.tolist())
-    token, against = (None if one is None else lm.token(one) for one in (question.token, question.against))
+    token, against = (None if text is None else lm.token(text) for text in (question.token, question.against))
     if needs == "a token" and token is None:
         token = likeliest_answers(lm.model, PromptPair(whole, whole, 0, 0, read, read))[0]
     if token is not None and token == against:
         raise ValueError("token and against are the same: there is nothing to compare")
-    return Given(whole, read, token or 0, against)
+    return MeasureInput(whole, read, token or 0, against)

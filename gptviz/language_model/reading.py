@@ -105,7 +105,7 @@ def experts(lm: LanguageModel, prompt: str) -> LabelledArray:
     if lm.model.encoder is not None:
         raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.reading.experts.routing on one of them")
     ids, _ = lm.inputs(prompt)
-    return routing(lm.model, ids, tuple(lm.tokenizer.label(one) for one in ids.tolist()))
+    return routing(lm.model, ids, tuple(lm.tokenizer.label(token) for token in ids.tolist()))
 
 
 @method

@@ -58,7 +58,7 @@ def scan(lm: LanguageModel, prompt: str) -> tuple[Finding, ...]:
     ids = lm.inputs(prompt)[0].tolist()
     parts = (_kinds_of_heads(lm), _guess(lm, prompt, ids), _decided(lm, ids), _needed(lm, ids))
     findings = [finding for part in progress.each(iter(parts), len(parts), "look") for finding in part]
-    return tuple(sorted((one for one in findings if one.strength >= LEAST), key=lambda one: -one.strength))
+    return tuple(sorted((finding for finding in findings if finding.strength >= LEAST), key=lambda finding: -finding.strength))
 
 
 @method
@@ -106,8 +106,10 @@ def _guess(lm: LanguageModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
     attribution = attributed(stream, token, order[1] if other is None else other)
     heads = sorted((part for part in attribution.parts if part.name in attribution.sources), key=lambda part: -part.value)
     usual = float(np.median([part.value for part in heads])) if heads else 0.0
-    names = " minus ".join(f"“{lm.tokenizer.label(one)}”" for one in (token, attribution.against) if one is not None)
-    certainty = _certainty(lm, ids)
+    names = " minus ".join(f"“{lm.tokenizer.label(answer)}”" for answer in (token, attribution.against) if answer is not None)
+    # How much likelier the likeliest token is than each of equally likely ones, from 0 to 1.
+    reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
+    certainty = float(guess(lm.model, reading).max()) - 1 / lm.model.config.vocab_size
     for part in heads[:2]:
         strength = certainty * min(1.0, (part.value - usual) / attribution.logit) if attribution.logit > 0 else 0.0
         sentence = f"{_upper(part.title)} adds {part.value:+.3g} to the logit of {names}, which is {attribution.logit:.3g}."
@@ -136,17 +138,12 @@ def _needed(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
     reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
     whole = guess(lm.model, reading)
     token = int(whole.argmax())
-    without = {one.unit: float(guess(twin, reading)[token]) for one, twin in edited_by_each(lm.model, list(map(UnitEdit, heads)))}
+    twins = edited_by_each(lm.model, list(map(UnitEdit, heads)))
+    without = {edit.unit: float(guess(twin, reading)[token]) for edit, twin in twins}
     head = min(without, key=without.__getitem__)
     before, after = float(whole[token]), without[head]
     sentence = f"Without {head.title}, “{lm.tokenizer.label(token)}” goes from {_percent(before)} to {_percent(after)}."
     yield Finding("switch_off", (("edits", head.name),), sentence, after, before, before - after)
-
-
-def _certainty(lm: LanguageModel, ids: list[int]) -> float:
-    """How much likelier the likeliest token is than each of equally likely ones, from 0 to 1."""
-    reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
-    return float(guess(lm.model, reading).max()) - 1 / lm.model.config.vocab_size
 
 
 def _percent(share: float) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from gptviz.interp.units import head_weights
 from gptviz.interp.units import neurons as of_neurons
 from gptviz.interp.units.activity import Activity, Observable, observe
 from gptviz.interp.units.head_activity import HeadSide, observable_heads
-from gptviz.interp.units.head_scores import HeadScores, scored
+from gptviz.interp.units.head_scores import HeadScores, Stack, scored, scores_of_stack, stacks_of
 from gptviz.interp.units.head_scores import repeated_tokens as draw_repeated_tokens
 from gptviz.interp.units.head_weights import HeadInput, copying
 from gptviz.interp.units.neurons import observable_neurons
@@ -26,9 +25,6 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
 from .core import LanguageModel, as_property, method
-
-# The heads of an encoder, of a decoder, or of the cross-attention between the two. Other models have the second alone.
-Stack = Literal["encoder", "decoder", "cross"]
 
 
 @method
@@ -158,23 +154,15 @@ def head_scores(
     elif not held_out:
         ids = repeated_tokens(lm)
 
-    if held_out:
-        scores = scoring.scores_over_texts(model, lm.rows(most=held_out), repeats)
-    elif stack == "encoder" and source is not None:
-        scores = replace(scoring.head_scores(model, source), in_encoder=True)
-    else:
-        scores = scoring.head_scores(model, ids, source, crosses=stack == "cross", repeats=repeats)
+    if not held_out:
+        first = (second_half(lm, ids) if prompt is None else 1) if losses else None
+        return scores_of_stack(lm.model, stack, ids, source, repeats, counted_from=first)
+    scores = scoring.scores_over_texts(model, lm.rows(most=held_out), repeats)
     if stack == "decoder" and lm.model.config.kind != "classifier":
         scores = scores.including(copying=copying(lm.model))
-    if not losses:
-        return scores
-    units = [scores.unit(*at) for at in np.ndindex(scores.shape)]
-    if held_out:
-        rises = scoring.rises_without(lm.model, lm.tested_rows(held_out)["loss"], units)
-    else:
-        first = second_half(lm, ids) if prompt is None else 1
-        rises = scoring.losses_without(lm.model, ids, units, source, counted_from=first)
-    return scores.including(delta_loss=np.array([rise for _, rise in rises]).reshape(scores.shape))
+    if losses:
+        scores = scores.with_losses(scoring.rises_without(lm.model, lm.tested_rows(held_out)["loss"], scores.heads))
+    return scores
 
 
 @method
@@ -204,5 +192,5 @@ def heads(lm: LanguageModel, prompt: str | None = None, *, losses: bool = False)
     An encoder–decoder reads `prompt` as its source, and the decoder its own answer. With `losses`, there is also
     `delta_loss`: how much the loss rises without the head, which takes a pass for every head.
     """
-    stacks: tuple[Stack, ...] = get_args(Stack) if lm.model.encoder is not None else ("decoder",)
-    return [row for stack in stacks for row in head_scores(lm, prompt, stack=stack, losses=losses).rows()]
+    every = (head_scores(lm, prompt, stack=stack, losses=losses) for stack in stacks_of(lm.model))
+    return [row for scores in every for row in scores.rows()]

@@ -29,7 +29,7 @@ class ExpressionError(ValueError):
 
 
 def _of_numbers(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """The same operator for numbers alone: a text that is multiplied could fill the memory."""
+    """The same operator, only for numbers: a text that is multiplied could fill the memory."""
 
     def computed(*numbers: Any) -> Any:
         if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):

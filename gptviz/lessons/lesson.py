@@ -73,7 +73,7 @@ class PageState:
 
 
 @dataclass(frozen=True)
-class Claim:
+class LessonClaim:
     """An expression that is true if what a step says is true, and its line in the file."""
 
     expression: str
@@ -120,7 +120,7 @@ class LessonStep:
     text: str  #: Markdown, in which `{{ expression }}` stands for a value
     page: PageState | None = None  #: the page that is open next to the text; None leaves the page as it is
     questions: tuple[Question, ...] = ()  #: its questions
-    claims: tuple[Claim, ...] = ()  #: what must be true of the models for its texts to be true
+    claims: tuple[LessonClaim, ...] = ()  #: what must be true of the models for its texts to be true
     line: int = field(default=1, compare=False)  #: the line of its heading in the file, from 1
     text_line: int = field(default=1, compare=False)  #: the line in which its text begins
 
@@ -130,7 +130,7 @@ class LessonStep:
         of_questions = ((question, name) for question in self.questions for name in ("ask", "hint", "reveal"))
         return [
             (self.text_line, self.text),
-            *((one.lines.get(name, self.line), getattr(one, name)) for one, name in of_questions),
+            *((question.lines.get(name, self.line), getattr(question, name)) for question, name in of_questions),
         ]
 
     @property
@@ -384,11 +384,12 @@ class _Fields:
             raise self.error(f"'{name}' must be a list of texts", name)
         return tuple(self._written(name, entry) for entry in (node.value if isinstance(node, yaml.SequenceNode) else [node]))
 
-    def claims(self) -> tuple[Claim, ...]:
+    def claims(self) -> tuple[LessonClaim, ...]:
         """The claims of a block, each with its line: one that stands for itself, or a list."""
         node, first = self.content.get("claim"), self.place.line
         entries = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        return tuple(Claim(text, first + one.start_mark.line) for one, text in zip(entries, self.texts("claim"), strict=False))
+        each = zip(self.texts("claim"), entries, strict=False)
+        return tuple(LessonClaim(text, first + entry.start_mark.line) for text, entry in each)
 
     def names(self, name: str) -> tuple[str, ...]:
         """One name or more, with commas between them."""
@@ -437,7 +438,7 @@ def _check_fence(fence: Token, lines: list[str], file: str, first: int) -> None:
 def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token], place: _Place) -> LessonStep:
     page: PageState | None = None
     questions: list[Question] = []
-    claims: list[Claim] = []
+    claims: list[LessonClaim] = []
     blocks: set[int] = set()
     for fence in fences:
         kind = fence.info.strip()

@@ -29,7 +29,7 @@ class Library:
         """A way through the first steps, in their order, that takes `PERIOD` minutes at most."""
         path: list[Lesson] = []
         for lesson in self.lessons.values():
-            if lesson.level == FIRST_STEPS and sum(one.minutes for one in path) + lesson.minutes <= PERIOD:
+            if lesson.level == FIRST_STEPS and sum(taken.minutes for taken in path) + lesson.minutes <= PERIOD:
                 path.append(lesson)
         return tuple(path)
 

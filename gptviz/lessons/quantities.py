@@ -17,7 +17,7 @@ from cachetools.keys import hashkey
 from gptviz.generate.sampling import Ledger, Sampling, ledger
 from gptviz.generate.speculation import Speculated
 from gptviz.interp.over_training.history import History
-from gptviz.interp.over_training.measures import MEASURES, Question
+from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion
 from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream
 from gptviz.interp.reading.next_token import logits_after, perplexity, probabilities
 from gptviz.interp.reading.waves import ClockWaves
@@ -447,7 +447,7 @@ def accuracy(lm: LanguageModel, of: str = "model") -> float:
 
 def right(lm: LanguageModel, on: str = "held out") -> float:
     """The share of a task's answers that are right: in sequences "held out", or in those that it "learned" again and again."""
-    return _named(on, "answers", MEASURES["accuracy"].compute(lm.model, lm.given(MEASURES["accuracy"], Question())))
+    return _named(on, "answers", MEASURES["accuracy"].compute(lm.model, lm.given(MEASURES["accuracy"], MeasureQuestion())))
 
 
 @_once

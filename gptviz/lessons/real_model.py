@@ -15,8 +15,8 @@ FEWEST_TOKENS = 1_000
 
 def opened_last() -> str | None:
     """The name of the decoder of another program, with parts of words as tokens, that was opened last, or None."""
-    opened = [(_when(folder), name) for name, folder in checkpoints.folders().items() if _is_meant(folder)]
-    return max(opened)[1] if opened else None
+    opened = {name: folder for name, folder in checkpoints.folders().items() if _is_meant(folder)}
+    return max(opened, key=lambda name: ((opened[name] / "card.json").stat().st_mtime, name), default=None)
 
 
 def about_what_is_open(lesson: Lesson) -> Lesson:
@@ -41,7 +41,3 @@ def _is_meant(folder: Path) -> bool:
     except (checkpoints.CheckpointError, OSError):
         return False
     return config.kind == "decoder" and config.n_layer > 0 and config.vocab_size >= FEWEST_TOKENS
-
-
-def _when(folder: Path) -> float:
-    return (folder / "card.json").stat().st_mtime

@@ -139,8 +139,8 @@ def _thumbnail(program: str, folder: Path, exhibit: Exhibit) -> bool:
 
 def _index(exhibits: Sequence[Exhibit], shown: Collection[str]) -> str:
     sections = []
-    for group, some in groupby(exhibits, lambda one: one.group):
-        cards = "\n".join(_card(one, one.name in shown) for one in some)
+    for group, some in groupby(exhibits, lambda exhibit: exhibit.group):
+        cards = "\n".join(_card(exhibit, exhibit.name in shown) for exhibit in some)
         sections.append(f"<h2>{escape(group)}</h2>\n<ul>\n{cards}\n</ul>")
     values = {
         "mark": f'{MARK} {__version__}">',

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from gptviz.lessons.answering import Answer, Functions, answer_to, filled
+from gptviz.lessons.answering import Functions, answer_to, filled
 from gptviz.lessons.checking import with_model
-from gptviz.lessons.lesson import Lesson, LessonStep, PageState, Question
+from gptviz.lessons.lesson import Lesson, LessonStep
 from gptviz.lessons.real_model import stands_in
 
 from .page import AskedQuestion, Heading, MarkdownText, PageContent, PagePiece, PieceGroup, PlainText, read_page
@@ -29,32 +29,21 @@ def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_pag
     about = [PlainText(stands_in(lesson))] if lesson.any_decoder else []
     pieces: list[PagePiece] = [Heading(lesson.title, 1, plain=True), PlainText(lesson.about), *sources, *about]
     for number, step in enumerate(lesson.steps, 1):
-        pieces += [Heading(f"{number} {step.title}", 2, plain=True), _step(lesson, step, functions, read)]
+        page = None if step.page is None else with_model(step.page, lesson)
+        words = PieceGroup(tuple(_words(step, functions)))
+        beside = words if page is None else PieceGroup((words, read(page.page, page.query)), "beside")
+        pieces += [Heading(f"{number} {step.title}", 2, plain=True), beside]
     source = f"The lesson “{lesson.title}” about the model {lesson.model}."
     return PageContent(lesson.name, {"model": lesson.model}, tuple(pieces), source)
 
 
-def _step(lesson: Lesson, step: LessonStep, functions: Functions, read: Reader) -> PieceGroup:
-    page = None if step.page is None else with_model(step.page, lesson)
-    words = PieceGroup(tuple(_words(step, page, functions)))
-    return words if page is None else PieceGroup((words, read(page.page, page.query)), "beside")
-
-
-def _words(step: LessonStep, page: PageState | None, functions: Functions) -> Iterator[PagePiece]:
+def _words(step: LessonStep, functions: Functions) -> Iterator[PagePiece]:
     if step.text:
         yield MarkdownText(filled(step.text, functions))
-    if page is not None and page.look_at:
-        yield PlainText(f"Look here: {page.look_at}")
-    yield from (_question(question, functions) for question in step.questions)
-
-
-def _question(question: Question, functions: Functions) -> AskedQuestion:
-    answer = answer_to(question, functions)
-    hint, reveal = filled(question.hint, functions), filled(question.reveal, functions)
-    ask, words = filled(question.ask, functions), _in_words(answer)
-    return AskedQuestion(ask, question.kind, question.options, answer.value, question.within, words, hint, reveal)
-
-
-def _in_words(answer: Answer) -> str:
-    within = answer.question.within
-    return f"{answer.in_words} (an answer within {within:g} counts as right)" if within else answer.in_words
+    if step.page is not None and step.page.look_at:
+        yield PlainText(f"Look here: {step.page.look_at}")
+    for question in step.questions:
+        answer, within = answer_to(question, functions), question.within
+        ask, hint, reveal = (filled(text, functions) for text in (question.ask, question.hint, question.reveal))
+        words = f"{answer.in_words} (an answer within {within:g} counts as right)" if within else answer.in_words
+        yield AskedQuestion(ask, question.kind, question.options, answer.value, within, words, hint, reveal)

@@ -49,7 +49,7 @@ def codes(page: PageContent) -> list[str]:
 
 def picture(page: PageContent) -> str:
     """The line of Python that shows the page, with the model and the prompt that it opened on."""
-    seen = {one.label: one.value for one in reversed(page.all(ControlValue))}
+    seen = {control.label: control.value for control in reversed(page.all(ControlValue))}
     # Rejected edits stay: the cell names them, in place of a picture with fewer edits than the reader saw.
     state = {key: value for key, value in page.query.items() if key == "edits" or key not in {*page.rejected, *ELSEWHERE}}
     model, prompt = state.pop("model", seen.get("Model")), state.pop("prompt", None)

@@ -74,7 +74,7 @@ class SavedView:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table."""
 
     frame: pd.DataFrame
@@ -152,7 +152,7 @@ PagePiece = (
     | Figure
     | SavedView
     | PayloadPart
-    | Table
+    | PageTable
     | Image
     | ControlValue
     | AskedQuestion
@@ -217,7 +217,7 @@ def _piece(element: Element) -> Iterator[PagePiece]:
             if found and found[1] != "figure_tools":
                 yield SavedView(found[1], message.bytes)
         case "ArrowDataFrame" | "Arrow" | "Dataframe":
-            yield Table(element.value)
+            yield PageTable(element.value)
         case "ImageList":
             yield from (Image(image.url, image.alt or image.caption) for image in message.imgs if image.url.startswith("data:"))
         case "PageLink":  # without its target

@@ -30,10 +30,10 @@ from .page import (
     MarkdownText,
     PageContent,
     PagePiece,
+    PageTable,
     PieceGroup,
     PlainText,
     SavedView,
-    Table,
 )
 
 HERE = Path(__file__).parent
@@ -150,13 +150,13 @@ class _Writer:
         writers: dict[type, Callable[[Any], str]] = {
             Heading: self._heading,
             MarkdownText: self._text,
-            PlainText: lambda one: f'<p class="plain">{escape(one.body)}</p>',
+            PlainText: lambda text: f'<p class="plain">{escape(text.body)}</p>',
             Code: lambda one: f"<pre><code>{escape(one.body)}</code></pre>",
             Figure: self._figure,
             SavedView: self._view,
-            Table: self._table,
-            Image: lambda one: f'<img src="{escape(one.source)}" alt="{escape(one.alt)}">',
-            ControlValue: lambda one: f'<span class="settings"><b>{escape(one.label)}</b>: {escape(one.value)}</span>',
+            PageTable: self._table,
+            Image: lambda image: f'<img src="{escape(image.source)}" alt="{escape(image.alt)}">',
+            ControlValue: lambda shown: f'<span class="settings"><b>{escape(shown.label)}</b>: {escape(shown.value)}</span>',
             AskedQuestion: self._question,
             PieceGroup: self._group,
             PageContent: self._page,
@@ -237,7 +237,7 @@ class _Writer:
         name = self._name("view", base64.b64encode(view.data).decode())
         return f'<div id="{name}" data-view="{view.name}"></div>'
 
-    def _table(self, table: Table) -> str:
+    def _table(self, table: PageTable) -> str:
         shown = table.frame.head(MOST_ROWS)
         more = len(table.frame) - len(shown)
         left = f'<p class="caption">{more:,} more rows are not in this file.</p>' if more else ""

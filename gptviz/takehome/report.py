@@ -24,7 +24,7 @@ from gptviz.settings.fields import field_infos
 from gptviz.takehome.learning_curves import read_accuracy, read_curve
 from gptviz.train.recipe import Recipe
 
-from .page import Code, ControlValue, Figure, Heading, MarkdownText, PageContent, PagePiece, PieceGroup, PlainText, Table
+from .page import Code, ControlValue, Figure, Heading, MarkdownText, PageContent, PagePiece, PageTable, PieceGroup, PlainText
 
 MOST_SAMPLES = 24
 # Other values that the log has for each step: field, heading, unit, and whether the axis is logarithmic.
@@ -46,11 +46,11 @@ def report(name: str) -> PageContent:
     pieces: tuple[PagePiece, ...] = (
         Heading(f"How {name} was trained", 1, plain=True),
         PieceGroup(tuple(ControlValue(label, value) for label, value in summary(folder, card)), "row"),
-        *_warnings(card, config),
+        *([PieceGroup((Heading("It diverged", 2), PlainText(problem)))] if (problem := diverged(card, config)) else []),
         *_curves(folder, log, is_classifier=config.n_label is not None and config.n_label > 0),
         Heading("Settings", 2),
-        Table(settings_table(Recipe, card.recipe or {})),
-        PieceGroup((Table(settings_table(Config, config.to_dict())),), "folded", "The architecture"),
+        PageTable(settings_table(Recipe, card.recipe or {})),
+        PieceGroup((PageTable(settings_table(Config, config.to_dict())),), "folded", "The architecture"),
         *_samples(log),
         *_card(card),
     )
@@ -77,11 +77,6 @@ def summary(folder: Path, card: Card) -> Iterator[tuple[str, str]]:
     for label, key in (("Device", "device"), ("Date", "date"), ("gptviz", "gptviz")):
         if isinstance(value := card.values.get(key), str):
             yield label, value
-
-
-def _warnings(card: Card, config: Config) -> Iterator[PagePiece]:
-    if sentence := diverged(card, config):
-        yield PieceGroup((Heading("It diverged", 2), PlainText(sentence)))
 
 
 def _curves(folder: Path, log: Sequence[LogLine], *, is_classifier: bool) -> Iterator[PagePiece]:

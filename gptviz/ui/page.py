@@ -59,6 +59,8 @@ class Page:
     opens_on: str = ""
     #: whether a model with this configuration has the parts that the page is about
     has_what_it_shows: Callable[[Config], bool] = lambda _: True
+    #: the method of `LanguageModel` that computes what it shows of a prompt, which then is a command too; empty for none
+    analysis: str = ""
     has_model: bool = True  #: whether it is about one model that a reader chooses
     reads_prompt: bool = True  #: whether it shows at once what a model makes of the reader's prompt
     #: for tests and benchmarks, what the address says for what the page does not open with

@@ -18,11 +18,10 @@ from gptviz.data.seq2seq import PairSource
 from gptviz.data.text import TaskSource
 from gptviz.interp.changing.ablation import Rows
 from gptviz.interp.changing.edits import Inputs
-from gptviz.interp.over_training.measures import MEASURES, Given, Question, measure_named
+from gptviz.interp.over_training.measures import MEASURES, MeasureInput, MeasureQuestion, measure_named
 from gptviz.interp.reading.next_token import probabilities
-from gptviz.interp.units.head_scores import SCORES
+from gptviz.interp.units.head_scores import SCORES, Stack
 from gptviz.language_model import LanguageModel
-from gptviz.language_model.units import Stack
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, labelled_of, pairs_of, task
@@ -177,7 +176,7 @@ def test_the_value_at_a_step_is_that_of_its_page_at_this_step(name: str, kind: K
         subject = read_prompt(key, language_model(key), PROMPTS[kind], PROMPTS[kind])
         if name == "similarity":  # the page lists the nearest
             against = embeddings.neighbours_of(key, "embedding", token).ids[0]
-        question = Question(PROMPTS[kind] if is_of_prompt else "", token, against)
+        question = MeasureQuestion(PROMPTS[kind] if is_of_prompt else "", token, against)
         found = values(key, name, question)
         assert list(found.values()) == pytest.approx(list(on_its_page(name, subject, token, against)), abs=1e-6, nan_ok=True)
     assert set(found.values()) - {0.0}
@@ -207,7 +206,7 @@ def test_the_answer_of_an_encoder_decoder_is_right_if_it_writes_exactly_that(oth
         other = whole[:, 1:].clone()
         other[0, -1] = (other[0, -1] + (text == "two")) % pair.tokenizer.vocab_size
         one_wrong.append(Rows(own[-1].reading, other))
-    found = MEASURES["accuracy"].compute(pair.model, Given(rows={"own": own, "one wrong": one_wrong}))
+    found = MEASURES["accuracy"].compute(pair.model, MeasureInput(rows={"own": own, "one wrong": one_wrong}))
     assert found == {"own": 1.0, "one wrong": pytest.approx(2 / 3)}
 
 

@@ -28,10 +28,10 @@ from gptviz.takehome.page import (
     MarkdownText,
     PageContent,
     PageError,
+    PageTable,
     PieceGroup,
     PlainText,
     SavedView,
-    Table,
     read_page,
 )
 from gptviz.takehome.page_file import as_html
@@ -73,7 +73,7 @@ def test_the_file_has_the_data_of_every_view_and_loads_nothing(attention: PageCo
 
 def test_of_a_long_table_the_first_rows_are_in_the_file_and_the_others_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page_file, "MOST_ROWS", 3)
-    pieces = [Table(pd.DataFrame({"letter": list("abcdefgh")[:rows]})) for rows in (8, 3)]
+    pieces = [PageTable(pd.DataFrame({"letter": list("abcdefgh")[:rows]})) for rows in (8, 3)]
     long, short = (as_html(PageContent("x", {}, (piece,))) for piece in pieces)
     assert "5 more rows are not in this file." in long
     assert "more rows" not in short

@@ -16,7 +16,7 @@ from gptviz.__main__ import main
 from gptviz.machine.location import FOLDER
 from gptviz.runs import checkpoints
 from gptviz.takehome import report as report_file
-from gptviz.takehome.page import Code, Figure, Table
+from gptviz.takehome.page import Code, Figure, PageTable
 from gptviz.takehome.page_file import as_html
 from gptviz.takehome.report import evenly, report
 from tests.browser.machinery import HOSTILE
@@ -40,7 +40,7 @@ def test_it_has_the_losses_the_settings_the_samples_and_the_card_of_the_folder()
     drawn = [numbers(line["y"]) for line in json.loads(content.all(Figure)[0].spec)["data"]]
     assert [line["loss"] for line in lines("evaluation")] in drawn
     card = json.loads((SHIPPED / "card.json").read_text())
-    recipe, config = (table.frame for table in content.all(Table))
+    recipe, config = (table.frame for table in content.all(PageTable))
     assert recipe.loc["Learning rate", "value"] == f"{card['recipe']['learning_rate']:g}"
     assert recipe.loc["Steps", "value"] == f"{card['recipe']['steps']:,}"
     kept = json.loads((SHIPPED / "config.json").read_text())["config"]

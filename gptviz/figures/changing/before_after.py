@@ -7,6 +7,7 @@ import html
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, distinct
+from gptviz.figures.kit.format import percent
 from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
@@ -14,8 +15,8 @@ LINE = 30
 
 
 def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
-    """`change` [when, token]: a grey bar, hatched, for before, and one in the colour of the output for after; the first token at
-    the top, the scale from 0 on.
+    """`change` [before or after, guess]: a grey hatched bar for before, and one in the colour of the output for after, with their
+    numbers; the first guess at the top, the scale from 0 on.
     """
     _, tokens = change.axes
     names = distinct([plain(label, 18) for label in tokens.labels])
@@ -29,7 +30,7 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
         legend={"traceorder": "normal"},
         xaxis={
             "title": {"text": change.unit, "standoff": 6},
-            "range": [0, max(0.05, 1.05 * float(change.values.max()))],
+            "range": [0, max(0.05, 1.2 * float(change.values.max()))],
             "tickformat": ".0%",
         },
         yaxis={"type": "category", "autorange": "reversed", "tickfont": MONOSPACE},
@@ -42,6 +43,9 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
             orientation="h",
             name=name,
             marker={"color": colour, "pattern": {"shape": hatched, "size": 5, "solidity": 0.4}},
+            text=[percent(float(share)) for share in row],
+            textposition="outside",
+            cliponaxis=False,
             customdata=[html.escape(label) for label in tokens.labels],
             hovertemplate=f"<b>%{{customdata}}</b><br>{name} %{{x:.4f}}<extra></extra>",
         )

@@ -100,7 +100,7 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
             constraintext="none",
             hovertemplate=f"%{{y}}, {side}<br><b>%{{x:.4f}}</b> {one.unit}<extra></extra>",
         )
-    low = min(0.0, *(float(np.nanmin(one.values, initial=0.0)) for one in (a, b)))
+    low = min(0.0, *(float(np.nanmin(side.values, initial=0.0)) for side in (a, b)))
     _lay_out(figure, names, a.axes[0].name, a.unit, (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit), percent)
     return figure
 

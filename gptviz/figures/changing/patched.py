@@ -71,14 +71,16 @@ def restored(
     if len(x) > 64:
         drawn.xgap = 0
     above = FREE if marked else 0.0
-    below = _below(places)
+    # Room below the cells for labels, which lean where they are long, and for the name of the axis.
+    below = 24 + round(6.25 * min(LONGEST_LABEL, max(map(len, places.labels)))) if _is_long(places) else 56
+    head = {"xref": "paper", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 4}}
     figure = themed(
         theme,
         drawn,
         height=LEAST + below + round(min(MOST, min(HIGHEST, max(LOWEST, FEW / rows)) * (rows + above))),
         margin={"l": 44, "r": 8, "t": 52, "b": below},
         dragmode=False,
-        title=_title(title),
+        title={"text": title, "font": {"size": 14}} | head,
         xaxis=_ticks(places, first) | {"range": [first - 0.5, columns - 0.5]},
         yaxis=_ticks(blocks) | {"range": [rows - 0.5, -0.5 - above]},
     )
@@ -105,18 +107,8 @@ def restored(
     return figure
 
 
-def _title(text: str) -> dict[str, object]:
-    place = {"xref": "paper", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 4}}
-    return {"text": text, "font": {"size": 14}, **place}
-
-
 def _is_long(axis: Axis) -> bool:
     return max(map(len, axis.labels)) > 2
-
-
-def _below(axis: Axis) -> int:
-    """Pixels below the cells for labels, which lean where they are long, and for the name of the axis."""
-    return 24 + round(6.25 * min(LONGEST_LABEL, max(map(len, axis.labels)))) if _is_long(axis) else 56
 
 
 def _ticks(axis: Axis, first: int = 0) -> dict[str, object]:

@@ -83,6 +83,7 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     places = list(range(len(tokens.labels)))
     known = np.isfinite(loss.values)
     mean = np.cumsum(np.where(known, loss.values, 0)) / np.maximum(np.cumsum(known), 1)
+    names = {"tickvals": places, "ticktext": [plain(label, 10) for label in tokens.labels], "tickangle": -90}
     figure = themed(
         theme,
         height=height,
@@ -90,7 +91,7 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         legend={"x": 1, "xanchor": "right"},
         margin=MARGIN | {"t": 32},
         bargap=0.15,
-        xaxis=axis("position") | (_named(tokens.labels) if len(places) <= MOST_NAMED else {}),
+        xaxis=axis("position") | (names if len(places) <= MOST_NAMED else {}),
         yaxis=axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
     )
     figure.add_bar(
@@ -110,10 +111,6 @@ def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         name="mean of all up to here",
     )
     return figure
-
-
-def _named(labels: Sequence[str]) -> dict[str, object]:
-    return {"tickvals": list(range(len(labels))), "ticktext": [plain(label, 10) for label in labels], "tickangle": -90}
 
 
 def over_data(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:

@@ -82,12 +82,7 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
         yaxis=rows([*labels, f"<b>{plain(whole, LONGEST_LABEL)}</b>"])
         | ({"ticks": "outside", "ticklen": BESIDE, "tickcolor": "rgba(0,0,0,0)"} if is_at_edge or total < 0 else {}),
     )
-    _legend(figure, above, below)
-    return figure
-
-
-def _legend(figure: go.Figure, above: str, below: str) -> None:
-    """The meaning of the two colours, above the figure; it ends at its right edge, so that it may be wider than the picture."""
+    # The meaning of the two colours ends at the figure's right edge, so that it may be wider than the picture.
     text = f"<span style='color: {QUERY}'>■</span> {plain(above, 30)}   <span style='color: {KEY}'>■</span> {plain(below, 30)}"
     place = {"xref": "paper", "x": 1, "xshift": figure.layout.margin.r - 8, "xanchor": "right"}
-    figure.add_annotation(text=text, font={"size": 12}, **place, yref="paper", y=1, yanchor="bottom")
+    return figure.add_annotation(text=text, font={"size": 12}, **place, yref="paper", y=1, yanchor="bottom")

@@ -101,7 +101,7 @@ def all_fit(axis: Axis) -> bool:
     return len(axis.labels) <= MOST_THINNED and all(_cells(short_label(label)) <= 1 for label in axis.labels)
 
 
-# From this many powers of ten on, an axis is marked at them alone; beyond the second number some are left out.
+# From this many powers of ten on, an axis is marked only at them; beyond the second number some are left out.
 FEW_POWERS, MANY_POWERS = 2.0, 6.0
 # A shorter axis has ticks at 1, 2 and 5 times a power of ten; one with fewer of them than this at equal distances.
 FEWEST = 3

@@ -154,7 +154,7 @@ def side_by_side(
 ) -> go.Figure:
     """Pictures [token, 2] of the same tokens in a row, each under its title, all on one scale."""
     figure = themed(theme, height=height)
-    most = max(float(np.abs(one.values - one.values.mean(0)).max()) for one in pictures) * 1.08 or 1.0
+    most = max(float(np.abs(picture.values - picture.values.mean(0)).max()) for picture in pictures) * 1.08 or 1.0
     share, names = 1 / len(pictures), [plain(label) for label in pictures[0].axes[0].labels]
     for index, (picture, title) in enumerate(zip(pictures, titles, strict=True)):
         place = str(index + 1) if index else ""

@@ -26,7 +26,7 @@ STREAM = "#8A8F98"
 # Learned weights, in contrast to the values computed from them.
 WEIGHT = "#997700"
 
-# One colour and one marker per kind of token (`gptviz.text.TOKEN_KINDS`): never colour alone.
+# One colour and one marker per kind of token (`gptviz.text.TOKEN_KINDS`): never only a colour.
 KIND_COLOURS = {
     "vowel": "#EE3377",
     "consonant": "#0077BB",
@@ -63,7 +63,7 @@ def blend(colour: str, ground: str, share: float) -> str:
 
 def luminance(colour: Sequence[float]) -> float:
     """How light a colour of red, green and blue from 0 to 1 is: from 0, black, to 1, white (WCAG 2.2, relative luminance)."""
-    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in colour)
+    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in colour)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

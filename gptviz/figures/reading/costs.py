@@ -49,7 +49,7 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
         yaxis={"range": [len(names) - 0.5, -0.8], "visible": False},
     )
     for part in dict.fromkeys(parts):
-        rows = [row for row, one in enumerate(parts) if one == part]
+        rows = [row for row, own in enumerate(parts) if own == part]
         figure.add_bar(
             orientation="h",
             name=part,

@@ -60,7 +60,8 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
     for index, (kind, sizes) in enumerate(zip(kinds.labels, lines.values, strict=True)):
         figure.add_scatter(
             x=list(range(len(places.labels))),
-            y=_drawable(sizes),
+            # As a logarithmic axis can place them.
+            y=[None if math.isnan(size) else min(max(size, 1e-300), 1e300) for size in np.asarray(sizes, float).tolist()],
             mode="lines+markers",
             name=kind,
             **stroke(index, theme, MOST_MARKED),
@@ -90,18 +91,13 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
     )
 
 
-def _drawable(sizes: npt.NDArray[np.generic]) -> list[float | None]:
-    """The sizes as a logarithmic axis can place them."""
-    return [None if math.isnan(size) else min(max(size, 1e-300), 1e300) for size in np.asarray(sizes, float).tolist()]
-
-
 def _say_what_leaves(figure: go.Figure, lines: LabelledArray, span: Decades, theme: Theme) -> None:
     """At the edge where a line leaves the axis, its name and how far it goes."""
     kinds, places = lines.axes
     with np.errstate(divide="ignore"):
         powers = np.log10(np.where(np.isnan(lines.values), 1.0, lines.values).astype(float))
     for index, (kind, row) in enumerate(zip(kinds.labels, powers, strict=True)):
-        # Where the axis goes beyond float32, what leaves it is said there.
+        # Where the axis goes beyond float32, a line there says what leaves it.
         below = row.min() < span[0] and 10.0 ** span[0] > SMALLEST
         if not below and not (row.max() > span[1] and 10.0 ** span[1] < LARGEST):
             continue

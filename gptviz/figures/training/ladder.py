@@ -19,7 +19,7 @@ TOGETHER = "all together"
 def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
     """`levels` [step], from top to bottom: the first as a mark, then a bar from each level to the next, and last one over all.
 
-    The axis does not begin at 0: bars stand for changes alone.
+    The axis does not begin at 0: bars stand only for changes.
     """
     (steps,), values = levels.axes, np.asarray(levels.values, float)
     rows = [plain(label, 80) for label in steps.labels]
@@ -75,15 +75,3 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
         look = {"mode": "lines", "line": {"color": theme.text, "width": 1, "dash": "dot"}, "hoverinfo": "skip"}
         figure.add_scatter(x=[value, value], y=names[row : row + 2], **look)
     return figure
-
-
-def _join(figure: go.Figure, values: np.ndarray, rows: list[str], theme: Theme) -> None:
-    """A thin line from the end of each row to the beginning of the next."""
-    for row, value in enumerate(values[:-1].tolist()):
-        figure.add_scatter(
-            x=[value, value],
-            y=rows[row : row + 2],
-            mode="lines",
-            line={"color": theme.text, "width": 1, "dash": "dot"},
-            hoverinfo="skip",
-        )

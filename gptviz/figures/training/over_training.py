@@ -30,7 +30,7 @@ MARK = 12
 
 
 @dataclass(frozen=True)
-class Look:
+class ChartLook:
     """How a table is drawn."""
 
     log_steps: bool = True  #: whether the axis of steps is logarithmic: it has no place for step 0
@@ -40,7 +40,7 @@ class Look:
     at: int | None = None  #: the step that is on screen elsewhere, marked by a line
 
 
-def lines(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str], *, height: int) -> go.Figure:
+def lines(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[str], *, height: int) -> go.Figure:
     """The values of `table` [step, series], a line for each series; each point carries its step, for clicks. `names` are those of
     the series in words.
     """
@@ -56,7 +56,7 @@ def lines(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str], 
         yaxis=scale(table.unit, look.log_values),
     )
     named = [int(i) for i in np.argsort(-_ranges(values), kind="stable")[:MOST_NAMED]]
-    for series in sorted(range(values.shape[1]), key=lambda one: one in named):
+    for series in sorted(range(values.shape[1]), key=lambda index: index in named):
         rank = named.index(series) if series in named else None
         figure.add_trace(_line(names[series], table.unit, steps, values[:, series], theme, rank))
     if look.marked is not None:
@@ -64,7 +64,7 @@ def lines(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str], 
     return _with_step(figure, look, theme)
 
 
-def panels(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str]) -> go.Figure:
+def panels(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[str]) -> go.Figure:
     """The same with a small panel for each series, all on the same axes; of many series the first. `names` stand above them."""
     steps, values = _shown(table, look)
     count = min(values.shape[1], MOST_PANELS)
@@ -96,7 +96,7 @@ def panels(table: LabelledArray, theme: Theme, look: Look, names: Sequence[str])
     return _with_step(figure, look, theme)
 
 
-def _shown(table: LabelledArray, look: Look) -> tuple[Float64Array, Float64Array]:
+def _shown(table: LabelledArray, look: ChartLook) -> tuple[Float64Array, Float64Array]:
     """The steps, and the values with gaps where an axis has no place for them."""
     steps = np.array(table.axes[0].labels, np.float64)
     values = np.where((steps == 0)[:, None] & look.log_steps, np.nan, np.asarray(table.values, np.float64))
@@ -146,7 +146,7 @@ def _mark(steps: Float64Array, values: Float64Array, marked: tuple[int, int], th
     )
 
 
-def _with_step(figure: go.Figure, look: Look, theme: Theme) -> go.Figure:
+def _with_step(figure: go.Figure, look: ChartLook, theme: Theme) -> go.Figure:
     """The figure with a line at the step on screen, where the axis has it."""
     if look.at is not None and (look.at > 0 or not look.log_steps):
         figure.add_vline(x=look.at, line={"color": theme.text, "width": 1, "dash": "dot"})

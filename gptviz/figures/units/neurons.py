@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, rows
-from gptviz.figures.kit.format import percent
-from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, QUERY, STREAM, Theme, plain, themed
+from gptviz.figures.kit.theme import KEY, MLP, QUERY, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 PITCH = 22  # pixels from one token to the next
@@ -66,40 +63,14 @@ def promoted(values: LabelledArray, theme: Theme, colour: str | None = None) -> 
         customdata=[plain(label, 40) for label in labels],
         hovertemplate=f"<b>%{{customdata}}</b><br>%{{x:+.4g}} {values.unit}<extra></extra>",
     )
-    return themed(theme, bars, height=PITCH * len(labels) + 60, **_rows(labels, values.unit), bargap=0.3)
-
-
-def before_and_after(probabilities: LabelledArray, theme: Theme) -> go.Figure:
-    """`probabilities` [before or after, what is guessed]: two bars for each guess, on one scale."""
-    sides, guesses = probabilities.axes
-    values = np.asarray(probabilities.values, float)
-    places = list(range(len(guesses.labels)))
-    layout = _rows(guesses.labels, probabilities.unit) | {"barmode": "group", "bargap": 0.25, "showlegend": True}
-    figure = themed(theme, height=2 * PITCH * len(places) + 84, **layout, legend={"traceorder": "normal"})
-    for side, colour, row in zip(sides.labels, (STREAM, OUTPUT), values, strict=True):
-        figure.add_bar(
-            x=row,
-            y=places,
-            orientation="h",
-            name=side,
-            marker={"color": colour},
-            text=[percent(value) for value in row.tolist()],
-            textposition="outside",
-            cliponaxis=False,
-            customdata=[plain(label, 40) for label in guesses.labels],
-            hovertemplate=f"<b>%{{customdata}}</b>, {side}<br>%{{x:.3%}}<extra></extra>",
-        )
-    figure.update_xaxes(range=[0, 1.18 * float(values.max())], tickformat=".0%")
-    return figure.update_layout(margin={"t": 32})
-
-
-def _rows(labels: tuple[str, ...], unit: str) -> dict[str, Any]:
-    """The layout of bars from the left, a row for each of `labels`."""
-    longest = max(min(len(label), LONGEST_LABEL) for label in labels)
-    return {
-        "margin": {"l": 16 + 9 * longest, "r": 16, "t": 8, "b": 44},
-        "dragmode": False,
-        "showlegend": False,
-        "xaxis": {"title": {"text": unit, "standoff": 6}, "zeroline": True, "nticks": 6},
-        "yaxis": rows([plain(label, LONGEST_LABEL) for label in labels]) | {"tickfont": MONOSPACE | {"size": 13}},
-    }
+    return themed(
+        theme,
+        bars,
+        height=PITCH * len(labels) + 60,
+        margin={"l": 16 + 9 * max(min(len(label), LONGEST_LABEL) for label in labels), "r": 16, "t": 8, "b": 44},
+        dragmode=False,
+        bargap=0.3,
+        showlegend=False,
+        xaxis={"title": {"text": values.unit, "standoff": 6}, "zeroline": True, "nticks": 6},
+        yaxis=rows([plain(label, LONGEST_LABEL) for label in labels]) | {"tickfont": MONOSPACE | {"size": 13}},
+    )

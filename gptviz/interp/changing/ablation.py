@@ -74,7 +74,7 @@ def _nats(logits: Tensor, targets: Tensor) -> float:
 def loss_with_each(
     model: Transformer, texts: Sequence[Rows], edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()
 ) -> Iterator[tuple[UnitEdit, float]]:
-    """For each of `edits`, the loss of the model with that edit alone; compare it with `loss` of the model as it is.
+    """For each of `edits`, the loss of the model with only that edit; compare it with `loss` of the model as it is.
 
     Args:
         model: in evaluation mode; it may have edits already, which stay.

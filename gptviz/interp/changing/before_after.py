@@ -48,7 +48,7 @@ def rounding(model: Transformer, reading: Inputs) -> tuple[Change, float]:
     after a text without and with it, and the largest difference of a logit.
     """
     exact, rounded = (
-        one(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1] for one in (exactly(model), model)
+        each(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1] for each in (exactly(model), model)
     )
     return Change(probabilities(exact), probabilities(rounded)), float((rounded - exact).abs().max())
 
@@ -70,7 +70,7 @@ class Change:
     def likeliest(self, most: int) -> list[int]:
         """The `most` tokens or labels that are likeliest before or after, the likeliest before the edit first."""
         top = np.argsort(-np.maximum(self.before, self.after), kind="stable")[:most]
-        return sorted(top.tolist(), key=lambda one: -self.before[one])
+        return sorted(top.tolist(), key=lambda answer: -self.before[answer])
 
     def table(self, ids: Sequence[int], labels: Sequence[str], name: str = "token") -> LabelledArray:
         """The probabilities of these tokens or labels: [when, token], when being "before" and "after"."""

@@ -55,7 +55,7 @@ def errors(whole: Transformer, other: Transformer, kept: Mapping[str, Quantiser]
         ValueError: the two models do not have the same matrices.
     """
     first, second = matrices(whole), matrices(other)
-    if {name: one.shape for name, one in first.items()} != {name: one.shape for name, one in second.items()}:
+    if {name: matrix.shape for name, matrix in first.items()} != {name: matrix.shape for name, matrix in second.items()}:
         raise ValueError("the two models do not have the same matrices: there is nothing to compare number by number")
     names = list(first if kept is None else kept)
     each_error = (_error(name, first[name], second[name], None if kept is None else kept[name]) for name in names)
@@ -96,7 +96,7 @@ def by_block(found: Sequence[MatrixError]) -> LabelledArray | None:
     for row, own in enumerate(cells.values()):
         for name, one in own.items():
             values[row, columns.index(name)] = one.relative
-        weighed = [(one.relative, one.rows * one.width * one.spread**2) for one in own.values()]
+        weighed = [(error.relative, error.rows * error.width * error.spread**2) for error in own.values()]
         squares = sum(square for _, square in weighed)
         values[row, -1] = math.sqrt(sum(each**2 * square for each, square in weighed) / squares) if squares else math.nan
     axes = Axis("block", tuple(cells)), Axis("matrix", (*columns, WHOLE_BLOCK))
@@ -166,4 +166,4 @@ class FewerBits:
 
 def most_first(found: Sequence[MatrixError]) -> tuple[MatrixError, ...]:
     """The same, those that lose most first; one without a relative error before all others."""
-    return tuple(sorted(found, key=lambda one: -math.inf if math.isnan(one.relative) else -one.relative))
+    return tuple(sorted(found, key=lambda error: -math.inf if math.isnan(error.relative) else -error.relative))

@@ -95,7 +95,7 @@ def quantity(name: str, config: Config) -> Quantity:
     Raises:
         ValueError: the model has none of this name; the message lists those it has.
     """
-    has = {one.name: one for one in quantities(config)}
+    has = {kind.name: kind for kind in quantities(config)}
     if not has:
         raise ValueError("this model has no blocks, so there is nothing between its embedding and its answer to patch")
     if name not in has:

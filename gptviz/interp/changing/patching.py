@@ -26,7 +26,7 @@ from .patchable import Quantity, quantity
 MOST_BYTES, MOST_TOKENS = 512 * 2**20, 4_096
 # A pass over this many tokens takes hardly less than twice as long as one over half of them: it is worth its own beginning.
 ENOUGH_TOKENS = 512
-# Two answers that differ by a smaller share of themselves differ by rounding alone.
+# Two answers that differ by a smaller share of themselves differ only by rounding.
 ROUNDING = 1e-5
 SHARE = "share of the answer restored"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -41,7 +41,7 @@ _SUBLAYERS = {"attention": "attention", "cross_attention": "cross-attention", "c
 
 
 @dataclass(frozen=True)
-class Part:
+class PartValue:
     """A part of a model and what it adds."""
 
     name: str  #: of a unit (see `units`), or of the parameter that a bias is
@@ -55,10 +55,10 @@ class Attribution:
 
     position: int | None  #: after which token, or None if the logit is of a label of the whole text
     token: int  #: whose logit it is; of a classifier, the label
-    against: int | None  #: whose logit is taken from it, or None for the logit alone
+    against: int | None  #: whose logit is taken from it, or None where there is only one logit
     logit: float  #: what the model itself computed, before the cap where it caps its logits
     capped: float  #: the same behind the cap; equal to `logit` where there is none
-    parts: tuple[Part, ...]  #: in the order in which they write into the stream
+    parts: tuple[PartValue, ...]  #: in the order in which they write into the stream
     sources: Mapping[str, Float64Array]  #: by the name of a head, what it adds split by the token that it reads, [keys]
     neurons: Mapping[str, Float64Array]  #: by the name of an MLP, where that was asked for, what each neuron adds, [d_mlp]
 
@@ -90,7 +90,7 @@ class Attribution:
 
     @property
     def adds_up(self) -> bool:
-        """Whether that is rounding alone. A part that is missing or counted twice is seen unless it adds next to nothing."""
+        """Whether that is only rounding. A part that is missing or counted twice is seen unless it adds next to nothing."""
         return self.error < ADDS_UP  # false if it is NaN
 
     @property
@@ -181,8 +181,13 @@ def attributed(
         against,
         difference(logits, chosen, against),
         difference(stream.logits, chosen, against),
-        tuple(Part(name, title(name, config), value) for name, value in values.items()),
-        dict(_sources(stream, pulled, values)),
+        tuple(PartValue(name, title(name, config), value) for name, value in values.items()),
+        {
+            f"{layer}.head.{head}": shares.numpy()
+            for layer in stream.layers()
+            if f"{layer}.head.0" in values
+            for head, shares in enumerate(stream.sources(layer, pulled).sum(0))  # at all positions together
+        },
         {} if neurons_of is None else {neurons_of: stream.neurons(neurons_of, pulled).sum(0).numpy()},
     )
 
@@ -217,14 +222,6 @@ def _of_labels(stream: Stream, label: int, against: int | None) -> tuple[Tensor,
         (directions,) = torch.autograd.grad(wanted, read)
     bias = float(wanted.detach() - (directions * read.detach()).sum())
     return stream.logits, directions[0], {"head.bias": bias}
-
-
-def _sources(stream: Stream, pulled: Mapping[str, Tensor], values: Mapping[str, float]) -> Iterator[tuple[str, Float64Array]]:
-    """Each head with what it adds by token, [keys], at all positions together."""
-    for layer in stream.layers():
-        if f"{layer}.head.0" in values:
-            for head, shares in enumerate(stream.sources(layer, pulled).sum(0)):
-                yield f"{layer}.head.{head}", shares.numpy()
 
 
 def title(name: str, config: Config) -> str:

@@ -110,7 +110,13 @@ def circuit(
     Raises:
         ValueError: the model is not a decoder, or there is no such position, token or share.
     """
-    _check(model, ids, position, token, against, share)
+    if not 0 <= position < len(ids):
+        raise ValueError(f"there is no position {position}: the text has {len(ids)} tokens, counted from 0")
+    for name, value in (("token", token), ("against", against)):
+        if value is not None and not 0 <= value < model.config.vocab_size:
+            raise ValueError(f"{name} is {value}; the ids of tokens go from 0 to {model.config.vocab_size - 1:,}")
+    if not 0 < share <= 1:
+        raise ValueError(f"share is {share!r:.40}; it must be above 0 and at most 1")
     with progress.part(0, 1 + SEARCHES):
         frozen = Frozen(model, ids, position, usual)
     token = int(frozen.stream.logits.argmax()) if token is None else token
@@ -119,8 +125,8 @@ def circuit(
     top = frozen.logit(token, against)
     with progress.part(1, 1 + SEARCHES, SEARCHES):
         grown = _grow(frozen, top, position, share, most)
-    weights = {node: found.weight for node, found in grown.found.items()}
-    given = {node: found.given for node, found in grown.found.items()} | {Node(None, position): top.total}
+    weights = {node: growing.weight for node, growing in grown.nodes.items()}
+    given = {node: growing.given for node, growing in grown.nodes.items()} | {Node(None, position): top.total}
     read, edges, reached = tuple(ids.tolist()), tuple(grown.edges), grown.share >= share
     numbers = (top.total, top.rest, weights, given, edges, grown.share, reached, grown.error)
     return Circuit(read, token, against, position, *numbers)
@@ -149,16 +155,6 @@ def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: int) ->
         return _Grown(frozen, top, position, THRESHOLDS[0], None)
 
 
-def _check(model: Transformer, ids: Tensor, position: int, token: int | None, against: int | None, share: float) -> None:
-    if not 0 <= position < len(ids):
-        raise ValueError(f"there is no position {position}: the text has {len(ids)} tokens, counted from 0")
-    for name, value in (("token", token), ("against", against)):
-        if value is not None and not 0 <= value < model.config.vocab_size:
-            raise ValueError(f"{name} is {value}; the ids of tokens go from 0 to {model.config.vocab_size - 1:,}")
-    if not 0 < share <= 1:
-        raise ValueError(f"share is {share!r:.40}; it must be above 0 and at most 1")
-
-
 @dataclass
 class _GrowingNode:
     """A node of a graph that grows."""
@@ -175,25 +171,25 @@ class _Grown:
     def __init__(self, frozen: Frozen, top: Reads, position: int, threshold: float, most: int | None) -> None:
         self.frozen, self.threshold = frozen, threshold
         logit = Node(None, position)
-        self.found: dict[Node, _GrowingNode] = {logit: _GrowingNode(weight=1.0)}
+        self.nodes: dict[Node, _GrowingNode] = {logit: _GrowingNode(weight=1.0)}
         self.edges: list[Edge] = []
         self.is_whole, self.share, self.error = True, 0.0, 0.0
         self._expand(logit, [top])
         of = MOST_NODES if most is None else most
         # From the top down: what a node gives is complete before its own sources are looked for.
         for unit in reversed(frozen.units):
-            for node in [node for node in self.found if node.unit == unit]:
-                direction = self.found[node].direction
+            for node in [node for node in self.nodes if node.unit == unit]:
+                direction = self.nodes[node].direction
                 assert direction is not None
                 self._expand(node, frozen.reads(unit, node.position, direction))
-                progress.report(min(len(self.found), of), of, "node")
-                if most is not None and len(self.found) > most:
+                progress.report(min(len(self.nodes), of), of, "node")
+                if most is not None and len(self.nodes) > most:
                     self.is_whole = False
                     return
         self.share = self._inside()
 
     def _expand(self, node: Node, all_reads: list[Reads]) -> None:
-        growing = self.found[node]
+        growing = self.nodes[node]
         values = next((abs(reads.total) for reads in all_reads if reads.kind == "value"), 0.0)
         for reads in all_reads:
             # How much a head's choice matters, compared with all that it gives.
@@ -211,7 +207,7 @@ class _Grown:
                     value = float(reads.adds[row, place])
                     edge = Edge(source, node, reads.kind, value, float(sizes[row, place]) / every)
                     kept.append(edge)
-                    below = self.found.setdefault(source, _GrowingNode())
+                    below = self.nodes.setdefault(source, _GrowingNode())
                     below.weight = max(below.weight, float(carried[row, place]))
                     below.given += value
                     direction = reads.directions[self.frozen.units[place].layer][row]
@@ -224,9 +220,9 @@ class _Grown:
         """The probability that a walk from the logit stays in the graph."""
         inside: dict[Node, float] = {}
         order = {None: len(self.frozen.units)} | dict(self.frozen.place)
-        for node in sorted(self.found, key=lambda node: order[node.unit]):
-            reads = self.found[node].reads
+        for node in sorted(self.nodes, key=lambda node: order[node.unit]):
+            reads = self.nodes[node].reads
             parts = [(matters, rest + sum(edge.share * inside[edge.source] for edge in kept)) for matters, rest, kept in reads]
             every = sum(matters for matters, _ in parts)
             inside[node] = sum(matters * part for matters, part in parts) / every if every else 1.0
-        return inside[next(iter(self.found))]
+        return inside[next(iter(self.nodes))]

@@ -215,7 +215,7 @@ class Frozen:
 
         of_keys, of_query = weights[:, None] * row.by_key, (weights @ row.by_query)[None]
         scored = weights @ row.scores
-        beside_keys = float(scored - inner(of_keys, k[seen, served]).sum())  # of scores, what comes from positions alone
+        beside_keys = float(scored - inner(of_keys, k[seen, served]).sum())  # of scores, what comes only from positions
         beside_query = float(scored - of_query[0] @ q[position, head])
         of_values = pattern[:, None] * along
         with torch.no_grad():
@@ -269,7 +269,7 @@ def choice(scores: Tensor, values: Tensor) -> Tensor:
 
     Args:
         scores: [N].
-        values: [N], what reading each key alone would give.
+        values: [N], what reading only this key would give.
     """
     span = float(scores.max() - scores.min())
     # The softmax changes fast while the scores still differ little: panels that double in width, from there to the whole way.

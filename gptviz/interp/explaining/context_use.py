@@ -217,8 +217,8 @@ def _read(model: Transformer, ids: Sequence[int], part: Sequence[_Window], kept:
     from the first guess on.
     """
     width = part[-1].width
-    rows = [[*ids[:kept], *ids[one.start : one.stop], *[0] * (width - one.width)] for one in part]
-    first = kept + min(place - one.start - 1 for one in part for place in one.targets)
+    rows = [[*ids[:kept], *ids[window.start : window.stop], *[0] * (width - window.width)] for window in part]
+    first = kept + min(place - window.start - 1 for window in part for place in window.targets)
     logits: Tensor = model(torch.tensor(rows, device=model.embed.weight.device), logits_at=slice(first, None))
     return logits
 
@@ -238,14 +238,14 @@ class _Window(NamedTuple):
 
 def _readings(guesses: Sequence[tuple[int, int]], model: Transformer) -> list[_Window]:
     """The texts that are read for the guesses (from where, of which position), the shortest first. In a causal model one reading
-    serves all that begin at one place: each token is guessed from those before it alone.
+    serves all that begin at one place: each token is guessed only from those before it.
     """
     if not _is_causal(model):
-        return sorted((_Window(start, place, (place,)) for start, place in guesses), key=lambda one: one.width)
+        return sorted((_Window(start, place, (place,)) for start, place in guesses), key=lambda window: window.width)
     targets: dict[int, list[int]] = {}
     for start, place in guesses:
         targets.setdefault(start, []).append(place)
-    return sorted((_Window(start, max(of), tuple(of)) for start, of in targets.items()), key=lambda one: one.width)
+    return sorted((_Window(start, max(of), tuple(of)) for start, of in targets.items()), key=lambda window: window.width)
 
 
 def _parts(readings: list[_Window], model: Transformer, kept: int) -> Iterator[list[_Window]]:

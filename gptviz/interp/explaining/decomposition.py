@@ -6,7 +6,7 @@ passed through the frozen norms on its way. So what the reader makes of a direct
 
 Nothing here knows the kinds of residuals. A block's own `forward` runs once more, with its norms frozen and with what its
 sublayers gave in the run in their places, and PyTorch's derivative of that pass is the linear map: a new residual needs no rule
-of its own, and one that is not linear is refused. This is computed at the chosen positions alone.
+of its own, and one that is not linear is refused. This is computed only at the chosen positions.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Stream:
         device: where its sums are computed.
         dtype: the type in which they are.
         values: what was recorded of the run, by tap name, on this device in the model's own precision: `k` and `v` of all
-            positions [keys, n_kv_head, d_head]; at the n positions alone `q` and `z` [n, n_head, d_head], `pattern` [n, n_head,
+            positions [keys, n_kv_head, d_head]; only at the n positions `q` and `z` [n, n_head, d_head], `pattern` [n, n_head,
             keys], and all others [n, numbers].
         written: by writer, what it wrote, [n, d_model].
         inputs: by reader, what it reads, [1, n, d_model], with its history.
@@ -131,7 +131,7 @@ class Stream:
         self._follow()
 
     def at(self, start: int, stop: int) -> Stream:
-        """The same stream at its positions from the place `start` up to `stop` among `rows` alone; the run is not repeated."""
+        """The same stream at its positions from the place `start` up to `stop` among `rows`; the run is not repeated."""
         part = copy.copy(self)
         part.rows = self.rows[start:stop]
         part.values = {name: value if name[-2:] in (".k", ".v") else value[start:stop] for name, value in self.values.items()}

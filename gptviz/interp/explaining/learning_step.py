@@ -77,7 +77,7 @@ def parts_of(model: Transformer) -> dict[str, tuple[int, ...]]:
 def learning_step(
     model: Transformer, ids: Sequence[int], part: str, at: tuple[int, ...] | None = None, recipe: Recipe | None = None
 ) -> LearningStep:
-    """The first step that training on the text alone would take. The model does not change.
+    """The first step that training on only this text would take. The model does not change.
 
     Args:
         ids: the tokens of the text, at least two, of which all but the last fit in the context.
@@ -124,7 +124,7 @@ def learning_step(
 
 def _check(model: Transformer, ids: Sequence[int], part: str, at: tuple[int, ...] | None) -> None:
     if model.config.kind != "decoder":
-        raise ValueError("a step of learning is shown of decoders alone")
+        raise ValueError("a step of learning is shown only of decoders")
     number = sum(parameter.numel() for parameter in model.parameters())
     if number > MOST_PARAMETERS:
         raise ValueError(f"the model has {number:,} parameters; a step is computed for at most {MOST_PARAMETERS:,}")

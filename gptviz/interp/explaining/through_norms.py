@@ -37,7 +37,7 @@ def norm_behind(residual: nn.Module) -> tuple[Norm | None, bool]:
 
 
 def _norm(residual: nn.Module, names: Sequence[str]) -> Norm | None:
-    """The norm of a residual that one of these names is of."""
+    """The norm of a residual that has one of these names."""
     norms = [residual.get_submodule(name) for name in names]
     assert all(isinstance(norm, Norm) for norm in norms)
     return cast(Norm, norms[0]) if norms else None

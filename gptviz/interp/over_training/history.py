@@ -13,7 +13,7 @@ from .measures import Measure
 
 
 @dataclass(frozen=True)
-class Change:
+class SharpestChange:
     """A change of one series between two neighbouring snapshots."""
 
     series: int  #: which series, as its index
@@ -61,7 +61,7 @@ class History:
             self.values, (Axis("step", tuple(map(str, self.steps))), Axis("series", self.series)), self.measure.unit
         )
 
-    def sharpest(self, *, log_steps: bool = True) -> Change | None:
+    def sharpest(self, *, log_steps: bool = True) -> SharpestChange | None:
         """The largest change between neighbouring snapshots, divided by their distance on the axis of steps, a logarithmic one
         with no place for step 0 unless `log_steps` is off; None if nothing changes. A distance below the median counts as the
         median: two snapshots that lie close to each other make no cliff.
@@ -79,7 +79,7 @@ class History:
             return None
         row += first
         before, after = self.values[row : row + 2, series].tolist()
-        return Change(series, row, (self.steps[row], self.steps[row + 1]), (before, after))
+        return SharpestChange(series, row, (self.steps[row], self.steps[row + 1]), (before, after))
 
     def halfway(self) -> Halfway | None:
         """When half of the largest change from the first snapshot to the last was made; None if nothing changed."""

@@ -1,7 +1,7 @@
 """Measures: numbers of a model, each computed by the function that its page shows it with.
 
-A measure gives one number for each of its series, such as a head, by name. What it reads, `Given`, is the same at every snapshot
-of a model, and is made once.
+A measure gives one number for each of its series, such as a head, by name. What it reads, `MeasureInput`, is the same at every
+snapshot of a model, and is made once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..explaining.context_use import by_position
 from ..reading.embeddings import cosine, mean_cosine, vectors
 from ..reading.stream import lengths, stream
 from ..reading.waves import powers
-from ..units.head_scores import SCORES, Score, scores_of_model, with_losses
+from ..units.head_scores import SCORES, Score, scores_of_stack, stacks_of
 from ..units.unit import heads_and_mlps
 
 Needs = Literal[
@@ -51,7 +51,7 @@ CIRCUIT_SHARE = 0.8
 
 
 @dataclass(frozen=True)
-class Question:
+class MeasureQuestion:
     """What a measure is asked about, where it reads a prompt."""
 
     prompt: str = ""  #: the text; if empty, heads read repeated random tokens. For an encoder–decoder its source.
@@ -61,7 +61,7 @@ class Question:
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class MeasureInput:
     """What a model reads at every snapshot, as far as a measure needs it."""
 
     ids: tuple[int, ...] = ()  #: the tokens of the prompt; of an encoder–decoder those that its decoder reads
@@ -84,7 +84,7 @@ class Given:
         return max(1, len(self.ids) + len(self.source or ()) + self.texts.numel() + rows + sum(map(len, self.held_out)))
 
 
-Values = dict[str, float]
+Numbers = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,9 @@ class Measure:
     unit: str  #: of its values
     needs: Needs  #: what it reads
     page: str  #: the name of the page that shows it, or empty
-    compute: Callable[[Transformer, Given], Values]  #: its values by the name of the series, for a model and what it is given
+    compute: Callable[
+        [Transformer, MeasureInput], Numbers
+    ]  #: its values by the name of the series, for a model and what it is given
     passes: Callable[[Config], int] = lambda _: 1  #: about how many passes through a model with this configuration it takes
     kinds: tuple[Kind, ...] = ("decoder", "classifier", "encoder-decoder")  #: the kinds of models that have it
     #: for some kinds, what is different there: its `title`, `about`, `unit` or `page`
@@ -119,10 +121,10 @@ MEASURES: dict[str, Measure] = {}
 
 def measure(
     name: str, title: str, unit: str, needs: Needs, page: str = "", **more: Any
-) -> Callable[[Callable[[Transformer, Given], Values]], Callable[[Transformer, Given], Values]]:
+) -> Callable[[Callable[[Transformer, MeasureInput], Numbers]], Callable[[Transformer, MeasureInput], Numbers]]:
     """Make a function a measure, whose definition is its docstring; the arguments are fields of `Measure`."""
 
-    def add(compute: Callable[[Transformer, Given], Values]) -> Callable[[Transformer, Given], Values]:
+    def add(compute: Callable[[Transformer, MeasureInput], Numbers]) -> Callable[[Transformer, MeasureInput], Numbers]:
         about = more.pop("about", None) or " ".join((compute.__doc__ or "").split())
         MEASURES[name] = Measure(name, title, about, unit, needs, page, compute, **more)
         return compute
@@ -131,19 +133,19 @@ def measure(
 
 
 @measure("loss", "Loss", _NATS, "held-out data", "switch_off", differs=_PER_TEXT)
-def _losses(model: Transformer, given: Given) -> Values:
+def _losses(model: Transformer, given: MeasureInput) -> Numbers:
     """The mean surprise at the right token, over data held out."""
     return {name: loss(model, rows) for name, rows in given.rows.items()}
 
 
 @measure("loss.by_task", "Loss, each task", _NATS, "tasks", kinds=DECODERS)
-def _losses_by_task(model: Transformer, given: Given) -> Values:
+def _losses_by_task(model: Transformer, given: MeasureInput) -> Numbers:
     """The loss over data held out, for each of the tasks that it has learned."""
     return _losses(model, given)
 
 
 @measure("loss.by_position", "Loss, each position", _NATS, "held-out texts", "context", kinds=DECODERS)
-def _losses_by_position(model: Transformer, given: Given) -> Values:
+def _losses_by_position(model: Transformer, given: MeasureInput) -> Numbers:
     """The loss of the tokens at each position of texts held out."""
     losses = by_position(model, given.held_out)
     return dict(zip(losses.axes[0].labels[1:], losses.values[1:].tolist(), strict=True))  # the first is not guessed
@@ -157,12 +159,14 @@ def _measure_heads(name: str, score: Score) -> None:
         more["passes"] = lambda config: sum(unit.is_head for unit in heads_and_mlps(config))
 
     @measure(f"heads.{name}", f"{score.title}, each head", unit, "texts for heads", "heads", about=score.about, **more)
-    def _scores(model: Transformer, given: Given) -> Values:
-        source = None if given.source is None else torch.tensor(given.source, device=given.texts.device)
-        rows = scores_of_model(model, given.texts, source, given.repeats)
-        if name == "delta_loss":
-            rows = with_losses(model, rows, given.texts, source, counted_from=given.counted_from)
-        return {row["name"]: float("nan") if row.get(name) is None else row[name] for row in rows}
+    def _scores(model: Transformer, given: MeasureInput) -> Numbers:
+        texts = torch.atleast_2d(given.texts)
+        source = None if given.source is None else torch.tensor([given.source], device=texts.device)
+        first, values = given.counted_from if name == "delta_loss" else None, dict[str, float]()
+        for stack in stacks_of(model):
+            scores = scores_of_stack(model, stack, texts, source, given.repeats, counted_from=first)
+            values |= {row["name"]: float("nan") if row.get(name) is None else row[name] for row in scores.rows()}
+        return values
 
 
 for _name, _score in SCORES.items():
@@ -183,7 +187,7 @@ for _name, _score in SCORES.items():
     },
 )
 @torch.inference_mode()
-def _right(model: Transformer, given: Given) -> Values:
+def _right(model: Transformer, given: MeasureInput) -> Numbers:
     """The share of the answers that are right: in data held out and, where there are few to learn from, in those learned."""
     # By its likeliest tokens an encoder–decoder writes the answer of which each token is the likeliest after those before it.
     whole = model.config.kind == "encoder-decoder"
@@ -197,7 +201,7 @@ def _right(model: Transformer, given: Given) -> Values:
 
 
 @measure("waves", "Waves of the logits, each frequency", "share", "a clock", "embeddings", kinds=DECODERS)
-def _waves(model: Transformer, given: Given) -> Values:
+def _waves(model: Transformer, given: MeasureInput) -> Numbers:
     """The share of each frequency in the logits of a model of sums on a clock: see the view Waves of Embeddings."""
     assert given.clock is not None
     shares = powers(model, given.clock)
@@ -213,7 +217,7 @@ def _waves(model: Transformer, given: Given) -> Values:
     passes=lambda config: 1 + len(heads_and_mlps(config)),
     differs=_PER_TEXT,
 )
-def _switched_off(model: Transformer, given: Given) -> Values:
+def _switched_off(model: Transformer, given: MeasureInput) -> Numbers:
     """How much the loss rises, over data held out, if what a part computes is replaced by zero."""
     (rows,) = given.rows.values()
     usual = loss(model, rows)
@@ -236,13 +240,13 @@ _IN_THE_DECODER = (
     "attribution",
     differs={"classifier": {"about": _TO_A_LABEL}, "encoder-decoder": {"about": _IN_THE_DECODER}},
 )
-def _attribution(model: Transformer, given: Given) -> Values:
+def _attribution(model: Transformer, given: MeasureInput) -> Numbers:
     """What each head, MLP and bias adds to the logit of the token after the prompt, or to its difference from another."""
     return attribute(model, given.ids, given.token, None, given.against, given.source).values
 
 
 @measure("circuit.share", "Share of the circuit", "share", "a token", "circuit", passes=lambda _: 20, kinds=DECODERS)
-def _circuit(model: Transformer, given: Given) -> Values:
+def _circuit(model: Transformer, given: MeasureInput) -> Numbers:
     """The share of the logit, or of the difference of two, that is left if all outside the circuit found at this step writes its
     mean.
     """
@@ -267,7 +271,7 @@ def _circuit(model: Transformer, given: Given) -> Values:
         "encoder-decoder": {"about": "How likely the answer is to begin with the token.", "page": "translate"},
     },
 )
-def _probability(model: Transformer, given: Given) -> Values:
+def _probability(model: Transformer, given: MeasureInput) -> Numbers:
     """How likely the token is to come after the prompt."""
     device = model.embed.weight.device
     source = None if given.source is None else torch.tensor([given.source], device=device)
@@ -275,14 +279,14 @@ def _probability(model: Transformer, given: Given) -> Values:
 
 
 @measure("similarity", "Similarity of two tokens", "cosine", "two tokens", "embeddings")
-def _similarity(model: Transformer, given: Given) -> Values:
+def _similarity(model: Transformer, given: MeasureInput) -> Numbers:
     """The cosine between the embeddings of two tokens: 1 the same direction, 0 at right angles, −1 the opposite."""
     assert given.against is not None
     return {"cosine": cosine(vectors(model, "embedding"), given.token, given.against)}
 
 
 @measure("similarity.vowels", "Similarity of vowels", "cosine", "vowels", "embeddings")
-def _vowels(model: Transformer, given: Given) -> Values:
+def _vowels(model: Transformer, given: MeasureInput) -> Numbers:
     """The mean cosine between the embeddings of two vowels, and between those of a vowel and a consonant."""
     rows, vowels, consonants = vectors(model, "embedding"), given.kinds["vowel"], given.kinds["consonant"]
     return {"two vowels": mean_cosine(rows, vowels, vowels), "a vowel and a consonant": mean_cosine(rows, vowels, consonants)}
@@ -299,20 +303,20 @@ def _vowels(model: Transformer, given: Given) -> Values:
         "encoder-decoder": {"about": "How long the vector of the last token of the answer is after each layer of the decoder."}
     },
 )
-def _stream(model: Transformer, given: Given) -> Values:
+def _stream(model: Transformer, given: MeasureInput) -> Numbers:
     """How long the vector of the last token of the prompt is after each layer."""
     by_layer = lengths(stream(model, given.ids, given.source), [""] * len(given.ids))
     return dict(zip(by_layer.axes[0].labels, by_layer.values[:, -1].tolist(), strict=True))
 
 
 @measure("weights.norm", "Norm, each matrix", "norm", "weights")
-def _norms(model: Transformer, _: Given) -> Values:
+def _norms(model: Transformer, _: MeasureInput) -> Numbers:
     """The size of each matrix of weights: the root of the sum of the squares of its numbers."""
     return {name: float(matrix.norm()) for name, matrix in matrices(model).items()}
 
 
 @measure("weights.rank", "Rank, each matrix", "directions", "weights")
-def _ranks(model: Transformer, _: Given) -> Values:
+def _ranks(model: Transformer, _: MeasureInput) -> Numbers:
     """In how many directions a matrix of weights really works, its effective rank: e to the power of the entropy of its singular
     values, each divided by their sum.
     """

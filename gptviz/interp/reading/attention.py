@@ -182,7 +182,7 @@ class AttentionReading:
     k: Float32Array  #: [n_block, n_head, keys, d_head], the keys, likewise; heads that share keys have equal ones
     #: [n_block, n_head, queries, keys], what positions add to the scores, or None if they act elsewhere
     position: Float32Array | None
-    #: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks at this key alone,
+    #: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks only at this key,
     #: without the bias; where a norm stands behind attention, of what is linear in that norm, with its gain
     moved: Float32Array
     scale: float  #: what q · k is multiplied by: 1 / √d_head unless the model says otherwise
@@ -325,6 +325,11 @@ def read(
     outputs = [getattr(model.blocks[block], part).output.weight for block in held]
     values = [v.repeat_interleave(group, dim=0) for v in tapped["v"]]
     far = windows(model)[held.start : held.stop] if part == "attention" else ()
+    scaled = None
+    if is_normed:  # the scale of the norm that attention's output goes through, perhaps added to the stream
+        each = zip(norms, tapped[stream], tapped["out"], strict=True)
+        entering = [(norm, x + out if adds_first else out) for (norm, adds_first), x, out in each]
+        scaled = np.stack([_numbers(norm.scale(x)[..., 0]) for norm, x in entering if norm is not None])
     return AttentionReading(
         Patterns(tuple(map(_numbers, tapped["pattern"])), hidden, far),
         _numbers(torch.stack(tapped["q"])),
@@ -335,7 +340,7 @@ def read(
         model.config.score_cap,
         held.start,
         _numbers(torch.stack(rolled)) if rolled else None,
-        np.stack([_scaled(*one) for one in zip(norms, tapped[stream], tapped["out"], strict=True)]) if is_normed else None,
+        scaled,
     )
 
 
@@ -364,15 +369,8 @@ def _moved(output: Tensor, v: Tensor, norm: Norm | None) -> Float32Array:
     """
     n_head, _, d_head = v.shape
     slices = output.to(v.dtype).view(-1, n_head, d_head).permute(1, 2, 0)  # [n_head, d_head, d_model]
-    written = [written_through(norm, one.T).T for one in slices]
+    written = [written_through(norm, of_head.T).T for of_head in slices]
     return _numbers((v @ torch.stack(written).to(v.dtype)).norm(dim=-1))
-
-
-def _scaled(norm: tuple[Norm | None, bool], stream: Tensor, out: Tensor) -> Float32Array:
-    """The scale [queries] of the norm that attention's `out` [queries, d_model] goes through, perhaps added to the `stream`."""
-    behind, adds_first = norm
-    assert behind is not None
-    return _numbers(behind.scale(stream + out if adds_first else out)[..., 0])
 
 
 def rollout(patterns: Patterns) -> Float32Array:

@@ -177,5 +177,5 @@ def memory_over(config: Config, batch: int, lengths: Sequence[int], optimiser: O
 
 def share_between_tokens(config: Config, tokens: int) -> float:
     """Which share of the operations of a forward pass lies in products between tokens: those that grow with T²."""
-    of_all = products(config, 1, tokens)
-    return sum(one.forward for one in of_all if one.name.endswith((".scores", ".z"))) / max(1, flops(config, 1, tokens)[0])
+    between = [product.forward for product in products(config, 1, tokens) if product.name.endswith((".scores", ".z"))]
+    return sum(between) / max(1, flops(config, 1, tokens)[0])

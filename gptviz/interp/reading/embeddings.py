@@ -87,7 +87,7 @@ def vectors(model: Transformer, space: str) -> Vectors:
 
 
 @dataclass(frozen=True)
-class Axes:
+class PrincipalAxes:
     """The axes of a picture. All snapshots of a model share them, so that a point moves only when its vector changed."""
 
     origin: Vectors  #: [d], the vector in the middle of the picture
@@ -110,7 +110,7 @@ def _parts(rows: Vectors) -> list[Vectors]:
     return np.array_split(rows, -(-len(rows) // PART)) if len(rows) else [rows]
 
 
-def principal_axes(rows: Vectors, dimensions: int) -> Axes:
+def principal_axes(rows: Vectors, dimensions: int) -> PrincipalAxes:
     """The directions in which the centred `rows` [token, d] vary most.
 
     They are the eigenvectors of the covariance matrix with the largest eigenvalues (Pearson 1901), which is quick where there are
@@ -137,10 +137,10 @@ def principal_axes(rows: Vectors, dimensions: int) -> Axes:
         principal = np.linalg.eigh(covariance)[1][:, : -n_directions - 1 : -1]  # by falling eigenvalue
     directions: Vectors = np.zeros((size, dimensions), np.float32)
     directions[:, :n_directions] = principal
-    points = Axes(origin, directions).place(rows)
+    points = PrincipalAxes(origin, directions).place(rows)
     farthest = np.take_along_axis(points, np.abs(points).argmax(axis=0)[None], axis=0)  # [1, dimensions]
     directions[:, farthest[0] < 0] *= -1
-    return Axes(origin, directions)
+    return PrincipalAxes(origin, directions)
 
 
 def pca(rows: Vectors, dimensions: int, reference: Vectors | None = None) -> tuple[Vectors, tuple[float, ...]]:
@@ -219,7 +219,7 @@ def aligned(points: Vectors, like: Vectors, *, resized: bool = False) -> Vectors
 
     Source: Schönemann 1966, orthogonal Procrustes.
     """
-    centred, other = (one - one.mean(axis=0) for one in (points, like))
+    centred, other = (picture - picture.mean(axis=0) for picture in (points, like))
     left, _, right = np.linalg.svd(centred.T.astype(np.float64) @ other)
     size = float(np.linalg.norm(other) / (np.linalg.norm(centred) or 1.0)) if resized else 1.0
     return np.asarray(size * centred @ (left @ right), np.float32)

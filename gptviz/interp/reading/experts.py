@@ -63,4 +63,4 @@ def taken(weights: LabelledArray, block: int, expert: int) -> list[Taken]:
         here = column[labels == token]
         if (count := int((here != 0).sum())) > 0:
             tokens.append(Taken(token, count, len(here), float(here[here != 0].mean())))
-    return sorted(tokens, key=lambda one: (-one.times, -one.weight))
+    return sorted(tokens, key=lambda token: (-token.times, -token.weight))

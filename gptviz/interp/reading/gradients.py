@@ -1,7 +1,7 @@
 """The size of the gradient that reaches each block, of the stream at that block, and of the gradient of its weights.
 
 The stream x_i enters block i, and x_n leaves the last of n blocks. By the chain rule ∂L/∂x_i = J_iᵀ … J_{n-1}ᵀ ∂L/∂x_n with
-J_i = ∂x_{i+1}/∂x_i: without a residual connection J_i is the sublayers' Jacobian alone, with one the identity is added to it.
+J_i = ∂x_{i+1}/∂x_i: without a residual connection J_i is only the sublayers' Jacobian, with one the identity is added to it.
 """
 
 from __future__ import annotations

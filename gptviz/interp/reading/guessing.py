@@ -1,7 +1,7 @@
 """Shannon's guessing game: how many guesses a player needs for each token of a text, and how many bits that is.
 
 A player reads what comes before a token and guesses the token until the guess is right. Who knows the order in which the player
-guesses can find each token from the number of guesses alone. So this number tells as much as the token does, and its entropy is
+guesses can find each token only from the number of guesses. So this number tells as much as the token does, and its entropy is
 an upper bound of the entropy of the text (C. E. Shannon, "Prediction and Entropy of Printed English", 1951).
 
 Shannon counted how often each number of guesses occurred. A short game is too short for that: who always needs five guesses would

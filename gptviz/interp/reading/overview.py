@@ -167,7 +167,11 @@ class _Looks:
         """The overview of all blocks that were seen."""
         of = {name: torch.stack(values).numpy() for name, values in self.columns.items()}
         pool, (queries, keys) = self.pool, self.sizes
-        places = [Axis(name, _ranges(size, pool)) for name, size in ((QUERY, queries), (KEY, keys))]
+        ranges = [
+            [str(start) if pool == 1 else f"{start}–{min(start + pool, size) - 1}" for start in range(0, size, pool)]
+            for size in (queries, keys)
+        ]
+        places = [Axis(name, tuple(labels)) for name, labels in zip((QUERY, KEY), ranges, strict=True)]
         axes = (*map(numbered, ("block", "head"), of["small"].shape), *places)
         facts = None
         if self.has_facts:
@@ -181,12 +185,6 @@ class _Looks:
         alike = float((1 / self.visible[1:].sum(-1).clamp(min=1)).mean()) if self.has_facts else math.nan
         small = LabelledArray(of["small"], axes, unit)
         return Overview(small, of.get("rest") if keys > 2 else None, pool, of["spread"], facts, even, alike, of["last"], queries)
-
-
-def _ranges(size: int, pool: int) -> tuple[str, ...]:
-    """The positions that each cell of a thumbnail stands for."""
-    starts = range(0, size, pool)
-    return tuple(str(start) if pool == 1 else f"{start}–{min(start + pool, size) - 1}" for start in starts)
 
 
 def pooled(values: Tensor, seen: Tensor | None, pool: int) -> Tensor:

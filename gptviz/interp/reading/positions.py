@@ -147,10 +147,10 @@ def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> Label
     is computed for this model's sizes; of a trained kind the weights of `block` are used.
 
     Raises:
-        ValueError: the kind does not act on scores by distance alone, or this model cannot show it (see `encoding`).
+        ValueError: the kind does not act on scores only by distance, or this model cannot show it (see `encoding`).
     """
     if has_vectors(kind) or POSITIONS[kind].acts_on != "scores":
-        raise ValueError(f"{kind} positions add no number to a score that depends on the distance alone")
+        raise ValueError(f"{kind} positions add no number to a score that depends only on the distance")
     part, length = encoding(model, kind, block), min(model.config.context_length, LONGEST)
     heads = model.config.n_head
     last = slice(length - 1, length)

@@ -21,7 +21,7 @@ from gptviz.model import Transformer
 
 from .layers import Layer, layers, stream_of, trace_stream
 
-# The labels of a token from the text alone: in words, by name. Of many labels the commonest are told apart.
+# The labels of a token that come only from the text: in words, by name. Of many labels the commonest are told apart.
 FROM_TEXT = {
     "case": "Upper case",
     "word": "Place in the word",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from gptviz.model import Transformer
 
-from ..explaining.attribution import Part, attributed
+from ..explaining.attribution import PartValue, attributed
 from ..explaining.decomposition import Stream
 from .next_token import logits_after, probabilities
 
@@ -22,7 +23,7 @@ class ReadOnce:
     distribution: npt.NDArray[np.float64]  #: the probability of every token [vocab_size] to come after the text
     #: the head that adds most to the logit of the likeliest token, or None if none adds to it, or if that logit is no sum of what
     #: the parts of the model add
-    strongest: Part | None
+    strongest: PartValue | None
 
 
 def read_once(model: Transformer, ids: Sequence[int]) -> ReadOnce:
@@ -32,13 +33,7 @@ def read_once(model: Transformer, ids: Sequence[int]) -> ReadOnce:
     except ValueError:  # a part of the model lets no sum through
         logits = logits_after(model, ids, slice(len(ids) - 1, len(ids)))[0]
         return ReadOnce(probabilities(logits), None)
-    return ReadOnce(probabilities(stream.logits), _strongest_head(stream))
-
-
-def _strongest_head(stream: Stream) -> Part | None:
-    try:
-        parts = attributed(stream).parts
-    except ValueError:
-        return None
-    best = max((part for part in parts if ".head." in part.name), key=lambda part: part.value, default=None)
-    return best if best is not None and best.value > 0 else None
+    heads: list[PartValue] = []
+    with suppress(ValueError):  # the logit is no sum
+        heads = [part for part in attributed(stream).parts if ".head." in part.name and part.value > 0]
+    return ReadOnce(probabilities(stream.logits), max(heads, key=lambda part: part.value, default=None))

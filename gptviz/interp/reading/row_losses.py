@@ -55,7 +55,7 @@ def difference(some: Sequence[float] | Float64Array, others: Sequence[float] | F
     """The difference of the means of two groups of losses, some minus others; NaN where a group is empty. NaN losses are left
     out.
     """
-    groups = [group[~np.isnan(group)] for group in (np.asarray(one, np.float64) for one in (some, others))]
+    groups = [group[~np.isnan(group)] for group in (np.asarray(losses, np.float64) for losses in (some, others))]
     means = [float(group.mean()) if len(group) else float("nan") for group in groups]
     spread = [float(group.var(ddof=1)) / len(group) if len(group) > 1 else float("nan") for group in groups]
     return Difference((means[0], means[1]), (len(groups[0]), len(groups[1])), means[0] - means[1], sqrt(sum(spread)))

@@ -53,7 +53,7 @@ def stream(
     states = stream_of(trace, config).float().cpu()  # [layer, count, d_model]
     found, positions, shown = layers(config), range(len(ids) - count, len(ids)), tuple(ids[-count:])
     if not parallel:
-        writers = tuple(one.name for one in found[1:])
+        writers = tuple(layer.name for layer in found[1:])
         return StreamSummary(found, states, writers, states[1:] - states[:-1], states[:-1], positions, shown)
     writers = tuple(f"blocks.{block}.{part}" for block in range(config.n_layer) for part in ("attention", "mlp"))
     written = torch.stack([trace[f"{name}.out"][0].float().cpu() for name in writers])

@@ -31,7 +31,7 @@ class ClockWaves(NamedTuple):
 
     powers: LabelledArray  #: the share of each frequency [part, frequency]
     used: tuple[int, ...]  #: the frequencies that it uses
-    #: the share of all sums that are right: as it is, with the used frequencies alone, and without them
+    #: the share of all sums that are right: as it is, with only the used frequencies, and without them
     right: tuple[float, float, float]
 
 

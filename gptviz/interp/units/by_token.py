@@ -1,4 +1,4 @@
-"""Heads and neurons found by a token: which add to its logit, as their weights alone say it.
+"""Heads and neurons found by a token: which add to its logit, by what only their weights say.
 
 What lies between a head or a neuron and the end is left out, as in `neurons.promoted` and `head_weights.copying`: norms count by
 what is linear in them, and what the logits of all tokens gain alike is taken away.
@@ -40,7 +40,7 @@ def neurons_for(model: Transformer, token: int, most: int = 8) -> list[WritesFor
     for block in range(model.config.n_layer if model.config.mlp_size else 0):
         values, at = (wanted @ columns(model, block)).topk(min(most, model.config.mlp_size))
         found += [WritesFor(Unit("mlp", block, i), value) for value, i in zip(values.tolist(), at.tolist(), strict=True)]
-    return sorted(found, key=lambda one: -one.value)[:most]
+    return sorted(found, key=lambda writer: -writer.value)[:most]
 
 
 @torch.inference_mode()
@@ -58,7 +58,7 @@ def heads_for(model: Transformer, token: int, most: int = 8) -> list[WritesFor]:
         values, reads = torch.cat(parts, 1).max(1)  # [H]
         each = zip(values.tolist(), reads.tolist(), strict=True)
         found += [WritesFor(Unit("attention", block, head), *both) for head, both in enumerate(each)]
-    return sorted(found, key=lambda one: -one.value)[:most]
+    return sorted(found, key=lambda writer: -writer.value)[:most]
 
 
 def _direction(model: Transformer, token: int) -> Tensor:

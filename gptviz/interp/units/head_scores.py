@@ -7,9 +7,9 @@ the model runs: only the scores are kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -24,8 +24,10 @@ from ..changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
 from ..changing.edits import Inputs, UnitEdit
 from ..reading.attention import AttentionPart
 from .head_weights import copying
-from .unit import Unit, unit
+from .unit import Unit
 
+# The heads of an encoder, of a decoder, or of the cross-attention between the two. Other models have only the second.
+Stack = Literal["encoder", "decoder", "cross"]
 # Repeated random tokens: how many different ones there are before the same come again, and in how many sequences.
 MOST_REPEATED, N_SEQUENCES = 25, 8
 # The most tokens of a text that are scored: every score is a mean over many queries already.
@@ -103,6 +105,15 @@ class HeadScores:
     def including(self, **values: Float64Array) -> HeadScores:
         """With scores [block, head] that do not come from patterns: `copying` (see `head_weights`), `delta_loss`."""
         return replace(self, values={**self.values, **values})
+
+    def with_losses(self, rises: Iterable[tuple[Unit, float]]) -> HeadScores:
+        """With `delta_loss`, which `losses_without` gives of all `heads`."""
+        return self.including(delta_loss=np.array([rise for _, rise in rises]).reshape(self.shape))
+
+    @property
+    def heads(self) -> list[Unit]:
+        """All heads, block by block."""
+        return [self.unit(*at) for at in np.ndindex(self.shape)]
 
     @property
     def known(self) -> tuple[str, ...]:
@@ -257,7 +268,7 @@ def _queries(model: Transformer, ids: Tensor) -> dict[str, Float64Array]:
 
 def _scored(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> dict[str, Float64Array]:
     by_block: dict[str, list[Tensor]] = {name: [] for name in SCORES}
-    weighed = None if crosses else _Weighed([EarlierTokens(one) for one in ids.cpu()])
+    weighed = None if crosses else _Weighed([EarlierTokens(text) for text in ids.cpu()])
     visible = iter(_visible(model, ids, source, crosses=crosses))
 
     def see(_name: str, value: Tensor) -> None:
@@ -325,7 +336,7 @@ class _Weighed:
     names = ("induction", "duplicate_token", "distance")
 
     def __init__(self, texts: Sequence[EarlierTokens]) -> None:
-        followed, copied = (torch.stack(keys) for keys in zip(*((one.followers, one.copies) for one in texts), strict=True))
+        followed, copied = (torch.stack(keys) for keys in zip(*((text.followers, text.copies) for text in texts), strict=True))
         far = torch.stack([text.distance for text in texts])
         far[:, 0] = 0
         # A score in which no query has a say is 0 / 0: NaN.
@@ -383,34 +394,29 @@ def rises_without(model: Transformer, texts: Sequence[Rows], heads: Sequence[Uni
         yield edit.unit, without - usual
 
 
-def scores_of_model(
-    model: Transformer, ids: Tensor, source: Tensor | None = None, repeats: Tensor | None = None
-) -> list[dict[str, Any]]:
-    """The scores of every head of a model, a row each: for an encoder–decoder, those of the encoder, of the decoder, and of
-    cross-attention. None if a score has no meaning.
-
-    `ids` are [T] or [B, T]; `source` [S] are the tokens that its encoder reads. See `head_scores`.
-    """
-    texts = torch.atleast_2d(ids)
-    if model.encoder is None or source is None:
-        alone = head_scores(model, texts, repeats=repeats)
-        return (alone.including(copying=copying(model)) if model.config.kind == "decoder" else alone).rows()
-    sources = source[None]
-    rows = replace(head_scores(model.encoder, sources), in_encoder=True).rows()
-    rows += head_scores(model, texts, sources).including(copying=copying(model)).rows()
-    return rows + head_scores(model, texts, sources, crosses=True).rows()
+def stacks_of(model: Transformer) -> tuple[Stack, ...]:
+    """The stacks of a model that have heads."""
+    return ("decoder",) if model.encoder is None else get_args(Stack)
 
 
-def with_losses(
+def scores_of_stack(
     model: Transformer,
-    rows: list[dict[str, Any]],
-    ids: Tensor,
+    stack: Stack,
+    texts: Tensor,
     source: Tensor | None = None,
+    repeats: Tensor | None = None,
     *,
-    counted_from: int = 1,
-) -> list[dict[str, Any]]:
-    """The `rows` of `scores_of_model` with `delta_loss`; the other arguments are as there and in `losses_without`."""
-    heads = [unit(row["name"], model.config) for row in rows]
-    sources = None if source is None else source[None]
-    rises = dict(losses_without(model, torch.atleast_2d(ids), heads, sources, counted_from=counted_from))
-    return [{**row, "delta_loss": rises[head]} for row, head in zip(rows, heads, strict=True)]
+    counted_from: int | None = None,
+) -> HeadScores:
+    """The scores of every head of one stack of a whole model that reads `texts` [B, T] and a source [B, S]: those of
+    `head_scores`, and those that come from weights. With `counted_from` there is `delta_loss` too, as in `losses_without`.
+    """
+    if stack == "encoder" and model.encoder is not None and source is not None:
+        scores = replace(head_scores(model.encoder, source), in_encoder=True)
+    else:
+        scores = head_scores(model, texts, source, crosses=stack == "cross", repeats=repeats)
+    if stack == "decoder" and model.config.kind != "classifier":
+        scores = scores.including(copying=copying(model))
+    if counted_from is None:
+        return scores
+    return scores.with_losses(losses_without(model, texts, scores.heads, source, counted_from=counted_from))

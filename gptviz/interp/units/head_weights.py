@@ -96,7 +96,7 @@ def _from_embedding_to_logits(model: Transformer) -> Tensor:
 
 @torch.inference_mode()
 def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
-    """How much of what one head writes another one reads, [reader, writer], from weights alone.
+    """How much of what one head writes another one reads, [reader, writer], only from weights.
 
     For the key it is ‖W_QK W_OV‖ / (‖W_QK‖ ‖W_OV‖), where W_QK = W_Qᵀ W_K is of the reader, W_OV = W_O W_V of the writer, and ‖·‖
     is the Frobenius norm: the root of the sum of the squares. For the query W_QK is transposed, and for the value it is the

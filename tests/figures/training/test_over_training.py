@@ -9,7 +9,7 @@ import pytest
 
 from gptviz.figures.kit.theme import DARK, LIGHT, Theme
 from gptviz.figures.training.ladder import level_by_level
-from gptviz.figures.training.over_training import MOST_NAMED, MOST_PANELS, Look, lines, panels
+from gptviz.figures.training.over_training import MOST_NAMED, MOST_PANELS, ChartLook, lines, panels
 from gptviz.figures.training.places import right_by_place
 from gptviz.labelled_array import Axis, LabelledArray
 
@@ -26,7 +26,7 @@ def table(series: int, *, low: float = 0.5) -> LabelledArray:
 @pytest.mark.parametrize("log_steps", [False, True])
 def test_each_series_is_drawn_at_its_steps_in_one_chart_and_in_panels(theme: Theme, log_steps: bool) -> None:
     shown = table(9)
-    names, look = shown.axes[1].labels, Look(log_steps=log_steps, marked=(3, 1), at=2)
+    names, look = shown.axes[1].labels, ChartLook(log_steps=log_steps, marked=(3, 1), at=2)
     for figure in (lines(shown, theme, look, names, height=300), panels(shown, theme, look, names)):
         drawn = {trace.name: trace for trace in figure.data if trace.mode == "lines+markers"}
         for i, name in enumerate(names):
@@ -40,20 +40,20 @@ def test_each_series_is_drawn_at_its_steps_in_one_chart_and_in_panels(theme: The
 def test_the_series_that_change_most_have_names_and_the_others_are_pale() -> None:
     shown = table(12)
     ranges = np.ptp(shown.values[1:], axis=0)
-    figure = lines(shown, LIGHT, Look(), shown.axes[1].labels, height=300)
+    figure = lines(shown, LIGHT, ChartLook(), shown.axes[1].labels, height=300)
     named = {trace.name for trace in figure.data if trace.showlegend}
     assert named == {shown.axes[1].labels[i] for i in np.argsort(-ranges)[:MOST_NAMED]}
 
 
 def test_a_logarithmic_axis_leaves_out_what_is_not_above_nothing() -> None:
     shown = table(1, low=-1)
-    (line,) = lines(shown, LIGHT, Look(log_values=True), ("x",), height=300).data
+    (line,) = lines(shown, LIGHT, ChartLook(log_values=True), ("x",), height=300).data
     assert np.isnan(line.y).tolist() == [True, *(shown.values[1:, 0] <= 0)]
 
 
 def test_of_very_many_series_the_first_have_panels() -> None:
     shown = table(MOST_PANELS + 5)
-    assert len(panels(shown, LIGHT, Look(), shown.axes[1].labels).data) == MOST_PANELS
+    assert len(panels(shown, LIGHT, ChartLook(), shown.axes[1].labels).data) == MOST_PANELS
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])

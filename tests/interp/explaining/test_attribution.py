@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gptviz.interp.changing import edits
-from gptviz.interp.explaining.attribution import MLP, Attribution, Part, attribute
+from gptviz.interp.explaining.attribution import MLP, Attribution, PartValue, attribute
 from gptviz.interp.reading.classification import classify
 from gptviz.model import Config
 from tests.examples import tried
@@ -147,7 +147,8 @@ def test_every_part_has_a_name_in_words() -> None:
 
 
 def test_a_sublayer_that_was_replaced_as_a_whole_has_a_column_of_its_own_also_where_both_attentions_were() -> None:
-    parts = tuple(Part(f"blocks.0.{name}", name, value) for name, value in (("attention", 1), ("cross_attention", 2), ("mlp", 3)))
+    adds = {"attention": 1, "cross_attention": 2, "mlp": 3}
+    parts = tuple(PartValue(f"blocks.0.{name}", name, value) for name, value in adds.items())
     grid = Attribution(0, 1, None, 6.0, 6.0, parts, {}, {}).grid(tiny(n_layer=1))
     assert grid.axes[1].labels == ("all", "cross all", "MLP")
     assert grid.values.tolist() == [[1, 2, 3]]

@@ -8,7 +8,7 @@ import torch
 
 import gptviz
 from gptviz.data.text import TaskSource
-from gptviz.interp.over_training.measures import MEASURES, Question, measure_named
+from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion, measure_named
 from gptviz.interp.reading.waves import powers
 from gptviz.runs import checkpoints
 from gptviz.text import WordTokenizer, task
@@ -71,7 +71,7 @@ def test_a_matrix_that_turns_all_directions_alike_has_full_rank(tiny_model: Tiny
     embed = lm.model.embed.weight
     with torch.no_grad():
         embed.copy_(torch.eye(*embed.shape))
-    rank = MEASURES["weights.rank"].compute(lm.model, lm.given(MEASURES["weights.rank"], Question()))
+    rank = MEASURES["weights.rank"].compute(lm.model, lm.given(MEASURES["weights.rank"], MeasureQuestion()))
     assert rank["embed.weight"] == pytest.approx(min(embed.shape))
 
 

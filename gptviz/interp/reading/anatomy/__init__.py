@@ -1,4 +1,4 @@
-"""The anatomy of a model, from its config alone: every step from token ids to logits as a box, and what flows between them.
+"""The anatomy of a model, only from its config: every step from token ids to logits as a box, and what flows between them.
 
 A box has a description and an equation, the values of a pass that are its output (named as in `model.tap.GLOSSARY`), its weights,
 and the lines of the project that compute it. `values` gives any of its tensors.
@@ -12,10 +12,10 @@ from torch import Tensor
 from gptviz.interp.trace import Trace
 from gptviz.model import Config, Transformer
 
-from .boxes import Anatomy, Arrow, Box, BoxTensor, Lines
+from .boxes import Anatomy, Arrow, Box, BoxTensor, SourceLines
 from .whole import Whole
 
-__all__ = ["Anatomy", "Arrow", "Box", "BoxTensor", "Lines", "anatomy", "values"]
+__all__ = ["Anatomy", "Arrow", "Box", "BoxTensor", "SourceLines", "anatomy", "values"]
 
 
 def anatomy(config: Config, tokens: int, source: int = 1) -> Anatomy:

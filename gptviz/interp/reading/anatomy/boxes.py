@@ -33,7 +33,7 @@ class BoxTensor:
 
 
 @dataclass(frozen=True)
-class Lines:
+class SourceLines:
     """Some lines of the project's source."""
 
     file: str  #: the path from the project's folder
@@ -54,7 +54,7 @@ class Box:
     role: Role  #: decides its colour
     about: str  #: what it does, in a sentence
     equation: str  #: the same as an equation, for this config
-    lines: Lines  #: the source that computes it
+    lines: SourceLines  #: the source that computes it
     pieces: tuple[BoxTensor, ...] = ()  #: the values it computes, then its weights and fixed numbers
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class Anatomy:
         return next((box for box in self.boxes if box.path == path), None)
 
 
-def lines(what: Callable[..., Any], looked_at: str = "") -> Lines:
+def lines(what: Callable[..., Any], looked_at: str = "") -> SourceLines:
     """The source of a function or class; the lines with the text `looked_at` are marked.
 
     Raises:
@@ -104,13 +104,13 @@ def lines(what: Callable[..., Any], looked_at: str = "") -> Lines:
 
 
 @lru_cache(maxsize=256)
-def _lines(what: Any, looked_at: str) -> Lines:
+def _lines(what: Any, looked_at: str) -> SourceLines:
     source, first = inspect.getsourcelines(what)
     file = inspect.getsourcefile(what)
     assert file is not None
     marked = tuple(first + i for i, line in enumerate(source) if looked_at and looked_at in line)
     if looked_at and not marked:
         raise ValueError(f"no line of {what.__qualname__} has {looked_at!r}")
-    return Lines(
+    return SourceLines(
         Path(file).relative_to(ROOT).as_posix(), first, first + len(source) - 1, dedent("".join(source)).rstrip(), marked
     )

@@ -135,7 +135,7 @@ class Drawing:
         """The gain and bias of the norm called `name`, which normalises over `axis`."""
         renamed = {"d_model": axis}
         pieces = self.tensors(self.norm_kind, name)
-        return [replace(piece, axes=tuple(renamed.get(one, one) for one in piece.axes)) for piece in pieces]
+        return [replace(piece, axes=tuple(renamed.get(own, own) for own in piece.axes)) for piece in pieces]
 
 
 def block_of(path: str) -> int:

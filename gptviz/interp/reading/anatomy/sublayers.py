@@ -15,7 +15,7 @@ from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.parts.qk_norms import QK_NORMS
 from gptviz.model.parts.shortcuts import ValueEmbedding
 
-from .boxes import Arrow, Box, Lines, Role, lines
+from .boxes import Arrow, Box, Role, SourceLines, lines
 from .drawing import Drawing, Operand, block_of, capped
 
 
@@ -220,7 +220,7 @@ class Sublayers(Drawing):
         )
         return self.add(box, gives=pieces[0].shape if pieces else (self.config.n_head,))
 
-    def scores(self, at: str, term: str, reads: Sequence[str], where: Lines, query: str, key: str) -> str:
+    def scores(self, at: str, term: str, reads: Sequence[str], where: SourceLines, query: str, key: str) -> str:
         """Add the scores of every query with every key; the path of their box.
 
         Args:

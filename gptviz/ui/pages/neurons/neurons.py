@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from gptviz.figures.changing.before_after import before_after
 from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.units import neurons as figures
 from gptviz.interp.units.activity import BINS, Activity
@@ -151,7 +152,7 @@ def steer(subject: Subject, activity: Activity, neuron: Unit) -> Asked[LabelledA
     shown = asked.value
     before, after = shown.values
     show_figure(
-        figures.before_and_after(shown, theme()),
+        before_after(shown, theme()),
         key="neuron steered",
         alt=f"The {shown.unit} as it is, and with {neuron.title} set to {brief(value)}: "
         + ", ".join(

@@ -13,7 +13,7 @@ import streamlit as st
 from gptviz.figures.kit.format import brief, counted
 from gptviz.figures.training import over_training as figures
 from gptviz.interp.over_training.history import History, in_order
-from gptviz.interp.over_training.measures import MEASURES, Given, Measure, Question, Values
+from gptviz.interp.over_training.measures import MEASURES, Measure, MeasureInput, MeasureQuestion, Numbers
 from gptviz.interp.units.unit import unit
 from gptviz.machine import progress
 from gptviz.machine.job import Results
@@ -161,7 +161,7 @@ def logarithmic() -> tuple[bool, bool]:
     return log_steps, controls.switch("Log values", key="log_values", help=about)
 
 
-def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, Question]:
+def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQuestion]:
     """What each measure is asked, by its name; with the controls `over`, `logit_of` and `minus` where a measure depends on them:
     what heads read, and which tokens count.
     """
@@ -179,12 +179,12 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, Question
         token, against = which_logit(subject, likeliest, nullcontext(), nullcontext())
     two = _two_tokens(subject) if subject.kind == "classifier" and "two tokens" in needs else (token, against)
     by_need = {
-        "texts for heads": Question(heads_read),
-        "a prompt": Question(subject.prompt),
-        "a token": Question(subject.prompt, token, against),
-        "two tokens": Question("", *two),
+        "texts for heads": MeasureQuestion(heads_read),
+        "a prompt": MeasureQuestion(subject.prompt),
+        "a token": MeasureQuestion(subject.prompt, token, against),
+        "two tokens": MeasureQuestion("", *two),
     }
-    return {one.name: by_need.get(one.needs, Question()) for one in chosen}
+    return {one.name: by_need.get(one.needs, MeasureQuestion()) for one in chosen}
 
 
 def _two_tokens(subject: Subject) -> tuple[int, int]:
@@ -203,7 +203,7 @@ def say_missing(subject: Subject) -> None:
         st.caption("The data that this model learned from are not on this machine: its losses are not among the measures.")
 
 
-def followed(key: ModelKey, measure: Measure, question: Question) -> tuple[History | None, Callable[[], None]]:
+def followed(key: ModelKey, measure: Measure, question: MeasureQuestion) -> tuple[History | None, Callable[[], None]]:
     """The history of a measure as far as it is known, or None; and what shows how far it is, or a button that begins it where it
     takes long. A history that takes no longer than a moment is whole.
 
@@ -232,7 +232,7 @@ def followed(key: ModelKey, measure: Measure, question: Question) -> tuple[Histo
 
 
 @st.cache_resource(max_entries=24, show_spinner="Reading the data")
-def _given(last: ModelKey, measure: str, question: Question) -> Given:
+def _given(last: ModelKey, measure: str, question: MeasureQuestion) -> MeasureInput:
     return language_model(last).given(MEASURES[measure], question)
 
 
@@ -256,7 +256,7 @@ def title(history: History, series: int, config: Config) -> str:
 
 # The values of one snapshot: a few hundred numbers.
 @st.cache_data(max_entries=4_096, show_spinner=False)
-def values_at(key: ModelKey, measure: str, question: Question) -> Values:
+def values_at(key: ModelKey, measure: str, question: MeasureQuestion) -> Numbers:
     """A measure of the snapshot of `key`; what it reads is that of the model as it was saved last."""
     given = _given(scrubber.as_saved_last(key.unedited), measure, question)
     return MEASURES[measure].compute(language_model(key).model, given)
@@ -272,7 +272,7 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     change = history.sharpest(log_steps=axes.log_steps)
     said = sharpest(subject, history, axes)
     marked = None if change is None else (change.series, change.row)
-    look = figures.Look(axes.log_steps, axes.log_values, marked, subject.key.step)
+    look = figures.ChartLook(axes.log_steps, axes.log_values, marked, subject.key.step)
     names = [title(history, series, subject.lm.model.config) for series in range(len(history.series))]
     is_apart = axes.apart and len(history.series) > 1
     if is_apart:
@@ -382,7 +382,7 @@ def _vowels(subject: Subject) -> list[Try]:
     name, steps = "similarity.vowels", scrubber.steps(subject.key.name)
     if name not in possible(subject):
         return []
-    ends = [values_at(scrubber.at_step(subject.key, step), name, Question()) for step in (steps[0], steps[-1])]
+    ends = [values_at(scrubber.at_step(subject.key, step), name, MeasureQuestion()) for step in (steps[0], steps[-1])]
     if ends[1]["two vowels"] < ends[0]["two vowels"] + 0.1:
         return []
     said = [
@@ -396,7 +396,7 @@ def _vowels(subject: Subject) -> list[Try]:
     return [Try("Do vowels come together?", notice, {}, {KEY: name})]
 
 
-def code(subject: Subject, asked: Mapping[str, Question]) -> str:
+def code(subject: Subject, asked: Mapping[str, MeasureQuestion]) -> str:
     """The lines of `gptviz` that compute what the charts show."""
     lines = []
     for name, question in asked.items():
