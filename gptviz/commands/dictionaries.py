@@ -23,7 +23,7 @@ def dictionary(
     size: int | None = None,
     kind: Literal["topk", "relu"] = "topk",
     k: int = 16,
-    cost: float = 0.03,
+    cost: float = 0.4,
     steps: int = 2_000,
     seed: int = 0,
     corpus: File | None = None,

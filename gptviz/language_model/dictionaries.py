@@ -42,7 +42,7 @@ def fit_dictionary(
     kind: FittedKind = "topk",
     *,
     k: int = 16,
-    cost: float = 0.03,
+    cost: float = 0.4,
     steps: int = 2_000,
     seed: int = 0,
     text: str | None = None,

@@ -28,8 +28,8 @@ FittedKind = Literal["topk", "relu"]
 KINDS: tuple[FittedKind, ...] = get_args(FittedKind)
 # The most bytes of the vectors that are kept to fit to, and how many of them there are at most.
 MOST_BYTES, MOST_VECTORS = 2**28, 200_000
-# Each step reads so many vectors. The rate of Adam falls to 0 over the last half of the steps.
-BATCH, RATE, FALLING = 1_024, 3e-3, 0.5
+# Each step reads so many vectors. The rate of Adam, of a number in a row of length 1, falls to 0 over the last half of the steps.
+BATCH, RATE, FALLING = 1_024, 0.045, 0.5
 # After so many steps without a token at which it is active, a feature is dead. Within the last steps none begins again, so that
 # each has time to learn.
 PATIENCE, REVIVED = 100, 0.7
@@ -76,7 +76,7 @@ def fit(
     kind: FittedKind = "topk",
     *,
     k: int = 16,
-    cost: float = 0.03,
+    cost: float = 0.4,
     steps: int = 2_000,
     seed: int = 0,
 ) -> Dictionary:
@@ -127,7 +127,7 @@ class _Trainer:
         names = ("encoder", "encoder_bias", "decoder", "decoder_bias")
         self.learned, self.cost, self.steps, self.done = learned, cost, steps, 0
         self.parts = {name: getattr(learned, name).requires_grad_() for name in names}
-        self.adam = torch.optim.Adam(self.parts.values(), lr=RATE)
+        self.adam = torch.optim.Adam(self.parts.values(), lr=RATE / learned.decoder.shape[1] ** 0.5)
         self.rate = torch.optim.lr_scheduler.LambdaLR(self.adam, lambda step: min(1.0, (steps - step) / (FALLING * steps)))
         self.idle = torch.zeros(len(learned.encoder))  # for how many steps each feature was active nowhere
 
