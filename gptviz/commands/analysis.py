@@ -88,7 +88,7 @@ def _add_option(this: Parser, parameter: inspect.Parameter, hint: Any, about: st
         what |= {"type": kind.__origin__, "metavar": kind.__metadata__[0]}
     else:
         what |= {"type": kind, "metavar": STANDS_FOR[kind]}
-    if default not in (None, False, parameter.empty):
+    if default is not None and default is not False and default is not parameter.empty:  # it may be 0
         what["default"] = default
         about += "" if "default:" in about else f"; default: {default}"
     if is_needed:

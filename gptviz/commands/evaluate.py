@@ -7,7 +7,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from .analysis import File, Name, analysis
-from .common import UsageError, warn_of_unknown
+from .common import UsageError, text_of, warn_of_unknown
+from .dictionaries import quality_shown
 from .printing import Shown
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def evaluate(
     split: Literal["validation", "all"] = "validation",
     without: list[Name] | None = None,
     replace_by: Literal["zero", "mean"] = "zero",
+    dictionary: Name | None = None,
 ) -> Shown:
     """The loss of a model on held-out data.
 
@@ -39,11 +41,15 @@ def evaluate(
             blocks.1.attention.head.3=uniform, or of a LoRA adapter adapter=0.5.
         replace_by: what takes the place of what was switched off: zero, or its mean over the first 8,192 tokens of what the model
             is evaluated on.
+        dictionary: a dictionary of the model, by its name: the loss with what its features give back in the place of the stream,
+            over the first 16,384 tokens held out, or over the last fifth of the corpus.
     """
     from gptviz.data.registry import source_from, source_of_path
     from gptviz.interp.changing.edits import edits
     from gptviz.train.evaluation import evaluate as result_of
 
+    if dictionary is not None:
+        return quality_shown(lm.dictionary_quality(dictionary, text_of(corpus)))
     own, everything = lm.card.source, split == "all"
     if corpus is not None:  # split as the model's own data
         fraction = own.get("fraction") if own else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -108,7 +108,7 @@ def label_direction(lm: LanguageModel, label: str, value: str, text: str | None 
     streams = probes.streams(lm.model, read, np.array([one is not None for one in flat]))
     after = [index for index, layer in enumerate(layers(lm.model.config)) if layer.tap.endswith("resid_post")]
     every, has = torch.from_numpy(streams[after]).transpose(0, 1), torch.tensor([one == value for one in flat if one is not None])
-    called = directions.named(f"{label}-{value}", _digest(lm, "label", label, value, text, str(block)))
+    called = fitted.named(f"{label}-{value}", _digest(lm, "label", label, value, text, str(block)))
     return _kept(lm, called, *directions.contrast(every[has], every[~has]), block)
 
 
@@ -138,7 +138,7 @@ def direction(
         OSError: it cannot be kept.
     """
     lm = lm.original
-    called = directions.named(name, _digest(lm, repr((tuple(toward), tuple(away), block, how))))
+    called = fitted.named(name, _digest(lm, repr((tuple(toward), tuple(away), block, how))))
     if (known := directions.found(called)) is not None:
         return known
     rows = [[lm.seen(lm.encode(text)) for text in texts] for texts in (toward, away)]
@@ -159,7 +159,13 @@ def _kept(lm: LanguageModel, name: str, vectors: Tensor, separation: Tensor, blo
 
 def _digest(lm: LanguageModel, *settings: str | None) -> str:
     """Tells the weights of a model, its edits and some settings from all others."""
-    found = hashlib.sha256(repr((lm.model.config, lm.edits, lm.edit_text, settings)).encode("utf-8", "backslashreplace"))
-    for weight in lm.model.state_dict().values():
-        found.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    return found.hexdigest()[:32]
+    said = repr((lm.model.config, lm.edits, lm.edit_text, settings)).encode("utf-8", "backslashreplace")
+    return hashed(said, lm.model.state_dict().values())[:32]
+
+
+def hashed(said: bytes, tensors: Iterable[Tensor]) -> str:
+    """The SHA-256 of some bytes and of the numbers of tensors."""
+    found = hashlib.sha256(said)
+    for tensor in tensors:
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return found.hexdigest()

@@ -17,6 +17,7 @@ from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
 from gptviz.pretrained import control_vectors
+from gptviz.runs import fitted
 
 from .core import LanguageModel, method
 
@@ -137,7 +138,7 @@ def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
     path, count = Path(path), lm.model.config.n_layer
     vectors = control_vectors.read(path)
     digest = sha256(b"".join(f"{block}:".encode() + each.numpy().tobytes() for block, each in sorted(vectors.items())))
-    found = Direction(directions.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan))
+    found = Direction(fitted.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan))
     directions.keep(found)
     directions.kept(found.name, lm.model.config)
     return found

@@ -6,7 +6,6 @@ two lists that are well apart, twice the vector leads from the one to the other.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -104,11 +103,6 @@ def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
     traces = (run(model, row[None], taps, logits_at=slice(-1, None), last=1) for row in rows)
     found = [torch.stack([trace[tap][0, -1] for tap in taps]) for trace in progress.each(traces, len(rows), "text")]
     return torch.stack(found)
-
-
-def named(name: str, digest: str) -> str:
-    """The name that a direction is kept under: what was typed, in small letters, and the beginning of a digest."""
-    return f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')[:40] or 'direction'}-{digest[:8]}"
 
 
 def keep(direction: Direction) -> None:

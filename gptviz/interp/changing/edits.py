@@ -4,7 +4,7 @@ An edit is a unit (see `units`) and what becomes of it, as in `blocks.1.attentio
 `blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2`, `blocks.0.mlp.expert.3` (what it adds
 is left out; the others keep their weights) or `positions=shuffled`. Of a LoRA adapter it is the strength, as in `adapter=0.5`.
 Of a direction in the stream (see `directions`) it is how often its spread is added, as in `direction.number-1f0c2a9b=2`; switched
-off, it is taken out of the stream.
+off, it is taken out of the stream. Of a feature of a dictionary it is its activation, as in `dictionary.NAME.feature.17=4`.
 Weights are edited too: `weights=4bit.g32` and `blocks.0.mlp.up.weight=Q4_0` keep all matrices, or one, in few bits (see
 `gptviz.model.quantising`).
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import torch
@@ -28,6 +28,7 @@ from gptviz.model.lora import MergedTransformer
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.quantising import Quantiser, matrices, matrix_names, quantiser
 
+from ..dictionaries import dictionary
 from ..units.unit import Unit, unit
 from . import directions
 
@@ -38,6 +39,7 @@ WEIGHTS: Final = "weights"
 OF_MATRIX = ".weight"
 ADAPTER: Final = "adapter"
 DIRECTION: Final = "direction"
+DICTIONARY: Final = "dictionary"
 # The strengths of an adapter in edits: beyond them a model says nothing that could be read.
 MOST_STRENGTH = 10.0
 # The most edits of a set: what an address can carry, and a reader can follow.
@@ -51,8 +53,8 @@ class UnitEdit:
     """A unit and what becomes of it."""
 
     unit: Unit  #: which piece of the model
-    #: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, an adapter and a direction, a number; of weights,
-    #: the name of a quantiser
+    #: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, an adapter, a direction and a feature, a number;
+    #: of weights, the name of a quantiser
     to: str | float = ZERO
 
     @property
@@ -97,18 +99,25 @@ class UnitEdit:
         return self.unit.part == WEIGHTS
 
     @property
+    def is_in_stream(self) -> bool:
+        """Whether it acts on the stream, along a direction or on features."""
+        return self.unit.part in (DIRECTION, DICTIONARY)
+
+    @property
     def is_of_values(self) -> bool:
         """Whether it changes what is computed, and not the weights that it is computed with."""
         return self.unit.part not in (WEIGHTS, ADAPTER)
 
 
 def becomes(part: Unit) -> tuple[str, ...]:
-    """The possible changes of a unit, in words; a neuron and a direction also take a number, and an adapter nothing else."""
+    """The possible changes of a unit, in words; a neuron, a direction and a feature also take a number, and an
+    adapter nothing else.
+    """
     if part.part == ADAPTER:
         return ()
     if part.part == "positions":
         return ZERO, SHUFFLED
-    if part.part in ("expert", DIRECTION):
+    if part.part in ("expert", DIRECTION, DICTIONARY):
         return (ZERO,)
     if part.part in ("embed", "mlp"):
         return ZERO, MEAN
@@ -134,7 +143,7 @@ def edit(text: str, config: Config) -> UnitEdit:
         return UnitEdit(part)
     if to in becomes(part):
         return UnitEdit(part, to)
-    takes_number = part.is_neuron or part.part == DIRECTION
+    takes_number = part.is_neuron or part.part in (DIRECTION, DICTIONARY)
     choices = ", ".join(becomes(part)) + (" or a number" if takes_number else "")
     number = _number(to) if takes_number else None
     if number is None:
@@ -217,7 +226,8 @@ def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[In
 
     Raises:
         ValueError: an edit needs a reference text, and there is none; a matrix cannot be quantised, or memory is too small; the
-            model has no adapter whose strength could change; or a direction is not here, or is that of another model.
+            model has no adapter whose strength could change; or a direction or a dictionary is not here, or is that of another
+            model.
     """
     for one in edits:
         if one.unit.part == ADAPTER:
@@ -282,12 +292,30 @@ def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Tra
     for one in edits:
         if one.unit.part == "positions":
             repositions[ENCODER if one.unit.in_encoder else ""] = _reposition(model.config, one.to)
-        elif one.unit.part == DIRECTION:
-            for block, vector in directions.kept(one.unit.called, model.config).items():
-                acts.setdefault(f"blocks.{block}.resid_post", []).append(_along(vector, one.to))
-        else:
+        elif not one.is_in_stream:
             acts.setdefault(_tap(one), []).append(_replacement(one, values))
+    for tap, act in _in_stream(edits, model.config):
+        acts.setdefault(tap, []).append(act)
     return EditedTransformer(model, {name: _one_after_the_other(each) for name, each in acts.items()}, repositions)
+
+
+def _in_stream(edits: Sequence[UnitEdit], config: Config) -> Iterator[tuple[str, Replacement]]:
+    """What the edits of directions and features do, with the tap where they do it; those of one dictionary act together.
+
+    Raises:
+        ValueError: one of them is not here, or does not fit a model of this config.
+    """
+    of_each: dict[Unit, dict[int | None, str | float]] = {}
+    for one in edits:
+        if one.is_in_stream:
+            of_each.setdefault(replace(one.unit, index=None), {})[one.unit.index] = one.to
+    for kept, to in of_each.items():
+        if kept.part == DIRECTION:
+            for block, vector in directions.kept(kept.called, config).items():
+                yield f"blocks.{block}.resid_post", _along(vector, to[None])
+        else:
+            activations = {index or 0: 0.0 if number == ZERO else float(number) for index, number in to.items()}
+            yield from dictionary.setting(kept.called, activations, config).items()
 
 
 def _taken(one: UnitEdit) -> str:
@@ -469,8 +497,7 @@ def _tried(texts: Iterable[str], model: Transformer) -> Iterator[tuple[str, Unit
             one = edit(text, model.config)
             if one.unit.part == ADAPTER:
                 _adapted(model)
-            if one.unit.part == DIRECTION:
-                directions.kept(one.unit.called, model.config)
+            list(_in_stream([one], model.config))
             yield text, one
         except ValueError as error:
             yield text, str(error)

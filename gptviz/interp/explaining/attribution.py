@@ -231,7 +231,7 @@ def title(name: str, config: Config) -> str:
     if not name.endswith(".bias"):
         return unit(name, config).title
     _, block, place, _, *_ = name.split(".")
-    if place == "directions":
-        return f"directions added after block {block}"
+    if place == "edits":
+        return f"what edits add after block {block}"
     of_norm = place.endswith("_residual")
     return f"bias of the {'norm of the ' if of_norm else ''}{_SUBLAYERS[place.removesuffix('_residual')]} of block {block}"

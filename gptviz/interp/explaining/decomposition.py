@@ -77,7 +77,7 @@ class Stream:
 
     Writers are `embed`, `positions` where they are added to the embedding, whole sublayers such as `blocks.0.attention`,
     `blocks.0.cross_attention` and `blocks.0.mlp`, and the biases of norms on the way, under the names of these parameters. What
-    edits add to the stream after a block is one more bias, `blocks.0.directions.bias`.
+    edits add to the stream after a block is one more bias, `blocks.0.edits.bias`.
     Readers are the sublayers, which read the stream behind the norm before them where there is one, and `HEAD`.
 
     Attributes:
@@ -235,7 +235,7 @@ class Stream:
             x = followed(x, None, None, slice(0, len(self.rows)), Memory(x, None), None, IDENTITY)
             if name not in self._steered:
                 return x
-            return x + self.leaf(f"blocks.{index}.directions.bias", self.values[name] - x.detach()[0])
+            return x + self.leaf(f"blocks.{index}.edits.bias", self.values[name] - x.detach()[0])
 
         x = model.along(x, through)
         norm = model.head.final_norm

@@ -1,7 +1,8 @@
 """Units: the pieces of a model that can be given credit for a logit or be switched off, and their names.
 
 A name is a path, as in `blocks.1.attention.head.3`; it is the same on the command line, in addresses and in the library. Blocks,
-heads and neurons are counted from 0. A direction in the stream is a unit too: `direction.number-1f0c2a9b`.
+heads and neurons are counted from 0. A direction in the stream is a unit too, `direction.number-1f0c2a9b`, and a feature of a
+dictionary, `dictionary.sentences-features.feature.17`.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ from typing import Literal
 
 from gptviz.model import Config
 
-UnitKind = Literal["adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights", "direction"]
+UnitKind = Literal[
+    "adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights", "direction", "dictionary"
+]
 
+_KEPT = r"[a-z0-9][a-z0-9-]{0,59}"  # the name of what was fitted and is kept
 _NAME = re.compile(
-    r"direction\.(?P<direction>[a-z0-9][a-z0-9-]{0,59})|"
+    rf"direction\.(?P<direction>{_KEPT})|dictionary\.(?P<dictionary>{_KEPT})\.feature\.(?P<feature>[0-9]{{1,8}})|"
     r"(?P<encoder>encoder\.)?(?:(?P<whole>embed|positions)|blocks\.(?P<block>[0-9]{1,4})\."
     r"(?:(?P<attention>attention|cross_attention)(?:\.head\.(?P<head>[0-9]{1,6}))?|"
     r"(?P<mlp>mlp)(?:\.neuron\.(?P<neuron>[0-9]{1,8})|\.expert\.(?P<expert>[0-9]{1,4}))?))"
 )
 FORMS = (
     "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, blocks.1.mlp.expert.3, embed, "
-    "positions or direction.NAME"
+    "positions, direction.NAME or dictionary.NAME.feature.17"
 )
 
 
@@ -32,14 +36,14 @@ class Unit:
     """A piece of a model."""
 
     part: UnitKind  #: what it is, or what it is a piece of
-    #: the number of its block, or None for embedding and positions, and for an adapter and a direction, which may act in several
-    #: blocks
+    #: the number of its block, or None for embedding and positions, and for an adapter, a direction and a dictionary, which say
+    #: themselves where they act
     block: int | None = None
-    #: the number of a head, a neuron or an expert, or None for a whole attention or a whole MLP, and outside blocks
+    #: the number of a head, a neuron, an expert or a feature, or None for a whole attention or a whole MLP, and outside blocks
     index: int | None = None
     in_encoder: bool = False  #: whether it belongs to the encoder of an encoder–decoder
-    #: of a direction, the name that it is kept under; of weights, the name of one matrix; all of them without it. Weights and
-    #: directions can be edited, and nothing else.
+    #: of a direction and a dictionary, the name that it is kept under; of weights, the name of one matrix; all of them without
+    #: it. Weights, directions and features can be edited, and nothing else.
     called: str = ""
 
     @property
@@ -54,8 +58,8 @@ class Unit:
 
     @property
     def kind(self) -> str:
-        """What a piece of its layer is called: head, neuron or expert."""
-        return "head" if "attention" in self.part else "expert" if self.part == "expert" else "neuron"
+        """What a piece of its layer is called: head, neuron, expert or feature."""
+        return "head" if "attention" in self.part else {"expert": "expert", "dictionary": "feature"}.get(self.part, "neuron")
 
     @property
     def layer(self) -> str:
@@ -81,6 +85,8 @@ class Unit:
             return f"matrix {self.called}" if self.called else "all matrices"
         if self.part == "direction":
             return f"direction {self.called}"
+        if self.part == "dictionary":
+            return f"feature {self.index} of {self.called}"
         if self.block is None:
             title = {"adapter": "LoRA adapter", "embed": "token embedding", "positions": "positions"}[self.part]
         elif self.index is None:
@@ -102,6 +108,8 @@ def unit(name: str, config: Config) -> Unit:
         raise ValueError(f"{name!r:.80} names no part of a model; names are {FORMS}")
     if found["direction"]:
         return Unit("direction", called=found["direction"])
+    if found["dictionary"]:
+        return Unit("dictionary", index=int(found["feature"]), called=found["dictionary"])
     in_encoder = found["encoder"] is not None
     if in_encoder and not config.n_encoder_layer:
         raise ValueError(f"{name}: this model has no encoder")

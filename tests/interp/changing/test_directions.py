@@ -123,7 +123,7 @@ def test_a_logit_is_still_the_sum_of_its_parts_and_the_direction_is_one_of_them(
         with_it = edited(model, edits([f"direction.{NAME}{strength}"], model.config))
         found = attribute(with_it, ids)
         assert found.adds_up
-        (part,) = (part for part in found.parts if part.title == f"directions added after block {block}")
+        (part,) = (part for part in found.parts if part.title == f"what edits add after block {block}")
         if strength and block == 1 and residual != "post-norm":  # nothing but the final norm is left on its way
             stream, row = run(with_it, torch.tensor([ids]))[TAP][0, -1], model.head.unembed.weight[found.token]
             norm = model.head.final_norm

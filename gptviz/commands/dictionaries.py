@@ -1,0 +1,94 @@
+"""The commands of dictionaries: fit one to a model, and show which of its features are active in a prompt."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from .analysis import File, Name, analysis
+from .common import UsageError, nats, text_of
+from .printing import Shown, Table
+
+if TYPE_CHECKING:
+    from gptviz.interp.dictionaries.quality import Quality
+    from gptviz.language_model import LanguageModel
+
+MOST_FEATURES = 6  # that are listed of a token
+
+
+@analysis(187)
+def dictionary(
+    lm: LanguageModel,
+    block: int | None = None,
+    size: int | None = None,
+    kind: Literal["topk", "relu"] = "topk",
+    k: int = 16,
+    cost: float = 0.4,
+    steps: int = 2_000,
+    seed: int = 0,
+    corpus: File | None = None,
+    called: Name | None = None,
+    read: File | None = None,
+    out: File | None = None,
+) -> Shown:
+    """Fit a dictionary of sparse features to the stream of a model after a block, and keep it.
+
+    Args:
+        block: the number of the block, counted from 0.
+        size: how many features it has; default: four times as many as the stream has numbers.
+        kind: whether so many features count at each token, or all that are active, and their sum costs something.
+        k: of topk, how many features count at a token.
+        cost: of relu, what the sum of all activations costs beside the error.
+        steps: how many steps it is fitted for.
+        seed: decides where the features begin.
+        corpus: a text file that it is fitted to, without its last fifth; default: the data that the model was trained on.
+        called: its name; default: after its block.
+        read: instead of fitting one, a folder that SAELens wrote.
+        out: write it too: to a file of this name that ends with .safetensors, in float16; else to a folder, as SAELens does.
+    """
+    if (block is None) == (read is None):
+        raise UsageError("give the block whose stream a dictionary is fitted to with --block N, or a folder with --read FOLDER")
+    text = text_of(corpus)
+    if read is None:
+        settings: dict[str, Any] = {"kind": kind, "k": k, "cost": cost, "steps": steps, "seed": seed}
+        found = lm.fit_dictionary(block, size, **settings, text=text, name=called)
+    else:
+        found = lm.read_dictionary(read, called)
+    if out is not None:
+        lm.write_dictionary(found.name, out)
+    shown = quality_shown(lm.dictionary_quality(found.name, text))
+    lines = [f"{found.name}: {found.said}", *shown.lines, f"As an edit of all pages a feature is {found.edit(0, 4)}."]
+    return Shown({"name": found.name} | shown.content, lines)
+
+
+def quality_shown(quality: Quality) -> Shown:
+    """How good a dictionary is."""
+    losses = quality.labelled()
+    rows = [(name, nats(float(loss))) for name, loss in zip(losses.axes[0].labels, losses.values, strict=True)]
+    said = (
+        f"{quality.explained:.1%} of the variance of the stream by {quality.l0:.1f} active features at a token; "
+        f"{quality.dead:.1%} of the features are dead; {quality.recovered:.2%} of the loss is recovered"
+    )
+    return Shown(asdict(quality) | {"recovered": quality.recovered}, [said, Table(rows, ("in its place", "loss (nats)"))])
+
+
+@analysis(188)
+def features(lm: LanguageModel, prompt: str, dictionary: Name | None = None) -> Shown:
+    """Which features of a dictionary are active at each token of a prompt.
+
+    Args:
+        dictionary: its name; default: the first that was fitted to the model.
+    """
+    found = lm.features(prompt, dictionary)
+    tokens, numbers = (axis.labels for axis in found.axes)
+    active = [[(number, float(value)) for number, value in zip(numbers, row, strict=True) if value > 0] for row in found.values]
+    content = [
+        {"token": token, "feature": int(number), "value": value}
+        for token, some in zip(tokens, active, strict=True)
+        for number, value in some
+    ]
+    rows = []
+    for token, some in zip(tokens, active, strict=True):
+        most = sorted(some, key=lambda one: -one[1])[:MOST_FEATURES]
+        rows.append((token, str(len(some)), ", ".join(f"{number} ({value:.2f})" for number, value in most)))
+    return Shown(content, [Table(rows, ("token", "active", "the most active features"))])

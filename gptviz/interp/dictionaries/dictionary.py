@@ -1,0 +1,163 @@
+"""A dictionary of the stream after a block, a sparse autoencoder: few of its features are active at a token, and their rows of
+the decoder, each as often as its feature is active, add up to nearly the whole stream there.
+
+Of a vector x of the stream, the activations are relu(W (x − c) + b). Of a TopK dictionary the k largest of them count, of a
+JumpReLU dictionary those above a threshold. The features give back the sum of the decoder's rows times their activations, plus c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.model import Config
+from gptviz.model.edited import Pass, Replacement
+from gptviz.runs import fitted
+
+# Of a dictionary in a file, the tensors of numbers; beside them "block", "k", and the bytes of "model".
+TENSORS: Final = ("encoder", "encoder_bias", "decoder", "decoder_bias", "threshold")
+_PREFIX: Final = "dictionary."
+
+
+@dataclass(frozen=True, eq=False)
+class Dictionary:
+    """The features of the stream after a block."""
+
+    block: int  #: the number of the block
+    encoder: Tensor  #: [feature, d_model], W
+    encoder_bias: Tensor  #: [feature], b
+    decoder: Tensor  #: [feature, d_model], what an activation of 1 adds to the stream
+    decoder_bias: Tensor  #: [d_model], c
+    threshold: Tensor  #: [feature], 0 for a feature whose activations all count
+    k: int = 0  #: how many features count at a token; 0 for all
+    model: str = ""  #: the hash of the weights of the model that it was fitted to; empty if it is not known
+    #: what edits call it: the name that it was given and a digest of its numbers, such as "mine-1f0c2a9b"; a dictionary that
+    #: ships has the name of its model, such as "sentences-features"
+    name: str = ""
+
+    @property
+    def tap(self) -> str:
+        """The name of the tap with the stream that it reads."""
+        return f"blocks.{self.block}.resid_post"
+
+    @property
+    def kind(self) -> str:
+        """Which activations count: "topk", "jumprelu", or "relu" for all of them."""
+        return "topk" if self.k else "jumprelu" if self.threshold.any() else "relu"
+
+    @property
+    def said(self) -> str:
+        """What it is, in words."""
+        count = f" of which {self.k} at most are active at a token," if self.k else ""
+        return f"{len(self.encoder):,} features ({self.kind}),{count} of the stream after block {self.block}"
+
+    def encode(self, stream: Tensor) -> Tensor:
+        """How active the features are [..., feature] in vectors of the stream [..., d_model]."""
+        before = F.linear(stream.to(self.encoder) - self.decoder_bias, self.encoder, self.encoder_bias)
+        if self.k:
+            largest = before.topk(self.k, -1)
+            before = torch.zeros_like(before).scatter(-1, largest.indices, largest.values)
+        return before.relu() * (before > self.threshold)
+
+    def decode(self, active: Tensor) -> Tensor:
+        """What the features give back of the stream [..., d_model], from their activations [..., feature]."""
+        return active @ self.decoder + self.decoder_bias
+
+    def reconstruct(self, stream: Tensor) -> Tensor:
+        """What the features give back of vectors of the stream [..., d_model], in the same type."""
+        return self.decode(self.encode(stream)).to(stream)
+
+    def to(self, device: torch.device) -> Dictionary:
+        """The same dictionary on `device`."""
+        return replace(self, **{name: getattr(self, name).to(device) for name in TENSORS})
+
+    def edit(self, feature: int, activation: float = 0.0) -> str:
+        """The edit that sets a feature to an activation."""
+        return f"{_PREFIX}{self.name}.feature.{feature}" + (f"={activation:g}" if activation else "")
+
+    def with_set(self, activations: Mapping[int, float]) -> Replacement:
+        """What an edit puts in the place of the stream where some features have these activations at every token: it changes by
+        their rows of the decoder, each as often as its activation changes. What the dictionary misses stays.
+        """
+        some, wanted = list(activations), torch.tensor(list(activations.values()))
+
+        def put(stream: Tensor, seen: Pass) -> Tensor:
+            here = self.to(stream.device)
+            change = wanted.to(here.encoder) - here.encode(stream)[..., some]
+            return stream + (change @ here.decoder[some]).to(stream)
+
+        return put
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that a file has of it."""
+        numbers = {"block": torch.tensor(self.block), "k": torch.tensor(self.k)}
+        model = torch.tensor(list(bytes.fromhex(self.model)), dtype=torch.uint8)
+        return {name: getattr(self, name) for name in TENSORS} | numbers | {"model": model}
+
+
+def keep(dictionary: Dictionary) -> None:
+    """Keep a dictionary, so that its features are units.
+
+    Raises:
+        ValueError: some of its numbers are not finite.
+        OSError: it cannot be written.
+    """
+    if not all(getattr(dictionary, name).isfinite().all() for name in TENSORS):
+        raise ValueError("the numbers of this dictionary are not all finite: fit it again, to other text or with fewer features")
+    fitted.keep(_PREFIX + dictionary.name, dictionary.tensors())
+
+
+def found(name: str) -> Dictionary | None:
+    """The dictionary that is kept under this name, or ships with it; or None."""
+    tensors = fitted.kept(_PREFIX + name) or fitted.shipped(name)
+    if not {*TENSORS, "block", "k", "model"} <= tensors.keys():
+        return None
+    numbers = {key: tensors[key].float() for key in TENSORS}
+    model = bytes(tensors["model"].tolist()).hex()
+    return Dictionary(int(tensors["block"]), **numbers, k=int(tensors["k"]), model=model, name=name)
+
+
+def names() -> list[str]:
+    """The names of all dictionaries that are kept or ship."""
+    return [name.removeprefix(_PREFIX) for name in fitted.names(_PREFIX)] + fitted.shipped_names()
+
+
+def fits(dictionary: Dictionary, config: Config) -> bool:
+    """Whether a model of this config has the stream that a dictionary reads."""
+    return dictionary.block < config.n_layer and dictionary.encoder.shape[1] == config.d_model
+
+
+def kept(name: str, config: Config) -> Dictionary:
+    """The dictionary of this name, for a model of this config.
+
+    Raises:
+        ValueError: it is not kept here, or does not fit the model.
+    """
+    dictionary = found(name)
+    if dictionary is None:
+        raise ValueError(f"there is no dictionary {name} on this machine: fit it, or read its files, with gptviz dictionary")
+    if not fits(dictionary, config):
+        raise ValueError(
+            f"the dictionary {name} is that of another model: it reads vectors of {dictionary.encoder.shape[1]:,} numbers after "
+            f"block {dictionary.block}"
+        )
+    return dictionary
+
+
+def setting(name: str, activations: Mapping[int, float], config: Config) -> dict[str, Replacement]:
+    """By the tap where it acts, what sets features of the dictionary of this name to these activations.
+
+    Raises:
+        ValueError: it has no such feature, or as in `kept`.
+    """
+    dictionary, last = kept(name, config), max(activations)
+    if last >= len(dictionary.encoder):
+        raise ValueError(
+            f"the dictionary {name} has no feature {last}; features are counted from 0 to {len(dictionary.encoder) - 1}"
+        )
+    return {dictionary.tap: dictionary.with_set(activations)}

@@ -1,0 +1,164 @@
+"""How a dictionary is fitted to vectors of the stream.
+
+The vectors are brought to a mean of 0 and a mean square of 1 in each number. Adam makes the squared error of what the features
+give back small. Of a TopK dictionary so many features count at a token as it was asked for (Gao and others 2024); of a ReLU
+dictionary the sum of all activations costs something (Bricken and others 2023). The rows of the decoder have length 1 all the
+time. A feature that was active nowhere for a while is dead, and begins again as the vector of a token that the others miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.machine import progress
+from gptviz.machine.cores import sharing
+from gptviz.machine.memory import FLOAT32
+from gptviz.model import Transformer
+
+from ..changing.ablation import NOT_COUNTED, Rows
+from ..trace import run
+from .dictionary import Dictionary
+
+FittedKind = Literal["topk", "relu"]
+KINDS: tuple[FittedKind, ...] = get_args(FittedKind)
+# The most bytes of the vectors that are kept to fit to, and how many of them there are at most.
+MOST_BYTES, MOST_VECTORS = 2**28, 200_000
+# Each step reads so many vectors. The rate of Adam, of a number in a row of length 1, falls to 0 over the last half of the steps.
+BATCH, RATE, FALLING = 1_024, 0.045, 0.5
+# After so many steps without a token at which it is active, a feature is dead. Within the last steps none begins again, so that
+# each has time to learn.
+PATIENCE, REVIVED = 100, 0.7
+# Between two reports.
+STEPS = 20
+
+
+def seen(rows: Rows) -> Tensor:
+    """Where a token [B, T] can change a prediction that counts: what fills a row after the last of them is left out."""
+    return (rows.targets != NOT_COUNTED).flip(1).cumsum(1).flip(1) > 0
+
+
+def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
+    """The stream after a block at the tokens of `rows` that are `seen`, one after the other: [tokens, d_model] in float32.
+
+    Of endless rows the first `MOST_VECTORS` tokens are read, or as many as take `MOST_BYTES`.
+
+    Raises:
+        ValueError: the model is no decoder, there is no such block, or there are fewer than two tokens.
+    """
+    config, tap = model.config, f"blocks.{block}.resid_post"
+    if config.kind != "decoder" or not 0 <= block < config.n_layer:
+        raise ValueError(f"a dictionary reads the stream after a block of a decoder; this model has {config.n_layer}")
+    most = min(MOST_VECTORS, MOST_BYTES // (FLOAT32 * config.d_model))
+    found, count = torch.empty(most, config.d_model), 0
+    for some in rows:
+        read = run(model, some.reading.ids, [tap], logits_at=slice(-1, None))[tap][seen(some)]
+        end = min(count + len(read), most)
+        found[count:end] = read[: end - count]
+        count = end
+        progress.report(count, most, "token")
+        if count == most:
+            break
+    if count < 2:
+        raise ValueError("the text is too short to fit a dictionary to it")
+    return found[:count]
+
+
+@torch.enable_grad()
+def fit(
+    vectors: Tensor,
+    block: int,
+    size: int,
+    kind: FittedKind = "topk",
+    *,
+    k: int = 16,
+    cost: float = 0.4,
+    steps: int = 2_000,
+    seed: int = 0,
+) -> Dictionary:
+    """A dictionary of so many features, fitted to vectors of the stream after a block, [tokens, d_model].
+
+    Args:
+        vectors: as above.
+        block: the number of the block.
+        size: the number of features.
+        kind: "topk" or "relu".
+        k: of "topk", how many features are active at a token.
+        cost: of "relu", what the sum of the activations costs beside the error.
+        steps: each reads `BATCH` of the vectors, drawn at random.
+        seed: decides where the features begin, and which vectors a step reads.
+
+    Raises:
+        ValueError: there are no such features, or all vectors are equal or not all numbers.
+    """
+    if kind not in KINDS or not 1 <= (k if kind == "topk" else 1) <= size:
+        raise ValueError(f"there is no dictionary of {size:,} features ({kind}) with {k} active: choose 1 of them at least")
+    center = vectors.mean(0)
+    scale = (vectors - center).square().mean().sqrt()
+    if not 0 < scale < torch.inf:
+        raise ValueError("the stream is the same at all tokens, or not all numbers: there is nothing to fit a dictionary to")
+    draw = torch.Generator().manual_seed(seed)
+    chosen = (vectors[torch.randint(len(vectors), (size,), generator=draw)] - center) / scale
+    rows = F.normalize(chosen + 1e-3 * torch.randn(chosen.shape, generator=draw), dim=-1)
+    learned = Dictionary(
+        block, rows.clone(), torch.zeros(size), rows, torch.zeros_like(center), torch.zeros(size), k if kind == "topk" else 0
+    )
+    trainer = _Trainer(learned, cost if kind == "relu" else 0.0, steps)
+    with sharing() as share:
+        for step in range(steps):
+            share()
+            some = torch.randint(len(vectors), (min(BATCH, len(vectors)),), generator=draw)
+            error, active = trainer.step((vectors[some] - center) / scale, draw)
+            if step % STEPS == STEPS - 1 or step == steps - 1:
+                progress.report(step + 1, steps, "step", doing=f"{1 - error:.1%} explained, {active:.1f} active at a token")
+    parts = {name: value.detach() for name, value in trainer.parts.items()}
+    back = {"encoder_bias": scale * parts["encoder_bias"], "decoder_bias": center + scale * parts["decoder_bias"]}
+    return Dictionary(block, **parts | back, threshold=learned.threshold, k=learned.k)
+
+
+class _Trainer:
+    """Adam, which fits a dictionary to batches of vectors in so many steps; its parts are changed in place."""
+
+    def __init__(self, learned: Dictionary, cost: float, steps: int) -> None:
+        names = ("encoder", "encoder_bias", "decoder", "decoder_bias")
+        self.learned, self.cost, self.steps, self.done = learned, cost, steps, 0
+        self.parts = {name: getattr(learned, name).requires_grad_() for name in names}
+        self.adam = torch.optim.Adam(self.parts.values(), lr=RATE / learned.decoder.shape[1] ** 0.5)
+        self.rate = torch.optim.lr_scheduler.LambdaLR(self.adam, lambda step: min(1.0, (steps - step) / (FALLING * steps)))
+        self.idle = torch.zeros(len(learned.encoder))  # for how many steps each feature was active nowhere
+
+    def step(self, x: Tensor, draw: torch.Generator) -> tuple[float, float]:
+        """One step along a batch of vectors. Returns the share of them that is missed, and how many features are active."""
+        active = self.learned.encode(x)
+        missed = x - self.learned.decode(active)
+        error = missed.square().mean()
+        loss = error + self.cost * active.sum(-1).mean() / x.shape[1] ** 0.5
+        for value, gradient in zip(self.parts.values(), torch.autograd.grad(loss, [*self.parts.values()]), strict=True):
+            value.grad = gradient
+        self.adam.step()
+        self.rate.step()
+        with torch.no_grad():
+            self.parts["decoder"].copy_(F.normalize(self.parts["decoder"], dim=-1))
+            self.idle = torch.where(active.any(0), 0, self.idle + 1)
+            if self.done < REVIVED * self.steps:
+                self._revive(x, missed, draw)
+        self.done += 1
+        return float(error.detach()), float((active > 0).sum(-1).float().mean())
+
+    def _revive(self, x: Tensor, missed: Tensor, draw: torch.Generator) -> None:
+        """Let dead features begin again as some of the vectors [tokens, d_model], rather those of which more is missed."""
+        dead = (self.idle >= PATIENCE).nonzero()[:, 0]
+        if not len(dead) or not missed.any():
+            return
+        tokens = torch.multinomial(missed.square().sum(-1), len(dead), replacement=True, generator=draw)
+        rows = F.normalize(x[tokens] - self.parts["decoder_bias"], dim=-1)
+        for name, fresh in (("encoder", rows), ("encoder_bias", torch.zeros(len(dead))), ("decoder", rows)):
+            value = self.parts[name]
+            value[dead] = fresh
+            for moment in ("exp_avg", "exp_avg_sq"):
+                self.adam.state[value][moment][dead] = 0
+        self.idle[dead] = 0

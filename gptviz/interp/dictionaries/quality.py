@@ -1,0 +1,93 @@
+"""How good a dictionary is: how much of the stream its features give back, and what a model loses that goes on with that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.machine import progress
+from gptviz.model import Transformer
+from gptviz.model.edited import EditedTransformer, Replacement
+
+from ..changing.ablation import Rows, loss
+from .dictionary import Dictionary
+from .fitting import vectors
+
+# What takes the place of the stream, beside what the features give back.
+AS_IT_IS, WITH, ZERO, MEAN, RANDOM = "as it is", "the dictionary", "zero", "the mean", "a random dictionary"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How good a dictionary is, over texts that it was not fitted to; losses are in nats over all predictions that count."""
+
+    explained: float  #: the share of the variance of the stream that the features give back
+    l0: float  #: how many features are active at a token, on average
+    dead: float  #: the share of the features that are active at no token
+    loss: float  #: of the model as it is
+    loss_with: float  #: with what the features give back in the place of the stream
+    loss_zero: float  #: with 0 in the place of the stream
+    loss_mean: float  #: with the mean of the stream over the texts in its place
+    loss_random: float  #: with what a random dictionary of as many features gives back
+
+    @property
+    def recovered(self) -> float:
+        """Which share of the loss that zero costs the dictionary saves: 1 if it costs nothing. NaN if zero costs nothing."""
+        lost = self.loss_zero - self.loss
+        return (self.loss_zero - self.loss_with) / lost if lost else float("nan")
+
+    def labelled(self) -> LabelledArray:
+        """The losses [stream], by what is in the place of the stream."""
+        values = (self.loss, self.loss_with, self.loss_random, self.loss_mean, self.loss_zero)
+        axis = Axis("in the place of the stream", (AS_IT_IS, WITH, RANDOM, MEAN, ZERO))
+        return LabelledArray(np.array(values), (axis,), "loss, nats")
+
+
+@torch.inference_mode()
+def measured(model: Transformer, dictionary: Dictionary, rows: Sequence[Rows]) -> Quality:
+    """How good a dictionary of this model is over `rows`.
+
+    Raises:
+        ValueError: as in `vectors`.
+    """
+    with progress.part(0, 6, doing="reading the text"):
+        read = vectors(model, dictionary.block, rows).to(dictionary.encoder)
+    mean, active = read.mean(0), dictionary.encode(read)
+    missed = (read - dictionary.decode(active)).square().sum() / (read - mean).square().sum()
+    is_active = active > 0
+    random = random_like(dictionary, mean, round(float(is_active.sum(-1).float().mean())))
+    puts: dict[str, Callable[[Tensor], Tensor]] = {
+        AS_IT_IS: lambda stream: stream,
+        WITH: dictionary.reconstruct,
+        ZERO: torch.zeros_like,
+        MEAN: lambda stream: mean.to(stream).expand_as(stream),
+        RANDOM: random.reconstruct,
+    }
+    losses = []
+    for before, (name, put) in enumerate(puts.items()):
+        with progress.part(1 + before, 1 + len(puts), doing=f"the loss with {name}"):
+            losses.append(loss(EditedTransformer(model, {dictionary.tap: _always(put)}, {}), rows))
+    shares = 1 - float(missed), float(is_active.sum(-1).double().mean()), float((~is_active.any(0)).double().mean())
+    return Quality(*shares, *losses)
+
+
+def _always(put: Callable[[Tensor], Tensor]) -> Replacement:
+    return lambda stream, seen: put(stream)
+
+
+def random_like(dictionary: Dictionary, mean: Tensor, active: int, seed: int = 0) -> Dictionary:
+    """A dictionary of as many features with random rows, of which as many are active: what a direction of the stream is worth
+    that nobody looked for. The encoder has the rows of the decoder, and both leave out the `mean` of the stream.
+    """
+    draw = torch.Generator().manual_seed(seed)
+    rows = F.normalize(torch.randn(dictionary.encoder.shape, generator=draw), dim=-1).to(dictionary.encoder)
+    none = torch.zeros_like(dictionary.threshold)
+    return replace(
+        dictionary, encoder=rows, encoder_bias=none, decoder=rows, decoder_bias=mean, threshold=none, k=max(active, 1), name=""
+    )

@@ -1,0 +1,201 @@
+"""Dictionaries of a language model: fitted, kept, found again, and what they read in a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from gptviz.data.registry import source_from
+from gptviz.data.trained_on import draw_seed
+from gptviz.interp.changing.ablation import Rows
+from gptviz.interp.changing.edits import Inputs
+from gptviz.interp.dictionaries import dictionary as kept
+from gptviz.interp.dictionaries import fitting
+from gptviz.interp.dictionaries.dictionary import Dictionary
+from gptviz.interp.dictionaries.fitting import FittedKind
+from gptviz.interp.dictionaries.quality import Quality, measured
+from gptviz.interp.trace import run
+from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.machine import progress
+from gptviz.pretrained import sae_lens
+from gptviz.runs import fitted
+
+from .core import LanguageModel, method
+from .data import rows, tested_rows
+from .fitted import hashed
+
+# The tokens of a text that are read at most, the last fifth of which is held out, and those over which a dictionary is measured.
+MOST_TOKENS, MOST_MEASURED = 200_000, 16_384
+# The rows of the data that are read at a time.
+ROWS = 32
+
+
+@method
+def fit_dictionary(
+    lm: LanguageModel,
+    block: int,
+    size: int | None = None,
+    kind: FittedKind = "topk",
+    *,
+    k: int = 16,
+    cost: float = 0.4,
+    steps: int = 2_000,
+    seed: int = 0,
+    text: str | None = None,
+    name: str | None = None,
+) -> Dictionary:
+    """A dictionary of the stream of this model, without edits, after a block; it is kept in the user's folder, and its features
+    are units. See `gptviz.interp.dictionaries`.
+
+    Args:
+        block: the number of the block.
+        size: the number of features; default: four times as many as the stream has numbers.
+        kind: "topk" or "relu".
+        k: of "topk", how many features are active at a token.
+        cost: of "relu", what the sum of the activations costs beside the error.
+        steps: how many steps it is fitted for.
+        seed: decides where the features begin, and which tokens a step reads.
+        text: what it is fitted to, without its last fifth; by default the data that the model was trained on.
+        name: what it is called; a digest of its numbers is added to it. By default it is called after the block.
+
+    Raises:
+        ValueError: as in `fitting.vectors` and `fitting.fit`; or without a text, nobody knows what the model learned from.
+        OSError: the data is not here, or the dictionary cannot be kept.
+    """
+    lm = lm.original
+    with progress.part(0, 5, doing="reading the text"):
+        vectors = fitting.vectors(lm.model, block, _to_fit(lm, text))
+    with progress.part(1, 5, 4):
+        size = 4 * lm.model.config.d_model if size is None else size
+        found = fitting.fit(vectors, block, size, kind, k=k, cost=cost, steps=steps, seed=seed)
+    return keep_dictionary(lm, found, f"block {block}" if name is None else name)
+
+
+def keep_dictionary(lm: LanguageModel, found: Dictionary, name: str) -> Dictionary:
+    """A dictionary of this model, kept under this name and a digest."""
+    found = replace(found, model=_weights(lm))
+    found = replace(found, name=fitted.named(name, hashed(b"", found.tensors().values())))
+    kept.keep(found)
+    return found.to(lm.device)
+
+
+def _weights(lm: LanguageModel) -> str:
+    """The hash of the weights of the model as they are without edits."""
+    return hashed(b"", lm.original.model.state_dict().values())
+
+
+@method
+def dictionaries(lm: LanguageModel) -> list[str]:
+    """The names of the dictionaries that were fitted to this model, as it is without edits; that which ships comes first."""
+    weights = _weights(lm)
+    every = ((name, kept.found(name)) for name in kept.names())
+    return [name for name, one in every if one is not None and one.model == weights and kept.fits(one, lm.model.config)]
+
+
+@method
+def dictionary(lm: LanguageModel, name: str | None = None) -> Dictionary:
+    """The dictionary of this name, or the first of `dictionaries`.
+
+    Raises:
+        ValueError: there is none, or it does not fit this model.
+    """
+    if name is None and not (known := dictionaries(lm)):
+        raise ValueError(f"{lm.name} has no dictionary yet: fit one with gptviz dictionary, or lm.fit_dictionary(block)")
+    return kept.kept(known[0] if name is None else name, lm.model.config).to(lm.device)
+
+
+@method
+def features(lm: LanguageModel, prompt: str, dictionary: str | None = None) -> LabelledArray:
+    """How active the features of a dictionary are at each token of a prompt, [token, feature]: of all that are active at some
+    token, the most active first. A feature is called by its number.
+
+    Args:
+        prompt: what the model reads.
+        dictionary: its name; default: the first of `dictionaries`.
+
+    Raises:
+        ValueError: as in `dictionary` and `trace`.
+    """
+    read = lm.dictionary(dictionary)
+    ids, _ = lm.inputs(prompt)
+    active = read.encode(run(lm.model, ids[None], [read.tap], logits_at=slice(-1, None))[read.tap][0]).numpy(force=True)
+    most = np.argsort(-active.sum(0), kind="stable")
+    some = most[: int((active > 0).any(0).sum())]
+    axes = Axis("token", tuple(map(lm.tokenizer.label, ids.tolist()))), Axis("feature", tuple(map(str, some.tolist())))
+    return LabelledArray(active[:, some], axes, "activation")
+
+
+@method
+def dictionary_quality(lm: LanguageModel, dictionary: str | None = None, text: str | None = None) -> Quality:
+    """How good a dictionary is over the data that was held out of training, or over the last fifth of a text: see
+    `gptviz.interp.dictionaries.quality`.
+
+    Raises:
+        ValueError: as in `dictionary`, or the data is unknown or does not fit the model.
+        OSError: the data is not here.
+    """
+    held_out = tested_rows(lm, MOST_MEASURED)["loss"] if text is None else _split(lm, text)[1]
+    return measured(lm.model, lm.dictionary(dictionary), held_out)
+
+
+@method
+def write_dictionary(lm: LanguageModel, dictionary: str, path: str | Path) -> None:
+    """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship are; else to a folder, as
+    SAELens does.
+
+    Raises:
+        ValueError: as in `dictionary`.
+        OSError: it cannot be written.
+    """
+    path, found = Path(path).absolute(), lm.dictionary(dictionary)
+    if path.suffix != ".safetensors":
+        sae_lens.write(path, vars(found), found.kind, lm.name)
+        return
+    fitted.write(path, {name: one.half() if one.is_floating_point() else one for name, one in found.tensors().items()})
+
+
+@method
+def read_dictionary(lm: LanguageModel, folder: str | Path, name: str | None = None) -> Dictionary:
+    """The dictionary in a folder of SAELens, kept as one of this model, under the name of the folder unless another is given.
+
+    Raises:
+        ValueError: as in `sae_lens.read`, or it is a dictionary of another model.
+        OSError: it cannot be read, or kept.
+    """
+    folder = Path(folder).absolute()
+    found, config = Dictionary(**sae_lens.read(folder)), lm.model.config
+    if not kept.fits(found, config):
+        raise ValueError(
+            f"{folder.name} reads vectors of {found.encoder.shape[1]:,} numbers after block {found.block}; {lm.name} has "
+            f"{config.n_layer} blocks, and vectors of {config.d_model:,} numbers"
+        )
+    return keep_dictionary(lm, found, folder.name if name is None else name)
+
+
+def _to_fit(lm: LanguageModel, text: str | None) -> Iterator[Rows]:
+    """Rows of the model's data as training draws them, without end; or the first four fifths of a text."""
+    if text is not None:
+        yield from _split(lm, text)[0]
+        return
+    data = source_from(dict(lm.card.source or {})).data(lm.tokenizer, lm.model.config)
+    for step in count():
+        batch = data.training(ROWS, draw_seed(0, step, "dictionary")).to(lm.device)
+        yield Rows(Inputs(*batch.inputs), batch.targets)
+
+
+def _split(lm: LanguageModel, text: str) -> tuple[list[Rows], list[Rows]]:
+    """The rows of a text, every prediction of which counts: those that a dictionary is fitted to, and those held out.
+
+    Raises:
+        ValueError: the text is too short.
+    """
+    every = [row.to(lm.device) for row in rows(lm, text, MOST_TOKENS) if len(row) > 1]
+    if len(every) < 2:
+        raise ValueError("the text is too short for a dictionary: it needs two rows of tokens at least, one of them held out")
+    read = [Rows(Inputs(row[None, :-1]), row[None, 1:]) for row in every]
+    end = len(read) * 4 // 5 or 1
+    return read[:end], read[end:][: 1 + MOST_MEASURED // len(every[0])]

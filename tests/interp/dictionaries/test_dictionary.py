@@ -1,0 +1,172 @@
+"""Dictionaries and their features as units: against loops over features, and a dictionary that changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from gptviz.interp.changing.edits import edit, edited, edits, fitting
+from gptviz.interp.dictionaries import dictionary as module
+from gptviz.interp.dictionaries.dictionary import Dictionary
+from gptviz.interp.explaining.attribution import attribute
+from gptviz.interp.trace import run
+from gptviz.interp.units.unit import unit
+from gptviz.model import KVCache
+from tests.tiny import scrambled, some_ids, tiny
+
+NAME, TAP = "mine-00000001", "blocks.1.resid_post"
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPTVIZ_HOME", str(tmp_path))
+
+
+def random(block: int = 1, size: int = 30, name: str = NAME, seed: int = 0, **changes: object) -> Dictionary:
+    """A random dictionary for the stream of the tiny model."""
+    draw = torch.Generator().manual_seed(seed)
+
+    def numbers(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=draw)
+
+    none = torch.zeros(size)
+    parts = (numbers(size, 12), numbers(size), numbers(size, 12), numbers(12), none)
+    return replace(Dictionary(block, *parts, model="ab" * 32, name=name), **changes)
+
+
+def unchanged(block: int = 1) -> Dictionary:
+    """A dictionary whose features are the numbers of the stream themselves, those above 0 and those below."""
+    rows = torch.cat([torch.eye(12), -torch.eye(12)])
+    return Dictionary(block, rows, torch.zeros(24), rows, torch.zeros(12), torch.zeros(24))
+
+
+def activations(of: Dictionary, x: Tensor) -> list[float]:
+    """The activations at one vector, by a loop over the features."""
+    before = [float((x - of.decoder_bias) @ row + bias) for row, bias in zip(of.encoder, of.encoder_bias, strict=True)]
+    least = sorted(before)[-of.k] if of.k else -torch.inf
+    limits = of.threshold.tolist()
+    return [one if one >= least and one > 0 and one > limit else 0.0 for one, limit in zip(before, limits, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"), [({}, "relu"), ({"k": 4}, "topk"), ({"threshold": torch.linspace(0, 3, 30)}, "jumprelu")]
+)
+def test_activations_and_what_they_give_back_are_those_of_a_loop(changes: dict[str, object], kind: str) -> None:
+    one, x = random(**changes), torch.randn(3, 5, 12, generator=torch.Generator().manual_seed(1))
+    assert one.kind == kind
+    active = one.encode(x)
+    for place in [(0, 0), (1, 4), (2, 2)]:
+        expected = activations(one, x[place])
+        torch.testing.assert_close(active[place], torch.tensor(expected))
+        back = sum(value * row for value, row in zip(expected, one.decoder, strict=True)) + one.decoder_bias
+        torch.testing.assert_close(one.reconstruct(x)[place], back)
+
+
+def test_of_a_topk_dictionary_exactly_k_features_are_active_where_enough_are_above_0() -> None:
+    one = random(k=5, encoder_bias=torch.full((30,), 50.0))
+    x = torch.randn(200, 12, generator=torch.Generator().manual_seed(1))
+    assert ((one.encode(x) > 0).sum(-1) == 5).all()
+    assert ((replace(one, encoder_bias=torch.full((30,), -50.0)).encode(x) > 0).sum(-1) < 5).all()
+
+
+def test_a_feature_that_is_set_changes_the_stream_by_its_row_alone_and_what_is_missed_stays() -> None:
+    model, one, ids = scrambled(tiny()), random(k=6), some_ids()
+    module.keep(one)
+    plain = run(model, ids)
+    texts = [one.edit(3, 2.5), one.edit(7), one.edit(11, -1)]
+    assert texts == [f"dictionary.{NAME}.feature.{end}" for end in ("3=2.5", "7", "11=-1")]
+    found = run(edited(model, edits(texts, model.config)), ids)
+    expected = plain[TAP].clone()
+    for row in range(2):
+        for place in range(8):
+            was = activations(one, plain[TAP][row, place])
+            for feature, wanted in ((3, 2.5), (7, 0), (11, -1)):
+                expected[row, place] += (wanted - was[feature]) * one.decoder[feature]
+    torch.testing.assert_close(found[TAP], expected)
+    assert torch.equal(found["blocks.1.resid_pre"], plain["blocks.1.resid_pre"])
+
+
+def test_a_feature_that_is_set_to_what_it_is_changes_nothing() -> None:
+    model, one, ids = scrambled(tiny()), random(k=6), some_ids(batch=1)
+    module.keep(one)
+    plain = run(model, ids)
+    off = torch.nonzero((one.encode(plain[TAP]) == 0).all((0, 1)))[0, 0]  # active at no token
+    assert torch.equal(run(edited(model, edits([one.edit(int(off))], model.config)), ids)["logits"], plain["logits"])
+    value = one.encode(plain[TAP])[0, -1]
+    feature = int(value.argmax())
+    same = run(edited(model, edits([f"dictionary.{NAME}.feature.{feature}={float(value[feature]):.6g}"], model.config)), ids)
+    torch.testing.assert_close(same["logits"][0, -1], plain["logits"][0, -1], atol=1e-4, rtol=0)
+
+
+def test_two_dictionaries_of_one_stream_act_one_after_the_other_and_a_direction_after_them() -> None:
+    model, ids = scrambled(tiny()), some_ids()
+    first, second = random(name="a-00000001"), random(name="b-00000001", seed=1)
+    for each in (first, second):
+        module.keep(each)
+    texts = [second.edit(0, 1), first.edit(2, 1), second.edit(1, 1)]
+    found = run(edited(model, edits(texts, model.config)), ids)[TAP]
+    x = run(model, ids)[TAP]
+    for each, features in ((second, [0, 1]), (first, [2])):
+        x = x + (1 - each.encode(x)[..., features]) @ each.decoder[features]
+    torch.testing.assert_close(found, x)
+
+
+def test_texts_that_are_written_step_by_step_are_edited_too() -> None:
+    model, ids = scrambled(tiny()), some_ids(batch=1)
+    module.keep(random(block=0, k=4))
+    with_it = edited(model, edits([f"dictionary.{NAME}.feature.3=2"], model.config))
+    with torch.inference_mode():
+        whole, cache = with_it(ids), KVCache(model.config)
+        steps = [with_it(ids[:, place : place + 1], cache=cache) for place in range(8)]
+    torch.testing.assert_close(torch.cat(steps, 1), whole)
+
+
+def test_a_logit_is_still_the_sum_of_its_parts() -> None:
+    model, ids = scrambled(tiny()), some_ids(batch=1)[0].tolist()
+    module.keep(random())
+    found = attribute(edited(model, edits([f"dictionary.{NAME}.feature.3=2"], model.config)), ids)
+    assert found.adds_up
+    assert "what edits add after block 1" in [part.title for part in found.parts]
+
+
+def test_a_feature_is_named_and_its_edits_are_read_from_their_texts() -> None:
+    config = tiny()
+    name = f"dictionary.{NAME}.feature.17"
+    assert unit(name, config).name == name
+    assert unit(name, config).title == f"feature 17 of {NAME}"
+    for text, title in ((name, "is switched off (zero)"), (f"{name}=-1.5", "is set to -1.5")):
+        assert (edit(text, config).text, edit(text, config).title) == (text, f"Feature 17 of {NAME} {title}")
+    with pytest.raises(ValueError, match="cannot become 'mean', but zero or a number"):
+        edit(f"{name}=mean", config)
+    for text in ("dictionary.../secret.feature.1", f"dictionary.{NAME}", f"dictionary.{NAME}.neuron.1"):
+        with pytest.raises(ValueError, match="names no part"):
+            edit(text, config)
+
+
+def test_a_feature_that_is_not_here_or_of_another_model_is_refused() -> None:
+    model = scrambled(tiny())
+    module.keep(random(block=2))
+    module.keep(random(name="small-00000001", size=3))
+    found = fitting(
+        [f"dictionary.{name}.feature.3" for name in (NAME, "gone-00000000", "small-00000001")] + ["blocks.0.mlp"], model
+    )
+    assert [one.text for one in found.edits] == ["blocks.0.mlp"]
+    for why, said in zip(("of another model", "no dictionary gone-00000000", "from 0 to 2"), found.rejected, strict=True):
+        assert why in said
+    with pytest.raises(ValueError, match="not all finite"):
+        module.keep(random(decoder_bias=torch.full((12,), torch.nan)))
+
+
+def test_a_dictionary_that_is_kept_is_found_again_to_the_bit() -> None:
+    one = random(k=6)
+    module.keep(one)
+    again = module.found(NAME)
+    assert again is not None
+    assert (again.block, again.k, again.model, again.name) == (1, 6, "ab" * 32, NAME)
+    assert all(torch.equal(getattr(again, name), getattr(one, name)) for name in module.TENSORS)
+    assert NAME in module.names()
+    assert module.found("gone-00000000") is None
