@@ -5,13 +5,13 @@ import { inAddress } from "../kit/address.js";
 import { Choices } from "../kit/choices.js";
 import { background, diverging, sequential } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
-import { make } from "../kit/elements.js";
+import { focusedBeside, make } from "../kit/elements.js";
 import { paint, pooled } from "../kit/heatmap.js";
 import { walked } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
 import { shortened } from "../kit/text.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 import { Cell } from "./cell.js";
 import { Controls } from "./controls.js";
 import { codeOfHeads, tableOfHeads } from "./export.js";
@@ -38,12 +38,10 @@ const MOST_NAMED = 100;
 /** @typedef {import("./settings.js").Choice} Choice */
 
 /** Joins the parts: it holds the choice and what is under the pointer, and tells each part when to draw. */
-export class Explorer {
+export class Explorer extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {}; // set from outside
+    super(root);
     /** @type {{ query?: number, key?: number }} */
     this.hover = {};
     this.isWhole = false;
@@ -57,11 +55,8 @@ export class Explorer {
     this.tokens = new Tokens(this);
     this.cell = new Cell(this);
     this.heat = new Heat(this);
-    const middle = make("div", "middle");
-    middle.append(this.readout.element, this.tokens.element, this.cell.element);
-    this.body = make("div", "body");
-    this.body.append(this.grid.element, middle, this.heat.element);
-    const foot = make("div", "row foot");
+    const middle = make("div", "middle", [this.readout.element, this.tokens.element, this.cell.element]);
+    this.body = make("div", "body", [this.grid.element, middle, this.heat.element]);
     const details = {
       name: "attention",
       numbers: () => tableOfHeads(this.selection),
@@ -69,16 +64,9 @@ export class Explorer {
       picture: () => drawing(this),
     };
     this.note = make("span", "note");
-    foot.append(this.note, tools(root, details));
+    const foot = make("div", "row foot", [this.note, tools(root, details)]);
     root.replaceChildren(this.notices, this.controls.element, this.body, foot);
-    this.observer = new ResizeObserver(() => this.resized());
-    this.observer.observe(root);
-  }
-
-  close() {
-    this.observer.disconnect();
-    if (this.frame) cancelAnimationFrame(this.frame);
-    this.grid.shut();
+    this.whenResized(() => this.resized(), root);
   }
 
   // What is shown
@@ -278,13 +266,7 @@ export class Explorer {
     /** @type {ArrayLike<number>} */
     this.signed = diverging(this.root);
     /** @type {Record<string, ArrayLike<number>>} */
-    this.palettes = Object.fromEntries(
-      /** @type {const} */ (["pattern", "value"]).map((role) => [role, sequential(ROLES[role], this.root)]),
-    );
-  }
-
-  get palette() {
-    return this.palettes[SHOWS[this.choice.show].role];
+    this.palettes = { pattern: sequential(ROLES.pattern, this.root), value: sequential(ROLES.value, this.root) };
   }
 
   /**
@@ -388,7 +370,7 @@ export class Explorer {
     const places = [numbers.of, numbers.first, choice.query, choice.key, this.coloured];
     const cell = isOpen ? [...places, ...selection.opened].join(" ") : "";
     if (cell === this.drawn) return;
-    const had = /** @type {Document | ShadowRoot} */ (this.root.getRootNode()).activeElement;
+    const had = focusedBeside(this.root);
     /** @type {string | undefined} */
     this.drawn = cell;
     this.tokens.element.hidden = this.readout.element.hidden = isOpen;

@@ -26,12 +26,11 @@ export class Heat {
   /** @param {import("./attention_explorer.js").Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
-    this.element = make("div", "right");
     this.title = make("strong", "title");
     this.about = make("p", "note about", undefined, { tabindex: "0" }); // on a low window it scrolls
     this.heatmap = new Heatmap("heatmap");
     this.legend = make("div", "legend");
-    this.element.append(this.title, this.heatmap.frame, this.legend, this.about);
+    this.element = make("div", "right", [this.title, this.heatmap.frame, this.legend, this.about]);
     this.cross = /** @type {const} */ (["query", "key"]).map((side) =>
       shape("rect", { fill: "none", stroke: ROLES[side], "stroke-width": 1.5 }),
     );
@@ -73,7 +72,7 @@ export class Heat {
     else paintAs(canvas, explorer.grid.of(large).canvas);
     const blank = [numbers.masked ? "may not be read" : "", choice.show === "rest" ? "the first token" : ""].filter(Boolean);
     const unit = selection.unit + (blank.length ? `; blank: ${blank.join(", or ")}` : "");
-    this.legend.replaceChildren(...legendOf(explorer.palette, ...selection.ends, unit));
+    this.legend.replaceChildren(...legendOf(explorer.palettes[show.role], ...selection.ends, unit));
     const half = numbers.half ? " Numbers have only three digits: with more digits there would be too much to send." : "";
     const pooled = pool > 1 ? ` The picture is too small for single cells: each dot is the largest of ${pool} × ${pool}.` : "";
     this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(large)) + half + pooled;

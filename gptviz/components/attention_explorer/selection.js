@@ -2,6 +2,7 @@
 // A selection is computed once for every choice, so that moving the pointer computes nothing.
 
 import { logarithmic, rgb } from "../kit/colour.js";
+import { remembered } from "../kit/remembered.js";
 import { ROLES } from "../kit/roles.js";
 import { brief, percent } from "../kit/text.js";
 import { MEAN, SHOWS, SIDES, clamp, same } from "./settings.js";
@@ -30,21 +31,16 @@ export function strongest(values, few) {
   return best;
 }
 
-/** Every shade of a colour, for CSS: [thousandths of opaqueness − LIGHTEST]. */
-const shadesOf = (() => {
-  /** @type {Map<string, string[]>} */
-  const known = new Map();
-  /** @param {string} colour @returns {string[]} */
-  return (colour) => {
-    if (!known.has(colour)) {
-      const [r, g, b] = rgb(colour);
-      /** @param {unknown} _ @param {number} i */
-      const shade = (_, i) => `rgb(${r} ${g} ${b} / ${((LIGHTEST + i) / 1000).toFixed(3)})`;
-      known.set(colour, Array.from({ length: RANGE + 1 }, shade));
-    }
-    return /** @type {string[]} */ (known.get(colour));
-  };
-})();
+/** @type {Map<string, string[]>} */
+const shades = new Map();
+
+/** Every shade of a colour, for CSS: [thousandths of opaqueness − LIGHTEST]. @param {string} colour */
+function shadesOf(colour) {
+  const [r, g, b] = rgb(colour);
+  /** @param {unknown} _ @param {number} i */
+  const shade = (_, i) => `rgb(${r} ${g} ${b} / ${((LIGHTEST + i) / 1000).toFixed(3)})`;
+  return remembered(shades, colour, () => Array.from({ length: RANGE + 1 }, shade));
+}
 
 export class Selection {
   /** @param {import("./numbers.js").Numbers} numbers
@@ -98,14 +94,10 @@ export class Selection {
 
   /** Whether the arithmetic of a cell is open. */
   get isOpen() {
-    const { block, query, key } = this.choice;
-    return (
-      this.numbers.dHead > 0 &&
-      query !== null &&
-      key !== null &&
-      this.numbers.has(block) &&
-      this.numbers.isVisible(query, key, block)
-    );
+    const { block, query, key } = this.choice,
+      { numbers } = this;
+    if (query === null || key === null || !numbers.dHead) return false;
+    return numbers.has(block) && numbers.isVisible(query, key, block);
   }
 
   /** What is shown, in words. */

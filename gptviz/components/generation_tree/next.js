@@ -15,11 +15,6 @@ export class Next {
     this.lines = [];
   }
 
-  /** Whether any is shown. */
-  get isShown() {
-    return !this.element.hidden;
-  }
-
   /** @param {Nodes} nodes @param {any} payload @param {number} level of the branch that each would begin */
   fill(nodes, payload, level) {
     const taken = nodes.takenNext();

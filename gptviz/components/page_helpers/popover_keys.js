@@ -34,16 +34,10 @@ function isPassed(one) {
 }
 
 export class PopoverKeys {
-  constructor() {
-    this.pressed = (/** @type {KeyboardEvent} */ event) => this.key(event);
-    this.clicked = (/** @type {MouseEvent} */ event) => this.click(event);
-    window.addEventListener("keydown", this.pressed);
-    window.addEventListener("click", this.clicked);
-  }
-
-  close() {
-    window.removeEventListener("keydown", this.pressed);
-    window.removeEventListener("click", this.clicked);
+  /** @param {unknown} _view @param {AbortSignal} signal */
+  constructor(_view, signal) {
+    window.addEventListener("keydown", (event) => this.key(event), { signal });
+    window.addEventListener("click", (event) => this.click(event), { signal });
   }
 
   /** A popover can have the focus, and gets it if a key opened it: what is in it is read aloud. @param {MouseEvent} event */
