@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUDGET: dict[str, int] = {
     "gptviz": 500,
     "gptviz/commands": 2_800,
-    "gptviz/components": 2_050,
+    "gptviz/components": 2_150,
     "gptviz/data": 2_000,
     "gptviz/figures": 4_000,
     "gptviz/generate": 1_550,
@@ -39,7 +39,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/views": 2_900,
     "gptviz/ui/widgets": 1_400,
     "tests": 62_400,
-    "views' scripts and styles": 18_600,
+    "views' scripts and styles": 17_850,
 }
 
 
