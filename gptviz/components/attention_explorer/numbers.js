@@ -137,7 +137,7 @@ export class Numbers extends Fields {
     });
   }
 
-  /** The length of what a query would add if it looked at a key alone.
+  /** The length of what a query would add if it looked only at a key.
    *  @param {number} block @param {number} head @param {number} query @param {number} key */
   moved(block, head, query, key) {
     const scaled = this.arrays.scaled?.[(block - this.first) * this.nQuery + query] ?? 1;
@@ -199,7 +199,7 @@ export class Numbers extends Fields {
   windowed(block) {
     const size = this.windows?.[block];
     if (!size) return "";
-    return `Block ${block} has a window: a token reads ${size === 1 ? "itself alone" : `itself and the ${size - 1} before it`}.`;
+    return `Block ${block} has a window: a token reads ${size === 1 ? "only itself" : `itself and the ${size - 1} before it`}.`;
   }
 
   /** @param {string} name @param {number} block @param {number} head */
@@ -207,11 +207,7 @@ export class Numbers extends Fields {
     return this.arrays[`fact ${name}`][block * this.n_head + head];
   }
 
-  /**
-   * What a head does on average, in a sentence; nothing of a single token. Of a mean of heads, what it hides.
-   *
-   * @param {Head} at
-   */
+  /** What a head does on average, in a sentence; nothing of a single token. Of a mean of heads, what it hides. @param {Head} at */
   average([block, head]) {
     if (head === MEAN) return this.hidden?.[block] ?? "";
     const facts = this.facts.map((name) => FACTS[name].says(this.fact(name, block, head)));
@@ -219,12 +215,7 @@ export class Numbers extends Fields {
     return [said, this.shared(head), this.windowed(block)].filter(Boolean).join(" ");
   }
 
-  /**
-   * The largest value of heads, for a scale without a fixed end.
-   *
-   * @param {Quantity} show
-   * @param {Head[]} heads
-   */
+  /** The largest value of heads, for a scale without a fixed end. @param {Quantity} show @param {Head[]} heads */
   largest(show, heads) {
     return show === "value" ? Math.max(0, ...heads.map((at) => this.longestOf(at))) || 1 : 1;
   }

@@ -116,7 +116,7 @@ export class Tokens {
     this.chips[side] = (side === "query" ? numbers.queries : numbers.keys).map((label, at) => {
       const button = this.chip(label, side, at),
         share = make("span", "share number");
-      column.append(make("div", "line", side === "query" ? [share, button] : [button, share]));
+      column.append(make("div", "aligned line", side === "query" ? [share, button] : [button, share]));
       this.shares[side].push(share);
       return button;
     });

@@ -1,4 +1,4 @@
-// The circuit of a guess: nodes are buttons, edges are drawn behind them. Text of a model is set by textContent alone.
+// The circuit of a guess: nodes are buttons, edges are drawn behind them. Text of a model is only set as textContent.
 
 import { chip } from "../kit/chips.js";
 import { Choices } from "../kit/choices.js";
@@ -84,7 +84,7 @@ class Graph extends View {
     this.card.element.id = "card";
     this.stage = make("div", "stage", undefined, { role: "group" });
     this.frame = make("div", "frame", [this.stage], { tabindex: "-1" });
-    this.unit = make("span", "entry unit");
+    this.unit = make("span", "aligned entry unit");
     const toOtherEnd = () => (this.frame.scrollLeft = this.isAtEnd ? 0 : this.frame.scrollWidth);
     this.wider = button("", toOtherEnd, { class: "tool wider" });
     this.arranging = make("div", "tools arranging", undefined, { role: "group", "aria-label": "Pins and groups" });
@@ -115,10 +115,10 @@ class Graph extends View {
     const entry = (look, words) => {
       const path = shape("path", { d: "M0 4H34" });
       const line = shape("svg", { class: `sample edge ${look}`, viewBox: "0 0 34 8", "aria-hidden": "true" }, path);
-      return make("span", "entry", [line, make("span", "", words)]);
+      return make("span", "aligned entry", [line, make("span", "", words)]);
     };
     return [
-      ...[this.unit, entry("up", "adds"), entry("down", "takes away"), make("span", "entry", "width: how much")],
+      ...[this.unit, entry("up", "adds"), entry("down", "takes away"), make("span", "aligned entry", "width: how much")],
       ...[entry("value", "V value, MLP, logit"), entry("key", "K key"), entry("query", "Q query"), this.wider],
     ];
   }
@@ -299,7 +299,7 @@ class Graph extends View {
     this.unit.textContent = `number in a box: what it gives of ${this.answer}${all}`;
     this.nodes = nodes.map((node, i) => this.nodeOf(node, i));
     const labels = rows.map(({ title, y, height: high }) => {
-      const label = make("div", "layer", title);
+      const label = make("div", "aligned layer", title);
       Object.assign(label.style, { top: rems(y), height: rems(high), width: rems(LABELS) });
       return label;
     });

@@ -42,7 +42,7 @@ export class Attention {
       this.choices.write();
       chosen();
     };
-    this.line = make("div", "attendedline", [make("span", "", "Attended to:"), this.select]);
+    this.line = make("div", "aligned attendedline", [make("span", "", "Attended to:"), this.select]);
     this.list = make("div", "attended", undefined, { role: "group", "aria-label": "What its step attended to most" });
     this.items = new Buttons(this.list, leave);
     this.again = button("Compute it again", again, { title: "This step’s attention is no longer kept" });

@@ -1,4 +1,4 @@
-// The generation tree: branches of tokens as boxes of text, left to right. Text of a model or a user is set by textContent alone.
+// The generation tree: branches of tokens as boxes of text, left to right. Text of a model or a user is only set as textContent.
 import { toAddress } from "../kit/address.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
@@ -252,7 +252,7 @@ class GenerationTree extends View {
 
 /** A scale of the legend. @param {string} role @param {string} low @param {string} high @param {string} meaning */
 function scaleOf(role, low, high, meaning) {
-  return make("span", "item", [
+  return make("span", "aligned item", [
     make("span", "", low),
     make("span", "scale", "", { style: `--role: var(--${role})` }),
     make("span", "", `${high} ${meaning}`),

@@ -43,7 +43,7 @@ export function nextTokens({ arrays, cut, labels }) {
  * @param {number} level
  */
 function button({ token, label, p, drawn, cut }, isTaken, isClosed, level) {
-  const line = make("button", "bare ghost", undefined, { role: "treeitem", tabindex: "-1", "aria-level": level });
+  const line = make("button", "bare aligned ghost", undefined, { role: "treeitem", tabindex: "-1", "aria-level": level });
   line.dataset.token = String(token);
   line.classList.toggle("cut", Boolean(cut));
   line.classList.toggle("taken", isTaken);

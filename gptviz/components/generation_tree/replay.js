@@ -25,7 +25,7 @@ export class Replay {
     this.slider.oninput = () => this.stepTo(Number(this.slider.value) - 1);
     this.where = make("span", "where number");
     const parts = [this.start, this.back, this.slider, this.forth, this.where];
-    this.element = make("div", "player", parts, { role: "group", "aria-label": "Replay the current path" });
+    this.element = make("div", "aligned player", parts, { role: "group", "aria-label": "Replay the current path" });
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.stepTo(null);
       event.stopPropagation(); // the page's own keys must not see them

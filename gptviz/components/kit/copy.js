@@ -4,7 +4,7 @@ import { setAttributes, shape } from "./elements.js";
 import { remembered } from "./remembered.js";
 import { paintOf } from "./svg.js";
 
-// The styles that a drawing of the page has from its style sheet, and that one alone in a file must carry itself.
+// The styles that a drawing of the page has from its style sheet, and that a drawing in a file must carry itself.
 const LOOKS = [
   ...["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "opacity", "visibility"],
   ...["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "image-rendering"],
@@ -281,7 +281,7 @@ function shownOf(text, node) {
  * let it grow before.
  *
  * @param {Element[]} parts
- * @param {string} [leftOut] a selector of what is not copied; what is read aloud alone never is
+ * @param {string} [leftOut] a selector of what is not copied; what is only read aloud never is
  */
 export function copyOf(parts, leftOut = "") {
   const boxes = parts.filter((part) => part.checkVisibility()).map((part) => part.getBoundingClientRect());

@@ -43,7 +43,7 @@ export function legend(pen) {
   /** @param {HTMLElement} sample @param {Role} role @param {number} share @param {string} name */
   const entry = (sample, role, share, name) => {
     Object.assign(sample.style, { background: pen.mix(ROLES[role], share), borderColor: ROLES[role] });
-    return make("span", "entry", [sample, name]);
+    return make("span", "aligned entry", [sample, name]);
   };
   const entries = LEGEND.map(([role, name]) => entry(make("span", "sample"), role, 0.22, name));
   const learned = pen.isPlain ? "learned" : "learned (how many)";
@@ -51,6 +51,6 @@ export function legend(pen) {
   const scale = make("span", "scale"),
     [pale, strong] = [PALEST, STRONGEST].map((share) => pen.mix(ROLES.output, share / 100));
   scale.style.background = `linear-gradient(to right, ${pale}, ${strong})`;
-  const likely = make("span", "entry", ["0\u00a0%", scale, "100 %: how likely the model finds a token, or a label"]);
+  const likely = make("span", "aligned entry", ["0\u00a0%", scale, "100 %: how likely the model finds a token, or a label"]);
   return make("div", "legend", [...entries, likely]);
 }

@@ -32,7 +32,7 @@ export class ModelMap extends View {
     this.status = make("div", "cut status note");
     this.foot = make("div", "foot row");
     this.number = make("input", "field number", undefined, { type: "number", min: "0", step: "1" });
-    this.goTo = make("label", "note go-to", ["Go to block", this.number]);
+    this.goTo = make("label", "aligned note go-to", ["Go to block", this.number]);
     this.number.onchange = () => this.go(this.number.value);
     this.number.onkeydown = (/** @type {KeyboardEvent} */ event) => event.stopPropagation(); // arrows count here
     this.sizes = button("Sizes", () => this.switchSizes(), { title: "Shapes, counts and names of tensors on the map" });

@@ -37,11 +37,7 @@ export class Opened {
     return /^(key )?head$/.test(this.tensor?.axes[0] ?? "") ? this.at[0] : null;
   }
 
-  /**
-   * What a link asks for; `fit` then leaves out what the box lacks.
-   *
-   * @param {Choice} asked
-   */
+  /** What a link asks for; `fit` then leaves out what the box lacks. @param {Choice} asked */
   take({ box, block, tensor, head, sizes }) {
     this.hasSizes = sizes;
     const [stack, number] = block?.startsWith("encoder.") ? ["encoder.", block.slice("encoder.".length)] : ["", block];

@@ -42,7 +42,7 @@ function controls(piece, at, data) {
     if (axis < dimensions - 2) return [menu(name, axis, size, at[axis])];
     return steps({ axis, size, first: at[axis], page, isAcross: axis === dimensions - 1 && dimensions > 1, name });
   };
-  const groups = piece.shape.map((size, axis) => make("span", "axis", group(size, axis)));
+  const groups = piece.shape.map((size, axis) => make("span", "aligned axis", group(size, axis)));
   return make("div", "controls", groups);
 }
 
@@ -99,7 +99,7 @@ class Tensor {
       picture: () => this.picture(),
     };
     const [low, high] = cells.ends;
-    const scale = make("div", "scale-line", legendOf(this.scale, low, high, cells.unit));
+    const scale = make("div", "aligned scale-line", legendOf(this.scale, low, high, cells.unit));
     return [scroll, this.facts, scale, tools(map.root, details)];
   }
 

@@ -47,7 +47,7 @@ export class PopoverKeys {
     requestAnimationFrame(() => {
       const opened = document.querySelector(POPOVER);
       if (!(opened instanceof HTMLElement)) return;
-      opened.tabIndex = stopsOf(opened).length ? -1 : 0; // a text alone may have to be scrolled by the arrow keys
+      opened.tabIndex = stopsOf(opened).length ? -1 : 0; // one with only text may have to be scrolled by the arrow keys
       if (isKey) opened.focus({ preventScroll: true });
     });
   }

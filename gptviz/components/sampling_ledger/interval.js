@@ -16,7 +16,7 @@ const NARROWEST = 0.0008;
 const LONGEST_ON_INTERVAL = 8,
   CHARACTER = 8;
 
-/** The tokens kept, in the vocabulary's order, as [token, start, end]; the drawn one alone, the narrow ones together (−1). @param {import("./sampling_ledger.js").Ledger} ledger */
+/** The tokens kept, in the vocabulary's order, as [token, start, end]; the drawn one by itself, the narrow ones together (−1). @param {import("./sampling_ledger.js").Ledger} ledger */
 function intervalsOf({ stages, drawn }) {
   /** @type {[token: number, start: number, end: number][]} */
   const found = [];
@@ -64,12 +64,12 @@ export class Draw {
 
   buildHead() {
     const { ledger, slider } = this;
-    const seed = make("label", "seed", ["seed ", slider.range, slider.value]);
+    const seed = make("label", "aligned seed", ["seed ", slider.range, slider.value]);
     const another = () => ledger.choose({ seed: (ledger.chosen.seed + 1) % SEEDS }, true);
     const next = button("Next seed", another, { title: "Another random number" });
     const often = "Repeat the same draw with new random numbers: how often does each token come?";
     const many = button(`Draw ${count(DRAWS)}`, () => ledger.drawMany(), { title: often });
-    return make("div", "drawing", [make("strong", "", "The draw"), seed, next, many, this.outcome, this.taking]);
+    return make("div", "aligned drawing", [make("strong", "", "The draw"), seed, next, many, this.outcome, this.taking]);
   }
 
   buildInterval() {

@@ -62,14 +62,7 @@ export function linkOf(address, { state, around }) {
   return `${page}?${query}`;
 }
 
-/**
- * Show what a text finds.
- *
- * @param {Payload} payload
- * @param {string} text
- * @param {HTMLElement} list
- * @param {HTMLElement} note
- */
+/** Show what a text finds. @param {Payload} payload @param {string} text @param {HTMLElement} list @param {HTMLElement} note */
 function fill(payload, text, list, note) {
   const asked = text.trim(),
     found = find(payload.parts[0].entries, asked),
@@ -100,7 +93,7 @@ class Search extends View {
     const glass = shape("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, ...shapes);
     const content = [glass, make("span", "", "Search"), make("kbd", "", "/", { "aria-hidden": "true" })];
     const about = "Find a page, a lesson, a word, a model, a head or a command. Key: /";
-    const button = make("button", "field search", content, { title: about, "aria-keyshortcuts": "/" });
+    const button = make("button", "field aligned search", content, { title: about, "aria-keyshortcuts": "/" });
     button.onclick = () => this.open();
     root.replaceChildren(button);
     /** @param {KeyboardEvent} event */

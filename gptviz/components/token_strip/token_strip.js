@@ -1,4 +1,4 @@
-// Tokens as chips. Text from a model is set by textContent alone.
+// Tokens as chips. Text of a model is only set as textContent.
 
 import { chip as chipOf, PALEST, STRONGEST, tint } from "../kit/chips.js";
 import { bringIntoView, closest, focusedBeside, make, TabStop } from "../kit/elements.js";

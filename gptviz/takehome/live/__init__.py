@@ -18,7 +18,7 @@ PARTS = {
     "activation": ("relu", "relu2", "gelu"),
     "qk_norm": ("none", "shared"),
 }
-# The fields whose every value is computed: sizes, what may be missing, numbers of parts, and what matters in training alone.
+# The fields whose every value is computed: sizes, what may be missing, numbers of parts, and what matters only in training.
 _COMPUTED = {
     *("vocab_size", "context_length", "d_model", "n_layer", "n_head", "d_head", "n_kv_head", "d_mlp", "norm_eps", "norm_gain"),
     *("norm_bias", "final_norm", "rotary_base", "qkv_bias", "output_bias", "mlp_bias", "unembed_bias", "tied", "score_scale"),

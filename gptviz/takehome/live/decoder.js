@@ -51,7 +51,7 @@ export class Decoder {
   }
 
   /**
-   * Read a text. Past `context_length` tokens the model reads the last ones alone. What the text has in common with the one before is
+   * Read a text. Past `context_length` tokens the model reads only the last ones. What the text has in common with the one before is
    * not computed again, unless it is to be seen (`whole`).
    *
    * @param {number[]} text the ids of its tokens
