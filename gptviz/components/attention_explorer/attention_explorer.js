@@ -24,6 +24,8 @@ import { OF_HEADS, Selection } from "./selection.js";
 import { SHOWS, SIDES } from "./settings.js";
 import { Tokens } from "./tokens.js";
 
+/** @typedef {import("./settings.js").Side} Side @typedef {import("./numbers.js").Payload} Payload */
+
 const HINT_OF_WORDS =
   "Click a word to keep it selected; then click another one to see the share between the two. Escape goes back.";
 const HINT = "Click a token to keep it selected; then click another one to see the arithmetic between the two. Escape goes back.";
@@ -71,7 +73,7 @@ export class Explorer extends View {
 
   // What is shown
 
-  /** @param {import("./numbers.js").Payload} payload */
+  /** @param {Payload} payload */
   show(payload) {
     const before = this.payload;
     const isNew = before?.of !== payload.of,
@@ -103,9 +105,9 @@ export class Explorer extends View {
     }
   }
 
-  /** @param {import("./numbers.js").Payload} payload another one than before */
+  /** @param {Payload} payload another one than before */
   receive(payload) {
-    /** @type {import("./numbers.js").Payload | undefined} */
+    /** @type {Payload | undefined} */
     this.payload = payload;
     /** @type {Numbers} */
     this.numbers = new Numbers(payload);
@@ -140,7 +142,7 @@ export class Explorer extends View {
     return this.choices.values;
   }
 
-  /** @param {Partial<import("./settings.js").Choice>} changes */
+  /** @param {Partial<Choice>} changes */
   choose(changes) {
     this.isHeadChosen ||= changes.head !== undefined;
     Object.assign(this.choice, changes);
@@ -205,7 +207,7 @@ export class Explorer extends View {
   /**
    * Hold a token, or let it go; with one of the other side held, open the cell of the two.
    *
-   * @param {import("./settings.js").Side} side
+   * @param {Side} side
    * @param {number} index
    */
   fix(side, index) {

@@ -6,16 +6,13 @@ import { shortened } from "../kit/text.js";
 import { strongest } from "./selection.js";
 import { SIDES } from "./settings.js";
 
+/** @typedef {import("./settings.js").Side} Side @typedef {import("./settings.js").Aim} Aim */
+/** @typedef {import("./selection.js").Selection} Selection @typedef {import("./numbers.js").Numbers} Numbers */
+
 // The most heads whose strongest token is given in words.
 const MOST_HEADS = 5;
 
-/**
- * A token with its position.
- *
- * @param {import("./numbers.js").Numbers} numbers
- * @param {import("./settings.js").Side} side
- * @param {number} at
- */
+/** A token with its position. @param {Numbers} numbers @param {Side} side @param {number} at */
 export function named(numbers, side, at) {
   const one = chip(shortened(numbers.label(side, at), 12));
   one.classList.add(`of-${side}`);
@@ -27,7 +24,7 @@ export class Readout {
     this.element = make("div", "readout");
   }
 
-  /** @param {import("./selection.js").Selection} selection @param {import("./settings.js").Aim | null} aim */
+  /** @param {Selection} selection @param {Aim | null} aim */
   draw(selection, aim) {
     const { numbers, choice, heads } = selection;
     if (!numbers.has(choice.block)) {
@@ -40,7 +37,7 @@ export class Readout {
     } else this.element.replaceChildren(...this.#parts(selection, aim));
   }
 
-  /** @param {import("./selection.js").Selection} selection @param {import("./settings.js").Aim} aim */
+  /** @param {Selection} selection @param {Aim} aim */
   #parts(selection, aim) {
     const { numbers, loaded } = selection,
       isMany = loaded.length > 1;

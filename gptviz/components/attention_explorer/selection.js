@@ -7,6 +7,9 @@ import { ROLES } from "../kit/roles.js";
 import { brief, percent } from "../kit/text.js";
 import { MEAN, SHOWS, SIDES, clamp, same } from "./settings.js";
 
+/** @typedef {import("./settings.js").Side} Side @typedef {import("./settings.js").Aim} Aim */
+/** @typedef {import("./settings.js").Head} Head */
+
 // Colours of heads side by side, those of Tol's sets that read well on white and on black; their order says it too.
 export const OF_HEADS = [
   ...["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377"],
@@ -54,17 +57,13 @@ export class Selection {
     /** @type {[number, number]} */
     this.chosen = [block, choice.head];
     this.isMean = heads === MEAN && show !== "rollout";
-    /** What the heatmap shows: the chosen head, or in its place the mean of its block. @type {import("./settings.js").Head} */
+    /** What the heatmap shows: the chosen head, or in its place the mean of its block. @type {Head} */
     this.large = this.isMean ? [block, MEAN] : this.chosen;
-    /** @type {import("./settings.js").Head[]} */
+    /** @type {Head[]} */
     const several = heads === "all" ? all() : Array.isArray(heads) ? heads : [this.large];
-    /**
-     * The heads that are drawn: the chosen one, those compared, the mean or all of its block.
-     *
-     * @type {import("./settings.js").Head[]}
-     */
+    /** The heads that are drawn: the chosen one, those compared, the mean or all of its block. @type {Head[]} */
     this.heads = show === "rollout" ? [this.chosen] : several;
-    /** Those whose thumbnails are marked: of a mean or a rollout, all of the block. @type {import("./settings.js").Head[]} */
+    /** Those whose thumbnails are marked: of a mean or a rollout, all of the block. @type {Head[]} */
     this.marked = heads === MEAN || show === "rollout" ? all() : this.heads;
     /** The heads drawn whose numbers are here. */
     this.loaded = this.heads.filter(([one]) => numbers.has(one));
@@ -74,7 +73,7 @@ export class Selection {
     this.largest = numbers.largest(show, this.loaded);
     /** @type {(block: number, head: number | "mean", query: number, key: number) => number} */
     this.value = numbers[show].bind(numbers);
-    /** @type {{ side: import("./settings.js").Side, index: number, rows: Float64Array[] } | null} */
+    /** @type {{ side: Side, index: number, rows: Float64Array[] } | null} */
     this.last = null;
   }
 
@@ -129,7 +128,7 @@ export class Selection {
   /**
    * The values of a row or column in each of the heads that are here; those that were asked for last are kept.
    *
-   * @param {{ side: import("./settings.js").Side, index: number }} at
+   * @param {{ side: Side, index: number }} at
    */
   rows({ side, index }) {
     if (!this.last || this.last.side !== side || this.last.index !== index) {
@@ -138,12 +137,7 @@ export class Selection {
     return this.last.rows;
   }
 
-  /**
-   * The values of a row or column in one head.
-   *
-   * @param {{ side: import("./settings.js").Side, index: number }} at
-   * @param {import("./settings.js").Head} head
-   */
+  /** The values of a row or column in one head. @param {{ side: Side, index: number }} at @param {Head} head */
   row({ side, index }, [block, head]) {
     const { numbers, value } = this;
     const values = new Float64Array(side === "query" ? numbers.nKey : numbers.nQuery);
@@ -173,11 +167,11 @@ export class Selection {
    *  `isAlways`: whether something is looked at even where the pointer is nowhere and nothing is held; else null then.
    *  @param {{ query?: number | null, key?: number | null }} over
    *  @param {boolean} isAlways
-   *  @returns {import("./settings.js").Aim | null} */
+   *  @returns {Aim | null} */
   aim(over, isAlways) {
     const { choice, numbers } = this;
     const side = choice.direction === "out" ? "query" : "key";
-    /** @param {{ query: number, key: number }} at @returns {import("./settings.js").Aim} */
+    /** @param {{ query: number, key: number }} at @returns {Aim} */
     const pair = (at) => ({ side, index: at[side], partner: at[SIDES[side]] });
     const { query = null, key = null } = over;
     if (query !== null && key !== null) return pair({ query, key });
