@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 BUDGET: dict[str, int] = {
     "gptviz": 500,
     "gptviz/commands": 2_800,
-    "gptviz/components": 2_150,
+    "gptviz/components": 2_100,
     "gptviz/data": 2_000,
-    "gptviz/figures": 4_000,
+    "gptviz/figures": 3_950,
     "gptviz/generate": 1_550,
     "gptviz/interp": 10_650,
     "gptviz/language_model": 2_200,
@@ -36,9 +36,9 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/pages": 13_950,
     "gptviz/ui/records": 900,
     "gptviz/ui/shell": 2_850,
-    "gptviz/ui/views": 2_900,
+    "gptviz/ui/views": 2_950,
     "gptviz/ui/widgets": 1_400,
-    "tests": 62_400,
+    "tests": 62_450,
     "views' scripts and styles": 17_700,
 }
 
