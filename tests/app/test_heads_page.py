@@ -28,7 +28,7 @@ from gptviz.ui.shell.subject import Asked, model_key
 from gptviz.ui.views import held_out
 from gptviz.ui.views.texts import OWN, PASSAGES
 from tests import hand_built
-from tests.app.opening import chart, grid, opened, page_at, press, says
+from tests.app.opening import chart, grid, opened, page_at, payload, press, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -61,7 +61,7 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     assert list(frame["head"][:1]) == ["1.2"]
     assert list(frame.columns)[:2] == ["head", "Induction"]
     assert sorted(frame["Induction"], reverse=True) == list(frame["Induction"])
-    shown = numbers(chart(at, "heads pattern")["data"][0]["z"])
+    shown = payload(at, "heads pattern")[1]["pattern"]
     pattern = run(lm.model, lm.repeated_tokens()[:1])["blocks.1.attention.pattern"][0, 2].numpy()
     np.testing.assert_allclose(np.nan_to_num(shown), pattern, atol=1e-6)
     assert "Open head 2 of block 1 on Attention" in [one.proto.label for one in at.main.get("page_link")]
@@ -114,10 +114,11 @@ def test_over_the_prompt_scores_are_those_of_the_prompt(circuit: str) -> None:
 def test_the_pattern_of_a_long_text_has_its_last_tokens_beside_their_cells(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(does, "MOST_SHOWN", 3)
     lm = gptviz.load(circuit)
-    drawn = chart(page(model=circuit, over=PROMPT, prompt="abcdeb", unit="blocks.0.attention.head.1"), "heads pattern")["data"][0]
-    assert [name.split()[-1] for name in drawn["y"]] == [name.split()[-1] for name in drawn["x"]] == [*"deb"]
+    at = page(model=circuit, over=PROMPT, prompt="abcdeb", unit="blocks.0.attention.head.1")
+    sides, drawn = payload(at, "heads pattern")
+    assert sides["queries"] == sides["keys"] == [*"deb"]
     pattern = lm.trace("abcdeb")["blocks.0.attention.pattern"][0, 1, -3:, -3:]
-    np.testing.assert_allclose(np.nan_to_num(numbers(drawn["z"])), pattern, atol=1e-6)
+    np.testing.assert_allclose(np.nan_to_num(drawn["pattern"]), pattern, atol=1e-6)
 
 
 def test_a_text_without_repeats_says_that_repeats_are_scored_over_random_tokens(circuit: str) -> None:
@@ -178,7 +179,7 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
         assert rises[name] == pytest.approx(expected, abs=1e-4)
     first = f"head {rises.index[0][2]} of block {rises.index[0][0]}"
     # Its pattern is that over the prompt.
-    shown = numbers(chart(at, "heads pattern")["data"][0]["z"])
+    shown = payload(at, "heads pattern")[1]["pattern"]
     pattern = lm.trace(task.contrasts()[0].clean, ["blocks.1.attention.pattern"])["blocks.1.attention.pattern"][0, 0].numpy()
     assert first == "head 0 of block 1"
     np.testing.assert_allclose(np.nan_to_num(shown), pattern, atol=1e-6)
@@ -200,7 +201,7 @@ def test_every_stack_of_an_encoder_decoder_has_its_heads() -> None:
                 assert frame.loc["0.1", score.title] == pytest.approx(row[name], abs=1e-6), (stack, name)
         at = page(model="seq2seq", stack=stack, unit=layer)
         assert not at.warning
-        assert chart(at, "heads pattern")
+        assert payload(at, "heads pattern")[1]["pattern"].size
     assert "choose the encoder or the decoder" in says(page(model="seq2seq", stack="cross", view=READS))
 
 

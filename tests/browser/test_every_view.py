@@ -21,6 +21,7 @@ from gptviz.components import (
     circuit_graph,
     figure_tools,
     generation_tree,
+    head_pattern,
     kit,
     lens_grid,
     page_helpers,
@@ -35,6 +36,7 @@ from gptviz.components.generation_tree.look import Ghost, Look
 from gptviz.components.token_strip import Token
 from gptviz.generate.tree import Tree
 from gptviz.interp.explaining.circuit import Circuit, circuit
+from gptviz.interp.reading.attention import one_head, patterns
 from gptviz.interp.reading.lens import lens
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.language_model import LanguageModel
@@ -147,6 +149,13 @@ def tools(_: LanguageModel, turn: int) -> bytes:
     return figure_tools.payload(1.0 + turn / 10, heading, name=HOSTILE[0], sharp=True)
 
 
+def one_pattern(lm: LanguageModel, turn: int) -> bytes:
+    ids = lm.encode(TEXT[turn:]).tolist()
+    shares = one_head(patterns(lm.model, ids), 0, 0, [lm.tokenizer.label(i) for i in ids])
+    about = {"title": HOSTILE[0], "model": HOSTILE[1], "settings": SETTINGS}
+    return head_pattern.payload(shares, about, HOSTILE[0], HOSTILE[2])
+
+
 def button(_: LanguageModel, turn: int) -> bytes:
     return kit.pack({"label": HOSTILE[turn], "names": []})
 
@@ -195,6 +204,7 @@ VIEWS = {
     # Its pictures are those of a figure beside it: test_figure_tools.py.
     "figure_tools": View(tools, touched="button", names=False, has_picture=False),
     "generation_tree": View(tree, touched=".stage .chip, .slider", walks={".stage": "", ".candidates": "ArrowDown"}),
+    "head_pattern": View(one_pattern, touched=".heat", walks={".heatmap": "ArrowRight"}),
     "lens_grid": View(grid_of_lens, ({}, {"words": "true"}), touched=".frame", walks={".frame": "ArrowRight"}),
     "model_map": View(
         map_of_model,

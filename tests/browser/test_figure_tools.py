@@ -15,8 +15,8 @@ import plotly.graph_objects as go
 import pytest
 
 from gptviz.components.figure_tools import payload
-from gptviz.figures.kit.heat import attention_pattern
-from gptviz.figures.kit.theme import DARK, LIGHT
+from gptviz.figures.kit import axes, heat
+from gptviz.figures.kit.theme import DARK, LIGHT, themed
 from gptviz.figures.reading.labels import labels
 from gptviz.figures.training.ladder import level_by_level
 from gptviz.labelled_array import Axis, LabelledArray
@@ -65,11 +65,10 @@ def bars(dark: bool) -> go.Figure:
 
 
 def heatmap(dark: bool) -> go.Figure:
-    tokens = ("<b>", "&lt;", "$x$", "O", "␣")
-    pattern = np.tril(np.ones((5, 5), np.float32)) / np.arange(1, 6)[:, None]
-    return attention_pattern(
-        LabelledArray(pattern, (Axis("query", tokens), Axis("key", tokens)), "share"), DARK if dark else LIGHT, title="Head 1"
-    )
+    tokens, theme = Axis("token", ("<b>", "&lt;", "$x$", "O", "␣")), DARK if dark else LIGHT
+    pattern, names = np.tril(np.ones((5, 5), np.float32)) / np.arange(1, 6)[:, None], axes.token_names(tokens)
+    drawn = heat.heatmap(pattern, 0, 1, theme, x=names, y=names, colorbar=heat.scale([0, 1]))
+    return themed(theme, drawn, height=400, xaxis=axes.token_axis(tokens), yaxis=axes.token_axis(tokens, down=True))
 
 
 @pytest.mark.parametrize(("made", "dark", "width"), [(bars, False, 390), (heatmap, True, 1280)])

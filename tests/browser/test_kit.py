@@ -362,7 +362,7 @@ def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Brows
 # The heading of a picture, with a drawing of one text below it.
 PICTURE = """({ heading, size }) => {
     const drawing = shape("text", { x: 0, y: 14, "font-size": 14 }, "the drawing");
-    return svgFile(picture(root, heading, drawing, size));
+    return svgFile(picture(root, heading, { drawing, ...size }));
 }"""
 SCALE = {"stops": [[0, "#FFFFFF"], [1, "#EE3377"]], "low": "0 %", "high": "100 %", "unit": "share; blank: not read"}
 
@@ -402,11 +402,11 @@ PART = """() => {
         <canvas width="2" height="2"></canvas>
         <svg width="50" height="20"><path d="M0 0H50" style="stroke: currentColor"/></svg>
         <button class="tool">Close</button><span hidden>not seen</span><i class="aloud">aloud</i></div>`;
-    const { drawing, width, height } = copyOf([root.querySelector('.part')], '.tool');
+    const copy = copyOf([root.querySelector('.part')], '.tool');
     const heights = [...root.querySelectorAll('p')].map((one) => one.getBoundingClientRect().height);
-    const text = svgFile(picture(root, { title: "A part" }, drawing, { width, height }));
+    const text = svgFile(picture(root, { title: "A part" }, copy));
     root.replaceChildren();
-    return { text, width, height, heights };
+    return { text, width: copy.width, height: copy.height, heights };
 }"""
 
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { codeOfHeads } from "../../gptviz/components/attention_explorer/export.js";
-import { layoutOf } from "../../gptviz/components/attention_explorer/heat.js";
+import { layoutOf } from "../../gptviz/components/kit/square.js";
 import { Numbers } from "../../gptviz/components/attention_explorer/numbers.js";
 import { OF_HEADS, Selection, strongest } from "../../gptviz/components/attention_explorer/selection.js";
 import { Choices } from "../../gptviz/components/kit/choices.js";

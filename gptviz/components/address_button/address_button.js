@@ -2,15 +2,14 @@
 
 import { inAddress } from "../kit/address.js";
 import { make } from "../kit/elements.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 
-class AddressButton {
+class AddressButton extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
+    super(root);
     this.button = make("button", "field press");
     root.replaceChildren(this.button);
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {};
   }
 
   /** @param {{ label: string, names: string[] }} payload */

@@ -94,7 +94,7 @@ class BlockSize:
 
 
 def blocks_sent(size: BlockSize, n_block: int, block: int) -> range:
-    """The blocks whose numbers are sent: all of them, or `block` alone if all are too many."""
+    """The blocks whose numbers are sent: all of them, or only `block` if all are too many."""
     return range(n_block) if 2 * n_block * size.numbers <= MOST_BYTES else range(block, block + 1)
 
 

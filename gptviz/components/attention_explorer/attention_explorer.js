@@ -5,13 +5,13 @@ import { inAddress } from "../kit/address.js";
 import { Choices } from "../kit/choices.js";
 import { background, diverging, sequential } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
-import { make } from "../kit/elements.js";
+import { focusedBeside, make } from "../kit/elements.js";
 import { paint, pooled } from "../kit/heatmap.js";
 import { walked } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
 import { shortened } from "../kit/text.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 import { Cell } from "./cell.js";
 import { Controls } from "./controls.js";
 import { codeOfHeads, tableOfHeads } from "./export.js";
@@ -23,6 +23,8 @@ import { Readout } from "./readout.js";
 import { OF_HEADS, Selection } from "./selection.js";
 import { SHOWS, SIDES } from "./settings.js";
 import { Tokens } from "./tokens.js";
+
+/** @typedef {import("./settings.js").Side} Side @typedef {import("./numbers.js").Payload} Payload */
 
 const HINT_OF_WORDS =
   "Click a word to keep it selected; then click another one to see the share between the two. Escape goes back.";
@@ -38,12 +40,10 @@ const MOST_NAMED = 100;
 /** @typedef {import("./settings.js").Choice} Choice */
 
 /** Joins the parts: it holds the choice and what is under the pointer, and tells each part when to draw. */
-export class Explorer {
+export class Explorer extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {}; // set from outside
+    super(root);
     /** @type {{ query?: number, key?: number }} */
     this.hover = {};
     this.isWhole = false;
@@ -57,11 +57,8 @@ export class Explorer {
     this.tokens = new Tokens(this);
     this.cell = new Cell(this);
     this.heat = new Heat(this);
-    const middle = make("div", "middle");
-    middle.append(this.readout.element, this.tokens.element, this.cell.element);
-    this.body = make("div", "body");
-    this.body.append(this.grid.element, middle, this.heat.element);
-    const foot = make("div", "row foot");
+    const middle = make("div", "middle", [this.readout.element, this.tokens.element, this.cell.element]);
+    this.body = make("div", "body", [this.grid.element, middle, this.heat.element]);
     const details = {
       name: "attention",
       numbers: () => tableOfHeads(this.selection),
@@ -69,21 +66,14 @@ export class Explorer {
       picture: () => drawing(this),
     };
     this.note = make("span", "note");
-    foot.append(this.note, tools(root, details));
+    const foot = make("div", "row foot", [this.note, tools(root, details)]);
     root.replaceChildren(this.notices, this.controls.element, this.body, foot);
-    this.observer = new ResizeObserver(() => this.resized());
-    this.observer.observe(root);
-  }
-
-  close() {
-    this.observer.disconnect();
-    if (this.frame) cancelAnimationFrame(this.frame);
-    this.grid.shut();
+    this.whenResized(() => this.resized(), root);
   }
 
   // What is shown
 
-  /** @param {import("./numbers.js").Payload} payload */
+  /** @param {Payload} payload */
   show(payload) {
     const before = this.payload;
     const isNew = before?.of !== payload.of,
@@ -115,9 +105,9 @@ export class Explorer {
     }
   }
 
-  /** @param {import("./numbers.js").Payload} payload another one than before */
+  /** @param {Payload} payload another one than before */
   receive(payload) {
-    /** @type {import("./numbers.js").Payload | undefined} */
+    /** @type {Payload | undefined} */
     this.payload = payload;
     /** @type {Numbers} */
     this.numbers = new Numbers(payload);
@@ -152,7 +142,7 @@ export class Explorer {
     return this.choices.values;
   }
 
-  /** @param {Partial<import("./settings.js").Choice>} changes */
+  /** @param {Partial<Choice>} changes */
   choose(changes) {
     this.isHeadChosen ||= changes.head !== undefined;
     Object.assign(this.choice, changes);
@@ -217,7 +207,7 @@ export class Explorer {
   /**
    * Hold a token, or let it go; with one of the other side held, open the cell of the two.
    *
-   * @param {import("./settings.js").Side} side
+   * @param {Side} side
    * @param {number} index
    */
   fix(side, index) {
@@ -278,13 +268,7 @@ export class Explorer {
     /** @type {ArrayLike<number>} */
     this.signed = diverging(this.root);
     /** @type {Record<string, ArrayLike<number>>} */
-    this.palettes = Object.fromEntries(
-      /** @type {const} */ (["pattern", "value"]).map((role) => [role, sequential(ROLES[role], this.root)]),
-    );
-  }
-
-  get palette() {
-    return this.palettes[SHOWS[this.choice.show].role];
+    this.palettes = { pattern: sequential(ROLES.pattern, this.root), value: sequential(ROLES.value, this.root) };
   }
 
   /**
@@ -388,7 +372,7 @@ export class Explorer {
     const places = [numbers.of, numbers.first, choice.query, choice.key, this.coloured];
     const cell = isOpen ? [...places, ...selection.opened].join(" ") : "";
     if (cell === this.drawn) return;
-    const had = /** @type {Document | ShadowRoot} */ (this.root.getRootNode()).activeElement;
+    const had = focusedBeside(this.root);
     /** @type {string | undefined} */
     this.drawn = cell;
     this.tokens.element.hidden = this.readout.element.hidden = isOpen;

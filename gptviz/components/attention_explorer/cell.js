@@ -2,7 +2,7 @@
 
 import { colourAt } from "../kit/colour.js";
 import { tableOf } from "../kit/details.js";
-import { closest, make, shape } from "../kit/elements.js";
+import { button, closest, make, setAttributes, shape } from "../kit/elements.js";
 import { onKeys } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { brief, count, percent } from "../kit/text.js";
@@ -22,7 +22,6 @@ export class Cell {
     this.element = make("section", "cell", undefined, { "aria-label": "The arithmetic of one cell", tabindex: "0" });
     this.element.hidden = true;
     onKeys(this.element, (event) => this.key(event));
-    this.element.addEventListener("click", (event) => closest(event, ".shut") && explorer.free());
     this.element.addEventListener("pointermove", (event) => this.over(event));
     this.element.addEventListener("pointerleave", () => this.say(null));
   }
@@ -37,14 +36,12 @@ export class Cell {
     const cell = numbers.cell(...opened, query, key);
     /** @type {Shown} */
     this.shown = cell;
-    const head = make("div", "row");
-    const what = make("div", "what");
     const most = selection.isMean ? ", which of all heads reads it most" : "";
     const shared = numbers.shared(opened[1]);
     const where = ` in block ${opened[0]}, head ${opened[1]}${most}${shared && `. ${shared}`}`;
-    what.append("How ", named(numbers, "query", query), " comes to read ", named(numbers, "key", key), where);
-    const shut = make("button", "tool shut", "Close");
-    head.append(what, shut);
+    const names = [named(numbers, "query", query), named(numbers, "key", key)];
+    const what = make("div", "what", ["How ", names[0], " comes to read ", names[1], where]);
+    const head = make("div", "row", [what, button("Close", () => explorer.free(), { class: "tool shut" })]);
     /** @type {HTMLElement} */
     this.dimension = make("p", "note dimension");
     const steps = [this.strips(cell), this.dimension, this.equations(cell), this.row(cell, key)];
@@ -83,9 +80,8 @@ export class Cell {
           fill: colourAt(this.explorer.signed, value < 0 ? 0.2 : 0.8),
         }),
       );
-      const words = make("div", "strip-name");
-      words.append(make("span", "", name), make("span", "", `${brief(least)} … ${brief(most)}`));
-      strips.append(words, stretched("strip", n, zeroLine(n, zero), ...bars));
+      const words = [make("span", "", name), make("span", "", `${brief(least)} … ${brief(most)}`)];
+      strips.append(make("div", "strip-name", words), stretched("strip", n, zeroLine(n, zero), ...bars));
     }
     return strips;
   }
@@ -137,21 +133,13 @@ export class Cell {
     const largest = cell.exps.reduce((most, value) => (value > most ? value : most), 0) || 1;
     const bars = Array.from(cell.exps, (value, i) => {
       const height = Number.isNaN(value) ? 0 : Math.max(0.02, value / largest);
-      return shape("rect", {
-        x: i,
-        width: 0.9,
-        y: 1 - height,
-        height,
-        fill: ROLES.pattern,
-        "fill-opacity": i === chosen ? 1 : 0.4,
-      });
+      const look = { fill: ROLES.pattern, "fill-opacity": i === chosen ? 1 : 0.4 };
+      return shape("rect", { x: i, width: 0.9, y: 1 - height, height, ...look });
     });
     const look = { fill: "none", stroke: ROLES.key, "stroke-width": 1.5, "vector-effect": "non-scaling-stroke" };
     const box = shape("rect", { x: chosen, width: 0.9, y: 0.01, height: 0.98, ...look });
-    const drawing = stretched("softmax", n, ...bars, zeroLine(n, 1), box);
-    for (const [name, value] of Object.entries({ role: "img", "aria-label": "exp(score) of every key of the row" }))
-      drawing.setAttribute(name, value);
-    return drawing;
+    const about = { role: "img", "aria-label": "exp(score) of every key of the row" };
+    return setAttributes(stretched("softmax", n, ...bars, zeroLine(n, 1), box), about);
   }
 
   /** The model's own number next to it. @param {Shown} cell */
@@ -173,19 +161,14 @@ export class Cell {
 
   /** @param {Shown} cell */
   table(cell) {
-    const details = make("details");
-    details.append(make("summary", "", "Every dimension in numbers"));
+    const name = "Every dimension in numbers";
+    const details = make("details", "", [make("summary", "", name)]);
     details.addEventListener("toggle", () => {
-      if (details.open && details.childElementCount === 1)
-        details.append(tableOf(this.numbers(cell), "Every dimension in numbers"));
+      if (!details.open || details.childElementCount > 1) return;
+      const rows = [...cell.q].map((q, i) => [i, q, cell.k[i], cell.products[i], cell.sums[i]]);
+      details.append(tableOf({ columns: ["dimension", "q", "k", "q · k", "sum so far"], rows }, name));
     });
     return details;
-  }
-
-  /** @param {Shown} cell */
-  numbers(cell) {
-    const rows = [...cell.q].map((q, i) => [i, q, cell.k[i], cell.products[i], cell.sums[i]]);
-    return { columns: ["dimension", "q", "k", "q · k", "sum so far"], rows };
   }
 
   /** @param {KeyboardEvent} event */

@@ -1,6 +1,6 @@
 // The buttons above the tokens: which quantity, which direction, which heads, which colours.
 
-import { make } from "../kit/elements.js";
+import { button, make } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 import { MEAN, SHOWS } from "./settings.js";
 
@@ -20,7 +20,7 @@ const NO_HEADS =
 const FOLDED = ["rollout", "some", "all", "log"];
 const LOG = [["log", "Log colours", "Colours on a logarithmic scale, down to 0.1 %, so that small shares show"]];
 
-/** @typedef {import("./settings.js").Choice} Choice */
+/** @typedef {"show" | "direction" | "heads" | "log"} Key of a choice that has buttons */
 
 export class Controls {
   /** @param {import("./attention_explorer.js").Explorer} explorer */
@@ -28,42 +28,18 @@ export class Controls {
     this.explorer = explorer;
     this.element = make("div", "bar");
     this.more = make("div", "bar more");
-    this.opener = make("button", "tool", "More", { title: "What is needed less often" });
-    this.opener.onclick = () => this.unfold(Boolean(this.more.hidden));
+    this.opener = button("More", () => this.unfold(Boolean(this.more.hidden)), { title: "What is needed less often" });
     this.unfold(false);
-    /** @type {{ buttons: HTMLButtonElement[], chosen: (choice: Choice) => string }[]} */
+    /** @type {{ buttons: HTMLButtonElement[], key: Key }[]} */
     this.groups = [];
     const shows = Object.entries(SHOWS).map(([value, { name, help }]) => [value, name, help]);
-    this.#group(
-      "Quantity",
-      shows,
-      ({ show }) => show,
-      (show) => explorer.choose({ show: /** @type {Choice["show"]} */ (show) }),
-    );
-    this.#group(
-      "Direction",
-      DIRECTIONS,
-      ({ direction }) => direction,
-      (direction) => explorer.choose({ direction: /** @type {Choice["direction"]} */ (direction) }),
-    );
-    this.#group(
-      "Heads",
-      HEADS,
-      ({ heads }) => (Array.isArray(heads) ? "some" : heads),
-      (value) => explorer.choose({ heads: value === "some" ? this.#toCompare() : value }),
-    );
-    this.#group(
-      "Colours",
-      LOG,
-      ({ log }) => (log ? "log" : ""),
-      () => explorer.choose({ log: !explorer.choice.log }),
-    );
-    const row = make("div", "group", undefined, { role: "group", "aria-label": "Edits" });
-    /** @type {HTMLButtonElement} */
-    this.edit = make("button", "tool", "");
-    this.edit.onclick = () => explorer.switch();
-    row.append(this.edit);
-    this.element.append(row, this.opener, this.more);
+    this.#group("Quantity", shows, "show");
+    this.#group("Direction", DIRECTIONS, "direction");
+    this.#group("Heads", HEADS, "heads");
+    this.#group("Colours", LOG, "log");
+    this.edit = button("", () => explorer.switch());
+    const edits = make("div", "group", [this.edit], { role: "group", "aria-label": "Edits" });
+    this.element.append(edits, this.opener, this.more);
   }
 
   /** @param {boolean} isOpen */
@@ -72,47 +48,48 @@ export class Controls {
     this.opener.setAttribute("aria-expanded", String(isOpen));
   }
 
-  /**
-   * @param {string} label
-   * @param {string[][]} options
-   * @param {(choice: Choice) => string} chosen
-   * @param {(value: string) => void} choose
-   */
-  #group(label, options, chosen, choose) {
-    const row = make("div", "group", undefined, { role: "group", "aria-label": label });
-    const folded = make("div", "group", undefined, { role: "group", "aria-label": `${label}: more` });
-    const buttons = options.map(([value, name, help]) => {
-      const button = make("button", "tool", name, { title: help, "data-help": help, "data-value": value });
-      button.onclick = () => choose(value);
-      (FOLDED.includes(value) ? folded : row).append(button);
-      return button;
-    });
-    this.groups.push({ buttons, chosen });
-    if (row.firstChild) this.element.append(row);
-    if (folded.firstChild) this.more.append(folded);
+  /** The buttons of a choice. @param {string} label @param {string[][]} options @param {Key} key */
+  #group(label, options, key) {
+    const buttons = options.map(([value, name, help]) =>
+      button(name, () => this.#choose(key, value), { title: help, "data-help": help, "data-value": value }),
+    );
+    this.groups.push({ buttons, key });
+    const folded = buttons.filter(({ dataset }) => FOLDED.includes(dataset.value ?? "")),
+      shown = buttons.filter((one) => !folded.includes(one));
+    if (shown.length) this.element.append(make("div", "group", shown, { role: "group", "aria-label": label }));
+    if (folded.length) this.more.append(make("div", "group", folded, { role: "group", "aria-label": `${label}: more` }));
   }
 
-  /** The heads on screen, for others to be added. @returns {[number, number][]} */
-  #toCompare() {
-    const { selection } = this.explorer;
-    return selection.heads.flatMap(([block, head]) => (head === MEAN ? [selection.chosen] : [[block, head]]));
+  /** @param {string} key @param {string} value */
+  #choose(key, value) {
+    const { explorer } = this,
+      { selection, choice } = explorer;
+    // The heads on screen, for others to be added.
+    const toCompare = () => selection.heads.map(([block, head]) => (head === MEAN ? selection.chosen : [block, head]));
+    explorer.choose({ [key]: value === "log" ? !choice.log : value === "some" ? toCompare() : value });
+  }
+
+  /** The button of a choice that is pressed. @param {Key} key */
+  #pressed(key) {
+    const value = this.explorer.choice[key];
+    return Array.isArray(value) ? "some" : value === true ? "log" : value;
   }
 
   /** Bring the buttons in line with what is chosen. */
   draw() {
     const { choice, numbers, root } = this.explorer;
-    for (const { buttons, chosen } of this.groups) {
-      for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.value === chosen(choice)));
+    for (const { buttons, key } of this.groups) {
+      for (const one of buttons) one.setAttribute("aria-pressed", String(one.dataset.value === this.#pressed(key)));
     }
     if (this.more.querySelector("[aria-pressed=true]")) this.unfold(true);
     const possible = this.explorer.choices.declared.show.names ?? [];
     // A rollout has no heads.
     const isRollout = choice.show === "rollout";
-    for (const button of this.groups[2].buttons) {
-      button.disabled = isRollout;
-      button.title = isRollout ? NO_HEADS : /** @type {string} */ (button.dataset.help);
+    for (const one of this.groups[2].buttons) {
+      one.disabled = isRollout;
+      one.title = isRollout ? NO_HEADS : /** @type {string} */ (one.dataset.help);
     }
-    for (const button of this.groups[0].buttons) button.hidden = !possible.includes(/** @type {string} */ (button.dataset.value));
+    for (const one of this.groups[0].buttons) one.hidden = !possible.includes(/** @type {string} */ (one.dataset.value));
     const [block, head] = this.explorer.switched;
     const unit = head === null ? `the attention of block ${block}` : `head ${head} of block ${block}`;
     const edit = numbers.edited?.[head === null ? `${block}` : `${block}.${head}`];

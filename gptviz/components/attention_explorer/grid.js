@@ -34,23 +34,19 @@ export class Grid {
   /** @param {import("./attention_explorer.js").Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
-    this.element = make("div", "left");
-    this.order = make("label", "order");
     this.select = make("select", "field", undefined, { "aria-label": "Order of the heads" });
-    this.order.append(make("span", "", "Order"), this.select);
-    this.filter = make("label", "filter");
+    this.order = make("label", "order", [make("span", "", "Order"), this.select]);
     this.range = make("input", "", undefined, { type: "range", "aria-label": "Hide heads below" });
     this.limit = make("output", "number");
-    this.filter.append(this.range, this.limit);
+    this.filter = make("label", "filter", [this.range, this.limit]);
     this.box = make("div", "heads", undefined, { role: "group", "aria-label": "All heads: blocks downwards, heads across" });
     this.pooled = make("p", "note pooled");
-    this.element.append(this.order, this.filter, this.box, this.pooled);
-    this.card = new Floating();
     this.picture = make("canvas", "picture");
     this.words = make("div", "note");
     this.name = make("strong");
+    this.card = new Floating();
     this.card.element.append(this.name, this.picture, this.words);
-    this.element.append(this.card.element);
+    this.element = make("div", "left", [this.order, this.filter, this.box, this.pooled, this.card.element]);
     /** By "block head". @type {Map<string, Thumbnail>} */
     this.thumbnails = new Map();
     this.stop = new TabStop();
@@ -95,11 +91,10 @@ export class Grid {
     for (let block = 0; block < numbers.n_block; block++) {
       for (let head = 0; head < numbers.n_head; head++) {
         const label = `block ${block}, head ${head}. ${numbers.average([block, head])}`;
-        const button = make("button", "bare head", undefined, { "data-block": block, "data-head": head, "aria-label": label });
-        button.tabIndex = -1;
         const canvas = make("canvas"),
-          value = make("span", "value number");
-        button.append(canvas, value);
+          value = make("span", "value");
+        const look = { "data-block": block, "data-head": head, "aria-label": label, tabindex: -1 };
+        const button = make("button", "bare head", [canvas, value], look);
         this.thumbnails.set(`${block} ${head}`, { at: [block, head], button, canvas, value, mark: "" });
       }
     }
@@ -158,14 +153,14 @@ export class Grid {
           make("b", "", FACTS[sort].fewest ? `${brief(fact)} tokens` : percent(fact)),
         );
       }
-      this.box.style.gridTemplateColumns = this.box.style.gridTemplateRows = "";
+      this.box.style.gridTemplate = "";
       this.box.replaceChildren(...(shown.length ? shown : [make("p", "note", "No head reaches this value.")]));
     } else {
       const { n_block, n_head } = numbers;
-      const cells = [make("span", "axis across", "head"), make("span", "axis down", "block")];
+      const cells = [make("span", "faint axis across", "head"), make("span", "faint axis down", "block")];
       /** @param {string} name @param {string} area */
       const tick = (name, area) => {
-        const one = make("span", "tick", name);
+        const one = make("span", "faint tick", name);
         one.style.gridArea = area;
         cells.push(one);
         return one;
@@ -184,8 +179,8 @@ export class Grid {
         value.replaceChildren();
         button.style.gridArea = `${at[0] + 3} / ${at[1] + 3}`;
       }
-      this.box.style.gridTemplateColumns = `0.9rem minmax(1.1rem, max-content) repeat(${n_head}, max-content)`;
-      this.box.style.gridTemplateRows = `repeat(${n_block + 2}, max-content)`;
+      const columns = `0.9rem minmax(1.1rem, max-content) repeat(${n_head}, max-content)`;
+      this.box.style.gridTemplate = `repeat(${n_block + 2}, max-content) / ${columns}`;
       this.box.replaceChildren(...cells, ...shown);
     }
     this.resize();

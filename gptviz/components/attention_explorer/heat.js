@@ -1,22 +1,11 @@
 // One head as a heatmap.
 
-import { make, shape } from "../kit/elements.js";
-import { Heatmap, legendOf, paintAs, poolOf } from "../kit/heatmap.js";
+import { make } from "../kit/elements.js";
+import { legendOf, paintAs, poolOf } from "../kit/heatmap.js";
 import { onKeys } from "../kit/keys.js";
-import { ROLES } from "../kit/roles.js";
-import { rem } from "../kit/size.js";
-import { shortened } from "../kit/text.js";
+import { Square } from "../kit/square.js";
 import { MEAN, SHOWS, SIDES } from "./settings.js";
 
-// Of the names on the axes: their size and the largest cell in rem, the width of a letter as a share of its height, the most letters.
-const SIZE = 0.75,
-  LARGEST_CELL = 2.6,
-  LETTER = 0.62,
-  LONGEST = 6;
-// Pixels, so that there is something to see in the smallest room.
-const SMALLEST_CELL = 0.01;
-// Where there is no room to name every token, one in this many is named.
-const STEPS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000];
 const ROLLOUT =
   "For each block: half the mean of its heads, half the token itself; multiplied from block 0 up. " +
   "The head makes no difference.";
@@ -26,15 +15,11 @@ export class Heat {
   /** @param {import("./attention_explorer.js").Explorer} explorer */
   constructor(explorer) {
     this.explorer = explorer;
-    this.element = make("div", "right");
     this.title = make("strong", "title");
     this.about = make("p", "note about", undefined, { tabindex: "0" }); // on a low window it scrolls
-    this.heatmap = new Heatmap("heatmap");
+    this.heatmap = new Square();
     this.legend = make("div", "legend");
-    this.element.append(this.title, this.heatmap.frame, this.legend, this.about);
-    this.cross = /** @type {const} */ (["query", "key"]).map((side) =>
-      shape("rect", { fill: "none", stroke: ROLES[side], "stroke-width": 1.5 }),
-    );
+    this.element = make("div", "right", [this.title, this.heatmap.frame, this.legend, this.about]);
     const { frame } = this.heatmap;
     frame.addEventListener("pointermove", (event) => this.over(event));
     frame.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && explorer.look({}));
@@ -45,14 +30,9 @@ export class Heat {
 
   /** The cells' size, and the room around them. */
   resize() {
-    const { numbers } = this.explorer;
-    const layout = layoutOf(numbers, this.explorer.heatRoom(this), rem());
-    const { left, top, cell } = layout;
-    this.heatmap.lay(numbers.nQuery, numbers.nKey, { left, top, width: cell, height: cell });
-    this.heatmap.marks.replaceChildren(...axes(numbers, layout), ...this.cross);
     const before = this.pool;
     /** How many tokens a pixel of the picture stands for along each axis. @type {number | undefined} */
-    this.pool = poolOf(cell);
+    this.pool = poolOf(this.heatmap.fit(this.explorer.numbers, this.explorer.heatRoom(this)));
     if (before && before !== this.pool) this.draw();
   }
 
@@ -73,7 +53,7 @@ export class Heat {
     else paintAs(canvas, explorer.grid.of(large).canvas);
     const blank = [numbers.masked ? "may not be read" : "", choice.show === "rest" ? "the first token" : ""].filter(Boolean);
     const unit = selection.unit + (blank.length ? `; blank: ${blank.join(", or ")}` : "");
-    this.legend.replaceChildren(...legendOf(explorer.palette, ...selection.ends, unit));
+    this.legend.replaceChildren(...legendOf(explorer.palettes[show.role], ...selection.ends, unit));
     const half = numbers.half ? " Numbers have only three digits: with more digits there would be too much to send." : "";
     const pooled = pool > 1 ? ` The picture is too small for single cells: each dot is the largest of ${pool} × ${pool}.` : "";
     this.about.textContent = (choice.show === "rollout" ? ROLLOUT : numbers.average(large)) + half + pooled;
@@ -81,13 +61,7 @@ export class Heat {
 
   /** Outline the row and the column that are looked at. @param {import("./settings.js").Aim | null} aim */
   point(aim) {
-    const { numbers } = this.explorer;
-    /** @type {{ query?: number, key?: number }} */
-    const at = aim ? { [aim.side]: aim.index, ...(aim.partner === null ? {} : { [SIDES[aim.side]]: aim.partner }) } : {};
-    const [row, column] = this.cross,
-      { query, key } = at;
-    this.heatmap.outline(row, query === undefined ? null : { row: query, column: 0, columns: numbers.nKey }, 2);
-    this.heatmap.outline(column, key === undefined ? null : { row: 0, column: key, rows: numbers.nQuery }, 2);
+    this.heatmap.point(aim ? { [aim.side]: aim.index, [SIDES[aim.side]]: aim.partner } : {});
   }
 
   /** @param {MouseEvent} event */
@@ -135,79 +109,4 @@ export class Heat {
     else return false;
     return true;
   }
-}
-
-/**
- * Where things stand on a heatmap, in pixels.
- *
- * @typedef {object} Layout
- * @property {number} left room for the names of queries
- * @property {number} top room for the names of keys
- * @property {number} cell the side of a cell
- * @property {number} size of the type
- * @property {number} every which tokens are named: each, or every n-th with its position
- * @property {boolean} upright whether the names of keys stand upright, as those of one letter do
- */
-
-/**
- * As large as there is room. Names of tokens are as large as all type, so where cells are smaller some tokens alone are named.
- *
- * @param {{ queries: string[], keys: string[] }} numbers
- * @param {{ width: number, height: number }} room
- * @param {number} unit the pixels of one rem
- * @returns {Layout}
- */
-export function layoutOf({ queries, keys }, room, unit) {
-  const size = SIZE * unit;
-  /** @param {string[]} labels */
-  const widest = (labels) => Math.min(LONGEST, Math.max(...labels.map((label) => [...label].length)));
-  const upright = widest(keys) === 1;
-  const name = size * LETTER;
-  const left = 2 * size + name * widest(queries),
-    top = 1.6 * size + (upright ? 1.1 * size : name * widest(keys) + 0.3 * size);
-  /** @param {number} beside @param {number} above */
-  const fitting = (beside, above) => Math.min((room.width - beside) / keys.length, (room.height - above) / queries.length);
-  const cell = Math.min(fitting(left, top), LARGEST_CELL * unit);
-  if (cell >= size) return { left, top, cell, size, every: 1, upright };
-  // A name and its position: "some 20", one above the other where they stand upright.
-  const digits = String(Math.max(queries.length, keys.length) - 1).length;
-  const wide = { left: left + name * (digits + 1), top: top + (upright ? 1.2 * size : name * (digits + 1)) };
-  const small = Math.max(SMALLEST_CELL, fitting(wide.left, wide.top));
-  // Positions that stand upright need the room of their digits.
-  const apart = upright ? Math.max(1.1 * size, name * (digits + 0.7)) : 1.1 * size;
-  const every = STEPS.find((step) => step * small >= apart) ?? 5000;
-  return { ...wide, cell: small, size, every, upright };
-}
-
-/**
- * The axes of a heatmap: their names, and those of all tokens or of some.
- *
- * @param {{ queries: string[], keys: string[], reads: string, isRead: string }} numbers
- * @param {Layout} layout
- */
-export function axes({ queries, keys, reads, isRead }, { left, top, cell, size, every, upright }) {
-  /** @param {string} words @param {Record<string, string | number>} attributes */
-  const text = (words, attributes) => shape("text", { fill: "currentColor", "font-size": size, ...attributes }, words);
-  const mono = { "font-family": "monospace", "dominant-baseline": "central" };
-  const marks = [
-    text(isRead, { x: left, y: size }),
-    text(reads, { transform: `translate(${size} ${top + cell * queries.length}) rotate(-90)` }),
-  ];
-  for (let i = 0; i < queries.length; i += every) {
-    const name = shortened(queries[i], LONGEST);
-    const words = every > 1 ? `${name} ${i}` : name;
-    marks.push(text(words, { ...mono, x: left - 4, y: top + (i + 0.5) * cell, "text-anchor": "end" }));
-  }
-  for (let i = 0; i < keys.length; i += every) {
-    const name = shortened(keys[i], LONGEST),
-      x = left + (i + 0.5) * cell;
-    const turned = { ...mono, transform: `translate(${x} ${top - 4}) rotate(-90)` };
-    const above = { ...mono, x, "text-anchor": "middle" };
-    if (!upright) marks.push(text(every > 1 ? `${name} ${i}` : name, turned));
-    else {
-      marks.push(text(name, { ...above, y: top - 0.65 * size }));
-      if (every > 1) marks.push(text(String(i), { ...above, y: top - 1.75 * size }));
-    }
-  }
-  return marks;
 }

@@ -1,5 +1,6 @@
 // What the payload holds, and the arithmetic on it.
 
+import { remembered } from "../kit/remembered.js";
 import { FACTS, MEAN } from "./settings.js";
 
 // From larger scores the largest of their row is subtracted before they are exponentiated, which changes no share.
@@ -22,18 +23,6 @@ const NOTHING = 1e-6;
  * @property {boolean} spaced whether tokens stand apart in a text
  * @property {string} reads what the axis of queries is called
  * @property {string} isRead what the axis of keys is called
- * @property {number} n_block the number of blocks of the model
- * @property {number} n_head the number of heads of a block
- * @property {number} first the first block whose numbers are here
- * @property {number} count the number of blocks whose numbers are here
- * @property {boolean} triangle whether only keys up to the query are sent
- * @property {boolean} half whether numbers have only three digits
- * @property {string[]} facts their names
- * @property {number} scale what the product of a query and a key is multiplied by
- * @property {number | null} cap where scores are capped, the number that none exceeds
- * @property {number} sharing how many neighbouring heads share their keys and values
- * @property {(number | null)[]} windows for each block how many keys its window leaves a query, null for no window; empty where no
- *  block has one
  * @property {string[]} [hidden] for each block a sentence on what the mean of its heads hides
  * @property {number} pooling how many tokens a cell of a thumbnail stands for along each axis
  * @property {Record<string, string> | null} [edited] the edits of the model by the unit that each is about, "block" or "block.head"
@@ -41,51 +30,22 @@ const NOTHING = 1e-6;
  * @property {Record<string, unknown> | null} [asked] what a command asks for
  * @property {number} number of the command
  *
- * @typedef {Header & { arrays: Record<string, import("../kit/view.js").Numbers> }} Payload
- */
-
-/**
- * The value that a map has for a key; made first where it has none.
+ * @typedef {{
+ *   n_block: number, n_head: number, first: number, count: number, triangle: boolean, half: boolean, facts: string[], scale: number,
+ *   cap: number | null, sharing: number, windows: (number | null)[], arrays: Record<string, import("../kit/view.js").Numbers>,
+ * }} OfHeads see `Heads` and `payload` in __init__.py
  *
- * @template Value
- * @param {Map<string, Value>} map
- * @param {string} key
- * @param {() => Value} make
- * @returns {Value}
+ * @typedef {Header & OfHeads} Payload
  */
-function remembered(map, key, make) {
-  if (!map.has(key)) map.set(key, make());
-  return /** @type {Value} */ (map.get(key));
-}
 
-/** The numbers of the payload by block, head, query and key. What takes a walk over all cells of heads is computed once. */
-export class Numbers {
+const Fields = /** @type {new () => Payload} */ (/** @type {unknown} */ (Object));
+
+/** A payload with its numbers by block, head, query and key. What takes a walk over all cells of heads is computed once. */
+export class Numbers extends Fields {
   /** @param {Payload} payload */
   constructor(payload) {
-    this.of = payload.of;
-    this.model = payload.model;
-    this.code = payload.code;
-    this.queries = payload.queries;
-    this.keys = payload.keys;
-    this.alone = payload.alone;
-    this.spaced = payload.spaced;
-    this.reads = payload.reads;
-    this.isRead = payload.isRead;
-    this.n_block = payload.n_block;
-    this.n_head = payload.n_head;
-    this.first = payload.first;
-    this.count = payload.count;
-    this.triangle = payload.triangle;
-    this.half = payload.half;
-    this.facts = payload.facts;
-    this.scale = payload.scale;
-    this.cap = payload.cap;
-    this.sharing = payload.sharing;
-    this.windows = payload.windows;
-    this.hidden = payload.hidden;
-    this.pooling = payload.pooling;
-    this.edited = payload.edited;
-    this.arrays = payload.arrays;
+    super();
+    Object.assign(this, payload);
     this.nQuery = payload.queries.length;
     this.nKey = payload.keys.length;
     this.size = payload.triangle ? (this.nQuery * (this.nQuery + 1)) / 2 : this.nQuery * this.nKey;
@@ -177,7 +137,7 @@ export class Numbers {
     });
   }
 
-  /** The length of what a query would add if it looked at a key alone.
+  /** The length of what a query would add if it looked only at a key.
    *  @param {number} block @param {number} head @param {number} query @param {number} key */
   moved(block, head, query, key) {
     const scaled = this.arrays.scaled?.[(block - this.first) * this.nQuery + query] ?? 1;
@@ -239,7 +199,7 @@ export class Numbers {
   windowed(block) {
     const size = this.windows?.[block];
     if (!size) return "";
-    return `Block ${block} has a window: a token reads ${size === 1 ? "itself alone" : `itself and the ${size - 1} before it`}.`;
+    return `Block ${block} has a window: a token reads ${size === 1 ? "only itself" : `itself and the ${size - 1} before it`}.`;
   }
 
   /** @param {string} name @param {number} block @param {number} head */
@@ -247,11 +207,7 @@ export class Numbers {
     return this.arrays[`fact ${name}`][block * this.n_head + head];
   }
 
-  /**
-   * What a head does on average, in a sentence; nothing of a single token. Of a mean of heads, what it hides.
-   *
-   * @param {Head} at
-   */
+  /** What a head does on average, in a sentence; nothing of a single token. Of a mean of heads, what it hides. @param {Head} at */
   average([block, head]) {
     if (head === MEAN) return this.hidden?.[block] ?? "";
     const facts = this.facts.map((name) => FACTS[name].says(this.fact(name, block, head)));
@@ -259,12 +215,7 @@ export class Numbers {
     return [said, this.shared(head), this.windowed(block)].filter(Boolean).join(" ");
   }
 
-  /**
-   * The largest value of heads, for a scale without a fixed end.
-   *
-   * @param {Quantity} show
-   * @param {Head[]} heads
-   */
+  /** The largest value of heads, for a scale without a fixed end. @param {Quantity} show @param {Head[]} heads */
   largest(show, heads) {
     return show === "value" ? Math.max(0, ...heads.map((at) => this.longestOf(at))) || 1 : 1;
   }

@@ -10,10 +10,7 @@ const CONTROLS = ".order, .filter, .shut, .hint, details";
 
 /** @param {import("./attention_explorer.js").Explorer} explorer */
 export function drawing(explorer) {
-  return explorer.whole(() => {
-    const copy = copyOf([explorer.body], CONTROLS);
-    return picture(explorer.root, headingOf(explorer), copy.drawing, copy);
-  });
+  return explorer.whole(() => picture(explorer.root, headingOf(explorer), copyOf([explorer.body], CONTROLS)));
 }
 
 /** @param {import("./attention_explorer.js").Explorer} explorer @returns {import("../kit/picture.js").Heading} */

@@ -6,22 +6,17 @@ import { shortened } from "../kit/text.js";
 import { strongest } from "./selection.js";
 import { SIDES } from "./settings.js";
 
+/** @typedef {import("./settings.js").Side} Side @typedef {import("./settings.js").Aim} Aim */
+/** @typedef {import("./selection.js").Selection} Selection @typedef {import("./numbers.js").Numbers} Numbers */
+
 // The most heads whose strongest token is given in words.
 const MOST_HEADS = 5;
 
-/**
- * A token with its position.
- *
- * @param {import("./numbers.js").Numbers} numbers
- * @param {import("./settings.js").Side} side
- * @param {number} at
- */
+/** A token with its position. @param {Numbers} numbers @param {Side} side @param {number} at */
 export function named(numbers, side, at) {
-  const both = make("span", "named");
   const one = chip(shortened(numbers.label(side, at), 12));
   one.classList.add(`of-${side}`);
-  both.append(one, make("sub", "", String(at)));
-  return both;
+  return make("span", "named", [one, make("sub", "", String(at))]);
 }
 
 export class Readout {
@@ -29,7 +24,7 @@ export class Readout {
     this.element = make("div", "readout");
   }
 
-  /** @param {import("./selection.js").Selection} selection @param {import("./settings.js").Aim | null} aim */
+  /** @param {Selection} selection @param {Aim | null} aim */
   draw(selection, aim) {
     const { numbers, choice, heads } = selection;
     if (!numbers.has(choice.block)) {
@@ -37,16 +32,12 @@ export class Readout {
       this.element.replaceChildren(`The numbers of block ${choice.block} are being sent: ${why}.`);
     } else if (!aim) {
       const what = heads.length > 1 ? "Several heads" : selection.name;
-      const hint = make(
-        "span",
-        "hint",
-        matchMedia("(hover: none)").matches ? " Tap one to see it alone." : " Hover one to see it alone.",
-      );
-      this.element.replaceChildren(`${what}: all tokens at once.`, hint);
+      const hint = ` ${matchMedia("(hover: none)").matches ? "Tap" : "Hover"} one to see it alone.`;
+      this.element.replaceChildren(`${what}: all tokens at once.`, make("span", "hint", hint));
     } else this.element.replaceChildren(...this.#parts(selection, aim));
   }
 
-  /** @param {import("./selection.js").Selection} selection @param {import("./settings.js").Aim} aim */
+  /** @param {Selection} selection @param {Aim} aim */
   #parts(selection, aim) {
     const { numbers, loaded } = selection,
       isMany = loaded.length > 1;
@@ -57,7 +48,8 @@ export class Readout {
     loaded.slice(0, isMany ? MOST_HEADS : 1).forEach((at, which) => {
       const values = rows[which];
       const others = aim.partner === null ? strongest(values, isMany ? 1 : 4) : [aim.partner];
-      if (isMany) parts.push(headName(at, selection.colours[which], isOneBlock), " ");
+      const name = isOneBlock ? `head ${at[1]}` : `block ${at[0]} head ${at[1]}`;
+      if (isMany) parts.push(make("span", "head-name", name, { style: `--mark: ${selection.colours[which]}` }), " ");
       for (const other of others) {
         const number = make("b", "number", selection.said(values[other]), { "data-value": values[other] });
         parts.push(named(numbers, SIDES[aim.side], other), number, " ");
@@ -66,11 +58,4 @@ export class Readout {
     if (loaded.length > MOST_HEADS) parts.push(`and ${loaded.length - MOST_HEADS} more`);
     return parts;
   }
-}
-
-/** @param {import("./settings.js").Head} at @param {string} colour @param {boolean} isOneBlock whether all heads are of one block */
-function headName([block, head], colour, isOneBlock) {
-  const name = make("span", "head-name", isOneBlock ? `head ${head}` : `block ${block} head ${head}`);
-  name.style.setProperty("--mark", colour);
-  return name;
 }

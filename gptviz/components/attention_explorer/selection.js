@@ -2,9 +2,13 @@
 // A selection is computed once for every choice, so that moving the pointer computes nothing.
 
 import { logarithmic, rgb } from "../kit/colour.js";
+import { remembered } from "../kit/remembered.js";
 import { ROLES } from "../kit/roles.js";
 import { brief, percent } from "../kit/text.js";
 import { MEAN, SHOWS, SIDES, clamp, same } from "./settings.js";
+
+/** @typedef {import("./settings.js").Side} Side @typedef {import("./settings.js").Aim} Aim */
+/** @typedef {import("./settings.js").Head} Head */
 
 // Colours of heads side by side, those of Tol's sets that read well on white and on black; their order says it too.
 export const OF_HEADS = [
@@ -30,21 +34,16 @@ export function strongest(values, few) {
   return best;
 }
 
-/** Every shade of a colour, for CSS: [thousandths of opaqueness − LIGHTEST]. */
-const shadesOf = (() => {
-  /** @type {Map<string, string[]>} */
-  const known = new Map();
-  /** @param {string} colour @returns {string[]} */
-  return (colour) => {
-    if (!known.has(colour)) {
-      const [r, g, b] = rgb(colour);
-      /** @param {unknown} _ @param {number} i */
-      const shade = (_, i) => `rgb(${r} ${g} ${b} / ${((LIGHTEST + i) / 1000).toFixed(3)})`;
-      known.set(colour, Array.from({ length: RANGE + 1 }, shade));
-    }
-    return /** @type {string[]} */ (known.get(colour));
-  };
-})();
+/** @type {Map<string, string[]>} */
+const shades = new Map();
+
+/** Every shade of a colour, for CSS: [thousandths of opaqueness − LIGHTEST]. @param {string} colour */
+function shadesOf(colour) {
+  const [r, g, b] = rgb(colour);
+  /** @param {unknown} _ @param {number} i */
+  const shade = (_, i) => `rgb(${r} ${g} ${b} / ${((LIGHTEST + i) / 1000).toFixed(3)})`;
+  return remembered(shades, colour, () => Array.from({ length: RANGE + 1 }, shade));
+}
 
 export class Selection {
   /** @param {import("./numbers.js").Numbers} numbers
@@ -58,17 +57,13 @@ export class Selection {
     /** @type {[number, number]} */
     this.chosen = [block, choice.head];
     this.isMean = heads === MEAN && show !== "rollout";
-    /** What the heatmap shows: the chosen head, or in its place the mean of its block. @type {import("./settings.js").Head} */
+    /** What the heatmap shows: the chosen head, or in its place the mean of its block. @type {Head} */
     this.large = this.isMean ? [block, MEAN] : this.chosen;
-    /** @type {import("./settings.js").Head[]} */
+    /** @type {Head[]} */
     const several = heads === "all" ? all() : Array.isArray(heads) ? heads : [this.large];
-    /**
-     * The heads that are drawn: the chosen one, those compared, the mean or all of its block.
-     *
-     * @type {import("./settings.js").Head[]}
-     */
+    /** The heads that are drawn: the chosen one, those compared, the mean or all of its block. @type {Head[]} */
     this.heads = show === "rollout" ? [this.chosen] : several;
-    /** Those whose thumbnails are marked: of a mean or a rollout, all of the block. @type {import("./settings.js").Head[]} */
+    /** Those whose thumbnails are marked: of a mean or a rollout, all of the block. @type {Head[]} */
     this.marked = heads === MEAN || show === "rollout" ? all() : this.heads;
     /** The heads drawn whose numbers are here. */
     this.loaded = this.heads.filter(([one]) => numbers.has(one));
@@ -78,7 +73,7 @@ export class Selection {
     this.largest = numbers.largest(show, this.loaded);
     /** @type {(block: number, head: number | "mean", query: number, key: number) => number} */
     this.value = numbers[show].bind(numbers);
-    /** @type {{ side: import("./settings.js").Side, index: number, rows: Float64Array[] } | null} */
+    /** @type {{ side: Side, index: number, rows: Float64Array[] } | null} */
     this.last = null;
   }
 
@@ -98,14 +93,10 @@ export class Selection {
 
   /** Whether the arithmetic of a cell is open. */
   get isOpen() {
-    const { block, query, key } = this.choice;
-    return (
-      this.numbers.dHead > 0 &&
-      query !== null &&
-      key !== null &&
-      this.numbers.has(block) &&
-      this.numbers.isVisible(query, key, block)
-    );
+    const { block, query, key } = this.choice,
+      { numbers } = this;
+    if (query === null || key === null || !numbers.dHead) return false;
+    return numbers.has(block) && numbers.isVisible(query, key, block);
   }
 
   /** What is shown, in words. */
@@ -137,7 +128,7 @@ export class Selection {
   /**
    * The values of a row or column in each of the heads that are here; those that were asked for last are kept.
    *
-   * @param {{ side: import("./settings.js").Side, index: number }} at
+   * @param {{ side: Side, index: number }} at
    */
   rows({ side, index }) {
     if (!this.last || this.last.side !== side || this.last.index !== index) {
@@ -146,12 +137,7 @@ export class Selection {
     return this.last.rows;
   }
 
-  /**
-   * The values of a row or column in one head.
-   *
-   * @param {{ side: import("./settings.js").Side, index: number }} at
-   * @param {import("./settings.js").Head} head
-   */
+  /** The values of a row or column in one head. @param {{ side: Side, index: number }} at @param {Head} head */
   row({ side, index }, [block, head]) {
     const { numbers, value } = this;
     const values = new Float64Array(side === "query" ? numbers.nKey : numbers.nQuery);
@@ -181,11 +167,11 @@ export class Selection {
    *  `isAlways`: whether something is looked at even where the pointer is nowhere and nothing is held; else null then.
    *  @param {{ query?: number | null, key?: number | null }} over
    *  @param {boolean} isAlways
-   *  @returns {import("./settings.js").Aim | null} */
+   *  @returns {Aim | null} */
   aim(over, isAlways) {
     const { choice, numbers } = this;
     const side = choice.direction === "out" ? "query" : "key";
-    /** @param {{ query: number, key: number }} at @returns {import("./settings.js").Aim} */
+    /** @param {{ query: number, key: number }} at @returns {Aim} */
     const pair = (at) => ({ side, index: at[side], partner: at[SIDES[side]] });
     const { query = null, key = null } = over;
     if (query !== null && key !== null) return pair({ query, key });

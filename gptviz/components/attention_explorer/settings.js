@@ -1,4 +1,4 @@
-// What all parts of the explorer agree on: what can be shown, the sides of a pattern, and the keys that walk.
+// What all parts of the explorer agree on: what can be shown, the sides of a pattern, and what a reader can choose.
 
 import { percent } from "../kit/text.js";
 

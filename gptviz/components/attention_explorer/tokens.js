@@ -1,7 +1,7 @@
 // The tokens, with what one of them reads or who reads it.
 
 import { chip } from "../kit/chips.js";
-import { TabStop, closest, make, shape } from "../kit/elements.js";
+import { TabStop, closest, make, setAttributes, shape } from "../kit/elements.js";
 import { Flow } from "../kit/flow.js";
 import { ACROSS, DOWN, along, inNextLine, onKeys } from "../kit/keys.js";
 import { rem } from "../kit/size.js";
@@ -30,6 +30,8 @@ const SMALLEST_ROW = 1.05,
 const SMALLEST_TEXT = 1,
   LARGEST_TEXT = 2.2,
   ROOM_OF_A_LETTER = 0.62 * 1.9;
+/** @type {Side[]} */
+const BOTH = ["query", "key"];
 const LINES_IN_TEXT = 5;
 const FAINTEST_LINE = 0.01;
 
@@ -44,12 +46,10 @@ export class Tokens {
     this.chips = { query: [], key: [] };
     /** What chips are shaded by. @type {WeakMap<HTMLElement, { selection: Selection, weights: number[] }>} */
     this.shades = new WeakMap();
-    /** The chips that are outlined, and those that are held. @type {Record<"outlined" | "held", HTMLButtonElement[]>} */
-    this.marked = { outlined: [], held: [] };
+    /** The chips that are outlined or held. @type {HTMLButtonElement[]} */
+    this.marked = [];
     /** @type {Record<Side, HTMLElement[]>} */
     this.shares = { query: [], key: [] };
-    /** @type {SVGPathElement[]} */
-    this.paths = [];
     /** @type {Record<Side, Box[]> | null} */
     this.boxes = null;
     this.rowHeight = 0; // pixels, of the columns
@@ -78,7 +78,7 @@ export class Tokens {
   build() {
     const { numbers } = this.explorer;
     this.lines.replaceChildren();
-    this.paths = [];
+    this.marked = [];
     this.boxes = null;
     this.shares = { query: [], key: [] };
     this.element.classList.toggle("columns", this.inColumns);
@@ -86,22 +86,18 @@ export class Tokens {
     const rows = Math.max(numbers.nQuery, numbers.nKey),
       needed = rows * SMALLEST_ROW + ABOVE_COLUMNS + ABOVE_TOKENS;
     this.explorer.body.style.setProperty("--columns", this.inColumns ? `${needed}rem` : "0rem");
-    if (this.inColumns) {
-      const text = make("div", "pair");
-      text.append(this.column("query"), this.lines, this.column("key"));
-      this.element.replaceChildren(text);
-    } else {
-      const text = make("div", "text");
-      if (this.isOneText) {
-        this.chips.query = this.chips.key = this.flow(text, numbers.queries, "both");
-      } else {
-        text.append(make("p", "note", numbers.reads));
-        this.chips.query = this.flow(text, numbers.queries, "query");
-        text.append(make("p", "note", numbers.isRead));
-        this.chips.key = this.flow(text, numbers.keys, "key");
-      }
+    const text = make("div", this.inColumns ? "pair" : "text");
+    this.element.replaceChildren(text);
+    if (this.inColumns) text.append(this.column("query"), this.lines, this.column("key"));
+    else if (this.isOneText) {
+      this.chips.query = this.chips.key = this.flow(text, numbers.queries, "both");
       text.append(this.lines);
-      this.element.replaceChildren(text);
+    } else {
+      text.append(make("p", "note", numbers.reads));
+      this.chips.query = this.flow(text, numbers.queries, "query");
+      text.append(make("p", "note", numbers.isRead));
+      this.chips.key = this.flow(text, numbers.keys, "key");
+      text.append(this.lines);
     }
     this.stop.reach(this.chips.query.at(-1));
   }
@@ -110,24 +106,18 @@ export class Tokens {
   chip(label, side, at) {
     const button = chip(label, "button");
     Object.assign(button.dataset, { side, index: String(at) });
-    button.tabIndex = -1;
-    button.setAttribute("aria-label", `${at} ${spoken(label)}`);
-    return button;
+    return setAttributes(button, { tabindex: -1, "aria-label": `${at} ${spoken(label)}` });
   }
 
   /** @param {Side} side */
   column(side) {
     const { numbers } = this.explorer;
-    const column = make("div", `column ${side}`);
-    const title = make("div", "note", side === "query" ? numbers.reads : numbers.isRead);
-    column.append(title);
+    const column = make("div", `column ${side}`, [make("div", "note", side === "query" ? numbers.reads : numbers.isRead)]);
     this.chips[side] = (side === "query" ? numbers.queries : numbers.keys).map((label, at) => {
-      const line = make("div", "line");
       const button = this.chip(label, side, at),
         share = make("span", "share number");
-      line.append(...(side === "query" ? [share, button] : [button, share]));
+      column.append(make("div", "aligned line", side === "query" ? [share, button] : [button, share]));
       this.shares[side].push(share);
-      column.append(line);
       return button;
     });
     return column;
@@ -154,16 +144,10 @@ export class Tokens {
   places() {
     if (this.boxes) return this.boxes;
     const text = /** @type {Element} */ (this.element.firstElementChild);
-    /** @param {HTMLElement} chip @returns {Box} */
-    const box = ({ offsetLeft: left, offsetTop: top, offsetWidth: width, offsetHeight: height }) => ({
-      left,
-      top,
-      width,
-      height,
-    });
+    /** @param {HTMLElement} one @returns {Box} */
+    const box = (one) => ({ left: one.offsetLeft, top: one.offsetTop, width: one.offsetWidth, height: one.offsetHeight });
     this.boxes = { query: this.chips.query.map(box), key: this.chips.key.map(box) };
-    this.lines.setAttribute("width", String(text.clientWidth));
-    this.lines.setAttribute("height", String(text.scrollHeight));
+    setAttributes(this.lines, { width: text.clientWidth, height: text.scrollHeight });
     return this.boxes;
   }
 
@@ -184,13 +168,11 @@ export class Tokens {
       this.rowHeight = clamp(fitting, SMALLEST_ROW * unit, LARGEST_ROW * unit);
       this.element.style.setProperty("--row", `${this.rowHeight}px`);
     }
-    const columns = [.../** @type {NodeListOf<HTMLElement>} */ (this.element.querySelectorAll(".column"))].reduce(
-      (sum, column) => sum + column.offsetWidth,
-      0,
-    );
-    this.width = Math.max(20, /** @type {Element} */ (this.lines.parentElement).clientWidth - columns - 8);
-    this.lines.setAttribute("width", String(this.width));
-    this.lines.setAttribute("height", String(this.rowHeight * Math.max(this.chips.query.length, this.chips.key.length)));
+    /** @type {NodeListOf<HTMLElement>} */
+    const columns = this.element.querySelectorAll(".column");
+    const taken = [...columns].reduce((sum, column) => sum + column.offsetWidth, 0);
+    this.width = Math.max(20, /** @type {Element} */ (this.lines.parentElement).clientWidth - taken - 8);
+    setAttributes(this.lines, { width: this.width, height: this.rowHeight * Math.max(numbers.nQuery, numbers.nKey) });
   }
 
   /**
@@ -219,27 +201,27 @@ export class Tokens {
 
   /** Bring shades, numbers and lines in line with what is looked at. @param {Aim | null} aim */
   draw(aim) {
-    const { selection } = this.explorer;
-    const weights = aim ? selection.rows(aim) : [];
     const target = aim ? SIDES[aim.side] : null;
-    for (const side of /** @type {const} */ (["query", "key"])) {
+    for (const side of BOTH) {
       if (this.isOneText && side !== (target ?? "key")) continue;
-      this.shade(this.chips[side], side === target ? weights : [], selection);
-      if (this.shares[side].length) this.number(this.shares[side], side === target ? weights : [], selection);
+      const weights = side === target ? this.weights(aim) : [];
+      this.shade(this.chips[side], weights);
+      this.number(this.shares[side], weights);
     }
     this.outline(aim);
-    this.drawLines(aim, weights, selection);
+    this.drawLines(aim);
   }
 
-  /**
-   * Give each chip the shade of its weight in every head shown; only chips that change are touched.
-   *
-   * @param {HTMLElement[]} chips
-   * @param {Float64Array[]} weights
-   * @param {Selection} selection
-   */
-  shade(chips, weights, selection) {
-    const count = weights.length;
+  /** What the heads shown give the tokens of the other side. @param {Aim | null} aim */
+  weights(aim) {
+    return aim ? this.explorer.selection.rows(aim) : [];
+  }
+
+  /** Give each chip the shade of its weight in every head shown; only chips that change are touched. @param {HTMLElement[]} chips @param {Float64Array[]} weights */
+  shade(chips, weights) {
+    const { selection } = this.explorer,
+      count = weights.length;
+    const ends = weights.map((_, i) => ` ${((100 * i) / count).toFixed(1)}% ${((100 * (i + 1)) / count).toFixed(1)}%`);
     for (let i = 0; i < chips.length; i++) {
       const one = chips[i],
         before = this.shades.get(one);
@@ -250,18 +232,13 @@ export class Tokens {
       this.shades.set(one, { selection, weights: own });
       const isMasked = count > 0 && Number.isNaN(own[0]);
       one.classList.toggle("masked", isMasked);
-      one.style.background = isMasked ? "" : striped(own, selection);
+      one.style.background = isMasked ? "" : striped(own, ends, selection);
     }
   }
 
-  /**
-   * Write next to each chip of a column the share that one head gives it.
-   *
-   * @param {HTMLElement[]} shares
-   * @param {Float64Array[]} weights
-   * @param {Selection} selection
-   */
-  number(shares, weights, selection) {
+  /** Write next to each chip of a column the share that one head gives it. @param {HTMLElement[]} shares @param {Float64Array[]} weights */
+  number(shares, weights) {
+    const { selection } = this.explorer;
     shares.forEach((share, i) => {
       const text = weights.length === 1 && !Number.isNaN(weights[0][i]) ? selection.said(weights[0][i]) : "";
       if (share.textContent !== text) share.textContent = text;
@@ -270,55 +247,36 @@ export class Tokens {
 
   /** @param {Aim | null} aim */
   outline(aim) {
-    const { choice } = this.explorer;
-    /** @type {Map<HTMLButtonElement, string>} */
-    const marks = new Map();
-    if (aim) marks.set(this.chips[aim.side][aim.index], `of-${aim.side}`);
-    if (aim && aim.partner !== null) {
-      const other = SIDES[aim.side],
-        partner = this.chips[other][aim.partner];
-      marks.set(partner, marks.has(partner) ? "of-both" : `of-${other}`);
+    for (const one of this.marked) {
+      one.classList.remove("of-query", "of-key");
+      one.removeAttribute("aria-pressed");
     }
-    for (const one of this.marked.outlined) if (!marks.has(one)) one.classList.remove("of-query", "of-key", "of-both");
-    for (const [one, name] of marks) {
-      one.classList.remove("of-query", "of-key", "of-both");
-      one.classList.add(name);
-    }
-    const held = /** @type {const} */ (["query", "key"]).flatMap((side) => {
-      const at = choice[side];
-      return at === null ? [] : [this.chips[side][at]];
+    /** @param {Side} side @param {number | null} at @returns {HTMLButtonElement[]} */
+    const chipAt = (side, at) => (at === null ? [] : [this.chips[side][at]]);
+    this.marked = BOTH.flatMap((side) => {
+      const outlined = aim ? chipAt(side, side === aim.side ? aim.index : aim.partner) : [],
+        held = chipAt(side, this.explorer.choice[side]);
+      for (const one of outlined) one.classList.add(`of-${side}`);
+      for (const one of held) one.setAttribute("aria-pressed", "true");
+      return [...outlined, ...held];
     });
-    for (const one of this.marked.held) if (!held.includes(one)) one.removeAttribute("aria-pressed");
-    for (const one of held) one.setAttribute("aria-pressed", "true");
-    this.marked = { outlined: [...marks.keys()], held };
   }
 
-  /** @param {Aim | null} aim @param {Float64Array[]} weights @param {Selection} selection */
-  drawLines(aim, weights, selection) {
-    const wanted = this.inColumns ? this.between(aim, weights, selection) : this.arcs(aim, weights, selection);
+  /** @param {Aim | null} aim */
+  drawLines(aim) {
+    const wanted = this.inColumns ? this.between(aim) : this.arcs(aim);
+    const faintest = this.weights(aim).length === 1 ? 0.12 : 0.04;
+    while (this.lines.childElementCount < wanted.length) this.lines.append(shape("path", { fill: "none" }));
+    while (this.lines.childElementCount > wanted.length) this.lines.lastChild?.remove();
     wanted.forEach(({ d, colour, share }, i) => {
-      if (!this.paths[i]) {
-        this.paths[i] = shape("path", { fill: "none" });
-        this.lines.append(this.paths[i]);
-      }
-      const path = this.paths[i];
-      path.setAttribute("d", d);
-      path.setAttribute("stroke", colour);
-      path.setAttribute("stroke-opacity", Math.max(aim && weights.length === 1 ? 0.12 : 0.04, share).toFixed(3));
-      path.setAttribute("stroke-width", (0.8 + 2.4 * share).toFixed(2));
+      const strength = { "stroke-opacity": Math.max(faintest, share).toFixed(3), "stroke-width": (0.8 + 2.4 * share).toFixed(2) };
+      setAttributes(this.lines.children[i], { d, stroke: colour, ...strength });
     });
-    for (const path of this.paths.splice(wanted.length)) path.remove();
   }
 
-  /**
-   * Lines between two columns: of one token, or of all where none is looked at.
-   *
-   * @param {Aim | null} aim
-   * @param {Float64Array[]} weights
-   * @param {Selection} selection
-   * @returns {Line[]}
-   */
-  between(aim, weights, selection) {
+  /** Lines between two columns: of one token, or of all where none is looked at. @param {Aim | null} aim */
+  between(aim) {
+    const { selection } = this.explorer;
     /** @type {Line[]} */
     const lines = [];
     const row = this.rowHeight,
@@ -335,7 +293,7 @@ export class Tokens {
     if (aim) {
       /** @param {number} other @returns {[number, number]} */
       const pair = (other) => (aim.side === "query" ? [aim.index, other] : [other, aim.index]);
-      weights.forEach((values, which) => values.forEach((value, other) => add(...pair(other), value, which)));
+      this.weights(aim).forEach((values, which) => values.forEach((value, other) => add(...pair(other), value, which)));
       return lines;
     }
     selection.loaded.forEach((at, which) => {
@@ -346,16 +304,11 @@ export class Tokens {
     return lines;
   }
 
-  /**
-   * Arcs over flowing text, to the strongest few.
-   *
-   * @param {Aim | null} aim
-   * @param {Float64Array[]} weights
-   * @param {Selection} selection
-   * @returns {Line[]}
-   */
-  arcs(aim, weights, selection) {
+  /** Arcs over flowing text, to the strongest few. @param {Aim | null} aim @returns {Line[]} */
+  arcs(aim) {
     if (!aim) return [];
+    const { selection } = this.explorer,
+      weights = this.weights(aim);
     const boxes = this.places();
     const from = boxes[aim.side][aim.index],
       others = boxes[SIDES[aim.side]];
@@ -450,28 +403,8 @@ export class Tokens {
   }
 }
 
-/** The shade of one weight, or stripes of the shades of several. @param {number[]} weights @param {Selection} selection */
-function striped(weights, selection) {
-  if (!weights.length) return "";
-  if (weights.length === 1) return selection.shade(weights[0], 0);
-  const ends = endsOfStripes(weights.length);
+/** The shade of one weight, or stripes of the shades of several. @param {number[]} weights @param {string[]} ends where each begins and ends @param {Selection} selection */
+function striped(weights, ends, selection) {
+  if (weights.length < 2) return weights.map((weight) => selection.shade(weight, 0)).join();
   return `linear-gradient(to right, ${weights.map((weight, which) => selection.shade(weight, which) + ends[which]).join()})`;
 }
-
-/** Where each of `count` stripes of one width begins and ends, for CSS. */
-const endsOfStripes = (() => {
-  /** @type {Map<number, string[]>} */
-  const known = new Map();
-  /** @param {number} count @returns {string[]} */
-  return (count) => {
-    if (!known.has(count)) {
-      /** @param {number} i */
-      const end = (i) => `${((100 * i) / count).toFixed(1)}%`;
-      known.set(
-        count,
-        Array.from({ length: count }, (_, i) => ` ${end(i)} ${end(i + 1)}`),
-      );
-    }
-    return /** @type {string[]} */ (known.get(count));
-  };
-})();

@@ -3,22 +3,20 @@
 import { colourAt, diverging, inkOn, sequential } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { tools } from "../kit/details.js";
-import { closest, make, TabStop } from "../kit/elements.js";
+import { closest, focusedBeside, make, TabStop } from "../kit/elements.js";
 import { onKeys, walked } from "../kit/keys.js";
 import { picture } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
 import { brief } from "../kit/text.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 import { said, tableOfCells, textOf } from "./cells.js";
 
 /** @typedef {import("./cells.js").Cell} Cell @typedef {import("./cells.js").Data} Data */
 
-class CellGrid {
+class CellGrid extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {};
+    super(root);
     /** @type {Data} */
     this.data = /** @type {any} */ (null); // until the first payload
     this.stop = new TabStop();
@@ -26,8 +24,7 @@ class CellGrid {
     this.buttons = [];
     this.grid = make("div", "grid", undefined, { role: "grid" });
     this.legend = make("div", "legend note");
-    this.frame = make("div", "frame");
-    this.frame.append(this.grid);
+    this.frame = make("div", "frame", [this.grid]);
     this.foot = make("div", "row");
     root.replaceChildren(this.frame, this.legend, this.foot);
     this.grid.addEventListener("click", (event) => this.clicked(event));
@@ -37,20 +34,20 @@ class CellGrid {
 
   /** @param {Data} data */
   show(data) {
-    const shadow = /** @type {ShadowRoot} */ (this.root.getRootNode());
-    const focused = shadow.activeElement instanceof HTMLElement ? shadow.activeElement.dataset.name : undefined;
+    const focused = focusedBeside(this.root)?.dataset.name;
     this.data = data;
     const [low, high] = data.ends;
     this.colours = low < 0 ? diverging(this.root) : sequential(ROLES.pattern, this.root);
     this.grid.setAttribute("aria-label", data.label);
     this.grid.style.setProperty("--columns", String(data.heads.length));
     this.buttons = data.rows.map(({ cells }, row) => cells.map((cell, column) => cell && this.button(cell, row, column)));
+    const head = { role: "columnheader" };
+    const heads = [make("span", "corner", "", head), ...data.heads.map((name) => make("span", "column", name, head))];
     const lines = data.rows.map(({ name }, row) => [
       make("span", "name", name, { role: "rowheader" }),
-      ...this.buttons[row].map(held),
+      ...this.buttons[row].map((button) => make("span", "place", button ? [button] : [], { role: "gridcell" })),
     ]);
-    const heads = data.heads.map((name) => make("span", "column", name, { role: "columnheader" }));
-    this.grid.replaceChildren(...[[make("span", "corner", "", { role: "columnheader" }), ...heads], ...lines].map(line));
+    this.grid.replaceChildren(...[heads, ...lines].map((cells) => make("div", "line", cells, { role: "row" })));
     const all = this.buttons.flat().filter((button) => button !== null);
     const again = all.find((button) => button.dataset.name === focused);
     this.stop.reach(again ?? all.find((button) => button.ariaPressed === "true") ?? all[0]);
@@ -116,24 +113,9 @@ class CellGrid {
 
   picture() {
     const { title, model, prompt, settings, ends } = this.data;
-    const copy = copyOf([this.grid]);
     const heading = { title, model, prompt, settings: [...settings, ...(ends[1] ? [this.scale] : [])] };
-    return picture(this.root, heading, copy.drawing, copy);
+    return picture(this.root, heading, copyOf([this.grid]));
   }
-}
-
-/** A button in its cell of the grid, or a cell without one. @param {HTMLElement | null} button */
-function held(button) {
-  const cell = make("span", "place", undefined, { role: "gridcell" });
-  if (button) cell.append(button);
-  return cell;
-}
-
-/** A line of the grid. @param {HTMLElement[]} cells */
-function line(cells) {
-  const row = make("div", "line", undefined, { role: "row" });
-  row.append(...cells);
-  return row;
 }
 
 export default view(CellGrid);

@@ -3,33 +3,15 @@
 import { brief } from "../kit/text.js";
 
 /**
- * A cell: see `Cell` in __init__.py.
+ * What the server sends: see `Cell`, `About` and `payload` in __init__.py. `heads` is what the columns of the grid are called.
  *
- * @typedef {object} Cell
- * @property {string} name
- * @property {string} title
- * @property {number | null} value null where it is not known
- * @property {string} text
- * @property {string | null} state
- * @property {boolean} chosen
+ * @typedef {{ name: string, title: string, value: number | null, text: string, state: string | null, chosen: boolean }} Cell
  *
- * @typedef {object} Data what the server sends: see `About` in __init__.py
- * @property {string} of
- * @property {string} title
- * @property {string} label
- * @property {string} says
- * @property {string} unit
- * @property {string} legend
- * @property {string} hint
- * @property {string} file
- * @property {string} model
- * @property {string} prompt
- * @property {string} code
- * @property {string[]} settings
- * @property {[name: string, state: string, value: string]} table the columns of the table of all numbers
- * @property {string[]} heads what the columns of the grid are called
- * @property {{ name: string, cells: (Cell | null)[] }[]} rows
- * @property {[low: number, high: number]} ends
+ * @typedef {{
+ *   of: string, title: string, label: string, says: string, unit: string, legend: string, hint: string, file: string, model: string,
+ *   prompt: string, code: string, settings: string[], table: [name: string, state: string, value: string], heads: string[],
+ *   rows: { name: string, cells: (Cell | null)[] }[], ends: [low: number, high: number],
+ * }} Data
  */
 
 /** A value with its sign. @param {number} value */

@@ -1,41 +1,27 @@
-// The circuit of a guess: nodes are buttons, edges are drawn behind them. Text of a model is set by textContent alone.
+// The circuit of a guess: nodes are buttons, edges are drawn behind them. Text of a model is only set as textContent.
 
 import { chip } from "../kit/chips.js";
 import { Choices } from "../kit/choices.js";
 import { copyOf } from "../kit/copy.js";
 import { announce, tools } from "../kit/details.js";
-import { closest, make, shape, TabStop } from "../kit/elements.js";
+import { button, closest, make, shape, TabStop } from "../kit/elements.js";
 import { beside, Floating } from "../kit/floating.js";
 import { onKeys } from "../kit/keys.js";
 import { picture, textOf } from "../kit/picture.js";
 import { rem, USUAL } from "../kit/size.js";
 import { brief, percent, plural, shortened, spoken } from "../kit/text.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 import { grouped, nameOf } from "./groups.js";
 import { curve, GAP, LABELS, layout, NODE, neighbour, PORTS, thickness } from "./layout.js";
 
 /** @typedef {import("./layout.js").Node} Node @typedef {import("./layout.js").Edge} Edge */
 /** @typedef {import("./groups.js").Shown} Shown @typedef {import("./groups.js").Group} Group */
 /**
- * @typedef {object} Payload
- * @property {string} of
- * @property {string} title
- * @property {string} model
- * @property {string[]} tokens
- * @property {boolean} spaced whether every token is a word
- * @property {string[]} settings what a reader has chosen
- * @property {number} share
- * @property {string} answer
- * @property {string | null} against
- * @property {Node[]} nodes
- * @property {Edge[]} edges
- * @property {string} code
- * @property {number | null} opened
- * @property {string} format what a file with the graph begins with
- * @property {Record<string, unknown>} choices of the reader, for such a file
- * @property {import("../kit/values.js").Declared} declared
- * @property {Record<string, unknown> | null} asked
- * @property {number} number of the command
+ * @typedef {{
+ *   of: string, title: string, model: string, tokens: string[], spaced: boolean, settings: string[], share: number, answer: string,
+ *   against: string | null, nodes: Node[], edges: Edge[], code: string, opened: number | null, format: string, number: number,
+ *   choices: Record<string, unknown>, declared: import("../kit/values.js").Declared, asked: Record<string, unknown> | null,
+ * }} Payload what the server sends: see `payload` in __init__.py
  */
 
 // How wide a letter of a token is at most, in pixels of a page of the usual size; longer tokens stand whole on the card.
@@ -54,7 +40,14 @@ const WAYS = {
   logit: "logit",
 };
 
-const LETTERS = { value: "V", key: "K", query: "Q" };
+// The colour of each part, by its role.
+const COLOURS = { embed: "stream", positions: "stream", attention: "pattern", mlp: "mlp", logit: "output", group: "value" };
+/** @type {[kind: "value" | "key" | "query", letter: string][]} */
+const LETTERS = [
+  ["value", "V"],
+  ["key", "K"],
+  ["query", "Q"],
+];
 
 /** Pixels of a page of the usual size, for CSS. @param {number} pixels */
 const rems = (pixels) => `${pixels / USUAL}rem`;
@@ -65,12 +58,10 @@ const thick = (line) => Number(line.getAttribute("stroke-width"));
 /** A number with its sign. @param {number} number */
 const signed = (number) => (number > 0 ? "+" : "") + brief(number);
 
-class Graph {
+class Graph extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {};
+    super(root);
     /** @type {Payload} */
     this.data = /** @type {any} */ (null);
     /** @type {import("./layout.js").Layout} */
@@ -91,28 +82,21 @@ class Graph {
     this.stop = new TabStop();
     this.card = new Floating();
     this.card.element.id = "card";
-    this.frame = make("div", "frame", undefined, { tabindex: "-1" });
     this.stage = make("div", "stage", undefined, { role: "group" });
-    this.legend = make("div", "legend");
-    this.unit = make("span", "entry unit");
-    this.wider = make("button", "tool wider");
-    this.wider.addEventListener("click", () => (this.frame.scrollLeft = this.isAtEnd ? 0 : this.frame.scrollWidth));
+    this.frame = make("div", "frame", [this.stage], { tabindex: "-1" });
+    this.unit = make("span", "aligned entry unit");
+    const toOtherEnd = () => (this.frame.scrollLeft = this.isAtEnd ? 0 : this.frame.scrollWidth);
+    this.wider = button("", toOtherEnd, { class: "tool wider" });
     this.arranging = make("div", "tools arranging", undefined, { role: "group", "aria-label": "Pins and groups" });
-    this.pin = make("button", "tool");
-    this.pin.addEventListener("click", () => this.opened !== null && this.togglePin(this.data.nodes[this.opened].name));
+    this.pin = button("", () => this.opened !== null && this.togglePin(this.data.nodes[this.opened].name));
     this.name = make("input", "tool", undefined, { "aria-label": "Name of the group", placeholder: "Name", maxlength: 24 });
     this.name.addEventListener("keydown", (event) => {
       event.stopPropagation();
       if (event.key === "Enter") this.group();
     });
-    this.join = make("button", "tool");
-    this.join.addEventListener("click", () => this.group());
-    this.frame.append(this.stage);
+    this.join = button("", () => this.group());
     this.room = 0;
-    this.resized = new ResizeObserver(() => {
-      if (this.data && this.roomNow() !== this.room) this.draw();
-    });
-    this.resized.observe(this.frame);
+    this.whenResized(() => this.data && this.roomNow() !== this.room && this.draw(), this.frame);
     const details = tools(root, {
       name: "circuit",
       numbers: () => this.numbers(),
@@ -120,30 +104,23 @@ class Graph {
       picture: () => this.picture(),
       file: () => this.file(),
     });
+    this.legend = make("div", "legend", this.explained());
     root.replaceChildren(this.frame, this.legend, this.arranging, details, this.card.element);
-    this.explain();
     this.listen();
   }
 
-  explain() {
+  /** What the looks of lines mean. */
+  explained() {
     /** @param {string} look @param {string} words */
     const entry = (look, words) => {
-      const line = shape("svg", { class: `sample ${look}`, viewBox: "0 0 34 8", "aria-hidden": "true" });
-      line.append(shape("path", { d: "M0 4H34" }));
-      const item = make("span", "entry");
-      item.append(line, make("span", "", words));
-      return item;
+      const path = shape("path", { d: "M0 4H34" });
+      const line = shape("svg", { class: `sample edge ${look}`, viewBox: "0 0 34 8", "aria-hidden": "true" }, path);
+      return make("span", "aligned entry", [line, make("span", "", words)]);
     };
-    this.legend.append(
-      this.unit,
-      entry("edge up", "adds"),
-      entry("edge down", "takes away"),
-      make("span", "entry", "width: how much"),
-      entry("edge value", "V value, MLP, logit"),
-      entry("edge key", "K key"),
-      entry("edge query", "Q query"),
-      this.wider,
-    );
+    return [
+      ...[this.unit, entry("up", "adds"), entry("down", "takes away"), make("span", "aligned entry", "width: how much")],
+      ...[entry("value", "V value, MLP, logit"), entry("key", "K key"), entry("query", "Q query"), this.wider],
+    ];
   }
 
   listen() {
@@ -181,11 +158,6 @@ class Graph {
       else return false;
       return true;
     });
-  }
-
-  close() {
-    this.resized.disconnect();
-    this.card.close();
   }
 
   /** The width of the frame, in pixels of a page of the usual size. */
@@ -268,11 +240,9 @@ class Graph {
     this.pin.title = "The lines of a pinned box stay in front; several pinned boxes can become a group (key P)";
     this.pin.disabled = !canBePinned;
     this.join.textContent = `Group the ${pins.length} pinned boxes`;
-    const groups = this.groups.map((group, g) => {
-      const button = make("button", "tool", `Ungroup ${group.name}`);
-      button.addEventListener("click", () => this.arrange({ groups: this.groups.filter((_, n) => n !== g) }));
-      return button;
-    });
+    const groups = this.groups.map(({ name }, g) =>
+      button(`Ungroup ${name}`, () => this.arrange({ groups: this.groups.filter((_, n) => n !== g) })),
+    );
     const parts = [this.pin, ...(pins.length > 1 ? [this.name, this.join] : []), ...groups];
     // Nothing is replaced in vain: the name may be about to be typed.
     const offered = parts.map(({ textContent }) => textContent).join("\n");
@@ -310,15 +280,14 @@ class Graph {
     const { width, height, rows, columns } = this.layout;
     const largest = Math.max(...edges.map(({ value }) => Math.abs(value)));
     const lines = shape("svg", { class: "lines", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-    this.edges = edges.map((edge) => {
-      const look = `edge ${edge.value < 0 ? "down" : "up"} ${edge.kind}`;
-      return shape("path", {
-        class: look,
+    this.edges = edges.map((edge) =>
+      shape("path", {
+        class: `edge ${edge.value < 0 ? "down" : "up"} ${edge.kind}`,
         d: curve(this.layout, edge),
         "stroke-width": thickness(edge.value, largest).toFixed(2),
         style: `--strength: ${largest > 0 ? (Math.abs(edge.value) / largest).toFixed(3) : 0}`,
-      });
-    });
+      }),
+    );
     // The widest first, so that thin ones stay on top.
     const order = edges.map((_, i) => i).sort((a, b) => Math.abs(edges[b].value) - Math.abs(edges[a].value));
     lines.append(...order.map((i) => this.edges[i]));
@@ -330,15 +299,15 @@ class Graph {
     this.unit.textContent = `number in a box: what it gives of ${this.answer}${all}`;
     this.nodes = nodes.map((node, i) => this.nodeOf(node, i));
     const labels = rows.map(({ title, y, height: high }) => {
-      const label = make("div", "layer", title);
+      const label = make("div", "aligned layer", title);
       Object.assign(label.style, { top: rems(y), height: rems(high), width: rems(LABELS) });
       return label;
     });
     const bottom = rows[rows.length - 1].y + rows[rows.length - 1].height;
     const tokens = columns.flatMap(({ place, left, width: wide, afterGap }) => {
-      const box = make("div", "token");
+      const name = chip(shortened(data.tokens[place], Math.floor(wide / LETTER)));
+      const box = make("div", "token", [name, make("span", "faint place", String(place))]);
       Object.assign(box.style, { left: rems(left), width: rems(wide), top: rems(bottom + 6) });
-      box.append(chip(shortened(data.tokens[place], Math.floor(wide / LETTER))), make("span", "faint place", String(place)));
       if (!afterGap) return [box];
       const gap = make("div", "faint gap", "…", { "aria-hidden": "true" });
       Object.assign(gap.style, { left: rems(left - GAP), width: rems(GAP), top: rems(bottom + 6) });
@@ -365,36 +334,28 @@ class Graph {
       logit: this.answer,
       group: node.title,
     }[node.part];
-    const button = make("button", `bare node ${node.part}`, undefined, { "data-index": i, tabindex: "-1" });
-    button.append(make("span", "name", shortened(words, isWide ? LONGEST_WIDE : LONGEST)));
+    const name = make("span", "name", shortened(words, isWide ? LONGEST_WIDE : LONGEST));
     const gives = node.part === "logit" ? brief(node.value) : signed(node.value);
     const of = isWide && node.part !== "logit" ? ` of ${shortened(this.answer, LONGEST_ANSWER)}` : "";
-    button.append(make("span", "cut gives", gives + of));
     // Where the lines of each kind come in.
-    const kinds = new Set(this.graph.edges.filter((edge) => edge.to === i).map(({ kind }) => kind));
-    for (const [kind, letter] of Object.entries(LETTERS)) {
-      if (!kinds.has(/** @type {Edge["kind"]} */ (kind))) continue;
-      const port = make("span", "port", letter, { "aria-hidden": "true" });
-      port.style.left = `${100 * PORTS[/** @type {keyof typeof PORTS} */ (kind)]}%`;
-      button.append(port);
-    }
-    const { x, y, width } = this.layout.nodes[i];
-    Object.assign(button.style, { left: rems(x), top: rems(y), width: rems(width), height: rems(NODE.height) });
+    const into = this.graph.edges.filter((edge) => edge.to === i),
+      out = this.graph.edges.filter((edge) => edge.from === i).length;
+    const ports = LETTERS.filter(([kind]) => into.some((edge) => edge.kind === kind)).map(([kind, letter]) =>
+      make("span", "port", letter, { "aria-hidden": "true", style: `left: ${100 * PORTS[kind]}%` }),
+    );
     const place = `position ${node.place}, ${spoken(data.tokens[node.place])}`;
-    button.setAttribute("aria-label", `${node.title} at ${place}: ${this.givesInWords(node)}; ${this.edgesInWords(i)}`);
-    return button;
+    const edges = `${plural(into.length, "edge")} from below, ${out} upwards`;
+    const label = `${node.title} at ${place}: ${this.givesInWords(node)}; ${edges}`;
+    const look = { "data-index": i, tabindex: "-1", "aria-label": label, style: `--part: var(--${COLOURS[node.part]})` };
+    const box = make("button", `bare node ${node.part}`, [name, make("span", "cut gives", gives + of), ...ports], look);
+    const { x, y, width } = this.layout.nodes[i];
+    Object.assign(box.style, { left: rems(x), top: rems(y), width: rems(width), height: rems(NODE.height) });
+    return box;
   }
 
   /** @param {Shown} node */
   givesInWords({ part, value }) {
     return part === "logit" ? `${this.answer} is ${brief(value)}` : `gives ${signed(value)} of ${this.answer}`;
-  }
-
-  /** @param {number} i */
-  edgesInWords(i) {
-    const into = this.graph.edges.filter((edge) => edge.to === i).length,
-      out = this.graph.edges.filter((edge) => edge.from === i).length;
-    return `${plural(into, "edge")} from below, ${out} upwards`;
   }
 
   /** Open a node, or close it where it is open; of a group, its card. @param {number} i */
@@ -458,41 +419,23 @@ class Graph {
     const { data, card, graph } = this;
     const node = graph.nodes[i];
     const head = make("strong", "", node.title[0].toUpperCase() + node.title.slice(1));
-    const where = make("div", "where");
-    where.append(make("span", "", `position ${node.place} `), chip(data.tokens[node.place]));
+    const where = make("div", "where", [make("span", "", `position ${node.place} `), chip(data.tokens[node.place])]);
     const members =
       node.part === "group" ? `: ${node.of.map((n) => `${data.nodes[n].title} at ${data.nodes[n].place}`).join(", ")}` : "";
     const gives = make("div", "", this.givesInWords(node) + members);
-    /** @param {string} title @param {Edge[]} edges @param {"from" | "to"} end */
-    const list = (title, edges, end) => {
+    /** The strongest edges that have this node at `own` end. @param {string} title @param {"from" | "to"} own @param {"from" | "to"} end */
+    const list = (title, own, end) => {
+      const edges = graph.edges.filter((edge) => edge[own] === i).sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
       if (!edges.length) return [];
-      const sorted = [...edges].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-      const table = make("table");
-      for (const edge of sorted.slice(0, MOST_LINES)) {
-        const other = graph.nodes[edge[end]];
-        const row = make("tr");
-        const at = other.part === "logit" ? "" : ` at ${other.place} `;
-        const name = make("td", "", other.title + at);
-        if (other.part !== "logit") name.append(chip(data.tokens[other.place]));
-        row.append(make("td", "number", signed(edge.value)), name, make("td", "", WAYS[edge.kind]));
-        table.append(row);
-      }
-      const more = sorted.length > MOST_LINES ? [make("div", "note", `and ${sorted.length - MOST_LINES} more`)] : [];
-      return [make("div", "heading", title), table, ...more];
+      const rows = edges.slice(0, MOST_LINES).map(({ value, kind, [end]: n }) => {
+        const { part, title: words, place } = graph.nodes[n];
+        const name = part === "logit" ? words : [`${words} at ${place} `, chip(data.tokens[place])];
+        return make("tr", "", [make("td", "number", signed(value)), make("td", "", name), make("td", "", WAYS[kind])]);
+      });
+      const more = edges.length > MOST_LINES ? [make("div", "note", `and ${edges.length - MOST_LINES} more`)] : [];
+      return [make("div", "heading", title), make("table", "", rows), ...more];
     };
-    card.element.replaceChildren(
-      ...[head, where, gives],
-      ...list(
-        "It reads",
-        graph.edges.filter((edge) => edge.to === i),
-        "from",
-      ),
-      ...list(
-        "It adds to",
-        graph.edges.filter((edge) => edge.from === i),
-        "to",
-      ),
-    );
+    card.element.replaceChildren(head, where, gives, ...list("It reads", "to", "from"), ...list("It adds to", "from", "to"));
   }
 
   numbers() {
@@ -500,31 +443,17 @@ class Graph {
     /** @param {number} i */
     const end = (i) => [nodes[i].name.replace(/@\d+$/, ""), nodes[i].place, tokens[nodes[i].place]];
     const rows = edges.map((edge) => [...end(edge.from), ...end(edge.to), edge.kind, edge.value, edge.share]);
-    const columns = [
-      "from",
-      "position",
-      "token",
-      "to",
-      "position read at",
-      "token read at",
-      "kind",
-      "logit",
-      "share of its kind",
-    ];
-    return { columns, rows };
+    const columns = ["from", "position", "token", "to", "position read at", "token read at", "kind", "logit"];
+    return { columns: [...columns, "share of its kind"], rows };
   }
 
   /** All of the graph, for a file: see `read_file` in __init__.py. */
   file() {
     const { format, title, choices, nodes, edges, tokens, answer, against, share } = this.data;
     const named = edges.map((edge) => ({ ...edge, from: nodes[edge.from].name, to: nodes[edge.to].name }));
-    const parts = nodes.map(({ name, title: words, place, value }) => ({
-      name,
-      title: words,
-      position: place,
-      token: tokens[place],
-      value,
-    }));
+    const parts = nodes.map(({ name, title: words, place, value }) => {
+      return { name, title: words, position: place, token: tokens[place], value };
+    });
     return { format, title, choices, ...this.choices.written, answer, against, share, nodes: parts, edges: named };
   }
 
@@ -532,7 +461,7 @@ class Graph {
     const { data, frame, root } = this;
     this.look(null);
     root.classList.add("whole"); // all that scrolls is in the picture
-    const { drawing, width, height } = copyOf([frame, this.legend]);
+    const copy = copyOf([frame, this.legend]);
     root.classList.remove("whole");
     const settings = [
       ...data.settings,
@@ -540,7 +469,7 @@ class Graph {
       `${percent(data.share)} traced back`,
     ];
     const heading = { title: data.title, model: data.model, prompt: textOf(data.tokens, data.spaced), settings };
-    return picture(root, heading, drawing, { width, height });
+    return picture(root, heading, copy);
   }
 }
 

@@ -2,7 +2,7 @@
 import { chip, tinted } from "../kit/chips.js";
 import { Choices } from "../kit/choices.js";
 import { logarithmic } from "../kit/colour.js";
-import { make } from "../kit/elements.js";
+import { button, make } from "../kit/elements.js";
 import { count, percent, shortened, spoken } from "../kit/text.js";
 import { Buttons } from "./buttons.js";
 
@@ -42,12 +42,10 @@ export class Attention {
       this.choices.write();
       chosen();
     };
-    this.line = make("div", "attendedline");
-    this.line.append(make("span", "", "Attended to:"), this.select);
+    this.line = make("div", "aligned attendedline", [make("span", "", "Attended to:"), this.select]);
     this.list = make("div", "attended", undefined, { role: "group", "aria-label": "What its step attended to most" });
     this.items = new Buttons(this.list, leave);
-    this.again = make("button", "tool", "Compute it again", { title: "This step’s attention is no longer kept" });
-    this.again.onclick = again;
+    this.again = button("Compute it again", again, { title: "This step’s attention is no longer kept" });
   }
 
   /** Offer the heads of a model. @param {number} layers @param {number} heads of each @param {import("../kit/values.js").Declared} declared what the address may say */
@@ -59,9 +57,8 @@ export class Attention {
     /** @param {string} value @param {string} text */
     const option = (value, text) => make("option", "", text, { value });
     const groups = Array.from({ length: layers }, (_, block) => {
-      const group = make("optgroup", "", undefined, { label: `Block ${block}` });
-      for (let head = 0; head < heads; head++) group.append(option(`${block}.${head}`, `block ${block}, head ${head}`));
-      return group;
+      const own = Array.from({ length: heads }, (_h, head) => option(`${block}.${head}`, `block ${block}, head ${head}`));
+      return make("optgroup", "", own, { label: `Block ${block}` });
     });
     this.select.replaceChildren(option("", "mean of all heads"), ...groups);
     this.choices.begin(declared);
@@ -100,17 +97,17 @@ export class Attention {
 
   /** @param {number} place @param {number} weight @param {ChipAt} chipAt */
   item(place, weight, chipAt) {
-    const item = make("button", "bare item", undefined, { tabindex: "-1" });
     const there = chipAt(place),
       label = there?.textContent ?? "…";
     const name = chip(shortened(label, LONGEST));
     name.classList.add("key");
     name.style.setProperty("--a", tinted(logarithmic(weight)));
-    item.dataset.place = String(place);
-    item.dataset.weight = String(weight);
-    item.title = `The token at place ${place} of the text, counted from 0; underlined in the text`;
-    item.setAttribute("aria-label", `${spoken(label)} at ${count(place)}, ${percent(weight)}`);
-    item.append(name, make("span", "place", `at ${count(place)}`), make("span", "number", percent(weight)));
+    const words = [name, make("span", "place", `at ${count(place)}`), make("span", "number", percent(weight))];
+    const item = make("button", "bare item", words, {
+      ...{ tabindex: "-1", "data-place": place, "data-weight": weight },
+      title: `The token at place ${place} of the text, counted from 0; underlined in the text`,
+      "aria-label": `${spoken(label)} at ${count(place)}, ${percent(weight)}`,
+    });
     const point = () => {
       if (!there) return;
       there.classList.add(POINTED);

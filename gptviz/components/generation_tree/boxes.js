@@ -1,6 +1,6 @@
 // The stage: the branches of the tree as boxes of text with lines between them, and what may come next.
 import { chip, tint } from "../kit/chips.js";
-import { bringIntoView, closest, make, shape, TabStop } from "../kit/elements.js";
+import { bringIntoView, closest, focusedBeside, make, setAttributes, shape, TabStop } from "../kit/elements.js";
 import { rem } from "../kit/size.js";
 import { brief, count, percent, spoken } from "../kit/text.js";
 import { BETWEEN, EDGE, branchesOf, curve, placed, shareOf } from "./layout.js";
@@ -25,12 +25,11 @@ const SHORT = 2;
 /** The stage and all that stands on it. */
 export class Boxes {
   constructor() {
-    this.stage = make("div", "stage", undefined, { role: "tree", "aria-label": "What was generated, as a tree of tokens" });
-    this.canvas = make("div", "canvas", undefined, { role: "none" });
     this.links = shape("svg", { class: "links", "aria-hidden": "true" });
     this.next = new Next();
-    this.canvas.append(this.links, this.next.element);
-    this.stage.append(this.canvas);
+    this.canvas = make("div", "canvas", [this.links, this.next.element], { role: "none" });
+    const look = { role: "tree", "aria-label": "What was generated, as a tree of tokens" };
+    this.stage = make("div", "stage", [this.canvas], look);
     /** @type {Map<number, Run>} */
     this.runs = new Map(); // by the id of the first node
     /** @type {Map<number, HTMLElement>} */
@@ -59,8 +58,8 @@ export class Boxes {
 
   /** The element that has the focus, null if it is not on the stage. */
   get focused() {
-    const { activeElement } = /** @type {ShadowRoot} */ (this.stage.getRootNode());
-    return this.stage.contains(activeElement) ? /** @type {HTMLElement} */ (activeElement) : null;
+    const focused = focusedBeside(this.stage);
+    return this.stage.contains(focused) ? focused : null;
   }
 
   // Drawing
@@ -143,7 +142,7 @@ export class Boxes {
     this.giveWidths();
     const { next } = this;
     const { offsetWidth: width, offsetHeight: height } = next.element;
-    const { right, bottom, fan, links } = placed(this.outline, next.isShown ? { width, height } : null);
+    const { right, bottom, fan, links } = placed(this.outline, next.element.hidden ? null : { width, height });
     this.fan = fan;
     for (const { run, x, y } of branchesOf(this.outline)) run.element.style.transform = `translate(${x}px, ${y}px)`;
     if (fan) next.element.style.transform = `translate(${fan.x}px, ${fan.y}px)`;
@@ -160,10 +159,8 @@ export class Boxes {
   /** @param {number} width @param {number} height */
   resize(width, height) {
     this.extent = [width, height];
-    this.canvas.style.width = `${width}px`;
-    this.canvas.style.height = `${height}px`;
-    this.links.setAttribute("width", String(width));
-    this.links.setAttribute("height", String(height));
+    Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
+    setAttributes(this.links, { width, height });
     this.links.replaceChildren(...this.lines.map(([d, look]) => shape("path", { d, class: look })));
   }
 
@@ -283,11 +280,6 @@ export class Boxes {
     if (!found) return null;
     const line = this.next.lines.indexOf(found);
     return line >= 0 ? { line } : { node: Number(found.dataset.node) };
-  }
-
-  /** @param {Spot} spot */
-  elementAt(spot) {
-    return "line" in spot ? this.next.lines[spot.line] : this.chips.get(spot.node);
   }
 
   /** The chips of the text that ends before `at`, by their places. @param {Place} at @returns {import("./attention.js").ChipAt} */

@@ -1,5 +1,5 @@
 // A list of buttons that is one stop of the Tab key; the arrow keys walk it.
-import { TabStop } from "../kit/elements.js";
+import { focusedBeside, TabStop } from "../kit/elements.js";
 import { ACROSS, along, DOWN, onKeys } from "../kit/keys.js";
 
 /** The buttons of a list. It keeps the focus when it is filled again. */
@@ -25,8 +25,7 @@ export class Buttons {
 
   /** The number of the button that has the focus, −1 if none. */
   get focused() {
-    const { activeElement } = /** @type {ShadowRoot} */ (this.list.getRootNode());
-    return this.all.indexOf(/** @type {any} */ (activeElement));
+    return this.all.indexOf(/** @type {HTMLElement} */ (focusedBeside(this.list)));
   }
 
   /** Put these into the list: buttons, or notes in their place. @param {HTMLElement[]} children */

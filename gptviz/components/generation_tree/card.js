@@ -26,8 +26,8 @@ export class Card {
     this.head = make("div", "cardhead");
     this.how = make("div", "note how");
     this.list = make("div", "candidates", undefined, { role: "group", "aria-label": "The likeliest tokens in this place" });
-    this.element = make("div", "card", undefined, { role: "region", "aria-label": "What a token was chosen from" });
-    this.element.append(this.head, this.how, this.list, attention.line, attention.list);
+    const parts = [this.head, this.how, this.list, attention.line, attention.list];
+    this.element = make("div", "card", parts, { role: "region", "aria-label": "What a token was chosen from" });
     this.list.addEventListener("click", (event) => {
       const line = closest(event, "button");
       if (line) take(this.at, Number(line.dataset.token));
@@ -80,11 +80,6 @@ export class Card {
     this.head.replaceChildren(name, make("span", "number p", percent(Math.exp(node.logprob))), nth);
     this.how.textContent = chosen(node);
     this.lines.fill(candidateLines(node, nodes.labels));
-  }
-
-  /** Whether one of its lines has the focus. */
-  get hasFocus() {
-    return this.lines.focused >= 0;
   }
 }
 

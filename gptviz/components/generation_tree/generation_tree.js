@@ -1,11 +1,11 @@
-// The generation tree: branches of tokens as boxes of text, left to right. Text of a model or a user is set by textContent alone.
+// The generation tree: branches of tokens as boxes of text, left to right. Text of a model or a user is only set as textContent.
 import { toAddress } from "../kit/address.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
 import { make } from "../kit/elements.js";
 import { onKeys } from "../kit/keys.js";
 import { spoken } from "../kit/text.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 import { Attention } from "./attention.js";
 import { Boxes } from "./boxes.js";
 import { Card } from "./card.js";
@@ -18,12 +18,10 @@ import { nats } from "./words.js";
 /** @typedef {import("./nodes.js").Place} Place */
 
 /** The whole view. */
-class GenerationTree {
+class GenerationTree extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {}; // set from outside
+    super(root);
     /** @type {any} */
     this.payload = null; // the last one
     /** @type {Nodes | null} */
@@ -38,40 +36,33 @@ class GenerationTree {
     const leave = () => this.focus(this.boxes.chips.get(/** @type {number} */ (this.looked)) ?? this.boxes.stop.element);
     this.attention = new Attention({
       chosen: () => this.render(),
-      again: () => this.askForAttention(),
+      again: () => this.tell("attend", { at: this.shown.before(this.card.at) ?? this.shown.current }),
       pointed: (one) => this.boxes.revealInBox(one),
       leave,
     });
     this.card = new Card(this.attention, (at, token) => this.takeInstead(at, token), leave);
-    this.attentionScale = scaleOf("a", "≤ 0.1", "100 %", "attention (log scale)");
+    this.attentionScale = scaleOf("pattern", "≤ 0.1", "100 %", "attention (log scale)");
     this.status = make("span", "status");
     this.build();
     this.listen();
     const { stage } = this.boxes;
-    this.resized = new ResizeObserver(() => {
-      if (this.nodes && `${stage.clientWidth} ${stage.clientHeight}` !== this.boxes.room) this.boxes.arrange(true, this.looked);
-    });
-    this.resized.observe(stage);
+    const hasOtherRoom = () => this.nodes && `${stage.clientWidth} ${stage.clientHeight}` !== this.boxes.room;
+    this.whenResized(() => hasOtherRoom() && this.boxes.arrange(true, this.looked), stage);
   }
 
   build() {
-    const main = make("div", "main");
-    main.append(this.boxes.stage, this.card.element);
-    const bar = make("div", "row bar");
     const offered = {
+      name: "generation-tree",
       numbers: () => this.shown.table(),
       code: () => this.shown.code,
       picture: () => pictureOf(this.root, this.boxes, this.payload.heading),
     };
-    bar.append(this.replay.element, tools(this.root, { name: "generation-tree", ...offered }));
-    const legend = make("div", "legend note");
-    legend.append(
-      scaleOf("p", "0", "100 %", "probability"),
-      this.attentionScale,
-      make("span", "", "Σ: sum of ln p"),
-      this.status,
+    const scales = [scaleOf("output", "0", "100 %", "probability"), this.attentionScale];
+    this.root.replaceChildren(
+      make("div", "main", [this.boxes.stage, this.card.element]),
+      make("div", "row bar", [this.replay.element, tools(this.root, offered)]),
+      make("div", "legend note", [...scales, make("span", "", "Σ: sum of ln p"), this.status]),
     );
-    this.root.replaceChildren(main, bar, legend);
   }
 
   listen() {
@@ -109,8 +100,8 @@ class GenerationTree {
   }
 
   close() {
+    super.close();
     this.replay.stop();
-    this.resized.disconnect();
   }
 
   // Payloads
@@ -131,7 +122,7 @@ class GenerationTree {
     this.attention.offer(nodes.layers, nodes.headsOfLayer, payload.declared);
     this.attentionScale.hidden = !nodes.layers;
     // A token taken in the card with the keyboard: it continues from there.
-    const isFromCard = isMoved && !isAnother && this.card.hasFocus;
+    const isFromCard = isMoved && !isAnother && this.card.lines.focused >= 0;
     if (isFromCard) this.looked = null;
     this.boxes.draw(nodes, payload, { isMoved: isMoved || nodes.size !== size, looked: this.looked });
     this.render();
@@ -238,11 +229,6 @@ class GenerationTree {
     if (token !== node.token) this.tell("take", { at: node.parent, token });
   }
 
-  askForAttention() {
-    const nodes = this.shown;
-    this.tell("attend", { at: nodes.before(this.card.at) ?? nodes.current });
-  }
-
   /** @param {KeyboardEvent} event */
   key(event) {
     const spot = this.boxes.spotOf(event);
@@ -260,15 +246,17 @@ class GenerationTree {
   walk(key, spot) {
     const { boxes } = this;
     const to = walk(key, spot, this.shown, boxes.outline, boxes.next.lines.length);
-    if (to) this.focus(boxes.elementAt(to));
+    if (to) this.focus("line" in to ? boxes.next.lines[to.line] : boxes.chips.get(to.node));
   }
 }
 
 /** A scale of the legend. @param {string} role @param {string} low @param {string} high @param {string} meaning */
 function scaleOf(role, low, high, meaning) {
-  const item = make("span", "item");
-  item.append(make("span", "", low), make("span", `scale ${role}`), make("span", "", `${high} ${meaning}`));
-  return item;
+  return make("span", "aligned item", [
+    make("span", "", low),
+    make("span", "scale", "", { style: `--role: var(--${role})` }),
+    make("span", "", `${high} ${meaning}`),
+  ]);
 }
 
 export default view(GenerationTree);

@@ -15,11 +15,6 @@ export class Next {
     this.lines = [];
   }
 
-  /** Whether any is shown. */
-  get isShown() {
-    return !this.element.hidden;
-  }
-
   /** @param {Nodes} nodes @param {any} payload @param {number} level of the branch that each would begin */
   fill(nodes, payload, level) {
     const taken = nodes.takenNext();
@@ -48,7 +43,7 @@ export function nextTokens({ arrays, cut, labels }) {
  * @param {number} level
  */
 function button({ token, label, p, drawn, cut }, isTaken, isClosed, level) {
-  const line = make("button", "bare ghost", undefined, { role: "treeitem", tabindex: "-1", "aria-level": level });
+  const line = make("button", "bare aligned ghost", undefined, { role: "treeitem", tabindex: "-1", "aria-level": level });
   line.dataset.token = String(token);
   line.classList.toggle("cut", Boolean(cut));
   line.classList.toggle("taken", isTaken);

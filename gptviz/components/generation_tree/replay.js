@@ -1,5 +1,5 @@
 // The current path once more, token by token.
-import { make } from "../kit/elements.js";
+import { button, make } from "../kit/elements.js";
 import { count } from "../kit/text.js";
 
 const PACE = 320; // milliseconds a token
@@ -15,28 +15,21 @@ export class Replay {
     this.step = null; // the place on the path that it stands at
     /** @type {ReturnType<typeof setTimeout> | null} */
     this.timer = null;
-    this.element = make("div", "player", undefined, { role: "group", "aria-label": "Replay the current path" });
-    this.start = this.button("▷ Replay", "Replay the path, token by token", () => this.startOrStop());
-    this.back = this.button("‹", "Replay: a token back", () => this.stepTo((this.step ?? this.path.length) - 1));
+    /** @param {string} label @param {string} title @param {() => void} act */
+    const named = (label, title, act) => button(label, act, { title, "aria-label": title });
+    this.start = named("▷ Replay", "Replay the path, token by token", () => this.startOrStop());
+    this.back = named("‹", "Replay: a token back", () => this.stepTo((this.step ?? this.path.length) - 1));
+    this.forth = named("›", "Replay: a token forward", () => this.stepTo((this.step ?? -1) + 1));
     const look = { type: "range", min: "1", step: "1", "aria-label": "Replay: token" };
-    this.slider = /** @type {HTMLInputElement} */ (make("input", "slider", undefined, look));
+    this.slider = make("input", "slider", undefined, look);
     this.slider.oninput = () => this.stepTo(Number(this.slider.value) - 1);
-    this.element.append(this.slider);
-    this.forth = this.button("›", "Replay: a token forward", () => this.stepTo((this.step ?? -1) + 1));
     this.where = make("span", "where number");
-    this.element.append(this.where);
+    const parts = [this.start, this.back, this.slider, this.forth, this.where];
+    this.element = make("div", "aligned player", parts, { role: "group", "aria-label": "Replay the current path" });
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.stepTo(null);
       event.stopPropagation(); // the page's own keys must not see them
     });
-  }
-
-  /** @param {string} label @param {string} title @param {() => void} act */
-  button(label, title, act) {
-    const made = /** @type {HTMLButtonElement} */ (make("button", "tool", label, { title, "aria-label": title }));
-    made.onclick = act;
-    this.element.append(made);
-    return made;
   }
 
   /** The node that it stands at, null while there is no replay. */

@@ -18,12 +18,11 @@ export class Run {
     this.wanted = null; // its width where there is room, once that was measured
     this.level = 0;
     this.firstNew = 0; // where the chips begin that have no level yet
-    this.element = make("div", "run");
     // It scrolls, which would make it a stop of the Tab key where none of its tokens is one; a tree has items and groups only.
     this.text = make("div", "text", undefined, { role: "group", tabindex: "-1" });
     this.flow = new Flow(this.text, { longest: LONGEST_WORD });
     this.foot = make("div", "foot");
-    this.element.append(this.text, this.foot);
+    this.element = make("div", "run", [this.text, this.foot]);
   }
 
   /**

@@ -12,7 +12,7 @@ export function inAddress(key) {
 export function wholeQuery() {
   const instead = /** @type {Record<symbol, string | undefined>} */ (/** @type {unknown} */ (globalThis))[INSTEAD];
   const query = new URLSearchParams(instead ?? location.search);
-  for (const part of [written, unwritten]) if (part.page === location.pathname) setAll(query, part.values);
+  for (const part of [written, unwritten]) setAll(query, valuesOf(part));
   return query;
 }
 
@@ -27,22 +27,23 @@ function setAll(query, values) {
 // Browsers refuse an address that changes with every move of a slider (Safari: more than 100 times in 30 seconds): it is written
 // at once, then at most so often, in milliseconds.
 const ADDRESS_PAUSE = 320;
-const unwritten = {
-  page: "",
-  /** @type {Record<string, unknown>} */
-  values: {},
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  timer: undefined,
-  last: -Infinity,
-};
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
+let lastWritten = -Infinity;
+/** @typedef {{ page: string, values: Record<string, unknown> }} Part of the address of a page */
+/** @type {Part} */
+const unwritten = { page: "", values: {} };
 // The values in the address by now. The server does not know of it: when it writes the address itself, as for another prompt, it
 // writes what the address was when the page was opened, and this is put back.
-const written = {
-  page: "",
-  /** @type {Record<string, unknown>} */
-  values: {},
-};
+/** @type {Part} */
+const written = { page: "", values: {} };
 /** @type {any} */ (globalThis).navigation?.addEventListener("currententrychange", putBack);
+
+/** The values of a part; those of another page are forgotten. @param {Part} part */
+function valuesOf(part) {
+  if (part.page !== location.pathname) Object.assign(part, { page: location.pathname, values: {} });
+  return part.values;
+}
 
 /**
  * Write values into the address; null takes a key out of it. No step back in the browser's history is made.
@@ -50,39 +51,33 @@ const written = {
  * @param {Record<string, unknown>} values
  */
 export function toAddress(values) {
-  if (unwritten.page !== location.pathname) Object.assign(unwritten, { page: location.pathname, values: {} });
-  Object.assign(unwritten.values, values);
-  const due = unwritten.last + ADDRESS_PAUSE - performance.now();
+  Object.assign(valuesOf(unwritten), values);
+  const due = lastWritten + ADDRESS_PAUSE - performance.now();
   if (due <= 0) writeAddress();
-  else unwritten.timer ??= setTimeout(writeAddress, due);
+  else timer ??= setTimeout(writeAddress, due);
   // A click may lead to another page: it finds the address written.
-  if (unwritten.timer !== undefined) window.addEventListener("click", writeAddress, { capture: true, once: true });
+  if (timer !== undefined) window.addEventListener("click", writeAddress, { capture: true, once: true });
 }
 
 function writeAddress() {
-  clearTimeout(unwritten.timer);
-  unwritten.timer = undefined;
+  clearTimeout(timer);
+  timer = undefined;
   window.removeEventListener("click", writeAddress, { capture: true });
-  if (unwritten.page !== location.pathname) {
-    unwritten.values = {}; // by now the address is that of another page
-    return;
-  }
+  const values = valuesOf(unwritten);
+  if (!Object.keys(values).length) return; // by now the address may be that of another page
   const address = new URL(location.href);
-  setAll(address.searchParams, unwritten.values);
-  if (written.page !== location.pathname) Object.assign(written, { page: location.pathname, values: {} });
-  Object.assign(written.values, unwritten.values);
-  Object.assign(unwritten, { values: {}, last: performance.now() });
+  setAll(address.searchParams, values);
+  Object.assign(valuesOf(written), values);
+  unwritten.values = {};
+  lastWritten = performance.now();
   if (address.href !== location.href) history.replaceState(history.state, "", address);
 }
 
 function putBack() {
-  if (written.page !== location.pathname) {
-    written.values = {}; // another page
-    return;
-  }
-  const now = new URLSearchParams(location.search);
+  const now = new URLSearchParams(location.search),
+    unsaid = valuesOf(unwritten);
   /** @param {[string, unknown]} entry */
-  const isLost = ([key, value]) => !(key in unwritten.values) && now.get(key) !== (value === null ? null : String(value));
-  const lost = Object.entries(written.values).filter(isLost);
+  const isLost = ([key, value]) => !(key in unsaid) && now.get(key) !== (value === null ? null : String(value));
+  const lost = Object.entries(valuesOf(written)).filter(isLost);
   if (lost.length) toAddress(Object.fromEntries(lost));
 }

@@ -1,33 +1,15 @@
 // The script and the style sheet of a view come in a separate message, which Streamlit sends once; that with the payload is
 // small. Here the two meet, in whichever order they come.
 
+import { pending, remembered, sharedMap } from "./remembered.js";
+
 /**
  * @typedef {import("./view.js").Mounted} Mounted
  * @typedef {(component: Mounted) => () => void} Mount
- * @typedef {{ mount: Mount, sheet: CSSStyleSheet }} Arrived
- * @typedef {{ promise: Promise<Arrived>, resolve: (arrived: Arrived) => void }} Place
  */
 
-// All scripts of a page share it: each has a copy of this module.
-const PLACES = Symbol.for("gptviz views");
-
-/** @param {string} name @returns {Place} */
-function placeOf(name) {
-  const page = /** @type {Record<symbol, Map<string, Place> | undefined>} */ (/** @type {unknown} */ (globalThis));
-  page[PLACES] ??= new Map();
-  const places = page[PLACES];
-  const found = places.get(name);
-  if (found) return found;
-  /** @type {(arrived: Arrived) => void} */
-  let resolve = () => {};
-  /** @type {Promise<Arrived>} */
-  const promise = new Promise((done) => {
-    resolve = done;
-  });
-  const place = { promise, resolve };
-  places.set(name, place);
-  return place;
-}
+/** @param {string} name @returns {import("./remembered.js").Pending<{ mount: Mount, sheet: CSSStyleSheet }>} */
+const placeOf = (name) => remembered(sharedMap("gptviz views"), name, pending);
 
 /** The script of the view `name` is here. @param {string} name @param {Mount} mount @param {string} style */
 export function provide(name, mount, style) {

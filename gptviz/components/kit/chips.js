@@ -45,11 +45,10 @@ export function tint(one, probability) {
  */
 export function fillLine(line, label, probability, longest = 24) {
   const name = tint(chip(shortened(label, longest)), probability ?? 0),
-    track = make("span", "track"),
     fill = make("span", "fill");
   name.classList.add("name");
   fill.style.width = `${100 * (probability ?? 0)}%`;
-  track.append(fill);
-  line.append(name, track, make("span", "number", probability === null ? "–" : percent(probability)));
+  const number = probability === null ? "–" : percent(probability);
+  line.append(name, make("span", "track", [fill]), make("span", "number", number));
   return line;
 }

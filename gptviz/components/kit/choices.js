@@ -1,8 +1,8 @@
 // What a reader has chosen in a view. The page's address holds what is not usual, so that a link reopens it, and commands of the page
 // ask for other choices. Python declares the values of each key, and which one is usual: see values.js.
 
-import { toAddress } from "./address.js";
-import { saidInAddress, textOf, valuesIn } from "./values.js";
+import { inAddress, toAddress } from "./address.js";
+import { textOf, valuesIn } from "./values.js";
 
 /** @typedef {{ number: number, asked?: Record<string, unknown> | null }} Command 0 is the number of no command */
 
@@ -60,7 +60,8 @@ export class Choices {
   begin(declared) {
     this.declared = declared;
     Object.assign(this.values, this.usual);
-    return this.take(saidInAddress(declared));
+    const said = Object.keys(declared).map((key) => [key, inAddress(key)]);
+    return this.take(Object.fromEntries(said.filter(([, value]) => value !== null)));
   }
 
   /** For another text or model: what was chosen stays where it is still possible. @param {import("./values.js").Declared} declared */

@@ -1,9 +1,10 @@
 // Parts of a view as a drawing that stands alone: what is on screen, shape by shape and word by word.
 
-import { shape } from "./elements.js";
+import { setAttributes, shape } from "./elements.js";
+import { remembered } from "./remembered.js";
 import { paintOf } from "./svg.js";
 
-// The styles that a drawing of the page has from its style sheet, and that one alone in a file must carry itself.
+// The styles that a drawing of the page has from its style sheet, and that a drawing in a file must carry itself.
 const LOOKS = [
   ...["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "opacity", "visibility"],
   ...["font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "image-rendering"],
@@ -157,17 +158,14 @@ class Copier {
   drawing(svg, box) {
     const copy = /** @type {SVGSVGElement} */ (svg.cloneNode(true));
     const copies = [copy, ...copy.querySelectorAll("*")];
-    /** @type {Element[]} */
-    const gone = [];
     [svg, ...svg.querySelectorAll("*")].forEach((element, i) => {
-      if (element.matches(this.leftOut)) gone.push(copies[i]);
+      if (element.matches(this.leftOut)) copies[i].remove();
       const style = getComputedStyle(element);
       for (const name of element.getAttributeNames())
         if (/^(class|style|role|tabindex|aria-.*|data-.*)$/.test(name)) copies[i].removeAttribute(name);
       for (const name of LOOKS) copies[i].setAttribute(name, style.getPropertyValue(name));
     });
-    for (const part of gone) part.remove();
-    for (const [name, value] of Object.entries(this.place(box))) copy.setAttribute(name, String(value));
+    setAttributes(copy, this.place(box));
     if (getComputedStyle(svg).overflow === "visible") copy.setAttribute("overflow", "visible");
     return copy;
   }
@@ -207,13 +205,11 @@ class Copier {
   /** How far a font reaches above and below its line. @param {CSSStyleDeclaration} style */
   fontOf({ fontWeight, fontSize, fontFamily }) {
     const font = `${fontWeight} ${fontSize} ${fontFamily}`;
-    let found = this.fonts.get(font);
-    if (!found) {
+    return remembered(this.fonts, font, () => {
       this.context.font = font;
       const { fontBoundingBoxAscent: up, fontBoundingBoxDescent: down } = this.context.measureText("x");
-      this.fonts.set(font, (found = { up, down }));
-    }
-    return found;
+      return { up, down };
+    });
   }
 }
 
@@ -285,7 +281,7 @@ function shownOf(text, node) {
  * let it grow before.
  *
  * @param {Element[]} parts
- * @param {string} [leftOut] a selector of what is not copied; what is read aloud alone never is
+ * @param {string} [leftOut] a selector of what is not copied; what is only read aloud never is
  */
 export function copyOf(parts, leftOut = "") {
   const boxes = parts.filter((part) => part.checkVisibility()).map((part) => part.getBoundingClientRect());

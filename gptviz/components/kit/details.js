@@ -1,7 +1,7 @@
 // Details: the numbers, the code and the picture of a view.
 
 import { copied } from "./clipboard.js";
-import { make } from "./elements.js";
+import { button, make } from "./elements.js";
 import { more } from "./more.js";
 import { svgFile } from "./svg.js";
 import { brief, count } from "./text.js";
@@ -14,11 +14,8 @@ const PICTURE_SCALE = 2;
 
 /** Say something to those who cannot see the view. @param {HTMLElement} root @param {string} text */
 export function announce(root, text) {
-  let line = root.querySelector(":scope > .aloud");
-  if (!line) {
-    line = make("div", "aloud", "", { "aria-live": "polite" });
-    root.append(line);
-  }
+  const line = root.querySelector(":scope > .aloud") ?? make("div", "aloud", "", { "aria-live": "polite" });
+  if (!line.parentElement) root.append(line);
   if (line.textContent !== text) line.textContent = text;
 }
 
@@ -54,11 +51,7 @@ export function csv({ columns, rows }) {
  */
 export function dialog(root, title, ...content) {
   const opened = make("dialog", "window", undefined, { "aria-label": title });
-  const head = make("div", "row");
-  const close = make("button", "tool", "Close");
-  close.onclick = () => opened.close();
-  head.append(make("strong", "", title), close);
-  opened.append(head, ...content);
+  opened.append(make("div", "row", [make("strong", "", title), button("Close", () => opened.close())]), ...content);
   opened.addEventListener("keydown", (event) => event.stopPropagation());
   opened.addEventListener("close", () => opened.remove());
   root.append(opened);
@@ -98,32 +91,15 @@ async function pixels(picture) {
  */
 export function tools(root, { name, numbers, code, picture, file }) {
   const items = [
-    item("Numbers", "The numbers of the view, as a table and a CSV file", () => showNumbers(root, name, numbers())),
-    item("Code", "The lines of Python that compute the same numbers", () => showCode(root, code())),
-    ...filesOf(root, { name, picture }),
+    button("Numbers", () => showNumbers(root, name, numbers()), { title: "The numbers of the view, as a table and a CSV file" }),
+    button("Code", () => showCode(root, code()), { title: "The lines of Python that compute the same numbers" }),
+    ...pictureItems(root, { name, picture }),
   ];
   if (file) {
     const write = () => save(new Blob([JSON.stringify(file(), null, 1)], { type: "application/json" }), `${name}.json`);
-    items.push(item("Save", "All that is shown, as a JSON file that this page opens again", write));
+    items.push(button("Save", write, { title: "All that is shown, as a JSON file that this page opens again" }));
   }
   return more(items);
-}
-
-/** @param {string} label @param {string} help @param {() => void} act */
-function item(label, help, act) {
-  const button = make("button", "tool", label, { title: help });
-  button.onclick = act;
-  return button;
-}
-
-/**
- * The files of a picture, behind one button.
- *
- * @param {HTMLElement} root
- * @param {Parameters<typeof filesOf>[1]} details
- */
-export function pictureTools(root, details) {
-  return more(filesOf(root, details));
 }
 
 /**
@@ -135,62 +111,49 @@ export function pictureTools(root, details) {
  * @param {() => SVGElement} details.picture see `tools`
  * @param {boolean} [details.isSharp] false where the view is made of pixels, so that it has no SVG
  */
-function filesOf(root, { name, picture, isSharp = true }) {
+export function pictureItems(root, { name, picture, isSharp = true }) {
   const why = isSharp ? "" : "; it is drawn in pixels, so there is no SVG of it";
-  const png = item("PNG", `The view as a picture made of pixels${why}`, async () => {
+  const savePng = async () => {
     try {
       save(await pixels(picture()), `${name}.png`);
     } catch {
       const said = `This browser could not make a PNG of it.${isSharp ? " SVG gives the same picture." : ""}`;
       dialog(root, "PNG", make("p", "note", said, { role: "alert" }));
     }
-  });
+  };
+  const png = button("PNG", savePng, { title: `The view as a picture made of pixels${why}` });
   if (!isSharp) return [png];
-  const svg = item("SVG", "The view as a drawing that stays sharp", () =>
-    save(new Blob([svgFile(picture())], { type: "image/svg+xml" }), `${name}.svg`),
-  );
-  return [png, svg];
+  const saveSvg = () => save(new Blob([svgFile(picture())], { type: "image/svg+xml" }), `${name}.svg`);
+  return [png, button("SVG", saveSvg, { title: "The view as a drawing that stays sharp" })];
 }
 
 /** @param {HTMLElement} root @param {string} name @param {Table} table */
 function showNumbers(root, name, table) {
-  const download = make("button", "tool", "Download CSV");
-  download.onclick = () => save(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
-  const scroll = make("div", "scroll", undefined, { tabindex: "0" });
-  scroll.append(tableOf(table, "The numbers of the view"));
+  const write = () => save(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
+  const scroll = make("div", "scroll", [tableOf(table, "The numbers of the view")], { tabindex: "0" });
   const rows = count(table.rows.length);
   const length = table.rows.length > ROWS_SHOWN ? `The first ${ROWS_SHOWN} of ${rows} rows; the file has all.` : `${rows} rows`;
-  dialog(root, "Numbers", scroll, make("p", "note", length), download);
+  dialog(root, "Numbers", scroll, make("p", "note", length), button("Download CSV", write));
 }
 
 /** @param {HTMLElement} root @param {string} code */
 function showCode(root, code) {
   const lines = make("pre", "code scroll", code, { tabindex: "0" });
-  const copy = make("button", "tool", "Copy", { "aria-live": "polite" });
-  copy.onclick = async () => {
-    copy.textContent = (await copied(lines)) ? "Copied" : "Selected: press Ctrl+C";
-  };
+  const write = async () => (copy.textContent = (await copied(lines)) ? "Copied" : "Selected: press Ctrl+C");
+  const copy = button("Copy", write, { "aria-live": "polite" });
   dialog(root, "Code", lines, copy);
 }
 
 /** The first rows of a table as an element; the caption is read aloud. @param {Table} table @param {string} caption */
 export function tableOf({ columns, rows }, caption) {
-  const table = make("table"),
-    head = make("thead"),
-    body = make("tbody");
-  const names = make("tr");
-  names.append(...columns.map((column) => make("th", "", column, { scope: "col" })));
-  head.append(names);
-  for (const row of rows.slice(0, ROWS_SHOWN)) {
-    const line = make("tr");
-    line.append(...row.map((value) => make("td", typeof value === "number" ? "number" : "", cellText(value))));
-    body.append(line);
-  }
-  table.append(make("caption", "aloud", caption), head, body);
-  return table;
+  const names = columns.map((column) => make("th", "", column, { scope: "col" }));
+  const lines = rows.slice(0, ROWS_SHOWN).map((row) => make("tr", "", row.map(cell)));
+  const parts = [make("thead", "", [make("tr", "", names)]), make("tbody", "", lines)];
+  return make("table", "", [make("caption", "aloud", caption), ...parts]);
 }
 
 /** @param {string | number | null | undefined} value */
-function cellText(value) {
-  return typeof value === "number" && !Number.isInteger(value) ? brief(value) : String(value ?? "");
+function cell(value) {
+  if (typeof value !== "number") return make("td", "", String(value ?? ""));
+  return make("td", "number", Number.isInteger(value) ? String(value) : brief(value));
 }

@@ -2,23 +2,37 @@
 
 export const SVG = "http://www.w3.org/2000/svg";
 
+/** @typedef {Record<string, string | number | boolean>} Attributes */
+
+/** Write attributes. @template {Element} One @param {One} element @param {Attributes} attributes @returns {One} */
+export function setAttributes(element, attributes) {
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  return element;
+}
+
 /**
- * An element with a class, a text and attributes; a button is no submit button.
+ * An element with a class, a text or children, and attributes; a button is no submit button.
  *
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {string} [className]
- * @param {string} [text]
- * @param {Record<string, string | number | boolean>} [attributes]
+ * @param {string | (Node | string)[]} [content]
+ * @param {Attributes} [attributes]
  * @returns {HTMLElementTagNameMap[Tag]}
  */
-export function make(tag, className = "", text = undefined, attributes = {}) {
+export function make(tag, className = "", content = [], attributes = {}) {
   const element = document.createElement(tag);
   if (className) element.className = className;
   if (element instanceof HTMLButtonElement) element.type = "button";
-  if (text !== undefined) element.textContent = text;
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
-  return element;
+  if (content.length) element.append(...[content].flat());
+  return setAttributes(element, attributes);
+}
+
+/** A button that acts when it is pressed. @param {string} label @param {(event: MouseEvent) => unknown} act @param {Attributes} [attributes] */
+export function button(label, act, attributes = {}) {
+  const made = make("button", "tool", label, attributes);
+  made.onclick = act;
+  return made;
 }
 
 /**
@@ -26,15 +40,20 @@ export function make(tag, className = "", text = undefined, attributes = {}) {
  *
  * @template {keyof SVGElementTagNameMap} Tag
  * @param {Tag} tag
- * @param {Record<string, string | number | boolean>} [attributes]
+ * @param {Attributes} [attributes]
  * @param {(Node | string)[]} children
  * @returns {SVGElementTagNameMap[Tag]}
  */
 export function shape(tag, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  const element = setAttributes(document.createElementNS(SVG, tag), attributes);
   element.append(...children);
   return element;
+}
+
+/** What has the focus in the view that an element is in. @param {Element} element */
+export function focusedBeside(element) {
+  const { activeElement } = /** @type {Document | ShadowRoot} */ (element.getRootNode());
+  return /** @type {HTMLElement | null} */ (activeElement);
 }
 
 /**

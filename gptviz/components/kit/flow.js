@@ -4,8 +4,8 @@ import { make } from "./elements.js";
 import { SPOKEN } from "./text.js";
 
 /**
- * Whether a line may break between two tokens that follow each other: after a newline, and between words. White space alone
- * stays with the word before it.
+ * Whether a line may break between two tokens that follow each other: after a newline, and between words. A token of only
+ * white space stays with the word before it.
  *
  * @param {string} before
  * @param {string} label

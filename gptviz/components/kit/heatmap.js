@@ -1,7 +1,7 @@
 // A heatmap: cells in the colours of a scale, words in them, drawings above them, and the cell under the pointer.
 
 import { colourAt } from "./colour.js";
-import { make, shape } from "./elements.js";
+import { make, setAttributes, shape } from "./elements.js";
 
 /** @typedef {import("./keys.js").Cell} Cell */
 
@@ -124,10 +124,10 @@ export function legendOf(table, low, high, unit) {
 export class Heatmap {
   /** @param {string} kind how it is called aloud */
   constructor(kind) {
-    this.frame = make("div", "frame heatmap", undefined, { tabindex: "0", role: "application", "aria-roledescription": kind });
     this.canvas = make("canvas", "heat");
     this.marks = shape("svg", { class: "marks", "aria-hidden": "true" });
-    this.frame.append(this.canvas, this.marks);
+    const look = { tabindex: "0", role: "application", "aria-roledescription": kind };
+    this.frame = make("div", "frame heatmap", [this.canvas, this.marks], look);
     this.rows = this.columns = 0;
     /** @type {Place} */
     this.place = { left: 0, top: 0, width: 0, height: 0 };
@@ -149,8 +149,7 @@ export class Heatmap {
     const whole = size ?? { width: left + width, height: top + height };
     Object.assign(this.canvas.style, { left: `${left}px`, top: `${top}px`, width: `${width}px`, height: `${height}px` });
     Object.assign(this.frame.style, { width: `${whole.width}px`, height: `${whole.height}px` });
-    this.marks.setAttribute("width", String(whole.width));
-    this.marks.setAttribute("height", String(whole.height));
+    setAttributes(this.marks, whole);
   }
 
   /** The cell under the pointer; null outside them. @param {{ clientX: number, clientY: number }} event @returns {Cell | null} */
@@ -173,13 +172,8 @@ export class Heatmap {
     if (!area) return;
     const { left, top, width, height } = this.place;
     const { row, column, rows = 1, columns = 1 } = area;
-    const box = {
-      x: left + column * width,
-      y: top + row * height,
-      width: Math.max(least, columns * width),
-      height: Math.max(least, rows * height),
-    };
-    for (const [name, value] of Object.entries(box)) rect.setAttribute(name, String(value));
+    const size = { width: Math.max(least, columns * width), height: Math.max(least, rows * height) };
+    setAttributes(rect, { x: left + column * width, y: top + row * height, ...size });
   }
 }
 

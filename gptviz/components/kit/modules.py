@@ -5,7 +5,7 @@ it imports. Only the forms that the views use are supported; any other is an err
 
     import { name, other as alias } from "./file.js";
     export function, export async function, export class, export const with one name
-    export default …, in the first module alone
+    export default …, only in the first module
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) 
     if not above:
         return [*parts, body]
     if "\nexport default " in body:
-        raise ValueError(f"{file.name} has a default export, which is for the first module alone")
+        raise ValueError(f"{file.name} has a default export, which only the first module may have")
     return [*parts, f"const {scope(file)} = (() => {{\n{body}\nreturn {{ {', '.join(exports[file])} }};\n}})();\n"]
 
 

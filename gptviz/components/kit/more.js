@@ -11,7 +11,6 @@ import { Floating, under } from "./floating.js";
  */
 export function more(items) {
   const label = `More: ${items.map((item) => item.textContent).join(", ")}`;
-  const row = make("div", "tools");
   const button = make("button", "tool", "⋯", { "aria-label": label, title: label, "aria-haspopup": "menu" });
   const menu = new Floating("menu");
   menu.element.popover = "auto"; // Escape and a press beside it shut it
@@ -46,6 +45,5 @@ export function more(items) {
     event.preventDefault();
     items.at(to % items.length)?.focus({ preventScroll: true });
   });
-  row.append(button, menu.element);
-  return row;
+  return make("div", "tools", [button, menu.element]);
 }

@@ -1,7 +1,7 @@
 // A picture to download: a drawing under a heading that describes it, so that it can be used alone on a slide.
 
 import { background } from "./colour.js";
-import { shape } from "./elements.js";
+import { setAttributes, shape } from "./elements.js";
 
 const SANS = "sans-serif";
 // Pixels: what stays free at the edges, how wide a picture is at least, and of each kind of text its size and the height of a line.
@@ -33,8 +33,6 @@ const MOST_LINES = 6;
  * @property {string} [prompt] the text it reads
  * @property {string[]} [settings] what a reader has chosen, a phrase each
  * @property {Scale | null} [scale]
- *
- * @typedef {{ width: number, height: number }} Size in pixels
  */
 
 /**
@@ -111,17 +109,16 @@ function enlarged(drawing) {
  *
  * @param {HTMLElement} root of the view, whose colours it has
  * @param {Heading} heading
- * @param {SVGElement} drawing from (0, 0) on
- * @param {Size} size of the drawing
+ * @param {ReturnType<typeof import("./copy.js").copyOf>} copy
  * @returns {SVGSVGElement} with `width`, `height` and `viewBox`
  */
-export function picture(root, { title, model = "", prompt = "", settings = [], scale = null }, drawing, size) {
+export function picture(root, { title, model = "", prompt = "", settings = [], scale = null }, copy) {
   const ink = getComputedStyle(root).getPropertyValue("--st-text-color").trim() || getComputedStyle(root).color,
     ground = background(root),
     words = measuring(WORDS);
-  const zoom = enlarged(drawing);
+  const zoom = enlarged(copy.drawing);
   const ofScale = scale ? words(scale.low + scale.high + scale.unit) + SCALE.width + 36 : 0;
-  const inner = Math.ceil(Math.max(NARROWEST - 2 * MARGIN, zoom * size.width, ofScale)),
+  const inner = Math.ceil(Math.max(NARROWEST - 2 * MARGIN, zoom * copy.width, ofScale)),
     width = inner + 2 * MARGIN;
   const svg = shape("svg", { "font-family": SANS });
   svg.append(shape("title", {}, title), shape("rect", { width: "100%", height: "100%", fill: ground }));
@@ -143,9 +140,7 @@ export function picture(root, { title, model = "", prompt = "", settings = [], s
     top += SCALE.line;
   }
   top += AFTER_HEADING;
-  svg.append(shape("g", { transform: `translate(${MARGIN} ${top}) scale(${zoom})` }, drawing));
-  const height = Math.ceil(top + zoom * size.height + MARGIN);
-  for (const [name, value] of Object.entries({ width, height, viewBox: `0 0 ${width} ${height}` }))
-    svg.setAttribute(name, String(value));
-  return svg;
+  svg.append(shape("g", { transform: `translate(${MARGIN} ${top}) scale(${zoom})` }, copy.drawing));
+  const height = Math.ceil(top + zoom * copy.height + MARGIN);
+  return setAttributes(svg, { width, height, viewBox: `0 0 ${width} ${height}` });
 }

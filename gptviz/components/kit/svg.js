@@ -1,4 +1,4 @@
-// A drawing as the text of a file that also programs open which know SVG 1.1 alone: Inkscape, Illustrator, PowerPoint.
+// A drawing as the text of a file. Programs that know only SVG 1.1 open it too: Inkscape, Illustrator, PowerPoint.
 
 import { make, SVG } from "./elements.js";
 

@@ -1,8 +1,6 @@
 // The values that the address may hold for a view, and that commands may ask it for: Python declares those of each key
 // (gptviz/settings/address_values.py) and sends them with the payload; here the values in the address are checked against them.
 
-import { inAddress } from "./address.js";
-
 /**
  * The values of a key.
  *
@@ -76,12 +74,8 @@ function groupsOf(text, places) {
     const [, name = "", members = ""] = one.match(GROUP) ?? [];
     return { name, members: members.split(" ") };
   });
-  return areAt(
-    groups.flatMap(({ members }) => members),
-    places,
-  )
-    ? groups
-    : undefined;
+  const members = groups.flatMap((group) => group.members);
+  return areAt(members, places) ? groups : undefined;
 }
 
 /**
@@ -102,9 +96,4 @@ export function valuesIn(declared, asked) {
     else values[key] = value;
   }
   return { values, refused };
-}
-
-/** The values of these keys in the address, without missing ones. @param {Declared} declared */
-export function saidInAddress(declared) {
-  return Object.fromEntries(Object.keys(declared).flatMap((key) => [[key, inAddress(key)]].filter(([, said]) => said !== null)));
 }

@@ -1,6 +1,7 @@
 // How a view is shown, and how the payload it is shown from is read.
 
 import { arrived } from "./parts.js";
+import { remembered } from "./remembered.js";
 
 /**
  * The arguments that Streamlit gives a component each time its data or its place changes.
@@ -11,25 +12,38 @@ import { arrived } from "./parts.js";
  * @property {(event: string, value: unknown) => void} setTriggerValue
  */
 
-/**
- * A view: built once for its place on the page, then told what to show.
- *
- * @template Payload
- * @typedef {object} View
- * @property {(payload: Payload) => void} show
- * @property {() => void} [close] called at the end
- * @property {(event: string, value: unknown) => void} [send] triggers `on_<event>_change`; set from outside
- */
+/** A view: built once for its place on the page, then told what to `show`. */
+export class View {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    this.root = root;
+    /** Triggers `on_<event>_change`; set from outside. @type {(event: string, value: unknown) => void} */
+    this.send = () => {};
+    this.closing = new AbortController(); // ends what the view does beyond its own elements
+  }
+
+  /** Act when a part of the view has another size. @param {() => void} act @param {Element[]} parts */
+  whenResized(act, ...parts) {
+    const observer = new ResizeObserver(act);
+    for (const part of parts) observer.observe(part);
+    this.closing.signal.addEventListener("abort", () => observer.disconnect());
+  }
+
+  /** Called at the end. */
+  close() {
+    this.closing.abort();
+  }
+}
 
 /**
  * A component's function for Streamlit, from the class of its view. Bytes that come again are not read again. A payload that names
  * parts is shown when they are here, unless another one has come by then.
  *
  * @template Payload
- * @param {new (root: HTMLElement) => View<Payload>} Shown
+ * @param {new (root: HTMLElement) => View & { show: (payload: Payload) => void }} Shown
  */
 export function view(Shown) {
-  /** @type {WeakMap<ParentNode, { view: View<Payload>, data: Uint8Array, payload: Payload }>} */
+  /** @type {WeakMap<ParentNode, { view: InstanceType<typeof Shown>, data: Uint8Array, payload: Payload }>} */
   const places = new WeakMap();
   return (/** @type {Mounted} */ { data, parentElement, setTriggerValue }) => {
     const before = places.get(parentElement);
@@ -42,7 +56,7 @@ export function view(Shown) {
       if (places.get(parentElement) === place) shown.show(payload);
     });
     return () => {
-      shown.close?.();
+      shown.close();
       places.delete(parentElement);
     };
   };
@@ -52,11 +66,7 @@ export function view(Shown) {
 const unpacked = new WeakMap();
 
 /** A part, unpacked only once. @param {Uint8Array} bytes */
-function opened(bytes) {
-  const found = unpacked.get(bytes) ?? unpack(bytes);
-  unpacked.set(bytes, found);
-  return found;
-}
+const opened = (bytes) => remembered(unpacked, bytes, () => unpack(bytes));
 
 /**
  * Put the parts that a payload names into it, as `parts`, then act: at once, if they were sent inside of it (or there are none),

@@ -13,18 +13,16 @@ import { picture, textOf } from "../kit/picture.js";
 import { ROLES } from "../kit/roles.js";
 import { rem } from "../kit/size.js";
 import { percent, plural, shortened } from "../kit/text.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 import { COLOURS, Cells, saidOf, tableOf } from "./cells.js";
 import { REALLY, layoutOf, lettersOf } from "./layout.js";
 
 /** @typedef {import("./cells.js").Cell} Cell @typedef {import("./cells.js").Lens} Lens */
 
-export class Grid {
+export class Grid extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {}; // set from outside
+    super(root);
     /** `words`: whether cells are large enough for their names. @type {Choices<{ layer: string, position: number, colour: string, words: boolean }>} */
     this.choices = new Choices();
     /** @type {Cell} */
@@ -53,9 +51,7 @@ export class Grid {
     this.foot = shape("svg", { class: "stays foot", "aria-hidden": "true" });
     this.arrange();
     this.listen();
-    this.observer = new ResizeObserver(() => this.draw());
-    this.observer.observe(this.box);
-    this.observer.observe(this.legend); // it grows with the space between letters, which the reader may change
+    this.whenResized(() => this.draw(), this.box, this.legend); // the legend grows with the reader's own space between letters
   }
 
   /** Puts the parts of the view in their places. */
@@ -93,7 +89,7 @@ export class Grid {
   }
 
   close() {
-    this.observer.disconnect();
+    super.close();
     this.words.close();
   }
 
@@ -400,7 +396,6 @@ export class Grid {
     const { lens } = this.cells;
     const { ends, unit, title } = COLOURS[this.choices.values.colour];
     const [low, high] = ends(lens.vocabSize);
-    const drawing = this.copy();
     const heading = {
       title: "Logit lens: the likeliest next token after every layer",
       model: lens.model,
@@ -408,7 +403,7 @@ export class Grid {
       settings: [`coloured by ${title.toLowerCase()}`],
       scale: { stops: coloursOf(this.table), low, high, unit },
     };
-    return picture(this.root, heading, drawing.drawing, drawing);
+    return picture(this.root, heading, this.copy());
   }
 
   /** The grid as a drawing: in it the words of all cells are texts, which stay sharp. */

@@ -9,11 +9,6 @@ const NAMED = ["vocabulary", "label", "token", "source token", "head", "key head
 /** @type {Record<string, string>} */
 const JOINED = { "head · d_head": "h", "key head · d_head": "kh" };
 
-/** Which head a column of a joined axis is of, and which of its dimensions. @param {string} letters @param {number} index @param {number} size */
-function ofHead(letters, index, size) {
-  return `${letters}${Math.floor(index / size)}·${index % size}`;
-}
-
 /** Whether a vector is written in lines like a text: its numbers have no names. @param {{ shape: number[], axes: string[] }} piece */
 export function isWrapped(piece) {
   return piece.shape.length === 1 && !NAMED.includes(piece.axes[0]);
@@ -58,7 +53,7 @@ export class Cells {
     const labels = tensor.labels[axis];
     if (labels) return labels[tensor.whole ? index : index - tensor.at[axis]];
     const name = this.piece.axes[axis];
-    if (name in JOINED) return ofHead(JOINED[name], index, data.d_head);
+    if (name in JOINED) return `${JOINED[name]}${Math.floor(index / data.d_head)}·${index % data.d_head}`; // head and dimension
     if (name === "distance") return String(index - data.context + 1).replace("-", "−");
     return String(index);
   }

@@ -15,7 +15,8 @@ const NAMED = {
   ...{ resid_pre: "stream", resid_self: "stream", resid_mid: "stream", resid_post: "stream" },
   ...{ gain: "weight", bias: "weight", slope: "weight", R: "weight" },
 };
-/** @type {[role: string, name: string][]} */
+/** @typedef {import("../kit/roles.js").Role} Role */
+/** @type {[role: Role, name: string][]} */
 const LEGEND = [
   ["query", "query"],
   ["key", "key"],
@@ -28,33 +29,28 @@ const LEGEND = [
 
 /** An equation, its names in their colours. @param {string} equation */
 export function coloured(equation) {
-  const line = make("span", "equation");
-  for (const part of equation.split(/([A-Za-z_]+ᵀ?)/)) {
+  const parts = equation.split(/([A-Za-z_]+ᵀ?)/).map((part) => {
     const role = NAMED[part] ?? (/^[Wb]_/.test(part) ? "weight" : null);
-    line.append(role ? make("span", `named ${role}`, part) : part);
-  }
-  return line;
+    if (!role) return part;
+    const colour = role === "stream" ? "color-mix(in srgb, var(--stream) 75%, var(--st-text-color))" : `var(--${role})`;
+    return make("span", "named", part, { style: `--role: ${colour}` });
+  });
+  return make("span", "equation", parts);
 }
 
 /** What the colours mean. @param {import("./pen.js").Pen} pen */
 export function legend(pen) {
-  const list = make("div", "legend");
-  /** @param {HTMLElement} sample @param {string} role @param {number} share @param {string} name */
-  const add = (sample, role, share, name) => {
-    sample.style.background = pen.mix(ROLES[/** @type {import("../kit/roles.js").Role} */ (role)], share);
-    sample.style.borderColor = ROLES[/** @type {import("../kit/roles.js").Role} */ (role)];
-    const entry = make("span", "entry");
-    entry.append(sample, name);
-    list.append(entry);
+  /** @param {HTMLElement} sample @param {Role} role @param {number} share @param {string} name */
+  const entry = (sample, role, share, name) => {
+    Object.assign(sample.style, { background: pen.mix(ROLES[role], share), borderColor: ROLES[role] });
+    return make("span", "aligned entry", [sample, name]);
   };
-  for (const [role, name] of LEGEND) add(make("span", "sample"), role, 0.22, name);
+  const entries = LEGEND.map(([role, name]) => entry(make("span", "sample"), role, 0.22, name));
   const learned = pen.isPlain ? "learned" : "learned (how many)";
-  add(make("span", "sample learned", pen.isPlain ? "" : "W"), "weight", 0.3, learned);
+  entries.push(entry(make("span", "sample learned", pen.isPlain ? "" : "W"), "weight", 0.3, learned));
   const scale = make("span", "scale"),
     [pale, strong] = [PALEST, STRONGEST].map((share) => pen.mix(ROLES.output, share / 100));
   scale.style.background = `linear-gradient(to right, ${pale}, ${strong})`;
-  const likely = make("span", "entry");
-  likely.append("0\u00a0%", scale, "100 %: how likely the model finds a token, or a label");
-  list.append(likely);
-  return list;
+  const likely = make("span", "aligned entry", ["0\u00a0%", scale, "100 %: how likely the model finds a token, or a label"]);
+  return make("div", "legend", [...entries, likely]);
 }

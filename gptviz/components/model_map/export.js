@@ -41,13 +41,12 @@ function rowOf(box) {
 export function pictureOfMap(data, stage) {
   stage.element.style.zoom = "1"; // as it was laid out
   try {
-    const copy = copyOf(stage.layout.isNarrow ? [stage.ahead, stage.element] : [stage.element]);
     const heading = {
       title: `All of a model: ${data.size}`,
       ...subjectOf(data),
       settings: stage.pen.isPlain ? [] : ["W: learned, how many numbers; all else is computed for this text"],
     };
-    return picture(stage.map.root, heading, copy.drawing, copy);
+    return picture(stage.map.root, heading, copyOf(stage.layout.isNarrow ? [stage.ahead, stage.element] : [stage.element]));
   } finally {
     stage.fit();
   }

@@ -67,7 +67,7 @@ export class Layout {
   }
 }
 
-/** The points of a path, of several in one place the first alone. @param {Point[]} points */
+/** The points of a path; of several in one place only the first. @param {Point[]} points */
 export function apart(points) {
   return points.filter((point, i) => !i || Math.hypot(point[0] - points[i - 1][0], point[1] - points[i - 1][1]) > 0.5);
 }

@@ -2,9 +2,9 @@
 
 import { Choices } from "../kit/choices.js";
 import { announce, tools } from "../kit/details.js";
-import { make } from "../kit/elements.js";
+import { button, make } from "../kit/elements.js";
 import { plural } from "../kit/text.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 import { Boxes, parametersOf, placed, titleOf } from "./boxes.js";
 import { coloured, legend } from "./equation.js";
 import { pictureOfMap, tableOfBoxes } from "./export.js";
@@ -16,12 +16,10 @@ import { reveal } from "./scroll.js";
 import { Stage } from "./stage.js";
 
 /** Joins the parts: it holds what is open, and tells each part when to draw. */
-export class ModelMap {
+export class ModelMap extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {}; // set from outside
+    super(root);
     /** @type {import("./boxes.js").Payload} */
     this.data = /** @type {any} */ (undefined); // until the first payload
     this.drawing = ""; // what the drawing is made from
@@ -33,21 +31,14 @@ export class ModelMap {
     this.stage = new Stage(this);
     this.status = make("div", "cut status note");
     this.foot = make("div", "foot row");
-    this.goTo = make("label", "note go-to", "Go to block");
     this.number = make("input", "field number", undefined, { type: "number", min: "0", step: "1" });
-    this.goTo.append(this.number);
+    this.goTo = make("label", "aligned note go-to", ["Go to block", this.number]);
     this.number.onchange = () => this.go(this.number.value);
     this.number.onkeydown = (/** @type {KeyboardEvent} */ event) => event.stopPropagation(); // arrows count here
-    this.sizes = make("button", "tool", "Sizes", { title: "Shapes, counts and names of tensors on the map" });
-    this.sizes.onclick = () => this.switchSizes();
+    this.sizes = button("Sizes", () => this.switchSizes(), { title: "Shapes, counts and names of tensors on the map" });
     this.panel = new Panel(this);
     root.replaceChildren(this.stage.ahead, this.stage.frame, this.status, this.foot, this.panel.element);
-    this.observer = new ResizeObserver(() => this.stage.fit());
-    this.observer.observe(root);
-  }
-
-  close() {
-    this.observer.disconnect();
+    this.whenResized(() => this.stage.fit(), root);
   }
 
   /** @param {import("./boxes.js").Payload} data */
@@ -183,7 +174,7 @@ export class ModelMap {
 
   /** No box is open, which the server is told where it believes that one is. */
   closed() {
-    this.panel.hide();
+    this.panel.element.hidden = true;
     if (!this.data.opened || this.questions.isShut) return;
     this.questions.shut();
     this.send("shut", this.data.text);

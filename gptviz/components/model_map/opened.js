@@ -37,11 +37,7 @@ export class Opened {
     return /^(key )?head$/.test(this.tensor?.axes[0] ?? "") ? this.at[0] : null;
   }
 
-  /**
-   * What a link asks for; `fit` then leaves out what the box lacks.
-   *
-   * @param {Choice} asked
-   */
+  /** What a link asks for; `fit` then leaves out what the box lacks. @param {Choice} asked */
   take({ box, block, tensor, head, sizes }) {
     this.hasSizes = sizes;
     const [stack, number] = block?.startsWith("encoder.") ? ["encoder.", block.slice("encoder.".length)] : ["", block];
@@ -97,7 +93,8 @@ export class Opened {
     this.path = path;
     const dimensions = this.shape.length;
     if (isOther || this.at.length !== dimensions) this.at = new Array(dimensions).fill(0);
-    this.#show(head ?? this.askedHead);
+    const wanted = head ?? this.askedHead ?? -1;
+    if (this.head !== null && Number.isInteger(wanted) && wanted >= 0 && wanted < this.shape[0]) this.at[0] = wanted;
     this.askedHead = null;
     const { stack, block } = placed(path);
     if (block === null || (stack === this.stack && block === this.block)) return false;
@@ -108,11 +105,6 @@ export class Opened {
   /** The numbers of the tensor along each axis. */
   get shape() {
     return this.tensor?.shape ?? [];
-  }
-
-  /** Show a head, where there is such. @param {number | null} head */
-  #show(head) {
-    if (this.head !== null && head !== null && Number.isInteger(head) && head >= 0 && head < this.shape[0]) this.at[0] = head;
   }
 
   /** Close the box; the block stays. */

@@ -1,6 +1,6 @@
 // The box that is open: what it does, its tensors, its numbers, its lines of source.
 
-import { make } from "../kit/elements.js";
+import { focusedBeside, make } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 import { plural } from "../kit/text.js";
 import { sizes, titleOf } from "./boxes.js";
@@ -57,10 +57,6 @@ export class Panel {
     this.map.changed();
   }
 
-  hide() {
-    this.element.hidden = true;
-  }
-
   show() {
     const { map } = this;
     const { opened, data } = map;
@@ -74,11 +70,8 @@ export class Panel {
     const scrolled = this.element.querySelector(".lines")?.scrollTop;
     this.element.style.setProperty("--own", ROLES[box.role]);
     this.element.setAttribute("aria-label", titleOf(box));
-    const about = make("div", "about");
-    about.append(make("p", "", box.about), coloured(box.equation), this.pieces(box));
-    const columns = make("div", "columns");
-    columns.append(about, tensorOf(map));
-    this.element.replaceChildren(headOf(box), columns, sourceOf(box));
+    const about = make("div", "about", [make("p", "", box.about), coloured(box.equation), this.pieces(box)]);
+    this.element.replaceChildren(headOf(box), make("div", "columns", [about, tensorOf(map)]), sourceOf(box));
     if (focused) /** @type {HTMLElement | null} */ (this.element.querySelector(focused))?.focus({ preventScroll: true });
     const lines = /** @type {HTMLElement} */ (this.element.querySelector(".lines"));
     const marked = /** @type {HTMLElement | null} */ (lines.querySelector(".marked"));
@@ -89,7 +82,7 @@ export class Panel {
 
   /** A selector of what has the focus in the panel, null if nothing. */
   focused() {
-    const element = /** @type {ShadowRoot} */ (this.element.getRootNode()).activeElement;
+    const element = focusedBeside(this.element);
     if (!element || !this.element.contains(element)) return null;
     const name = OWN_NAMES.find((one) => element.hasAttribute(one));
     return name ? `[${name}="${CSS.escape(/** @type {string} */ (element.getAttribute(name)))}"]` : null;
@@ -98,42 +91,32 @@ export class Panel {
   /** The tensors of the box, to choose among. @param {Box} box */
   pieces(box) {
     const { opened } = this.map;
-    const list = make("div", "pieces", undefined, { role: "group", "aria-label": "Tensors of this box" });
-    box.pieces.forEach((piece, i) => {
-      const button = make("button", `bare piece ${piece.kind}`, undefined, {
-        "data-piece": i,
-        "aria-pressed": i === opened.piece,
-      });
-      const about = [KINDS[piece.kind], moreOf(piece)].filter(Boolean).join(", ");
-      button.append(make("strong", "", piece.symbol), make("span", "number", sizes(piece.shape)), make("small", "", about));
-      button.title = piece.rows ? `${piece.name}, rows ${piece.rows[0]} to ${piece.rows[1] - 1}` : piece.name;
-      list.append(button);
+    const buttons = box.pieces.map((piece, i) => {
+      const { kind, name, rows, shape, symbol } = piece;
+      const about = [KINDS[kind], moreOf(piece)].filter(Boolean).join(", ");
+      const words = [make("strong", "", symbol), make("span", "number", sizes(shape)), make("small", "faint", about)];
+      const title = rows ? `${name}, rows ${rows[0]} to ${rows[1] - 1}` : name;
+      return make("button", `bare piece ${kind}`, words, { "data-piece": i, "aria-pressed": i === opened.piece, title });
     });
-    return list;
+    return make("div", "pieces", buttons, { role: "group", "aria-label": "Tensors of this box" });
   }
 }
 
 /** What the box is called, and the way to close it. @param {Box} box */
 function headOf(box) {
-  const title = make("h2", "", titleOf(box));
-  title.append(make("code", "path", box.path));
-  const row = make("div", "row");
-  row.append(title, make("button", "tool", "Close", { "data-close": "", title: "Close (Escape)" }));
-  return row;
+  const title = make("h2", "", [titleOf(box), make("code", "path", box.path)]);
+  return make("div", "row", [title, make("button", "tool", "Close", { "data-close": "", title: "Close (Escape)" })]);
 }
 
 /** @param {Box} box */
 function sourceOf(box) {
   const { file, first, last, text, marked } = box.lines;
-  const list = make("div", "lines code", undefined, { tabindex: "0", role: "region", "aria-label": "Source" });
-  text.split("\n").forEach((line, i) => {
-    const row = make("div", marked.includes(first + i) ? "line marked" : "line");
-    row.append(make("span", "at", String(first + i)), make("span", "", line));
-    list.append(row);
+  const lines = text.split("\n").map((line, i) => {
+    const words = [make("span", "faint at", String(first + i)), make("span", "", line)];
+    return make("div", marked.includes(first + i) ? "line marked" : "line", words);
   });
-  const place = make("div", "source");
-  place.append(make("div", "note", `${file}, lines ${first} to ${last}`), list);
-  return place;
+  const list = make("div", "lines code", lines, { tabindex: "0", role: "region", "aria-label": "Source" });
+  return make("div", "source", [make("div", "note", `${file}, lines ${first} to ${last}`), list]);
 }
 
 /** How many numbers of a tensor are learned, and whether elsewhere. @param {import("./boxes.js").Piece} piece */

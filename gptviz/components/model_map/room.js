@@ -18,11 +18,7 @@ const LEAST = 120,
 
 /** The widths of the boxes of one block. */
 export class Room {
-  /**
-   * @param {import("./boxes.js").Boxes} boxes
-   * @param {string} stack
-   * @param {number} block
-   */
+  /** @param {import("./boxes.js").Boxes} boxes @param {string} stack @param {number} block */
   constructor(boxes, stack, block) {
     this.boxes = boxes;
     this.at = `${stack}blocks.${block}.`;

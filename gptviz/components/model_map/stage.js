@@ -1,7 +1,7 @@
 // The drawing of the map on the page: above, all of the model from tokens to guesses; below, the block that is open.
 
 import { background } from "../kit/colour.js";
-import { TabStop, make, shape } from "../kit/elements.js";
+import { TabStop, focusedBeside, make, shape } from "../kit/elements.js";
 import { DOWN, onKeys } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { USUAL, rem } from "../kit/size.js";
@@ -18,9 +18,8 @@ export class Stage {
   /** @param {import("./model_map.js").ModelMap} map */
   constructor(map) {
     this.map = map;
-    this.frame = make("div", "frame");
     this.element = make("div", "stage");
-    this.frame.append(this.element);
+    this.frame = make("div", "frame", [this.element]);
     // On a narrow page the guesses stand here, above the map, which scrolls.
     this.ahead = make("div", "ahead");
     this.stop = new TabStop();
@@ -46,7 +45,7 @@ export class Stage {
 
   draw() {
     const { data, opened, root } = this.map;
-    const focused = /** @type {HTMLElement | SVGElement | null} */ (/** @type {ShadowRoot} */ (root.getRootNode()).activeElement);
+    const focused = focusedBeside(root);
     const isHeld = this.element.contains(focused) || this.ahead.contains(focused);
     const heldPath = isHeld ? focused?.dataset.path : undefined;
     const hasBlock = opened.boxes.blocks(opened.stack) > 0;
@@ -78,7 +77,7 @@ export class Stage {
     this.element.setAttribute("aria-label", `Map of the model ${data.model}: ${data.size}. ${help}`);
     this.ahead.replaceChildren(...(this.layout.isNarrow ? [guesses] : []));
     const inside = this.layout.isNarrow ? columns : [...columns, guesses];
-    this.element.replaceChildren(this.pen.svg, ...inside, ...this.pen.thumbnails.map(({ canvas }) => canvas));
+    this.element.replaceChildren(this.pen.svg, ...inside, ...this.pen.thumbnails);
     // A decoder goes on from the end of its text.
     if (data.kind === "decoder")
       for (const strip of this.element.querySelectorAll(".strip")) strip.scrollTop = strip.scrollHeight;
@@ -125,7 +124,7 @@ export class Stage {
       element.classList.toggle("open", path === open);
       element.setAttribute("aria-expanded", String(path === open));
     }
-    for (const { canvas } of this.pen.thumbnails)
+    for (const canvas of this.pen.thumbnails)
       canvas.classList.toggle("back", open !== null && Boolean(canvas.dataset.of) && canvas.dataset.of !== open);
   }
 

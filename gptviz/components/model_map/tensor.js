@@ -24,40 +24,32 @@ const NO_NUMBERS =
 export function tensorOf(map) {
   const { opened, data } = map;
   const piece = opened.tensor;
-  const place = make("div", "tensor");
-  if (!piece) {
-    place.append(make("p", "note", NO_NUMBERS));
-    return place;
-  }
-  place.append(controls(piece, opened.at, data));
-  if (data.tensor && opened.isOf(data.tensor)) {
-    const cells = new Cells({ piece, tensor: data.tensor, at: opened.at, data });
-    place.append(...new Tensor(map, cells).elements());
-  } else place.append(make("p", "note waiting", "Reading the numbers…"));
-  return place;
+  if (!piece) return make("div", "tensor", [make("p", "note", NO_NUMBERS)]);
+  const parts =
+    data.tensor && opened.isOf(data.tensor)
+      ? new Tensor(map, new Cells({ piece, tensor: data.tensor, at: opened.at, data })).elements()
+      : [make("p", "note waiting", "Reading the numbers…")];
+  return make("div", "tensor", [controls(piece, opened.at, data), ...parts]);
 }
 
 /** Which page of the tensor is shown, and the way to the others. @param {Piece} piece @param {number[]} at @param {Payload} data */
 function controls(piece, at, data) {
-  const row = make("div", "controls");
-  const dimensions = piece.shape.length;
-  piece.shape.forEach((size, axis) => {
-    const group = make("span", "axis");
-    if (axis < dimensions - 2) group.append(menu(piece.axes[axis], axis, size, at[axis]));
-    else {
-      const page = isWrapped(piece) ? data.page * data.page : data.page;
-      const isAcross = axis === dimensions - 1 && dimensions > 1;
-      group.append(...steps({ axis, size, first: at[axis], page, isAcross, name: piece.axes[axis] }));
-    }
-    row.append(group);
-  });
-  return row;
+  const dimensions = piece.shape.length,
+    page = isWrapped(piece) ? data.page * data.page : data.page;
+  /** @param {number} size @param {number} axis */
+  const group = (size, axis) => {
+    const name = piece.axes[axis];
+    if (axis < dimensions - 2) return [menu(name, axis, size, at[axis])];
+    return steps({ axis, size, first: at[axis], page, isAcross: axis === dimensions - 1 && dimensions > 1, name });
+  };
+  const groups = piece.shape.map((size, axis) => make("span", "aligned axis", group(size, axis)));
+  return make("div", "controls", groups);
 }
 
 /** @param {string} name @param {number} axis @param {number} size @param {number} chosen */
 function menu(name, axis, size, chosen) {
-  const select = make("select", "field", undefined, { "data-axis": axis, "data-of": axis, "aria-label": name });
-  for (let i = 0; i < size; i++) select.append(make("option", "", `${name} ${i}`, { value: i }));
+  const options = Array.from({ length: size }, (_, i) => make("option", "", `${name} ${i}`, { value: i }));
+  const select = make("select", "field", options, { "data-axis": axis, "data-of": axis, "aria-label": name });
   select.value = String(chosen);
   return select;
 }
@@ -99,31 +91,23 @@ class Tensor {
     const { cells, map } = this;
     const { piece } = cells;
     const about = { tabindex: "0", role: "region", "aria-label": `Numbers of ${piece.symbol}` };
-    const scroll = make("div", "scroll cells-frame", undefined, about);
-    scroll.append(this.table);
+    const scroll = make("div", "scroll cells-frame", [this.table], about);
     const details = {
       name: `${piece.name}${piece.rows ? `-rows-${piece.rows.join("-")}` : ""}`,
       numbers: () => cells.table,
       code: () => cells.tensor.code,
       picture: () => this.picture(),
     };
-    return [scroll, this.facts, this.scaleLine(), tools(map.root, details)];
+    const [low, high] = cells.ends;
+    const scale = make("div", "aligned scale-line", legendOf(this.scale, low, high, cells.unit));
+    return [scroll, this.facts, scale, tools(map.root, details)];
   }
 
   buildFacts() {
     const { smallest, largest, mean, size } = this.cells;
-    const line = make("p", "facts number");
-    const facts = { min: smallest, max: largest, mean, "√ mean square": size };
-    for (const [name, value] of Object.entries(facts)) line.append(make("span", "", name), make("strong", "", brief(value)));
-    return line;
-  }
-
-  scaleLine() {
-    const { cells, scale } = this;
-    const line = make("div", "scale-line");
-    const [low, high] = cells.ends;
-    line.append(...legendOf(scale, low, high, cells.unit));
-    return line;
+    const facts = Object.entries({ min: smallest, max: largest, mean, "√ mean square": size });
+    const words = facts.flatMap(([name, value]) => [make("span", "", name), make("strong", "", brief(value))]);
+    return make("p", "facts number", words);
   }
 
   /** The colour of a cell, and what is read best on it. @param {number} value @returns {[ground: string, ink: string]} */
@@ -138,41 +122,34 @@ class Tensor {
     const { piece, grid } = this.cells;
     const { rows, columns } = grid;
     const [down, across] = piece.shape.length > 1 ? piece.axes.slice(-2) : [piece.axes[0], ""];
-    const head = make("tr");
-    head.append(make("th", "corner", "", { "aria-label": `${down} down, ${across} across` }));
-    for (const { name, number } of columns) {
-      const cell = make("th", "", undefined, { scope: "col" });
-      cell.append(chip(shortened(name, columns.length > 6 ? 6 : 16)));
+    const heads = columns.map(({ name, number }) => {
+      const cell = make("th", "", [chip(shortened(name, columns.length > 6 ? 6 : 16))], { scope: "col" });
       if (number !== null && name !== String(number)) cell.title = `${across || down} ${number}: ${name}`;
-      head.append(cell);
-    }
-    const table = make("table", "cells");
-    table.append(make("caption", "aloud", `Numbers of ${piece.symbol}`), head, ...rows.map((row) => this.row(row)));
-    return table;
+      return cell;
+    });
+    const corner = make("th", "corner", "", { "aria-label": `${down} down, ${across} across` });
+    const lines = [make("tr", "", [corner, ...heads]), ...rows.map((row) => this.row(row))];
+    return make("table", "cells", [make("caption", "aloud", `Numbers of ${piece.symbol}`), ...lines]);
   }
 
   /** @param {{ name: string, number: number | null, cells: number[][] }} row */
   row({ name, number, cells }) {
-    const header = make("th", "", undefined, { scope: "row" });
-    if (name !== String(number)) header.append(make("small", "", `${number} `));
-    header.append(chip(shortened(name, 10)));
-    const line = make("tr");
-    line.append(header);
-    for (const indices of cells) {
+    const place = name === String(number) ? [] : [make("small", "", `${number} `)];
+    const header = make("th", "", [...place, chip(shortened(name, 10))], { scope: "row" });
+    const values = cells.map((indices) => {
       const value = this.cells.valueAt(indices),
         text = this.cells.written(indices);
       const cell = make("td", "number", text, { "data-value": value, title: text ? value : "hidden by the mask" });
       if (text) [cell.style.background, cell.style.color] = this.colours(value);
-      line.append(cell);
-    }
-    return line;
+      return cell;
+    });
+    return make("tr", "", [header, ...values]);
   }
 
   /** The page of the tensor as a drawing that stands alone. */
   picture() {
     const { cells, map, scale } = this;
     const { piece } = cells;
-    const copy = copyOf([this.table, this.facts]);
     const range = piece.rows ? ` [${piece.rows.join(":")}]` : "";
     const lead = piece.shape.length > 2 ? `, ${piece.axes[0]} ${cells.at[0]}` : "";
     const { model, prompt } = subjectOf(map.data);
@@ -183,6 +160,6 @@ class Tensor {
       prompt: piece.kind === "activation" ? prompt : "",
       scale: { stops: coloursOf(scale), low, high, unit: cells.unit },
     };
-    return picture(map.root, heading, copy.drawing, copy);
+    return picture(map.root, heading, copyOf([this.table, this.facts]));
   }
 }

@@ -3,23 +3,21 @@
 
 import { APP_STATE, PROMPT } from "../kit/streamlit.js";
 
-export class ClosedPrompt {
-  constructor() {
-    this.look = () => {
-      for (const box of document.querySelectorAll(PROMPT)) {
-        if (!(box instanceof HTMLTextAreaElement) || !box.parentElement) continue;
-        box.title = box.value;
-        box.parentElement.dataset.closed = box.value.replaceAll("\n", " ⏎ ");
-      }
-    };
-    this.watched = new MutationObserver(this.look);
-    this.watched.observe(document.body, { subtree: true, childList: true, attributeFilter: [APP_STATE] });
-    window.addEventListener("focusout", this.look);
-    this.look();
+function look() {
+  for (const box of document.querySelectorAll(PROMPT)) {
+    if (!(box instanceof HTMLTextAreaElement) || !box.parentElement) continue;
+    box.title = box.value;
+    box.parentElement.dataset.closed = box.value.replaceAll("\n", " ⏎ ");
   }
+}
 
-  close() {
-    this.watched.disconnect();
-    window.removeEventListener("focusout", this.look);
+export class ClosedPrompt {
+  /** @param {unknown} _view @param {AbortSignal} signal */
+  constructor(_view, signal) {
+    const watched = new MutationObserver(look);
+    watched.observe(document.body, { subtree: true, childList: true, attributeFilter: [APP_STATE] });
+    signal.addEventListener("abort", () => watched.disconnect());
+    window.addEventListener("focusout", look, { signal });
+    look();
   }
 }

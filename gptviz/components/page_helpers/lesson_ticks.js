@@ -20,8 +20,10 @@ export function styleOf(names) {
 }
 
 export class LessonTicks {
-  constructor() {
+  /** @param {unknown} _view @param {AbortSignal} signal */
+  constructor(_view, signal) {
     this.style = document.head.appendChild(document.createElement("style"));
+    signal.addEventListener("abort", () => this.style.remove());
   }
 
   /** @param {{ done: string }} asked the lesson that is done now, or an empty text */
@@ -34,9 +36,5 @@ export class LessonTicks {
       // A browser that keeps nothing forgets what was done when the page is left.
     }
     this.style.textContent = styleOf(names);
-  }
-
-  close() {
-    this.style.remove();
   }
 }

@@ -1,7 +1,8 @@
 // What acts on the page around it, and is not seen: each helper while the payload asks for it.
 
 import { make } from "../kit/elements.js";
-import { view } from "../kit/view.js";
+import { remembered } from "../kit/remembered.js";
+import { View, view } from "../kit/view.js";
 import { Clipboard } from "./clipboard.js";
 import { ClosedPrompt } from "./closed_prompt.js";
 import { HistorySteps } from "./history_steps.js";
@@ -12,9 +13,9 @@ import { PopoverKeys } from "./popover_keys.js";
 import { Presenter } from "./presenter.js";
 import { StepInSight } from "./step_in_sight.js";
 
-/** @typedef {{ show?: (asked: any) => void, close?: () => void }} Helper */
+/** @typedef {{ show?: (asked: any) => void }} Helper */
 
-/** @type {Record<string, new (view: PageHelpers) => Helper>} */
+/** `signal`: the helper's end. @type {Record<string, new (view: PageHelpers, signal: AbortSignal) => any>} */
 const HELPERS = {
   history: HistorySteps,
   popovers: PopoverKeys,
@@ -27,32 +28,30 @@ const HELPERS = {
   paper: Paper,
 };
 
-class PageHelpers {
+class PageHelpers extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
+    super(root);
     root.replaceChildren(make("span")); // a view that is empty has not come yet
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {}; // set from outside
-    /** @type {Map<string, Helper>} */
+    /** @type {Map<string, { helper: Helper, ending: AbortController }>} */
     this.helpers = new Map();
   }
 
   /** @param {{ asked: Record<string, object> }} payload what each helper is asked for; those without an entry go */
   show({ asked }) {
     for (const [name, Helper] of Object.entries(HELPERS)) {
-      const helper = this.helpers.get(name) ?? (name in asked ? new Helper(this) : null);
-      if (!helper) continue;
-      this.helpers.set(name, helper);
-      if (name in asked) helper.show?.(asked[name]);
-      else {
-        helper.close?.();
+      if (name in asked) {
+        const begin = (ending = new AbortController()) => ({ helper: new Helper(this, ending.signal), ending });
+        remembered(this.helpers, name, begin).helper.show?.(asked[name]);
+      } else {
+        this.helpers.get(name)?.ending.abort();
         this.helpers.delete(name);
       }
     }
   }
 
   close() {
+    super.close();
     this.show({ asked: {} });
   }
 }

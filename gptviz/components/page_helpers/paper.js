@@ -12,11 +12,8 @@ export function noteSizes() {
 }
 
 export class Paper {
-  constructor() {
-    addEventListener("beforeprint", noteSizes);
-  }
-
-  close() {
-    removeEventListener("beforeprint", noteSizes);
+  /** @param {unknown} _view @param {AbortSignal} signal */
+  constructor(_view, signal) {
+    addEventListener("beforeprint", noteSizes, { signal });
   }
 }

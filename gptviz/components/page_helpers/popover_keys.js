@@ -34,16 +34,10 @@ function isPassed(one) {
 }
 
 export class PopoverKeys {
-  constructor() {
-    this.pressed = (/** @type {KeyboardEvent} */ event) => this.key(event);
-    this.clicked = (/** @type {MouseEvent} */ event) => this.click(event);
-    window.addEventListener("keydown", this.pressed);
-    window.addEventListener("click", this.clicked);
-  }
-
-  close() {
-    window.removeEventListener("keydown", this.pressed);
-    window.removeEventListener("click", this.clicked);
+  /** @param {unknown} _view @param {AbortSignal} signal */
+  constructor(_view, signal) {
+    window.addEventListener("keydown", (event) => this.key(event), { signal });
+    window.addEventListener("click", (event) => this.click(event), { signal });
   }
 
   /** A popover can have the focus, and gets it if a key opened it: what is in it is read aloud. @param {MouseEvent} event */
@@ -53,7 +47,7 @@ export class PopoverKeys {
     requestAnimationFrame(() => {
       const opened = document.querySelector(POPOVER);
       if (!(opened instanceof HTMLElement)) return;
-      opened.tabIndex = stopsOf(opened).length ? -1 : 0; // a text alone may have to be scrolled by the arrow keys
+      opened.tabIndex = stopsOf(opened).length ? -1 : 0; // one with only text may have to be scrolled by the arrow keys
       if (isKey) opened.focus({ preventScroll: true });
     });
   }

@@ -14,7 +14,8 @@ export function stepOf(key) {
 }
 
 export class Presenter {
-  constructor() {
+  /** @param {unknown} _view @param {AbortSignal} signal */
+  constructor(_view, signal) {
     this.spot = make("div", "", undefined, { "aria-hidden": "true" });
     Object.assign(this.spot.style, {
       background: "radial-gradient(circle, #ff2d2dee 0 35%, #ff2d2d55 45%, transparent 70%)",
@@ -31,7 +32,7 @@ export class Presenter {
     this.x = this.y = 0; // of its middle, in pixels
     this.move(window.innerWidth / 2, window.innerHeight / 2);
     /** @param {KeyboardEvent} event */
-    this.pressed = (event) => {
+    const pressed = (event) => {
       if (isTyping(event.composedPath()[0] ?? event.target) || !isAlone(event)) return;
       const step = stepOf(event.key);
       if (step) this.go(step, event);
@@ -44,10 +45,9 @@ export class Presenter {
         event.preventDefault();
       }
     };
-    /** @param {PointerEvent} event */
-    this.moved = (event) => this.move(event.clientX, event.clientY);
-    window.addEventListener("keydown", this.pressed);
-    window.addEventListener("pointermove", this.moved);
+    window.addEventListener("keydown", pressed, { signal });
+    window.addEventListener("pointermove", (event) => this.move(event.clientX, event.clientY), { signal });
+    signal.addEventListener("abort", () => this.spot.remove());
   }
 
   /** @param {number} step @param {KeyboardEvent} event */
@@ -72,11 +72,5 @@ export class Presenter {
   /** @param {boolean} on */
   light(on) {
     this.spot.style.display = on ? "block" : "none";
-  }
-
-  close() {
-    window.removeEventListener("keydown", this.pressed);
-    window.removeEventListener("pointermove", this.moved);
-    this.spot.remove();
   }
 }

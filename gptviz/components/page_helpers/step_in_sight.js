@@ -34,7 +34,8 @@ function firstView(main) {
 
 /** Watches the page of a step until somebody scrolls, types or points. */
 export class StepInSight {
-  constructor() {
+  /** @param {unknown} _view @param {AbortSignal} signal */
+  constructor(_view, signal) {
     /** @type {string | null} */
     this.step = null; // before the first
     /** How far down the page has to be scrolled for its first view, and how far it last was; NaN if there is none. */
@@ -44,6 +45,7 @@ export class StepInSight {
       clearInterval(this.timer);
       for (const name of DEEDS) window.removeEventListener(name, this.stop, { capture: true });
     };
+    signal.addEventListener("abort", this.stop);
   }
 
   /** @param {{ step: string }} asked */
@@ -73,9 +75,5 @@ export class StepInSight {
       this.shown = main.scrollTop; // less where what stands below has not come yet
     }
     if (now - this.changed > LONGEST) this.stop();
-  }
-
-  close() {
-    this.stop();
   }
 }

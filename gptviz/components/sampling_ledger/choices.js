@@ -9,7 +9,7 @@ export const VOCABULARY = "All, by vocabulary";
 export const ORDERS = { "All, by probability": "likeliest first", [VOCABULARY]: "by vocabulary" };
 
 /**
- * What a reader has chosen; where nothing is drawn, the order and the bars alone.
+ * What a reader has chosen; where nothing is drawn, only the order and the bars.
  *
  * @typedef {{ temperature: number, top_k: number, top_p: number, seed: number, tokens: string, log: boolean }} Chosen
  */

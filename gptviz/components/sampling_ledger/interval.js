@@ -1,20 +1,22 @@
 // The draw: [0, 1) shared among the tokens that were kept, and the random number that falls into it.
 
 import { announce } from "../kit/details.js";
-import { make, shape } from "../kit/elements.js";
+import { button, make, shape } from "../kit/elements.js";
 import { USUAL, rem } from "../kit/size.js";
 import { count, shortened, spoken } from "../kit/text.js";
 import { SEEDS, Slider } from "./choices.js";
 import { DRAWS, chiSquared } from "./draws.js";
 import { LONGEST_NAME, nameOf } from "./words.js";
 
+// The intervals of neighbours, those that are drawn together, and that of the token drawn, in percent of the colour.
+const SHADES = { even: 38, odd: 20, many: 10, drawn: 100 };
 // Narrower intervals are drawn together.
 const NARROWEST = 0.0008;
 // Characters of a token on its interval, and the pixels that one of them takes.
 const LONGEST_ON_INTERVAL = 8,
   CHARACTER = 8;
 
-/** The tokens kept, in the vocabulary's order, as [token, start, end]; the drawn one alone, the narrow ones together (−1). @param {import("./sampling_ledger.js").Ledger} ledger */
+/** The tokens kept, in the vocabulary's order, as [token, start, end]; the drawn one by itself, the narrow ones together (−1). @param {import("./sampling_ledger.js").Ledger} ledger */
 function intervalsOf({ stages, drawn }) {
   /** @type {[token: number, start: number, end: number][]} */
   const found = [];
@@ -43,45 +45,36 @@ export class Draw {
   /** @param {import("./sampling_ledger.js").Ledger} ledger */
   constructor(ledger) {
     this.ledger = ledger;
-    this.paths = ["even", "odd", "many", "drawn"].map((kind) => shape("path", { class: kind }));
+    this.paths = Object.entries(SHADES).map(([kind, shade]) =>
+      shape("path", { class: kind, style: `fill: color-mix(in srgb, var(--output) ${shade}%, transparent)` }),
+    );
     this.outcome = make("p", "cut outcome");
-    this.taking = make("button", "tool", "Take it", { title: "Add the token that was drawn to the text" });
-    this.taking.onclick = (event) => ledger.take(ledger.drawn, event);
+    const take = (/** @type {MouseEvent} */ event) => ledger.take(ledger.drawn, event);
+    this.taking = button("Take it", take, { title: "Add the token that was drawn to the text" });
     this.interval = make("div", "interval");
     this.names = make("div", "names", undefined, { "aria-hidden": "true" });
     this.fallen = make("div", "fallen", undefined, { "aria-hidden": "true" });
-    this.element = make("section", "draw", undefined, { "aria-label": "The draw" });
     this.slider = new Slider("seed", "Decides the random number of the draw");
-    const ends = make("div", "faint ends");
     this.verdict = make("span", "cut verdict");
-    ends.append(make("span", "", "0"), this.verdict, make("span", "", "1"));
-    this.element.append(this.buildHead(), this.buildInterval(), ends);
+    const ends = make("div", "faint ends", [make("span", "", "0"), this.verdict, make("span", "", "1")]);
+    const parts = [this.buildHead(), this.buildInterval(), ends];
+    this.element = make("section", "draw", parts, { "aria-label": "The draw" });
     this.listen();
   }
 
   buildHead() {
     const { ledger, slider } = this;
-    const seed = make("label", "seed", "seed ");
-    seed.append(slider.range, slider.value);
-    /** @param {string} text @param {string} help @param {() => void} act */
-    const button = (text, help, act) => {
-      const made = make("button", "tool", text, { title: help });
-      made.onclick = act;
-      return made;
-    };
+    const seed = make("label", "aligned seed", ["seed ", slider.range, slider.value]);
     const another = () => ledger.choose({ seed: (ledger.chosen.seed + 1) % SEEDS }, true);
-    const next = button("Next seed", "Another random number", another);
+    const next = button("Next seed", another, { title: "Another random number" });
     const often = "Repeat the same draw with new random numbers: how often does each token come?";
-    const many = button(`Draw ${count(DRAWS)}`, often, () => ledger.drawMany());
-    const head = make("div", "drawing");
-    head.append(make("strong", "", "The draw"), seed, next, many, this.outcome, this.taking);
-    return head;
+    const many = button(`Draw ${count(DRAWS)}`, () => ledger.drawMany(), { title: often });
+    return make("div", "aligned drawing", [make("strong", "", "The draw"), seed, next, many, this.outcome, this.taking]);
   }
 
   buildInterval() {
-    const picture = shape("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
-    picture.append(...this.paths);
-    this.interval.append(picture, this.names, this.fallen);
+    const look = { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" };
+    this.interval.append(shape("svg", look, ...this.paths), this.names, this.fallen);
     return this.interval;
   }
 
@@ -116,7 +109,9 @@ export class Draw {
       ? this.test()
       : "the tokens kept, in the vocabulary’s order; each as wide as its chance";
     if (!falls) return;
-    this.fall();
+    const from = { transform: "translateY(-26px)", opacity: 0.2 };
+    if (!matchMedia("(prefers-reduced-motion: reduce)").matches)
+      this.fallen.animate([from, { transform: "none", opacity: 1 }], { duration: 420, easing: "cubic-bezier(0.5, 0, 0.9, 0.5)" });
     announce(ledger.root, `${number.toFixed(3)} falls on ${spoken(shortened(header.labels[drawn], LONGEST_NAME))}`);
   }
 
@@ -130,14 +125,7 @@ export class Draw {
     return `◆ ${count(DRAWS)} draws: ${found}; by chance about ${usual}`;
   }
 
-  fall() {
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-    const from = { transform: "translateY(-26px)", opacity: 0.2 };
-    this.fallen.animate([from, { transform: "none", opacity: 1 }], { duration: 420, easing: "cubic-bezier(0.5, 0, 0.9, 0.5)" });
-  }
-
-  /** Neighbours differ in shade. */
-  /** @param {ReturnType<typeof intervalsOf>} intervals */
+  /** Neighbours differ in shade. @param {ReturnType<typeof intervalsOf>} intervals */
   renderIntervals(intervals) {
     const paths = ["", "", "", ""];
     let odd = 0;

@@ -38,8 +38,13 @@ export function lanesOf(token, ledger) {
     cut = ledger.cut(token);
   /** @param {number} probability @returns {Lane} */
   const upTo = (probability) => [0, lengthOf(probability, ledger), percent(probability)];
+  const z = stages.logits[token],
+    range = stages.highest - ledger.lowest; // from the least finite logit to the largest
   /** @type {Record<string, Lane>} */
-  const lanes = { logit: logitLane(stages.logits[token], ledger), before: upTo(stages.before[token]) };
+  const lanes = {
+    logit: [0, Number.isFinite(z) && range > 0 ? (z - ledger.lowest) / range : 0, brief(z)],
+    before: upTo(stages.before[token]),
+  };
   if (!ledger.seeds) return lanes;
   lanes.hot = upTo(stages.hot[token]);
   const ofTopK = lengthOf(Math.min(1, stages.hot[token] / stages.sumOfTopK), ledger);
@@ -55,12 +60,6 @@ export function lanesOf(token, ledger) {
   lanes["top-p"] = cut === "top-k" ? gone : [rank ? stages.reached[rank - 1] : 0, stages.reached[rank], sum];
   lanes.after = cut ? gone : upTo(stages.after[token]);
   return lanes;
-}
-
-/** From the least finite logit to the largest. @param {number} z @param {import("./sampling_ledger.js").Ledger} ledger @returns {Lane} */
-function logitLane(z, { stages, lowest }) {
-  const { highest } = stages;
-  return [0, Number.isFinite(z) && highest > lowest ? (z - lowest) / (highest - lowest) : 0, brief(z)];
 }
 
 /** A sum of probabilities, a tiny one not as nothing. @param {number} probability */
@@ -91,13 +90,12 @@ export class Heads {
     /** @type {Slider[]} */
     this.sliders = [];
     this.titles = make("div", "lanes titles");
-    this.sums = make("div", "lanes sums");
+    this.sums = make("div", "lanes faint sums");
     /** @type {Record<string, HTMLElement>} */
     this.cells = {};
     for (const [lane, [title, help, key]] of Object.entries(LANES)) {
-      const cell = make("div", `title ${lane}`, undefined, { title: help });
       const name = make("span", "", title);
-      cell.append(name);
+      const cell = make("div", `title ${lane}`, [name], { title: help });
       if (key) {
         const slider = new Slider(key, help);
         name.append(" ", slider.value);

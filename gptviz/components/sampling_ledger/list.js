@@ -1,6 +1,6 @@
 // The lines of the ledger, one a token: however large the vocabulary, only those in sight exist.
 
-import { closest, make } from "../kit/elements.js";
+import { closest, focusedBeside, make, setAttributes } from "../kit/elements.js";
 import { along, DOWN, onKeys } from "../kit/keys.js";
 import { rem } from "../kit/size.js";
 import { SPOKEN, count, percent, shortened, spoken } from "../kit/text.js";
@@ -29,9 +29,8 @@ export class List {
     this.hovered = null; // the token under the pointer
     /** @type {number | null} */
     this.touched = null; // the token that a second tap takes
-    this.element = make("div", "list", undefined, { role: "listbox", tabindex: "0" });
     this.space = make("div", "space", undefined, { role: "presentation" });
-    this.element.append(this.space);
+    this.element = make("div", "list", [this.space], { role: "listbox", tabindex: "0" });
     this.listen();
   }
 
@@ -106,24 +105,19 @@ export class List {
   }
 
   row() {
-    const element = make("div", "lanes token-row", undefined, { role: "option" });
-    const name = make("span", "name");
-    const label = make("span", "chip");
-    const mark = make("span", "mark");
-    name.append(label, mark);
-    element.append(name);
+    const label = make("span", "chip"),
+      mark = make("span", "mark"),
+      seen = make("span", "seen");
     /** @type {Record<string, { cell: HTMLElement, bar: HTMLElement, text: HTMLElement }>} */
     const lanes = {};
     for (const lane of Object.keys(LANES).slice(1)) {
-      const cell = make("span", `lane ${lane}`);
-      const bar = make("span", "bar");
-      const text = make("span", "number");
-      cell.append(bar, text);
-      element.append(cell);
-      lanes[lane] = { cell, bar, text };
+      const bar = make("span", "bar"),
+        text = make("span", "number");
+      lanes[lane] = { cell: make("span", `lane ${lane}`, [bar, text]), bar, text };
     }
-    const seen = make("span", "seen");
     lanes.after.cell.append(seen);
+    const cells = [make("span", "name", [label, mark]), ...Object.values(lanes).map(({ cell }) => cell)];
+    const element = make("div", "lanes token-row", cells, { role: "option" });
     return { element, label, mark, lanes, seen };
   }
 
@@ -136,10 +130,10 @@ export class List {
     element.id = `row${place}`;
     element.style.top = `${ROW * place}rem`;
     this.fillLook(element, token, place);
-    element.setAttribute("aria-posinset", String(place + 1));
-    element.setAttribute("aria-setsize", String(this.places.length));
-    element.setAttribute("aria-selected", String(token === ledger.drawn));
-    element.setAttribute("aria-label", this.said(token));
+    setAttributes(element, {
+      ...{ "aria-posinset": place + 1, "aria-setsize": this.places.length },
+      ...{ "aria-selected": token === ledger.drawn, "aria-label": this.said(token) },
+    });
     label.textContent = shortened(name, LONGEST_NAME);
     label.classList.toggle("blank", name in SPOKEN);
     mark.textContent = token === header.true ? "▲" : "";
@@ -159,9 +153,8 @@ export class List {
     const { stages, drawn } = this.ledger;
     const rank = stages.rank[token];
     Object.assign(element.dataset, { token, cut: this.ledger.cut(token), after: stages.after[token] });
-    const { activeElement } = /** @type {ShadowRoot} */ (element.getRootNode());
     const looks = {
-      current: place === this.current && activeElement === this.element,
+      current: place === this.current && focusedBeside(element) === this.element,
       drawn: token === drawn,
       touched: token === this.touched,
       "end-of-k": this.ranked && rank === stages.inTopK - 1 && stages.inTopK < stages.used,

@@ -14,7 +14,7 @@ const FEWEST_LINES = 16;
 export function pictureOf(ledger) {
   const { root, heads, list, draw } = ledger;
   const copy = spread(ledger, () => copyOf([heads.titles, heads.sums, list.element, draw.element]));
-  return picture(root, headingOf(ledger), copy.drawing, copy);
+  return picture(root, headingOf(ledger), copy);
 }
 
 /**

@@ -4,10 +4,10 @@
 import { Choices } from "../kit/choices.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
-import { make } from "../kit/elements.js";
+import { button, make } from "../kit/elements.js";
 import { isAlone } from "../kit/keys.js";
 import { shortened } from "../kit/text.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 import { CHOICES, ORDERS, VOCABULARY, notches } from "./choices.js";
 import { drawnOften } from "./draws.js";
 import { Draw } from "./interval.js";
@@ -32,12 +32,10 @@ function labelsOf({ vocabulary, arrays }) {
   return kept.vocabulary === vocabulary ? kept.labels : null;
 }
 
-export class Ledger {
+export class Ledger extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {}; // set from outside
+    super(root);
     /** @type {any} */
     this.header = null; // of what is shown
     /** @type {Stages} */
@@ -61,11 +59,13 @@ export class Ledger {
     this.orders = make("select", "tool", undefined, { "aria-label": "Order of the tokens" });
     const search = { type: "search", placeholder: "find a token", "aria-label": "Find a token" };
     this.finding = make("input", "tool find", undefined, search);
-    this.logs = make("button", "tool", "log bars", {
-      title: "On a logarithmic scale, from 0.1 % up: equal ratios have equal lengths, so that small probabilities show",
-    });
+    const help = "On a logarithmic scale, from 0.1 % up: equal ratios have equal lengths, so that small probabilities show";
+    this.logs = button("log bars", () => this.choose({ log: !this.chosen.log }), { title: help });
     this.length = make("span", "faint length");
-    this.asked = this.buildAsked();
+    // It stays until it is closed: a note that went by itself would move what is below.
+    const close = button("Close", () => (this.asked.hidden = true));
+    /** The rejected choices of a link, in words. @type {HTMLElement} */
+    this.asked = make("div", "note asked", [this.vain, " ", close], { hidden: "" });
     this.heads = new Heads();
     this.list = new List(this);
     this.reading = make("p", "cut reading");
@@ -75,42 +75,26 @@ export class Ledger {
       ...[this.facts, this.asked, this.heads.titles, this.heads.sums],
       ...[this.list.element, this.reading, this.draw.element, this.buildBelow()],
     );
-    this.observer = new ResizeObserver(() => {
+    const resized = () => {
       this.dirty = true; // names fit or do not
       this.ask();
-    });
-    this.observer.observe(this.list.element);
+    };
+    this.whenResized(resized, this.list.element);
     this.listen();
   }
 
-  // The parts of the view
-
-  /** The rejected choices of a link, in words. The note stays until it is closed: a note that went by itself would move what is below. */
-  buildAsked() {
-    const asked = make("div", "note asked");
-    const close = make("button", "tool", "Close");
-    close.onclick = () => (asked.hidden = true);
-    asked.append(this.vain, " ", close);
-    asked.hidden = true;
-    return asked;
-  }
-
   buildBelow() {
-    const choice = make("div", "tools");
     this.orders.append(...Object.entries(ORDERS).map(([value, name]) => make("option", "", name, { value })));
     this.orders.onchange = () => this.choose({ tokens: this.orders.value });
     this.finding.oninput = () => this.arrange();
-    this.logs.onclick = () => this.choose({ log: !this.chosen.log });
-    choice.append(this.orders, this.finding, this.logs, this.length);
+    const choice = make("div", "tools", [this.orders, this.finding, this.logs, this.length]);
     const details = tools(this.root, {
       name: "next_token",
       numbers: () => columnsOf(this),
       code: () => codeOf(this),
       picture: () => pictureOf(this),
     });
-    const below = make("div", "row below");
-    below.append(choice, details);
-    return below;
+    return make("div", "row below", [choice, details]);
   }
 
   listen() {
@@ -127,20 +111,20 @@ export class Ledger {
     });
   }
 
-  close() {
-    this.observer.disconnect();
-    if (this.frame !== null) cancelAnimationFrame(this.frame);
-    this.frame = null;
-  }
-
   // Showing
 
   /** @param {any} payload */
   show(payload) {
-    const labels = labelsOf(payload);
-    if (!labels) return this.askForLabels(payload);
+    const labels = labelsOf(payload),
+      { generation } = payload;
+    if (!labels) {
+      // They are asked for once for each text.
+      if (this.lost !== generation) this.send("lost", { generation });
+      this.lost = generation;
+      return;
+    }
     const header = { ...payload, labels };
-    const another = header.generation !== this.header?.generation;
+    const another = generation !== this.header?.generation;
     const first = !this.header;
     this.header = header;
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light";
@@ -156,12 +140,6 @@ export class Ledger {
     this.dirty = true;
     if (another) this.arrange(this.chosen.tokens === VOCABULARY); // there every token keeps its place
     this.ask();
-  }
-
-  /** Asks for the labels of a payload that came without them, if they are not here: once for each text. @param {any} payload */
-  askForLabels({ generation }) {
-    if (this.lost !== generation) this.send("lost", { generation });
-    this.lost = generation;
   }
 
   /** Shows a text, perhaps of another model than the one before; `arrived` says when it replaced that one. */
@@ -273,12 +251,8 @@ export class Ledger {
 
   /** Take a token: it joins the text. Not at the second half of a double click, under which another text has come. @param {number} token @param {MouseEvent | null} [click] */
   take(token, click = null) {
-    if (
-      !this.header.takes ||
-      token >= this.header.used ||
-      (click && click.detail > 1 && performance.now() - this.arrived < UNREAD)
-    )
-      return;
+    const isUnread = click && click.detail > 1 && performance.now() - this.arrived < UNREAD;
+    if (isUnread || !this.header.takes || token >= this.header.used) return;
     this.send("take", { token, generation: this.header.generation });
     if (this.finding.value) this.find(""); // found
   }

@@ -26,10 +26,11 @@ export function factsOf(ledger) {
   /** @param {(nats: number) => number} say */
   const said = (say) => entropies.map((nats) => brief(say(nats))).join(" → ");
   /** @param {string} help @param {string} name @param {(string | Node)[]} values */
-  const fact = (help, name, ...values) => {
-    const shown = make("span", "cut fact", undefined, { title: help });
-    shown.append(make("b", "", name), " ", ...values);
-    return shown;
+  const fact = (help, name, ...values) => make("span", "cut fact", [make("b", "", name), " ", ...values], { title: help });
+  /** @param {number} token */
+  const chances = (token) => {
+    const shares = [stages.before, ...(seeds ? [stages.after] : [])].map((all) => percent(all[token]));
+    return `${shares.join(" → ")}, rank ${count(stages.rank[token] + 1)}`;
   };
   const unsure = "How unsure the model is: −Σ p ln p in nats, divided by ln 2 in bits.";
   const among = "A choice among this many equally likely tokens would be as hard: e to the power of the entropy.";
@@ -41,16 +42,9 @@ export function factsOf(ledger) {
     fact(among, "Perplexity", said(Math.exp)),
     header.true === null
       ? fact(rank, header.trueName, "unknown")
-      : fact(rank, `▲ ${header.trueName}`, nameOf(header.true, ledger), foundOf(header.true, ledger)),
+      : fact(rank, `▲ ${header.trueName}`, nameOf(header.true, ledger), ` ${chances(header.true)}`),
     ...(unused && seeds ? [fact(standForNothing, "Never drawn", `${count(unused)} unused`)] : []),
   ];
-}
-
-/** @param {number} token @param {import("./sampling_ledger.js").Ledger} ledger */
-function foundOf(token, { stages, seeds }) {
-  const before = percent(stages.before[token]),
-    after = percent(stages.after[token]);
-  return ` ${seeds ? `${before} → ${after}` : before}, rank ${count(stages.rank[token] + 1)}`;
 }
 
 /** A token through all stages in numbers. @param {number | undefined} token @param {import("./sampling_ledger.js").Ledger} ledger */

@@ -5,7 +5,7 @@ import { copied } from "../kit/clipboard.js";
 import { dialog } from "../kit/details.js";
 import { isTyping, make, shape } from "../kit/elements.js";
 import { DOWN, isAlone } from "../kit/keys.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 
 // The most that are shown of one kind.
 const MOST = 3;
@@ -62,14 +62,7 @@ export function linkOf(address, { state, around }) {
   return `${page}?${query}`;
 }
 
-/**
- * Show what a text finds.
- *
- * @param {Payload} payload
- * @param {string} text
- * @param {HTMLElement} list
- * @param {HTMLElement} note
- */
+/** Show what a text finds. @param {Payload} payload @param {string} text @param {HTMLElement} list @param {HTMLElement} note */
 function fill(payload, text, list, note) {
   const asked = text.trim(),
     found = find(payload.parts[0].entries, asked),
@@ -82,39 +75,34 @@ function fill(payload, text, list, note) {
 
 /** @param {Payload} payload @param {Entry} entry @param {HTMLElement} note */
 function row(payload, [kind, name, about, address], note) {
-  const item = make("li"),
-    said = make("strong", "", name);
-  const hit = address
-    ? make("a", "bare hit", undefined, { href: linkOf(address, payload), target: "_self" })
-    : make("button", "bare hit", undefined, { title: "Copy it" });
-  if (!address) {
-    hit.onclick = async () => (note.textContent = (await copied(said)) ? `Copied: ${name}` : "Selected: press Ctrl+C");
-  }
-  hit.append(said, make("span", "kind", kind), make("span", "about", about));
-  item.append(hit);
-  return item;
+  const said = make("strong", "", name),
+    words = [said, make("span", "faint kind", kind), make("span", "faint about", about)];
+  if (address) return make("li", "", [make("a", "bare hit", words, { href: linkOf(address, payload), target: "_self" })]);
+  const hit = make("button", "bare hit", words, { title: "Copy it" });
+  hit.onclick = async () => (note.textContent = (await copied(said)) ? `Copied: ${name}` : "Selected: press Ctrl+C");
+  return make("li", "", [hit]);
 }
 
-class Search {
+class Search extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    const about = "Find a page, a lesson, a word, a model, a head or a command. Key: /";
-    const button = make("button", "field search", undefined, { title: about, "aria-keyshortcuts": "/" });
-    const glass = shape("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, shape("path", { d: "M15 15L21 21" }));
-    glass.append(shape("circle", { cx: 10, cy: 10, r: 6.5 }));
-    button.append(glass, make("span", "", "Search"), make("kbd", "", "/", { "aria-hidden": "true" }));
-    button.onclick = () => this.open();
-    root.replaceChildren(button);
+    super(root);
     /** @type {Payload | undefined} */
     this.payload = undefined;
+    const shapes = [shape("path", { d: "M15 15L21 21" }), shape("circle", { cx: 10, cy: 10, r: 6.5 })];
+    const glass = shape("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, ...shapes);
+    const content = [glass, make("span", "", "Search"), make("kbd", "", "/", { "aria-hidden": "true" })];
+    const about = "Find a page, a lesson, a word, a model, a head or a command. Key: /";
+    const button = make("button", "field aligned search", content, { title: about, "aria-keyshortcuts": "/" });
+    button.onclick = () => this.open();
+    root.replaceChildren(button);
     /** @param {KeyboardEvent} event */
-    this.pressed = (event) => {
+    const pressed = (event) => {
       if (event.key !== "/" || !isAlone(event) || event.defaultPrevented || isTyping(event.composedPath()[0])) return;
       event.preventDefault(); // it would be typed into the box, or the browser would search the page
       this.open();
     };
-    window.addEventListener("keydown", this.pressed);
+    window.addEventListener("keydown", pressed, { signal: this.closing.signal });
   }
 
   /** @param {Payload} payload */
@@ -125,12 +113,8 @@ class Search {
   open() {
     const { payload, root } = this;
     if (!payload || root.querySelector("dialog")) return;
-    const field = make("input", "field asked", undefined, {
-        type: "text",
-        autofocus: "",
-        "aria-label": "Search",
-        autocomplete: "off",
-      }),
+    const look = { type: "text", autofocus: "", "aria-label": "Search", autocomplete: "off" };
+    const field = make("input", "field asked", undefined, look),
       list = make("ul", "found"),
       note = make("p", "note", HINT, { role: "status" });
     field.oninput = () => fill(payload, field.value, list, note);
@@ -144,10 +128,6 @@ class Search {
       event.preventDefault();
       stops[at + DOWN[event.key]]?.focus();
     });
-  }
-
-  close() {
-    window.removeEventListener("keydown", this.pressed);
   }
 }
 

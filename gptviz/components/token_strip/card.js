@@ -31,16 +31,15 @@ export class Card {
     this.close();
     const { label, probability, alternatives, note } = token;
     if (probability === null && !note && !alternatives.length) return;
-    const head = make("div", "head");
-    head.append(chipOf(label));
-    if (probability !== null) head.append(make("span", "number", percent(probability)));
-    const list = make("div", "alternatives");
-    for (const [other, likely] of alternatives) {
-      list.append(fillLine(make("div", other === label ? "candidate taken" : "candidate"), other, likely));
-    }
-    this.element.replaceChildren(head);
-    if (note) this.element.append(make("div", "note", note));
-    if (alternatives.length) this.element.append(list);
+    const number = probability === null ? [] : [make("span", "number", percent(probability))];
+    const lines = alternatives.map(([other, likely]) =>
+      fillLine(make("div", other === label ? "candidate taken" : "candidate"), other, likely),
+    );
+    this.element.replaceChildren(
+      make("div", "head", [chipOf(label), ...number]),
+      ...(note ? [make("div", "note", note)] : []),
+      ...(lines.length ? [make("div", "alternatives", lines)] : []),
+    );
     this.chip = chip;
     chip.classList.add("open");
     chip.setAttribute("aria-describedby", "card");

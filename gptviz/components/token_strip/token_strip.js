@@ -1,12 +1,12 @@
-// Tokens as chips. Text from a model is set by textContent alone.
+// Tokens as chips. Text of a model is only set as textContent.
 
 import { chip as chipOf, PALEST, STRONGEST, tint } from "../kit/chips.js";
-import { bringIntoView, closest, make, TabStop } from "../kit/elements.js";
+import { bringIntoView, closest, focusedBeside, make, TabStop } from "../kit/elements.js";
 import { Flow } from "../kit/flow.js";
 import { ACROSS, along, DOWN, inNextLine, onKeys } from "../kit/keys.js";
 import { USUAL } from "../kit/size.js";
 import { percent, spoken } from "../kit/text.js";
-import { view } from "../kit/view.js";
+import { View, view } from "../kit/view.js";
 import { Card } from "./card.js";
 import { inCommon, parsed } from "./tokens.js";
 
@@ -15,12 +15,10 @@ import { inCommon, parsed } from "./tokens.js";
 // Pixels from the end of the strip within which it counts as read to its end.
 const NEAR_END = 24;
 
-class Strip {
+class Strip extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
-    this.root = root;
-    /** @type {(event: string, value: unknown) => void} */
-    this.send = () => {};
+    super(root);
     /** @type {Payload | null} */
     this.data = null;
     /** @type {HTMLElement[]} */
@@ -29,11 +27,11 @@ class Strip {
     this.isFollowing = true; // the strip stays at its end while it grows
     this.text = make("div", "strip", undefined, { role: "group" });
     this.flow = new Flow(this.text);
-    this.legend = make("div", "legend");
-    this.meaning = make("span", "");
-    this.legend.append(make("span", "", "0 %"), make("span", "scale"), make("span", "", "100 %"), this.meaning);
+    this.meaning = make("span");
+    const scale = [make("span", "", "0 %"), make("span", "scale"), make("span", "", "100 %")];
+    this.legend = make("div", "faint legend", [...scale, this.meaning]);
     this.card = new Card();
-    this.kinds = make("div", "legend");
+    this.kinds = make("div", "faint legend");
     root.replaceChildren(this.text, this.legend, this.kinds, this.card.element);
     root.style.setProperty("--palest", `${PALEST}%`);
     root.style.setProperty("--strongest", `${STRONGEST}%`);
@@ -58,10 +56,6 @@ class Strip {
     });
   }
 
-  close() {
-    this.card.close();
-  }
-
   /** Bring the page in line with a payload; chips that did not change are left alone. @param {import("./tokens.js").Packed} packed */
   show(packed) {
     const before = this.data,
@@ -69,10 +63,9 @@ class Strip {
     const { text, chips, stop } = this;
     this.data = data;
     this.setLook(data);
-    const root = /** @type {ShadowRoot} */ (text.getRootNode());
-    const focused = chips.indexOf(/** @type {HTMLElement} */ (root.activeElement));
+    const focused = chips.indexOf(/** @type {HTMLElement} */ (focusedBeside(text)));
     const kept = this.change(before, data);
-    if (focused >= 0 && !chips.includes(/** @type {HTMLElement} */ (root.activeElement))) this.focus(focused);
+    if (focused >= 0 && !focusedBeside(text)) this.focus(focused);
     this.select(data);
     const isNew = data.selected !== before?.selected || data.generation !== before?.generation;
     if (data.selected !== null && isNew) {

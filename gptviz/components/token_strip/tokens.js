@@ -1,28 +1,18 @@
 // The data that are sent to the strip.
 
 /**
- * A token of the strip: see `Token` in __init__.py.
+ * What the server sends: see `Token` and `token_strip` in __init__.py. `generation` is of the text: a click on another one does not
+ * count; `picks` says whether a click chooses a token.
  *
- * @typedef {object} Token
- * @property {string} label
- * @property {number | null} probability
- * @property {[label: string, probability: number][]} alternatives
- * @property {string} note
- * @property {boolean} isMarked
- * @property {boolean} isFaint
- * @property {string} kind one of the kinds in the settings, or nothing
- * @property {string} below a short text below it, or nothing
+ * @typedef {{
+ *   label: string, probability: number | null, alternatives: [label: string, probability: number][], note: string, isMarked: boolean,
+ *   isFaint: boolean, kind: string, below: string,
+ * }} Token
  *
- * @typedef {object} Settings
- * @property {number} generation of the text: a click on another one does not count
- * @property {string} colour
- * @property {number | null} selected
- * @property {boolean} picks whether a click chooses a token
- * @property {string} label of the strip
- * @property {string} legend
- * @property {number | null} height in pixels
- * @property {boolean} spaced
- * @property {Record<string, [colour: string, line: string]>} kinds how tokens of each kind look
+ * @typedef {{
+ *   generation: number, colour: string, selected: number | null, picks: boolean, label: string, legend: string, height: number | null,
+ *   spaced: boolean, kinds: Record<string, [colour: string, line: string]>,
+ * }} Settings
  *
  * @typedef {Settings & { arrays: { tokens: Uint8Array } }} Packed
  *
@@ -47,16 +37,7 @@ export function inCommon(before, after) {
 }
 
 /** @param {Token} a @param {Token} b */
-function areSame(a, b) {
-  return (
-    a.label === b.label &&
-    a.probability === b.probability &&
-    a.note === b.note &&
-    a.isMarked === b.isMarked &&
-    a.isFaint === b.isFaint &&
-    a.kind === b.kind &&
-    a.below === b.below &&
-    a.alternatives.length === b.alternatives.length &&
-    a.alternatives.every(([label, probability], i) => label === b.alternatives[i][0] && probability === b.alternatives[i][1])
-  );
+function areSame({ alternatives: ofA, ...a }, { alternatives: ofB, ...b }) {
+  const isSame = Object.entries(a).every(([name, value]) => value === b[/** @type {keyof typeof b} */ (name)]);
+  return isSame && ofA.length === ofB.length && ofA.every(([label, p], i) => label === ofB[i][0] && p === ofB[i][1]);
 }

@@ -10,15 +10,12 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
-from gptviz.figures.kit.axes import MARGIN, all_fit, axis, some, token_axis, token_names, token_room
-from gptviz.figures.kit.theme import PATTERN, Theme, diverging, ink, plain, sequential, themed
+from gptviz.figures.kit.axes import MARGIN, axis, some
+from gptviz.figures.kit.theme import Theme, diverging, ink, plain, sequential, themed
 from gptviz.labelled_array import Axis, LabelledArray
 
 # A tick with the name of a token takes a line.
 MOST_NAMED = 12
-# How far up the picture of a pattern its legend stands, where the mask leaves the corner blank.
-LEGEND_AT = 0.85
-UNIT = "share of the row"
 # Where a scale of colours stands: lying above the cells, at the right.
 ABOVE = {"orientation": "h", "x": 1, "xanchor": "right", "xpad": 0, "yref": "container", "y": 1, "yanchor": "top", "ypad": 0}
 
@@ -113,62 +110,6 @@ def add_frame(figure: go.Figure, cell: tuple[int, int], theme: Theme, width: flo
 def add_unit(figure: go.Figure, unit: str, up: int) -> None:
     """Write the unit of a scale next to it, `up` pixels above the cells: plotly would set it on top of a lying scale."""
     figure.add_annotation(text=unit, x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom", yshift=up)
-
-
-def attention_pattern(shares: LabelledArray, theme: Theme, *, title: str, height: int = 428) -> go.Figure:
-    """The pattern of one head [query, key] on the fixed scale 0 … 1, queries from top to bottom; NaN stays blank."""
-    queries, keys = shares.axes
-    drawn = heatmap(
-        shares.values,
-        0,
-        1,
-        theme,
-        colour=PATTERN,
-        x=token_names(keys),
-        y=token_names(queries),
-        showscale=False,
-        hovertemplate="query %{y}<br>key %{x}<br><b>%{z:.2%}</b><extra></extra>",
-    )
-    masked, left = bool(np.isnan(shares.values[0, -1])), token_room(queries)
-    # Title and legend stand in the corner that the mask leaves blank, if names of tokens leave it large; else above the picture.
-    in_corner = masked and all_fit(queries) and all_fit(keys)
-    bar: dict[str, Any] = {"orientation": "h", "xpad": 0, "yref": "paper", "ypad": 4, "tickangle": 0}
-    if in_corner:
-        room = 4
-        lines = [
-            {"text": f"<b>{title}</b>", "y": 1, "yshift": -14, "font": {"size": 15}},
-            {"text": "blank: comes later,<br>may not be read", "y": LEGEND_AT, "yshift": -56, "font": {"size": 12}},
-        ]
-        place = {"x": 1, "xanchor": "right", "yanchor": "top", "align": "right"}
-        bar |= {"len": 0.42, "x": 0.96, "xanchor": "right", "y": LEGEND_AT, "yanchor": "top"}
-        bar |= {"title": {"text": UNIT, "side": "top"}}
-    else:
-        room = 98 if masked else 82
-        said = f"{UNIT}<br>blank: comes later, may not be read" if masked else UNIT
-        lines = [{"text": f"<b>{title}</b><br><span style='font-size: 12px'>{said}</span>", "y": 1, "font": {"size": 15}}]
-        place = {"x": 0, "xshift": 4 - left, "xanchor": "left", "yanchor": "bottom", "yshift": 36, "align": "left"}
-        bar |= {"len": 0.9, "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom"}
-    marker = {"color": [0], "cmin": 0, "cmax": 1, "colorscale": drawn.colorscale, "showscale": True}
-    # The scale is a trace without points, since a heat map's own changes the room it has.
-    legend = go.Scatter(
-        x=[None],
-        y=[None],
-        mode="markers",
-        marker=marker | {"colorbar": scale([0, 0.5, 1], ["0%", "50%", "100%"], **bar)},
-        hoverinfo="skip",
-    )
-    return themed(
-        theme,
-        drawn,
-        legend,
-        height=height,
-        annotations=[{"xref": "paper", "yref": "paper"} | place | line for line in lines],
-        showlegend=False,
-        margin={"l": left, "r": 8, "t": room, "b": token_room(keys)},
-        xaxis=token_axis(keys) | {"constrain": "domain", "constraintoward": "left"},
-        yaxis=token_axis(queries, down=True)
-        | {"scaleanchor": "x", "autorange": "reversed", "constrain": "domain", "constraintoward": "top"},
-    )
 
 
 def signed_matrix(

@@ -10,20 +10,11 @@ import { ACTIVATIONS, dot, linear, NORMS, POSITIONS, RESIDUALS, softmax } from "
 export function tensorsIn(file) {
   const start = 8 + new DataView(file.buffer, file.byteOffset).getUint32(0, true);
   const { __metadata__, ...header } = JSON.parse(new TextDecoder().decode(file.subarray(8, start)));
-  const found = Object.entries(header).map(
-    ([
-      name,
-      {
-        dtype,
-        shape,
-        data_offsets: [from, to],
-      },
-    ]) => {
-      const bytes = file.slice(start + from, start + to).buffer;
-      const numbers = dtype === "F16" ? widened(new Uint16Array(bytes)) : new Float32Array(bytes);
-      return [name, Object.assign(numbers, { shape })];
-    },
-  );
+  const found = Object.entries(header).map(([name, { dtype, shape, data_offsets }]) => {
+    const bytes = file.slice(start + data_offsets[0], start + data_offsets[1]).buffer;
+    const numbers = dtype === "F16" ? widened(new Uint16Array(bytes)) : new Float32Array(bytes);
+    return [name, Object.assign(numbers, { shape })];
+  });
   return Object.fromEntries(found);
 }
 
@@ -60,7 +51,7 @@ export class Decoder {
   }
 
   /**
-   * Read a text. Past `context_length` tokens the model reads the last ones alone. What the text has in common with the one before is
+   * Read a text. Past `context_length` tokens the model reads only the last ones. What the text has in common with the one before is
    * not computed again, unless it is to be seen (`whole`).
    *
    * @param {number[]} text the ids of its tokens

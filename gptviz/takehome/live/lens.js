@@ -6,13 +6,7 @@ import { shaped } from "../../components/kit/pack.js";
 
 /** The rows, each with the stream there. @param {Decoder} decoder @param {number[]} ids @param {Seen} seen */
 function layersOf(decoder, ids, seen) {
-  const parts =
-    decoder.config.d_mlp === 0
-      ? [["attention", "attention"]]
-      : [
-          ["attention", "attention"],
-          ["mlp", "MLP"],
-        ];
+  const parts = Object.entries({ attention: "attention", ...(decoder.config.d_mlp !== 0 && { mlp: "MLP" }) });
   const embedding = { name: "embed", title: "the embedding", short: "embedding", block: null };
   const rows = decoder.blocks.flatMap((of, block) =>
     parts.map(([part, title], i) => ({

@@ -30,6 +30,7 @@ PAGE = Page(
         "Click a head to see all its scores and its pattern. The other views: the texts **Where it does most**, and **Which head "
         "reads which**.",
         Keys("cell_grid", (*ARROWS, "Home", "End"), "lead from head to head; **Enter** chooses one"),
+        Keys("head_pattern", (*ARROWS, "Home", "End"), "lead from cell to cell of its pattern"),
         DETAILS_BELOW,
     ),
     opens_on="induction",

@@ -20,6 +20,7 @@ from gptviz.interp.reading.by_word import in_words
 from gptviz.interp.reading.cross_attention import SOURCE, WRITES, hidden_by_mean
 from gptviz.interp.reading.overview import Overview, overview, overview_of, pooling, sharpest_head
 from gptviz.interp.units.unit import Unit
+from gptviz.language_model import LanguageModel
 from gptviz.machine.memory import release_memory
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import MODEL_KINDS
@@ -353,3 +354,12 @@ def code_of_two(subject: Subject, read: Read) -> str:
 output = {list(read.ids)}
 source = {list(read.source or ())}
 reading = read(lm.model, output, source{part})"""
+
+
+def code_of_head(lm: LanguageModel, read: Read, block: int | None, head: int | None) -> str:
+    """The code that computes the pattern of one head, as `shares`."""
+    given = "" if read.source is None else f", {list(read.source)}" + (', "cross_attention"' if read.stack == CROSS else "")
+    model = "lm.model.encoder" if lm.model.encoder is not None and read.stack == encoder_decoder.ENCODER else "lm.model"
+    return f"""{opening(lm, "from gptviz.interp.reading.attention import pattern")}
+ids = {list(read.ids)}
+shares = pattern({model}, ids, {block}, {head}{given})  # [query, key]"""

@@ -11,24 +11,13 @@ import numpy as np
 import plotly.io
 import pytest
 
-from gptviz.figures.kit import heat, lines
-from gptviz.figures.kit.heat import attention_pattern
-from gptviz.figures.kit.theme import DARK, LIGHT, Theme
+from gptviz.figures.kit import axes, heat, lines
+from gptviz.figures.kit.theme import DARK, LIGHT, PATTERN, Theme, themed
 from gptviz.labelled_array import Axis, LabelledArray
 
 
-def pattern(n_tokens: int, labels: tuple[str, ...] | None = None, causal: bool = True, seed: int = 0) -> LabelledArray:
-    values = np.random.default_rng(seed).random((n_tokens, n_tokens), np.float32) ** 8
-    if causal:
-        values[np.triu_indices(n_tokens, 1)] = np.nan
-    names = labels or tuple("abcdefgh"[i % 8] for i in range(n_tokens))
-    return LabelledArray(values, (Axis("query (reads)", names), Axis("key (is read)", names)), "share")
-
-
-def wire(figure: Any) -> tuple[dict[str, Any], int]:
-    """The figure as it travels, decoded, and its size in bytes."""
-    text = plotly.io.to_json(figure, validate=False)
-    return json.loads(text), len(text.encode())
+def tokens(n_tokens: int, labels: tuple[str, ...] | None = None) -> Axis:
+    return Axis("key (is read)", labels or tuple("abcdefgh"[i % 8] for i in range(n_tokens)))
 
 
 def array(encoded: dict[str, str]) -> np.ndarray:
@@ -36,39 +25,39 @@ def array(encoded: dict[str, str]) -> np.ndarray:
     return flat.reshape([int(size) for size in encoded["shape"].split(",")])
 
 
-def test_the_numbers_that_travel_are_the_numbers_given_and_masked_cells_are_blank() -> None:
-    given = pattern(20)
-    sent, _ = wire(attention_pattern(given, LIGHT, title="t"))
+def layout_of(axis: Axis) -> Any:
+    """The layout of a figure with these tokens on both axes."""
+    return themed(LIGHT, height=300, xaxis=axes.token_axis(axis), yaxis=axes.token_axis(axis, down=True)).layout
+
+
+def test_cells_carry_the_numbers_given_and_those_without_a_number_are_blank() -> None:
+    given = np.random.default_rng(0).random((20, 20), np.float32)
+    given[np.triu_indices(20, 1)] = np.nan
+    sent = json.loads(
+        plotly.io.to_json(themed(LIGHT, heat.heatmap(given, 0, 1, LIGHT, colour=PATTERN), height=300), validate=False)
+    )
     trace = sent["data"][0]
-    np.testing.assert_array_equal(array(trace["z"]), given.values)
+    np.testing.assert_array_equal(array(trace["z"]), given)
     assert (trace["zmin"], trace["zmax"]) == (0, 1)
     assert sent["layout"]["template"]["data"]["heatmap"][0]["hoverongaps"] is False
 
 
-def test_queries_run_down_and_keys_to_the_right_in_square_cells() -> None:
-    layout = attention_pattern(pattern(20), LIGHT, title="t").layout
-    assert layout.yaxis.autorange == "reversed"
-    assert layout.yaxis.scaleanchor == "x"
-    assert layout.yaxis.title.text == "query (reads)"
-    assert layout.xaxis.title.text == "key (is read)"
-
-
 @pytest.mark.parametrize("n_tokens", [1, 5, 64, 65, 256])
 def test_equal_tokens_do_not_merge(n_tokens: int) -> None:
-    trace = attention_pattern(pattern(n_tokens, ("a",) * n_tokens), LIGHT, title="t").data[0]
-    assert len(set(trace.x)) == len(set(trace.y)) == n_tokens
-    assert all(name.split(" ")[1] == "a" for name in trace.x)
+    names = axes.token_names(tokens(n_tokens, ("a",) * n_tokens))
+    assert len(set(names)) == n_tokens
+    assert all(name.split(" ")[1] == "a" for name in names)
 
 
 @pytest.mark.parametrize("n_tokens", [1, 5, 20, 21, 40, 41, 64])
 def test_single_characters_have_their_labels_at_their_places_and_none_touches_another_on_a_phone(n_tokens: int) -> None:
-    given, phone = pattern(n_tokens), 230  # pixels that the picture is wide, and high
-    layout = attention_pattern(given, LIGHT, title="t").layout
+    given, phone = tokens(n_tokens), 230  # pixels that the picture is wide, and high
+    layout = layout_of(given)
     for axis, mark in ((layout.xaxis, "<br>"), (layout.yaxis, "\u00a0")):
         every = 1 if n_tokens <= 40 else 2
         assert list(axis.tickvals) == list(range(0, n_tokens, every))
         texts = [text.replace("<br>", "").replace("\u00a0", "") for text in axis.ticktext]
-        assert texts == [given.axes[0].labels[place] for place in axis.tickvals]
+        assert texts == [given.labels[place] for place in axis.tickvals]
         for row in (True, False):  # labels that stand in one row, or in one column
             places = [place for place, text in zip(axis.tickvals, axis.ticktext, strict=True) if (mark in text) is row]
             distances = [(after - before) * phone / n_tokens for before, after in pairwise(places)]
@@ -77,51 +66,32 @@ def test_single_characters_have_their_labels_at_their_places_and_none_touches_an
 
 @pytest.mark.parametrize("labels", [("a",) * 65, ("␣love", "b", "c"), ("日", "b", "c")])
 def test_where_not_all_fit_plotly_chooses_the_labels(labels: tuple[str, ...]) -> None:
-    layout = attention_pattern(pattern(len(labels), labels), LIGHT, title="t").layout
+    layout = layout_of(tokens(len(labels), labels))
     assert layout.xaxis.tickvals is None
     assert layout.xaxis.type == layout.yaxis.type == "category"
 
 
 def test_a_token_cannot_become_markup() -> None:
-    trace = attention_pattern(pattern(3, ("<b>", "&amp;", "</b>")), LIGHT, title="t").data[0]
-    assert trace.x[0].endswith("&lt;b&gt;")
-    assert trace.x[1].endswith("&amp;amp;")
+    names = axes.token_names(tokens(3, ("<b>", "&amp;", "</b>")))
+    assert names[0].endswith("&lt;b&gt;")
+    assert names[1].endswith("&amp;amp;")
 
 
 def test_a_right_to_left_token_is_isolated_and_a_long_one_cut() -> None:
-    trace = attention_pattern(pattern(2, ("שלום", "x" * 100)), LIGHT, title="t").data[0]
-    assert trace.x[0] == "0 \u2068שלום\u2069"
-    assert len(trace.x[1]) < 25
-
-
-def test_the_title_stands_in_the_blank_corner_or_above() -> None:
-    causal = attention_pattern(pattern(6), LIGHT, title="Block 0, head 1").layout
-    full = attention_pattern(pattern(6, causal=False), LIGHT, title="Block 0, head 1").layout
-    words = attention_pattern(pattern(6, ("word",) * 6), LIGHT, title="Block 0, head 1").layout
-    for layout, anchor in ((causal, "top"), (full, "bottom"), (words, "bottom")):
-        assert "Block 0, head 1" in layout.annotations[0].text
-        assert layout.annotations[0].yanchor == anchor, "from the upper edge of the cells down, or up"
-    assert "may not be read" in words.annotations[0].text
-    assert "may not be read" not in full.annotations[0].text
+    names = axes.token_names(tokens(2, ("שלום", "x" * 100)))
+    assert names[0] == "0 \u2068שלום\u2069"
+    assert len(names[1]) < 25
 
 
 @pytest.mark.parametrize("letters", [3, 12, 100])
-def test_names_of_tokens_take_less_room_than_the_picture_has(letters: int) -> None:
-    margin = attention_pattern(pattern(50, ("x" * letters,) * 50), LIGHT, title="t", height=440).layout.margin
-    for least, most in ((margin.l, 340), (margin.t + margin.b, 440)):
-        assert most - least > 200
+def test_names_of_tokens_take_less_room_than_a_picture_has(letters: int) -> None:
+    assert axes.token_room(tokens(50, ("x" * letters,) * 50)) < 140
 
 
 def test_the_scale_starts_at_the_page_and_ends_at_the_same_hue_in_both_themes() -> None:
-    given = pattern(6)
-    light, dark = (attention_pattern(given, theme, title="t").data[0].colorscale for theme in (LIGHT, DARK))
+    light, dark = (heat.heatmap([[0.0]], 0, 1, theme, colour=PATTERN).colorscale for theme in (LIGHT, DARK))
     assert light[1] == dark[1]
     assert light[0][1] != dark[0][1]
-
-
-def test_a_large_head_travels_in_less_than_half_a_megabyte() -> None:
-    _, large = wire(attention_pattern(pattern(256), LIGHT, title="t"))
-    assert large < 500_000
 
 
 def steps(name: str, count: int, step: int = 1) -> Axis:

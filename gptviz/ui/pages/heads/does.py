@@ -13,9 +13,9 @@ import pandas as pd
 import streamlit as st
 import torch
 
+from gptviz.components import head_pattern
 from gptviz.components.cell_grid import Cell
 from gptviz.figures.kit.format import brief, fixed, percent
-from gptviz.figures.kit.heat import attention_pattern
 from gptviz.interp.reading import attention as patterns
 from gptviz.interp.reading.cross_attention import SOURCE, WRITES
 from gptviz.interp.units.head_scores import LOSS_TOKENS, MOST_TOKENS, SCORES, HeadScores, scored
@@ -33,9 +33,10 @@ from gptviz.ui.views import attention, edits, encoder_decoder, held_out
 from gptviz.ui.views.contrasts import known_contrasts, known_offers
 from gptviz.ui.views.read import Read
 from gptviz.ui.views.texts import OWN, PASSAGES, text_of
-from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, jobs, picking, show_figure, theme
+from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, jobs, picking
 from gptviz.ui.widgets.cells import show_cells
 from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.headings import heading
 
 from .reads import ask_composition, chance, largest_pairs
 
@@ -224,11 +225,10 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
     is_random = not {"prompt", "held_out"} & chosen.keys()
     ids = lm.repeated_tokens()[0].tolist() if is_random else []
     read = Read(tuple(ids)) if is_random else attention.stack_read(subject, str(chosen.get("stack", encoder_decoder.DECODER)))
-    show_figure(
-        attention_pattern(pattern(asked.key, read, head), theme(), title=capitalised(head.title), height=440),
-        key="heads pattern",
-        alt=f"The attention pattern of {head.title} over what it reads.",
-    )
+    about = heading(f"The attention pattern of {head.title} over what it reads")
+    lines = attention.code_of_head(lm, read, head.block, head.index)
+    shares = head_pattern.payload(pattern(asked.key, read, head), about, lines, capitalised(head.title))
+    head_pattern.head_pattern(shares, key="heads pattern")
     count = min(len(read.ids), MOST_TOKENS)
     cut = f" The picture has the last {MOST_SHOWN} of {count:,} tokens." if count > MOST_SHOWN else ""
     own = "the text that is read" if chosen.get("prompt") == subject.text else "the prompt"

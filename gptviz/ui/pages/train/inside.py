@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from gptviz.figures.kit import axes, heat, scatter
+from gptviz.components import head_pattern
+from gptviz.figures.kit import scatter
 from gptviz.figures.kit.format import counted, percent
 from gptviz.interp.reading import embeddings
 from gptviz.interp.reading.attention import one_head
@@ -19,6 +20,7 @@ from gptviz.ui.views import attention, encoder_decoder
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import controls, escaped, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.headings import heading
 
 from .watch import engine, repeated
 from .watched import newest_weights, watched_run
@@ -133,9 +135,8 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
     read = attention.stack_read(read_prompt(key, lm, prompt, default), head.stack)
     # The model may have changed since the controls were drawn.
     block, number = min(head.block, n_layer - 1), min(head.head, config.n_head - 1)
-    labels = tuple(map(lm.tokenizer.label, read.ids))
     reading = attention.reading_of(key, read, block)
-    pattern = one_head(reading.patterns, block - reading.first, number, labels)
-    figure = heat.attention_pattern(pattern, theme(), title=axes.legend(labels), height=HEIGHT)
-    about = f"How each of {counted(len(labels), 'token')} shares its attention among them, in block {block}, head {number}."
-    show_figure(figure, key="looks", alt=about)
+    pattern = one_head(reading.patterns, block - reading.first, number, [*map(lm.tokenizer.label, read.ids)])
+    about = f"How each of {counted(len(read.ids), 'token')} shares its attention among them, in block {block}, head {number}"
+    lines = attention.code_of_head(lm, read, block, number)
+    head_pattern.head_pattern(head_pattern.payload(pattern, heading(about), lines), key="looks")
