@@ -335,8 +335,9 @@ def read_adapter(folder: Path) -> Adapter:
     """The adapter in `folder`, without its numbers."""
     content = _read_json(folder, "adapter.json")
     base, sha256, ranks = content.get("base"), content.get("sha256"), content.get("ranks")
-    are_known = isinstance(base, str) and isinstance(sha256, str) and isinstance(ranks, dict)
-    if not are_known or not all(type(rank) is int and 0 < rank <= MOST_VALUES for rank in ranks.values()):
+    if not (isinstance(base, str) and isinstance(sha256, str) and isinstance(ranks, dict)) or not all(
+        type(rank) is int and 0 < rank <= MOST_VALUES for rank in ranks.values()
+    ):
         raise CheckpointError(f"{name_of(folder)}/adapter.json is damaged: copy the folder again")
     return Adapter(base, sha256, ranks)
 
