@@ -84,9 +84,8 @@ SELECTORS = {
 def serve(meanwhile: Callable[[], None]) -> None:
     """Run the server that the command line of this process describes, as `python -m streamlit` does.
 
-    Args:
-        meanwhile: called in a thread as soon as there is a server. Not earlier: modules of Streamlit import each other in
-            circles, which two threads must not do at the same time, and what is cached without a server is cached in another way.
+    `meanwhile` is called in a thread as soon as there is a server. Not earlier: modules of Streamlit import each other in
+    circles, which two threads must not do at the same time, and what is cached without a server is cached in another way.
     """
     from streamlit.web import bootstrap, cli  # noqa: F401
 
@@ -195,18 +194,14 @@ _WIDGETS = "global.disableWidgetStateDuplicationWarning"
 
 
 class Element:
-    """An element of a page, as Streamlit's tools for tests name it.
-
-    Attributes:
-        kind: the kind of a container, such as "expander"; else the name of the element's message, such as "Markdown".
-        message: its fields in Streamlit's protocol.
-        inside: the elements of a container, or None for another element.
-    """
+    """An element of a page, as Streamlit's tools for tests name it."""
 
     def __init__(self, node: Any) -> None:
         children = getattr(node, "children", None)
-        self._node, self.message = node, node.proto
+        self._node, self.message = node, node.proto  #: its fields in Streamlit's protocol
+        #: the elements of a container, or None for another element
         self.inside = None if children is None else [Element(child) for child in children.values()]
+        #: the kind of a container, such as "expander"; else the name of the element's message, such as "Markdown"
         self.kind: str = type(node.proto).__name__ if children is None else node.type
 
     @property
@@ -226,17 +221,9 @@ class PageRun:
 
 
 def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
-    """Run the page called `name` once, at the address `query`, without a server and without a browser.
+    """Run the page called `name` (of `location.page_names()`) once, at the address `query`, without a server and a browser.
 
-    This is the only place where gptviz stands on `streamlit.testing`.
-
-    Args:
-        name: one of `location.page_names()`.
-        query: the query of the address.
-        patience: how many seconds the page may take.
-
-    Raises:
-        RuntimeError: the page takes longer.
+    A RuntimeError if it takes longer than `patience` seconds. This is the only place where gptviz stands on `streamlit.testing`.
     """
     from streamlit.testing.v1 import AppTest  # pages of a server do not need it
 
@@ -249,6 +236,6 @@ def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
         at.query_params[key] = value
     at.session_state[READ_AS_A_WHOLE] = True
     at.run()
-    failed = [one.message for one in at.exception]
+    failed = [exception.message for exception in at.exception]
     rejected = {} if failed else address_values.rejected(name, query, at.session_state[address_values.NOTED])
-    return PageRun(Element(at.main).inside or [], failed, [one.value for one in at.error], rejected)
+    return PageRun(Element(at.main).inside or [], failed, [error.value for error in at.error], rejected)

@@ -24,7 +24,7 @@ class Batch(NamedTuple):
     targets: Tensor  #: [B, T], the token to predict at each place, or `NOT_COUNTED`; for a classifier [B], the label of each text
 
     def rows(self, some: slice) -> Batch:
-        """The batch of these rows alone."""
+        """The batch of only these rows."""
         return Batch(tuple(tensor[some] for tensor in self.inputs), self.targets[some])
 
     def to(self, device: torch.device) -> Batch:
@@ -49,12 +49,8 @@ class Data(Protocol):
 
 
 class Windows:
-    """A text as token ids: windows at random places to train on, consecutive windows of another part to validate with.
-
-    Args:
-        training: [N], the ids to train on.
-        validation: [M], the ids to validate with.
-        context: the length of a window, in tokens.
+    """A text as token ids: windows of `context` tokens at random places of the part to train on [N], consecutive windows of the
+    part to validate with [M].
 
     Raises:
         ValueError: the training text is not longer than the context, or the other has fewer than two tokens.
@@ -86,7 +82,6 @@ class Windows:
         return consecutive_windows(self.held_out, self.context)
 
     def trained_on(self) -> Iterable[Batch]:
-        """None: see `Data.trained_on`."""
         return ()
 
 
@@ -97,7 +92,6 @@ class Generated:
         self.task = task
 
     def training(self, size: int, seed: int) -> Batch:
-        """New sequences, drawn with the seed."""
         return _batch(self.examples(size, seed))
 
     def examples(self, size: int, seed: int) -> Examples:
@@ -105,7 +99,6 @@ class Generated:
         return self.task.examples(size, np.random.default_rng(seed))
 
     def validation(self) -> Iterator[Batch]:
-        """The sequences the task holds out."""
         return _in_pieces(_batch(self.task.held_out()))
 
     def validation_by_part(self) -> dict[str, list[Batch]]:

@@ -68,7 +68,6 @@ class LabelledSource(SplitSource[LabelledTexts]):
         return self.labelled.only(training), self.labelled.only(held_out)
 
     def excerpts(self) -> Sequence[str]:
-        """The first texts to train on."""
         return first_of(self.split()[0].texts)
 
     @property
@@ -81,11 +80,6 @@ class LabelledSource(SplitSource[LabelledTexts]):
         return WordTokenizer.learn(self.split()[0].texts, vocab_size)
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
-        """`config` with the sizes that the words and the labels decide.
-
-        Raises:
-            ValueError: it does not describe a classifier.
-        """
         if config.kind != "classifier":
             raise ValueError(f"{self.title} has texts with labels: train a classifier on it, not a model that is a {config.kind}")
         names = self.labelled.names
@@ -93,11 +87,6 @@ class LabelledSource(SplitSource[LabelledTexts]):
         return replace(super().fitted(config, tokenizer), n_label=len(names), ordered=ordered)
 
     def data(self, tokenizer: Tokenizer, config: Config) -> Data:
-        """The texts as batches for a model of this config.
-
-        Raises:
-            ValueError: the model is not a classifier with as many labels, the tokens are not words, or there are too few texts.
-        """
         if config.kind != "classifier" or config.n_label != len(self.labelled.names):
             raise ValueError(
                 f"{self.title} has texts with {len(self.labelled.names)} labels: train a classifier with as many labels"
@@ -107,11 +96,7 @@ class LabelledSource(SplitSource[LabelledTexts]):
     def evaluation(
         self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
     ) -> EvaluationData:
-        """The texts held out, or all of them; for those held out, how often the baseline is right.
-
-        Raises:
-            ValueError: the model is not a classifier of these labels, or its tokens have no padding.
-        """
+        """The texts held out, or all of them; for those held out, how often the baseline is right."""
         if model.config.kind != "classifier":
             raise ValueError(f"the model is not a classifier: give a text instead of {self.title}")
         training, held_out = self.split()
@@ -131,7 +116,6 @@ class LabelledSource(SplitSource[LabelledTexts]):
 
     @property
     def label_names(self) -> Sequence[str]:
-        """The names of its labels, by their numbers."""
         return self.labelled.names
 
     def counted(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
@@ -183,7 +167,6 @@ class LabelledSource(SplitSource[LabelledTexts]):
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> LabelledSource:
-        """The source that `to_dict` wrote down; see `Source.from_dict`."""
         name, sha256 = content["labelled"], content["sha256"]
         labelled = GENERATED[name]() if name in GENERATED else None
         if labelled is None or labelled.sha256 != sha256:
@@ -213,14 +196,8 @@ def _split_rows(labelled: LabelledTexts, fraction: float, rng: np.random.Generat
 def padded(tokenizer: Tokenizer, texts: Sequence[str], context: int, padding: int | None = None) -> Tensor:
     """The ids of texts [N, the longest], the first `context` of each, filled up with padding.
 
-    A text without any word is read as one unknown word, because a model has to read something.
-
-    Args:
-        context: the most tokens of a text.
-        padding: the model's token to fill up with; default: the tokenizer's.
-
-    Raises:
-        ValueError: neither has a padding token.
+    A text without any word is read as one unknown word, because a model has to read something. `padding` is the model's token to
+    fill up with, by default the tokenizer's; a ValueError if there is neither.
     """
     padding = _padding(tokenizer) if padding is None else padding
     instead = 0 if tokenizer.unknown_id is None else tokenizer.unknown_id
@@ -281,11 +258,7 @@ def without_some(ids: Tensor, share: float, padding: int, generator: torch.Gener
 
 
 def batches(tokenizer: Tokenizer, labelled: LabelledTexts, context: int, padding: int | None = None) -> Iterator[Batch]:
-    """All these texts in their order, at most `context` tokens of each, about `EVALUATION_TOKENS` tokens at a time.
-
-    Raises:
-        ValueError: as in `padded`.
-    """
+    """All these texts in their order, `padded`, about `EVALUATION_TOKENS` tokens at a time."""
     padding = _padding(tokenizer) if padding is None else padding
     return _in_order(_rows(tokenizer, labelled, context, padding), padding)
 

@@ -27,9 +27,8 @@ FROM_FILES: dict[Kind, type[FileSource]] = {source.model_kind: source for source
 def source_named(name: str, fraction: float = 0.9) -> Source:
     """The data called `name`: a task (of sequences or of pairs), a corpus, or generated texts with labels.
 
-    Raises:
-        ValueError: there are no such data; the message names those that exist.
-        CorpusUnavailableError: it cannot be opened now.
+    A ValueError names the data that exist if there are none of this name; a `CorpusUnavailableError` if they cannot be opened
+    now.
     """
     if name in TASKS:
         return TaskSource(task(name))
@@ -41,19 +40,13 @@ def source_named(name: str, fraction: float = 0.9) -> Source:
     if name not in offers:
         raise ValueError(
             f"there are no data named {name[:80]!r}; known are the texts {', '.join(offers)}, the texts with labels "
-            f"{', '.join(GENERATED)} "
-            f"and the tasks {', '.join((*TASKS, *PAIR_TASKS))}"
+            f"{', '.join(GENERATED)} and the tasks {', '.join((*TASKS, *PAIR_TASKS))}"
         )
     return TextSource(offers[name].open(), fraction)
 
 
 def source_of_path(path: str | PathLike[str], model_kind: Kind, fraction: float = 0.9) -> Source:
-    """A file or a folder as data for models of this kind; if there is none at `path`, the source of that name.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it holds no such data, or there is nothing of that name; the message says what to change.
-    """
+    """A file or a folder as data for models of this kind (see `from_file`); if there is none at `path`, `source_named` so."""
     if not Path(path).exists():
         return source_named(str(path), fraction)
     return FROM_FILES[model_kind].from_file(path, fraction)
@@ -71,9 +64,7 @@ def kind_of(content: dict[str, Any]) -> Any:
 def source_from(content: dict[str, Any]) -> Source:
     """The source that `Source.to_dict` wrote down.
 
-    Raises:
-        ValueError: it describes no source.
-        CorpusUnavailableError: the data is no longer on this machine.
+    A ValueError if it describes no source, a `CorpusUnavailableError` if the data is no longer on this machine.
     """
     try:
         kind = kind_of(content)

@@ -28,10 +28,7 @@ def first_batches(batches: Iterable[Batch], most: int) -> Iterator[Batch]:
 
 def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> list[Tensor]:
     """The rows [T] of a text, at most `most` tokens together: for a decoder consecutive pieces of the text; for a classifier,
-    whose texts are short, the beginning of each line.
-
-    Raises:
-        ValueError: the text has no token that the model reads.
+    whose texts are short, the beginning of each line. A ValueError if the text has no token that the model reads.
     """
     longest = min(config.context_length, LONGEST_ROW)
     if config.kind == "classifier":
@@ -49,11 +46,7 @@ def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> 
 def held_out_rows(
     source: Source, model: Transformer, tokenizer: Tokenizer, most: int, labels: Sequence[str] = ()
 ) -> list[Tensor]:
-    """The rows [T] that are held out, at most `most` tokens together, without padding and up to their end.
-
-    Raises:
-        ValueError: source, tokenizer and model do not go together.
-    """
+    """The rows [T] that are held out, at most `most` tokens together, without padding and up to their end."""
     longest = min(model.config.context_length, LONGEST_ROW)
     padding = model.config.padding
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -64,16 +63,7 @@ def data_rows(trained: Trained, tokenizer: Tokenizer, context: int, most: int = 
     """Rows that a run could be trained on and rows that were held out, at most `most` of each, and how often it read each.
 
     Of a text both are spread evenly over it. Of a task they are the first rows of its first batch, and the first that it holds
-    out; none comes twice.
-
-    Args:
-        trained: the run.
-        tokenizer: its tokenizer.
-        context: that of its model.
-        most: rows of each kind.
-
-    Raises:
-        ValueError: the data are neither a text nor a task.
+    out; none comes twice. `context` is that of the run's model. A ValueError if the data are neither a text nor a task.
     """
     if isinstance(trained.data, Windows):
         read = times_read(trained)
@@ -105,21 +95,17 @@ def _task_rows(trained: Trained, data: Generated, tokenizer: Tokenizer, most: in
     drawn = [(True, data.task.held_out())]
     if trained.steps:
         drawn.append((False, data.examples(trained.size, next(trained.seeds()))))
-    found: dict[tuple[int, ...], Row] = {}
+    rows: dict[tuple[int, ...], Row] = {}
     for held_out, examples in drawn:
-        rows = _split(examples, tokenizer, data.task.end, held_out)
-        found |= dict(islice(((row.ids, row) for row in _unique(rows, found)), most))
-    times = _times(trained, data, found)
-    return [replace(row, times=times[ids]) for ids, row in found.items()]
-
-
-def _unique(rows: Iterable[Row], found: Container[tuple[int, ...]]) -> Iterator[Row]:
-    """The rows that are not among those found, each once."""
-    own = set[tuple[int, ...]]()
-    for row in rows:
-        if row.ids not in found and row.ids not in own:
-            own.add(row.ids)
-            yield row
+        fresh: dict[tuple[int, ...], Row] = {}
+        for row in _split(examples, tokenizer, data.task.end, held_out):
+            if len(fresh) == most:
+                break
+            if row.ids not in rows:
+                fresh.setdefault(row.ids, row)
+        rows |= fresh
+    times = _times(trained, data, rows)
+    return [replace(row, times=times[ids]) for ids, row in rows.items()]
 
 
 def _split(examples: Examples, tokenizer: Tokenizer, end: int | None, held_out: bool) -> Iterator[Row]:

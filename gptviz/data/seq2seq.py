@@ -58,13 +58,7 @@ def batches(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer)
 
 
 class PairData:
-    """Pairs drawn to train on, and those held out.
-
-    Args:
-        draw: `size` pairs for a seed.
-        held_out: those to validate with.
-        known: all those trained on; empty if every pair is new.
-    """
+    """Pairs drawn to train on by `draw`, and those held out; `known` are all those trained on, empty if every pair is new."""
 
     def __init__(
         self,
@@ -76,15 +70,12 @@ class PairData:
         self.tokenizer, self.draw, self.held_out, self.known = tokenizer, draw, held_out, known
 
     def training(self, size: int, seed: int) -> Batch:
-        """Pairs to train on."""
         return batch_of(self.draw(size, np.random.default_rng(seed)), self.tokenizer)
 
     def validation(self) -> Iterator[Batch]:
-        """Those held out."""
         return iter(self._validation)
 
     def trained_on(self) -> Iterator[Batch]:
-        """Some of the pairs trained on, evenly spread over them: as many as are held out; empty if every pair is new."""
         return iter(self._trained_on)
 
     @cached_property
@@ -99,8 +90,7 @@ class PairData:
 def answers(model: Transformer, tokenizer: SpecialTokensTokenizer, sources: Sequence[str]) -> list[tuple[str, bool]]:
     """The greedy answer of the model, in evaluation mode, to each source, and whether it ends (else it was cut).
 
-    Raises:
-        ValueError: a source is longer than the model's context.
+    A ValueError if a source is longer than the model's context.
     """
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     by_index: dict[int, tuple[str, bool]] = {}
@@ -115,11 +105,7 @@ def answers(model: Transformer, tokenizer: SpecialTokensTokenizer, sources: Sequ
 
 
 def exact_match(model: Transformer, tokenizer: SpecialTokensTokenizer, pairs: Sequence[SourceAndAnswer]) -> float:
-    """The share of sources whose greedy answer ends, and equals the right one in every character.
-
-    Raises:
-        ValueError: there are no pairs, or a source is longer than the model's context.
-    """
+    """The share of sources whose greedy answer ends, and equals the right one in every character; a ValueError without pairs."""
     if not pairs:
         raise ValueError("there is nothing to answer: no pair was given")
     given = answers(model, tokenizer, [source for source, _ in pairs])
@@ -132,11 +118,6 @@ class _Seq2SeqSource(Source):
     model_kind: ClassVar[Kind] = "encoder-decoder"
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
-        """`config` with the sizes that the tokens decide.
-
-        Raises:
-            ValueError: it does not describe an encoder–decoder.
-        """
         self._check(config)
         return super().fitted(config, tokenizer)
 
@@ -147,11 +128,7 @@ class _Seq2SeqSource(Source):
             )
 
     def checked_tokenizer(self, tokenizer: Tokenizer, config: Config) -> SpecialTokensTokenizer:
-        """The tokenizer, which has special tokens.
-
-        Raises:
-            ValueError: it has none, or the model was made for other tokens or is not an encoder–decoder.
-        """
+        """The tokenizer, which has special tokens, those of the model."""
         self._check(config)
         if not isinstance(tokenizer, SpecialTokensTokenizer):
             raise ValueError(
@@ -165,11 +142,7 @@ class _Seq2SeqSource(Source):
     def evaluation(
         self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
     ) -> EvaluationData:
-        """The pairs held out, and how many of them the model answers exactly.
-
-        Raises:
-            ValueError: source, tokenizer and model do not go together.
-        """
+        """The pairs held out, and how many of them the model answers exactly."""
         data = self.data(tokenizer, model.config)
         return EvaluationData(data.validation(), shares=self._shares(model, tokenizer, data))
 
@@ -204,13 +177,9 @@ class PairTaskSource(_Seq2SeqSource, GeneratedSource):
     kind: ClassVar = "pair_task"
 
     task: PairTask
+    floor = 0.0  # the answer follows from the source
 
     def data(self, tokenizer: Tokenizer, config: Config) -> PairData:
-        """New pairs to train on, and those the task holds out.
-
-        Raises:
-            ValueError: the model is not an encoder–decoder with the task's tokens, or its context is too short.
-        """
         checked = self.checked_tokenizer(tokenizer, config)
         if checked.to_json() != self.task.tokenizer.to_json():
             raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a file of pairs instead")
@@ -224,13 +193,7 @@ class PairTaskSource(_Seq2SeqSource, GeneratedSource):
         return [source for source, _ in drawn], [source for source, _ in self.task.held_out()]
 
     @property
-    def floor(self) -> float:
-        """0: the answer follows from the source."""
-        return 0.0
-
-    @property
     def has_places(self) -> bool:
-        """Whether all answers are of one length."""
         return self.task.answer_length is not None
 
     def tokens(self, config: Config) -> int:
@@ -238,16 +201,13 @@ class PairTaskSource(_Seq2SeqSource, GeneratedSource):
         return self.task.longest + 1
 
     def origin(self) -> dict[str, Any]:
-        """The task, and the loss that no model can beat."""
         return {"task": self.task.name, "floor": self.floor}
 
     def to_dict(self) -> dict[str, Any]:
-        """The name of the task."""
         return {"kind": self.kind, "pair_task": self.task.name}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PairTaskSource:
-        """The source that `to_dict` wrote down; see `Source.from_dict`."""
         name = content["pair_task"]
         if name not in PAIR_TASKS:
             raise ValueError(f"there is no task {name!r:.80} of pairs; there are {', '.join(PAIR_TASKS)}")
@@ -279,15 +239,9 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         return tuple(training), tuple(held_out)
 
     def excerpts(self) -> Sequence[str]:
-        """The first sources and answers to train on."""
         return first_of(text for pair in self.split()[0] for text in pair)
 
     def data(self, tokenizer: Tokenizer, config: Config) -> PairData:
-        """The pairs as batches for a model of this config.
-
-        Raises:
-            ValueError: the model is no encoder–decoder, a text does not fit in its context, or there are too few pairs.
-        """
         checked = self.checked_tokenizer(tokenizer, config)
         training, held_out = self.split()
         if config.context_length < (needed := self.longest(checked)):
@@ -311,32 +265,20 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         return _longest(self.pairs.pairs, tokenizer)
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
-        """`config` with the vocabulary's size, and a context that takes the longest text, up to `MOST_CONTEXT` tokens.
-
-        Raises:
-            ValueError: it does not describe an encoder–decoder.
-        """
+        """`config` with the vocabulary's size, and a context that takes the longest text, up to `MOST_CONTEXT` tokens."""
         fitted = super().fitted(config, tokenizer)
         needed = self.longest(self.checked_tokenizer(tokenizer, fitted))
         return replace(fitted, context_length=max(fitted.context_length, min(needed, MOST_CONTEXT)))
 
     def everything(self, tokenizer: Tokenizer, config: Config) -> PairData:
-        """All pairs, as if they were held out.
-
-        Raises:
-            ValueError: as `data` does.
-        """
+        """All pairs, as if they were held out."""
         data = self.data(tokenizer, config)
         return PairData(data.tokenizer, data.draw, list(self.pairs.pairs))
 
     def evaluation(
         self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
     ) -> EvaluationData:
-        """The pairs (held out, or all) and how many the model answers exactly.
-
-        Raises:
-            ValueError: source, tokenizer and model do not go together, or a text is longer than the model's context.
-        """
+        """The pairs (held out, or all) and how many the model answers exactly."""
         checked = self.checked_tokenizer(tokenizer, model.config)
         if (needed := self.longest(checked)) > (most := model.config.context_length):
             raise ValueError(
@@ -348,7 +290,6 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         return EvaluationData(data.validation(), characters, self._shares(model, checked, data))
 
     def facts(self) -> dict[str, int]:
-        """Its pairs, and how they are split."""
         training, held_out = self.split()
         return {"pairs": len(self.pairs.pairs), "pairs to train on": len(training), "pairs held out": len(held_out)}
 
@@ -367,7 +308,6 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         return config.context_length
 
     def origin(self) -> dict[str, Any]:
-        """The file, and how it is split."""
         n_used = sum(map(len, self.split()))
         rest = "the rest" if n_used == len(self.pairs.pairs) else f"{MOST_HELD_OUT_PAIRS:,} pairs of the rest"
         split = f"{self.fraction:.0%} of the sources, drawn by seed {self.seed}, to train, {rest} to validate"
@@ -375,7 +315,6 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> PairSource:
-        """The source that `to_dict` wrote down; see `Source.from_dict`."""
         name = content["pairs"]
         pairs = Pairs.from_canonical(name, recall(name, content["sha256"]).text)
         return cls(pairs, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))

@@ -50,6 +50,8 @@ class Source(ABC):
 
     A source is written down on the card of a model (`to_dict`), so that its run can be resumed and the model evaluated
     later (`gptviz.data.registry.source_from`).
+
+    Where a source, a tokenizer and a model do not go together, its methods raise a ValueError that says what to change.
     """
 
     kind: ClassVar[str]  #: its name on a card
@@ -92,20 +94,12 @@ class Source(ABC):
         """The tokenizer it brings, or one of this `kind` learned on it, with `vocab_size` tokens if that can be chosen."""
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
-        """`config` with the sizes that the data and its tokens decide.
-
-        Raises:
-            ValueError: it belongs to another kind of model.
-        """
+        """`config` with the sizes that the data and its tokens decide."""
         return replace(config, vocab_size=tokenizer.vocab_size, padding=tokenizer.padding)
 
     @abstractmethod
     def data(self, tokenizer: Tokenizer, config: Config) -> Data:
-        """Its batches for a model of this config.
-
-        Raises:
-            ValueError: source, tokenizer and config do not go together; the message says what to change.
-        """
+        """Its batches for a model of this config."""
 
     def facts(self) -> dict[str, int]:
         """The amounts of data, for a reader, such as the number of texts; empty if the data never end."""
@@ -128,7 +122,7 @@ class Source(ABC):
     def unread(self, tokenizer: Tokenizer) -> str:
         """What of its `excerpts` the vocabulary lacks, in sentences; empty if that is no more than usual."""
         read = [tokenizer.encode(text) for text in self.excerpts()]
-        lacking = Encoding([], tuple(one for encoding in read for one in encoding.unknown))
+        lacking = Encoding([], tuple(piece for encoding in read for piece in encoding.unknown))
         count = sum(len(encoding.ids) for encoding in read)
         if len(lacking.unknown) <= self.usually_lacking * count:
             return ""
@@ -151,9 +145,6 @@ class Source(ABC):
         Args:
             everything: all the data instead of those held out. It changes nothing for a task, whose data never end.
             labels: the labels that a classifier tells apart, in its order; by default those of the source.
-
-        Raises:
-            ValueError: source, tokenizer and model do not go together.
         """
         return EvaluationData(self.data(tokenizer, model.config).validation())
 
@@ -177,11 +168,7 @@ class Source(ABC):
 
     @abstractmethod
     def keep(self) -> None:
-        """Save a copy of all that `from_dict` will need.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Save a copy of all that `from_dict` will need; an OSError if it cannot be written."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -193,9 +180,7 @@ class Source(ABC):
         """The source that `to_dict` wrote down.
 
         Raises:
-            ValueError: the content does not describe a source of this kind.
-            KeyError: a part of it is missing.
-            TypeError: a part of it is of another type.
+            ValueError, KeyError, TypeError: the content does not describe a source of this kind.
             CorpusUnavailableError: the data is no longer on this machine.
         """
 
@@ -207,16 +192,13 @@ class GeneratedSource(Source):
 
     @property
     def title(self) -> str:
-        """The name of the task."""
         return self.task.name
 
     @property
     def example(self) -> str:
-        """The task's own."""
         return self.task.example_prompt()
 
     def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
-        """The task's own."""
         return self.task.tokenizer
 
     def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
@@ -235,21 +217,12 @@ class FileSource(Source):
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], fraction: float = 0.9) -> Self:
-        """The data in a file or a folder.
-
-        Raises:
-            OSError: it cannot be read.
-            ValueError: it holds no such data.
-        """
+        """The data in a file or a folder; an OSError if it cannot be read, a ValueError if it holds no such data."""
         return cls(cls.read(path), fraction)  # type: ignore[call-arg]
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str, fraction: float = 0.9) -> Self:
-        """The content of a file called `name`.
-
-        Raises:
-            ValueError: it holds no such data.
-        """
+        """The content of a file called `name`; a ValueError if it holds no such data."""
         return cls(cls.parse(data, name), fraction)  # type: ignore[call-arg]
 
 
@@ -273,8 +246,7 @@ class SplitSource(FileSource, Generic[Portion]):
     def split(self) -> tuple[Portion, Portion]:
         """The rows to train on and those held out, both in their order; the same in every call.
 
-        Raises:
-            ValueError: one of the two would be empty, or the fraction is not between 0 and 1.
+        A ValueError if one of the two would be empty, or the fraction is not between 0 and 1.
         """
         training, held_out = _split(self)
         return training, held_out
@@ -286,15 +258,12 @@ class SplitSource(FileSource, Generic[Portion]):
 
     @property
     def title(self) -> str:
-        """The name of the file."""
         return self.rows.name
 
     def keep(self) -> None:
-        """Keep a copy of the rows, for `from_dict`."""
         remember(Corpus(self.rows.name, self.rows.canonical))
 
     def to_dict(self) -> dict[str, Any]:
-        """The name and the SHA-256 of the rows, and how they are split."""
         split = {"sha256": self.rows.sha256, "fraction": self.fraction, "seed": self.seed}
         return {"kind": self.kind, self.kind: self.rows.name, **split}
 

@@ -29,11 +29,7 @@ class Statistics:
 
 
 def statistics(source: Source, tokenizer: Tokenizer, config: Config) -> Statistics:
-    """The statistics of a source for a model of this config.
-
-    Raises:
-        ValueError: source, tokenizer and config do not go together.
-    """
+    """The statistics of a source for a model of this config."""
     ids, counted = source.counted(source.data(tokenizer, config), tokenizer)
     counts = torch.bincount(ids, minlength=tokenizer.vocab_size)  # [vocab_size]
     order = counts.argsort(descending=True, stable=True)

@@ -26,11 +26,7 @@ BPE_CHARACTERS = 3  # of an English text in a byte-pair token, about
 
 
 def check_decoder(source: Source, config: Config) -> None:
-    """Check that a model of this config continues texts.
-
-    Raises:
-        ValueError: it is a classifier or an encoder–decoder.
-    """
+    """Refuse a model of this config with a ValueError unless it continues texts."""
     if config.kind == "classifier":
         raise ValueError(f"{source.title} has no labels: give a CSV file with the columns text and label")
     if config.kind != "decoder":
@@ -72,17 +68,11 @@ class TextSource(FileSource):
     fraction: float = 0.9
 
     def data(self, tokenizer: Tokenizer, config: Config) -> Data:
-        """The text as batches for a model of this config.
-
-        Raises:
-            ValueError: it is too short, or the model is not one that goes on with texts.
-        """
         check_decoder(self, config)
         training = torch.from_numpy(tokenizer.encode_ids(self.corpus.split(self.fraction)[0]))
         return Windows(training, self.held_out(tokenizer), config.context_length)
 
     def excerpts(self) -> Sequence[str]:
-        """The beginning of the text."""
         return (self.corpus.text[:LONGEST_EXCERPT],)
 
     def held_out(self, tokenizer: Tokenizer) -> Tensor:
@@ -94,11 +84,7 @@ class TextSource(FileSource):
     def evaluation(
         self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
     ) -> EvaluationData:
-        """The held-out text, or all of the text, in consecutive windows.
-
-        Raises:
-            ValueError: it is too short, or the model is not one that goes on with texts.
-        """
+        """The held-out text, or all of the text, in consecutive windows."""
         check_decoder(self, model.config)
         text = self.corpus.text if everything else self.corpus.split(self.fraction)[1]
         ids = torch.from_numpy(tokenizer.encode_ids(text)) if everything else self.held_out(tokenizer)
@@ -121,7 +107,6 @@ class TextSource(FileSource):
         return data.ids, "the text to train on"
 
     def tokens(self, config: Config) -> int:
-        """The context."""
         return config.context_length
 
     def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
@@ -136,25 +121,20 @@ class TextSource(FileSource):
 
     @property
     def title(self) -> str:
-        """The name of the text."""
         return self.corpus.name
 
     def origin(self) -> dict[str, Any]:
-        """The text, and how it is split."""
         split = f"first {self.fraction:.0%} of the characters to train, the rest to validate"
         return {"corpus": self.corpus.name, "corpus_sha256": self.corpus.sha256, "split": split}
 
     def keep(self) -> None:
-        """Keep a copy of the text, for `from_dict`."""
         remember(self.corpus)
 
     def to_dict(self) -> dict[str, Any]:
-        """The text's name and SHA-256, and the fraction."""
         return {"kind": self.kind, "corpus": self.corpus.name, "sha256": self.corpus.sha256, "fraction": self.fraction}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> TextSource:
-        """The source that `to_dict` wrote down; see `Source.from_dict`."""
         return cls(recall(content["corpus"], content["sha256"]), float(content.get("fraction", 0.9)))
 
 
@@ -168,12 +148,6 @@ class TaskSource(GeneratedSource):
     task: Task = field(hash=False)
 
     def data(self, tokenizer: Tokenizer, config: Config) -> Data:
-        """The task as batches for a model of this config.
-
-        Raises:
-            ValueError: its sequences do not fit in the context, the tokens belong to something else, or the model is not one
-                that goes on with texts.
-        """
         check_decoder(self, config)
         if tokenizer.to_json() != self.task.tokenizer.to_json():
             raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a text instead of the task")
@@ -185,26 +159,21 @@ class TaskSource(GeneratedSource):
 
     @property
     def title(self) -> str:
-        """The name of the task, and what is set in it."""
         return self.task.title
 
     @property
     def floor(self) -> float:
-        """The loss that no model can beat, in nats per token."""
         return self.task.floor
 
     @property
     def has_places(self) -> bool:
-        """Whether all sequences of the task have the same form."""
         return self.task.has_places
 
     @property
     def end(self) -> int | None:
-        """The task's own."""
         return self.task.end
 
     def tokens(self, config: Config) -> int:
-        """The task's own length."""
         return self.task.length - 1
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
@@ -222,11 +191,7 @@ class TaskSource(GeneratedSource):
     def evaluation(
         self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
     ) -> EvaluationData:
-        """The sequences held out, and how often the model is right in each of the task's parts.
-
-        Raises:
-            ValueError: source, tokenizer and model do not go together.
-        """
+        """The sequences held out, and how often the model is right in each of the task's parts."""
         data = self.data(tokenizer, model.config)
         by_part = self.measured(model, tokenizer, data).get("accuracy_by_task", {})
         shares = tuple(Share(name, f"{name}: accuracy", value) for name, value in by_part.items())
@@ -240,15 +205,12 @@ class TaskSource(GeneratedSource):
         return {"accuracy_by_task": {name: _accuracy(model, batches) for name, batches in some.items()}} if some else {}
 
     def origin(self) -> dict[str, Any]:
-        """The task, the loss that no model can beat, and the token that ends a text where there is one."""
         ends = {} if self.end is None else {"end_tokens": [self.end]}
         return {"task": self.task.name, "floor": self.floor, **ends}
 
     def to_dict(self) -> dict[str, Any]:
-        """The task's name and settings."""
         return {"kind": self.kind, "task": self.task.name, "settings": self.task.settings()}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> TaskSource:
-        """The source that `to_dict` wrote down; see `Source.from_dict`."""
         return cls(task(content["task"], **content.get("settings", {})))

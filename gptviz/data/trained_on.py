@@ -68,15 +68,9 @@ class Share:
 def followed(trained: Trained, prompts: Sequence[Tensor], words: Sequence[Sequence[Tensor]]) -> list[list[Share]]:
     """How often each of its words followed each prompt in what was trained on: [prompt][word].
 
-    A prompt may stand anywhere in a row. The windows of a text overlap, so it is counted in the text itself, each place once.
-
-    Args:
-        trained: the run.
-        prompts: token ids [T] each.
-        words: for each prompt, the token ids [n] of each word.
-
-    Raises:
-        ValueError: the data are neither a text nor a task.
+    Each prompt is token ids [T], and `words` has for each prompt the token ids [n] of each word. A prompt may stand anywhere in a
+    row. The windows of a text overlap, so it is counted in the text itself, each place once. A ValueError if the data are neither
+    a text nor a task.
     """
     counts = [[0] * (1 + len(some)) for some in words]
     data = trained.data
@@ -90,7 +84,7 @@ def followed(trained: Trained, prompts: Sequence[Tensor], words: Sequence[Sequen
         for number, (prompt, after) in enumerate(zip(prompts, words, strict=True)):
             for place, word in enumerate((prompt.new_zeros(0), *after)):
                 counts[number][place] += _occurrences(some, torch.cat((prompt, word)), room=1 if place == 0 else 0)
-    return [[Share(count, of) for count in each] for of, *each in counts]
+    return [[Share(count, of) for count in of_words] for of, *of_words in counts]
 
 
 def _occurrences(rows: Tensor, wanted: Tensor, room: int) -> int:
@@ -98,7 +92,7 @@ def _occurrences(rows: Tensor, wanted: Tensor, room: int) -> int:
     if rows.shape[1] < len(wanted) + room:
         return 0
     windows = rows[:, : rows.shape[1] - room].unfold(1, len(wanted), 1)  # [B, places, n]
-    found = windows[..., 0] == wanted[0]
+    equal = windows[..., 0] == wanted[0]
     for i in range(1, len(wanted)):
-        found &= windows[..., i] == wanted[i]
-    return int(found.sum())
+        equal &= windows[..., i] == wanted[i]
+    return int(equal.sum())

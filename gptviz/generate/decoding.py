@@ -28,10 +28,6 @@ class Decoder:
         rows: how many outputs grow.
         never: other tokens that are never written, such as those that stand for nothing.
 
-    Attributes:
-        ids: [rows, T], the outputs with their start tokens.
-        memory: [B, S, d_model], the output of the encoder for the source.
-
     Raises:
         ValueError: the model has no encoder, or the source is longer than its context.
     """
@@ -39,8 +35,8 @@ class Decoder:
     def __init__(self, model: Transformer, source: Tensor, start: int, rows: int, never: Sequence[int] = ()) -> None:
         self.model = model
         weight = model.embed.weight
-        self.memory = model.encode(source.to(weight.device))
-        self.ids = torch.full((rows, 1), start, device=weight.device)  # [rows, T]
+        self.memory = model.encode(source.to(weight.device))  #: [B, S, d_model], the output of the encoder for the source
+        self.ids = torch.full((rows, 1), start, device=weight.device)  #: [rows, T], the outputs with their start tokens
         causal = model.config.mask == "causal"
         self._cache = model.new_cache(rows) if causal else None
         self._never = [*never, *([start] if start == model.config.padding else [])]
@@ -55,11 +51,7 @@ class Decoder:
         return logits
 
     def grow(self, tokens: Tensor, rows: Tensor | None = None) -> None:
-        """Append `tokens` [rows], one to each row.
-
-        Args:
-            rows: [rows], the indices of the rows that are continued; by default each continues itself.
-        """
+        """Append `tokens` [rows], one to each row; `rows` [rows] are the rows continued, by default each itself."""
         if rows is not None:
             self.ids = self.ids[rows]
             if self._cache is not None:
@@ -214,18 +206,20 @@ def beam_search(
         device = decoder.ids.device
         parents = torch.tensor([rows[node.parent] for node in continued if node.parent is not None], device=device)
         decoder.grow(torch.tensor([node.token for node in continued], device=device), parents)
-    hypotheses = [_hypothesis(nodes, index, length_penalty) for index in done + beam]
-    return Beams(tuple(nodes), tuple(sorted(hypotheses, key=lambda one: (not one.ended, -one.score))))
+    answers = []
+    for index in done + beam:
+        last, ids = nodes[index], tuple(nodes[i].token for i in _path(nodes, index)[1:])
+        score = last.total / last.depth**length_penalty
+        answers.append(Hypothesis(index, ids[:-1] if last.finished else ids, last.total, score, last.finished))
+    return Beams(tuple(nodes), tuple(sorted(answers, key=lambda answer: (not answer.ended, -answer.score))))
 
 
 def _continued(nodes: list[BeamNode], beam: list[int], steps: Tensor, depth: int, n_kept: int, end: int) -> list[BeamNode]:
-    """The `n_kept` likeliest continuations of each node of the beam; the `n_kept` best of all are marked as `kept`.
-
-    Args:
-        steps: [beam, vocab_size], the log-probabilities of the next tokens.
+    """The `n_kept` likeliest continuations of each node of the beam, by the log-probabilities `steps` [beam, vocab_size] of the
+    next tokens; the `n_kept` best of all are marked as `kept`.
     """
     most = min(n_kept, steps.shape[1])
-    values, tokens = (each[:, :most].tolist() for each in steps.sort(dim=-1, descending=True, stable=True))
+    values, tokens = (ranked[:, :most].tolist() for ranked in steps.sort(dim=-1, descending=True, stable=True))
     continuations = [
         (index, token, value, nodes[index].total + value)
         for row, index in enumerate(beam)
@@ -236,13 +230,6 @@ def _continued(nodes: list[BeamNode], beam: list[int], steps: Tensor, depth: int
         BeamNode(index, token, value, total, depth, kept=i in best, finished=i in best and token == end)
         for i, (index, token, value, total) in enumerate(continuations)
     ]
-
-
-def _hypothesis(nodes: list[BeamNode], index: int, length_penalty: float) -> Hypothesis:
-    last = nodes[index]
-    ids = tuple(nodes[i].token for i in _path(nodes, index)[1:])
-    score = last.total / last.depth**length_penalty
-    return Hypothesis(index, ids[:-1] if last.finished else ids, last.total, score, last.finished)
 
 
 def _path(nodes: Sequence[BeamNode], index: int) -> list[int]:

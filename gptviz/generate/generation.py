@@ -78,11 +78,6 @@ class Generation(Iterator[GenerationStep]):
             step. Passes that only fill the cache again are not tapped.
         never: tokens that are never drawn, such as those that stand for nothing (`unused_ids` of a tokenizer).
 
-    Attributes:
-        ids: [samples, T], the tokens so far, on the model's device.
-        prompt_length: how many of them are the prompt.
-        cache: the saved keys and values, or None if it has no cache.
-
     Raises:
         ValueError: no token to start from, no sample to grow, or a slide the window cannot make.
     """
@@ -105,17 +100,14 @@ class Generation(Iterator[GenerationStep]):
             raise ValueError(f"samples is {samples}; it must be 1 or more")
         if not 1 <= slide <= model.config.context_length:
             raise ValueError(f"slide is {slide}; it must be from 1 to the context of {model.config.context_length}")
-        self.model = model
-        self.sampling = sampling or Sampling()
-        self.slide = slide
-        self.tap = tap
-        self.never = never
+        self.model, self.sampling, self.slide, self.tap, self.never = model, sampling or Sampling(), slide, tap, never
         self.device = model.embed.weight.device
-        self.ids = ids.to(self.device).expand(samples, -1)  # [B, T]
-        self.prompt_length = self.ids.shape[1]
+        self.ids = ids.to(self.device).expand(samples, -1)  #: [samples, T], the tokens so far, on the model's device
+        self.prompt_length = self.ids.shape[1]  #: how many of them are the prompt
         cached = use_cache and model.config.mask == "causal"
         # Memory for the whole prompt is taken at once: if it were taken block by block, while a pass holds other values for a
         # moment, gaps would remain that nothing else fits into.
+        #: the saved keys and values, or None if it has no cache
         self.cache = model.new_cache(samples, self.prompt_length + 1) if cached else None
         self._cached_from = 0
         self._step: OneToken | None = None
@@ -192,10 +184,8 @@ class Generation(Iterator[GenerationStep]):
     def replace(self, start: int, tokens: Tensor) -> None:
         """Put `tokens` [B, n] in place of all tokens from index `start` on: another branch with the same beginning.
 
-        The results for the beginning are kept; the rest is computed when the logits are needed.
-
-        Raises:
-            ValueError: the prompt would be changed, or there are fewer than `start` tokens.
+        The results for the beginning are kept; the rest is computed when the logits are needed. A ValueError if the prompt would
+        be changed, or there are fewer than `start` tokens.
         """
         if not self.prompt_length <= start <= self.ids.shape[1]:
             raise ValueError(f"start is {start}; it must be from {self.prompt_length}, after the prompt, to {self.ids.shape[1]}")

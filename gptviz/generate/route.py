@@ -53,14 +53,9 @@ class Route:
 
     @classmethod
     def read(cls, line: str, *, vocab_size: int, most: int) -> Route:
-        """The route that a line stands for.
+        """The route that a line stands for, to at most `most` tokens of a vocabulary of `vocab_size`.
 
-        Args:
-            vocab_size: that of the model; a larger token id does not exist.
-            most: the most tokens it may lead to.
-
-        Raises:
-            ValueError: the line is not a route, names an impossible setting or token, or is too long.
+        A ValueError if the line is not a route, names an impossible setting or token, or is too long.
         """
         whole = _LINE.fullmatch(line)
         if whole is None:
@@ -78,8 +73,14 @@ class Route:
                     if int(number) >= vocab_size:
                         raise ValueError(f"token {number} is not in the vocabulary, which ends at {vocab_size - 1}")
                     choices.append(int(number))
+                case "t":
+                    now = replace(now, temperature=float(number))
+                case "k":
+                    now = replace(now, top_k=int(number) or None)
+                case "p":
+                    now = replace(now, top_p=float(number) or None)
                 case _:
-                    now = _changed(now, letter, number)
+                    now = replace(now, seed=int(number))
         if len(choices) > most:
             raise ValueError(f"it leads to more than {most:,} tokens")
         return cls(tuple(choices), whole[2])
@@ -103,20 +104,3 @@ def _changes(before: Sampling, after: Sampling) -> list[str]:
     """The parts of a line that change the settings from `before` to `after`."""
     old = _settings(before)
     return [f"{letter}{number.removesuffix('.0')}" for letter, number in _settings(after).items() if number != old[letter]]
-
-
-def _changed(sampling: Sampling, letter: str, number: str) -> Sampling:
-    """The settings after one of them was changed.
-
-    Raises:
-        ValueError: the number is impossible for it.
-    """
-    match letter:
-        case "t":
-            return replace(sampling, temperature=float(number))
-        case "k":
-            return replace(sampling, top_k=int(number) or None)
-        case "p":
-            return replace(sampling, top_p=float(number) or None)
-        case _:
-            return replace(sampling, seed=int(number))

@@ -53,9 +53,8 @@ class Ledger:
 def ledger(logits: Tensor, sampling: Sampling, never: Sequence[int] = ()) -> Ledger:
     """The stages for `logits` [..., vocab_size]. Ties are broken by token id, the smaller first.
 
-    Args:
-        never: tokens that are never drawn, since they stand for nothing. The model nevertheless gives them a probability
-            (`before`); they are removed before the temperature, and top-k and top-p do not count them.
+    The tokens `never` are not drawn, since they stand for nothing. The model nevertheless gives them a probability (`before`);
+    they are removed before the temperature, and top-k and top-p do not count them.
     """
     exact = _exact(logits)
     possible = _without(exact, never)
@@ -116,11 +115,7 @@ def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
 
 
 def check_finite(logits: Tensor, position: int) -> None:
-    """Refuse `logits` [B, vocab_size] whose largest is infinite or not a number.
-
-    Raises:
-        ValueError: a row has no largest number; the message names the position.
-    """
+    """Refuse with a ValueError `logits` [B, vocab_size] of which a row's largest is infinite or not a number."""
     if not all(map(math.isfinite, logits.amax(-1).tolist())):
         raise ValueError(f"the model's logits at position {position} are not numbers: its weights are damaged")
 
@@ -128,10 +123,7 @@ def check_finite(logits: Tensor, position: int) -> None:
 def choose_tokens(logits: Tensor, sampling: Sampling, position: int, never: Sequence[int] = ()) -> Tensor:
     """The next tokens [B], on the CPU, for `logits` [B, vocab_size] at `position`, the number of tokens before it.
 
-    None of them is one of `never`: see `ledger`.
-
-    Raises:
-        ValueError: the logits are not numbers.
+    None of them is one of `never`: see `ledger`. A ValueError if the logits are not numbers.
     """
     logits = _without(logits, never)
     check_finite(logits, position)

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import one_hot, pad
 
 from gptviz.model import Transformer
 
@@ -38,7 +38,6 @@ class Drafter(Protocol):
 
     def propose(self, ids: Sequence[int], most: int) -> list[Proposal]:
         """At most `most` tokens that may follow `ids`, each with the distribution that it was drawn from; or none."""
-        ...
 
 
 class ModelDrafter:
@@ -59,9 +58,16 @@ class ModelDrafter:
         self._grown: Generation | None = None
 
     def propose(self, ids: Sequence[int], most: int) -> list[Proposal]:
-        """`most` tokens that the model draws after `ids`, with its distributions."""
-        grown = self._after(list(ids))
-        return [self._proposal(grown) for _ in range(most)]
+        grown, proposals = self._after(list(ids)), []
+        for _ in range(most):
+            position = grown.ids.shape[1]
+            check_finite(grown.logits, position)
+            distribution = ledger(grown.logits, self.sampling, self.never).after  # [1, vocab_size]
+            token = draw(distribution, uniform(self.sampling.seed, position))
+            grown.take(token)
+            of_large = pad(distribution[0], (0, self.vocab_size - distribution.shape[1]))  # below 0, it cuts
+            proposals.append(Proposal(int(token), of_large))
+        return proposals
 
     def _after(self, ids: list[int]) -> Generation:
         """The model's generation at the end of `ids`; what it has computed for their beginning is kept."""
@@ -73,14 +79,6 @@ class ModelDrafter:
             same = next((index for index, (now, then) in enumerate(pairs) if now != then), min(len(ids), len(before)))
             grown.replace(same, torch.tensor([ids[same:]], dtype=torch.long))
         return grown
-
-    def _proposal(self, grown: Generation) -> Proposal:
-        position = grown.ids.shape[1]
-        check_finite(grown.logits, position)
-        distribution = ledger(grown.logits, self.sampling, self.never).after  # [1, vocab_size]
-        token = draw(distribution, uniform(self.sampling.seed, position))
-        grown.take(token)
-        return Proposal(int(token), pad(distribution[0], (0, self.vocab_size - distribution.shape[1])))  # below 0, it cuts
 
 
 class LookupDrafter:
@@ -109,12 +107,8 @@ class LookupDrafter:
             return []
         for index in range(most):
             text.append(text[start + index])
-        return [Proposal(token, self._certain(token)) for token in text[len(ids) :]]
-
-    def _certain(self, token: int) -> Tensor:
-        distribution = torch.zeros(self.vocab_size, dtype=torch.float64)
-        distribution[token] = 1
-        return distribution
+        copied = torch.tensor(text[len(ids) :], dtype=torch.long)
+        return list(map(Proposal, copied.tolist(), one_hot(copied, self.vocab_size).double()))
 
     def _place(self, text: list[int]) -> int | None:
         """The index after the latest earlier occurrence of the last tokens."""
@@ -156,17 +150,17 @@ class Round:
     @property
     def accepted(self) -> int:
         """How many drafted tokens were accepted."""
-        return sum(one.accepted is True for one in self.drafted)
+        return sum(draft.accepted is True for draft in self.drafted)
 
     @property
     def judged(self) -> int:
         """How many drafted tokens were accepted or refused."""
-        return sum(one.accepted is not None for one in self.drafted)
+        return sum(draft.accepted is not None for draft in self.drafted)
 
     @property
     def tokens(self) -> list[int]:
         """The tokens that it adds to the text."""
-        taken = [one.token for one in self.drafted if one.accepted]
+        taken = [draft.token for draft in self.drafted if draft.accepted]
         return taken if self.token is None else [*taken, self.token]
 
 
@@ -179,13 +173,13 @@ class Speculated:
     @property
     def tokens(self) -> list[int]:
         """The tokens, without the prompt."""
-        return [token for one in self.rounds for token in one.tokens]
+        return [token for part in self.rounds for token in part.tokens]
 
     @property
     def acceptance_rate(self) -> float | None:
         """Of the drafted tokens that were judged, the share that was accepted, from 0 to 1; None if none was."""
-        judged = sum(one.judged for one in self.rounds)
-        return sum(one.accepted for one in self.rounds) / judged if judged else None
+        judged = sum(part.judged for part in self.rounds)
+        return sum(part.accepted for part in self.rounds) / judged if judged else None
 
     @property
     def tokens_per_pass(self) -> float | None:
@@ -202,7 +196,7 @@ class Speculated:
         gave = f"{passes} gave {tokens}, {self.tokens_per_pass:.2f} per pass"
         if self.acceptance_rate is None:
             return f"{who} drafted nothing; {gave}"
-        accepted, judged = (sum(getattr(one, name) for one in self.rounds) for name in ("accepted", "judged"))
+        accepted, judged = (sum(getattr(part, name) for part in self.rounds) for name in ("accepted", "judged"))
         return f"{accepted:,} of {judged:,} judged drafts of {who} were accepted ({self.acceptance_rate:.0%}); {gave}"
 
 
@@ -225,9 +219,6 @@ class Speculation:
         most_drafted: how many tokens a round drafts, from 1 to `MOST_DRAFTED`.
         never: tokens that are never drawn.
         ends: tokens that end a text: nothing is drafted or drawn after one.
-
-    Attributes:
-        ids: the tokens so far.
 
     Raises:
         ValueError: no token to start from, an impossible number of drafted tokens, or a model that looks ahead (a full mask), so
@@ -253,16 +244,16 @@ class Speculation:
             raise ValueError("the model looks ahead (a full mask), so one pass cannot judge several tokens: use a causal model")
         self.model, self.drafter, self.sampling = model, drafter, sampling or Sampling()
         self.most_drafted, self.never, self.ends = most_drafted, never, ends
-        self.ids: list[int] = ids.tolist()
+        self.ids: list[int] = ids.tolist()  #: the tokens so far
         self._cache = model.new_cache(room=len(self.ids) + most_drafted + 1)
 
     def rounds(self, tokens: int) -> Iterator[Round]:
         """Rounds until `tokens` tokens more are written, or one that ends the text."""
         whole = len(self.ids) + tokens
         while len(self.ids) < whole:
-            one = self.round(whole - len(self.ids))
-            yield one
-            if one.tokens[-1] in self.ends:
+            result = self.round(whole - len(self.ids))
+            yield result
+            if result.tokens[-1] in self.ends:
                 return
 
     def round(self, most: int | None = None) -> Round:
@@ -270,17 +261,13 @@ class Speculation:
         before = len(self.ids)
         room = self.model.config.context_length - before
         drafts = min(self.most_drafted, self.most_drafted if most is None else most - 1, room if room > 0 else self.most_drafted)
-        proposals = self._until_end(self.drafter.propose(self.ids, drafts) if drafts else [])
-        large = self.distributions([*self.ids, *(one.token for one in proposals)], len(proposals) + 1)
+        proposals = self.drafter.propose(self.ids, drafts) if drafts else []
+        ended = (place for place, (token, _) in enumerate(proposals, 1) if token in self.ends)
+        proposals = proposals[: next(ended, len(proposals))]
+        large = self.distributions([*self.ids, *(proposal.token for proposal in proposals)], len(proposals) + 1)
         result = judged(proposals, large, self.sampling.seed, before, self.ends)
         self.ids += result.tokens
         return result
-
-    def _until_end(self, proposals: list[Proposal]) -> list[Proposal]:
-        for index, one in enumerate(proposals):
-            if one.token in self.ends:
-                return proposals[: index + 1]
-        return proposals
 
     @torch.inference_mode()
     def distributions(self, ids: list[int], count: int) -> Tensor:
@@ -320,13 +307,13 @@ def judged(proposals: Sequence[Proposal], large: Tensor, seed: int, position: in
             # Nothing is left only where both are the same but for rounding.
             left, which = (above / above.sum() if above.any() else large[index]), REPLACES
             drafted += [
-                Drafted(position + after, one.token, float(one.distribution[one.token]))
-                for after, one in enumerate(proposals[index + 1 :], index + 1)
+                Drafted(position + after, proposal.token, float(proposal.distribution[proposal.token]))
+                for after, proposal in enumerate(proposals[index + 1 :], index + 1)
             ]
             break
     if which == DRAWS and proposals and proposals[-1].token in ends:
         return Round(position, tuple(drafted), None, None, None)
-    at = position + sum(one.accepted is True for one in drafted)
+    at = position + sum(draft.accepted is True for draft in drafted)
     number = float(uniform(seed, at, which + 1)[which])
     token = int(draw(left[None], torch.tensor([number], dtype=torch.float64)))
     return Round(position, tuple(drafted), token, float(left[token]), number)

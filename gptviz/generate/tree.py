@@ -91,7 +91,7 @@ class Snapshot:
         """About how much memory it takes."""
         size = NODE_BYTES * len(self.nodes)
         if self.at_hand is not None:
-            size += self.at_hand.held.bytes + sum(one.bytes for one in self.at_hand.computed.values())
+            size += self.at_hand.held.bytes + sum(computed.bytes for computed in self.at_hand.computed.values())
         return size
 
 
@@ -114,8 +114,7 @@ class Attended(Tap):
         return value
 
     def needs_whole(self, name: str) -> bool:
-        """No: the last token is in the last part."""
-        return False
+        return False  # the last token is in the last part
 
 
 class Tree:
@@ -130,11 +129,6 @@ class Tree:
         most_nodes: the most generated tokens in the tree.
         most_bytes: the most memory that logits and attention may take, in bytes.
         n_candidates: how many of the likeliest tokens each node has.
-
-    Attributes:
-        nodes: by id.
-        current: the id of the node that the next step goes on from.
-        dropped: how many nodes were dropped because there were too many.
 
     Raises:
         ValueError: the generation has several samples, or tokens after the prompt.
@@ -151,9 +145,9 @@ class Tree:
         self.generation, self.n_candidates = generation, n_candidates
         self.most_nodes = most_nodes
         self.prompt = generation.ids[0].tolist()
-        self.nodes = {ROOT: TreeNode(ROOT, None, length - 1, self.prompt[-1])}
-        self.current = ROOT
-        self.dropped = 0
+        self.nodes = {ROOT: TreeNode(ROOT, None, length - 1, self.prompt[-1])}  #: by id
+        self.current = ROOT  #: the id of the node that the next step goes on from
+        self.dropped = 0  #: how many nodes were dropped because there were too many
         self._leaves: set[int] = set()
         self._next = ROOT + 1
         self._at = ROOT  # the node whose path the generation holds
@@ -176,19 +170,15 @@ class Tree:
 
     def ids(self, node: int | None = None) -> list[int]:
         """The prompt's token ids and those of the path to `node` (default: the current one)."""
-        return self.prompt + [one.token for one in self.path(node)]
+        return self.prompt + [after.token for after in self.path(node)]
 
     def branches(self) -> list[list[int]]:
         """The token ids after the prompt of every branch, the current path last: taken in this order they make this tree."""
         ends = [leaf for leaf in sorted(self._leaves) if leaf != self.current]
-        return [[one.token for one in self.path(end)] for end in [*ends, self.current]]
+        return [[node.token for node in self.path(end)] for end in [*ends, self.current]]
 
     def go(self, node: int) -> TreeNode:
-        """Make `node` the current one.
-
-        Raises:
-            KeyError: there is no node with this id, or it was dropped.
-        """
+        """Make `node` the current one; a KeyError if there is none with this id, or it was dropped."""
         self.current = self.nodes[node].id
         return self.nodes[node]
 
@@ -202,26 +192,20 @@ class Tree:
         return self.nodes[self.current]
 
     def step(self, sampling: Sampling | None = None) -> TreeNode:
-        """Draw a token and go to its node; one that is already in the tree is used.
-
-        Args:
-            sampling: how it is drawn; default: `generation.sampling`.
-        """
+        """Draw a token, by default with `generation.sampling`, and go to its node; one that is already in the tree is used."""
         sampling = sampling or self.generation.sampling
         here = self.nodes[self.current]
         # The same settings draw the same token again: nothing has to be computed.
         drawn_before = (self.nodes[child] for child in here.children.values() if self.nodes[child].drawn == sampling)
         if (known := next(drawn_before, None)) is not None:
             return self.go(known.id)
-        return self._grow(
-            int(choose_tokens(self.after().logits[None], sampling, here.position + 1, self.generation.never)), sampling
-        )
+        token = choose_tokens(self.after().logits[None], sampling, here.position + 1, self.generation.never)
+        return self._grow(int(token), sampling)
 
     def take(self, token: int) -> TreeNode:
         """Go to the node of `token`, chosen by hand; one that is already in the tree is used.
 
-        Raises:
-            ValueError: the vocabulary has no such token, or it stands for nothing.
+        A ValueError if the vocabulary has no such token, or it stands for nothing.
         """
         size = self.generation.model.config.vocab_size
         if not 0 <= token < size:
@@ -231,27 +215,19 @@ class Tree:
         return self._grow(token, None)
 
     def bring(self, tokens: Iterable[int], origin: str | Iterable[str]) -> None:
-        """Add another text as a branch from the prompt; the current node stays. Tokens that are here already stay as they are.
+        """Add the `tokens` of another text as a branch from the prompt; the current node stays.
 
-        Args:
-            tokens: those after the prompt.
-            origin: a description of the text, or of where each token comes from.
-
-        Raises:
-            ValueError: the vocabulary has no such token.
+        Tokens that are here already stay as they are. `origin` describes the text, or where each token comes from. A ValueError
+        if the vocabulary has no such token.
         """
         here, self.current = self.current, ROOT
-        for token, each in zip(tokens, repeat(origin) if isinstance(origin, str) else origin, strict=False):
-            self._grow(token, None, each)
+        for token, origin_of_token in zip(tokens, repeat(origin) if isinstance(origin, str) else origin, strict=False):
+            self._grow(token, None, origin_of_token)
         if here in self.nodes:
             self.current = here
 
     def follow(self, choice: Choice) -> TreeNode:
-        """Go on from the current node with a token that was chosen before: draw it, or take it.
-
-        Raises:
-            ValueError: the vocabulary has no such token.
-        """
+        """Go on from the current node with a token that was chosen before: draw it, or `take` it."""
         return self.take(choice) if isinstance(choice, int) else self.step(choice)
 
     def knows(self, choice: Choice) -> bool:
@@ -280,11 +256,9 @@ class Tree:
         return Snapshot(tuple(self.nodes.values()), self.current, self.dropped, values)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Become the tree of a snapshot, which had the same model and prompt. Values that it does not have at hand are computed
-        again when they are needed.
+        """Become the tree of a snapshot of the same model and prompt; a ValueError if the prompt is another.
 
-        Raises:
-            ValueError: the snapshot is that of another prompt.
+        Values that it does not have at hand are computed again when they are needed.
         """
         root = snapshot.nodes[0]
         if (root.position, root.token) != (self.nodes[ROOT].position, self.nodes[ROOT].token):
@@ -323,11 +297,7 @@ class Tree:
         return self._computed.get(node)
 
     def chosen_from(self, node: int) -> Computed:
-        """The values that the model computed in the step that made `node`.
-
-        Raises:
-            ValueError: `node` is the root, which was not chosen.
-        """
+        """The values that the model computed in the step that made `node`; a ValueError for the root, which was not chosen."""
         parent = self.nodes[node].parent
         if parent is None:
             raise ValueError("the root is the prompt: it was not chosen from anything")
@@ -338,7 +308,11 @@ class Tree:
         if token not in here.children:
             self._add(here, token, drawn, origin)
         self.current = here.children[token]
-        self._make_room()
+        while len(self.nodes) - 1 > self.most_nodes:
+            oldest = min((leaf for leaf in self._leaves if leaf != self.current), default=None)
+            if oldest is None:
+                break
+            self._drop(self.nodes[oldest])
         return self.nodes[self.current]
 
     def _add(self, parent: TreeNode, token: int, drawn: Sampling | None, origin: str) -> None:
@@ -349,30 +323,13 @@ class Tree:
         likeliest = possible.topk(min(self.n_candidates, len(possible) - len(never))).indices.tolist()
         before, after = stages.before, stages.after
         candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)
-        node = TreeNode(
-            self._next,
-            parent.id,
-            parent.position + 1,
-            token,
-            drawn,
-            logprob,
-            float(after[token].log()),
-            parent.total + logprob,
-            candidates,
-            origin,
-        )
+        chosen = token, drawn, logprob, float(after[token].log()), parent.total + logprob
+        node = TreeNode(self._next, parent.id, parent.position + 1, *chosen, candidates, origin)
         self._next += 1
         self.nodes[node.id] = node
         parent.children[token] = node.id
         self._leaves.discard(parent.id)
         self._leaves.add(node.id)
-
-    def _make_room(self) -> None:
-        while len(self.nodes) - 1 > self.most_nodes:
-            oldest = min((leaf for leaf in self._leaves if leaf != self.current), default=None)
-            if oldest is None:
-                return
-            self._drop(self.nodes[oldest])
 
     def _drop(self, leaf: TreeNode) -> None:
         assert leaf.parent is not None

@@ -20,10 +20,8 @@ class TooMuchError(ValueError):
 def read_regular(path: Path, at_most: int, *, cut: bool = False) -> bytes:
     """The content of a regular file of at most `at_most` bytes; with `cut`, the beginning of a longer one.
 
-    A file from elsewhere may be of any kind: reading from a pipe could wait forever, and a device never ends.
-
-    Raises:
-        OSError: the file cannot be read, is no regular file, or is longer.
+    A file from elsewhere may be of any kind: reading from a pipe could wait forever, and a device never ends. An OSError if it
+    cannot be read, is no regular file, or is longer.
     """
     require_regular(path)
     # Since that check the file may have been replaced: a pipe opened without O_NONBLOCK waits for its other end.
@@ -37,11 +35,7 @@ def read_regular(path: Path, at_most: int, *, cut: bool = False) -> bytes:
 
 
 def require_regular(path: Path) -> None:
-    """Refuse a path that leads to anything but a regular file, without opening it.
-
-    Raises:
-        OSError: it is a folder, a pipe, a device or a socket, or there is nothing.
-    """
+    """Refuse with an OSError a path that leads to anything but a regular file, without opening it."""
     _require_regular(path.stat().st_mode)
 
 
@@ -85,7 +79,7 @@ def _without_surrogates(value: Any) -> Any:
         case str():
             return SURROGATE.sub("\ufffd", value)
         case list():
-            return [_without_surrogates(each) for each in value]
+            return [_without_surrogates(part) for part in value]
         case dict():
-            return {_without_surrogates(name): _without_surrogates(each) for name, each in value.items()}
+            return {_without_surrogates(name): _without_surrogates(part) for name, part in value.items()}
     return value

@@ -9,12 +9,9 @@ from cachetools import LRUCache
 
 
 def byte_cache(size: Callable[[Any], int], most_bytes: int, most_items: int | None = None) -> LRUCache[Any, Any]:
-    """The values used last, up to a number of bytes; the least recently used go first. The newest always stays.
+    """The values used last, up to `most_bytes` as `size` counts them; the least recently used go first, the newest always stays.
 
-    Args:
-        size: how many bytes a value takes.
-        most_bytes: the most bytes all values may take together.
-        most_items: the most values there may be: each counts as at least its share of the bytes. None for no such bound.
+    With `most_items` there are no more values than that: each counts as at least its share of the bytes.
     """
     least = most_bytes // most_items if most_items else 0
     return LRUCache(most_bytes, lambda value: min(most_bytes, max(least, size(value))))

@@ -31,17 +31,12 @@ def idle_seconds() -> float:
         return inf
     if max(allowed) < len(times):  # else this is a container that numbers its own cores from 0
         times = [times[core] for core in allowed]
-    idle = sum(one.idle + getattr(one, "iowait", 0.0) for one in times)
+    idle = sum(core.idle + getattr(core, "iowait", 0.0) for core in times)
     return float(idle + sum(process.cpu_times()[:2])) if idle else inf
 
 
 class FreeCores:
-    """The cores that other processes leave to this one: a browser that draws and a training take theirs.
-
-    Args:
-        clock: the time, in seconds.
-        idle: see `idle_seconds`.
-    """
+    """The cores that other processes leave to this one: a browser that draws and a training take theirs."""
 
     def __init__(self, clock: Callable[[], float] = monotonic, idle: Callable[[], float] = idle_seconds) -> None:
         self._clock, self._idle, self._lock = clock, idle, Lock()

@@ -30,10 +30,8 @@ def replacement_path(path: Path) -> Iterator[Path]:
 
     The three names it uses have the same beginning: `.new` is the path, `.old` the place to which `swap` moves the old folder,
     and `.lock` a file that is locked meanwhile. The system releases the lock when its process ends in any way. So `sweep` knows
-    which of these files are in use, and which were left by a process that was killed.
-
-    Raises:
-        OSError: the folder does not exist or cannot be written to.
+    which of these files are in use, and which were left by a process that was killed. An OSError if the folder does not exist or
+    cannot be written to.
     """
     sweep(path.parent)
     # Two sessions of one process may write at the same time, so each has its own names.
@@ -56,10 +54,7 @@ def in_place_of(path: Path) -> Iterator[Path]:
     """A path to write to, renamed to `path` at the end: after a crash or on a full disk the last good file stays.
 
     It lies in a folder of its own. A library may write to another file next to it first, as safetensors does: what a killed
-    process leaves of that is removed with the folder.
-
-    Raises:
-        OSError: the file cannot be written, or its folder does not exist.
+    process leaves of that is removed with the folder. An OSError if the file cannot be written, or its folder does not exist.
     """
     with replacement_path(path) as folder:
         folder.mkdir()
@@ -69,12 +64,9 @@ def in_place_of(path: Path) -> Iterator[Path]:
 
 
 def swap(fresh: Path, path: Path) -> None:
-    """Replace the folder `path` by the folder `fresh`, a path from `replacement_path`.
+    """Replace the folder `path` by the folder `fresh`, a path from `replacement_path`; an OSError if one cannot be renamed.
 
     After a crash between the two renames, `sweep` puts the old folder back.
-
-    Raises:
-        OSError: a folder cannot be renamed.
     """
     if path.exists():
         path.rename(fresh.with_suffix(".old"))
@@ -83,12 +75,14 @@ def swap(fresh: Path, path: Path) -> None:
 
 def sweep(folder: Path) -> None:
     """Remove the files that killed processes have left in `folder`; those of living processes stay."""
-    for name in _names(folder):
-        if found := _LOCK_FILE.fullmatch(name):
-            with suppress(OSError):  # a lock that is held is a `Timeout`, which is an OSError
-                with FileLock(folder / name, timeout=0):
-                    _clear(folder / found["name"], found["stem"])
-                (folder / name).unlink(missing_ok=True)
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir(folder)
+    for lock in filter(None, map(_LOCK_FILE.fullmatch, names)):
+        with suppress(OSError):  # a lock that is held is a `Timeout`, which is an OSError
+            with FileLock(folder / lock[0], timeout=0):
+                _clear(folder / lock["name"], lock["stem"])
+            (folder / lock[0]).unlink(missing_ok=True)
 
 
 def length_of(path: Path) -> int:
@@ -101,17 +95,15 @@ def length_of(path: Path) -> int:
 def written(path: Path) -> tuple[int, int] | None:
     """When a file was written and its bytes, None if it cannot be read: while both stay the same, so does its content."""
     with suppress(OSError):
-        about = path.stat()
-        return about.st_mtime_ns, about.st_size
+        state = path.stat()
+        return state.st_mtime_ns, state.st_size
     return None
 
 
 def kept_until_written(*names: str, most: int) -> Callable[[Callable[[Path], T]], Callable[[Path], T]]:
-    """Keep what a function reads in a folder until a file of it changes; all who ask share one result.
+    """Keep what a function reads in a folder until one of the files `names` in it changes ("" is the path itself).
 
-    Args:
-        names: the files in the folder that decide the result; "" is the path itself.
-        most: how many results are kept.
+    At most `most` results are kept; all who ask share one.
     """
 
     def decorate(read: Callable[[Path], T]) -> Callable[[Path], T]:
@@ -119,12 +111,6 @@ def kept_until_written(*names: str, most: int) -> Callable[[Callable[[Path], T]]
         return wraps(read)(lambda folder: kept(folder, tuple(written(folder / name) for name in names)))
 
     return decorate
-
-
-def _names(folder: Path) -> list[str]:
-    with suppress(OSError):
-        return os.listdir(folder)
-    return []
 
 
 def _clear(path: Path, stem: str) -> None:

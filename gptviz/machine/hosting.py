@@ -86,10 +86,9 @@ def guests_are(is_guest: Callable[[], bool]) -> None:
 def hosting() -> Hosting:
     """The limits of this server for the visitor whose page runs now.
 
-    Raises:
-        ValueError: a variable has a value that makes no sense; the message names both.
+    A ValueError names the variable that has a value that makes no sense, and the value.
     """
-    given = tuple((one.name, os.environ[variable(one.name)]) for one in fields(Hosting) if os.environ.get(variable(one.name)))
+    given = tuple((name, text) for name in (limit.name for limit in fields(Hosting)) if (text := os.environ.get(variable(name))))
     allowed = _hosting(given)
     return replace(allowed, read_only=True) if allowed.lan and _is_guest() else allowed
 
@@ -130,11 +129,7 @@ def own_address() -> str | None:
 
 
 def require_writable(what: str) -> None:
-    """Refuse `what` on a server that only shows models.
-
-    Raises:
-        NotAllowedError: this server is read-only.
-    """
+    """Refuse `what` with a `NotAllowedError` on a server that only shows models."""
     if hosting().read_only:
         raise NotAllowedError(f"{what}: this server shows models and keeps nothing ({variable('read_only')} is set)")
 

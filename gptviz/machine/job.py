@@ -48,10 +48,8 @@ class Stage(NamedTuple):
 
 
 class Slots:
-    """The slots for computations that go on at the same time. Others wait, and go on in the order in which they were begun.
-
-    Args:
-        number: how many go on at the same time: one that takes long does not delay the others, and memory is bounded.
+    """The `number` of slots for computations that go on at the same time: one that takes long does not delay the others, and
+    memory is bounded. Others wait, and go on in the order in which they were begun.
     """
 
     def __init__(self, number: int) -> None:
@@ -89,17 +87,8 @@ class Slots:
 class Job(Generic[R]):
     """A computation that was begun; it ends by itself or by `stop`, and other threads may look at it at any time.
 
-    Attributes:
-        title: what is computed, in words.
-        state: whether it waits for a slot, goes on, or how it ended.
-        progress: how far it is.
-        results: the results so far, by name; they stay there when the computation is stopped.
-        value: the value it returned, once it is done.
-        error: why it failed.
-        seconds: since it was begun.
-
     Args:
-        title: as above.
+        title: what is computed, in words.
         compute: computes the value, and puts into `results` those that are ready earlier.
         slots: the slots of which it needs one; None for a computation that starts at once.
         patience: the seconds without a look after which it is forgotten; None for one that is never forgotten.
@@ -114,11 +103,11 @@ class Job(Generic[R]):
         patience: float | None = None,
     ) -> None:
         self.title = title
-        self.state: JobState = "waiting"
-        self.progress = Progress()
-        self.results: Results = {}
-        self.value: R | None = None
-        self.error: BaseException | None = None
+        self.state: JobState = "waiting"  #: whether it waits for a slot, goes on, or how it ended
+        self.progress = Progress()  #: how far it is
+        self.results: Results = {}  #: the results so far, by name; they stay there when the computation is stopped
+        self.value: R | None = None  #: the value it returned, once it is done
+        self.error: BaseException | None = None  #: why it failed
         self._compute: Callable[[Results], R] | None = compute
         self._slots, self._patience = slots, patience
         self._stop, self._ended = Event(), Event()
@@ -201,12 +190,7 @@ class Job(Generic[R]):
                 return False
 
     def result(self) -> R:
-        """The value, once it is there.
-
-        Raises:
-            StoppedError: it was stopped.
-            BaseException: the error by which it failed.
-        """
+        """The value, once it is there; a `StoppedError` if it was stopped, or the error by which it failed."""
         self.wait()
         if self.error is not None:
             raise self.error
@@ -287,23 +271,15 @@ def begin(
     slots: Slots | None = SLOTS,
     patience: float = FORGOTTEN,
 ) -> Job[R]:
-    """Begin a computation, or find the one of this key that goes on or is done.
-
-    Args:
-        key: all that the results depend on.
-        title: as in `Job`.
-        compute: as in `Job`.
-        slots: as in `Job`.
-        patience: as in `Job`.
-    """
+    """Begin a computation (see `Job`), or find the one of this `key` that goes on or is done; results depend on nothing else."""
     with _lock:
         job = _begun.get(key)
         if job is not None and job.is_of_use:
             job.look()
             return job
         _begun.pop(key, None)
-        ended = [other for other, one in _begun.items() if not one.is_active]
-        unused = [other for other, one in _begun.items() if one._is_left]
+        ended = [other for other, its_job in _begun.items() if not its_job.is_active]
+        unused = [other for other, its_job in _begun.items() if its_job._is_left]
         for other in {*ended[: max(0, len(ended) - MOST_KEPT)], *unused}:
             del _begun[other]
         _begun[key] = Job(title, compute, slots=slots, patience=patience)

@@ -11,13 +11,10 @@ from typing import Any
 
 
 def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package whose file imports its names below `if TYPE_CHECKING:` alone.
+    """`__getattr__`, `__dir__` and `__all__` of a package whose file imports its names only below `if TYPE_CHECKING:`.
 
     What takes long to import (torch: a second) is imported for those who need it. And a thread that imports the package never
     waits for one that imports a module of it, which waits for the package.
-
-    Args:
-        package: its name.
     """
     this = sys.modules[package]
     modules = {

@@ -61,8 +61,12 @@ def available(device: torch.device | str = "cpu") -> int:
         import torch
 
         return int(torch.cuda.mem_get_info(device)[0])
-    limits = (psutil.virtual_memory().available, _of_container(), _of_setting())
-    return min(limit for limit in limits if limit is not None)
+    limits = [psutil.virtual_memory().available]
+    if (of_container := _of_container()) is not None:
+        limits.append(of_container)
+    if (most := hosting().memory) is not None:
+        limits.append(max(0, int(most * 1e6) - max(0, _taken() - LIBRARIES)))
+    return min(limits)
 
 
 def _of_container() -> int | None:
@@ -74,12 +78,6 @@ def _of_container() -> int | None:
         stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
         return limit - taken + int(stat.get("inactive_file", 0))
     return None
-
-
-def _of_setting() -> int | None:
-    """The bytes that models and texts may still take under the server's limit; None without one."""
-    most = hosting().memory
-    return None if most is None else max(0, int(most * 1e6) - max(0, _taken() - LIBRARIES))
 
 
 def _taken() -> int:

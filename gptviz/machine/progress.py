@@ -88,7 +88,7 @@ def each(steps: Iterable[T], of: int, step: str) -> Iterator[T]:
     iterator, end = iter(steps), object()
     for before in range(of):
         with part(before, of, step=step):
-            one = next(iterator, end)
-        if one is end:
+            step_done = next(iterator, end)
+        if step_done is end:
             return
-        yield one  # type: ignore[misc]  # it is not the end mark
+        yield step_done  # type: ignore[misc]  # it is not the end mark

@@ -16,11 +16,8 @@ def printable(text: str) -> str:
     r"""The text with an escape (U+202E is `\u202e`) for each character that a terminal would execute instead of showing it."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(each if each in _LEFT or unicodedata.category(each) not in _OBEYED else _escape(each) for each in text)
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    obeyed = {sign for sign in set(text) - _LEFT if unicodedata.category(sign) in _OBEYED}
+    return "".join(sign.encode("unicode_escape").decode("ascii") if sign in obeyed else sign for sign in text)
 
 
 class Terminal:

@@ -36,13 +36,11 @@ _experts = partial(_mlp, needs=("mlp", ("experts",)))
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The architecture of a transformer; `describe_field` says what each field is and which values it may have.
+    """The architecture of a transformer; `describe_field` says what each field is and which values it may have. What no model can
+    have is refused with a `ValueError` that names the field and its value.
 
     A config may come from a stranger's file, so every size has a limit: laying out the empty parts stays quick, and the tables
     that positions compute, which no file of weights vouches for, stay small.
-
-    Raises:
-        ValueError: a size or choice that no model can have; the message names the field and its value.
     """
 
     vocab_size: int = field(
@@ -292,11 +290,7 @@ class Config:
         self._check_kind()
 
     def _check_axes(self) -> None:
-        """Refuse fields that do not go together.
-
-        Raises:
-            ValueError: the message names the fields and their values.
-        """
+        """Refuse fields that do not go together."""
         pattern = self.window_pattern
         if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_BLOCKS or set(pattern) - set("wf"):
             raise ValueError(f"window_pattern is {pattern!r:.80}; it must be letters w (a window) and f (everything), such as fw")
@@ -319,11 +313,7 @@ class Config:
             raise ValueError(f"qk_norm {self.qk_norm} is for self-attention alone; this model has cross-attention too")
 
     def _check_kind(self) -> None:
-        """Refuse fields that an encoder, a classifier or padding does not allow.
-
-        Raises:
-            ValueError: the message names the field and its value.
-        """
+        """Refuse fields that an encoder, a classifier or padding does not allow."""
         padding = self.padding
         is_id = isinstance(padding, int) and not isinstance(padding, bool) and 0 <= padding < self.vocab_size
         if padding is not None and not is_id:
@@ -387,7 +377,7 @@ class Config:
         return float(self.head_size**-0.5 if self.score_scale is None else self.score_scale)
 
     def windowed(self, block: int) -> bool:
-        """Whether this block sees a window alone."""
+        """Whether this block sees only a window."""
         return self.window is not None and self.window_pattern[block % len(self.window_pattern)] == "w"
 
     @property
@@ -419,15 +409,11 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}  # plain values all: `asdict` copies each
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # plain values all: `asdict` copies each
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Config:
-        """A config from JSON values.
-
-        Raises:
-            ValueError: a field is unknown, missing or impossible; the message names it.
-        """
+        """A config from JSON values; a field that is unknown or missing is named too."""
         if not isinstance(values, dict):
             raise ValueError(f"a config is a table of fields, not {type(values).__name__}")
         known = {field.name for field in fields(cls)}
@@ -439,9 +425,5 @@ class Config:
 
 
 def describe_field(name: str) -> FieldInfo:
-    """The description of the field `name` of a config: its label, help, limits and choices.
-
-    Raises:
-        ValueError: a config has no such field.
-    """
+    """The description of the field `name` of a config: its label, help, limits and choices."""
     return field_info(Config, name)

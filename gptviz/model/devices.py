@@ -16,25 +16,20 @@ def devices() -> list[str]:
     """The devices of this machine, the fastest first."""
     import torch
 
-    found = []
+    devices = []
     if torch.cuda.is_available():
-        found += [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+        devices += [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     if torch.backends.mps.is_available():
         # Within virtual machines Apple's GPUs are said to be there too, but no tensor can be.
         with suppress(RuntimeError):
             torch.empty(1, device="mps")
-            found.append("mps")
-    return [*found, "cpu"]
+            devices.append("mps")
+    return [*devices, "cpu"]
 
 
 def device(name: str | None = None, process: int | None = None) -> torch.device:
-    """The device called `name`, or the fastest for None or "auto".
-
-    Args:
-        process: the number of this process among several on this machine. On "cuda" each process takes its own GPU.
-
-    Raises:
-        ValueError: this machine has no such device; the message names those it has.
+    """The device called `name`, or the fastest for None or "auto"; a ValueError names the devices of this machine. `process` is
+    the number of this process among several on this machine: on "cuda" each process takes its own GPU.
     """
     import torch
 

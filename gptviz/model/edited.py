@@ -31,22 +31,15 @@ class Pass:
     memory: Memory | None  #: what a decoder reads of its encoder
 
     def queries(self, pattern: Tensor, *, crosses: bool = False) -> slice:
-        """The positions of the queries of a pattern [B, H, query, key]: those of the pass, or of a long text some of them. In
-        self-attention the last query is also the last key.
-
-        Args:
-            pattern: of a block.
-            crosses: whether it is that of cross-attention, whose keys are those of the memory.
+        """The positions of the queries of a pattern [B, H, query, key] of a block: those of the pass, or of a long text some of
+        them. In self-attention the last query is also the last key; one that `crosses` is of cross-attention, whose keys are the
+        memory's.
         """
         return self.at if crosses else slice(pattern.shape[-1] - pattern.shape[-2], pattern.shape[-1])
 
     def hidden(self, block: int, at: slice, *, crosses: bool = False) -> Tensor | None:
-        """True where a query of this block must not look at a key, to be broadcast to [B, H, query, key], or None if all may.
-
-        Args:
-            block: the block.
-            at: the positions of the queries, as `queries` gives them.
-            crosses: as in `queries`.
+        """True where a query of this block must not look at a key, to be broadcast to [B, H, query, key], or None if all may;
+        `at` are the positions of the queries, as `queries` gives them.
         """
         if crosses:
             return None if self.memory is None else self.memory.blocked
@@ -84,7 +77,7 @@ class EditedTransformer(Twin):
         if "" in repositions:
             # Blocks that share positions go on sharing them.
             attentions = (cast(Attention, block.attention) for block in original.blocks)
-            for positions in {original.positions, *(each.positions for each in attentions)}:
+            for positions in {original.positions, *(attention.positions for attention in attentions)}:
                 stand_ins[positions] = repositions[""](positions)
         super().__init__(holding(original, stand_ins))
         self.replacements = {name: act for name, act in replacements.items() if not name.startswith(ENCODER)}
@@ -115,11 +108,8 @@ def _in_pass(act: Replacement, seen: Pass) -> Callable[[Tensor], Tensor]:
 
 
 def with_weights(model: Transformer, weights: Mapping[str, Tensor]) -> Transformer:
-    """A twin of `model` that multiplies with these matrices, in float32, in the place of its own; it shares all else.
-
-    Args:
-        model: it stays as it is.
-        weights: by the names of the model's parameters; tied parts both get the one of their common name.
+    """A twin of `model`, which stays as it is, that multiplies with these matrices, in float32, in the place of its own. They are
+    by the names of the model's parameters; tied parts both get the one of their common name.
     """
     own = dict(model.named_parameters())
     fresh = {own[name]: nn.Parameter(value, own[name].requires_grad) for name, value in weights.items()}

@@ -1,4 +1,4 @@
-"""Code that exists for speed alone: the transformer and its parts compute the same without it.
+"""Code that exists only for speed: the transformer and its parts compute the same without it.
 
 Generation reads one token at a time. Then a matrix is multiplied with a single vector, and calls and memory take more time than
 arithmetic: `make_fast` gives the parts of a model shorter ways for that.
@@ -73,10 +73,8 @@ class ShortRMSNorm:
 
 
 class Arena:
-    """Tensors that lie side by side in large pieces of memory. A piece is given back when the last tensor in it is gone.
-
-    Args:
-        expected: how many bytes all tensors are likely to take: a small model takes no more than it needs.
+    """Tensors that lie side by side in large pieces of memory. A piece is given back when the last tensor in it is gone. A small
+    model takes no more than the bytes that are `expected`.
     """
 
     def __init__(self, expected: int) -> None:
@@ -98,7 +96,7 @@ class Arena:
 
 
 def _piece(size: int) -> mmap.mmap:
-    """`size` bytes of this process alone."""
+    """`size` bytes that only this process uses."""
     if sys.platform != "linux":  # where nobody asks for a piece
         return mmap.mmap(-1, size)
     piece = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

@@ -21,13 +21,8 @@ MOST_SCORES = 2**22
 
 
 def passes(config: Config, length: int, *, batch: int = 1, multiple: int = 1) -> list[slice]:
-    """The tokens of each pass over a text: one pass if there are few enough scores, and for a model that looks ahead.
-
-    Args:
-        config: of the model.
-        length: of the text.
-        batch: how many texts are read side by side.
-        multiple: every pass except the last one has a multiple of this many tokens.
+    """The tokens of each pass over `batch` texts of this length: one pass if there are few enough scores, and for a model that
+    looks ahead. Every pass except the last one has a `multiple` of this many tokens.
     """
     each = batch * config.n_head * length
     if config.mask != "causal" or each * length <= MOST_SCORES:

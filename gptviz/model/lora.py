@@ -48,7 +48,7 @@ Adapter = Mapping[str, Factors]
 
 
 class LoraLinear(Linear):
-    """x · Wᵀ + b + x · Aᵀ · Bᵀ, of which A and B alone are trained.
+    """x · Wᵀ + b + x · Aᵀ · Bᵀ, of which only A and B are trained.
 
     Args:
         linear: the part with W and b, which are shared.
@@ -88,7 +88,7 @@ class AdaptedTransformer(Twin):
         stand_ins = {parts[name]: LoraLinear(cast(Linear, parts[name]), rank, generator) for name, rank in ranks.items()}
         device = base.embed.weight.device
         super().__init__(cast(Transformer, with_stand_ins(base, stand_ins, device)))
-        trained = {id(each) for part in stand_ins.values() for each in (part.lora_a, part.lora_b)}
+        trained = {id(factor) for part in stand_ins.values() for factor in (part.lora_a, part.lora_b)}
         for _, parameter in super().named_parameters():
             parameter.requires_grad_(id(parameter) in trained)
 
@@ -128,9 +128,9 @@ class MergedTransformer(Twin):
     def __init__(self, base: Transformer, adapter: Adapter, strength: float = TUNED) -> None:
         parts = dict(base.named_modules())
         stand_ins: dict[nn.Module, nn.Module] = {}
-        for name, one in adapter.items() if strength else ():
+        for name, factors in adapter.items() if strength else ():
             part = cast(Linear, parts[name])
-            stand_ins[part] = sharing(part, weight=nn.Parameter(_merged(part.weight, one, strength)))
+            stand_ins[part] = sharing(part, weight=nn.Parameter(_merged(part.weight, factors, strength)))
         super().__init__(holding(base, stand_ins))
         self.strength, self._origin = strength, _Origin(base, adapter)
 
@@ -190,4 +190,4 @@ def factors(parameters: Mapping[str, Tensor]) -> dict[str, Factors]:
 
 def parameters(adapter: Adapter) -> dict[str, Tensor]:
     """The factors by the names of their parameters, as `factors` reads them."""
-    return {name + end: tensor for name, one in adapter.items() for end, tensor in ((A, one.a), (B, one.b))}
+    return {name + end: tensor for name, factors in adapter.items() for end, tensor in ((A, factors.a), (B, factors.b))}

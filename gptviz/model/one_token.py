@@ -34,24 +34,19 @@ Write = Callable[[Tensor], object]  # of a vector, to a place of its own
 
 
 class OneToken:
-    """A model that reads the next token of the one text in `cache`, and adds it there.
-
-    Attributes:
-        cache: of the text; a step belongs to it.
-        limit: how many tokens the cache may come to have: up to there no window hides a key from the last of them.
-        at: the position of the token.
-        tap: gets the patterns.
-        angles: of each kind of rotary positions those of the token. Blocks share them.
-        is_small: whether one thread reads it as fast as several.
-    """
+    """A model that reads the next token of the one text in `cache`, and adds it there."""
 
     def __init__(self, model: Transformer, cache: KVCache) -> None:
-        self.model, self.cache, self.at, self.tap = model, cache, slice(0, 0), IDENTITY
+        self.model, self.cache = model, cache
+        self.at, self.tap = slice(0, 0), IDENTITY  #: the position of the token, and what gets the patterns
         windows = [mask.window for mask in model.masks if isinstance(mask, WindowMask)]
+        #: how many tokens the cache may come to have: up to there no window hides a key from the last of them
         self.limit = min([model.config.context_length, *windows])
-        self.is_small = sum(one.nbytes for one in (*model.parameters(), *model.buffers())) <= FEW_BYTES
+        #: whether one thread reads it as fast as several
+        self.is_small = sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers())) <= FEW_BYTES
         blocks = cast(list[Block | ParallelBlock], list(model.blocks))
         used = {block.attention.positions for block in blocks}
+        #: of each kind of rotary positions those of the token; blocks share them
         self.angles: dict[PositionEncoding, list[Tensor]] = {each: [] for each in used if type(each) is Rotary}
         self._blocks = [_through(block, _Attention(index, block.attention, self)) for index, block in enumerate(blocks)]
 
@@ -64,7 +59,7 @@ class OneToken:
         return cls(model, cache) if is_plain and fits and not model.training else None
 
     def __call__(self, ids: Tensor, tap: Tap = IDENTITY) -> Tensor:
-        """ids [1, 1] → logits [1, 1, vocab_size]; of what the tap may look at, it gets the patterns alone."""
+        """ids [1, 1] → logits [1, 1, vocab_size]; of what the tap may look at, it gets only the patterns."""
         threads = torch.get_num_threads()
         if threads == 1 or not self.is_small:
             return self._read(ids, tap)
@@ -178,13 +173,10 @@ def _mlp(part: AnyMLP) -> Vector:
 
 
 class _Products:
-    """Products of one vector with the matrices of some layers.
-
-    Attributes:
-        results: for each layer an array [1, 1, out] that has what was computed last.
-    """
+    """Products of one vector with the matrices of some layers."""
 
     def __init__(self, *layers: Linear) -> None:
+        #: for each layer an array [1, 1, out] that has what was computed last
         self.results = [torch.empty(1, 1, layer.out_features) for layer in layers]
         # What packed matrices are multiplied with is rounded once for all of them.
         self._short = torch.empty(1, 1, layers[0].in_features, dtype=torch.bfloat16)

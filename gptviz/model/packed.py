@@ -70,11 +70,7 @@ class StoredRows(Protocol):
         """The numbers of a group: `GROUP` at most."""
 
     def read(self, rows: Tensor) -> Groups:
-        """Some rows, by their numbers [n].
-
-        Raises:
-            OSError: the file cannot be read any more.
-        """
+        """Some rows, by their numbers [n]; an OSError if the file cannot be read any more."""
 
     def is_finite(self, rows: Tensor) -> bool:
         """Whether all numbers of some rows are; reads and raises as `read`."""
@@ -167,9 +163,9 @@ class Packed(Tensor):
         if bool((self.of == first).all()):
             return self.stored[first].read(self.row).numbers()
         rows = torch.empty(len(self.row), self.stored[0].shape[1])
-        for one in self.of.unique().tolist():
-            mine = self.of == one
-            rows[mine] = self.stored[one].read(self.row[mine]).numbers()
+        for number in self.of.unique().tolist():
+            mine = self.of == number
+            rows[mine] = self.stored[number].read(self.row[mine]).numbers()
         return rows
 
     def pieces(self) -> list[slice]:
@@ -203,15 +199,15 @@ class Packed(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         handler = _FUNCTIONS.get(func)
-        if handler is not None and (found := handler(*args, **(kwargs or {}))) is not None:
-            return found
+        if handler is not None and (result := handler(*args, **(kwargs or {}))) is not None:
+            return result
         return torch._C._disabled_torch_function_impl(func, types, args, kwargs or {})
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         handler = _HANDLERS.get(func)
-        if handler is not None and (found := handler(*args, **(kwargs or {}))) is not None:
-            return found
+        if handler is not None and (result := handler(*args, **(kwargs or {}))) is not None:
+            return result
         if func._schema.is_mutable and isinstance(args[0], Packed):
             raise TypeError(FIXED)
         plain = torch.utils._pytree.tree_map_only(Packed, Packed.numbers, (args, kwargs or {}))
@@ -242,10 +238,10 @@ class Part(NamedTuple):
         for at in packed.pieces():
             to = slice(at.start, padded if at.stop == rows else at.stop)
             some = packed.rows(at)
-            runs = [_split(some.stored[int(some.of[one.start])], some.row[one]) for one in _runs(some.of)]
+            runs = [_split(some.stored[int(some.of[rows.start])], some.row[rows]) for rows in _runs(some.of)]
             for (numbers, scales), layer in zip(layers, zip(*runs, strict=True), strict=True):
                 q, scale, added = (
-                    F.pad(torch.cat(each), (0, 0, 0, 0, 0, to.stop - at.stop)) for each in zip(*layer, strict=True)
+                    F.pad(torch.cat(parts), (0, 0, 0, 0, 0, to.stop - at.stop)) for parts in zip(*layer, strict=True)
                 )
                 numbers[to] = product.order(q.flatten(1))
                 scales[:, to] = torch.cat((scale, added), dim=2).transpose(0, 1)
@@ -341,9 +337,8 @@ def _split(stored: StoredRows, rows: Tensor) -> list[Groups]:
 
 
 def _regrouped(groups: Groups) -> Groups:
-    """The same numbers in groups of `REGROUPED` and in 8 bits, by the largest number of each group.
-
-    That rounds a number by up to 0.4 % of the largest one, about as much as bfloat16 does.
+    """The same numbers in groups of `REGROUPED` and in 8 bits, by the largest number of each group: that rounds a number by up to
+    0.4 % of the largest one, about as much as bfloat16 does.
     """
     numbers = groups.numbers().unflatten(1, (-1, REGROUPED))
     scale = numbers.abs().amax(2, keepdim=True) / 127
@@ -423,13 +418,13 @@ def _split_rows(packed: Packed, size: Any, dim: int = 0) -> list[Packed] | None:
 
 def _stacked(tensors: list[Tensor], dim: int = 0) -> Packed | None:
     """One below the other, if all are such matrices of one width."""
-    if dim or not all(isinstance(each, Packed) and not each.turned for each in tensors):
+    if dim or not all(isinstance(tensor, Packed) and not tensor.turned for tensor in tensors):
         return None
     packed: list[Packed] = tensors  # type: ignore[assignment]
-    if len({each.shape[1] for each in packed}) > 1:
+    if len({part.shape[1] for part in packed}) > 1:
         return None
-    before = [sum(len(each.stored) for each in packed[:index]) for index in range(len(packed))]
-    of = torch.cat([each.of + count for each, count in zip(packed, before, strict=True)])
+    before = [sum(len(part.stored) for part in packed[:index]) for index in range(len(packed))]
+    of = torch.cat([part.of + count for part, count in zip(packed, before, strict=True)])
     return Packed([one for each in packed for one in each.stored], of, torch.cat([each.row for each in packed]))
 
 
@@ -446,7 +441,7 @@ def _permuted(packed: Packed, dims: list[int]) -> Packed:
 _kept_numbers = byte_cache(lambda numbers: numbers.nbytes, MOST_KEPT)
 _kept = cached(_kept_numbers, key=lambda packed: packed._own, condition=Condition())(Packed._all)
 memory.gives_way(_kept.cache_clear)
-# Opening a model needs these alone, and they do not ask PyTorch's dispatcher: the first operation that does imports 500 modules
+# Opening a model needs only these, and they do not ask PyTorch's dispatcher: the first operation that does imports 500 modules
 # of distributed tensors and of sympy, 40 MB.
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {torch.cat: _stacked, Tensor.__getitem__: _indexed, Tensor.detach: _same}
 _aten = torch.ops.aten

@@ -29,11 +29,7 @@ AT_ONCE = 2**18
 
 
 def check(precision: str) -> None:
-    """Refuse a precision that there is not.
-
-    Raises:
-        ValueError: the message names those that there are.
-    """
+    """Refuse a precision that there is not, with a ValueError."""
     if precision not in PRECISIONS:
         raise ValueError(f"no precision {precision!r:.40}; there is {', '.join(PRECISIONS)}")
 
@@ -110,19 +106,16 @@ def place(
             fresh = torch.empty(shape, dtype=dtype, device=device)
         parameter.data = (fresh.t() if turned else fresh).copy_(tensor)
     make_fast(model)
-    for part in parts:
-        if isinstance(part.weight, Packed):
-            _multiply_packed(part)
-        elif part.weight.dtype != torch.float32:
-            _multiply_short(part, type_of_products(part.weight.dtype, precision or STORED, device))
+    for part in parts:  # what is kept in 2 bytes a number or less gives float32 all the same
+        is_packed, dtype = isinstance(part.weight, Packed), part.weight.dtype
+        if isinstance(part, Embedding) and (is_packed or dtype != torch.float32):
+            part.look_up = looked_up_packed if is_packed else looked_up
+        elif isinstance(part, Linear) and is_packed:
+            part.multiply = times_packed
+        elif isinstance(part, Linear) and dtype != torch.float32:
+            is_wide = type_of_products(dtype, precision or STORED, device) == torch.float32
+            part.multiply = in_float32 if is_wide else in_its_type
     return model if device.type == "cpu" else model.to(device)
-
-
-def _multiply_packed(part: torch.nn.Module) -> None:
-    if isinstance(part, Linear):
-        part.multiply = times_packed
-    elif isinstance(part, Embedding):
-        part.look_up = looked_up_packed
 
 
 def _keep_packed(parts: list[torch.nn.Module], matrix: Packed, arena: Arena) -> None:
@@ -134,26 +127,15 @@ def _keep_packed(parts: list[torch.nn.Module], matrix: Packed, arena: Arena) -> 
         part.weight = weight
 
 
-def _multiply_short(part: torch.nn.Module, dtype: torch.dtype) -> None:
-    """Let a part whose matrix is kept in 2 bytes a number compute in `dtype`, and give float32."""
-    if isinstance(part, Linear):
-        part.multiply = in_float32 if dtype == torch.float32 else in_its_type
-    elif isinstance(part, Embedding):
-        part.look_up = looked_up
-
-
 def said(model: Transformer) -> str:
     """The types of an open model in words: what its weights are kept in, and what they are multiplied in where that differs."""
-    if kinds := {kind for part in model.modules() if isinstance(part, Linear) for kind in _kinds(part.weight)}:
+    linear = [part for part in model.modules() if isinstance(part, Linear)]
+    if kinds := {kind for part in linear if isinstance(part.weight, Packed) for kind in part.weight.kinds}:
         return f"{', '.join(sorted(kinds))}, multiplied in bfloat16"
     matrix = model.embed.weight.dtype
-    products = {part.multiply for part in model.modules() if isinstance(part, Linear)}
+    products = {part.multiply for part in linear}
     name = str(matrix).removeprefix("torch.")
     return f"{name}, multiplied in float32" if in_float32 in products else name
-
-
-def _kinds(weight: Tensor) -> list[str]:
-    return weight.kinds if isinstance(weight, Packed) else []
 
 
 def rounds(model: Transformer) -> bool:
@@ -166,7 +148,7 @@ def exactly(model: Transformer) -> Transformer:
     """A twin with the same weights, in the same memory, that multiplies them in float32: slower, since they become float32 for
     each product, some rows at a time.
     """
-    twin = copy.deepcopy(model, {id(one): one for one in (*model.parameters(), *model.buffers())})
+    twin = copy.deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})
     for part in twin.modules():
         if isinstance(part, Linear):
             part.multiply = times_exactly if isinstance(part.weight, Packed) else in_float32

@@ -106,7 +106,7 @@ PRESETS: dict[str, Config] = {
     "reversal-no-positions": replace(_TASK, n_layer=4, positions="none"),
     "addition": replace(_TASK, vocab_size=12, context_length=11),
     "copy": replace(_TASK, vocab_size=32, context_length=31),
-    # Two blocks of attention alone: the least that an induction head takes (Elhage et al. 2021).
+    # Two blocks with only attention: the least that an induction head takes (Elhage et al. 2021).
     "induction": replace(_TASK, vocab_size=64, context_length=64, d_mlp=0),
     # As in Nanda et al. 2023, but narrower: the snapshots of its training are shipped.
     "modular": replace(_TASK, vocab_size=61, context_length=4, d_model=48, d_head=12, d_mlp=192, n_layer=1, activation="relu"),
@@ -129,11 +129,7 @@ PRESETS: dict[str, Config] = {
 
 
 def preset(name: str, **changes: Any) -> Config:
-    """The preset `name` with the `changes` (see `changed`).
-
-    Raises:
-        ValueError: no preset of that name, or an impossible change.
-    """
+    """The preset `name` with the `changes` (see `changed`); a ValueError where there is none, or a change is impossible."""
     if name not in PRESETS:
         raise ValueError(f"no preset named {name!r}{instead(name, PRESETS)}")
     return changed(PRESETS[name], **changes)
@@ -143,9 +139,6 @@ def changed(config: Config, **changes: Any) -> Config:
     """`config` with its fields replaced by those of `changes`.
 
     `d_head` and `d_mlp` follow a changed `d_model` or `n_head` unless they are given too. A model without an MLP stays so.
-
-    Raises:
-        ValueError: an unknown field, or an impossible change.
     """
     if unknown := sorted(set(changes) - set(config.to_dict())):
         raise ValueError(f"unknown config field {unknown[0]!r:.80}{instead(unknown[0], config.to_dict())}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from .builder import lay_out
 from .config import Config
-from .parts.part import Embedding, Linear
+from .parts.part import Linear
 from .parts.shortcuts import ValueEmbedding
 from .precision import are_finite
 from .transformer import Transformer
@@ -51,10 +51,8 @@ class Quantiser(Protocol):
         """The bytes that a matrix of this shape takes, its scales included."""
 
     def brought_back(self, weight: Tensor) -> Tensor:
-        """The numbers [out, in], in float32, that stand for those of a matrix [out, in].
-
-        Raises:
-            ValueError: it has numbers that are not finite, or too large for the scale.
+        """The numbers [out, in], in float32, that stand for those of a matrix [out, in]; a ValueError if some are not finite, or
+        too large for the scale.
         """
 
 
@@ -142,32 +140,21 @@ def _in_parts(weight: Tensor, rounded: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def quantiser(text: str) -> Quantiser:
-    """The quantiser of this name.
-
-    Raises:
-        ValueError: there is none; the message says which there are.
-    """
-    found = _OWN.fullmatch(text)
-    if found is not None and int(found[1]) in BITS and (found[2] is None or int(found[2]) in GROUPS):
-        return RoundToNearest(int(found[1]), None if found[2] is None else int(found[2]))
+    """The quantiser of this name; a ValueError says which there are."""
+    named = _OWN.fullmatch(text)
+    if named is not None and int(named[1]) in BITS and (named[2] is None or int(named[2]) in GROUPS):
+        return RoundToNearest(int(named[1]), None if named[2] is None else int(named[2]))
     if text in GGUF_KINDS:
         return OfGGUF(text)
     raise ValueError(f"{text!r:.40} names no way to keep weights in few bits; there is {FORMS}")
-
-
-def _multiplied(model: Transformer) -> Iterator[Linear | Embedding]:
-    for part in model.modules():
-        if isinstance(part, Linear) or part is model.embed:
-            yield part
-        elif isinstance(part, ValueEmbedding):
-            yield part.table
 
 
 def matrices(model: Transformer) -> dict[str, Tensor]:
     """The matrices of a model that a token is multiplied with, and its embeddings, by name; tied ones once. Norms, biases and
     tables of positions are none: they are few numbers, and files keep them whole.
     """
-    multiplied = {part.weight for part in _multiplied(model)}
+    multiplied = {part.weight for part in model.modules() if isinstance(part, Linear) or part is model.embed}
+    multiplied |= {part.table.weight for part in model.modules() if isinstance(part, ValueEmbedding)}
     return {name: parameter for name, parameter in model.named_parameters() if parameter in multiplied}
 
 

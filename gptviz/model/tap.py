@@ -44,13 +44,9 @@ GLOSSARY: dict[str, str] = {
 
 
 class Tap:
-    """The identity, which a forward pass uses unless it is given another tap.
+    """The identity, which a forward pass uses unless it is given another tap."""
 
-    Attributes:
-        only_patterns: whether it leaves all values but patterns as they are, and looks at none of them.
-    """
-
-    only_patterns = False
+    only_patterns = False  #: whether it leaves all values but patterns as they are, and looks at none of them
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         """Take the `value` that was computed as `name`; return the value with which the pass continues."""
@@ -92,15 +88,11 @@ class _Prefixed(Tap):
 
 
 class Watch(Tap):
-    """Hands to `see` the values whose full name matches one of `names` (shell style, as in `blocks.*.attention.pattern`).
+    """Hands to `see` the name and the value of what matches one of `names` (shell style, as in `blocks.*.attention.pattern`);
+    with `in_parts`, scores and patterns of a long text in parts, as `needs_whole` says.
 
     It keeps none of them: what `see` makes of a value may be far smaller than the value. The patterns of all blocks over a long
     text together take more memory than most machines have.
-
-    Args:
-        names: as above.
-        see: is given the name and the value.
-        in_parts: whether `see` takes scores and patterns of a long text in parts, as `needs_whole` says.
     """
 
     def __init__(self, names: Iterable[str], see: Callable[[str, Tensor], object], *, in_parts: bool = False) -> None:
@@ -127,12 +119,7 @@ class EnoughError(Exception):
 
 
 class Record(Watch):
-    """Keeps the values whose full name matches one of `names`, as in `Watch`.
-
-    Args:
-        names: as in `Watch`.
-        last: of how many tokens at the end the values are kept; all unless given.
-    """
+    """Keeps the values whose full name matches one of `names`, as in `Watch`; with `last`, those of so many tokens at the end."""
 
     def __init__(self, names: Iterable[str] = ("*",), last: int | None = None) -> None:
         self.values: dict[str, Tensor] = {}
@@ -148,13 +135,8 @@ class Record(Watch):
 class Edit(Tap):
     """Replaces named values: the pass continues with `edits[name](value)`, and the tap `then` sees that edited value.
 
-    An edit receives a copy: changing it in place changes neither weights nor values recorded before.
-
-    Args:
-        edits: by full name, from a value to its replacement.
-        then: as above.
-        path: of the part that this tap is for.
-        in_parts: whether the edits take scores and patterns of a long text in parts, as `needs_whole` says.
+    An edit receives a copy: changing it in place changes neither weights nor values recorded before. `path` is that of the part
+    that this tap is for; `in_parts` says whether the edits take scores and patterns of a long text in parts: see `needs_whole`.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class Transformer(nn.Module):
             memory: the result of `encode` on the source, given instead of it so that the encoder does not run again.
             cache: keys and values of the tokens before `ids`, in a causal model; those of `ids` are added to it.
             tap: sees the intermediates named in `tap.GLOSSARY`, and may replace them.
-            logits_at: the positions to unembed; `slice(-1, None)` is the last one alone. Unembedding every position is a
+            logits_at: the positions to unembed; `slice(-1, None)` is only the last one. Unembedding every position is a
                 large share of the work.
             resume: a block, and the stream [B, T, d_model] that enters it as another pass over the same ids computed it: what
                 comes before that block is not computed again.
@@ -155,21 +155,14 @@ class Transformer(nn.Module):
         return self.dropout(x)
 
     def new_cache(self, batch: int = 1, room: int | None = None) -> KVCache:
-        """An empty cache for this many rows, on the device of the weights; in float32 at least, for any type of weights.
-
-        Args:
-            batch: the number of rows.
-            room: for how many tokens there is room at first, where that is known.
+        """An empty cache for `batch` rows, on the device of the weights, with room for so many tokens at first, where that is
+        known; in float32 at least, for any type of weights.
         """
         weight = self.embed.weight
         return KVCache(self.config, batch, weight.device, torch.promote_types(weight.dtype, torch.float32), room)
 
     def encode(self, source: Tensor, tap: Tap = IDENTITY) -> Memory:
-        """The output of the encoder for the token ids `source` [B, S]; its intermediates are tapped as `encoder.…`.
-
-        Raises:
-            ValueError: the model has no encoder, or the source is longer than the context.
-        """
+        """The output of the encoder for the token ids `source` [B, S]; its intermediates are tapped as `encoder.…`."""
         if self.encoder is None:
             raise ValueError("this model has no encoder")
         blocked = self.encoder.masks[0](source, slice(0, source.shape[1]), self.config.padding)  # [B, 1, 1, S]

@@ -33,14 +33,14 @@ def read(path: Path) -> dict[int, Tensor]:
     require_regular(path)
     try:
         reader = Reader(path)
-        kind, tensors = reader.value("general.architecture"), {one.name: np.array(one.data) for one in reader.tensors}
+        kind, tensors = reader.value("general.architecture"), {tensor.name: np.array(tensor.data) for tensor in reader.tensors}
     except (ValueError, IndexError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"{path.name} is no GGUF file, or cut in half: {error}") from None
-    found = {int(name[1]): torch.from_numpy(each) for text, each in tensors.items() if (name := _NAME.fullmatch(text))}
-    shapes = {(each.dtype, each.ndim, len(each)) for each in found.values()}
+    vectors = {int(name[1]): torch.from_numpy(vector) for text, vector in tensors.items() if (name := _NAME.fullmatch(text))}
+    shapes = {(vector.dtype, vector.ndim, len(vector)) for vector in vectors.values()}
     if kind != ARCHITECTURE or len(shapes) != 1 or next(iter(shapes))[:2] != (torch.float32, 1):
         raise ValueError(f"{path.name} is no control vector: that has one vector of float32 for each block, all equally long")
-    return found
+    return vectors
 
 
 def write(path: Path, vectors: Mapping[int, Tensor], model: str) -> None:

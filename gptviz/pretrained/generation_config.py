@@ -11,13 +11,7 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
 
 def generation_config(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> dict[str, Any] | None:
-    """The fields of generation_config.json; None for a model that writes no text.
-
-    Args:
-        config: our config of the model.
-        tokenizer: its tokenizer.
-        ends: the tokens that end a text.
-    """
+    """The fields of generation_config.json, with the tokens that end a text; None for a model that writes no text."""
     if config.kind == "classifier":
         return None
     if config.kind == "decoder":

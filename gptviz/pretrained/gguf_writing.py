@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from gptviz.text import Tokenizer
 
 from .families.expressing import Expressed, NotExpressibleError, differences, expressed, fields_in_words
 from .families.mixtures import KINDS
-from .sources.gguf import ARCHITECTURES, BIASES, GGUF, MIXTURES, OF_MIXTURES, SETTINGS
+from .sources.gguf import ARCHITECTURES, BIASES, GGUF, MIXTURES, SETTINGS
 from .sources.gguf_header import header_of
 from .writing import Written
 
@@ -37,28 +37,25 @@ GEMMA3_PATTERN, GEMMA3_NEAR_BASE = "wwwwwf", 10_000.0
 
 
 def as_gguf(config: Config, first: str | None = None) -> Expressed:
-    """A model with this config in the form of a family that GGUF files have.
-
-    Args:
-        config: our config.
-        first: the family to prefer, by its title, if several compute the same.
+    """A model with this config in the form of a family that GGUF files have; if several compute the same, in that of the family
+    with the title `first`.
 
     Raises:
         NotExpressibleError: there is none; the message names what the nearest one lacks.
     """
-    found = expressed(config, first, among=tuple(NAMES))
-    back = _Planned(_settings(found, config), _names(found, config)).outline().config
+    written = expressed(config, first, among=tuple(NAMES))
+    back = _Planned(_settings(written, config), _names(written, config)).outline().config
     lacks = differences(config, back)
-    if found.family.model_type == "gemma3_text":
+    if written.family.model_type == "gemma3_text":
         lacks += _beyond_gemma3(config)
-    if found.family.model_type == "gpt_neox" and config.tied:
+    if written.family.model_type == "gpt_neox" and config.tied:
         lacks.append("tied")
     if {config.activation, back.activation} <= set(GELUS):
         lacks = [name for name in lacks if name != "activation"]
     if lacks:
         differs = fields_in_words(config, lacks)
-        raise NotExpressibleError(f"a GGUF file of the family {found.family.title} cannot say what differs in {differs}")
-    return found
+        raise NotExpressibleError(f"a GGUF file of the family {written.family.title} cannot say what differs in {differs}")
+    return written
 
 
 def _beyond_gemma3(config: Config) -> list[str]:
@@ -92,17 +89,16 @@ class _Planned(GGUF):
         return int(self.settings["vocabulary"])
 
     def _tensor(self, name: str) -> Tensor:
-        found = self.tensors[name]
-        assert found is not None
-        return found
+        tensor = self.tensors[name]
+        assert tensor is not None
+        return tensor
 
 
 def _settings(found: Expressed, config: Config) -> dict[str, Any]:
     """The settings of the header that describe the model, and the size of its vocabulary."""
     name = NAMES[found.family.model_type]
     fields = {key: value for key, value in found.fields.items() if value is not None}
-    known = SETTINGS | OF_MIXTURES if config.mlp == "experts" else SETTINGS
-    given = {end: next((fields[one] for one in theirs if one in fields), None) for end, theirs in known.items()}
+    given = {end: next((fields[name] for name in theirs if name in fields), None) for end, theirs in SETTINGS.items()}
     given["attention.value_length"] = given["attention.key_length"]
     if config.window is None or not any(config.windowed(block) for block in range(config.n_layer)):
         given["attention.sliding_window"] = None
@@ -112,12 +108,9 @@ def _settings(found: Expressed, config: Config) -> dict[str, Any]:
             given |= {"rope.scaling.type": "linear", "rope.scaling.factor": float(config.rotary_factor)}
     if name == "gemma3":
         given["attention.sliding_window_pattern"] = len(GEMMA3_PATTERN)
-    made = {f"{name}.{end}": _typed(end, value) for end, value in given.items() if value is not None}
+    floats = ("epsilon", "freq_base", "freq_base_swa", "factor", "scale")
+    made = {f"{name}.{end}": float(value) if end.endswith(floats) else value for end, value in given.items() if value is not None}
     return {"general.architecture": name, "vocabulary": config.vocab_size, **made}
-
-
-def _typed(ending: str, value: Any) -> Any:
-    return float(value) if ending.endswith(("epsilon", "freq_base", "freq_base_swa", "factor", "scale")) else value
 
 
 def _names(found: Expressed, config: Config) -> dict[str, Tensor | None]:
@@ -126,13 +119,9 @@ def _names(found: Expressed, config: Config) -> dict[str, Tensor | None]:
     if not config.tied:
         names["output.weight"] = None
     if config.positions == "rotary" and config.rotary_scaling == "llama3":
-        names[ROTARY_FREQUENCIES] = _divisors(config)
+        unscaled = rotary_frequencies(replace(config, rotary_scaling="none"))
+        names[ROTARY_FREQUENCIES] = (unscaled / rotary_frequencies(config)).float()  # what is divided by: [d_head / 2]
     return names | {name: None for field, ends in BIASES.items() if found.fields.get(field) for name in ends}
-
-
-def _divisors(config: Config) -> Tensor:
-    """What the frequencies of a head's pairs are divided by [d_head / 2]."""
-    return (rotary_frequencies(replace(config, rotary_scaling="none")) / rotary_frequencies(config)).float()
 
 
 def _converted(kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
@@ -154,11 +143,7 @@ def _converted(kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
 
 
 def check_gguf(config: Config, tokenizer: Tokenizer, family: str | None) -> None:
-    """Refuse a model or a tokenizer that a GGUF file cannot hold.
-
-    Raises:
-        NotExpressibleError: the message says what it cannot hold.
-    """
+    """Refuse a model or a tokenizer that a GGUF file cannot hold with a `NotExpressibleError`."""
     as_gguf(config, family)
     header_of(tokenizer)
 
@@ -188,12 +173,21 @@ def write_gguf(model: Written, path: Path, kind: str = "F16") -> None:
         settings["general.license"] = model.licence
     writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{kind}"])
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
+    add: dict[type, Callable[[str, Any], None]] = {
+        list: writer.add_array,
+        bool: writer.add_bool,
+        int: writer.add_uint32,
+        float: writer.add_float32,
+        str: writer.add_string,
+    }
     for name, value in settings.items():
-        _add(writer, name, value)
+        add[type(value)](name, value)
     for name, tensor in _tensors(model, found):
         values = np.ascontiguousarray(tensor.detach().float().numpy())
         stored = _kind_of(name, values, kind)
-        writer.add_tensor(name, _as(name, values, stored), raw_dtype=stored)
+        if stored != gguf.GGMLQuantizationType.F32 and float(np.abs(values).max()) > float(np.finfo(np.float16).max):
+            raise NotExpressibleError(f"{name} has numbers that are too large for float16")
+        writer.add_tensor(name, gguf.quantize(values, stored), raw_dtype=stored)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -230,25 +224,3 @@ def _kind_of(name: str, values: np.ndarray[Any, Any], kind: str) -> Any:
         return GGMLQuantizationType.F32
     chosen = GGMLQuantizationType[kind]
     return chosen if values.shape[-1] % GGML_QUANT_SIZES[chosen][0] == 0 else GGMLQuantizationType.F16
-
-
-def _as(name: str, values: np.ndarray[Any, Any], kind: Any) -> np.ndarray[Any, Any]:
-    from gguf import GGMLQuantizationType, quantize
-
-    if kind != GGMLQuantizationType.F32 and float(np.abs(values).max()) > float(np.finfo(np.float16).max):
-        raise NotExpressibleError(f"{name} has numbers that are too large for float16")
-    return quantize(values, kind)
-
-
-def _add(writer: Any, name: str, value: Any) -> None:
-    """Add a setting in the type that its value has."""
-    if isinstance(value, list):
-        writer.add_array(name, value)
-    elif isinstance(value, bool):
-        writer.add_bool(name, value)
-    elif isinstance(value, int):
-        writer.add_uint32(name, value)
-    elif isinstance(value, float):
-        writer.add_float32(name, value)
-    else:
-        writer.add_string(name, str(value))

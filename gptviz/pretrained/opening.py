@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gptviz.machine import memory, progress
 from gptviz.model import Config, Transformer, parameter_count
-from gptviz.model.builder import lay_out
+from gptviz.model.builder import lay_out, parameter_shapes
 from gptviz.model.costs import memory_needed
 from gptviz.model.precision import are_finite, place
 from gptviz.text import Tokenizer
@@ -60,16 +60,16 @@ def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSo
 
 
 def tokenizer_at(path: Path) -> Tokenizer:
-    """The tokenizer at this path: of a model, or in a folder that has the files of a tokenizer alone. No weights are read.
+    """The tokenizer at this path: of a model, or in a folder that has only the files of a tokenizer. No weights are read.
 
     Raises:
         ImportRefusedError: there is none, or gptviz cannot read it.
         OSError: a file cannot be read.
     """
-    found = FolderTokens(path).tokenizer() if path.is_dir() else source_at(path).opened().tokenizer
-    if found is None:
+    tokenizer = FolderTokens(path).tokenizer() if path.is_dir() else source_at(path).opened().tokenizer
+    if tokenizer is None:
         raise ImportRefusedError(f"{path} holds no tokenizer: none of {', '.join(FILES)} is there")
-    return found
+    return tokenizer
 
 
 def reference(source: ModelSource) -> dict[str, Any]:
@@ -84,11 +84,7 @@ def reference(source: ModelSource) -> dict[str, Any]:
 
 
 def referred(content: dict[str, Any]) -> ModelSource:
-    """The source that a reference describes.
-
-    Raises:
-        ImportRefusedError: the reference is damaged, or its files are gone or have changed.
-    """
+    """The source that a reference describes."""
     kind, path, sizes, additions = content.get("kind"), content.get("path"), content.get("files"), content.get("said", {})
     names_source = isinstance(kind, str) and kind in SOURCES and isinstance(path, str)
     if not names_source or not isinstance(sizes, dict) or not isinstance(additions, dict):
@@ -140,8 +136,7 @@ def with_weights(
         ImportRefusedError: there is too little memory; or a tensor is missing, of another shape, left over, or has values that
             are not finite.
     """
-    with torch.device("meta"):
-        expected = {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
+    expected = parameter_shapes(config)
     numbers, size = sum(map(math.prod, expected.values())), source.size()
     if numbers > MOST_NUMBERS_PER_BYTE * size:
         raise ImportRefusedError(
@@ -149,18 +144,12 @@ def with_weights(
             f"{MISMATCHED}"
         )
     require_room(source, config, device, precision)
-    model = place(lay_out(config), _reported(_checked(source, config, expected), len(expected)), device, precision)
+    model = place(lay_out(config), _checked(source, config, expected), device, precision)
     memory.release_memory()  # of tensors that were read
     return model
 
 
-def _reported(parameters: Iterator[tuple[str, Tensor]], count: int) -> Iterator[tuple[str, Tensor]]:
-    for read, parameter in enumerate(parameters, 1):
-        yield parameter
-        progress.report(read, count, "tensor")
-
-
-def _checked(source: ModelSource, config: Config, expected: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
+def _checked(source: ModelSource, config: Config, expected: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
     """The parameters of a source, each with the shape that is expected and finite numbers; none is missing or left over."""
     missing = set(expected)
     for name, tensor in _parameters(source, config):
@@ -179,6 +168,7 @@ def _checked(source: ModelSource, config: Config, expected: dict[str, tuple[int,
             raise ImportRefusedError(f"{source.origin(config, name)} holds values that are not numbers: download it again")
         missing.remove(name)
         yield name, number
+        progress.report(len(expected) - len(missing), len(expected), "tensor")
     if missing:
         raise lacking(source.path.name, min(missing))
 

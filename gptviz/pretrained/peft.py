@@ -18,6 +18,7 @@ from typing import Any
 
 import safetensors.torch
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from gptviz.machine.bounded import parse_json, read_regular
@@ -71,11 +72,7 @@ def is_adapter(path: Path) -> bool:
 
 
 def read(folder: Path) -> PeftAdapter:
-    """The adapter in a folder.
-
-    Raises:
-        ImportRefusedError: it is damaged, or is no LoRA adapter of matrices alone; the message says what it has besides.
-    """
+    """The adapter in a folder."""
     with reading(folder / CONFIG):
         fields = parse_json(read_regular(folder / CONFIG, LONGEST_CONFIG), MOST_VALUES)
     if not isinstance(fields, dict) or fields.get("peft_type") != "LORA":
@@ -145,7 +142,7 @@ class _Piece:
     """A matrix of ours and the modules of `transformers` that hold its rows."""
 
     ours: str  #: the name of our part
-    match: Match  #: how the tensors become one another; it acts on rows alone, so it acts in the same way on the rows of B
+    match: Match  #: how the tensors become one another; it acts only on rows, so in the same way on the rows of B
     turned: bool  #: whether they store matrices as [in, out]
     sizes: tuple[int, ...]  #: how many rows each of their modules has
 
@@ -156,32 +153,28 @@ class _Piece:
 
     def to_ours(self, rows: list[Tensor]) -> Tensor:
         """B [out, r] of ours, made of the B of each of their modules."""
-        return self.match.to_ours([one.T for one in rows] if self.turned else rows)
+        return self.match.to_ours([matrix.T for matrix in rows] if self.turned else rows)
 
     def to_theirs(self, rows: Tensor) -> list[Tensor]:
         """The inverse."""
-        return [one.T if self.turned else one for one in self.match.to_theirs(rows)]
+        return [matrix.T if self.turned else matrix for matrix in self.match.to_theirs(rows)]
 
 
 def _pieces(config: Config, family: str | None) -> Iterator[_Piece]:
-    """Every matrix that an adapter can change, in the form of the family that computes the same as a model of `config`.
-
-    Raises:
-        ImportRefusedError: there is no such family.
-    """
+    """Every matrix that an adapter can change, in the form of the family that computes the same as a model of `config`."""
     try:
-        found = expressed(config, family)
+        written = expressed(config, family)
     except NotExpressibleError as error:
         raise ImportRefusedError(str(error)) from None
     shapes = matrices(config)
-    for match in found.family.matches(found.config):
+    for match in written.family.matches(written.config):
         part = match.ours.removesuffix(".weight")
         if part not in shapes or not match.ours.endswith(".weight"):
             continue
         out, _ = shapes[part]
         # Two columns are enough to see where rows go: each row has one number, wherever it lies.
         theirs = match.to_theirs(torch.arange(out, dtype=torch.float32)[:, None].expand(out, 2))
-        turned = not all(bool((one == one[:, :1]).all()) for one in theirs)
+        turned = not all(bool((matrix == matrix[:, :1]).all()) for matrix in theirs)
         yield _Piece(part, match, turned, tuple(one.shape[1 if turned else 0] for one in theirs))
 
 
@@ -201,16 +194,16 @@ def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[st
     for piece in _pieces(config, family):
         a, b = [], []
         for place, (module, size) in enumerate(zip(piece.modules, piece.sizes, strict=True)):
-            one = left.pop(module, None)
-            if one is None:
+            factors = left.pop(module, None)
+            if factors is None:
                 continue
-            if (len(one.b), one.a.shape[1]) != (size, reads[piece.ours]):
+            if (len(factors.b), factors.a.shape[1]) != (size, reads[piece.ours]):
                 raise ImportRefusedError(
-                    f"{adapter.file}: {module[:80]} changes a matrix of {len(one.b)} × {one.a.shape[1]}, and that of the base "
-                    f"has {size} × {reads[piece.ours]}: name the model that the adapter was made for"
+                    f"{adapter.file}: {module[:80]} changes a matrix of {len(factors.b)} × {factors.a.shape[1]}, and that of the "
+                    f"base has {size} × {reads[piece.ours]}: name the model that the adapter was made for"
                 )
-            rows = [one.b if at == place else one.b.new_zeros(rest, one.rank) for at, rest in enumerate(piece.sizes)]
-            a.append(one.a)
+            rows = [factors.b if at == place else factors.b.new_zeros(rest, factors.rank) for at, rest in enumerate(piece.sizes)]
+            a.append(factors.a)
             b.append(piece.to_ours(rows))
         if a:
             ours[piece.ours] = Factors(torch.cat(a), torch.cat(b, dim=1).contiguous())
@@ -234,7 +227,7 @@ def write(adapter: Adapter, config: Config, family: str | None, base: str, folde
         ImportRefusedError: no family of `transformers` computes the same as the base.
         OSError: the disk is full or not writable.
     """
-    rank = max(one.rank for one in adapter.values())
+    rank = max(factors.rank for factors in adapter.values())
     tensors, turned = dict[str, Tensor](), False
     for piece in _pieces(config, family):
         if (one := adapter.get(piece.ours)) is None:
@@ -242,9 +235,9 @@ def write(adapter: Adapter, config: Config, family: str | None, base: str, folde
         turned |= piece.turned
         for module, rows in zip(piece.modules, piece.to_theirs(one.b), strict=True):
             # All have one rank; a smaller one is filled up with zeros.
-            tensors[f"base_model.model.{module}.lora_A.weight"] = _filled(one.a, (rank, one.a.shape[1]))
-            tensors[f"base_model.model.{module}.lora_B.weight"] = _filled(rows, (len(rows), rank))
-    modules = sorted({found["module"] for name in tensors if (found := _NAME.fullmatch(name))})
+            tensors[f"base_model.model.{module}.lora_A.weight"] = F.pad(one.a, (0, 0, 0, rank - one.rank))
+            tensors[f"base_model.model.{module}.lora_B.weight"] = F.pad(rows, (0, rank - one.rank))
+    modules = sorted({named["module"] for name in tensors if (named := _NAME.fullmatch(name))})
     fields = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
@@ -260,9 +253,3 @@ def write(adapter: Adapter, config: Config, family: str | None, base: str, folde
     }
     (folder / CONFIG).write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
     safetensors.torch.save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
-
-
-def _filled(tensor: Tensor, shape: tuple[int, int]) -> Tensor:
-    filled = tensor.new_zeros(shape)
-    filled[: tensor.shape[0], : tensor.shape[1]] = tensor
-    return filled

@@ -56,17 +56,18 @@ def write_transformers(model: Written, folder: Path) -> None:
         NotExpressibleError: no family of theirs computes the same.
         OSError: the disk is full or not writable.
     """
-    found = expressed(model.config, model.family)
-    tensors = {name: tensor.contiguous() for name, tensor in found.tensors(model.weights)}
+    written = expressed(model.config, model.family)
+    tensors = {name: tensor.contiguous() for name, tensor in written.tensors(model.weights)}
     is_bfloat = model.weights["embed.weight"].dtype is torch.bfloat16
     fields = {
-        "model_type": found.family.model_type,
-        "architectures": [found.family.architecture],
+        "model_type": written.family.model_type,
+        "architectures": [written.family.architecture],
         # A family's usual ids for begin, end and padding are other tokens here.
         **dict.fromkeys(("bos_token_id", "pad_token_id")),
         "eos_token_id": one_or_all(model.ends),
-        **found.fields,
-        **_labels(model.labels),
+        **written.fields,
+        **({"id2label": {str(place): name for place, name in enumerate(model.labels)}} if model.labels else {}),
+        **({"label2id": {name: place for place, name in enumerate(model.labels)}} if model.labels else {}),
         # Weights may be stored in float16, but the model computes in float32.
         "torch_dtype": "bfloat16" if is_bfloat else "float32",
     }
@@ -87,9 +88,9 @@ def write_nanogpt(model: Written, folder: Path) -> None:
         NotExpressibleError: nanoGPT has no such model.
         OSError: the disk is full or not writable.
     """
-    found = nanogpt.as_nanogpt(model.config)
+    written = nanogpt.as_nanogpt(model.config)
     about = {"iter_num": 0, "best_val_loss": None, "config": {"dataset": model.name}}
-    torch.save(nanogpt.checkpoint(found, model.weights, about), folder / "ckpt.pt")
+    torch.save(nanogpt.checkpoint(written, model.weights, about), folder / "ckpt.pt")
     if isinstance(model.tokenizer, CharTokenizer):
         characters = list(model.tokenizer.characters)
         places = {character: place for place, character in enumerate(characters)}
@@ -129,16 +130,6 @@ def _settings_of_tokenizer(model: Written) -> dict[str, Any]:
         "model_input_names": ["input_ids", "attention_mask"],
         **({} if padding is None or not model.tokenizer.piece(padding) else {"pad_token": model.tokenizer.piece(padding)}),
         **({"chat_template": model.chat.template, **model.chat.tokens} if model.chat else {}),
-    }
-
-
-def _labels(names: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of `config.json` with the names of labels; empty if there are none."""
-    if not names:
-        return {}
-    return {
-        "id2label": {str(place): name for place, name in enumerate(names)},
-        "label2id": {name: place for place, name in enumerate(names)},
     }
 
 

@@ -6,7 +6,7 @@ card lacks, or whose value is impossible, is None (or empty), and the rest is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ class LossEntry:
         """The entry written down as `value`, or None if that has no step."""
         if not isinstance(value, dict) or (step := count(value.get("step"))) is None:
             return None
-        numbers = {name: number for name, each in value.items() if name != "step" and (number := finite(each)) is not None}
+        numbers = {name: number for name, given in value.items() if name != "step" and (number := finite(given)) is not None}
         known = {name: numbers.pop(name) for name in ("validation", "training", "seconds", "accuracy") if name in numbers}
         return cls(step=step, others=numbers, **known)
 
@@ -88,7 +88,7 @@ def _text(value: object) -> str | None:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+    return tuple(text for text in value if isinstance(text, str)) if isinstance(value, list) else ()
 
 
 def _pair(value: object) -> tuple[str, str] | None:
@@ -104,7 +104,9 @@ def _settings(value: object) -> Mapping[str, Any] | None:
     """A table of settings: those that are a word, true, false, null or a finite number, or None if it is no table."""
     if not isinstance(value, dict):
         return None
-    return {name: each for name, each in value.items() if isinstance(each, str | bool | None) or finite(each) is not None}
+    return {
+        name: setting for name, setting in value.items() if isinstance(setting, str | bool | None) or finite(setting) is not None
+    }
 
 
 def _counts(value: object) -> Mapping[str, int] | None:
@@ -127,17 +129,15 @@ def _chat(value: object) -> ChatTemplate | None:
 
 
 def _ids(value: object) -> tuple[int, ...]:
-    return tuple(one for one in value if count(one) is not None) if isinstance(value, list) else ()
+    return tuple(number for number in value if count(number) is not None) if isinstance(value, list) else ()
 
 
 def _confusion(value: object) -> tuple[tuple[int, ...], ...] | None:
     """The rows of a square table of counts, or None if it is none."""
-
-    def is_row(row: object) -> bool:
-        assert isinstance(value, Sequence)
-        return isinstance(row, list) and len(row) == len(value) and all(count(number) is not None for number in row)
-
-    return tuple(map(tuple, value)) if isinstance(value, list) and all(map(is_row, value)) else None
+    rows = value if isinstance(value, list) else [None]
+    if any(not isinstance(row, list) or len(row) != len(rows) or None in map(count, row) for row in rows):
+        return None
+    return tuple(map(tuple, rows))
 
 
 def _wall_seconds(value: object) -> float:
@@ -195,23 +195,24 @@ class Card:
     notes: tuple[str, ...] = _read(_texts)
     #: the language that an imported translator reads and the one it writes, as its files name them
     languages: tuple[str, str] | None = _read(_pair)
-    #: the name of the model that was begun together with it: it differs from it in its data alone
+    #: the name of the model that was begun together with it: only their data differ
     twin: str | None = _read(_text)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Card:
         """The card written down as `values`, of this version or an older one."""
-        read = {one.name: one.metadata["by"](values.get(one.metadata["key"] or one.name)) for one in fields(cls) if one.metadata}
+        read = {
+            field.name: field.metadata["by"](values.get(field.metadata["key"] or field.name))
+            for field in fields(cls)
+            if field.metadata
+        }
         return cls(values=values, **read)
 
     # What follows needs torch, for which a list of models does not wait.
 
     @property
     def architecture(self) -> str | None:
-        """The name of the preset it was built from.
-
-        Older cards name only the plan; if a preset has that name, it is the architecture.
-        """
+        """The name of the preset it was built from. Older cards name only the plan, which may have the name of its preset."""
         from gptviz.model import PRESETS
 
         return _text(self.values.get("architecture")) or (self.plan if self.plan in PRESETS else None)

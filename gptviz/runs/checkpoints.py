@@ -4,10 +4,13 @@ config.json         {"format": 1, "config": the fields of Config}
 tokenizer.json      the tokenizer
 model.safetensors   the weights, tied ones once
 source.json         instead of the weights: where another program keeps them (see `gptviz.pretrained.opening`)
-adapter.json        of a LoRA adapter: the model whose weights it changes, its base; model.safetensors then has the adapter alone
+adapter.json        of a LoRA adapter: the model whose weights it changes, its base; model.safetensors then has only the adapter
 card.json           how it was made: data, recipe, command, steps, losses, date, version (see `card`)
 snapshots/          the weights after some steps of training, one file per step, if training kept them
 log.jsonl           what happened during training (see `log`)
+
+What of it is missing, damaged, of another version or of another model is refused with a `CheckpointError`, and so is what cannot
+be written: then the last good file is still there.
 """
 
 from __future__ import annotations
@@ -114,7 +117,7 @@ def folders() -> dict[str, Path]:
 
 
 def folder_of(name: str) -> Path | None:
-    """The folder that `folders` has under this name, None if there is none; it looks at the models of this name alone."""
+    """The folder that `folders` has under this name, None if there is none; it looks only at the models of this name."""
     if not NAME.fullmatch(name):  # it may be a path, or stand for characters that cannot be shown
         return folders().get(name)
     allowed = hosting().allowed_models
@@ -138,10 +141,7 @@ def about_hiding(name: str, folder: Path) -> str:
 
 
 def _folders_in(root: Path) -> dict[str, Path]:
-    """The checkpoints in one folder, by name.
-
-    Links to places outside of that folder, and folders that may not be read, are left out.
-    """
+    """The checkpoints in one folder, by name, without links that lead out of it and folders that may not be read."""
     by_name: dict[str, Path] = {}
     for name in sorted(_names_in(root)):
         if _is_model(root, name):
@@ -160,11 +160,8 @@ def _is_model(root: Path, name: str) -> bool:
     # os.path instead of pathlib, which raises for a folder that may not be read and for a link to itself.
     path = os.path.join(root, name)
     has_config = not name.startswith(".") and os.path.lexists(os.path.join(path, "config.json"))
-    return has_config and (not os.path.islink(path) or _leads_into(root, path))
-
-
-def _leads_into(root: Path, link: str) -> bool:
-    return os.path.realpath(link).startswith(os.path.join(os.path.realpath(root), ""))
+    leads_into = os.path.join(os.path.realpath(root), "")
+    return has_config and (not os.path.islink(path) or os.path.realpath(path).startswith(leads_into))
 
 
 def name_of(folder: Path) -> str:
@@ -179,15 +176,11 @@ def _shown(name: str) -> str:
     if name.isprintable():  # which a byte that is not UTF-8 is not
         return name
     text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text)
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)
 
 
 def find(name: str) -> Path:
-    """The folder of the checkpoint called `name`.
-
-    Raises:
-        CheckpointError: there is no such checkpoint; the message names all that there are.
-    """
+    """The folder of the checkpoint called `name`."""
     folder = folder_of(name)
     if folder is None:
         raise CheckpointError(f"no model named {name[:80]!r}{instead(name, folders())}")
@@ -195,21 +188,13 @@ def find(name: str) -> Path:
 
 
 def imported_from(folder: Path) -> str | None:
-    """Where an imported model came from, by its card, of which nothing else is checked; None for a model that was trained here.
-
-    Raises:
-        CheckpointError: as in `read_card`.
-    """
+    """Where an imported model came from, by its card, of which nothing else is checked; None for one that was trained here."""
     said = _card(folder).get("imported_from")
     return said if isinstance(said, str) else None
 
 
 def read_kind(folder: Path) -> Kind:
-    """The kind of a model by its config, of which nothing else is checked.
-
-    Raises:
-        CheckpointError: there is no config that can be read.
-    """
+    """The kind of a model by its config, of which nothing else is checked."""
     fields = _read_json(folder, "config.json").get("config")
     return kind_said(fields if isinstance(fields, dict) else {})
 
@@ -219,20 +204,12 @@ def _card(folder: Path) -> dict[str, Any]:
 
 
 def read_card(folder: Path) -> Card:
-    """The card of a checkpoint; an empty card if there is none.
-
-    Raises:
-        CheckpointError: the card is not JSON.
-    """
+    """The card of a checkpoint; an empty card if there is none."""
     return Card.from_json(_card(folder))
 
 
 def read_config(folder: Path) -> Config:
-    """The config of a checkpoint; no weights are read.
-
-    Raises:
-        CheckpointError: the config is missing, of another version or impossible.
-    """
+    """The config of a checkpoint; no weights are read."""
     from gptviz.model import Config
 
     content = _read_json(folder, "config.json")
@@ -248,11 +225,7 @@ def read_config(folder: Path) -> Config:
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a checkpoint.
-
-    Raises:
-        CheckpointError: it is missing or damaged.
-    """
+    """The tokenizer of a checkpoint."""
     with _explained(folder, "tokenizer.json"):
         return from_json(read_regular(folder / "tokenizer.json", LONGEST["tokenizer.json"]).decode("utf-8"))
 
@@ -309,7 +282,7 @@ def load(
     Args:
         precision: one of `gptviz.model.precision.PRECISIONS`, for a model that is only read; a model that was trained here counts
             as stored in float32. None opens a model that can be trained, in float32.
-        unmerged: of an adapter, an `AdaptedTransformer`, of which the adapter alone is trained; otherwise an adapter opens as its
+        unmerged: of an adapter, an `AdaptedTransformer`, of which only the adapter is trained; otherwise an adapter opens as its
             base with the changed weights, a `MergedTransformer`.
 
     Raises:
@@ -330,7 +303,12 @@ def load(
     if is_adapter(folder):
         model = _adapted_model(weights, config, device, precision, unmerged)
     elif step is None and is_reference(folder):
-        model = _referred_model(folder, config, device, precision)
+        from gptviz.pretrained.opening import ImportRefusedError, with_weights
+
+        try:
+            model = with_weights(source_of(folder), config, device, precision)
+        except ImportRefusedError as error:
+            raise CheckpointError(f"{name_of(folder)}: {error}") from None
     else:
         model = _read_model(weights, config, device, precision)
     return Checkpoint(name_of(folder), model.eval(), tokenizer, read_card(folder))
@@ -339,7 +317,7 @@ def load(
 def _expected(folder: Path, config: Config) -> Mapping[str, tuple[int, ...]]:
     """The shapes of the tensors that a file of weights of the checkpoint in `folder` has, by name.
 
-    They are compared before weights are allocated: a config alone cannot make this machine allocate memory for weights that the
+    They are compared before weights are allocated, so that no config can make this machine allocate memory for weights that the
     file does not have.
     """
     from gptviz.model import lora
@@ -354,29 +332,18 @@ def is_adapter(folder: Path) -> bool:
 
 
 def read_adapter(folder: Path) -> Adapter:
-    """The adapter in `folder`, without its numbers.
-
-    Raises:
-        CheckpointError: adapter.json is missing or damaged.
-    """
+    """The adapter in `folder`, without its numbers."""
     content = _read_json(folder, "adapter.json")
     base, sha256, ranks = content.get("base"), content.get("sha256"), content.get("ranks")
-    are_words = isinstance(base, str) and isinstance(sha256, str)
-    if (
-        not are_words
-        or not isinstance(ranks, dict)
-        or not all(type(one) is int and 0 < one <= MOST_VALUES for one in ranks.values())
+    if not (isinstance(base, str) and isinstance(sha256, str) and isinstance(ranks, dict)) or not all(
+        type(rank) is int and 0 < rank <= MOST_VALUES for rank in ranks.values()
     ):
         raise CheckpointError(f"{name_of(folder)}/adapter.json is damaged: copy the folder again")
-    return Adapter(str(base), str(sha256), ranks)
+    return Adapter(base, sha256, ranks)
 
 
 def adapter_of(base: Path, ranks: Mapping[str, int]) -> Adapter:
-    """An adapter of the model in the folder `base`, of these ranks.
-
-    Raises:
-        CheckpointError: that model is an adapter itself, or its weights cannot be read.
-    """
+    """An adapter of the model in the folder `base`, of these ranks."""
     name = name_of(base)
     if is_adapter(base):
         raise CheckpointError(
@@ -387,23 +354,19 @@ def adapter_of(base: Path, ranks: Mapping[str, int]) -> Adapter:
 
 
 def base_of(folder: Path) -> Path:
-    """The folder with the base of the adapter in `folder`, whose weights are those that the adapter was made for.
-
-    Raises:
-        CheckpointError: there is no model of this name any more, its weights have changed, or it is an adapter itself.
-    """
+    """The folder with the base of the adapter in `folder`, whose weights are those that the adapter was made for."""
     adapter, name = read_adapter(folder), name_of(folder)
-    found = base_folders(folder)
-    if not found:
+    folders = base_folders(folder)
+    if not folders:
         raise CheckpointError(
             f"{name} is a LoRA adapter and changes the weights of {adapter.base[:80]!r}, and there is no model of that name: "
             "bring that model back, give it its name again, or import it"
         )
-    for base in found:
+    for base in folders:
         with suppress(OSError):
             if not is_adapter(base) and weights_hash(base) == adapter.sha256:
                 return base
-    what = "is an adapter itself" if is_adapter(found[0]) else "has other weights than when the adapter was made"
+    what = "is an adapter itself" if is_adapter(folders[0]) else "has other weights than when the adapter was made"
     raise CheckpointError(
         f"{name} is a LoRA adapter and changes the weights of {adapter.base[:80]!r}, which {what}: bring the model back as it "
         "was, or train the adapter again"
@@ -411,11 +374,7 @@ def base_of(folder: Path) -> Path:
 
 
 def base_folders(folder: Path) -> list[Path]:
-    """The models that have the name of the base of the adapter in `folder`: the user's own first, then the bundled one.
-
-    Raises:
-        CheckpointError: adapter.json is damaged.
-    """
+    """The models that have the name of the base of the adapter in `folder`: the user's own first, then the bundled one."""
     base = read_adapter(folder).base
     return [by_name[base] for by_name in (_folders_in(own()), _folders_in(BUNDLED)) if base in by_name]
 
@@ -423,9 +382,6 @@ def base_folders(folder: Path) -> list[Path]:
 def weight_files(folder: Path, step: int | None = None) -> list[Path]:
     """The files from which the weights of the checkpoint in `folder` are read; for an adapter those of its base too. They may be
     missing.
-
-    Raises:
-        CheckpointError: adapter.json is damaged.
     """
     bases = base_folders(folder) if is_adapter(folder) else []
     return [
@@ -435,12 +391,7 @@ def weight_files(folder: Path, step: int | None = None) -> list[Path]:
 
 
 def weights_hash(folder: Path) -> str:
-    """The sha256 of the file, or files, with the weights of the checkpoint in `folder`.
-
-    Raises:
-        CheckpointError: as in `source_of`.
-        OSError: a file cannot be read.
-    """
+    """The sha256 of the file, or files, with the weights of the checkpoint in `folder`."""
     files = source_of(folder).files() if is_reference(folder) else [folder / "model.safetensors"]
     hashes = [_hash(file, written(file)) for file in files]
     return hashes[0] if len(hashes) == 1 else " ".join(hashes)
@@ -477,11 +428,7 @@ def _adapted_model(path: Path, config: Config, device: torch.device | str, preci
 
 
 def with_adapter(base: Transformer, adapter: Mapping[str, Factors], name: str) -> MergedTransformer:
-    """The model that an adapter called `name` makes of its base.
-
-    Raises:
-        CheckpointError: weights would be no finite numbers.
-    """
+    """The model that an adapter called `name` makes of its base."""
     from gptviz.model.lora import MergedTransformer
     from gptviz.model.precision import are_finite
 
@@ -493,11 +440,7 @@ def with_adapter(base: Transformer, adapter: Mapping[str, Factors], name: str) -
 
 
 def read_factors(folder: Path) -> dict[str, Factors]:
-    """The numbers of the adapter in `folder`, in float32, by the names of the parts whose matrices they change.
-
-    Raises:
-        CheckpointError: it is no adapter, or its file is missing, damaged, or of another model.
-    """
+    """The numbers of the adapter in `folder`, in float32, by the names of the parts whose matrices they change."""
     return _read_factors(folder / "model.safetensors", read_config(folder))
 
 
@@ -516,11 +459,7 @@ def is_reference(folder: Path) -> bool:
 
 
 def source_of(folder: Path) -> ModelSource:
-    """The files of another program that have the weights of the checkpoint in `folder`.
-
-    Raises:
-        CheckpointError: these files are gone or have changed, or source.json is damaged.
-    """
+    """The files of another program that have the weights of the checkpoint in `folder`."""
     from gptviz.pretrained.opening import ImportRefusedError, referred
 
     try:
@@ -529,24 +468,9 @@ def source_of(folder: Path) -> ModelSource:
         raise CheckpointError(f"{name_of(folder)}: {error}") from None
 
 
-def _referred_model(folder: Path, config: Config, device: torch.device | str, precision: str | None) -> Transformer:
-    from gptviz.pretrained.opening import ImportRefusedError, with_weights
-
-    source = source_of(folder)
-    try:
-        return with_weights(source, config, device, precision)
-    except ImportRefusedError as error:
-        raise CheckpointError(f"{name_of(folder)}: {error}") from None
-
-
 def check_weights(folder: Path, config: Config, step: int | None = None) -> None:
-    """Check that the weights of a checkpoint fit its config, by names, shapes and the file's length; no weights are read.
-
-    Args:
-        step: that of a snapshot; default: the weights of the model itself.
-
-    Raises:
-        CheckpointError: the file is missing, damaged, cut short, or of another model.
+    """Check that the weights of a checkpoint, or of its snapshot after `step` steps, fit its config, by names, shapes and the
+    file's length; no weights are read.
     """
     if step is None and is_reference(folder):
         source_of(folder)
@@ -559,11 +483,7 @@ def check_weights(folder: Path, config: Config, step: int | None = None) -> None
 
 
 def _read_model(path: Path, config: Config, device: torch.device | str, precision: str | None) -> Transformer:
-    """A model with the weights of a file, which are read one tensor after the other.
-
-    Raises:
-        CheckpointError: the file is missing, damaged, or of another model, or there is too little memory.
-    """
+    """A model with the weights of a file, which are read one tensor after the other."""
     from gptviz.model.builder import lay_out
     from gptviz.model.precision import place
 
@@ -575,11 +495,7 @@ def _read_model(path: Path, config: Config, device: torch.device | str, precisio
 
 
 def _require_room(name: str, config: Config, device: torch.device | str, precision: str | None) -> None:
-    """Refuse the weights of a model of this config where there is too little memory for them.
-
-    Raises:
-        CheckpointError: the message says how much is needed and free.
-    """
+    """Refuse the weights of a model of this config where there is too little memory for them."""
     import torch
 
     from gptviz.model.costs import memory_needed
@@ -602,11 +518,7 @@ def _finite(file: Any, name: str, expected: Mapping[str, tuple[int, ...]]) -> It
 
 
 def stored_weights(folder: Path, config: Config) -> dict[str, Tensor]:
-    """The weights of the checkpoint in `folder`, each in the type in which it is stored.
-
-    Raises:
-        CheckpointError: the file is missing, damaged, or of another model.
-    """
+    """The weights of the checkpoint in `folder`, each in the type in which it is stored."""
     expected = _expected(folder, config)
     with _fitting(folder / "model.safetensors", expected) as file:
         return {name: file.get_tensor(name) for name in expected}
@@ -651,27 +563,14 @@ LONGEST_NAME = 64
 NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 SNAPSHOT = re.compile(r"[0-9]{8,12}\.safetensors")
 FILES = {
-    "config.json",
-    "tokenizer.json",
-    "model.safetensors",
-    "source.json",
-    "adapter.json",
-    "card.json",
-    "snapshots",
-    "log.jsonl",
-    "state.safetensors",
-    "status.json",
-    "stop_request",
+    *("config.json", "tokenizer.json", "model.safetensors", "source.json", "adapter.json", "card.json", "snapshots"),
+    *("log.jsonl", "state.safetensors", "status.json", "stop_request"),
     "wish",  # the stop request of version 0.1
 }
 
 
 def check_writable(what: str) -> None:
-    """Refuse `what` on a server that only shows models.
-
-    Raises:
-        CheckpointError: this server is read-only.
-    """
+    """Refuse `what` on a server that only shows models."""
     try:
         require_writable(what)
     except NotAllowedError as error:
@@ -679,11 +578,7 @@ def check_writable(what: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that no model can have.
-
-    Raises:
-        CheckpointError: the name is not possible.
-    """
+    """Refuse a name that no model can have."""
     if not NAME.fullmatch(name) or name.endswith("."):
         raise CheckpointError(
             f"{name[:80]!r} cannot name a model: use up to {LONGEST_NAME} letters, digits, '-', '_' and '.', "
@@ -694,11 +589,7 @@ def check_name(name: str) -> None:
 
 
 def destination(name: str, root: Path | None = None) -> Path:
-    """The folder that a checkpoint saved as `name` below `root` (default: the user's own) takes or replaces.
-
-    Raises:
-        CheckpointError: the name is not possible, or a folder that is no checkpoint would be lost.
-    """
+    """The folder that a checkpoint saved as `name` below `root` (default: the user's own) takes or replaces."""
     check_name(name)
     target = (own() if root is None else root) / name
     holds = {file.name for file in target.iterdir() if not file.name.startswith(".")} if target.is_dir() else set()
@@ -716,11 +607,7 @@ def is_in_use(name: str, root: Path | None = None) -> bool:
 
 
 def check_is_free(name: str, root: Path | None = None) -> None:
-    """Refuse a name that is in use (see `is_in_use`).
-
-    Raises:
-        NameInUseError: it is.
-    """
+    """Refuse a name that is in use (see `is_in_use`) with a `NameInUseError`."""
     if is_in_use(name, root):
         is_bundled = not os.path.lexists((own() if root is None else root) / name)
         whose = " (it came with gptviz, and your new model would hide it)" if is_bundled else ""
@@ -745,7 +632,7 @@ def save(
 
     Args:
         dtype: the type weights are stored in, float32 unless given; float16 halves the file.
-        adapter: for an `AdaptedTransformer`, of which the adapter alone is written: its base.
+        adapter: for an `AdaptedTransformer`, of which only the adapter is written: its base.
         replace: whether a model that has the name is replaced, or hidden if it is a bundled one; otherwise the name is refused.
 
     Raises:
@@ -772,17 +659,12 @@ def save_opened(
     root: Path | None = None,
     replace: bool = False,
 ) -> Path:
-    """Write a checkpoint of a model that was not built, and return its folder.
+    """Write a checkpoint of a model that was not built, and return its folder; other arguments are as in `save`.
 
     Args:
-        name: as in `save`, like the other arguments.
-        config: the architecture.
         weights: its parameters by their names, each in the type it has.
         source: instead of `weights`, the files of another program in which they stay (see `gptviz.pretrained.opening.reference`).
         adapter: the base, if `weights` are those of a LoRA adapter.
-
-    Raises:
-        CheckpointError: as in `save`.
     """
     from safetensors.torch import save_file
 
@@ -834,11 +716,7 @@ def _stored(name: str, model: Transformer, dtype: torch.dtype | None) -> dict[st
 
 
 def write_weights(path: Path, model: Transformer, dtype: torch.dtype | None = None) -> None:
-    """Replace the file at `path`, that of a model or of a snapshot, by the weights of `model`, as a whole or not at all.
-
-    Raises:
-        CheckpointError: `dtype` cannot hold the weights, or the disk is full or not writable.
-    """
+    """Replace the file at `path`, that of a model or of a snapshot, by the weights of `model`, as a whole or not at all."""
     if path.parent != _folder_of(path):
         with suppress(OSError):  # writing the file says what is wrong
             path.parent.mkdir(exist_ok=True)
@@ -846,11 +724,7 @@ def write_weights(path: Path, model: Transformer, dtype: torch.dtype | None = No
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Replace the safetensors file at `path` by `tensors`, as a whole or not at all.
-
-    Raises:
-        CheckpointError: the disk is full or not writable.
-    """
+    """Replace the safetensors file at `path` by `tensors`, as a whole or not at all."""
     from safetensors.torch import save_file
 
     with _in_place_of(path) as fresh:
@@ -858,21 +732,13 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Replace the JSON file at `path` by `content`, as a whole or not at all.
-
-    Raises:
-        CheckpointError: the disk is full or not writable.
-    """
+    """Replace the JSON file at `path` by `content`, as a whole or not at all."""
     with _in_place_of(path) as fresh:
         _write_json(fresh, content)
 
 
 def write_text(path: Path, content: str) -> None:
-    """Replace the file at `path` by `content`, as a whole or not at all.
-
-    Raises:
-        CheckpointError: the disk is full or not writable.
-    """
+    """Replace the file at `path` by `content`, as a whole or not at all."""
     with _in_place_of(path) as fresh:
         fresh.write_text(content, encoding="utf-8")
 

@@ -29,7 +29,7 @@ from .checkpoints import CheckpointError
 
 
 class Format(ABC):
-    """A format in which a model can be exported."""
+    """A format in which a model can be exported. What cannot be read or written is a `CheckpointError`."""
 
     title: ClassVar[str]  #: its name for people
     about: ClassVar[str]  #: what it is and who opens it, in a sentence
@@ -41,11 +41,7 @@ class Format(ABC):
 
     @abstractmethod
     def why_not(self, folder: Path) -> str | None:
-        """The reason why the model in `folder` cannot be written in this format, or None if it can. No weights are read.
-
-        Raises:
-            CheckpointError: its config cannot be read.
-        """
+        """The reason why the model in `folder` cannot be written in this format, or None if it can. No weights are read."""
 
     def left_out(self, folder: Path) -> str | None:
         """The parts of the model in `folder` that this format cannot hold, in words, or None if it can hold all of it."""
@@ -53,27 +49,15 @@ class Format(ABC):
 
     @abstractmethod
     def bytes(self, folder: Path, *, snapshots: bool = True) -> int:
-        """About how many bytes it has in this format.
-
-        Raises:
-            CheckpointError: its config cannot be read.
-        """
+        """About how many bytes it has in this format."""
 
     @abstractmethod
     def write(self, folder: Path, to: Path, *, snapshots: bool = True) -> None:
-        """Write the model in `folder` to the new path `to`, as a whole or not at all.
-
-        Raises:
-            CheckpointError: it cannot be written in this format, or not there.
-        """
+        """Write the model in `folder` to the new path `to`, as a whole or not at all."""
 
     @abstractmethod
     def write_zip(self, folder: Path, file: BinaryIO, *, snapshots: bool = True) -> None:
-        """Write the model in `folder` as one zip file.
-
-        Raises:
-            CheckpointError: it cannot be written in this format.
-        """
+        """Write the model in `folder` as one zip file."""
 
 
 class ZipFormat(Format):
@@ -104,10 +88,8 @@ class _Files(Format):
 
     @abstractmethod
     def check(self, config: Config, family: str | None, folder: Path) -> None:
-        """Refuse a model that the other program does not have; what more there is to know of it lies in `folder`.
-
-        Raises:
-            NotExpressibleError: the message names the fields of the config.
+        """Refuse a model that the other program does not have with a `NotExpressibleError`; what more there is to know of it lies
+        in `folder`.
         """
 
     @abstractmethod
@@ -115,13 +97,7 @@ class _Files(Format):
         """Write its files into an empty folder."""
 
     def write_model(self, folder: Path, fresh: Path) -> None:
-        """Write the model in `folder` into an empty folder.
-
-        Raises:
-            NotExpressibleError: the other program has no such model.
-            CheckpointError: it cannot be opened.
-            OSError: the disk is full or not writable.
-        """
+        """Write the model in `folder` into an empty folder; a `NotExpressibleError` if the other program has no such model."""
         with progress.part(0, 2):
             written = _written(folder, exactly=self.is_exact)
         self.write_files(written, fresh)
@@ -200,11 +176,7 @@ class NanoGPTFormat(_Files):
 
 
 class GGUFFormat(_Files):
-    """One file of llama.cpp.
-
-    Args:
-        kind: how its matrices are kept, a key of `gguf_writing.BITS_OF_KIND`.
-    """
+    """One file of llama.cpp; `kind` is how its matrices are kept, a key of `gguf_writing.BITS_OF_KIND`."""
 
     title, ending, is_single = "A GGUF file", ".gguf", True
     about = "One file with weights in float16 and tokenizer, for llama.cpp and the programs built on it: Ollama, LM Studio."
@@ -299,11 +271,7 @@ FORMATS: dict[str, Format] = {
 
 
 def _check_free(to: Path) -> None:
-    """Refuse a path that exists already.
-
-    Raises:
-        CheckpointError: the message names it.
-    """
+    """Refuse a path that exists already."""
     if to.exists() or to.is_symlink():
         raise CheckpointError(f"there is something at {to} already: choose another path, or remove it first")
     if not to.parent.is_dir():
@@ -311,11 +279,7 @@ def _check_free(to: Path) -> None:
 
 
 def _written(folder: Path, *, exactly: bool = False) -> Written:
-    """The model in `folder` with all that is written; `exactly` as in `_weights`.
-
-    Raises:
-        CheckpointError: it cannot be opened.
-    """
+    """The model in `folder` with all that is written; `exactly` as in `_weights`."""
     config, card = checkpoints.read_config(folder), checkpoints.read_card(folder)
     return Written(
         name=names.possible(folder.name),
@@ -334,9 +298,8 @@ def _written(folder: Path, *, exactly: bool = False) -> Written:
 
 
 def _weights(folder: Path, config: Config, *, exactly: bool) -> dict[str, Tensor]:
-    """The weights in the types in which they are stored; of an adapter, those of its base with its changes.
-
-    Changed weights are in float32 if they are to be had `exactly`.
+    """The weights in the types in which they are stored; of an adapter, those of its base with its changes, which are in float32
+    if they are to be had `exactly`.
     """
     if checkpoints.is_adapter(folder):
         weights = _weights(checkpoints.base_of(folder), config, exactly=exactly)

@@ -70,7 +70,9 @@ def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
     """
     if hosting().read_only:
         _in_memory[digest] = tensors
-        while len(_in_memory) > 1 and sum(t.nbytes for one in [*_in_memory.values()] for t in one.values()) > MOST_IN_MEMORY:
+        while (
+            len(_in_memory) > 1 and sum(t.nbytes for tensors in [*_in_memory.values()] for t in tensors.values()) > MOST_IN_MEMORY
+        ):
             _in_memory.pop(next(iter(_in_memory)))
         return
     folder = _folder()

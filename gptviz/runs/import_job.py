@@ -16,14 +16,10 @@ from .imports import Imported, import_model
 
 
 class ImportJob(Job[Imported]):
-    """An import that has begun. If it is stopped, files that have arrived from the hub stay for the next import of the model.
-
-    Attributes:
-        given: the model, as `import_model` takes it.
-    """
+    """An import that has begun. If it is stopped, files that have arrived from the hub stay for the next import of the model."""
 
     def __init__(self, given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None) -> None:
-        self.given = given
+        self.given = given  #: the model, as `import_model` takes it
         title = suggested or (given if hub.is_name(given) else Path(given).name)  # a path by its end
         command = None if additions else f"gptviz import {shlex.quote(given)}"
         super().__init__(title, lambda _: import_model(given, additions=additions, suggested=suggested, command=command))
@@ -34,11 +30,7 @@ _current: ImportJob | None = None
 
 
 def begin(given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None) -> ImportJob:
-    """Begin to import a model, with these arguments of `import_model`.
-
-    Raises:
-        CheckpointError: another import goes on, or this server is read-only.
-    """
+    """Begin to import a model, with these arguments of `import_model`; refused while another import goes on."""
     global _current
     check_writable(f"{given[:80]} is not opened")
     with _lock:

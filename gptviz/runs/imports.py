@@ -1,4 +1,7 @@
-"""Importing a model that another program made: its config and tokenizer become a checkpoint, its weights stay where they are."""
+"""Importing a model that another program made: its config and tokenizer become a checkpoint, its weights stay where they are.
+
+What cannot be opened is refused with a `CheckpointError`.
+"""
 
 from __future__ import annotations
 
@@ -80,9 +83,16 @@ def import_model(
         return _imported(sharing.unpack(Path(given), name, base))
     if base is not None:
         raise CheckpointError(f"{given} {peft_adapters.NO_BASE}")
+
+    def accept(offer: HubModel) -> None:  # a model that cannot be opened is not fetched
+        if offer.fields and (problem := too_large(offer)):
+            raise ImportRefusedError(f"{given} is not fetched: {problem}")
+        if offered is not None:
+            offered(offer)
+
     try:
         on_disk = os.path.lexists(given) or not hub.is_name(given)
-        source = source_at(Path(given) if on_disk else _fetched(given, offered), additions)
+        source = source_at(Path(given) if on_disk else hub.fetched(given, accept), additions)
         require_room(source, source.outline().config, precision=STORED)
         opened = source.opened()
         with_weights(source, opened.config, precision=STORED)
@@ -106,11 +116,7 @@ def _imported(folder: Path) -> Imported:
 
 
 def additions_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of `additions` for `import_model`: the mapping in a file, and `changes` of fields of our config.
-
-    Raises:
-        CheckpointError: the file is missing, or is no mapping.
-    """
+    """The value of `additions` for `import_model`: the mapping in a file, and `changes` of fields of our config."""
     try:
         return mapping_file.additions_of(mapping, changes)
     except ImportRefusedError as error:
@@ -118,32 +124,14 @@ def additions_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, 
 
 
 def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined | None:
-    """The tensors of a file compared with its mapping, or a draft of a mapping; None for any other source.
-
-    Args:
-        given: the file.
-        additions: as for `import_model`.
-
-    Raises:
-        CheckpointError: the file cannot be read, or the mapping is none.
+    """The tensors of the file `given` compared with its mapping, or a draft of a mapping; None for any other source. `additions`
+    are as for `import_model`.
     """
     try:
         source = source_at(Path(given), additions) if os.path.lexists(given) else None
         return source.examined() if isinstance(source, Mapped) else None
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
-
-
-def _fetched(name: str, offered: Callable[[HubModel], None] | None) -> Path:
-    """The place of the files of a model of the hub on this machine. A model that cannot be opened is not fetched."""
-
-    def accept(offer: HubModel) -> None:
-        if offer.fields and (problem := too_large(offer)):
-            raise ImportRefusedError(f"{name} is not fetched: {problem}")
-        if offered is not None:
-            offered(offer)
-
-    return hub.fetched(name, accept)
 
 
 def too_large(offer: HubModel) -> str | None:
@@ -160,12 +148,12 @@ def could_be_on_hub(name: str) -> bool:
 
 
 def of_hub(name: str) -> Path:
-    """The checkpoint of the model that has this name on the hub: imported before, or now, with a bar for the bytes that arrive.
-
-    Raises:
-        CheckpointError: as in `import_model`.
-    """
-    known = [folder for folder in checkpoints.folders().values() if _is_of(folder, name)]
+    """The checkpoint of the model that has this name on the hub: imported before, or now, with a bar for its bytes."""
+    known = list[Path]()
+    for folder in checkpoints.folders().values():
+        with suppress(CheckpointError):
+            if checkpoints.is_reference(folder) and checkpoints.read_card(folder).imported_from == name:
+                known.append(folder)
     if whole := next(filter(_has_weights, known), None):
         return whole
     with bar(name):
@@ -175,13 +163,6 @@ def of_hub(name: str) -> Path:
             except ImportRefusedError as error:
                 raise CheckpointError(str(error)) from None
         return next(filter(_has_weights, known), None) or import_model(name).folder
-
-
-def _is_of(folder: Path, name: str) -> bool:
-    """Whether a checkpoint refers to the model of this name on the hub."""
-    with suppress(CheckpointError):
-        return checkpoints.is_reference(folder) and checkpoints.read_card(folder).imported_from == name
-    return False
 
 
 def _has_weights(folder: Path) -> bool:
@@ -194,14 +175,7 @@ def _has_weights(folder: Path) -> bool:
 
 def in_place(path: Path, device: torch.device | str = "cpu", precision: str | None = None) -> checkpoints.Checkpoint | None:
     """The model of another program in a folder or file, opened without importing it, or None if it is a checkpoint of gptviz.
-
-    Args:
-        path: the folder or file.
-        device: as in `checkpoints.load`.
-        precision: as there.
-
-    Raises:
-        CheckpointError: it cannot be opened.
+    `device` and `precision` are as in `checkpoints.load`.
     """
     if peft.is_adapter(path):
         raise CheckpointError(f"{path.name} is a LoRA adapter of PEFT: import it first, with gptviz import {path}")

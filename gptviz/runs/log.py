@@ -64,7 +64,7 @@ class LogLine:
         )
 
 
-NUMBERS = tuple(one.name for one in fields(LogLine) if one.type == "float | None")
+NUMBERS = tuple(field.name for field in fields(LogLine) if field.type == "float | None")
 
 
 class LogWriter:
@@ -75,14 +75,12 @@ class LogWriter:
         step: the step from which training begins or is resumed.
         state: the tensors that `state()` returned when the run was saved; empty for a new run, and for one whose process ended
             before anything was saved.
-
-    Attributes:
-        recent_loss: the training loss, averaged with weights that fall by 2 % per step; NaN before the first step.
     """
 
     def __init__(self, path: Path, step: int, state: dict[str, Tensor]) -> None:
         self.path = path
         self.losses = state.get("log.losses", torch.zeros(0)).flatten().tolist()  # since the last line
+        #: the training loss, averaged with weights that fall by 2 % per step; NaN before the first step
         self.recent_loss = float(state.get("log.recent", torch.tensor(math.nan)).flatten().sum())
         # Older states do not count the lines; those of later steps are newer than such a state.
         kept = int(state.get("log.lines", torch.tensor(LONGEST_LOG if state else 0)).double().nan_to_num().sum())
@@ -140,11 +138,7 @@ class LogWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write all lines to the disk.
-
-        Raises:
-            CheckpointError: the disk is full or not writable.
-        """
+        """Write all lines to the disk; a CheckpointError if it is full or not writable."""
         self.flushed = time.monotonic()
         if self.lines:
             try:
@@ -161,9 +155,8 @@ def read_log(path: Path, at_most: int = LONGEST_LOG) -> list[LogLine]:
 
 
 def curve_points(lines: Iterable[LogLine], kind: str, quantity: str) -> list[tuple[int, float]]:
-    """The step and the `quantity` (a field of `LogLine`) of every line of this `kind` that has one, in the order of the steps.
-
-    If a step was taken twice, the last one counts.
+    """The step and the `quantity` (a field of `LogLine`) of every line of this `kind` that has one, in their order. Of a
+    step that was taken twice, the last one counts.
     """
     values = {line.step: value for line in lines if line.kind == kind and (value := getattr(line, quantity)) is not None}
     return sorted(values.items())

@@ -1,7 +1,7 @@
 """Managing the user's own models: renaming, and deleting with undo.
 
 A deleted model moves to the folder `trash` next to the folder of models. Its token there is the time of deletion and its name.
-Links are never followed: the folder itself is moved.
+Links are never followed: the folder itself is moved. What cannot be done is refused with a `CheckpointError`.
 """
 
 from __future__ import annotations
@@ -34,11 +34,7 @@ def is_own(folder: Path) -> bool:
 
 
 def rename(name: str, new: str) -> Path:
-    """Rename the user's model `name` to `new`, and return its folder. Adapters of it name it by its new name.
-
-    Raises:
-        CheckpointError: there is no such model, it is bundled or being trained, or the new name is impossible or in use.
-    """
+    """Rename the user's model `name` to `new`, and return its folder. Adapters of it name it by its new name."""
     with _held(name, "renamed") as folder, _claimed(new) as target:
         adapters = adapters_of(folder)
         _move(folder, target, f"{name} is not renamed")
@@ -50,35 +46,32 @@ def rename(name: str, new: str) -> Path:
 
 def adapters_of(base: Path) -> list[Path]:
     """The user's own LoRA adapters that change the weights of the model in the folder `base`."""
-    found = []
+    models = []
     for folder in checkpoints.folders().values():
         with suppress(CheckpointError):
             if is_own(folder) and checkpoints.is_adapter(folder) and checkpoints.base_of(folder) == base:
-                found.append(folder)
-    return found
+                models.append(folder)
+    return models
 
 
 def delete(name: str) -> str:
     """Move the user's model `name` to the trash, and return the token for `undelete`.
 
     The trash keeps the last `MOST_DELETED` models, up to `MOST_DELETED_BYTES` together; the last one is kept at any size.
-
-    Raises:
-        CheckpointError: there is no such model, or it is bundled or being trained.
     """
     token = f"{time.time_ns():020d}-{name}"
     with _held(name, "deleted") as folder:
         _move(folder, _trash() / token, f"{name} is not deleted")
-    _shorten_trash()
+    size = 0
+    for rank, folder in enumerate(_deleted()):
+        size += sum(length_of(Path(root, file)) for root, _, files in os.walk(folder) for file in files)
+        if rank and (rank >= MOST_DELETED or size > MOST_DELETED_BYTES):
+            folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)
     return token
 
 
 def undelete(token: str) -> str:
-    """Bring a deleted model back, and return its name: a new one if another model, own or shipped, has the old name now.
-
-    Raises:
-        CheckpointError: the model is not in the trash any more.
-    """
+    """Bring a deleted model back, and return its name: a new one if another model, own or shipped, has the old name now."""
     if (name := deleted().get(token)) is None:
         raise CheckpointError("the model is not in the trash any more: it was brought back already, or removed for good")
     with _claimed(name, or_next=True) as target:
@@ -137,11 +130,3 @@ def _deleted() -> list[Path]:
     with suppress(OSError):
         return sorted((path for path in _trash().iterdir() if TOKEN.fullmatch(path.name)), reverse=True)
     return []
-
-
-def _shorten_trash() -> None:
-    size = 0
-    for rank, folder in enumerate(_deleted()):
-        size += sum(length_of(Path(root, file)) for root, _, files in os.walk(folder) for file in files)
-        if rank and (rank >= MOST_DELETED or size > MOST_DELETED_BYTES):
-            folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)

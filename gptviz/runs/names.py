@@ -35,7 +35,9 @@ def free_name(name: str, root: Path | None = None, ends: Sequence[str] = ("",)) 
         root: the folder of models the name is for; default: the user's own, where names of shipped models are not free either.
         ends: what stands after the name, for several models whose names begin alike: all of them are free.
     """
-    return next(each for each in _candidates(name) if not any(checkpoints.is_in_use(f"{each}{end}", root) for end in ends))
+    return next(
+        candidate for candidate in _candidates(name) if not any(checkpoints.is_in_use(f"{candidate}{end}", root) for end in ends)
+    )
 
 
 def possible(name: str) -> str:
@@ -71,7 +73,12 @@ def claimed(name: str, root: Path | None = None, *, replace: bool = False, or_ne
             claim = _enter_first(held, _candidates(name) if or_next else iter([name]), root, replace)
         except OSError as error:
             raise CheckpointError(f"cannot write the model {name} below {root or checkpoints.own()} ({error})") from None
-        _sweep_models(claim.folder.parent)
+        root = claim.folder.parent
+        sweep(root)  # what killed processes have left in the folders of models: a new run needs the room
+        with suppress(OSError):
+            for folder in root.iterdir():
+                sweep(folder)
+                sweep(folder / "snapshots")
         yield claim
 
 
@@ -89,7 +96,7 @@ def _enter_first(held: ExitStack, names: Iterator[str], root: Path | None, repla
 
 @contextmanager
 def _claimed_alone(name: str, root: Path | None, replace: bool) -> Iterator[Claim]:
-    """A claim on this name alone, as `claimed` describes it."""
+    """A claim on only this name, as `claimed` describes it."""
     folder = checkpoints.destination(name, root)
     if not replace:
         checkpoints.check_is_free(name, root)
@@ -99,12 +106,3 @@ def _claimed_alone(name: str, root: Path | None, replace: bool) -> Iterator[Clai
         elif read_status(folder).state == "waiting":
             raise RunError(f"the model {name} waits to be trained: take it back first, on the page Train, or choose another name")
         yield Claim(folder)
-
-
-def _sweep_models(root: Path) -> None:
-    """Remove the files that killed processes have left in the folders of models: a new run needs the room."""
-    sweep(root)
-    with suppress(OSError):
-        for folder in root.iterdir():
-            sweep(folder)
-            sweep(folder / "snapshots")

@@ -1,4 +1,4 @@
-"""LoRA adapters of PEFT become adapters of ours, on a model that is here."""
+"""LoRA adapters of PEFT become adapters of ours, on a model that is here; a `CheckpointError` where they cannot."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:
     Returns:
         A function that writes the checkpoint and returns its folder. It takes the name, and the folder `root` if that is not the
         user's own.
-
-    Raises:
-        CheckpointError: it cannot be opened, or its base is not here.
     """
     try:
         read = peft.read(path)
@@ -49,16 +46,12 @@ def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:
         tokenizer=checkpoints.read_tokenizer(folder),
         card={**kept, "notes": notes, **card},
         weights={key: tensor.contiguous() for key, tensor in parameters(factors).items()},
-        adapter=checkpoints.adapter_of(folder, {part: one.rank for part, one in factors.items()}),
+        adapter=checkpoints.adapter_of(folder, {part: pair.rank for part, pair in factors.items()}),
     )
 
 
 def base_named(named: str) -> Path:
-    """The model here that the files of an adapter of PEFT name as their base: by where it was imported from, or by its own name.
-
-    Raises:
-        CheckpointError: there is none.
-    """
+    """The model here that the files of an adapter of PEFT name as their base: by where it came from, or by its own name."""
     own = names.possible(named.replace("\\", "/").rstrip("/").rpartition("/")[2]) if named else ""
     for name, folder in checkpoints.folders().items():
         with suppress(CheckpointError):

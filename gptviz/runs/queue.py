@@ -122,19 +122,11 @@ class Queue:
             return self.place(name) or 0
 
     def pause(self, name: str) -> None:
-        """Let the run save its state and end, to be resumed later; a run that waits leaves the queue.
-
-        Raises:
-            RunError: the run neither trains nor waits.
-        """
+        """Let the run save its state and end, to be resumed later; a run that waits leaves the queue, any other is a RunError."""
         self._end(name, "pause")
 
     def stop(self, name: str) -> None:
-        """Let the run be evaluated, save its state and end; a run that waits leaves the queue.
-
-        Raises:
-            RunError: the run neither trains nor waits.
-        """
+        """Let the run be evaluated, save its state and end; otherwise as `pause`."""
         self._end(name, "stop")
 
     def place(self, name: str) -> int | None:
@@ -267,26 +259,19 @@ class Queue:
         if device := self._devices.pop(name, None):
             command += ["--device", device]
         path = os.pathsep.join(filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")]))
+        # The process stays alive when the server that started it ends, also by Ctrl-C.
+        detached: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            detached = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS}
         environment = {**os.environ, "PYTHONPATH": path, "GPTVIZ_HOME": str(self.root.parent)}
         try:
             with (folder / ERRORS).open("wb") as errors:
+                nothing = subprocess.DEVNULL
                 self._processes[name] = self._launch(
-                    command,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
-                    **_detached(),
+                    command, env=environment, stdin=nothing, stdout=nothing, stderr=errors, **detached
                 )
         except OSError as error:
             write_status(folder, "failed", f"no process could be started to train it ({error})")
-
-
-def _detached() -> dict[str, Any]:
-    """The options of `Popen` that keep a process alive when the server that started it ends, also by Ctrl-C."""
-    if sys.platform == "win32":
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS}
-    return {"start_new_session": True}
 
 
 def _note_end(folder: Path, code: int) -> None:

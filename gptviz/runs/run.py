@@ -131,16 +131,8 @@ def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
 
 
 def adapter_for(recipe: Recipe, config: Config, base: Path | None) -> checkpoints.Adapter | None:
-    """The adapter that a run trains, or None if it trains all weights.
-
-    Args:
-        recipe: how it is trained.
-        config: the architecture.
-        base: the folder of the model that the run begins with, or None for fresh weights.
-
-    Raises:
-        RunError: there is no model, or no matrix, that an adapter could change.
-        CheckpointError: as in `checkpoints.adapter_of`.
+    """The adapter that a run of this architecture trains, or None if it trains all weights; a RunError if it has no matrix, or no
+    `base`, the folder of the model that the run begins with, that an adapter could change.
     """
     if not (rank := recipe.lora_rank):
         return None

@@ -1,4 +1,8 @@
-"""A model as one zip file, and back: such a file, or one with a model of another program, becomes a model of the user's."""
+"""A model as one zip file, and back: such a file, or one with a model of another program, becomes a model of the user's.
+
+What cannot be packed is refused with a `CheckpointError`, and what cannot be unpacked with a `ZipError`, which `unpack` turns
+into one.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +53,7 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
     """Write the model in `folder` into a zip file: config, tokenizer, card, weights and log, with or without its snapshots.
 
     Weights that are in the files of another program are written into it too, in the types they have there. Links are never
-    followed: only plain files of the checkpoint are packed.
-
-    Raises:
-        CheckpointError: a file of the model or the zip file cannot be read or written, or the disk is full; a file that was at
-            this path before is still there.
+    followed: only plain files of the checkpoint are packed. If it fails, a file that was there before is still there.
     """
     if isinstance(file, Path):
         try:
@@ -82,12 +82,8 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
 
 
 def check_is_whole(folder: Path) -> None:
-    """Refuse a model that lacks a file, as a run does before its first step, or whose files are not from one model.
-
-    No weights are read.
-
-    Raises:
-        CheckpointError: the message names the file.
+    """Refuse a model that lacks a file, as a run does before its first step, or whose files are not from one model; no weights
+    are read.
     """
     checkpoints.check_weights(folder, checkpoints.read_config(folder))
     for name in PACKED[:2] if checkpoints.is_reference(folder) else PACKED[:3]:
@@ -107,11 +103,7 @@ def _files(folder: Path, snapshots: bool) -> Iterator[Path]:
 
 
 def add(archive: zipfile.ZipFile, path: Path, name: str) -> None:
-    """Add a plain file to a zip file under this name. It reports how many of its bytes are written.
-
-    Raises:
-        OSError: it cannot be read, or is a link, or the disk is full.
-    """
+    """Add a plain file, which is no link, to a zip file under this name. It reports how many of its bytes are written."""
     # If the system can refuse a link, it does: since the file was checked, somebody may have replaced it by a link.
     size = length_of(path)
     with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)), "rb") as content:
@@ -140,11 +132,7 @@ def _with_weights(folder: Path) -> Iterator[list[Path]]:
 
 
 def weights_of(source: ModelSource, config: Config) -> dict[str, Tensor]:
-    """The weights of a source by our names, in the types they have there.
-
-    Raises:
-        CheckpointError: a tensor is missing or damaged, or there is too little memory.
-    """
+    """The weights of a source by our names, in the types they have there."""
     needed = sum(file.stat().st_size for file in source.files())
     free = memory.room(needed)
     if needed > memory.MOST_OF_MEMORY * free:
@@ -182,12 +170,15 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
     shown = file.name if isinstance(file, Path) else Path(str(getattr(file, "name", "the zip file"))).name
     try:
         with zips.opened(file) as content:
-            found = _ZippedModel(content, Path(shown).stem)
-            with names.claimed(name or found.name, or_next=name is None) as claim:
-                _check_room(found)
+            model = _ZippedModel(content, Path(shown).stem)
+            with names.claimed(name or model.name, or_next=name is None) as claim:
+                needed, free = model.bytes, shutil.disk_usage(checkpoints.own()).free
+                if needed > free - ROOM_LEFT:
+                    sizes = f"{memory.in_bytes(needed)}, and {memory.in_bytes(free)} is free on the disk"
+                    raise ZipError(f"unpacked it has {sizes}: make room first")
                 with replacement_path(claim.folder) as fresh:
                     fresh.mkdir()
-                    made = found.made_in(fresh, base)
+                    made = model.made_in(fresh, base)
                     made.rename(claim.folder)  # fails if there is such a folder by now
                 return claim.folder
     except ZipError as error:
@@ -198,39 +189,18 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
         raise CheckpointError(f"{shown} cannot be unpacked below {checkpoints.own()} ({error}): nothing of it is kept") from None
 
 
-def _check_room(found: _ZippedModel) -> None:
-    """Refuse a model for which the disk has no room.
-
-    Raises:
-        ZipError: the message has both numbers.
-    """
-    needed, free = found.bytes, shutil.disk_usage(checkpoints.own()).free
-    if needed > free - ROOM_LEFT:
-        raise ZipError(
-            f"unpacked it has {memory.in_bytes(needed)}, and {memory.in_bytes(free)} is free on the disk: make room first"
-        )
-
-
 class _ZippedModel:
-    """The model in a zip file.
-
-    Attributes:
-        name: a name for it.
-        bytes: how many bytes its files have when they are unpacked.
-
-    Raises:
-        ZipError: there is none, or more than one.
-    """
+    """The model in a zip file, which must hold exactly one."""
 
     def __init__(self, content: ZipEntries, name: str) -> None:
         self._content = content
         self._main = _main_file(content.names)
         at = PurePosixPath(self._main).parent
-        beside_it = {path.relative_to(at): each for each in content.names if (path := PurePosixPath(each)).is_relative_to(at)}
+        beside_it = {path.relative_to(at): name for name in content.names if (path := PurePosixPath(name)).is_relative_to(at)}
         self._is_ours = PurePosixPath(self._main).name == CONFIG and self._config_is_ours()
-        self._files = {str(path): each for path, each in beside_it.items() if self._is_wanted(path)}
-        self.bytes = content.size(*self._files.values())
-        self.name = names.possible(at.name or name)
+        self._files = {str(path): name for path, name in beside_it.items() if self._is_wanted(path)}
+        self.bytes = content.size(*self._files.values())  #: how many bytes its files have when they are unpacked
+        self.name = names.possible(at.name or name)  #: a name for it
 
     def _config_is_ours(self) -> bool:
         try:
@@ -251,30 +221,29 @@ class _ZippedModel:
         main = PurePosixPath(self._main).name
         if main not in (CONFIG, peft.CONFIG):
             return path.name in (main, "meta.pkl") or path.suffix in SETTINGS_OF_OTHERS
-        if path.suffix == ".bin" and any(each.endswith(".safetensors") for each in self._content.names):
+        if path.suffix == ".bin" and any(name.endswith(".safetensors") for name in self._content.names):
             return False  # the same weights once more
         return path.suffix in (*SETTINGS_OF_OTHERS, ".safetensors", ".bin")
 
     def made_in(self, folder: Path, base: str | None) -> Path:
-        """Unpack it below the empty `folder` and open it once; return the checkpoint there.
-
-        Raises:
-            ZipError: a file is damaged or not as long as it says, or it is no sound model.
-            OSError: the disk is full.
-        """
+        """Unpack it below the empty `folder` and open it once; return the checkpoint there."""
         main, made = PurePosixPath(self._main).name, folder / self.name
         if base is not None and main != peft.CONFIG:
             raise ZipError(f"it {peft_adapters.NO_BASE}")
         given = made if self._is_ours else folder / ".given" / self.name
         given.mkdir(parents=True)
-        for path, each in self._files.items():
+        for path, name in self._files.items():
             (given / path).parent.mkdir(exist_ok=True)
-            self._content.write(each, given / path)
+            self._content.write(name, given / path)
         try:
             if main == peft.CONFIG:
                 peft_adapters.reader(given, base)(made.name, root=folder)
             elif not self._is_ours:
-                _convert(given if main == CONFIG else given / main, made)
+                source = source_at(given if main == CONFIG else given / main)
+                opened = source.opened()
+                weights = weights_of(source, opened.config)  # in the types they have
+                card = values_of(opened)
+                checkpoints.save_opened(made.name, opened.config, opened.tokenizer, card, weights=weights, root=folder)
             config = checkpoints.load(made).model.config
             for step in checkpoints.snapshots(made):
                 checkpoints.check_weights(made, config, step)
@@ -286,9 +255,6 @@ class _ZippedModel:
 def _main_file(paths: list[str]) -> str:
     """The main file of the model: the highest config.json, or that of an adapter, with weights next to it, else the only .gguf or
     .pt file.
-
-    Raises:
-        ZipError: there is none, or more than one.
     """
     real = [PurePosixPath(path) for path in paths if not path.startswith("__MACOSX/")]
     adapters = {path.parent for path in real if path.name == peft.CONFIG}
@@ -297,22 +263,9 @@ def _main_file(paths: list[str]) -> str:
     with_weights = {path.parent for path in real if path.suffix in (".safetensors", ".bin")}
     whole = [path for path in configs if path.parent in with_weights]  # minGPT has its own config.json next to its .pt
     highest = [path for path in whole if len(path.parts) == len(whole[0].parts)]
-    found = highest or [path for path in real if path.suffix.lower() in (".gguf", *SUFFIXES)] or configs
-    if not found:
+    models = highest or [path for path in real if path.suffix.lower() in (".gguf", *SUFFIXES)] or configs
+    if not models:
         raise ZipError("it holds no model: neither a config.json with weights, nor a .gguf file or the ckpt.pt of nanoGPT")
-    if len(found) > 1:
-        raise ZipError(f"it holds several models ({found[0]}, {found[1]}): unpack it, and open one of them")
-    return str(found[0])
-
-
-def _convert(path: Path, to: Path) -> None:
-    """Write the model of another program at `path` as a checkpoint of ours, in the types its weights have.
-
-    Raises:
-        ImportRefusedError: it cannot be opened.
-        CheckpointError: a tensor is missing or damaged, or the disk is full.
-    """
-    source = source_at(path)
-    opened = source.opened()
-    weights = weights_of(source, opened.config)
-    checkpoints.save_opened(to.name, opened.config, opened.tokenizer, values_of(opened), weights=weights, root=to.parent)
+    if len(models) > 1:
+        raise ZipError(f"it holds several models ({models[0]}, {models[1]}): unpack it, and open one of them")
+    return str(models[0])

@@ -49,20 +49,12 @@ def read_status(folder: Path) -> Status:
 
 
 def write_status(folder: Path, state: RunState, message: str = "") -> None:
-    """Write the state of the run in `folder`.
-
-    Raises:
-        CheckpointError: the disk is full or not writable.
-    """
+    """Write the state of the run in `folder`."""
     checkpoints.write_json(folder / "status.json", {"state": state, "message": message})
 
 
 def mark_waiting(folder: Path) -> None:
-    """Write that the run in `folder` waits for its turn, and delete any earlier stop request.
-
-    Raises:
-        CheckpointError: the disk is full or not writable.
-    """
+    """Write that the run in `folder` waits for its turn, and delete any earlier stop request."""
     clear_stop_request(folder)
     write_status(folder, "waiting")
 
@@ -89,11 +81,7 @@ def clear_stop_request(folder: Path) -> None:
 
 
 def end_before_a_step(folder: Path) -> None:
-    """Write that the run in `folder` neither trains nor waits; no step was taken since it was submitted.
-
-    Raises:
-        CheckpointError: the disk is full or not writable.
-    """
+    """Write that the run in `folder` neither trains nor waits; no step was taken since it was submitted."""
     clear_stop_request(folder)
     write_status(folder, "paused" if (folder / "state.safetensors").exists() else "ready")
 

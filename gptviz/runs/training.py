@@ -100,7 +100,8 @@ def _train(
     requests = _Requests(folder, stop_requested, world)
     if world.is_main:
         clear_stop_request(folder)
-        run = _with_note(run, source.unread(tokenizer))
+        if (note := source.unread(tokenizer)) and note not in run.card.notes:  # a resumed run may have it already
+            run = _noted(run, notes=[*run.card.notes, note])
         run = _with_engine(run, model, data, requests)
     if _broadcast_request(requests.made, world, device):
         if world.is_main:
@@ -172,16 +173,11 @@ class _RequestedError(Exception):
 
 
 class _Requests:
-    """The request of the user to a training: to pause or to stop.
-
-    Attributes:
-        made: the request that ended the choice of an engine, or None if none did.
-        is_last: whether the next evaluation is the last one of the run, which only a pause interrupts.
-    """
+    """The request of the user to a training: to pause or to stop."""
 
     def __init__(self, folder: Path, requested: Callable[[], StopRequest | None], world: World) -> None:
-        self.made: StopRequest | None = None
-        self.is_last = False
+        self.made: StopRequest | None = None  #: the request that ended the choice of an engine, or None if none did
+        self.is_last = False  #: whether the next evaluation is the last one of the run, which only a pause interrupts
         self._folder, self._requested, self._world = folder, requested, world
         self._begun, self._told = time.monotonic(), ""
 
@@ -227,16 +223,12 @@ def _with_engine(run: Run, model: Transformer, data: Data, requests: _Requests) 
     except _RequestedError as requested:
         requests.made = requested.how
         return run
-    card = run.card.changed(engine=engine.to_dict())
-    checkpoints.write_json(run.folder / "card.json", card.to_json())
-    return replace(run, engine=engine, card=card)
+    return replace(_noted(run, engine=engine.to_dict()), engine=engine)
 
 
-def _with_note(run: Run, note: str) -> Run:
-    """The run with a note on its card that a reader should know, if there is one; a resumed run may have it already."""
-    if not note or note in run.card.notes:
-        return run
-    card = run.card.changed(notes=[*run.card.notes, note])
+def _noted(run: Run, **values: Any) -> Run:
+    """The run with these values on its card."""
+    card = run.card.changed(**values)
     checkpoints.write_json(run.folder / "card.json", card.to_json())
     return replace(run, card=card)
 
@@ -252,11 +244,7 @@ def _usable_engine(run: Run, world: World, device: torch.device) -> Engine:
 
 
 def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
-    """Restore `trainer` from the state saved in `folder`, and return that state; it is empty if nothing was saved.
-
-    Raises:
-        RunError: the saved state is damaged.
-    """
+    """Restore `trainer` from the state saved in `folder`, and return that state; it is empty if nothing was saved."""
     path = folder / "state.safetensors"
     try:
         require_regular(path)

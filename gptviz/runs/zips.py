@@ -28,18 +28,13 @@ CHUNK = 2**20
 
 
 class ZipError(ValueError):
-    """A zip file that is not opened; the message says what is wrong with it."""
+    """A zip file that is damaged, is not as it says, or holds a name or a size that is refused; the message says which."""
 
 
 class ZipEntries:
-    """The entries of a zip file, all of whose names and declared sizes were checked.
-
-    Attributes:
-        names: the paths of its files, in their order; folders are not listed.
-    """
+    """The entries of a zip file of `length` bytes, all of whose names and declared sizes were checked."""
 
     def __init__(self, file: zipfile.ZipFile, length: int) -> None:
-        """The entries of `file`, which has `length` bytes."""
         self._file = file
         entries = file.infolist()
         if len(entries) > MOST_ENTRIES:
@@ -48,7 +43,7 @@ class ZipEntries:
             _check_kind(entry)
         _check_paths(entries)
         self._by_name = {entry.filename: entry for entry in entries if not entry.is_dir()}
-        self.names = list(self._by_name)
+        self.names = list(self._by_name)  #: the paths of its files, in their order; folders are not listed
         unpacked = sum(entry.file_size for entry in entries)
         if unpacked > MOST_RATIO * length + SMALL:
             raise ZipError(f"its {length:,} bytes would become {unpacked:,}, as those of no model do")
@@ -58,22 +53,13 @@ class ZipEntries:
         return sum(self._by_name[name].file_size for name in names)
 
     def read(self, name: str, at_most: int) -> bytes:
-        """The content of a file.
-
-        Raises:
-            ZipError: it is longer than `at_most`, damaged, or not as long as it says.
-        """
+        """The content of a file."""
         if self.size(name) > at_most:
             raise ZipError(f"{name} has {self.size(name):,} bytes, and {at_most:,} is the most that is read of such a file")
         return b"".join(self._chunks(name))
 
     def write(self, name: str, path: Path) -> None:
-        """Write the content of a file to a new file at `path`.
-
-        Raises:
-            ZipError: it is damaged, or not as long as it says.
-            OSError: the new file cannot be written, or the disk is full.
-        """
+        """Write the content of a file to a new file at `path`."""
         with path.open("xb") as out:
             for chunk in self._chunks(name):
                 out.write(chunk)
@@ -92,12 +78,7 @@ class ZipEntries:
 
 @contextmanager
 def opened(file: BinaryIO | Path) -> Iterator[ZipEntries]:
-    """The zip file at a path, or in an open file.
-
-    Raises:
-        ZipError: it is none, is damaged, or holds a name or a size that is refused.
-        OSError: it cannot be read.
-    """
+    """The zip file at a path, or in an open file."""
     if isinstance(file, Path):
         require_regular(file)
         with file.open("rb") as content, opened(content) as found:
@@ -140,11 +121,7 @@ def _explained() -> Iterator[None]:
 
 
 def _check_kind(entry: zipfile.ZipInfo) -> None:
-    """Refuse an entry that is neither a plain file nor a folder, or that is packed in an unusual way.
-
-    Raises:
-        ZipError: the message names the entry.
-    """
+    """Refuse an entry that is neither a plain file nor a folder, or that is packed in an unusual way."""
     mode = entry.external_attr >> 16
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR) or (stat.S_ISDIR(mode) and not entry.is_dir()):
         raise ZipError(f"{_shown(entry)} is a link or a device, not a file")
@@ -155,11 +132,7 @@ def _check_kind(entry: zipfile.ZipInfo) -> None:
 
 
 def _check_paths(entries: list[zipfile.ZipInfo]) -> None:
-    """Refuse names that lead out of a folder, are special to a system, or could not exist in one folder on every disk.
-
-    Raises:
-        ZipError: the message names the entry.
-    """
+    """Refuse names that lead out of a folder, are special to a system, or could not exist in one folder on every disk."""
     files: set[str] = set()
     folders: set[str] = set()
     for entry in entries:

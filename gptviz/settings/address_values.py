@@ -68,17 +68,14 @@ def number(text: str) -> float:
 
 
 def pairs(first: int, second: int, words: str, *, most: int, names: Collection[str] = ()) -> Values:
-    """One of these names, or at most `most` pairs of whole numbers with spaces between, as "1.2 0.3".
+    """One of these names, or at most `most` pairs of whole numbers with spaces between, as "1.2 0.3"; `words` are the values.
 
-    Args:
-        first: the first number of a pair is below it.
-        second: the second number of a pair is below it.
-        words: the values, in words.
+    The numbers of a pair are below `first` and below `second`.
     """
 
     def are_pairs(text: str) -> bool:
-        found = [_PAIR.fullmatch(one) for one in text.split(" ")]
-        return len(found) <= most and all(one is not None and int(one[1]) < first and int(one[2]) < second for one in found)
+        pairs = [_PAIR.fullmatch(pair) for pair in text.split(" ")]
+        return len(pairs) <= most and all(pair and int(pair[1]) < first and int(pair[2]) < second for pair in pairs)
 
     rule = {"names": list(names), "pairs": [first, second, most]}
     return Values(words, lambda text: text in names or are_pairs(text), rule=rule)
@@ -86,18 +83,14 @@ def pairs(first: int, second: int, words: str, *, most: int, names: Collection[s
 
 def _are_at(texts: Collection[str], names: Collection[str], below: int, most: int) -> bool:
     """Whether these are at most `most` different names at places, as "embed@3", of these names and at places below `below`."""
-    found = [_AT.fullmatch(text) for text in texts]
-    are_known = all(one is not None and one[1] in names and int(one[2]) < below for one in found)
+    places = map(_AT.fullmatch, texts)
+    are_known = all(place and place[1] in names and int(place[2]) < below for place in places)
     return are_known and len(texts) == len(set(texts)) <= most
 
 
 def at_places(names: Collection[str], below: int, words: str, *, most: int) -> Values:
-    """At most `most` different names at places, with spaces between, as "embed@3 blocks.0.mlp@4".
-
-    Args:
-        names: the names.
-        below: a place is a whole number below it.
-        words: the values, in words.
+    """At most `most` different names at places, which are whole numbers below `below`, with spaces between, as
+    "embed@3 blocks.0.mlp@4"; `words` are the values.
     """
     rule = {"at": {"names": list(names), "below": below, "most": most}}
     return Values(words, lambda text: _are_at(text.split(" "), names, below, most), rule=rule)
@@ -109,9 +102,9 @@ def groups(names: Collection[str], below: int, words: str, *, most: int) -> Valu
     """
 
     def are_groups(text: str) -> bool:
-        found = [_GROUP.fullmatch(one) for one in text.split(";")]
-        members = [member for one in found if one is not None for member in one[2].split(" ")]
-        return None not in found and _are_at(members, names, below, most)
+        groups = [_GROUP.fullmatch(group) for group in text.split(";")]
+        members = [member for group in groups if group for member in group[2].split(" ")]
+        return None not in groups and _are_at(members, names, below, most)
 
     return Values(words, are_groups, rule={"groups": {"names": list(names), "below": below, "most": most}})
 
@@ -127,16 +120,14 @@ ON_OR_OFF = Values("true or false", lambda text: text.lower() in ("true", "false
 
 def declared(values: Mapping[str, Values], usual: Mapping[str, Any]) -> dict[str, Any]:
     """The values of each key as a view's script reads them, and the one that is chosen before anybody chooses, if any is."""
-    rules = {key: dict(each.rule) or {"names": list(each.names)} for key, each in values.items()}
+    rules = {key: dict(of_key.rule) or {"names": list(of_key.names)} for key, of_key in values.items()}
     return {key: {**rule, "usual": usual.get(key)} for key, rule in rules.items()}
 
 
 def rejected(page: str, query: Mapping[str, str], taken: Mapping[str, Values]) -> dict[str, str]:
     """A sentence for each key of a query that the page called `page` does not take: it does not know it, or refuses its value.
 
-    Args:
-        query: the keys and values of its address.
-        taken: the values that it noted when it ran with this query.
+    The query has the keys and values of its address; `taken` are the values that it noted when it ran with this query.
     """
     refused = {}
     for key, value in query.items():

@@ -57,8 +57,8 @@ class FieldInfo:
     def full_help(self) -> str:
         """The help, then a line of Markdown for each choice that has a description."""
         lines = [
-            f"- **{name}**: {one.about}" + (f" `{one.equation}`" if one.equation else "")
-            for name, one in self.about_choices.items()
+            f"- **{name}**: {choice.about}" + (f" `{choice.equation}`" if choice.equation else "")
+            for name, choice in self.about_choices.items()
         ]
         return "\n".join([self.help, *([""] if lines else []), *lines])
 
@@ -94,50 +94,36 @@ def setting(default: object, label: str, help: str, **limits: Any) -> Any:
     return field(default=default, metadata=described(label, help, **limits))
 
 
-@dataclass(frozen=True)
-class _Declared:
-    """A field as it was declared: its fixed description, and its table of choices, which may grow."""
-
-    info: FieldInfo
-    table: Mapping[str, Described] | None
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        return self.info.choices if self.table is None else tuple(self.table)
-
-
 @cache
-def _declared(settings: Any) -> dict[str, _Declared]:
-    """Every field of a dataclass, by name."""
-    hints, found = get_type_hints(settings), {}
-    for one in fields(settings):
-        alternatives = get_args(hints[one.name])
+def _declared(settings: Any) -> dict[str, tuple[FieldInfo, Mapping[str, Described] | None]]:
+    """Of every field of a dataclass, by name: its description as it was declared, and its table of choices, which may grow."""
+    hints, declared = get_type_hints(settings), {}
+    for setting in fields(settings):
+        alternatives = get_args(hints[setting.name])
         words = tuple(word for word in alternatives if isinstance(word, str))
-        table = one.metadata["choices"]
+        table = setting.metadata["choices"]
         kind: Literal["switch", "whole", "number", "choice", "text"]
         if words or table is not None:
             kind = "choice"
-        elif hints[one.name] is bool:
+        elif hints[setting.name] is bool:
             kind = "switch"
-        elif hints[one.name] is str or str in alternatives:
+        elif hints[setting.name] is str or str in alternatives:
             kind = "text"
         else:
-            kind = "whole" if hints[one.name] is int or int in alternatives else "number"
-        info = FieldInfo(one.name, kind=kind, optional=NoneType in alternatives, choices=words, **one.metadata["description"])
-        found[one.name] = _Declared(info, table)
-    return found
+            kind = "whole" if hints[setting.name] is int or int in alternatives else "number"
+        info = FieldInfo(
+            setting.name, kind=kind, optional=NoneType in alternatives, choices=words, **setting.metadata["description"]
+        )
+        declared[setting.name] = info, table
+    return declared
 
 
 def field_info(settings: type, name: str) -> FieldInfo:
-    """The description of the field `name` of a dataclass, with the choices that there are now.
-
-    Raises:
-        ValueError: it has no such field.
-    """
+    """The description of the field `name` of a dataclass, with the choices that there are now; a ValueError without the field."""
     declared = _declared(settings)
     if name not in declared:
         raise ValueError(f"{settings.__name__} has no field {name!r:.80}; it has {', '.join(declared)}")
-    info, table = declared[name].info, declared[name].table
+    info, table = declared[name]
     return info if table is None else replace(info, choices=tuple(table), about_choices=dict(table))
 
 
@@ -149,25 +135,23 @@ def field_infos(settings: type) -> dict[str, FieldInfo]:
 def check_choices(settings: Any) -> None:
     """Refuse a dataclass with a field that is none of the choices, or that must be true or false and is neither.
 
-    Raises:
-        ValueError: the message names the field, its value and the choices.
+    The ValueError names the field, its value and the choices.
     """
-    for name, declared in _declared(cast(Any, type(settings))).items():
-        value = getattr(settings, name)
-        if declared.info.kind == "switch" and not isinstance(value, bool):
+    for name, (info, table) in _declared(cast(Any, type(settings))).items():
+        value, choices = getattr(settings, name), info.choices if table is None else tuple(table)
+        if info.kind == "switch" and not isinstance(value, bool):
             raise ValueError(f"{name} is {value!r:.80}; it must be true or false")
-        if declared.info.kind == "choice" and value not in declared.choices:
-            raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(declared.choices)}")
+        if info.kind == "choice" and value not in choices:
+            raise ValueError(f"{name} is {value!r:.80}; it must be one of {', '.join(choices)}")
 
 
 def check_numbers(settings: object) -> None:
     """Refuse a dataclass with a field that is to be a number and is none, or one beyond its limits.
 
-    Raises:
-        ValueError: the message names the field, its value and the limits.
+    The ValueError names the field, its value and the limits.
     """
-    for name, declared in _declared(cast(Any, type(settings))).items():
-        info, value = declared.info, getattr(settings, name)
+    for name, (info, _) in _declared(cast(Any, type(settings))).items():
+        value = getattr(settings, name)
         if info.kind in ("whole", "number") and not (value is None and info.optional) and not is_within(info, value):
             raise ValueError(f"{name} is {value!r:.80}; it must be {limits(info)}")
 
@@ -190,8 +174,4 @@ def limits(info: FieldInfo) -> str:
         return what
     if info.high is None:
         return f"{what}, more than {info.low:g}" if info.low_excluded else f"{what}, {info.low:g} or more"
-    return (
-        f"{what} from {info.low:,} up to, not including, {info.high:,}"
-        if info.high_excluded
-        else (f"{what} from {info.low:,} to {info.high:,}")
-    )
+    return f"{what} from {info.low:,} {'up to, not including,' if info.high_excluded else 'to'} {info.high:,}"

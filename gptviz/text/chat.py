@@ -29,11 +29,7 @@ class ChatTemplate:
     tokens: Mapping[str, str]  #: the texts of special tokens by the names that the template gives them, such as `bos_token`
 
     def check_length(self) -> None:
-        """Refuse a template that is too long to be kept.
-
-        Raises:
-            ChatError: it is.
-        """
+        """Refuse a template that is too long to be kept with a ChatError."""
         if len(self.template) > LONGEST_TEMPLATE:
             raise ChatError(f"the chat template has {len(self.template):,} characters, and {LONGEST_TEMPLATE:,} are the most")
 

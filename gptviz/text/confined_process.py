@@ -87,7 +87,7 @@ def fit(patterns: list[str], names: list[str]) -> list[int | None]:
             compiled.append(re.compile(rf"(.*\.)?({pattern})$"))
         except re.error:
             raise ValueError(f"the pattern {pattern!r:.60} is no regular expression") from None
-    return [next((place for place, one in enumerate(compiled) if one.match(name)), None) for name in names]
+    return [next((place for place, pattern in enumerate(compiled) if pattern.match(name)), None) for name in names]
 
 
 class Reader:
@@ -109,14 +109,14 @@ class Reader:
 
     def read(self, texts: list[str]) -> list[Any]:
         """The ids of each of these texts, and the place of each token in its text."""
-        found = [self.backend.encode(text, add_special_tokens=False) for text in texts]
-        if (count := sum(map(len, found))) > MOST_TOKENS:
+        encodings = [self.backend.encode(text, add_special_tokens=False) for text in texts]
+        if (count := sum(map(len, encodings))) > MOST_TOKENS:
             raise ValueError(f"the text becomes {count:,} tokens, and {MOST_TOKENS:,} are the most")
-        return [(one.ids, one.offsets) for one in found]
+        return [(encoding.ids, encoding.offsets) for encoding in encodings]
 
     def ids(self, texts: list[str]) -> list[Any]:
-        """The ids alone."""
-        return [one.ids for one in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
+        """The ids without their places."""
+        return [encoding.ids for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
 
 
 def main() -> None:

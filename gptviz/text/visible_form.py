@@ -20,7 +20,7 @@ def code_point(character: str) -> str:
 
 
 def character_name(character: str) -> str:
-    """Code point and Unicode name, `U+20AC EURO SIGN`; the code point alone where Unicode gives no name."""
+    """Code point and Unicode name, `U+20AC EURO SIGN`; only the code point where Unicode gives no name."""
     return f"{code_point(character)} {unicodedata.name(character, '')}".rstrip()
 
 

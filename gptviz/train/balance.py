@@ -12,11 +12,8 @@ def imbalance(scores: Tensor, n_active: int) -> Tensor:
     """N · Σ f_e · P_e over the N experts of a router: 1 where they are equally busy, up to N ÷ n_active where they are not.
 
     f_e is the share of all choices that fell on expert e, and P_e the mean of its share of the softmax, which has the gradient.
+    The router's `scores` are [..., n_expert]; it chooses `n_active` experts for each token.
     Source: Fedus, Zoph & Shazeer 2021, “Switch Transformers”, equations 4 to 6, where a router chooses one expert.
-
-    Args:
-        scores: of the router, [..., n_expert].
-        n_active: how many experts it chooses for each token.
     """
     shares = scores.float().flatten(0, -2).softmax(-1)  # [N, n_expert]
     chosen = torch.zeros_like(shares).scatter(-1, shares.topk(n_active, dim=-1).indices, 1.0 / n_active)
@@ -24,14 +21,10 @@ def imbalance(scores: Tensor, n_active: int) -> Tensor:
 
 
 class Imbalance(Watch):
-    """A tap that adds up the `imbalance` of all routers in a pass.
-
-    Attributes:
-        total: the sum so far.
-    """
+    """A tap that adds up the `imbalance` of all routers in a pass."""
 
     def __init__(self, n_active: int) -> None:
-        self.total: Tensor | float = 0.0
+        self.total: Tensor | float = 0.0  #: the sum so far
         self.n_active = n_active
         super().__init__(("*.mlp.router",), self._add)
 

@@ -24,11 +24,7 @@ class World:
         return self.rank == 0
 
     def shard(self, rows: int) -> slice:
-        """The rows of a batch of `rows` that this process reads.
-
-        Raises:
-            ValueError: the rows do not divide evenly among the processes.
-        """
+        """The rows of a batch of `rows` that this process reads; a ValueError if they do not divide evenly among all."""
         if rows % self.size:
             raise ValueError(
                 f"a batch of {rows} rows cannot be shared equally among {self.size} processes: take a multiple of {self.size}"

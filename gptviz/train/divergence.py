@@ -21,11 +21,10 @@ def has_diverged(before: float | None, training: float | None, validation: float
     data, but not on its training data; and the mean over the last steps may still contain a leap from which it has recovered.
 
     Args:
-        before: the loss on held-out data before the first step, in nats, or None if it is not known.
-        training: the mean training loss of the last steps, in nats, or None if it is not known.
-        validation: the loss on held-out data now, in nats.
-        uniform: the loss of a guess that gives all tokens (or labels) the same probability, in nats: the logarithm of their
-        number.
+        before: the loss on held-out data before the first step, or None if it is not known; all losses are in nats.
+        training: the mean training loss of the last steps, or None if it is not known.
+        validation: the loss on held-out data now.
+        uniform: the loss of a guess that gives all tokens (or labels) the same probability: the logarithm of their number.
     """
     now = validation if training is None else min(validation, training)
     if not math.isfinite(now):

@@ -39,11 +39,7 @@ class Engine:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Engine:
-        """An engine from JSON values.
-
-        Raises:
-            ValueError: the values are not those of an engine.
-        """
+        """An engine from JSON values; a ValueError if they are not those of an engine."""
         try:
             engine = cls(**values)
         except TypeError as error:
@@ -136,19 +132,13 @@ class _ProbeError(RuntimeError):
 
 
 class _Probe(Thread):
-    """Takes some steps with a copy of a model, in a thread, so that it can be given up while a step or a compiler is at work.
-
-    Attributes:
-        times: the seconds of the steps that were timed.
-        failure: the error that ended it too early.
-        given_up: whether it is to end after the step it takes now.
-    """
+    """Takes some steps with a copy of a model, in a thread, so that it can be given up while a step or a compiler is at work."""
 
     def __init__(self, model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, compiled: bool) -> None:
         super().__init__(name="probe", daemon=True)
-        self.times: list[float] = []
-        self.failure: Exception | None = None
-        self.given_up = False
+        self.times: list[float] = []  #: the seconds of the steps that were timed
+        self.failure: Exception | None = None  #: the error that ended it too early
+        self.given_up = False  #: whether it is to end after the step it takes now
         self._model, self._data, self._recipe, self._bfloat16, self._compiled = model, data, recipe, bfloat16, compiled
 
     def run(self) -> None:
@@ -177,11 +167,7 @@ _given_up: list[_Probe] = []
 def _seconds_per_step(
     model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, *, compiled: bool, meanwhile: Callable[[], None]
 ) -> float:
-    """The seconds of the fastest of some steps: other work of the machine makes the others slower.
-
-    Raises:
-        _ProbeError: a step failed.
-    """
+    """The seconds of the fastest of some steps; other work makes the others slower. A `_ProbeError` if a step failed."""
     while _given_up:  # such a probe draws from the same random numbers until its step has ended
         _given_up[-1].wait(meanwhile)
         _given_up.pop()

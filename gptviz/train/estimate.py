@@ -1,7 +1,7 @@
 """An estimate of the cost of a run before it begins: parameters, arithmetic, memory, disk and time.
 
 Memory is found by following one step on torch's meta device, where tensors have a shape and no content, and arithmetic by
-`gptviz.model.costs.operations`, or, where an adapter alone is trained, by torch's counter in the same step: so both hold for
+`gptviz.model.costs.operations`, or, where only an adapter is trained, by torch's counter in the same step: so both hold for
 every architecture, and nothing is allocated. The time is computed from three numbers of the step (products, bytes written,
 operations) and three speeds of this machine, which a short probe measures.
 """
@@ -78,7 +78,7 @@ class Speed:
         return Speed(flops, max(self.bytes, other.bytes), overhead, bfloat16, other.slowdown)
 
 
-UNMEASURED = Speed(1.0, 1.0, 0.0)  # for estimates of memory alone
+UNMEASURED = Speed(1.0, 1.0, 0.0)  # for estimates that are only of memory
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,11 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     added = trained if recipe.lora_rank else 0
     weights, optimiser = FLOAT32 * (parameters + added), FLOAT32 * optimiser_numbers(config, recipe)
     products = step_work(config, recipe.batch_size, tokens, recipe.lora_rank)
-    step = replace(products, flops=products.flops + _orthogonalising(config, recipe))
+    matrices = block_matrices(config, recipe) if recipe.optimiser == "muon" else []
+    sizes = [(min(shape), max(shape)) for shape in matrices]
+    # Muon adds five steps of Newton and Schulz for each matrix (Jordan 2024).
+    orthogonalising = sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in sizes)
+    step = replace(products, flops=products.flops + orthogonalising)
     evaluation = evaluation_work(config, tokens)
     seconds_per_step = speed.seconds_of_step(step, recipe)
     if recipe.steps:
@@ -121,8 +125,8 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     else:
         seconds = 60 * (recipe.minutes or 0)
         steps = max(1, int(seconds / seconds_per_step))
-    each = min(held_out, max(EVALUATION_TOKENS, tokens * evaluated_rows(recipe, steps, recipe.evaluations)))
-    evaluating = speed.seconds(evaluation) * (recipe.evaluations * each + held_out) / EVALUATION_TOKENS
+    read = min(held_out, max(EVALUATION_TOKENS, tokens * evaluated_rows(recipe, steps, recipe.evaluations)))
+    evaluating = speed.seconds(evaluation) * (recipe.evaluations * read + held_out) / EVALUATION_TOKENS
     snapshots = snapshot_count(recipe, steps)
     written = weights + FLOAT32 * trained + optimiser  # gradients, and the state once more while it is brought to the disk
     return Estimate(
@@ -142,47 +146,30 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     )
 
 
-def _orthogonalising(config: Config, recipe: Recipe) -> float:
-    """The operations that Muon adds: five steps of Newton and Schulz for each matrix (Jordan 2024)."""
-    if recipe.optimiser != "muon":
-        return 0.0
-    sizes = [(min(shape), max(shape)) for shape in block_matrices(config, recipe)]
-    return sum(5 * (4.0 * low * low * high + 2.0 * low**3) for low, high in sizes)
-
-
-def step_work(config: Config, rows: int, tokens: int, rank: int = 0) -> PassCost:
-    """One step of training over `rows` of `tokens`, without the optimiser; with a rank of an adapter alone: there are then no
-    gradients of the other weights.
-    """
-    return _by_block(config, rows, tokens, rank)
-
-
 def evaluation_work(config: Config, tokens: int) -> PassCost:
     """An evaluation of `EVALUATION_TOKENS` tokens. Its peak of memory is at most what one block and the head write."""
     rows = max(1, EVALUATION_TOKENS // tokens)
-    forward = _by_block(config, rows, tokens, backward=False)
-    once = _by_block(replace(config, n_layer=min(config.n_layer, 1)), rows, tokens, backward=False)
+    forward = step_work(config, rows, tokens, backward=False)
+    once = step_work(replace(config, n_layer=min(config.n_layer, 1)), rows, tokens, backward=False)
     at_once = min(1.0, MOST_LOGITS / (config.vocab_size * tokens * rows))
     return replace(forward, peak=once.bytes * at_once)
 
 
-def _by_block(config: Config, rows: int, tokens: int, rank: int = 0, *, backward: bool = True) -> PassCost:
-    """The work of a whole step, or of its forward pass alone: each block after the second writes what the second writes."""
+def step_work(config: Config, rows: int, tokens: int, rank: int = 0, *, backward: bool = True) -> PassCost:
+    """One step of training over `rows` of `tokens`, without the optimiser, or its forward pass only.
+
+    With a rank, only an adapter is trained: there are no gradients of the other weights.
+    """
     if config.n_layer <= 2:
         work = _followed(config, rows, tokens, rank, backward)
-    else:
-        one, two = (_followed(replace(config, n_layer=few), rows, tokens, rank, backward) for few in (1, 2))
-        work = _extended(one, two, config.n_layer - 2)
+    else:  # each block after the second writes what the second writes
+        few = (_followed(replace(config, n_layer=blocks), rows, tokens, rank, backward) for blocks in (1, 2))
+        first, second = (np.array(astuple(work)) for work in few)
+        work = PassCost(*(second + (config.n_layer - 2) * (second - first)).tolist())
     if rank:
         return work
     forward, step = flops(config, rows, tokens)
     return replace(work, flops=step if backward else forward)
-
-
-def _extended(one: PassCost, two: PassCost, more: int) -> PassCost:
-    """The work of a model with `more` blocks than two, from the work with one and with two blocks."""
-    first, second = np.array(astuple(one)), np.array(astuple(two))
-    return PassCost(*(second + more * (second - first)).tolist())
 
 
 class Follow(TorchDispatchMode):
@@ -199,7 +186,7 @@ class Follow(TorchDispatchMode):
         for tensor in made if isinstance(made, tuple | list) else (made,):
             if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage())._cdata not in self._known:
                 self._known.add(storage._cdata)
-                weakref.finalize(storage, self._gone, storage._cdata, storage.nbytes())
+                weakref.finalize(storage, self._forget, storage._cdata, storage.nbytes())
                 fresh += storage.nbytes()
         if fresh:
             self.operations += 1
@@ -208,20 +195,14 @@ class Follow(TorchDispatchMode):
             self.peak = max(self.peak, self.live)
         return made
 
-    def work(self) -> PassCost:
-        """The steps seen so far."""
-        return PassCost(0.0, self.bytes, self.operations, self.peak)
-
-    def _gone(self, which: int, size: int) -> None:
+    def _forget(self, which: int, size: int) -> None:
         self._known.discard(which)
         self.live -= size
 
 
 @lru_cache(maxsize=256)
 def _followed(config: Config, rows: int, tokens: int, rank: int, backward: bool) -> PassCost:
-    """The work of a step, or of its forward pass, as a pass on the meta device shows it; its products are counted for an adapter
-    alone.
-    """
+    """The work of a step, or of its forward pass, as a pass on the meta device shows it, with an adapter's products."""
     with torch.device("meta"):
         model = _trained(lay_out(config), rank).train()
         ids = torch.zeros(rows, tokens, dtype=torch.long)
@@ -231,7 +212,7 @@ def _followed(config: Config, rows: int, tokens: int, rank: int, backward: bool)
         if backward and logits.requires_grad:  # without blocks an adapter has nothing to change
             targets = torch.zeros(logits.shape[:-1], dtype=torch.long, device="meta")
             F.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="sum").backward()
-    return replace(follow.work(), flops=counter.get_total_flops())
+    return PassCost(counter.get_total_flops(), follow.bytes, follow.operations, follow.peak)
 
 
 def _trained(model: Transformer, rank: int) -> Transformer:
@@ -308,7 +289,7 @@ class _Noise:
     def training(self, size: int, seed: int) -> Batch:
         config = self.config
         ids = torch.randint(config.vocab_size, (size, config.context_length + 1))
-        if config.padding is not None:  # a text of padding alone has no loss
+        if config.padding is not None:  # a text of nothing but padding has no loss
             ids[ids == config.padding] = (config.padding + 1) % config.vocab_size
         if config.kind == "classifier":
             return Batch((ids[:, :-1],), torch.randint(config.n_label, (size,)))

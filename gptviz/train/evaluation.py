@@ -43,8 +43,7 @@ class Evaluation:
 def evaluate(model: Transformer, batches: Iterable[Batch]) -> Evaluation:
     """The loss and accuracy over all `batches`, without dropout and in the precision of the weights.
 
-    Raises:
-        ValueError: there is no prediction that counts.
+    A ValueError if there is no prediction that counts.
     """
     device = model.embed.weight.device
     was_training = model.training

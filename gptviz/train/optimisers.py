@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,39 +14,6 @@ from gptviz.model import Config, Transformer, lora
 from gptviz.model.builder import parameter_shapes
 
 from .recipe import Recipe
-
-
-def optimisers(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    """The optimisers for the weights of `model`; each parameter belongs to one of them. Biases and gains do not decay."""
-    return OPTIMISERS[recipe.optimiser](model, recipe)
-
-
-def _groups(parameters: list[nn.Parameter], recipe: Recipe) -> list[dict[str, Any]]:
-    matrices = [p for p in parameters if p.dim() >= 2]
-    vectors = [p for p in parameters if p.dim() < 2]
-    groups = [{"params": matrices, "weight_decay": recipe.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    return [group for group in groups if group["params"]]
-
-
-def _fused(model: Transformer) -> bool:
-    # On two cores the fused step takes a third of the default's time.
-    return model.embed.weight.device.type in ("cpu", "cuda")
-
-
-def _adamw(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    betas = (recipe.beta1, recipe.beta2)
-    groups = _groups(list(model.parameters()), recipe)
-    return [AdamW(groups, lr=recipe.learning_rate, betas=betas, fused=_fused(model))]
-
-
-def _adam(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    betas = (recipe.beta1, recipe.beta2)
-    return [Adam(_groups(list(model.parameters()), recipe), lr=recipe.learning_rate, betas=betas, fused=_fused(model))]
-
-
-def _sgd(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    groups = _groups(list(model.parameters()), recipe)
-    return [SGD(groups, lr=recipe.learning_rate, momentum=recipe.beta1, fused=_fused(model))]
 
 
 class BlockMuon(Muon):
@@ -63,24 +30,31 @@ class BlockMuon(Muon):
         super().__init__(matrices, lr=recipe.learning_rate, **options)
 
 
-def _muon(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    stacks = [model] if model.encoder is None else [model, model.encoder]
-    matrices = [p for stack in stacks for p in stack.blocks.parameters() if p.dim() == 2 and p.requires_grad]
-    inside = {id(p) for p in matrices}
-    others = [p for p in model.parameters() if id(p) not in inside]
-    muon: list[Optimizer] = [BlockMuon(matrices, recipe)] if matrices else []
-    if not others:  # an adapter has matrices alone
-        return muon
-    betas = (recipe.beta1, recipe.beta2)
-    return [*muon, AdamW(_groups(others, recipe), lr=recipe.learning_rate, betas=betas, fused=_fused(model))]
-
-
-OPTIMISERS: dict[str, Callable[[Transformer, Recipe], list[Optimizer]]] = {
-    "adamw": _adamw,
-    "adam": _adam,
-    "sgd": _sgd,
-    "muon": _muon,
-}
+def optimisers(model: Transformer, recipe: Recipe) -> list[Optimizer]:
+    """The optimisers for the weights of `model`; each parameter belongs to one of them. Biases and gains do not decay."""
+    made: list[Optimizer] = []
+    parameters = list(model.parameters())
+    if recipe.optimiser == "muon":
+        stacks = [model] if model.encoder is None else [model, model.encoder]
+        matrices = [p for stack in stacks for p in stack.blocks.parameters() if p.dim() == 2 and p.requires_grad]
+        inside = {id(p) for p in matrices}
+        parameters = [p for p in parameters if id(p) not in inside]
+        if matrices:
+            made.append(BlockMuon(matrices, recipe))
+        if not parameters:  # an adapter has only matrices
+            return made
+    vectors = [p for p in parameters if p.dim() < 2]
+    groups = [
+        {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": recipe.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    # On two cores the fused step takes a third of the default's time.
+    rate, fused = recipe.learning_rate, model.embed.weight.device.type in ("cpu", "cuda")
+    if recipe.optimiser == "sgd":
+        return [SGD(groups, rate, momentum=recipe.beta1, fused=fused)]
+    kind = Adam if recipe.optimiser == "adam" else AdamW
+    return [*made, kind(groups, rate, betas=(recipe.beta1, recipe.beta2), fused=fused)]
 
 
 def optimiser_numbers(config: Config, recipe: Recipe) -> int:
@@ -126,8 +100,7 @@ def tensors(optimizers: list[Optimizer]) -> dict[str, Tensor]:
 def restore(optimizers: list[Optimizer], named: dict[str, Tensor]) -> None:
     """Give new optimisers a copy of the state `named` that `tensors` took from optimisers of the same kind.
 
-    Raises:
-        ValueError: the state is of another model or optimiser.
+    A ValueError if the state is of another model or optimiser.
     """
     _take_no_step(optimizers)
     expected = {name: value.shape for name, value in tensors(optimizers).items()}

@@ -182,12 +182,8 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Recipe:
-        """A recipe from JSON values.
-
-        Raises:
-            ValueError: a field is unknown or impossible; the message names it.
-        """
-        known = {one.name for one in fields(cls)}
+        """A recipe from JSON values; a ValueError names a field that is unknown or impossible."""
+        known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
             raise ValueError(f"unknown setting {unknown[0]!r:.80}{instead(unknown[0], sorted(known))}")
         return cls(**values)

@@ -85,11 +85,6 @@ class Trainer:
         world: the processes that train together; each reads its share of every batch.
         between: called between the batches of an evaluation. An error that it raises ends the evaluation, which is then still
         due.
-
-    Attributes:
-        step: the number of steps taken.
-        evaluated: the number of due evaluations that were made, not counting the one before the first step.
-        seconds: the time the steps took, without evaluations and without the time between two events.
     """
 
     def __init__(
@@ -112,7 +107,9 @@ class Trainer:
         self.optimisers = optimisers.optimisers(model, recipe)
         nearby = nearby_targets(model.config, recipe.label_smoothing)
         self.nearby = None if nearby is None else nearby.to(self.device)  # [n_label, n_label]
-        self.step, self.seconds, self.evaluated = 0, 0.0, -1
+        self.step = 0  #: the number of steps taken
+        self.seconds = 0.0  #: the time the steps took, without evaluations and without the time between two events
+        self.evaluated = -1  #: the number of due evaluations that were made, not counting the one before the first step
         self._pace, self._timed = 0.0, 0
 
     def __iter__(self) -> Iterator[Event]:
@@ -178,16 +175,14 @@ class Trainer:
         watched = {} if busy is None else {"tap": busy}
         with self.autocast:
             logits = self.forward(*batch.inputs, **watched)  # [B, T, vocab_size], or [B, n_label]
-            total = self._smoothed_loss(logits.flatten(0, -2), batch.targets.flatten())
+            answers, targets = logits.flatten(0, -2), batch.targets.flatten()
+            if self.nearby is not None:
+                total = F.cross_entropy(answers, self.nearby[targets], reduction="sum")
+            else:
+                smoothing = self.recipe.label_smoothing
+                total = F.cross_entropy(answers, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=smoothing)
         loss = total * (self.world.size / counted)
         return (loss if busy is None else loss + self.recipe.expert_balance * busy.total), counted
-
-    def _smoothed_loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The sum of the losses of logits [N, answers] for the right answers `targets` [N], with label smoothing."""
-        if self.nearby is not None:
-            return F.cross_entropy(logits, self.nearby[targets], reduction="sum")
-        smoothing = self.recipe.label_smoothing
-        return F.cross_entropy(logits, targets, ignore_index=NOT_COUNTED, reduction="sum", label_smoothing=smoothing)
 
     def _due(self, progress: float) -> int:
         return int(progress * self.recipe.evaluations + 1e-9)  # 0.58 · 100 is a little less than 58
@@ -199,11 +194,8 @@ class Trainer:
     def evaluate(self, *, everything: bool = False) -> Iterator[Evaluated]:
         """Evaluate the model on held-out data now. Only the main process does so and yields the event.
 
-        Args:
-            everything: whether all held-out rows are read, as at the end of a run; otherwise as many as `evaluated_rows` allows.
-
-        Raises:
-            DivergedError: the loss is not a finite number.
+        `everything` reads all held-out rows, as at the end of a run; otherwise as many as `evaluated_rows` allows are read. A
+        `DivergedError` if the loss is not a finite number.
         """
         progress = self._progress()
         due = self._due(progress)
@@ -249,10 +241,8 @@ class Trainer:
 
     @torch.no_grad()
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Set weights, optimisers and step to a `state` that `state()` returned.
-
-        Raises:
-            ValueError: the state is of another model or recipe.
+        """Set weights, optimisers and step to a `state` that `state()` returned; a ValueError if it is of another model or
+        recipe.
         """
         weights = {f"weights.{name}": parameter for name, parameter in self.model.named_parameters()}
         shapes = {name: parameter.shape for name, parameter in weights.items()} | dict.fromkeys(COUNTS, torch.Size())

@@ -263,7 +263,7 @@ def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refus
     more = content["model"] | {"transformer.extra": torch.zeros(3)}
     wider = content["model"] | {"transformer.ln_f.bias": torch.zeros(3)}
     cases: list[tuple[dict[str, Any], str]] = [
-        ({"model": less}, "tensor head.final_norm.bias is missing"),
+        ({"model": less}, "tensor transformer.ln_f.bias is missing"),
         ({"model": more}, "1 tensor has no place in a nanoGPT model, such as 'transformer.extra'"),
         ({"model": wider}, "odd.pt: transformer.ln_f.bias has the shape (3,)"),
         ({"model_args": content["model_args"] | {"n_embd": 10**6}}, "more than its files of"),

@@ -255,9 +255,9 @@ def test_a_deeper_model_is_estimated_as_if_every_block_were_followed() -> None:
     for layers in (3, 5):
         config = tiny(n_layer=layers)
         forward, step = (estimate._followed(config, 2, 8, 0, backward) for backward in (False, True))
-        assert estimate._by_block(config, 2, 8, backward=False).bytes == forward.bytes
-        assert estimate._by_block(config, 2, 8).operations == step.operations
-        assert estimate._by_block(config, 2, 8).peak == pytest.approx(step.peak, rel=0.05)
+        assert estimate.step_work(config, 2, 8, backward=False).bytes == forward.bytes
+        assert estimate.step_work(config, 2, 8).operations == step.operations
+        assert estimate.step_work(config, 2, 8).peak == pytest.approx(step.peak, rel=0.05)
         assert step.bytes > estimate._followed(shallow, 2, 8, 0, True).bytes
 
 

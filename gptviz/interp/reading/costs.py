@@ -24,7 +24,7 @@ from gptviz.model.costs.operations import (
     weight_bytes,
 )
 from gptviz.model.precision import TYPES
-from gptviz.train.optimisers import OPTIMISERS, optimiser_numbers
+from gptviz.train.optimisers import optimiser_numbers
 from gptviz.train.recipe import Optimiser, Recipe
 
 # What training holds in memory, and what generating does.
@@ -133,7 +133,6 @@ def costs(config: Config, batch: int = 1, tokens: int | None = None) -> Costs:
 
 def optimiser_bytes(config: Config, name: Optimiser) -> int:
     """The bytes that the optimiser of this name keeps from step to step."""
-    assert name in OPTIMISERS
     return FLOAT32 * optimiser_numbers(config, Recipe(steps=1, optimiser=name))
 
 

@@ -57,11 +57,11 @@ def _formulas(config: Config, batches: tuple[int, ...], lengths: tuple[int, ...]
     powers_of_length = torch.vander(torch.tensor(lengths, dtype=torch.float64), increasing=True)  # [length, power]
     terms = {}
     for part in PARTS:
-        rows = torch.tensor([[one.get(part, 0) for one in row] for row in counted], dtype=torch.float64)  # [batch, length]
+        rows = torch.tensor([[kept.get(part, 0) for kept in row] for row in counted], dtype=torch.float64)  # [batch, length]
         numbers = torch.linalg.solve(powers_of_length, torch.linalg.solve(powers_of_batch, rows).T).T.round().long().tolist()
-        found = {(b, t): int(number) for b, row in enumerate(numbers) for t, number in enumerate(row) if number}
-        if found:
-            terms[part] = found
+        counts = {(b, t): int(number) for b, row in enumerate(numbers) for t, number in enumerate(row) if number}
+        if counts:
+            terms[part] = counts
     return KeptActivations(terms)
 
 
@@ -69,13 +69,8 @@ def kept_activations(config: Config, batch: int = 2, tokens: int = 2) -> KeptAct
     """The numbers that a step of training keeps, as formulas that hold for all batches and lengths like these.
 
     A mixture of experts is followed as if every token passed all of its experts: it keeps less than that. A single text, and
-    texts of one token, have separate formulas: torch then needs no copies of what it reads twice. An
-    encoder is taken to read as many tokens as its decoder.
-
-    Args:
-        config: the architecture.
-        batch: how many texts a step reads; any number above 1 gives the same formulas.
-        tokens: of each text; any number above 1 gives the same formulas.
+    texts of one token, have separate formulas, since torch then needs no copies of what it reads twice: any number above 1 of
+    texts (`batch`) and of their `tokens` gives the same ones. An encoder is taken to read as many tokens as its decoder.
     """
     lengths = tuple(length for length in _LENGTHS if length <= config.context_length) if tokens > 1 else (1,)
     return _formulas(config, _BATCHES if batch > 1 else (1,), lengths)
@@ -120,7 +115,7 @@ def _followed(config: Config, batch: int, tokens: int) -> list[tuple[str, int]]:
         logits = model(ids, source if config.n_encoder_layer else None)
         targets = torch.zeros(logits.shape[:-1], dtype=torch.long, device="meta")
         F.cross_entropy(logits.flatten(0, -2), targets.flatten())
-    return [found for found in saved.values() if found[1]]
+    return [kept for kept in saved.values() if kept[1]]
 
 
 def _watch(part: nn.Module, path: str, inside: list[str]) -> None:

@@ -32,12 +32,9 @@ class MemoryNeeded:
 
 
 def needed(config: Config, number: float = FLOAT32, tokens: int | None = None) -> MemoryNeeded:
-    """The memory that a model of `config` takes when it is open and reads a text; nothing is allocated to find out.
-
-    Args:
-        config: its architecture.
-        number: bytes of a weight: 4 for float32, 2 for bfloat16 and float16, less for a file of fewer bits.
-        tokens: the length of the text; by default what fits into the context, at most `USUAL_TOKENS`.
+    """The memory that a model of `config` takes when it is open, with weights of `number` bytes (2 for bfloat16 and float16, less
+    for a file of fewer bits), and reads a text of so many tokens, by default what fits into the context, at most `USUAL_TOKENS`.
+    Nothing is allocated to find out.
     """
     tokens = min(config.context_length, USUAL_TOKENS) if tokens is None else tokens
     layers = describe(config)

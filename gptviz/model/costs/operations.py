@@ -106,13 +106,8 @@ class _Factors:
 
 
 def products(config: Config, batch: int, tokens: int, source: int | None = None) -> list[Product]:
-    """The matrix products of a pass over `batch` texts of `tokens` tokens, which gives logits at every place.
-
-    Args:
-        config: the architecture.
-        batch: how many texts are read side by side.
-        tokens: of each text.
-        source: the tokens that an encoder reads of each text; as many as `tokens` unless given.
+    """The matrix products of a pass over `batch` texts of `tokens` tokens, which gives logits at every place. An encoder reads as
+    many tokens of each text unless `source` says how many.
     """
     return [
         factors.product(batch, tokens, tokens if source is None else source, times) for factors, times in _factors(config).items()
@@ -200,5 +195,5 @@ def _in_matrices(config: Config) -> int:
 
 def by_part(rows: Sequence[tuple[str, int]]) -> dict[str, int]:
     """The sums of `rows` (part, number) by part, in the order of `PARTS`; parts without any are left out."""
-    sums = {part: sum(number for one, number in rows if one == part) for part in PARTS}
+    sums = {part: sum(number for of_part, number in rows if of_part == part) for part in PARTS}
     return {part: total for part, total in sums.items() if total}

@@ -9,7 +9,7 @@ from .part import ModelPart
 
 
 class Activation(ModelPart):
-    """A function of every number alone, [...] → [...]."""
+    """A function of each number by itself, [...] → [...]."""
 
     def forward(self, x: Tensor) -> Tensor:
         """The function of each number of x."""

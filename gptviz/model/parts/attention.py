@@ -46,16 +46,11 @@ class Memory(NamedTuple):
 
 
 class LayerCache:
-    """The keys and values that one block has computed so far.
+    """The keys and values [B, n_kv_head, room, d_head] that one block has computed so far, allocated in advance.
 
-    Each block has its own tensors: torch.compile cannot handle writing into one tensor for all blocks well.
-
-    Attributes:
-        keys: [B, n_kv_head, room, d_head], allocated in advance. There is more room as soon as it is needed: a system hands out
-            memory in pages, and where there is room for a long context a short text would write to thousands of them.
-        values: the same for values.
-        cross: keys and values of the memory, [B, n_kv_head, S, d_head] each, which stay the same while the output grows; None
-            until they are computed, and in a model without an encoder.
+    There is more room as soon as it is needed: a system hands out memory in pages, and where there is room for a long context a
+    short text would write to thousands of them. Each block has its own tensors: torch.compile cannot handle writing into one
+    tensor for all blocks well.
     """
 
     def __init__(self, rows: int, heads: int, room: int, size: int, device: torch.device | str, dtype: torch.dtype) -> None:
@@ -63,6 +58,8 @@ class LayerCache:
         with torch.inference_mode(False):  # what is allocated in that mode cannot be written to outside of it
             self.keys = torch.empty(rows, heads, size, room, device=device, dtype=dtype).transpose(-2, -1)
             self.values = torch.empty(rows, heads, room, size, device=device, dtype=dtype)
+        #: keys and values of the memory, [B, n_kv_head, S, d_head] each, which stay the same while the output grows; None until
+        #: they are computed, and in a model without an encoder
         self.cross: tuple[Tensor, Tensor] | None = None
 
     def copy(self, length: int) -> LayerCache:
@@ -100,10 +97,6 @@ class KVCache:
 
     Of each token it holds 2 · n_layer · batch · n_kv_head · d_head numbers. It begins with room for `room` tokens at least, where
     that is given, and takes more when it is full.
-
-    Attributes:
-        length: how many tokens it holds.
-        vectors: of the tokens, [B, at least `length`, d_model], in models that smear: there a token reads the one before it.
     """
 
     def __init__(
@@ -117,7 +110,8 @@ class KVCache:
         room = min(config.context_length, room_for(room or 1))
         heads, size = config.key_heads, config.head_size
         self.layers = [LayerCache(batch, heads, room, size, device, dtype) for _ in range(config.n_layer)]
-        self.length = 0
+        self.length = 0  #: how many tokens it holds
+        #: of the tokens, [B, at least `length`, d_model], in models that smear: there a token reads the one before it
         self.vectors = torch.empty(batch, 0, config.d_model, device=device, dtype=dtype)
 
     @property
@@ -181,7 +175,7 @@ class AttentionBase(LightCall):
         scores = tap("scores", scores if self.cap is None else self.cap(scores))
         if blocked is None:
             return scores.softmax(-1)
-        # `masked_fill` takes three times as long as a sum, so it is done for one head alone.
+        # `masked_fill` takes three times as long as a sum, so it is done only for one head.
         hidden = scores.new_zeros(blocked.shape).masked_fill_(blocked, float("-inf"))
         return (scores + hidden).softmax(-1)
 
@@ -252,13 +246,8 @@ class Attention(AttentionBase):
         return not (torch.is_grad_enabled() and tap.needs_whole("pattern"))
 
     def _read_parts(self, parts: Iterator[tuple[slice, Tensor]], q: Tensor, v: Tensor, tap: Tap) -> Tensor:
-        """The `z` [B, H, T, d_head] of queries whose pattern comes in parts.
-
-        Args:
-            parts: some queries after the other, with their pattern [B, H, queries, end].
-            q: all of them, [B, H, T, d_head].
-            v: the values [B, n_kv_head, keys, d_head].
-            tap: as in `forward`.
+        """The `z` [B, H, T, d_head] of the queries q [B, H, T, d_head], whose pattern [B, H, queries, end] comes in parts, of
+        values v [B, n_kv_head, keys, d_head].
         """
         if not tap.needs_whole("pattern"):
             # A token's heads are put side by side, as `write` wants them.
@@ -272,15 +261,8 @@ class Attention(AttentionBase):
     def _in_parts(
         self, q: Tensor, k: Tensor, blocked: Tensor | None, at: slice, each: int, tap: Tap
     ) -> Iterator[tuple[slice, Tensor]]:
-        """Some queries after the other, with their pattern [B, H, queries, end]. None has a key after the last query of its part.
-
-        Args:
-            q: [B, H, T, d_head], times the scale.
-            k: [B, n_kv_head, keys, d_head].
-            blocked: as in `forward`.
-            at: as in `forward`.
-            each: how many queries a part has.
-            tap: as in `forward`.
+        """Some queries after the other, `each` in a part, with their pattern [B, H, queries, end], which has no key after the
+        last query of the part; q [B, H, T, d_head] is already times the scale, k is [B, n_kv_head, keys, d_head].
         """
         length = q.shape[2]
         for start in range(0, length, each):

@@ -13,11 +13,7 @@ from .shortcuts import Mix
 
 
 class Block(LightCall):
-    """Attention, then cross-attention and the MLP where the model has them, each inside its residual.
-
-    Attributes:
-        mix: of the stream with the embedding, before the block; see `Transformer.along`.
-    """
+    """Attention, then cross-attention and the MLP where the model has them, each inside its residual."""
 
     def __init__(
         self,
@@ -35,7 +31,7 @@ class Block(LightCall):
         self.cross_residual = cross_residual
         self.mlp = mlp
         self.mlp_residual = mlp_residual
-        self.mix: Mix | None = None
+        self.mix: Mix | None = None  #: of the stream with the embedding, before the block; see `Transformer.along`
 
     def forward(
         self, x: Tensor, ids: Tensor, blocked: Tensor | None, at: slice, memory: Memory | None, cache: LayerCache | None, tap: Tap

@@ -97,6 +97,8 @@ class Mean(Head):
     title, equation = "Mean", "shares = x · W_labelᵀ / T"
     about = "A label is a linear function of the mean of all tokens' vectors."
     classifies = has_shares = True
+    #: the number that the sum over this many tokens is divided by
+    divisor: ClassVar[staticmethod[[Tensor], Tensor]] = staticmethod(lambda count: count)
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
@@ -106,13 +108,9 @@ class Mean(Head):
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
         x = self.normed(x, tap)
         real = torch.ones_like(x[:, :, :1]) if padded is None else (~padded)[:, :, None].to(x.dtype)  # [B, T, 1]
-        each = self.label.multiply(x, self.label.weight, None) * real  # [B, T, n_label]
-        shares = tap("shares", each / self.divisor(real.sum(1, keepdim=True).clamp(min=1.0)))  # [B, T, n_label]
+        parts = self.label.multiply(x, self.label.weight, None) * real  # [B, T, n_label]
+        shares = tap("shares", parts / self.divisor(real.sum(1, keepdim=True).clamp(min=1.0)))  # [B, T, n_label]
         return tap("logits", shares.sum(1) + self.label.bias)
-
-    def divisor(self, count: Tensor) -> Tensor:
-        """The number that the sum over this many tokens is divided by."""
-        return count
 
 
 class ScaledSum(Mean):
@@ -124,10 +122,7 @@ class ScaledSum(Mean):
 
     title, equation = "Scaled sum", "shares = x · W_labelᵀ / √T"
     about = "A label is a linear function of the sum of all tokens' vectors, divided by the root of their number."
-
-    def divisor(self, count: Tensor) -> Tensor:
-        """The root of the number of tokens."""
-        return count.sqrt()
+    divisor = staticmethod(torch.sqrt)
 
 
 class First(Head):
@@ -140,6 +135,8 @@ class First(Head):
     about = "A layer with a tanh reads the vector of the first token, and a label is a linear function of what it makes of it."
     classifies = True
     layers_read = MappingProxyType({"pool": "text", "label": "text"})
+    #: the curved function of the layer, of each number by itself
+    curve: ClassVar[staticmethod[[Tensor], Tensor]] = staticmethod(torch.tanh)
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
@@ -151,20 +148,13 @@ class First(Head):
         pooled = tap("pooled", self.curve(self.pool(self.normed(x, tap)[:, 0])))  # [B, d_model]
         return tap("logits", self.label(pooled))
 
-    def curve(self, x: Tensor) -> Tensor:
-        """The curved function of the layer, of each number alone."""
-        return torch.tanh(x)
-
 
 class FirstReLU(First):
     """As `First`, with ReLU for the tanh (DistilBERT, Sanh et al. 2019)."""
 
     title, equation = "First token, ReLU", "pooled = max(0, W_pool · x[0] + b_pool)"
     about = "A layer with a ReLU reads the vector of the first token, and a label is a linear function of what it makes of it."
-
-    def curve(self, x: Tensor) -> Tensor:
-        """The curved function of the layer, of each number alone."""
-        return torch.relu(x)
+    curve = staticmethod(torch.relu)
 
 
 HEADS: dict[str, type[Head]] = {

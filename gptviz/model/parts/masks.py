@@ -33,10 +33,8 @@ class CausalMask(Mask):
     about = "Hides from every query the tokens after it."
 
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
-        """[queries, keys], or None for a single query at the end, from which nothing is hidden.
-
-        Padding stands at the end, after all tokens that could read it, and needs no mask.
-        """
+        # Padding stands at the end, after all tokens that could read it, and needs no mask; from a single query at the end
+        # nothing is hidden.
         return None if at.stop - at.start == 1 else is_after(at, at.stop, ids.device)
 
 
@@ -53,7 +51,6 @@ class WindowMask(CausalMask):
         self.window = window
 
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
-        """[queries, keys], or None for a single query at the end of a text that fits into the window."""
         if at.stop <= self.window:
             return super().forward(ids, at, padding)
         near = is_after(at, at.stop, ids.device, by=-self.window)  # [queries, keys]
@@ -61,17 +58,14 @@ class WindowMask(CausalMask):
 
 
 class FullMask(Mask):
-    """Hides padding alone."""
+    """Hides only padding."""
 
     title, equation = "Full", "mask(scores)[query, key] = −∞ where the key is padding, else scores"
     about = "Hides from every query the padding that fills up shorter texts."
     only_padding = True
 
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
-        """[B, 1, 1, keys], or None if no token is padding.
-
-        In a row of nothing but padding every key is hidden, and the softmax gives NaN: data must not contain such rows.
-        """
+        # In a row of nothing but padding every key is hidden, and the softmax gives NaN: data must not contain such rows.
         return None if padding is None else (ids == padding)[:, None, None, :]
 
 

@@ -11,12 +11,9 @@ from .part import ModelPart, NamedTensor, Settings
 
 
 class Norm(ModelPart):
-    """A function of every vector alone, then times a learned gain and plus a learned bias.
+    """A function of each vector by itself, then times a learned gain and plus a learned bias.
 
     `equation` leaves out gain and bias: the model map adds what a norm has of both.
-
-    Attributes:
-        eps: the ε of its equation, which keeps it from dividing by 0.
     """
 
     tensors = (NamedTensor("weight", "gain", ("d_model",)), NamedTensor("bias", "bias", ("d_model",)))
@@ -26,7 +23,7 @@ class Norm(ModelPart):
     def __init__(self, size: int, gain: bool, bias: bool, eps: float | None = None) -> None:
         """A norm over `size` numbers; there is a bias only where there is a gain too."""
         super().__init__()
-        self.eps = self.usual_eps if eps is None else eps
+        self.eps = self.usual_eps if eps is None else eps  #: the ε of its equation, which keeps it from dividing by 0
         self.shape = (size,)
         self.weight = nn.Parameter(torch.ones(size)) if gain else None
         self.bias = nn.Parameter(torch.zeros(size)) if gain and bias and self.may_have_bias else None
@@ -38,10 +35,8 @@ class Norm(ModelPart):
         return normed if self.bias is None else normed + self.bias
 
     def linear(self, x: Tensor) -> Tensor:
-        """The part of the norm that is linear in x, before gain and bias: [..., size] → [..., size].
-
-        Raises:
-            ValueError: this kind of norm does not define it.
+        """The part of the norm that is linear in x, before gain and bias: [..., size] → [..., size]; a ValueError where a kind of
+        norm does not define it.
         """
         raise ValueError(
             f"the norm “{self.title}” does not say how it acts on the parts of a sum (see Norm.linear), so nothing can be "
@@ -56,9 +51,6 @@ class Norm(ModelPart):
         """The norm of x [..., size] before gain and bias, with the scale that it has for `at` [..., size].
 
         It is linear in x, so that the parts of a sum can be followed through the norm one by one; at x = `at` it is the norm.
-
-        Raises:
-            ValueError: as in `linear`.
         """
         return self.linear(x) * self.scale(at)
 

@@ -157,7 +157,7 @@ class Linear(LightCall, nn.Linear):
 
 
 def fixed_numbers(shape: tuple[int, ...], compute: Callable[[], Tensor]) -> Tensor:
-    """The result of `compute`: fixed numbers of this shape; on the meta device the shape alone."""
+    """The result of `compute`: fixed numbers of this shape; on the meta device only the shape."""
     table = torch.empty(shape)
     return table if table.is_meta else compute()
 
@@ -226,5 +226,5 @@ def with_stand_ins(module: nn.Module, stand_ins: Mapping[nn.Module, nn.Module], 
     # Not `named_children`, which names a part that stands in two places only once.
     children = {name: child for name, child in module._modules.items() if child is not None}
     parts = {name: with_stand_ins(child, stand_ins, device) for name, child in children.items()}
-    own = {name: nn.Parameter(each.detach().to(device)) for name, each in module.named_parameters(recurse=False)}
+    own = {name: nn.Parameter(parameter.detach().to(device)) for name, parameter in module.named_parameters(recurse=False)}
     return sharing(module, **parts, **own)

@@ -5,6 +5,7 @@ Positions count from 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Self
 
 import torch
@@ -17,9 +18,8 @@ from .part import Embedding, ModelPart, NamedTensor, Settings, distances, fixed_
 class PositionEncoding(ModelPart):
     """One kind of positions: each subclass overrides one of the three methods; the others return what they get.
 
-    Attributes:
-        equation: for "embedding" the vector that is added, for "query and key" a function of x with its name, such as
-            "rotate(x) = …", for "scores" the term that is added.
+    `equation` is for "embedding" the vector that is added, for "query and key" a function of x with its name, such as
+    "rotate(x) = …", for "scores" the term that is added.
     """
 
     #: which of them it overrides: `embed`, `turn` or `weigh`
@@ -37,11 +37,7 @@ class PositionEncoding(ModelPart):
 
     @classmethod
     def check(cls, settings: Settings) -> None:
-        """Refuse sizes that these positions cannot have.
-
-        Raises:
-            ValueError: the message names the field and its value.
-        """
+        """Refuse sizes that these positions cannot have, with a ValueError."""
 
     @classmethod
     def about_of(cls, settings: Settings) -> str:
@@ -57,9 +53,8 @@ class PositionEncoding(ModelPart):
         return heads
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
-        """Change the `scores` [B, H, T, keys] of queries `q` [B, H, T, d_head], already divided by √d_head.
-
-        The queries hold the positions `at`, the keys those from 0 on.
+        """Change the `scores` [B, H, T, keys] of queries `q` [B, H, T, d_head], already divided by √d_head. The queries hold the
+        positions `at`, the keys those from 0 on.
         """
         return scores
 
@@ -158,18 +153,13 @@ class SinesFirst(Sinusoidal):
     about = "A vector for each place in the text, fixed by sines, then cosines, so that the model can tell order."
 
     def computed(self, length: int, d_model: int) -> Tensor:
-        """The table [length, d_model]."""
         table = sinusoid(length, d_model)
         return torch.cat((table[:, 0::2], table[:, 1::2]), dim=1)
 
 
 class RotaryScaling:
-    """How rotary positions are slowed down for texts longer than those of a first training.
-
-    Attributes:
-        title: what forms call it.
-        equation: the new frequency of a pair of numbers.
-        about: what it does, in a sentence.
+    """How rotary positions are slowed down for texts longer than those of a first training; its equation is the new frequency of
+    a pair of numbers.
     """
 
     title, equation = "None", ""
@@ -189,7 +179,6 @@ class LinearScaling(RotaryScaling):
 
     @staticmethod
     def slowed(frequency: Tensor, factor: float, context: int) -> Tensor:
-        """All divided by the factor."""
         return frequency / factor
 
 
@@ -205,7 +194,6 @@ class Llama3Scaling(RotaryScaling):
 
     @staticmethod
     def slowed(frequency: Tensor, factor: float, context: int) -> Tensor:
-        """A mixture of what it was and of that divided by the factor, by the number of waves in the first context."""
         waves = context * frequency / (2 * torch.pi)
         kept = ((waves - LLAMA3_SLOW) / (LLAMA3_FAST - LLAMA3_SLOW)).clamp(0, 1)
         return frequency * (kept + (1 - kept) / factor)
@@ -237,7 +225,7 @@ class Rotary(PositionEncoding):
     """q, k → R(p) q, R(p) k at position p: each pair of numbers (i, i + d_head/2) is turned by p · frequency_i.
 
     The frequencies are 10000^(-2i/d_head) unless the config says otherwise (see `rotary_frequencies`). A score then depends on
-    the distance of query and key alone (RoPE, Su et al. 2021).
+    only the distance of query and key (RoPE, Su et al. 2021).
     """
 
     title, acts_on = "Rotary", "query and key"
@@ -270,21 +258,14 @@ class Rotary(PositionEncoding):
         super().__init__(settings)
         shape = (settings.context_length, settings.head_size)
 
-        def angles() -> Tensor:
+        def waves(wave: Callable[[Tensor], Tensor], sign: int) -> Tensor:
             places = torch.arange(settings.context_length, dtype=torch.float64)
-            return places[:, None] * rotary_frequencies(settings)  # [context_length, d_head / 2]
-
-        def twice_cos() -> Tensor:
-            cos = angles().cos().float()
-            return torch.cat((cos, cos), dim=-1)  # [context_length, d_head]
-
-        def signed_sin() -> Tensor:
-            sin = angles().sin().float()
-            return torch.cat((-sin, sin), dim=-1)  # [context_length, d_head]
+            half = wave(places[:, None] * rotary_frequencies(settings)).float()  # [context_length, d_head / 2]
+            return torch.cat((sign * half, half), dim=-1)  # [context_length, d_head]
 
         # Turning the pair (a, b) gives (a cos - b sin, b cos + a sin): the pair times cos plus the swapped pair times ∓ sin.
-        self.register_buffer("cos", fixed_numbers(shape, twice_cos), persistent=False)
-        self.register_buffer("sin", fixed_numbers(shape, signed_sin), persistent=False)
+        self.register_buffer("cos", fixed_numbers(shape, lambda: waves(torch.cos, 1)), persistent=False)
+        self.register_buffer("sin", fixed_numbers(shape, lambda: waves(torch.sin, -1)), persistent=False)
 
     def turn(self, heads: Tensor, at: slice) -> Tensor:
         return self.turned(heads, *self.angles(at))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import ClassVar
 
 import torch
@@ -24,61 +23,8 @@ class QKNorm:
     names: ClassVar[tuple[str, ...]] = ()
     is_whole: ClassVar[bool] = False  #: whether a norm runs over all heads of a token at once, instead of over each head
 
-    @staticmethod
-    @abstractmethod
-    def new(settings: Settings) -> nn.Module:
-        """The part that does it: [B, n_head + n_kv_head, T, d_head], first the queries, then the keys → the same shape."""
-
-
-class NoQKNorm(QKNorm):
-    """Queries and keys stay as they are."""
-
-    title, equation = "None", ""
-    about = "Queries and keys stay as they are."
-    crosses = True
-
-    @staticmethod
-    def new(settings: Settings) -> nn.Module:
-        """A part that changes nothing."""
-        return _Unchanged()
-
-
-class SharedQKNorm(QKNorm):
-    """One norm over the numbers of a head, for all queries and keys of a block (Henry et al. 2020)."""
-
-    title, equation, names = "Shared", "norm(x)", ("qk",)
-    about = "One norm over the numbers of a head, with one gain for all queries and keys of a block."
-    crosses = True
-
-    @staticmethod
-    def new(settings: Settings) -> nn.Module:
-        """The norm itself."""
-        return new_norm(settings, settings.head_size)
-
-
-class SeparateQKNorm(QKNorm):
-    """A norm over the numbers of a head for all queries of a block, and another for its keys (Qwen 3, Gemma 3)."""
-
-    title, equation, names = "Separate", "norm_q(x) of a query, norm_k(x) of a key", ("q", "k")
-    about = "A norm over the numbers of a head, with one gain for queries and another for keys."
-
-    @staticmethod
-    def new(settings: Settings) -> nn.Module:
-        """Both norms."""
-        return _Separate(settings)
-
-
-class WholeQKNorm(QKNorm):
-    """A norm over the numbers of all queries of a token at once, and another for its keys (OLMo 2)."""
-
-    title, equation, names = "Whole", "norm_q(all queries of a token), norm_k(all its keys)", ("q", "k")
-    is_whole = True
-    about = "A norm over the numbers of all heads at once, with a gain for queries and another for keys."
-
-    @staticmethod
-    def new(settings: Settings) -> nn.Module:
-        """Both norms."""
-        return _Whole(settings)
+    #: makes the part that does it: [B, n_head + n_kv_head, T, d_head], first the queries, then the keys → the same shape
+    new: ClassVar[staticmethod[[Settings], nn.Module]]
 
 
 class _Unchanged(LightCall, nn.Identity):
@@ -108,6 +54,41 @@ class _Whole(_Separate):
         q, k = side_by_side[:, :, : self.n_head], side_by_side[:, :, self.n_head :]
         normed = torch.cat((self.q(q.flatten(2)), self.k(k.flatten(2))), dim=-1)  # [B, T, (n_head + n_kv_head) · d_head]
         return normed.view_as(side_by_side).transpose(1, 2)
+
+
+class NoQKNorm(QKNorm):
+    """Queries and keys stay as they are."""
+
+    title, equation = "None", ""
+    about = "Queries and keys stay as they are."
+    crosses = True
+    new = staticmethod(_Unchanged)
+
+
+class SharedQKNorm(QKNorm):
+    """One norm over the numbers of a head, for all queries and keys of a block (Henry et al. 2020)."""
+
+    title, equation, names = "Shared", "norm(x)", ("qk",)
+    about = "One norm over the numbers of a head, with one gain for all queries and keys of a block."
+    crosses = True
+    new = staticmethod(lambda settings: new_norm(settings, settings.head_size))
+
+
+class SeparateQKNorm(QKNorm):
+    """A norm over the numbers of a head for all queries of a block, and another for its keys (Qwen 3, Gemma 3)."""
+
+    title, equation, names = "Separate", "norm_q(x) of a query, norm_k(x) of a key", ("q", "k")
+    about = "A norm over the numbers of a head, with one gain for queries and another for keys."
+    new = staticmethod(_Separate)
+
+
+class WholeQKNorm(QKNorm):
+    """A norm over the numbers of all queries of a token at once, and another for its keys (OLMo 2)."""
+
+    title, equation, names = "Whole", "norm_q(all queries of a token), norm_k(all its keys)", ("q", "k")
+    is_whole = True
+    about = "A norm over the numbers of all heads at once, with a gain for queries and another for keys."
+    new = staticmethod(_Whole)
 
 
 QK_NORMS: dict[str, type[QKNorm]] = {

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Config
+from gptviz.model.builder import parameter_shapes
 from gptviz.model.config import MOST_BLOCKS, describe_field
 from gptviz.model.parts.norms import NORMS
 from gptviz.settings.fields import FieldInfo, is_within, limits
@@ -33,6 +34,8 @@ ACTIVATIONS = {
 }
 # The inverse: if a function has several names, the one that all families know.
 NAMES_OF_ACTIVATIONS = {"gelu-tanh": "gelu_new"}
+# A parameter of ours: whether it is in a block of the encoder, the number of its block, its part, and its ending.
+_PARAMETER = re.compile(r"(?:(encoder\.)?blocks\.(\d+)\.)?(.+)\.(weight|bias)")
 # The name of a field of our config in a message.
 _NAME = re.compile(r"^[a-z]\w*|[a-z]+_\w+")
 # The fields that change nothing in a forward pass, of all families: about training, tokens, generating text, outputs, programs;
@@ -81,30 +84,20 @@ def without_place(files: str, tensors: Sequence[str], model: str) -> ImportRefus
 
 
 class Given:
-    """The fields of a family's `config.json`.
-
-    Attributes:
-        fields: by name.
-        family: the name of the family, for messages.
-        names: by the names of fields of our config, those of the fields that they were read from.
-        read: the names of the fields that something was read from.
-    """
+    """The fields of a family's `config.json`. An impossible value is refused with an `ImportRefusedError` that names it."""
 
     def __init__(self, fields: Mapping[str, Any], family: str, names: dict[str, str] | None = None) -> None:
-        self.fields, self.family = fields, family
-        self.names = {} if names is None else names
-        self.read: set[str] = set()
+        self.fields = fields  #: by name
+        self.family = family  #: the name of the family, for messages
+        self.names = {} if names is None else names  #: by the names of fields of our config, those that they were read from
+        self.read: set[str] = set()  #: the names of the fields that something was read from
 
     def _read(self, name: str, default: Any = None) -> Any:
         self.read.add(name)
         return self.fields.get(name, default)
 
     def refuse_unread(self, known: Sequence[str] = ()) -> None:
-        """Refuse a field that nothing has read, unless its name is `known` to change nothing: see `WITHOUT_EFFECT`.
-
-        Raises:
-            ImportRefusedError: the message names the field and its value.
-        """
+        """Refuse a field that nothing has read, unless its name is `known` to change nothing: see `WITHOUT_EFFECT`."""
         for name, value in self.fields.items():
             says = isinstance(value, str | int | float) and value is not False
             if says and name not in self.read and name not in known and not WITHOUT_EFFECT.fullmatch(name):
@@ -131,32 +124,20 @@ class Given:
             raise ImportRefusedError(f"config.json: {words}") from None
 
     def table(self, name: str) -> dict[str, Any]:
-        """The table called `name`, without the fields that are null; empty if there is none.
-
-        Raises:
-            ImportRefusedError: it is no table.
-        """
+        """The table called `name`, without the fields that are null; empty if there is none."""
         value = self._read(name)
         if value is not None and not isinstance(value, dict):
             raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; it must be a table of fields")
         return {key: inner for key, inner in (value or {}).items() if inner is not None}
 
     def ours(self, ours: str, name: str, default: Any = None, *, needed: bool = True) -> Any:
-        """The number called `name`, which a field of our config may have; where it is not `needed`, it may be None.
-
-        Raises:
-            ImportRefusedError: it is missing and has no default, or is no such number.
-        """
+        """The number called `name`, which a field of our config may have; where it is not `needed`, it may be None."""
         self.names[ours] = name
         value = self._read(name, default)
         return None if value is None and not needed else self._within(describe_field(ours), name, value)
 
     def number(self, name: str, default: float, low: float | None = None) -> float:
-        """The number called `name`, at least `low`, of which our config has none.
-
-        Raises:
-            ImportRefusedError: it is no such number.
-        """
+        """The number called `name`, at least `low`, of which our config has none."""
         return float(self._within(FieldInfo(name, "", "", "number", low=low), name, self._read(name, default)))
 
     def whole(self, name: str, default: int, low: int = 0) -> int:
@@ -169,11 +150,7 @@ class Given:
         return value
 
     def switch(self, name: str, default: bool) -> bool:
-        """The field `name` as true or false.
-
-        Raises:
-            ImportRefusedError: it is neither.
-        """
+        """The field `name` as true or false."""
         value = self._read(name, default)
         if not isinstance(value, bool):
             raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; it must be true or false")
@@ -184,24 +161,16 @@ class Given:
         return self._read(name)
 
     def only(self, name: str, *allowed: Any) -> None:
-        """Refuse a field that has another value than those that gptviz has parts for. A missing field is allowed.
-
-        Raises:
-            ImportRefusedError: the message names the field and its value.
-        """
+        """Refuse a field that has another value than those that gptviz has parts for. A missing field is allowed."""
         value = self._read(name)
         if value is not None and value not in allowed:
             raise ImportRefusedError(
                 f"config.json: {name} is {value!r:.80}; of {self.family} models gptviz opens those with "
-                f"{' or '.join(repr(one) for one in allowed)}"
+                f"{' or '.join(repr(value) for value in allowed)}"
             )
 
     def activation(self, name: str, default: str) -> str:
-        """Our name of the activation called `name`.
-
-        Raises:
-            ImportRefusedError: we have no such activation.
-        """
+        """Our name of the activation called `name`."""
         value = self._read(name, default)
         if not isinstance(value, str) or value not in ACTIVATIONS:
             raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; gptviz has {', '.join(ACTIVATIONS)}")
@@ -227,12 +196,16 @@ class Family(ABC):
     table: ClassVar[dict[str, tuple[str, Any]]] = {}
     #: the fields that change nothing in such a model, or only beside another one that it has; see `WITHOUT_EFFECT`
     without_effect: ClassVar[tuple[str, ...]] = ()
+    #: by the name of a part of ours in its block, or outside of blocks, the part of theirs with the same numbers, or several
+    parts: ClassVar[dict[str, str | tuple[str, ...]]] = {}
+    layers: ClassVar[str] = "model.layers"  #: the path of their blocks, with {} for the name of the stack if there are two
+    turned: ClassVar[bool] = False  #: whether the matrices of a block are stored as [in, out]
+    by_head: ClassVar[bool] = False  #: whether the rows of queries, keys and values are ordered head by head
+    neighbours: ClassVar[bool] = False  #: whether rotary positions turn the numbers 2i and 2i + 1 together: see `rotary_rows`
+    plus_one: ClassVar[bool] = False  #: whether the gain of a norm is stored as its distance from 1
     #: the endings of the names of tensors that a forward pass does not need, such as masks
     unused: ClassVar[tuple[str, ...]] = (
-        ".attn.bias",
-        ".attn.masked_bias",
-        ".attention.bias",
-        ".attention.masked_bias",
+        *(".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"),
         "inv_freq",
     )
 
@@ -248,23 +221,26 @@ class Family(ABC):
         return {theirs: _WRITTEN.get(ours, attrgetter(ours))(config) for ours, (theirs, _) in self.table.items()}
 
     def require_architecture(self, given: Given, about: str) -> None:
-        """Refuse a model of this family that is made for something else; `about` says what this one does.
-
-        Raises:
-            ImportRefusedError: the message names both architectures.
-        """
-        found = given.optional("architectures") or [self.architecture]
-        found = found if isinstance(found, list) else [found]
-        if self.architecture not in found:
+        """Refuse a model of this family that is made for something else; `about` says what this one does."""
+        named = given.optional("architectures") or [self.architecture]
+        named = named if isinstance(named, list) else [named]
+        if self.architecture not in named:
             raise ImportRefusedError(
-                f"config.json: the architecture is {' or '.join(map(str, found)):.80}; of {self.title} models gptviz opens "
+                f"config.json: the architecture is {' or '.join(map(str, named)):.80}; of {self.title} models gptviz opens "
                 f"{self.architecture}, which {about}"
             )
 
     def our_config(self, given: Given) -> Config:
         """`config`, whose every error is an `ImportRefusedError` in the words of their config."""
         with given.refusing():
-            config = turning_pairs(self.config(given))
+            config = self.config(given)
+        turned = config.head_size * config.rotary_fraction
+        # For an odd number `transformers` computes other frequencies.
+        if config.positions == "rotary" and int(turned) % 2 and abs(turned - 2 * round(turned / 2)) > 1e-6:
+            raise ImportRefusedError(
+                f"config.json: rotary positions turn {int(turned)} of the {config.head_size} numbers of a head; gptviz turns "
+                "pairs, which are an even number"
+            )
         if OTHER_HEADS.search(str(given.optional("architectures"))):
             self.require_architecture(given, "continues a text")
         return config
@@ -278,20 +254,45 @@ class Family(ABC):
             ValueError: the same, in the words of our config.
         """
 
-    def fields(self, config: Config) -> dict[str, Any] | None:
-        """The `config.json` of the model of this family that is nearest to ours; reading it back shows the differences.
-
-        None if gptviz opens such models, but does not write them.
-        """
-        return None
+    def fields(self, config: Config) -> dict[str, Any]:
+        """The `config.json` of the model of this family that is nearest to ours; reading it back shows the differences."""
+        return self.written(config)
 
     def labels(self, given: Given) -> tuple[str, ...]:
         """The names of the labels that such a model tells apart; none for models that do not."""
         return ()
 
     def matches(self, config: Config) -> Iterator[Match]:
-        """Which of their tensors hold the same numbers as which of our parameters."""
-        raise NotImplementedError
+        """Every parameter of ours, with the tensors of theirs that hold the same numbers."""
+        for ours in parameter_shapes(config):
+            yield self.match(config, ours, self.theirs(ours))
+
+    def theirs(self, parameter: str) -> tuple[str, ...]:
+        """The names of the tensors that a parameter of ours is made of; none if there is no such parameter."""
+        named = _PARAMETER.fullmatch(parameter)
+        assert named is not None
+        encoder, block, part, ending = named.groups()
+        at = "" if block is None else f"{self.layers.format('encoder' if encoder else 'decoder')}.{block}."
+        names = self.names(part)
+        return tuple(f"{at}{name}.{ending}" for name in ((names,) if isinstance(names, str) else names))
+
+    def names(self, part: str) -> str | tuple[str, ...]:
+        """The name of the part of theirs that holds the same numbers as a `part` of ours, or the names of several."""
+        return self.parts.get(part, ())
+
+    def match(self, config: Config, ours: str, theirs: tuple[str, ...]) -> Match:
+        """How the parameter `ours` and the tensors `theirs` become one another."""
+        if len(theirs) == 3:
+            return stacked(ours, theirs, config, rotary_rows(config, neighbours=self.neighbours))
+        if len(theirs) == 2:
+            return Match(ours, theirs, lambda tensors: torch.cat(list(tensors)), lambda tensor: tensor.chunk(2))
+        if self.by_head and ".attention.qkv." in ours:
+            return by_head(ours, theirs, config, rotary_rows(config, neighbours=self.neighbours))
+        if self.plus_one and "norm" in ours:
+            return Match(ours, theirs, lambda tensors: 1.0 + tensors[0].float(), lambda tensor: (tensor.float() - 1.0,))
+        if self.turned and ours.startswith("blocks.") and ours.endswith(".weight") and "norm" not in ours:
+            return Match(ours, theirs, lambda tensors: tensors[0].T, lambda tensor: (tensor.T,))
+        return Match(ours, theirs, lambda tensors: tensors[0], lambda tensor: (tensor,))
 
     def expert(self, name: str) -> Expert | None:
         """The matrix of an expert that one of their tensors is, or None if it is another one."""
@@ -300,10 +301,6 @@ class Family(ABC):
     def stored(self, tensors: Iterator[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
         """Their tensors, by name, as a file has them."""
         return tensors
-
-    def theirs(self, config: Config, parameter: str) -> tuple[str, ...]:
-        """The names of the tensors that a parameter of ours is made of; none if there is no such parameter."""
-        return next((tuple(match.theirs) for match in self.matches(config) if match.ours == parameter), ())
 
     def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
         """Our parameters, by name, made of theirs; one at a time, so that a large model is never in memory twice.
@@ -320,21 +317,6 @@ class Family(ABC):
             yield match.ours, made
 
 
-def turning_pairs(config: Config) -> Config:
-    """The same config, whose rotary positions turn an even number of each head's numbers, as ours do.
-
-    Raises:
-        ImportRefusedError: they turn an odd number, for which `transformers` computes other frequencies.
-    """
-    turned = config.head_size * config.rotary_fraction
-    if config.positions == "rotary" and int(turned) % 2 and abs(turned - 2 * round(turned / 2)) > 1e-6:
-        raise ImportRefusedError(
-            f"config.json: rotary positions turn {int(turned)} of the {config.head_size} numbers of a head; gptviz turns pairs, "
-            "which are an even number"
-        )
-    return config
-
-
 @dataclass(frozen=True)
 class Match:
     """A parameter of ours, and the tensors of theirs that hold the same numbers."""
@@ -345,70 +327,21 @@ class Match:
     to_theirs: Callable[[Tensor], Sequence[Tensor]]  #: the inverse
 
 
-def same(ours: str, theirs: str) -> Match:
-    """A parameter that is stored unchanged."""
-    return Match(ours, (theirs,), lambda tensors: tensors[0], lambda tensor: (tensor,))
-
-
-def norm(ours: str, theirs: str, *, bias: bool, plus_one: bool = False) -> Iterator[Match]:
-    """The gain, and the bias if there is one, of a norm; with `plus_one` the gain is stored as its distance from 1."""
-    names = f"{ours}.weight", f"{theirs}.weight"
-    if plus_one:
-        yield Match(names[0], names[1:], lambda tensors: 1.0 + tensors[0].float(), lambda tensor: (tensor.float() - 1.0,))
-    else:
-        yield same(*names)
-    if bias:
-        yield same(f"{ours}.bias", f"{theirs}.bias")
-
-
-def linear(ours: str, theirs: str, *, bias: bool, turned: bool = False) -> Iterator[Match]:
-    """The matrix, and the bias if there is one, of a linear part; `turned` ones are stored as [in, out]."""
-    names = f"{ours}.weight", f"{theirs}.weight"
-    yield Match(names[0], names[1:], lambda tensors: tensors[0].T, lambda tensor: (tensor.T,)) if turned else same(*names)
-    if bias:
-        yield same(f"{ours}.bias", f"{theirs}.bias")
-
-
-def ends(config: Config, embed: str, final_norm: str, unembed: str = "lm_head", **normed: bool) -> Iterator[Match]:
-    """The embedding, the final norm, and the unembedding where it is not the embedding; `normed` as in `norm`."""
-    yield same("embed.weight", f"{embed}.weight")
-    yield from norm("head.final_norm", final_norm, **{"bias": True, **normed})
-    if not config.tied:
-        yield from linear("head.unembed", unembed, bias=config.unembed_bias)
-
-
-def stacked(
-    ours: str, theirs: tuple[str, str, str], config: Config, *, bias: bool, order: Tensor | None = None
-) -> Iterator[Match]:
-    """Queries, keys and values that are stored separately, stacked in one matrix.
-
-    Args:
-        ours: the name of the matrix, without its ending.
-        theirs: the names of their three.
-        config: our config.
-        bias: whether there are biases too.
-        order: the order of the rows within each head of queries and keys (see `rotary_rows`), if theirs differs from ours.
-    """
+def stacked(ours: str, theirs: tuple[str, ...], config: Config, order: Tensor | None) -> Match:
+    """Queries, keys and values that are stored separately, stacked in one matrix or bias; `order` as in `in_order`."""
     heads = config.n_head + config.key_heads
     sizes = [config.head_size * count for count in (config.n_head, config.key_heads, config.key_heads)]
-    for kind in ("weight", "bias") if bias else ("weight",):
-        yield Match(
-            f"{ours}.{kind}",
-            tuple(f"{one}.{kind}" for one in theirs),
-            lambda tensors: in_order(torch.cat(list(tensors)), config, heads, order),
-            lambda tensor: in_order(tensor, config, heads, _back(order)).split(sizes),
-        )
+    return Match(
+        ours,
+        theirs,
+        lambda tensors: in_order(torch.cat(list(tensors)), config, heads, order),
+        lambda tensor: in_order(tensor, config, heads, _back(order)).split(sizes),
+    )
 
 
-def by_head(ours: str, theirs: str, config: Config, *, bias: bool, order: Tensor | None = None) -> Iterator[Match]:
-    """Queries, keys and values in one matrix whose rows are ordered head by head; ours has all queries, all keys, all values.
-
-    Args:
-        ours: the name of our matrix, without its ending.
-        theirs: the name of theirs.
-        config: our config.
-        bias: whether there is a bias too.
-        order: as for `stacked`.
+def by_head(ours: str, theirs: tuple[str, ...], config: Config, order: Tensor | None) -> Match:
+    """Queries, keys and values in one matrix or bias whose rows are ordered head by head; ours has all queries, all keys, all
+    values. `order` as in `in_order`.
     """
     heads = config.n_head
 
@@ -420,16 +353,18 @@ def by_head(ours: str, theirs: str, config: Config, *, bias: bool, order: Tensor
         rows = in_order(tensor, config, 2 * heads, _back(order)).unflatten(0, (3, heads, -1))  # [3, n_head, d_head, …]
         return (rows.transpose(0, 1).flatten(0, 2),)  # [n_head · 3 · d_head, …]
 
-    for kind in ("weight", "bias") if bias else ("weight",):
-        yield Match(f"{ours}.{kind}", (f"{theirs}.{kind}",), to_ours, to_theirs)
+    return Match(ours, theirs, to_ours, to_theirs)
 
 
-def rotary_rows(config: Config, *, neighbours: bool = False) -> Tensor:
-    """The order of the rows of a head of a query or key with which rotary positions turn our pairs (i, i + d_head / 2).
+def rotary_rows(config: Config, *, neighbours: bool = False) -> Tensor | None:
+    """The order of the rows of a head of a query or key with which rotary positions turn our pairs (i, i + d_head / 2); None if
+    it is theirs too.
 
     Elsewhere the first `rotary_fraction` of a head's numbers are turned, as pairs (i, i + half of these), or with `neighbours`
     as (2i, 2i + 1); the other numbers are not turned. The same order for queries and keys changes no score.
     """
+    if config.positions != "rotary" or not (neighbours or config.rotary_fraction < 1):
+        return None
     size, half = config.head_size, config.head_size // 2
     turned = 2 * round(half * config.rotary_fraction)
     pairs = torch.arange(turned)
@@ -454,11 +389,7 @@ def _back(order: Tensor | None) -> Tensor | None:
 
 
 def window_pattern(layer_types: object, windowed: str, everything: str) -> str:
-    """The shortest `Config.window_pattern` for a list with the kind of each block.
-
-    Raises:
-        ImportRefusedError: a kind is neither of the two.
-    """
+    """The shortest `Config.window_pattern` for a list with the kind of each block."""
     if not isinstance(layer_types, list) or not 0 < len(layer_types) <= MOST_BLOCKS:
         raise ImportRefusedError(
             f"config.json: the kinds of the blocks are {layer_types!r:.80}; it must be a list of at most {MOST_BLOCKS} words"
@@ -508,28 +439,21 @@ def eps_of(config: Config) -> float:
 
 
 def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float = 10_000.0) -> dict[str, Any]:
-    """Our rotary settings, from the fields as written by `transformers` 5 or later, or by earlier versions.
-
-    Args:
-        given: the config.
-        fields: the rotary table to read; by default, that of the config.
-        base: the base if the fields have none.
-
-    Raises:
-        ImportRefusedError: a scaling that gptviz does not have.
+    """Our rotary settings, from the rotary table `fields`, by default that of the config, as any version of `transformers` writes
+    it; `base` is the base if it has none.
     """
     if fields is None:
         outside = ("rope_theta", "partial_rotary_factor")
         fields = {name: given.fields[name] for name in outside if given.optional(name) is not None}
         fields |= given.table("rope_scaling") | given.table("rope_parameters")
-    found = Given(fields, given.family, given.names)
+    inner = Given(fields, given.family, given.names)
     kind = fields.get("rope_type", fields.get("type", "default"))
     settings: dict[str, Any] = {
-        "rotary_base": float(found.ours("rotary_base", "rope_theta", base)),
-        "rotary_fraction": float(found.ours("rotary_fraction", "partial_rotary_factor", 1.0)),
+        "rotary_base": float(inner.ours("rotary_base", "rope_theta", base)),
+        "rotary_fraction": float(inner.ours("rotary_fraction", "partial_rotary_factor", 1.0)),
     }
     if kind in ("linear", "llama3"):
-        settings |= {"rotary_scaling": kind, "rotary_factor": float(found.ours("rotary_factor", "factor"))}
+        settings |= {"rotary_scaling": kind, "rotary_factor": float(inner.ours("rotary_factor", "factor"))}
     elif kind != "default":
         raise ImportRefusedError(
             f"config.json: rotary positions are scaled by {kind!r:.40} (rope_type); gptviz has linear and llama3"
@@ -543,7 +467,7 @@ def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float
         # As in transformers since version 5.
         whole = given.optional("original_max_position_embeddings")
         usual = given.optional("max_position_embeddings")
-        first = found if whole is None else given
+        first = inner if whole is None else given
         settings["rotary_context"] = first.ours("rotary_context", "original_max_position_embeddings", usual)
     return settings
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from gptviz.model import Config
-from gptviz.model.builder import lay_out
+from gptviz.model.builder import parameter_shapes
 from gptviz.model.parts.norms import NORMS
 from gptviz.model.parts.positions import turned_pairs
 
@@ -43,10 +43,8 @@ class Expressed:
 
     def apart(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         """The same, with the matrices of every expert by themselves."""
-        shapes, kind = _shapes(self.config), weights["embed.weight"].dtype
+        shapes, kind = parameter_shapes(self.config), weights["embed.weight"].dtype
         for match in self.family.matches(self.config):
-            if match.ours not in shapes:
-                continue
             ours = weights.get(match.ours)
             if ours is None:
                 neutral = torch.ones if match.ours.endswith(".weight") else torch.zeros
@@ -67,8 +65,10 @@ def expressed(config: Config, first: str | None = None, among: Collection[str] =
     """
     nearest: tuple[tuple[bool, int], list[str], str] | None = None
     for family in sorted((FAMILIES[name] for name in among), key=lambda family: family.title != first):
-        found = _as_one_of(family, config)
-        if found is None:
+        fields = family.fields(config)
+        try:
+            found = Expressed(family, fields, family.our_config(Given(fields, family.title)))
+        except ImportRefusedError:  # no possible model
             continue
         lacks = differences(config, found.config)
         if not lacks:
@@ -94,37 +94,17 @@ def _word(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')
 
 
-def _as_one_of(family: Family, config: Config) -> Expressed | None:
-    """The config of this family that is nearest to `config`, or None if that is not a possible model."""
-    try:
-        fields = family.fields(config)
-        return None if fields is None else Expressed(family, fields, family.our_config(Given(fields, family.title)))
-    except ImportRefusedError:
-        return None
-
-
-def _shapes(config: Config) -> dict[str, tuple[int, ...]]:
-    with torch.device("meta"):
-        return {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
-
-
 def differences(ours: Config, theirs: Config) -> list[str]:
     """The fields that matter and that differ between our config and theirs; no other program has blocks without an MLP."""
     mine, other = _effective(ours), _effective(theirs)
-    lacks = [
-        name
-        for name, value in mine.items()
-        if not _equal(value, other[name]) and not (name in MAY_BE_NEUTRAL and value is False and other[name] is True)
-    ]
+    lacks = list[str]()
+    for name, (a, b) in {name: (value, other[name]) for name, value in mine.items()}.items():
+        is_equal = math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float | int) else a == b
+        if not is_equal and not (name in MAY_BE_NEUTRAL and a is False and b is True):
+            lacks.append(name)
     if "positions" in lacks:  # then the rotary settings do not matter
         lacks = [name for name in lacks if not name.startswith("rotary_")]
     return lacks if ours.mlp_size or "d_mlp" in lacks else [*lacks, "d_mlp"]
-
-
-def _equal(a: object, b: object) -> bool:
-    if isinstance(a, float) and isinstance(b, float | int):
-        return math.isclose(a, b, rel_tol=1e-9)
-    return a == b
 
 
 def _effective(config: Config) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -10,27 +9,27 @@ import torch
 from gptviz.model import Config
 from gptviz.model.config import MOST_BLOCKS
 
-from .base import (
-    Family,
-    Given,
-    ImportRefusedError,
-    Match,
-    by_head,
-    ends,
-    layer_types,
-    linear,
-    norm,
-    same,
-    stacked,
-    window_pattern,
-)
+from .base import Family, Given, ImportRefusedError, Match, layer_types, window_pattern
 
 
 class GPT2(Family):
     """GPT-2 (Radford et al. 2019)."""
 
     model_type, title = "gpt2", "GPT-2"
-    architecture = "GPT2LMHeadModel"
+    architecture, turned = "GPT2LMHeadModel", True
+    parts: ClassVar = {
+        "embed": "transformer.wte",
+        "positions.table": "transformer.wpe",
+        "attention_residual.norm": "ln_1",
+        "attention.qkv": "attn.c_attn",
+        "attention.output": "attn.c_proj",
+        "mlp_residual.norm": "ln_2",
+        "mlp.up": "mlp.c_fc",
+        "mlp.down": "mlp.c_proj",
+        "head.final_norm": "transformer.ln_f",
+        "head.unembed": "lm_head",
+    }
+    layers = "transformer.h"
     table: ClassVar = {
         "vocab_size": ("vocab_size", 50_257),
         "context_length": ("n_positions", 1_024),
@@ -57,24 +56,17 @@ class GPT2(Family):
             "attn_pdrop": config.attention_dropout,
         }
 
-    def matches(self, config: Config) -> Iterator[Match]:
-        yield from ends(config, "transformer.wte", "transformer.ln_f")
-        yield same("positions.table.weight", "transformer.wpe.weight")
-        for index in range(config.n_layer):
-            ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", bias=True)
-            yield from linear(f"{ours}.attention.qkv", f"{theirs}.attn.c_attn", bias=True, turned=True)
-            yield from linear(f"{ours}.attention.output", f"{theirs}.attn.c_proj", bias=True, turned=True)
-            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", bias=True, turned=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", bias=True, turned=True)
-
 
 class GPTNeo(Family):
     """GPT-Neo (Black et al. 2021): scores are not divided by √d_head, and every other block sees only a window."""
 
     model_type, title = "gpt_neo", "GPT-Neo"
     architecture = "GPTNeoForCausalLM"
+    parts: ClassVar = GPT2.parts | {
+        "attention.qkv": ("attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"),
+        "attention.output": "attn.attention.out_proj",
+    }
+    layers = GPT2.layers
     table: ClassVar = {
         "vocab_size": ("vocab_size", 50_257),
         "context_length": ("max_position_embeddings", 2_048),
@@ -109,20 +101,6 @@ class GPTNeo(Family):
             "window_size": config.window or config.context_length,
         }
 
-    def matches(self, config: Config) -> Iterator[Match]:
-        yield from ends(config, "transformer.wte", "transformer.ln_f")
-        yield same("positions.table.weight", "transformer.wpe.weight")
-        for index in range(config.n_layer):
-            ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
-            attention = f"{theirs}.attn.attention"
-            qkv = (f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj")
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", bias=True)
-            yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=False)
-            yield from linear(f"{ours}.attention.output", f"{attention}.out_proj", bias=True)
-            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.ln_2", bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.c_fc", bias=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.c_proj", bias=True)
-
 
 def _kinds(types: Any) -> list[Any]:
     """The kind of each block, of groups of kinds and how many times each of them comes."""
@@ -143,6 +121,19 @@ class OPT(Family):
 
     model_type, title = "opt", "OPT"
     architecture = "OPTForCausalLM"
+    parts: ClassVar = {
+        "embed": "model.decoder.embed_tokens",
+        "positions.table": "model.decoder.embed_positions",
+        "attention_residual.norm": "self_attn_layer_norm",
+        "attention.qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        "attention.output": "self_attn.out_proj",
+        "mlp_residual.norm": "final_layer_norm",
+        "mlp.up": "fc1",
+        "mlp.down": "fc2",
+        "head.final_norm": "model.decoder.final_layer_norm",
+        "head.unembed": "lm_head",
+    }
+    layers = "model.decoder.layers"
     table: ClassVar = {
         "vocab_size": ("vocab_size", 50_272),
         "context_length": ("max_position_embeddings", 2_048),
@@ -170,32 +161,35 @@ class OPT(Family):
             "dropout": config.dropout,
         }
 
-    def matches(self, config: Config) -> Iterator[Match]:
-        yield from ends(config, "model.decoder.embed_tokens", "model.decoder.final_layer_norm")
-        yield Match(
-            "positions.table.weight",
-            ("model.decoder.embed_positions.weight",),
-            lambda theirs: theirs[0][2:],
-            lambda ours: (torch.cat((torch.zeros_like(ours[:1]).repeat(2, 1), ours)),),
+    def match(self, config: Config, ours: str, theirs: tuple[str, ...]) -> Match:
+        if ours != "positions.table.weight":
+            return super().match(config, ours, theirs)
+        return Match(
+            ours,
+            theirs,
+            lambda tensors: tensors[0][2:],
+            lambda tensor: (torch.cat((torch.zeros_like(tensor[:1]).repeat(2, 1), tensor)),),
         )
-        bias = config.qkv_bias
-        for index in range(config.n_layer):
-            ours, theirs = f"blocks.{index}", f"model.decoder.layers.{index}"
-            attention = f"{theirs}.self_attn"
-            qkv = (f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj")
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.self_attn_layer_norm", bias=True)
-            yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=bias)
-            yield from linear(f"{ours}.attention.output", f"{attention}.out_proj", bias=bias)
-            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.final_layer_norm", bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.fc1", bias=bias)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.fc2", bias=bias)
 
 
 class Bloom(Family):
     """BLOOM (2022): ALiBi, and a norm after the embedding."""
 
     model_type, title = "bloom", "BLOOM"
-    architecture = "BloomForCausalLM"
+    architecture, by_head = "BloomForCausalLM", True
+    parts: ClassVar = {
+        "embed": "transformer.word_embeddings",
+        "embed_norm": "transformer.word_embeddings_layernorm",
+        "attention_residual.norm": "input_layernorm",
+        "attention.qkv": "self_attention.query_key_value",
+        "attention.output": "self_attention.dense",
+        "mlp_residual.norm": "post_attention_layernorm",
+        "mlp.up": "mlp.dense_h_to_4h",
+        "mlp.down": "mlp.dense_4h_to_h",
+        "head.final_norm": "transformer.ln_f",
+        "head.unembed": "lm_head",
+    }
+    layers = "transformer.h"
     table: ClassVar = {
         "vocab_size": ("vocab_size", 250_880),
         "context_length": ("seq_length", 2_048),
@@ -211,19 +205,3 @@ class Bloom(Family):
         older = given.ours("n_layer", "num_hidden_layers", 2), given.ours("n_head", "num_attention_heads", 8)
         read = self.read(given.changed(dict(zip(("n_layer", "n_head"), older, strict=True))))
         return Config(**read, activation="gelu-tanh", positions="alibi", embed_norm=True)
-
-    def fields(self, config: Config) -> dict[str, Any]:
-        return self.written(config)
-
-    def matches(self, config: Config) -> Iterator[Match]:
-        yield from ends(config, "transformer.word_embeddings", "transformer.ln_f")
-        yield from norm("embed_norm", "transformer.word_embeddings_layernorm", bias=True)
-        for index in range(config.n_layer):
-            ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
-            attention = f"{theirs}.self_attention"
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.input_layernorm", bias=True)
-            yield from by_head(f"{ours}.attention.qkv", f"{attention}.query_key_value", config, bias=True)
-            yield from linear(f"{ours}.attention.output", f"{attention}.dense", bias=True)
-            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.post_attention_layernorm", bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.dense_h_to_4h", bias=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.dense_4h_to_h", bias=True)

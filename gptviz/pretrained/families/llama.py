@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from gptviz.model import Config
 
-from .base import (
-    Family,
-    Given,
-    ImportRefusedError,
-    Match,
-    activation_name,
-    ends,
-    layer_types,
-    linear,
-    norm,
-    rotary,
-    rotary_fields,
-    stacked,
-    window_pattern,
-)
+from .base import Family, Given, ImportRefusedError, activation_name, layer_types, rotary, rotary_fields, window_pattern
 
 
 class Llama(Family):
@@ -29,12 +14,18 @@ class Llama(Family):
 
     model_type, title = "llama", "Llama"
     architecture = "LlamaForCausalLM"
-    #: the endings of their names of the norms around attention and MLP, by our names for them
-    norms: ClassVar[dict[str, str]] = {
+    parts: ClassVar = {
+        "embed": "model.embed_tokens",
         "attention_residual.norm": "input_layernorm",
+        "attention.qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        "attention.qk_norm.q": "self_attn.q_norm",
+        "attention.qk_norm.k": "self_attn.k_norm",
+        "attention.output": "self_attn.o_proj",
         "mlp_residual.norm": "post_attention_layernorm",
+        **{f"mlp.{kind}": f"mlp.{kind}_proj" for kind in ("gate", "up", "down")},
+        "head.final_norm": "model.norm",
+        "head.unembed": "lm_head",
     }
-    plus_one: ClassVar[bool] = False  #: whether the gain of a norm is stored as its distance from 1
     base: ClassVar[float] = 10_000.0  #: the base of rotary positions if the config has none
     #: the switches for biases that the family has; other switches in a config have no effect
     biases: ClassVar[tuple[str, ...]] = ("attention_bias", "mlp_bias")
@@ -84,28 +75,6 @@ class Llama(Family):
             **{name: biases[name] for name in self.biases},
             **rotary_fields(config),
         }
-
-    def matches(self, config: Config) -> Iterator[Match]:
-        def normed(ours: str, theirs: str) -> Iterator[Match]:
-            return norm(ours, theirs, bias=False, plus_one=self.plus_one)
-
-        yield from ends(config, "model.embed_tokens", "model.norm", bias=False, plus_one=self.plus_one)
-        for index in range(config.n_layer):
-            ours, theirs = f"blocks.{index}", f"model.layers.{index}"
-            for name, ending in self.norms.items():
-                yield from normed(f"{ours}.{name}", f"{theirs}.{ending}")
-            qkv = (f"{theirs}.self_attn.q_proj", f"{theirs}.self_attn.k_proj", f"{theirs}.self_attn.v_proj")
-            yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=config.qkv_bias)
-            if config.qk_norm != "none":
-                yield from normed(f"{ours}.attention.qk_norm.q", f"{theirs}.self_attn.q_norm")
-                yield from normed(f"{ours}.attention.qk_norm.k", f"{theirs}.self_attn.k_norm")
-            yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.o_proj", bias=config.output_bias)
-            yield from self.mlp(config, f"{ours}.mlp", theirs)
-
-    def mlp(self, config: Config, ours: str, theirs: str) -> Iterator[Match]:
-        """The MLP of a block: `ours` is its path, `theirs` that of its layer."""
-        for one in ("gate", "up", "down"):
-            yield from linear(f"{ours}.{one}", f"{theirs}.mlp.{one}_proj", bias=config.mlp_bias)
 
 
 class Mistral(Llama):
@@ -207,8 +176,7 @@ class Gemma2(Gemma):
 
     model_type, title = "gemma2", "Gemma 2"
     architecture = "Gemma2ForCausalLM"
-    norms: ClassVar[dict[str, str]] = {
-        "attention_residual.norm": "input_layernorm",
+    parts: ClassVar = Gemma.parts | {
         "attention_residual.norm_after": "post_attention_layernorm",
         "mlp_residual.norm": "pre_feedforward_layernorm",
         "mlp_residual.norm_after": "post_feedforward_layernorm",
@@ -280,7 +248,7 @@ class Olmo2(Llama):
     model_type, title = "olmo2", "OLMo 2"
     architecture = "Olmo2ForCausalLM"
     biases = ("attention_bias",)
-    norms: ClassVar[dict[str, str]] = {
+    parts: ClassVar = Llama.parts | {
         "attention_residual.norm": "post_attention_layernorm",
         "mlp_residual.norm": "post_feedforward_layernorm",
     }

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, ClassVar
-
-import torch
 
 from gptviz.model import Config
 
-from .base import Family, Given, ImportRefusedError, Match, linear, norm, same, stacked
+from .base import Family, Given, ImportRefusedError, Match
 
 
 class Marian(Family):
@@ -19,6 +16,21 @@ class Marian(Family):
     model_type, title, architecture = "marian", "Marian", "MarianMTModel"
     # Both stacks share one embedding, which some files have three times; the tables of positions are computed.
     unused = ("embed_tokens.weight", "embed_positions.weight")
+    parts: ClassVar = {
+        "embed": "model.shared",
+        "attention.qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        "attention.output": "self_attn.out_proj",
+        "attention_residual.norm": "self_attn_layer_norm",
+        "cross_attention.q": "encoder_attn.q_proj",
+        "cross_attention.kv": ("encoder_attn.k_proj", "encoder_attn.v_proj"),
+        "cross_attention.output": "encoder_attn.out_proj",
+        "cross_residual.norm": "encoder_attn_layer_norm",
+        "mlp.up": "fc1",
+        "mlp.down": "fc2",
+        "mlp_residual.norm": "final_layer_norm",
+        "head.unembed": "final_logits",
+    }
+    layers = "model.{}.layers"
     table: ClassVar = {
         "vocab_size": ("vocab_size", 58_101),
         "context_length": ("max_position_embeddings", 1_024),
@@ -76,34 +88,7 @@ class Marian(Family):
             "forced_eos_token_id": None,
         }
 
-    def matches(self, config: Config) -> Iterator[Match]:
-        yield same("embed.weight", "model.shared.weight")
-        for stack, n_layer in (("encoder", config.n_encoder_layer), ("decoder", config.n_layer)):
-            at = "encoder." if stack == "encoder" else ""
-            for index in range(n_layer):
-                yield from _block(f"{at}blocks.{index}", f"model.{stack}.layers.{index}", config, crosses=not at)
-        yield Match("head.unembed.bias", ("final_logits_bias",), lambda rows: rows[0][0], lambda bias: (bias[None],))
-
-
-def _block(ours: str, theirs: str, config: Config, *, crosses: bool) -> Iterator[Match]:
-    """A block of either stack; that of the decoder `crosses`: it has cross-attention to the encoder."""
-    own = f"{theirs}.self_attn"
-    qkv = (f"{own}.q_proj", f"{own}.k_proj", f"{own}.v_proj")
-    yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=True)
-    yield from linear(f"{ours}.attention.output", f"{own}.out_proj", bias=True)
-    yield from norm(f"{ours}.attention_residual.norm", f"{own}_layer_norm", bias=True)
-    if crosses:
-        cross = f"{theirs}.encoder_attn"
-        yield from linear(f"{ours}.cross_attention.q", f"{cross}.q_proj", bias=True)
-        for kind in ("weight", "bias"):
-            yield Match(
-                f"{ours}.cross_attention.kv.{kind}",
-                (f"{cross}.k_proj.{kind}", f"{cross}.v_proj.{kind}"),
-                lambda tensors: torch.cat(list(tensors)),
-                lambda tensor: tensor.chunk(2),
-            )
-        yield from linear(f"{ours}.cross_attention.output", f"{cross}.out_proj", bias=True)
-        yield from norm(f"{ours}.cross_residual.norm", f"{cross}_layer_norm", bias=True)
-    yield from linear(f"{ours}.mlp.up", f"{theirs}.fc1", bias=True)
-    yield from linear(f"{ours}.mlp.down", f"{theirs}.fc2", bias=True)
-    yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.final_layer_norm", bias=True)
+    def match(self, config: Config, ours: str, theirs: tuple[str, ...]) -> Match:
+        if ours != "head.unembed.bias":
+            return super().match(config, ours, theirs)
+        return Match(ours, ("final_logits_bias",), lambda tensors: tensors[0][0], lambda bias: (bias[None],))

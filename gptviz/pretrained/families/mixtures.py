@@ -15,9 +15,10 @@ from torch import Tensor
 
 from gptviz.model import Config
 
-from .base import MISMATCHED, Expert, Given, ImportRefusedError, Match, ShapeError, Take, linear
+from .base import MISMATCHED, Expert, Given, ImportRefusedError, ShapeError, Take
 from .llama import Llama, Qwen2, Qwen3
 
+_OUR_EXPERT = re.compile(r"mlp\.experts\.(\d+)\.(\w+)")
 _EXPERT = re.compile(r"model\.layers\.(\d+)\..*\.experts\.(\d+)\.(\w+)\.weight")
 KINDS = ("gate", "up", "down")
 
@@ -32,28 +33,28 @@ class Mixture(Llama):
     #: the pairs of names, in a layer, that the tensors of all experts may have
     stacks: ClassVar[tuple[tuple[str, str], ...]] = (("mlp.experts.gate_up_proj", "mlp.experts.down_proj"),)
     #: the fields that may have the number of experts; the first one is written
-    names: ClassVar[tuple[str, ...]] = ("num_experts", "num_local_experts")
+    counts: ClassVar[tuple[str, ...]] = ("num_experts", "num_local_experts")
     n_expert: ClassVar[int] = 8  #: that number if the config has none
     table: ClassVar = Llama.table | {"n_active": ("num_experts_per_tok", 2)}
 
     def settings(self, given: Given) -> dict[str, Any]:
-        name = next((name for name in self.names if given.optional(name) is not None), self.names[0])
+        name = next((name for name in self.counts if given.optional(name) is not None), self.counts[0])
         count = given.ours("n_expert", name, self.n_expert)
         return super().settings(given) | {"mlp": "experts", "n_expert": count, "mlp_bias": False}
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return super().fields(config) | {self.names[0]: config.n_expert}
+        return super().fields(config) | {self.counts[0]: config.n_expert}
 
     def expert(self, name: str) -> Expert | None:
-        found = _EXPERT.fullmatch(name)
-        return None if found is None else Expert(int(found[1]), int(found[2]), KINDS[self.each.index(found[3])])
+        expert = _EXPERT.fullmatch(name)
+        return None if expert is None else Expert(int(expert[1]), int(expert[2]), KINDS[self.each.index(expert[3])])
 
-    def mlp(self, config: Config, ours: str, theirs: str) -> Iterator[Match]:
-        yield from linear(f"{ours}.router", f"{theirs}.{self.place}.{self.router}", bias=False)
-        for index in range(config.n_expert):
-            for kind, name in zip(KINDS, self.each, strict=True):
-                expert = f"{theirs}.{self.place}.experts.{index}"
-                yield from linear(f"{ours}.experts.{index}.{kind}", f"{expert}.{name}", bias=False)
+    def names(self, part: str) -> str | tuple[str, ...]:
+        if part == "mlp.router":
+            return f"{self.place}.{self.router}"
+        if (expert := _OUR_EXPERT.fullmatch(part)) is not None:
+            return f"{self.place}.experts.{expert[1]}.{self.each[KINDS.index(expert[2])]}"
+        return super().names(part)
 
     def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
         place = next((place for place in (self.place, "mlp") if _has(take, f"model.layers.0.{place}.{self.router}.weight")), None)
@@ -100,7 +101,7 @@ class Mixtral(Mixture):
     architecture = "MixtralForCausalLM"
     base = 1e6
     place, each = "block_sparse_moe", ("w1", "w3", "w2")
-    names = ("num_local_experts", "num_experts")
+    counts = ("num_local_experts", "num_experts")
     table: ClassVar = Mixture.table | {"norm_eps": ("rms_norm_eps", 1e-5)}
 
     def settings(self, given: Given) -> dict[str, Any]:
@@ -131,6 +132,10 @@ class Qwen2Moe(_QwenMixture, Qwen2):
     model_type, title = "qwen2_moe", "Qwen 2 MoE"
     architecture = "Qwen2MoeForCausalLM"
     n_expert = 60
+    parts: ClassVar = _QwenMixture.parts | {
+        "mlp.shared_gate": "mlp.shared_expert_gate",
+        **{f"mlp.shared.{kind}": f"mlp.shared_expert.{kind}_proj" for kind in KINDS},
+    }
     table: ClassVar = _QwenMixture.table | {"n_active": ("num_experts_per_tok", 4)}
 
     def settings(self, given: Given) -> dict[str, Any]:
@@ -142,13 +147,6 @@ class Qwen2Moe(_QwenMixture, Qwen2):
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | {"shared_expert_intermediate_size": config.d_shared, "qkv_bias": config.qkv_bias}
-
-    def mlp(self, config: Config, ours: str, theirs: str) -> Iterator[Match]:
-        yield from super().mlp(config, ours, theirs)
-        if config.d_shared:
-            yield from linear(f"{ours}.shared_gate", f"{theirs}.mlp.shared_expert_gate", bias=False)
-            for kind in KINDS:
-                yield from linear(f"{ours}.shared.{kind}", f"{theirs}.mlp.shared_expert.{kind}_proj", bias=False)
 
 
 class Qwen3Moe(_QwenMixture, Qwen3):
@@ -197,7 +195,7 @@ class GraniteMoe(Mixture):
     architecture = "GraniteMoeForCausalLM"
     biases = ("attention_bias",)
     place, router = "block_sparse_moe", "router.layer"
-    names = ("num_local_experts",)
+    counts = ("num_local_experts",)
     stacks = (
         ("block_sparse_moe.input_linear.weight", "block_sparse_moe.output_linear.weight"),
         ("block_sparse_moe.experts.gate_up_proj", "block_sparse_moe.experts.down_proj"),

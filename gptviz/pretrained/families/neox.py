@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from gptviz.model import Config
 
-from .base import (
-    Family,
-    Given,
-    Match,
-    by_head,
-    ends,
-    linear,
-    norm,
-    rotary,
-    rotary_fields,
-    rotary_rows,
-    stacked,
-    turned_share,
-)
+from .base import Family, Given, rotary, rotary_fields, turned_share
 
 
 class GPTNeoX(Family):
     """GPT-NeoX (Black et al. 2022) and Pythia (Biderman et al. 2023): rotary positions on a quarter of each head."""
 
     model_type, title = "gpt_neox", "GPT-NeoX"
-    architecture = "GPTNeoXForCausalLM"
+    architecture, by_head = "GPTNeoXForCausalLM", True
+    parts: ClassVar = {
+        "embed": "gpt_neox.embed_in",
+        "attention_residual.norm": "input_layernorm",
+        "attention.qkv": "attention.query_key_value",
+        "attention.output": "attention.dense",
+        "mlp_residual.norm": "post_attention_layernorm",
+        "mlp.up": "mlp.dense_h_to_4h",
+        "mlp.down": "mlp.dense_4h_to_h",
+        "head.final_norm": "gpt_neox.final_layer_norm",
+        "head.unembed": "embed_out",
+    }
+    layers = "gpt_neox.layers"
     table: ClassVar = {
         "vocab_size": ("vocab_size", 50_432),
         "context_length": ("max_position_embeddings", 2_048),
@@ -65,25 +63,23 @@ class GPTNeoX(Family):
             "rope_scaling": turning["rope_scaling"],
         }
 
-    def matches(self, config: Config) -> Iterator[Match]:
-        yield from ends(config, "gpt_neox.embed_in", "gpt_neox.final_layer_norm", "embed_out")
-        order = rotary_rows(config)
-        for index in range(config.n_layer):
-            ours, theirs = f"blocks.{index}", f"gpt_neox.layers.{index}"
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.input_layernorm", bias=True)
-            qkv = f"{theirs}.attention.query_key_value"
-            yield from by_head(f"{ours}.attention.qkv", qkv, config, bias=config.qkv_bias, order=order)
-            yield from linear(f"{ours}.attention.output", f"{theirs}.attention.dense", bias=config.output_bias)
-            yield from norm(f"{ours}.mlp_residual.norm", f"{theirs}.post_attention_layernorm", bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.dense_h_to_4h", bias=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.dense_4h_to_h", bias=True)
-
 
 class GPTJ(Family):
     """GPT-J (Wang & Komatsuzaki 2021): one norm for attention and MLP, rotary positions turn neighbouring numbers."""
 
     model_type, title = "gptj", "GPT-J"
-    architecture = "GPTJForCausalLM"
+    architecture, neighbours = "GPTJForCausalLM", True
+    parts: ClassVar = {
+        "embed": "transformer.wte",
+        "attention_residual.norm": "ln_1",
+        "attention.qkv": ("attn.q_proj", "attn.k_proj", "attn.v_proj"),
+        "attention.output": "attn.out_proj",
+        "mlp.up": "mlp.fc_in",
+        "mlp.down": "mlp.fc_out",
+        "head.final_norm": "transformer.ln_f",
+        "head.unembed": "lm_head",
+    }
+    layers = "transformer.h"
     table: ClassVar = {
         "vocab_size": ("vocab_size", 50_400),
         "context_length": ("n_positions", 2_048),
@@ -116,24 +112,22 @@ class GPTJ(Family):
             "tie_word_embeddings": False,
         }
 
-    def matches(self, config: Config) -> Iterator[Match]:
-        yield from ends(config, "transformer.wte", "transformer.ln_f")
-        order = rotary_rows(config, neighbours=True)
-        for index in range(config.n_layer):
-            ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
-            qkv = (f"{theirs}.attn.q_proj", f"{theirs}.attn.k_proj", f"{theirs}.attn.v_proj")
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.ln_1", bias=True)
-            yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=False, order=order)
-            yield from linear(f"{ours}.attention.output", f"{theirs}.attn.out_proj", bias=False)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.fc_in", bias=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.fc_out", bias=True)
-
 
 class Phi(Family):
     """Phi 1 to 2 (Li et al. 2023): one norm for attention and MLP, rotary positions on a part of each head."""
 
     model_type, title = "phi", "Phi"
     architecture = "PhiForCausalLM"
+    parts: ClassVar = {
+        "embed": "model.embed_tokens",
+        "attention_residual.norm": "input_layernorm",
+        "attention.qkv": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+        "attention.output": "self_attn.dense",
+        "mlp.up": "mlp.fc1",
+        "mlp.down": "mlp.fc2",
+        "head.final_norm": "model.final_layernorm",
+        "head.unembed": "lm_head",
+    }
     table: ClassVar = {
         "vocab_size": ("vocab_size", 51_200),
         "context_length": ("max_position_embeddings", 2_048),
@@ -168,15 +162,3 @@ class Phi(Family):
             "partial_rotary_factor": turned_share(config),
             **rotary_fields(config),
         }
-
-    def matches(self, config: Config) -> Iterator[Match]:
-        yield from ends(config, "model.embed_tokens", "model.final_layernorm")
-        order = rotary_rows(config)
-        for index in range(config.n_layer):
-            ours, theirs = f"blocks.{index}", f"model.layers.{index}"
-            yield from norm(f"{ours}.attention_residual.norm", f"{theirs}.input_layernorm", bias=True)
-            qkv = (f"{theirs}.self_attn.q_proj", f"{theirs}.self_attn.k_proj", f"{theirs}.self_attn.v_proj")
-            yield from stacked(f"{ours}.attention.qkv", qkv, config, bias=True, order=order)
-            yield from linear(f"{ours}.attention.output", f"{theirs}.self_attn.dense", bias=True)
-            yield from linear(f"{ours}.mlp.up", f"{theirs}.mlp.fc1", bias=True)
-            yield from linear(f"{ours}.mlp.down", f"{theirs}.mlp.fc2", bias=True)

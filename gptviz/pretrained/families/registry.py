@@ -16,39 +16,15 @@ from .neox import GPTJ, GPTNeoX, Phi
 FAMILIES: dict[str, Family] = {
     kind.model_type: kind()
     for kind in (
-        GPT2,
-        GPTNeo,
-        GPTNeoX,
-        OPT,
-        Llama,
-        Mistral,
-        Qwen2,
-        Qwen3,
-        Gemma3,
-        GPTJ,
-        Phi,
-        Gemma,
-        Gemma2,
-        Olmo2,
-        Bloom,
-        Mixtral,
-        Qwen2Moe,
-        Qwen3Moe,
-        Olmoe,
-        GraniteMoe,
-        Bert,
-        DistilBert,
-        Marian,
+        *(GPT2, GPTNeo, GPTNeoX, OPT, Llama, Mistral, Qwen2, Qwen3, Gemma3, GPTJ, Phi, Gemma, Gemma2, Olmo2, Bloom),
+        *(Mixtral, Qwen2Moe, Qwen3Moe, Olmoe, GraniteMoe),
+        *(Bert, DistilBert, Marian),
     )
 }
 
 
 def family_of(fields: Mapping[str, Any]) -> Family:
-    """The family of the model with this `config.json`.
-
-    Raises:
-        ImportRefusedError: gptviz has no parts for such models; the message names their family and those that can be opened.
-    """
+    """The family of the model with this `config.json`; the families that can be opened are named if it is none of them."""
     kind = fields.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise ImportRefusedError(

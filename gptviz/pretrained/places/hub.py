@@ -2,7 +2,8 @@
 
 The files are kept in the cache of the `huggingface_hub` library, where other programs find them too; its settings for a mirror, a
 token and working offline apply (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HOME). Only settings, tokenizers and weights are
-fetched, never code.
+fetched, never code. What cannot be fetched is refused with an `ImportRefusedError` that says what can be done, a
+`HubUnreachableError` where the hub does not answer.
 """
 
 from __future__ import annotations
@@ -122,17 +123,8 @@ def _check(text: str) -> tuple[str, str | None]:
 
 
 def fetched(text: str, accept: Callable[[HubModel], None] | None = None) -> Path:
-    """The path of the model of this name on this machine: its folder in the cache, fetched from the hub unless it is there.
-
-    A partial download is continued.
-
-    Args:
-        text: the name.
-        accept: called with the offer before it is fetched; if it raises an error, nothing is fetched.
-
-    Raises:
-        ImportRefusedError: there is no such model, it is not public, the disk is full, or there is no network and it is not in
-            the cache.
+    """The path of the model of this name on this machine: its folder in the cache, fetched from the hub unless it is there; a
+    partial download is continued. `accept` is called with the offer first; if it raises an error, nothing is fetched.
     """
     folder = cached(text)
     if folder is not None and is_whole(folder):
@@ -152,12 +144,7 @@ def fetched(text: str, accept: Callable[[HubModel], None] | None = None) -> Path
 
 
 def look_up(text: str) -> HubModel:
-    """The files that the hub has of the model of this name. Its weights are not fetched yet.
-
-    Raises:
-        HubUnreachableError: the hub does not answer.
-        ImportRefusedError: there is no such model, it is not public, or has no weights in a format that gptviz opens.
-    """
+    """The files that the hub has of the model of this name. Its weights are not fetched yet."""
     from huggingface_hub import HfApi
 
     name, gguf = _check(text)
@@ -167,23 +154,20 @@ def look_up(text: str) -> HubModel:
     paths = _needed(name, set(all_files), gguf)
     commit = info.sha or "main"
     fields: Mapping[str, Any] = {} if gguf else _config(name, commit)
-    return HubModel(name, commit, tuple(all_files[path] for path in paths), fields, _licence(info))
+    licence = next((tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")), None)
+    return HubModel(name, commit, tuple(all_files[path] for path in paths), fields, licence)
 
 
 def _files(info: ModelInfo) -> Iterator[HubFile]:
-    for one in info.siblings or ():
-        sha256 = one.lfs.sha256 if one.lfs is not None else None
-        key = sha256 or one.blob_id
-        if key is not None and one.size is not None and re.fullmatch("[0-9a-f]{40,64}", key):
-            yield HubFile(one.rfilename, one.size, key, sha256)
+    for file in info.siblings or ():
+        sha256 = file.lfs.sha256 if file.lfs is not None else None
+        key = sha256 or file.blob_id
+        if key is not None and file.size is not None and re.fullmatch("[0-9a-f]{40,64}", key):
+            yield HubFile(file.rfilename, file.size, key, sha256)
 
 
 def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
-    """The files of a model that are fetched, the small ones first.
-
-    Raises:
-        ImportRefusedError: it has no weights that gptviz opens.
-    """
+    """The files of a model that are fetched, the small ones first."""
     if gguf is not None:
         if gguf not in there:
             raise ImportRefusedError(f"{name} on the hub has no file {gguf:.80}: it has {_first(there, '*.gguf')}")
@@ -239,19 +223,11 @@ def _headers() -> dict[str, str]:
     return headers
 
 
-def _licence(info: ModelInfo) -> str | None:
-    named = [tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")]
-    return named[0] if named else None
-
-
 def fetch(offer: HubModel) -> Path:
     """Fetch the missing files of an offer. Returns their folder in the cache, or the GGUF file.
 
     All files arrive before the first of them gets its name in the cache: a download that was stopped is in no list, and is
     continued at the next call.
-
-    Raises:
-        ImportRefusedError: the hub refuses or can no longer be reached, the disk is full, or another program is fetching it.
     """
     from huggingface_hub import hf_hub_download, hf_hub_url
 
@@ -288,11 +264,7 @@ def _check_disk(offer: HubModel) -> None:
 
 @contextmanager
 def _alone(name: str, blob: Path) -> Iterator[None]:
-    """Keep all others from fetching this file while the block runs.
-
-    Raises:
-        ImportRefusedError: another process is fetching it.
-    """
+    """Keep all others from fetching this file while the block runs."""
     from filelock import FileLock, Timeout
 
     locks = _cache() / ".locks" / blob.parents[1].name
@@ -316,11 +288,7 @@ def _blob(name: str, file: HubFile) -> Path:
 
 
 def cached(text: str) -> Path | None:
-    """The path of the model of this name in the cache, complete or not, or None if it is not there.
-
-    Raises:
-        ImportRefusedError: this is no name.
-    """
+    """The path of the model of this name in the cache, complete or not, or None if it is not there."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -349,11 +317,7 @@ def is_whole(place: Path) -> bool:
 
 
 def search(text: str) -> list[SearchResult]:
-    """The models on the hub with `text` in their names, of the families that gptviz opens; the most downloaded come first.
-
-    Raises:
-        ImportRefusedError: the hub does not answer.
-    """
+    """The models on the hub with `text` in their names, of the families that gptviz opens; the most downloaded come first."""
     from huggingface_hub import ModelInfo, constants, get_session, hf_raise_for_status
 
     asked_for: dict[str, str | int | Sequence[str]] = {
@@ -366,14 +330,14 @@ def search(text: str) -> list[SearchResult]:
         # `HfApi.list_models` would try for twenty seconds before it reports that there is no network.
         answer = get_session().get(f"{constants.ENDPOINT}/api/models", params=asked_for, headers=_headers(), timeout=PATIENCE)
         hf_raise_for_status(answer)
-        found = []
-        for info in (ModelInfo(**one) for one in answer.json()):
+        models = []
+        for info in (ModelInfo(**fields) for fields in answer.json()):
             tags = set(info.tags or ())
             kind = next((kind for kind in FAMILIES if kind in tags), None)
             if kind is not None and tags & {"safetensors", "pytorch"} and not info.gated:
                 total = info.safetensors.total if info.safetensors is not None else None
-                found.append(SearchResult(info.id, FAMILIES[kind].title, total, info.downloads or 0))
-    return found[:MOST_FOUND]
+                models.append(SearchResult(info.id, FAMILIES[kind].title, total, info.downloads or 0))
+    return models[:MOST_FOUND]
 
 
 @contextmanager

@@ -65,15 +65,17 @@ def stores() -> list[Store]:
 
 
 def tokenizers() -> list[Place]:
-    """All that has a tokenizer: the models of other programs, and folders of the hub's cache that hold a tokenizer alone."""
+    """All that has a tokenizer: the models of other programs, and folders of the hub's cache that hold only a tokenizer."""
     return [place for store in _looked_through() for place in (*store.models, *store.tokenizers)]
 
 
 def _looked_through() -> list[Store]:
-    found = [_hugging_face(), _ollama()]
-    found += [_files("LM Studio", folder) for folder in _lm_studio()]
-    found += [_files("llama.cpp", folder) for folder in _llama_cpp()]
-    return found
+    home = Path.home()
+    lm_studio = [home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
+    caches = {"darwin": "Library/Caches", "win32": "AppData/Local"}.get(sys.platform, ".cache")
+    llama_cpp = Path(os.environ.get("LLAMA_CACHE") or home / caches / "llama.cpp")
+    own = [_files("LM Studio", folder) for folder in lm_studio]
+    return [_hugging_face(), _ollama(), *own, _files("llama.cpp", llama_cpp)]
 
 
 def inside(folder: Path) -> Store:
@@ -158,33 +160,22 @@ def _model_layer(manifest: Path, blobs: Path) -> Path | None:
     return blobs / name if Path(name).name == name else None
 
 
-def _lm_studio() -> list[Path]:
-    return [Path.home() / ".lmstudio" / "models", Path.home() / ".cache" / "lm-studio" / "models"]
-
-
-def _llama_cpp() -> list[Path]:
-    if named := os.environ.get("LLAMA_CACHE"):
-        return [Path(named)]
-    caches = {"darwin": "Library/Caches", "win32": "AppData/Local"}.get(sys.platform, ".cache")
-    return [Path.home() / caches / "llama.cpp"]
-
-
 def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:
     """The GGUF files in a folder and below it; with `also_folders`, also all other models that gptviz opens, and tokenizers."""
-    found: list[Place] = []
+    places: list[Place] = []
     tokenizers: dict[Path, Place] = {}
     is_cut = False
     for path in _walk(root, DEEPEST):
-        if path is None or len(found) == MOST_MODELS:
+        if path is None or len(places) == MOST_MODELS:
             is_cut = True
             break
         of_folder = also_folders and path.name == "config.json"
         is_model = path.suffix.lower() == ".gguf" or (also_folders and path.suffix in (".pt", ".pth", ".ckpt"))
         if of_folder or is_model:
-            found.append(_place(title, root, path.parent if of_folder else path))
+            places.append(_place(title, root, path.parent if of_folder else path))
         elif also_folders and path.name in FILES and not (path.parent / "config.json").exists():
             tokenizers[path.parent] = _place(title, root, path.parent)
-    return Store(title, root, tuple(found), is_cut, tuple(tokenizers.values())[:MOST_MODELS])
+    return Store(title, root, tuple(places), is_cut, tuple(tokenizers.values())[:MOST_MODELS])
 
 
 def _place(title: str, root: Path, path: Path) -> Place:

@@ -20,11 +20,7 @@ WAY_OUT = "move it away to open the model with the numbers of its tokens as text
 
 
 def of_characters(characters: Sequence[str], where: str) -> Tokenizer:
-    """The tokenizer with these characters, in the order of their numbers.
-
-    Raises:
-        ImportRefusedError: our tokenizer of characters would number them differently; the message begins with `where`.
-    """
+    """The tokenizer with these characters, in the order of their numbers; what is wrong with them begins with `where`."""
     try:
         tokenizer = CharTokenizer(characters)
     except ValueError as error:
@@ -35,17 +31,13 @@ def of_characters(characters: Sequence[str], where: str) -> Tokenizer:
 
 
 def characters_near(path: Path) -> Tokenizer | None:
-    """The tokenizer of the characters in nanoGPT's `meta.pkl` next to the file, or None if there is no such file.
-
-    Raises:
-        ImportRefusedError: the file holds anything but texts, numbers and tables of them.
-    """
+    """The tokenizer of the characters in nanoGPT's `meta.pkl` next to the file, or None if there is no such file."""
     file = path.parent / "meta.pkl"
     if not os.path.lexists(file):
         return None
     with reading(file):
         try:
-            meta = _plain(read_regular(file, LONGEST_META))
+            meta = Plain.content_of(read_regular(file, LONGEST_META))
         except pickle.UnpicklingError:
             raise ImportRefusedError(
                 f"{file.name} holds more than characters and numbers, and opening it could run code: it is not opened: {WAY_OUT}"
@@ -54,7 +46,7 @@ def characters_near(path: Path) -> Tokenizer | None:
     if (
         not isinstance(table, dict)
         or set(table) != set(range(len(table)))
-        or not all(isinstance(one, str) for one in table.values())
+        or not all(isinstance(character, str) for character in table.values())
     ):
         raise ImportRefusedError(f"{file.name} has no table itos from numbers to characters: {WAY_OUT}")
     try:
@@ -63,26 +55,26 @@ def characters_near(path: Path) -> Tokenizer | None:
         raise ImportRefusedError(f"{error}: {WAY_OUT}") from None
 
 
-def _plain(content: bytes) -> Any:
-    """The unpickled texts, numbers, lists and tables of a file.
-
-    Raises:
-        UnpicklingError: there is anything else in it, which could run code.
-        ValueError: it is damaged.
-    """
-    try:
-        return Plain(BytesIO(content)).load()
-    except (pickle.UnpicklingError, MemoryError):
-        raise
-    except Exception as error:  # damaged bytes can raise any error
-        raise ValueError(str(error) or type(error).__name__) from None
-
-
 class Plain(pickle._Unpickler):
     """Reads texts, numbers, lists and tables; everything that would call a function is refused.
 
     It is based on the unpickler written in Python: in the one written in C, a few bytes of a file can allocate any amount.
     """
+
+    @classmethod
+    def content_of(cls, data: bytes) -> Any:
+        """The content of a file.
+
+        Raises:
+            UnpicklingError: it holds anything else, which could run code.
+            ValueError: it is damaged.
+        """
+        try:
+            return cls(BytesIO(data)).load()
+        except (pickle.UnpicklingError, MemoryError):
+            raise
+        except Exception as error:  # damaged bytes can raise any error
+            raise ValueError(str(error) or type(error).__name__) from None
 
     def find_class(self, module: str, name: str) -> Any:
         """Refuse it: a class or a function could run code."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .mapping import BLOCK, Shape
+from .mapping import BLOCK, Shape, numbered
 
 WEIGHT, BIAS = ("weight", "gamma", "scale", "kernel", "g", "w"), ("bias", "beta", "shift", "b")
 POSITIONS = r"wpe|pos"
@@ -25,6 +25,8 @@ UP, GATE, DOWN = (
 )
 MASKS = r"mask|tril|bias|causal|inv_freq|freqs|rope|rotary"
 FIRST_NORM = r"ln_?1|norm_?1|att|input|sa_"
+# The values that a mapping need not say.
+_USUAL = {"residual": "pre-norm", "final_norm": True, "unembed_bias": False, "mlp": "plain"}
 SECOND_NORM = r"ln_?2|norm_?2|post_att|ff|mlp|post_"
 
 
@@ -77,7 +79,11 @@ def drafted(shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lamb
     _mlp(draft, in_block, width)
     _unused(draft, [*left.shapes.items(), *in_block.shapes.items()])
     draft.config["n_layer"] = layers
-    _settle(draft)
+    for name, usual in _USUAL.items():
+        if draft.config.get(name) == usual:
+            del draft.config[name]
+    if layers == 0:
+        draft.config["n_head"] = 1
     return draft
 
 
@@ -114,11 +120,6 @@ class _Left:
         among = self.matrices() if names is None else names
         return [name for name in among if re.search(pattern, _stem(name)[0].lower())]
 
-    def bias_of(self, name: str) -> str | None:
-        """The bias that belongs to a weight."""
-        stem = _stem(name)[0]
-        return next((f"{stem}.{ending}" for ending in BIAS if f"{stem}.{ending}" in self.shapes), None)
-
     def take(self, *names: str) -> None:
         """Remove these tensors: they have a line now."""
         for name in names:
@@ -151,7 +152,8 @@ def _line(draft: Draft, ours: str, left: _Left, theirs: list[str], **how: Any) -
     switches = {name: value for name, value in how.items() if value}
     source: dict[str, Any] = {"from": theirs[0]} if len(theirs) == 1 else {"stack": theirs}
     draft.tensors[f"{ours}.weight"] = source | switches if switches or len(theirs) > 1 else theirs[0]
-    biases = [bias for name in theirs if (bias := left.bias_of(name))]
+    possible = [[bias for end in BIAS if (bias := f"{_stem(name)[0]}.{end}") in left.shapes] for name in theirs]
+    biases = [names[0] for names in possible if names]
     left.take(*theirs)
     if len(biases) != len(theirs):
         return False
@@ -223,11 +225,11 @@ def _attention(draft: Draft, left: _Left, width: int) -> None:
 
 def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
     """Queries, keys and values that are stored separately, or head by head; empty if they are not found."""
-    found = {kind: [n for n in left.matrices() if re.fullmatch(pattern, _leaf(n))] for kind, pattern in SEPARATE.items()}
-    if not all(found.values()):
+    separate = {kind: [n for n in left.matrices() if re.fullmatch(pattern, _leaf(n))] for kind, pattern in SEPARATE.items()}
+    if not all(separate.values()):
         return []
-    heads, keys = len(found["query"]), len(found["key"])
-    rows, key_rows = (squeezed(left.shapes[found[kind][0]])[0] for kind in ("query", "key"))
+    heads, keys = len(separate["query"]), len(separate["key"])
+    rows, key_rows = (squeezed(left.shapes[separate[kind][0]])[0] for kind in ("query", "key"))
     norm = next((shape for name, shape in left.shapes.items() if re.fullmatch(SMALL_NORMS["q"], _leaf(name))), None)
     if norm is not None:
         draft.config["qk_norm"] = "whole" if norm[0] == rows else "separate"
@@ -238,15 +240,11 @@ def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
     else:
         draft.config |= {"d_head": None} if rows != width else {}
         draft.config |= {"n_kv_head": None} if key_rows < rows else {}
-        return [found[kind][0] for kind in SEPARATE]
+        return [separate[kind][0] for kind in SEPARATE]
     draft.config["n_head"] = heads
     draft.config |= {"n_kv_head": keys} if keys != heads else {}
     draft.config |= {"d_head": size} if size * heads != width else {}
-    return [name for kind in SEPARATE for name in sorted(found[kind], key=_numbers)]
-
-
-def _numbers(name: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", name)]
+    return [name for kind in SEPARATE for name in sorted(separate[kind], key=lambda name: [*map(int, re.findall(r"\d+", name))])]
 
 
 def _norms(draft: Draft, inside: _Left, outside: _Left, width: int) -> None:
@@ -286,8 +284,8 @@ def _mlp(draft: Draft, left: _Left, width: int) -> None:
     config, ours = draft.config, f"blocks.{BLOCK}.mlp"
     matrices = [name for name in left.matrices() if width in squeezed(left.shapes[name])]
     gated = len(matrices) >= 3
-    if gated and all(any(_leaf(name) == one for name in matrices) for one in ("w1", "w2", "w3")):
-        parts = [next(name for name in matrices if _leaf(name) == one) for one in ("w1", "w3", "w2")]
+    if gated and all(any(_leaf(name) == end for name in matrices) for end in ("w1", "w2", "w3")):
+        parts = [next(name for name in matrices if _leaf(name) == end) for end in ("w1", "w3", "w2")]
     elif gated:
         parts = [next(iter(left.named(pattern, matrices)), "") for pattern in (GATE, r"\bup", DOWN)]
         parts = parts if all(parts) else [matrices[0], matrices[1], matrices[2]]
@@ -329,19 +327,6 @@ def _general(name: str) -> str:
     return re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name)
 
 
-def _settle(draft: Draft) -> None:
-    """Leave out fields with their usual values, and set the number of heads if there are no blocks."""
-    config = draft.config
-    for name, usual in _USUAL:
-        if config.get(name) == usual:
-            config.pop(name)
-    if draft.config.get("n_layer") == 0:
-        config["n_head"] = 1
-
-
-_USUAL = (("residual", "pre-norm"), ("final_norm", True), ("unembed_bias", False), ("mlp", "plain"))
-
-
 def grouped_shapes(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
     """The tensors of a file for a reader: those of one shape in all blocks are listed once, with {} for the number."""
-    yield from dict.fromkeys((re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name, count=1), shape) for name, shape in shapes.items())
+    yield from dict.fromkeys((numbered(name), shape) for name, shape in shapes.items())

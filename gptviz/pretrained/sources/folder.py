@@ -51,31 +51,23 @@ class Folder(ModelSource):
         return replace(outline_of(self._fields()), licence=licence_in(self.path))
 
     def opened(self) -> Opened:
-        fields = self._fields()
         outline = self.outline()
-        in_folder(self.path)  # first, to refuse weights that could run code or lack a part
+        family, given = described(self._fields())
+        config, tensors = outline.config, in_folder(self.path)  # first, to refuse weights that could run code or lack a part
         words = FolderTokens(self.path)
         found = words.tokenizer()
-        tokenizer, notes = fitted(found, outline.config.vocab_size, words.file)
-        family, given = described(fields)
-        config = self._as_stored(outline.config, family)
-        if config != outline.config:
-            notes = (*notes, UNTIED)
+        tokenizer, notes = fitted(found, config.vocab_size, words.file)
+        embed, unembed = (family.theirs(name) for name in ("embed.weight", "head.unembed.weight"))
+        if config.tied and tensors.has(*unembed) and tensors.has(*embed) and not tensors.same(*unembed, *embed):
+            config, notes = replace(config, tied=False), (*notes, UNTIED)
         ends, labels = words.ends(given.optional("eos_token_id"), found), family.labels(given)
         return Opened(outline.family, config, tokenizer, notes, outline.licence, words.chat(), ends, labels, words.languages)
-
-    def _as_stored(self, config: Config, family: Family) -> Config:
-        """The config, without the claim that the unembedding is the embedding where the files have another one."""
-        tensors, untied = in_folder(self.path), replace(config, tied=False)
-        embed, unembed = (family.theirs(untied, name) for name in ("embed.weight", "head.unembed.weight"))
-        is_other = config.tied and tensors.has(*unembed) and tensors.has(*embed) and not tensors.same(*unembed, *embed)
-        return untied if is_other else config
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         family, given = described(self._fields())
         tensors = in_folder(self.path)
         yield from family.tensors(config, given, tensors.take)
-        embedding = family.theirs(config, "embed.weight")
+        embedding = family.theirs("embed.weight")
         for name in tensors.left():
             if config.tied and name.endswith(COPIES) and not tensors.same(name, *embedding):
                 raise ImportRefusedError(
@@ -89,29 +81,20 @@ class Folder(ModelSource):
             raise without_place(files, left, f"a {family.title} model as gptviz has it")
 
     def origin(self, config: Config, parameter: str) -> str:
-        theirs = described(self._fields())[0].theirs(config, parameter)
-        return in_folder(self.path).found(theirs[0]) if theirs else super().origin(config, parameter)
+        return in_folder(self.path).found(described(self._fields())[0].theirs(parameter)[0])
 
     def files(self) -> list[Path]:
         return files_in(self.path)
 
 
 def described(fields: Mapping[str, Any]) -> tuple[Family, Given]:
-    """The family of a config.json, and its fields for that family.
-
-    Raises:
-        ImportRefusedError: there is no such family here.
-    """
+    """The family of a config.json, and its fields for that family."""
     family = family_of(fields)
     return family, Given(fields, family.title)
 
 
 def outline_of(fields: Mapping[str, Any]) -> Outline:
-    """The description of a model in its config.json.
-
-    Raises:
-        ImportRefusedError: gptviz has no part for a feature of it, or a size is impossible.
-    """
+    """The description of a model in its config.json."""
     if quantised := fields.get("quantization_config"):
         method = quantised.get("quant_method", "bitsandbytes") if isinstance(quantised, dict) else quantised
         raise ImportRefusedError(
@@ -131,5 +114,5 @@ def licence_in(folder: Path) -> str | None:
     except OSError:
         return None
     head = re.match(r"---\s*\n(.*?)\n---", text, re.DOTALL)
-    found = re.search(r"^license:[ \t]*([^\s#][^\n#]*)", head[1], re.MULTILINE) if head else None
-    return found[1].strip(" \t\r'\"")[:80] if found else None
+    line = re.search(r"^license:[ \t]*([^\s#][^\n#]*)", head[1], re.MULTILINE) if head else None
+    return line[1].strip(" \t\r'\"")[:80] if line else None

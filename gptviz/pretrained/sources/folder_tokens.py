@@ -36,15 +36,11 @@ PLAIN = "default"
 
 
 class FolderTokens:
-    """The description of tokens in the files of a folder.
-
-    Attributes:
-        folder: the folder.
-        file: the name of the file that the tokenizer was read from last; empty for none.
-    """
+    """The description of tokens in the files of a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.file = folder, ""
+        self.folder = folder
+        self.file = ""  #: the name of the file that the tokenizer was read from last; empty for none
 
     @contextmanager
     def _reading(self, path: Path) -> Iterator[None]:
@@ -54,19 +50,15 @@ class FolderTokens:
             yield
 
     def _fields(self, name: str) -> dict[str, Any]:
-        """The fields of a file with settings, none if there is no such file.
-
-        Raises:
-            ImportRefusedError: the file is damaged.
-        """
+        """The fields of a file with settings, none if there is no such file."""
         file = self.folder / name
         if not os.path.lexists(file):
             return {}
         with reading(file):
-            found = parse_json(read_regular(file, LONGEST_SETTINGS), MOST_SETTINGS)
-            if not isinstance(found, dict):
+            fields = parse_json(read_regular(file, LONGEST_SETTINGS), MOST_SETTINGS)
+            if not isinstance(fields, dict):
                 raise ValueError("it is not a table of fields")
-        return found
+        return fields
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
@@ -110,9 +102,6 @@ class FolderTokens:
 
         It is read from `source.spm`, `target.spm` and `vocab.json`, from `tokenizer.json`, from `vocab.json` and `merges.txt`,
         from `tokenizer.model`, or from `vocab.txt`.
-
-        Raises:
-            ImportRefusedError: its file is damaged, or of a kind that gptviz does not read.
         """
         if all(os.path.lexists(self.folder / name) for name in MARIAN):
             return self._of_marian()
@@ -202,27 +191,23 @@ class FolderTokens:
             configured: the value in config.json; that in generation_config.json comes first.
             tokenizer: to look up the id of the token that the tokenizer's settings name.
         """
-        found = self._fields("generation_config.json").get("eos_token_id", configured)
-        ids = [one for one in (found if isinstance(found, list) else [found]) if type(one) is int and one >= 0]
+        ends = self._fields("generation_config.json").get("eos_token_id", configured)
+        ids = [token for token in (ends if isinstance(ends, list) else [ends]) if type(token) is int and token >= 0]
         if tokenizer is not None:
-            ids = [one for one in ids if one < tokenizer.vocab_size]
+            ids = [token for token in ids if token < tokenizer.vocab_size]
             named = tokenizer.id_of(self.named.get("eos_token", ""))
             ids += [] if named is None else [named]
         return tuple(dict.fromkeys(ids))
 
     def chat(self) -> ChatTemplate | None:
-        """How a chat is written, or None if the folder does not describe it.
-
-        Raises:
-            ImportRefusedError: its file is damaged or too long.
-        """
+        """How a chat is written, or None if the folder does not describe it."""
         file = self.folder / "chat_template.jinja"
         template = self._settings.get("chat_template")
         if os.path.lexists(file):
             with reading(file):
                 template = read_regular(file, LONGEST_SETTINGS).decode("utf-8")
         if isinstance(template, list):
-            named = {one.get("name"): one.get("template") for one in template if isinstance(one, dict)}
+            named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
             template = named.get(PLAIN)
         if not isinstance(template, str) or not template:
             return None
@@ -233,11 +218,7 @@ class FolderTokens:
 
 
 def _in_order(ids: Any) -> list[str]:
-    """The tokens of a table of their ids, in the order of these.
-
-    Raises:
-        ValueError: it is no table, or the ids are not 0 to n − 1.
-    """
+    """The tokens of a table of their ids, in the order of these; a ValueError if the ids are not 0 to n − 1."""
     if not isinstance(ids, dict):
         raise ValueError("it is not a table of tokens and their ids")
     tokens = sorted(ids, key=lambda token: ids[token] if isinstance(ids[token], int) else -1)

@@ -43,7 +43,7 @@ ARCHITECTURES = {
     "gptneox": "gpt_neox",
     "gemma3": "gemma3_text",
 }
-# Those with a mixture of experts, which are opened and not written; a Mixtral is called llama there.
+# Those with a mixture of experts; a Mixtral is called llama there.
 MIXTURES = {"qwen2moe": "qwen2_moe", "qwen3moe": "qwen3_moe", "olmoe": "olmoe", "granitemoe": "granitemoe"}
 # Whether llama.cpp divides the weights of the chosen experts by their sum, which no setting says.
 NORMED = {"qwen2_moe": False, "qwen3_moe": True, "olmoe": False}
@@ -62,8 +62,6 @@ SETTINGS = {
     "rope.freq_base": ("rope_theta", "rotary_emb_base"),
     "rope.freq_base_swa": ("rope_local_base_freq",),
     "use_parallel_residual": ("use_parallel_residual",),
-}
-OF_MIXTURES = {
     "expert_count": ("num_experts", "num_local_experts"),
     "expert_used_count": ("num_experts_per_tok",),
     "expert_feed_forward_length": ("moe_intermediate_size",),
@@ -129,7 +127,9 @@ class GGUF(ModelSource):
     @cached_property
     def _described(self) -> tuple[str, Given]:
         """Its family, and its settings under the names of that family's config.json."""
-        self._require_whole()
+        parts, part = self._setting("split.count"), self._setting("split.no")
+        if isinstance(parts, int) and isinstance(part, int) and parts > 1:  # llama.cpp opens several files by the first of them
+            raise ImportRefusedError(f"{self.path.name} is part {part + 1} of {parts} of a model: {WHOLE_ALONE}")
         architecture = self._setting("general.architecture")
         known = ARCHITECTURES | MIXTURES
         if not isinstance(architecture, str) or architecture not in known:
@@ -139,7 +139,7 @@ class GGUF(ModelSource):
         has_experts = bool(self._setting(f"{architecture}.expert_count"))
         kind = "mixtral" if architecture == "llama" and has_experts else known[architecture]
         fields: dict[str, Any] = {"model_type": kind, "vocab_size": self._rows("token_embd.weight")}
-        for ending, names in (SETTINGS | OF_MIXTURES if has_experts else SETTINGS).items():
+        for ending, names in SETTINGS.items():
             value = self._setting(f"{architecture}.{ending}")
             if value is not None:
                 fields |= dict.fromkeys(names, value)
@@ -153,18 +153,8 @@ class GGUF(ModelSource):
             self._gemma3(fields)
         return kind, Given(fields, FAMILIES[kind].title)
 
-    def _require_whole(self) -> None:
-        """Refuse one of several files of a model, which llama.cpp opens by the first of them; the others lack most settings."""
-        parts, part = self._setting("split.count"), self._setting("split.no")
-        if isinstance(parts, int) and isinstance(part, int) and parts > 1:
-            raise ImportRefusedError(f"{self.path.name} is part {part + 1} of {parts} of a model: {WHOLE_ALONE}")
-
     def _number(self, name: str) -> float | None:
-        """A setting that is a number, or None if there is no such setting.
-
-        Raises:
-            ImportRefusedError: it is no number, or not finite.
-        """
+        """A setting that is a number, or None if there is no such setting."""
         value = self._setting(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)):
             raise ImportRefusedError(f"{self.path.name}: its setting {name} is {value!r:.60}; it must be a number")
@@ -220,7 +210,7 @@ class GGUF(ModelSource):
 
     def outline(self) -> Outline:
         kind, given = self._described
-        own = {name: ending for ending, names in (SETTINGS | OF_MIXTURES).items() for name in names}
+        own = {name: ending for ending, names in SETTINGS.items() for name in names}
         try:
             config = FAMILIES[kind].our_config(given)
         except ImportRefusedError as error:
@@ -236,20 +226,18 @@ class GGUF(ModelSource):
             chat = tokens.chat()
         except ValueError as error:
             raise ImportRefusedError(f"{self.path.name}: {error}") from None
+        left = self._reader.unread
+        unread = [f"Its last {left:,} bytes belong to no tensor, and are not read."] if left else []
         kinds = sorted({tensor.tensor_type.name for tensor in self._reader.tensors})
         return Opened(
             outline.family,
             outline.config,
             tokenizer,
-            (*notes, f"Its weights are stored as {', '.join(kinds)}.", *self._unread()),
+            (*notes, f"Its weights are stored as {', '.join(kinds)}.", *unread),
             outline.licence,
             chat,
             tokens.ends(),
         )
-
-    def _unread(self) -> list[str]:
-        left = self._reader.unread
-        return [f"Its last {left:,} bytes belong to no tensor, and are not read."] if left else []
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
@@ -283,32 +271,32 @@ class GGUF(ModelSource):
         return OpenFile(self.path)
 
     def _tensor(self, name: str) -> Tensor:
-        found = self._by_name[name]
-        return self._numbers(name, found.data, int(found.data_offset), _shape(found))
+        tensor = self._by_name[name]
+        return self._numbers(name, tensor.data, int(tensor.data_offset), _shape(tensor))
 
     def _of_expert(self, name: str, number: int, experts: int) -> Tensor:
         """The matrix of one of the `experts` that a tensor has."""
-        found = self._by_name[name]
-        shape = _shape(found)
+        tensor = self._by_name[name]
+        shape = _shape(tensor)
         if len(shape) != 3 or shape[0] != experts:
             raise ShapeError(f"{name} has the shape {shape}, and the header {experts} experts: {MISMATCHED}")
-        start = int(found.data_offset) + number * (int(found.n_bytes) // experts)
-        return self._numbers(name, found.data[number], start, shape[1:])
+        start = int(tensor.data_offset) + number * (int(tensor.n_bytes) // experts)
+        return self._numbers(name, tensor.data[number], start, shape[1:])
 
     def _numbers(self, name: str, data: Any, start: int, shape: tuple[int, ...]) -> Tensor:
         """The numbers of this shape in some `data` of the tensor `name`, which begin at the byte `start` of the file."""
         from gguf import dequantize
 
-        found = self._by_name[name]
-        if (blocks := blocks_of(self._file, start, shape, found.tensor_type.name)) is not None:
+        kind = self._by_name[name].tensor_type
+        if (blocks := blocks_of(self._file, start, shape, kind.name)) is not None:
             return Packed([blocks])
-        if found.tensor_type.name in SHORT:
-            return torch.from_numpy(np.array(data)).view(SHORT[found.tensor_type.name]).reshape(shape)
+        if kind.name in SHORT:
+            return torch.from_numpy(np.array(data)).view(SHORT[kind.name]).reshape(shape)
         with reading(self.path):
             try:
-                values = np.asarray(dequantize(data, found.tensor_type), dtype=np.float32)
+                values = np.asarray(dequantize(data, kind), dtype=np.float32)
             except NotImplementedError as error:
-                raise ImportRefusedError(f"{self.path.name}: {name} is quantised as {found.tensor_type.name}: {error}") from None
+                raise ImportRefusedError(f"{self.path.name}: {name} is quantised as {kind.name}: {error}") from None
         return torch.from_numpy(values.reshape(shape).copy())
 
     def _back(self, kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
@@ -318,7 +306,8 @@ class GGUF(ModelSource):
             return tensor.reshape(1, -1)
         if kind in ("llama", "mixtral", "granitemoe") and part in ("attn_q", "attn_k"):
             heads = config.n_head if part == "attn_q" else config.key_heads
-            return _unpermuted(tensor, heads)
+            # llama.cpp turns neighbouring numbers: i and i + d_head / 2 of each head stand next to each other.
+            return tensor[torch.arange(len(tensor)).unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten()]
         if kind == "gemma3_text" and name.endswith("norm.weight"):
             return tensor - 1  # GGUF stores the gain itself, the family its distance from 1
         if kind == "gpt2" and part in ("attn_qkv", "attn_output", "ffn_up", "ffn_down") and tensor.ndim == 2:
@@ -340,11 +329,3 @@ def _begins_as_gguf(path: Path) -> bool:
         return read_regular(path, len(MAGIC), cut=True) == MAGIC
     except OSError:
         return False
-
-
-def _unpermuted(tensor: Tensor, heads: int) -> Tensor:
-    """Rows of queries or keys in the order of `transformers`.
-
-    llama.cpp turns neighbouring numbers, so its converter puts the rows i and i + d_head / 2 of each head next to each other.
-    """
-    return tensor[torch.arange(len(tensor)).unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten()]

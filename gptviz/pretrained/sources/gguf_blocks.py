@@ -80,11 +80,11 @@ class Blocks:
         data, kind = self._blocks(rows), KINDS[self.kind]
         q = kind.q(data)
         scale, offset = kind.scales(data)
-        return Groups(q.reshape(len(rows), -1, q.shape[-1]), *(each.reshape(len(rows), -1, 1) for each in (scale, offset)))
+        return Groups(q.reshape(len(rows), -1, q.shape[-1]), *(numbers.reshape(len(rows), -1, 1) for numbers in (scale, offset)))
 
     def is_finite(self, rows: Tensor) -> bool:
         """Whether all numbers of some rows are: they are if their scales and offsets are."""
-        return all(bool(each.isfinite().all()) for each in KINDS[self.kind].scales(self._blocks(rows)))
+        return all(bool(numbers.isfinite().all()) for numbers in KINDS[self.kind].scales(self._blocks(rows)))
 
     def _blocks(self, rows: Tensor) -> Tensor:
         """The bytes of some rows: [blocks, bytes of a block]."""

@@ -15,30 +15,28 @@ MOST_ENTRIES = 4_000_000  # of a list: the largest vocabularies have 600,000 mer
 
 
 class Reader(GGUFReader):
-    """The library's reader, with each list as one part of its field. Errors name the tensor that they are about.
+    """The library's reader, with each list as one part of its field. Errors name the tensor that they are about."""
 
-    Attributes:
-        unread: how many bytes come after the last tensor.
-    """
+    unread: int  #: how many bytes come after the last tensor
 
     def _build_tensors(self, start_offs: int, fields: list[ReaderField]) -> None:
-        found: list[ReaderTensor] = []
+        tensors: list[ReaderTensor] = []
         end, before = start_offs, "the header"
         for field in fields:
             _, name, _, _, kind, offset = field.parts
             title = bytes(name).decode("utf-8", "replace")
             if start_offs + int(offset[0]) != end:  # as llama.cpp asks for: another kind or shape would be another length
                 raise ValueError(f"{title} does not begin where {before} ends: the kind or shape of one of them is wrong")
-            if any(other.name == title for other in found):
+            if any(other.name == title for other in tensors):
                 raise ValueError(f"there are two tensors {title}")
             try:
                 super()._build_tensors(start_offs, [field])
             except ValueError as error:
                 raise ValueError(f"{title}: {_why(str(error), int(kind[0]))}") from None
-            found += self.tensors
+            tensors += self.tensors
             end = self._aligned(int(self.tensors[0].data_offset) + int(self.tensors[0].n_bytes))
             before = title
-        self.tensors = found
+        self.tensors = tensors
         self.unread = max(0, len(self.data) - end)
 
     def _aligned(self, at: int) -> int:
@@ -82,11 +80,7 @@ class Reader(GGUFReader):
         return end
 
     def value(self, name: str) -> Any:
-        """The value of a setting: a number, a text, true or false, or a list of them, or None if there is no such setting.
-
-        Raises:
-            ValueError: a text is not UTF-8.
-        """
+        """The value of a setting: a number, a text, true or false, or a list of them, or None if there is no such setting."""
         field = self.fields.get(name)
         if field is None:
             return None

@@ -28,11 +28,7 @@ ENDS = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
 
 
 class HeaderTokens:
-    """The description of tokens in a GGUF header.
-
-    Args:
-        setting: returns a value of the header by its name, or None if it is missing.
-    """
+    """The description of tokens in a GGUF header; `setting` returns a value of it by its name, or None if it is missing."""
 
     def __init__(self, setting: Callable[[str], Any]) -> None:
         self._setting = setting
@@ -42,7 +38,7 @@ class HeaderTokens:
         found = self._setting(name)
         if found is None:
             return []
-        if not isinstance(found, list) or not all(isinstance(one, kind) for one in found[:1]):
+        if not isinstance(found, list) or not all(isinstance(value, kind) for value in found[:1]):
             raise ImportRefusedError(f"{name} is not a list as it should be")
         return found
 
@@ -54,11 +50,7 @@ class HeaderTokens:
         return found
 
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer, or None if the file has none.
-
-        Raises:
-            ImportRefusedError: it is of a kind that gptviz does not read; the message names it.
-        """
+        """The tokenizer, or None if the file has none."""
         kind = self._setting("tokenizer.ggml.model")
         if kind is None:
             return None
@@ -120,11 +112,7 @@ class HeaderTokens:
         return tuple(dict.fromkeys(place for place in found if place is not None))
 
     def chat(self) -> ChatTemplate | None:
-        """The chat template, or None if there is none.
-
-        Raises:
-            ValueError: it is too long.
-        """
+        """The chat template, or None if there is none."""
         template = self._setting("tokenizer.chat_template")
         if not isinstance(template, str) or not template:
             return None

@@ -99,11 +99,7 @@ class Mapped(ModelSource):
 
     @cached_property
     def mapping(self) -> TensorMap:
-        """The mapping.
-
-        Raises:
-            ImportRefusedError: there is none, or it is not a mapping.
-        """
+        """The mapping."""
         if "mapping" not in self.additions:
             raise ImportRefusedError(
                 f"{self.path.name} holds {len(self.shapes):,} tensors and does not say what model they are of: it needs a "
@@ -116,11 +112,7 @@ class Mapped(ModelSource):
         return match_rows(self.mapping, self.shapes)
 
     def examined(self) -> Examined:
-        """The tensors of the file, compared with the mapping, or with a draft of one.
-
-        Raises:
-            ImportRefusedError: the file is damaged, or the mapping is not one.
-        """
+        """The tensors of the file, compared with the mapping, or with a draft of one."""
         has_mapping = "mapping" in self.additions
         rows = tuple(self.rows()) if has_mapping else ()
         return Examined(rows, None if has_mapping else self.draft(), tuple(grouped_shapes(self.shapes)))
@@ -155,11 +147,7 @@ class Mapped(ModelSource):
 
 
 def _tokenizer_of(file: Path) -> Tokenizer:
-    """The tokenizer in a file: a tokenizer.json, a list of characters, or a table from characters to their numbers.
-
-    Raises:
-        ImportRefusedError: it is none of these.
-    """
+    """The tokenizer in a file: a tokenizer.json, a list of characters, or a table from characters to their numbers."""
     with reading(file):
         content = read_regular(file, LONGEST_TOKENIZER).decode("utf-8")
         fields: Any = parse_json(content, MOST_VALUES)
@@ -169,6 +157,6 @@ def _tokenizer_of(file: Path) -> Tokenizer:
         if sorted(fields.values()) != list(range(len(fields))):
             raise ImportRefusedError(f"{file.name}: the characters must have the numbers 0 to {len(fields) - 1}, each once")
         fields = sorted(fields, key=lambda one: int(fields[one]))
-    if not isinstance(fields, list) or not all(isinstance(one, str) for one in fields):
+    if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
         raise ImportRefusedError(f"{file.name} is no tokenizer.json, no list of characters and no table of their numbers")
     return of_characters(fields, file.name)

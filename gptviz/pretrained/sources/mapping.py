@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -43,12 +43,7 @@ class TensorRecipe:
     plus_one: bool = False  #: whether they hold a gain's distance from 1
 
     def made(self, block: str, take: Take, config: Config) -> Tensor:
-        """The parameter of the block with this number.
-
-        Raises:
-            ImportRefusedError: a tensor is missing.
-            RuntimeError: the shapes do not allow it.
-        """
+        """The parameter of the block with this number."""
         parts = [self._part(take(name.replace(BLOCK, block))) for name in self.stack]
         made = parts[0] if len(parts) == 1 else torch.cat(parts)
         if self.by_head:
@@ -80,12 +75,7 @@ class TensorMap:
     characters: str | None = None
 
     def made(self, ours: str, take: Take) -> Tensor:
-        """The parameter of ours with this name.
-
-        Raises:
-            ImportRefusedError: the mapping has no line for it, or a tensor is missing.
-            RuntimeError: the shapes do not allow it.
-        """
+        """The parameter of ours with this name."""
         pattern, block = pattern_of(ours)
         recipe = self.recipes.get(ours) or self.recipes.get(pattern)
         if recipe is None:
@@ -94,14 +84,14 @@ class TensorMap:
         expected = parameter_shapes(self.config).get(ours, ())
         if expected[:1] == (1,) and tuple(made.shape) == expected[1:]:  # its axis in front was taken for that of a batch
             made = made[None]
-        if self.config.positions != "rotary" or not (self.neighbours or self.config.rotary_fraction < 1):
+        order = rotary_rows(self.config, neighbours=self.neighbours)
+        if order is None:
             return made
         heads = self.config.n_head + self.config.key_heads
         if ".attention.qk_norm." in ours:
             heads = made.shape[0] // self.config.head_size
         elif ".attention.qkv." not in ours:
             return made
-        order = rotary_rows(self.config, neighbours=self.neighbours)
         return in_order(made, self.config, heads, order.to(made.device))
 
 
@@ -155,21 +145,18 @@ def match_rows(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow
         rows.append(MatchRow(state, named, recipe.stack if recipe else (), found, shape))
     in_model = {name for ours in expected for name in (ours, pattern_of(ours)[0])}
     rows += [
-        MatchRow("not in the model", name, one.stack, None, None) for name, one in mapping.recipes.items() if name not in in_model
+        MatchRow("not in the model", name, recipe.stack, None, None)
+        for name, recipe in mapping.recipes.items()
+        if name not in in_model
     ]
-    ignored = [_regex(name) for name in mapping.ignore]
-    left = [name for name in shapes if name not in taken and not any(_fits(one, name) for one in ignored)]
+    ignored = [re.compile(re.escape(name).replace(re.escape(BLOCK), r"\d+")) for name in mapping.ignore]
+    left = [name for name in shapes if name not in taken and not any(_fits(pattern, name) for pattern in ignored)]
     rows += [MatchRow("left over", "", (numbered(name),), shapes[name], None) for name in left]
-    return _together(rows)
+    return [replace(row, count=count) for row, count in Counter(rows).items()]  # what is the same in all blocks once
 
 
 def _state(found: Shape | None, expected: Shape) -> MatchState:
     return "missing" if found is None else "matched" if found == expected else "wrong shape"
-
-
-def _together(rows: Iterable[MatchRow]) -> list[MatchRow]:
-    """Rows that are the same except for the block, as one row with their number."""
-    return [replace(row, count=count) for row, count in Counter(rows).items()]
 
 
 def complaint(rows: Sequence[MatchRow]) -> str | None:
@@ -201,16 +188,8 @@ def _fits(pattern: re.Pattern[str], name: str) -> bool:
     return len(name) <= LONGEST_NAME and pattern.fullmatch(name) is not None
 
 
-def _regex(name: str) -> re.Pattern[str]:
-    return re.compile(re.escape(name).replace(re.escape(BLOCK), r"\d+"))
-
-
 def additions_of(file: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of `ModelSource.additions`: the mapping in this file, and `changes` of fields of our config.
-
-    Raises:
-        ImportRefusedError: the file is missing, or holds no table of fields.
-    """
+    """The value of `ModelSource.additions`: the mapping in this file, and `changes` of fields of our config."""
     if file is None:
         return {"set": dict(changes)} if changes else {}
     with reading(file):
@@ -221,11 +200,7 @@ def additions_of(file: Path | None, changes: Mapping[str, Any]) -> dict[str, Any
 
 
 def mapping_of(fields: Any) -> TensorMap:
-    """The mapping with these JSON values.
-
-    Raises:
-        ImportRefusedError: it is no mapping; the message names the field.
-    """
+    """The mapping with these JSON values."""
     if not isinstance(fields, dict) or not isinstance(fields.get("config"), dict) or not isinstance(fields.get("tensors"), dict):
         raise ImportRefusedError('the mapping must be a table with the tables "config" and "tensors"')
     if unknown := sorted(set(fields) - set(FIELDS)):
@@ -257,11 +232,7 @@ def mapping_of(fields: Any) -> TensorMap:
 
 
 def _recipe(ours: str, value: Any) -> TensorRecipe:
-    """The recipe in a JSON value.
-
-    Raises:
-        ImportRefusedError: it is not a recipe.
-    """
+    """The recipe in a JSON value."""
     if isinstance(value, str):
         return TensorRecipe((value,))
     where = f"the mapping: {ours:.80}"

@@ -178,7 +178,7 @@ class NanoChat(ModelSource):
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         left = dict(self._tensors)
         for name in MIXES:
-            left |= {f"{name}.{block}": one for block, one in enumerate(left.pop(name, torch.empty(0)).flatten())}
+            left |= {f"{name}.{block}": scalar for block, scalar in enumerate(left.pop(name, torch.empty(0)).flatten())}
 
         def take(name: str) -> Tensor:
             if name not in left:
@@ -228,7 +228,7 @@ def _names(config: Config) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield from zip(("smear.gate.weight", "smear.weight", "backout.weight"), ((name,) for name in SMEARS), strict=True)
     for index in range(config.n_layer):
         ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
-        yield f"{ours}.attention.qkv.weight", tuple(f"{theirs}.attn.c_{one}.weight" for one in "qkv")
+        yield f"{ours}.attention.qkv.weight", tuple(f"{theirs}.attn.c_{kind}.weight" for kind in "qkv")
         yield f"{ours}.attention.output.weight", (f"{theirs}.attn.c_proj.weight",)
         if config.embeds_values(index):
             yield f"{ours}.attention.value_embed.table.weight", (f"value_embeds.{index}.weight",)
@@ -241,7 +241,7 @@ def _names(config: Config) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _windows(given: Given, n_layer: int) -> str:
-    """Which blocks see a window alone (w) and which everything (f), from a pattern such as SSSL; the last one sees everything."""
+    """Which blocks see only a window (w) and which everything (f), from a pattern such as SSSL; the last one sees everything."""
     pattern = given.optional("window_pattern")
     pattern = "L" if pattern is None else pattern
     if not isinstance(pattern, str) or not pattern or set(pattern.upper()) - set("SL"):

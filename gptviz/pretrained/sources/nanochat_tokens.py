@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
 from collections.abc import Mapping
@@ -36,44 +35,31 @@ class _Encoding:
 
 
 class _OnlyTables(Plain):
-    """Reads texts, bytes, numbers and tables, and in them one object: tiktoken's encoding, by its tables alone."""
+    """Reads texts, bytes, numbers and tables, and in them one object: tiktoken's encoding, only by its tables."""
 
     def find_class(self, module: str, name: str) -> Any:
         return _Encoding if (module, name) == ("tiktoken.core", "Encoding") else super().find_class(module, name)
 
 
 def tokenizer_near(file: Path) -> BPETokenizer | None:
-    """The tokenizer beside the weights, in the folder `tokenizer` there, or in that of nanochat's own folder; None without any.
-
-    Raises:
-        ImportRefusedError: it holds anything but an encoding of tiktoken, or is damaged.
-    """
+    """The tokenizer beside the weights, in the folder `tokenizer` there, or in that of nanochat itself; None without any."""
     above = [file.parent, file.parent / "tokenizer", *(folder / "tokenizer" for folder in list(file.parent.parents)[:2])]
     found = next((folder / "tokenizer.pkl" for folder in above if os.path.lexists(folder / "tokenizer.pkl")), None)
     if found is None:
         return None
     with reading(found):
-        content = read_regular(found, LONGEST_TOKENIZER)
         try:
-            tables = getattr(_OnlyTables(io.BytesIO(content)).load(), "tables", None)
+            tables = getattr(_OnlyTables.content_of(read_regular(found, LONGEST_TOKENIZER)), "tables", None)
         except pickle.UnpicklingError:
             raise ImportRefusedError(
                 f"{found.name} holds more than the tables of a tokenizer, and opening it could run code: it is not opened; put a "
                 "tokenizer.json in its place, or move it away to read the numbers of tokens as text"
             ) from None
-        except MemoryError:
-            raise
-        except Exception as error:  # damaged bytes can raise any error
-            raise ValueError(str(error) or type(error).__name__) from None
         return _of_tables(tables)
 
 
 def _of_tables(tables: Any) -> BPETokenizer:
-    """The tokenizer with tiktoken's tables.
-
-    Raises:
-        ValueError: they are none.
-    """
+    """The tokenizer with tiktoken's tables."""
     tables = tables if isinstance(tables, dict) else {}
     ranks, special, pattern = tables.get("mergeable_ranks"), tables.get("special_tokens"), tables.get("pat_str")
     if not (isinstance(ranks, dict) and isinstance(special, dict) and isinstance(pattern, str)):

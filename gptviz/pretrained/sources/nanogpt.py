@@ -67,8 +67,8 @@ class _OfGPT2(ModelSource):
 
     @cached_property
     def _is_tied(self) -> bool:
-        one, other = (self._tensors.get(name) for name in (EMBEDDING, UNEMBEDDING))
-        return self.tied and (one is None or other is None or torch.equal(one, other))
+        embedding, other = (self._tensors.get(name) for name in (EMBEDDING, UNEMBEDDING))
+        return self.tied and (embedding is None or other is None or torch.equal(embedding, other))
 
     def outline(self) -> Outline:
         try:
@@ -93,19 +93,16 @@ class _OfGPT2(ModelSource):
             left.pop(UNEMBEDDING, None)
 
         def take(name: str) -> Tensor:
-            if name.endswith(".bias") and name not in self._tensors:
-                return Tensor()  # a bias, in a model without biases
             if name not in left:
                 raise lacking(self.path.name, name)
             return _turned(name, left.pop(name))
 
-        yield from ((name, tensor) for name, tensor in FAMILIES["gpt2"].tensors(config, self._given, take) if tensor.numel())
+        yield from FAMILIES["gpt2"].tensors(config, self._given, take)
         if left:
             raise without_place(self.path.name, list(left), f"a {self.title} model")
 
     def origin(self, config: Config, parameter: str) -> str:
-        theirs = FAMILIES["gpt2"].theirs(config, parameter)
-        return super().origin(config, theirs[0] if theirs else parameter)
+        return super().origin(config, FAMILIES["gpt2"].theirs(parameter)[0])
 
 
 def _content_at(path: Path) -> Any:
@@ -161,11 +158,7 @@ class MinGPT(_OfGPT2):
         }
 
     def _heads(self, width: int) -> int:
-        """The number of heads of a block: from the additions, or from the config.json next to the file.
-
-        Raises:
-            ImportRefusedError: neither has it.
-        """
+        """The number of heads of a block: from the additions, or from the config.json next to the file."""
         fields = self.additions.get("set", {})
         if isinstance(fields, dict) and (unknown := sorted(fields.keys() - {"n_head"})):
             raise ImportRefusedError(f"{self.path.name} tells {unknown[0]} itself: of such a file --set takes n_head alone")

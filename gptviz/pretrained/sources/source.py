@@ -55,9 +55,6 @@ class ModelSource(ABC):
     Attributes:
         path: the folder or file.
         additions: facts that its files do not tell, as JSON values; saved in the file that refers to it, as "said".
-
-    Raises:
-        ImportRefusedError: such a source does not accept an addition.
     """
 
     kind: ClassVar[str]  #: its name in the file that refers to it
@@ -76,11 +73,7 @@ class ModelSource(ABC):
 
     @abstractmethod
     def outline(self) -> Outline:
-        """The description of the model in the header of the source.
-
-        Raises:
-            ImportRefusedError: as in `opened`.
-        """
+        """The description of the model in the header of the source."""
 
     @abstractmethod
     def opened(self) -> Opened:
@@ -99,9 +92,8 @@ class ModelSource(ABC):
         """
 
     def origin(self, config: Config, parameter: str) -> str:
-        """The origin of a parameter of our model with this config, for messages: the file, and the name of the tensor there.
-
-        If they are not known, the name of the source and that of the parameter.
+        """The origin of a parameter of our model, for messages: the file, and the name of the tensor there, or ours if that is
+        not known.
         """
         return f"{self.path.name}: {parameter}"
 
@@ -119,38 +111,27 @@ class ModelSource(ABC):
 
 
 def number_bytes(size: int, numbers: int, precision: str | None) -> int:
-    """The bytes that a weight takes in memory, for a model with this many `numbers` in files of `size` bytes.
-
-    Args:
-        size: bytes of its files.
-        numbers: how many numbers all its parameters have.
-        precision: as in `gptviz.model.precision.place`.
+    """The bytes that a weight takes in memory, for a model with this many `numbers` in all its parameters, in files of `size`
+    bytes; `precision` as in `gptviz.model.precision.place`.
     """
     stored = torch.bfloat16 if size < 3 * numbers else torch.float32  # of 2 or of 4 bytes a number
     return type_in_memory(stored, precision).itemsize
 
 
 def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Tokenizer, tuple[str, ...]]:
-    """A tokenizer with exactly `size` tokens, and notes about it.
-
-    Without a tokenizer, the ids themselves are the text.
-
-    Args:
-        tokenizer: as the source has it.
-        size: how many tokens the model knows.
-        file: the name of the file that the tokenizer is in, if it is not that of the weights.
-
-    Raises:
-        ImportRefusedError: the tokenizer has more tokens than the model.
+    """A tokenizer with exactly `size` tokens, and notes about it; without one, the ids themselves are the text. `file` is that of
+    the tokenizer, if it is not that of the weights. More tokens than the model has are refused.
     """
     if tokenizer is None:
         if size > SymbolTokenizer.most:
             raise ImportRefusedError(f"there is no tokenizer.json, and {size:,} tokens are too many to go without")
         note = "It came without a tokenizer: a text is a row of token numbers, with a space between them."
         return SymbolTokenizer.numbers(size), (note,)
-    if isinstance(tokenizer, BPETokenizer) and (fewer := _without_rows(tokenizer, size)) is not None:
-        left_out = ", ".join(tokenizer.label(place) for place in range(size, tokenizer.vocab_size))
-        return fewer, (f"These tokens are read as text, since the model has no rows for them: {left_out:.200}.",)
+    if isinstance(tokenizer, BPETokenizer) and tokenizer.vocab_size > size:
+        with suppress(ValueError):  # one of its added tokens stands around every text
+            if (fewer := tokenizer.without_added(size)).vocab_size == size:
+                left_out = ", ".join(tokenizer.label(place) for place in range(size, tokenizer.vocab_size))
+                return fewer, (f"These tokens are read as text, since the model has no rows for them: {left_out:.200}.",)
     if tokenizer.vocab_size > size:
         raise ImportRefusedError(
             f"{f'{file}: ' if file else ''}the tokenizer has {tokenizer.vocab_size:,} tokens, the model {size:,} rows for them: "
@@ -163,11 +144,3 @@ def fitted(tokenizer: Tokenizer | None, size: int, file: str = "") -> tuple[Toke
     # Marian's tokenizer handles unused tokens itself, since it also knows which tokens begin and end an answer.
     whole = tokenizer.filled_up(size) if isinstance(tokenizer, MarianTokenizer) else PaddedTokenizer(tokenizer, size)
     return whole, (note,)
-
-
-def _without_rows(tokenizer: BPETokenizer, size: int) -> BPETokenizer | None:
-    """A tokenizer with more than `size` tokens, without the added ones that are too many; None if that is not enough."""
-    with suppress(ValueError):  # one of them stands around every text
-        fewer = tokenizer.without_added(size) if tokenizer.vocab_size > size else tokenizer
-        return fewer if fewer.vocab_size == size < tokenizer.vocab_size else None
-    return None

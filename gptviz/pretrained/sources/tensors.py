@@ -64,16 +64,13 @@ class SafetensorsFile:
         self.file = open_safetensors(path)
 
     def names(self) -> list[str]:
-        """The names of all tensors."""
         return list(self.file.keys())
 
     def tensor(self, name: str) -> Tensor:
-        """One of them."""
-        found: Tensor = self.file.get_tensor(name)
-        return found
+        tensor: Tensor = self.file.get_tensor(name)
+        return tensor
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of all tensors."""
         return {name: tuple(self.file.get_slice(name).get_shape()) for name in self.names()}
 
     def same(self, one: str, other: str) -> bool:
@@ -88,15 +85,12 @@ class TorchFile:
         self.tensors = state_dict(path)
 
     def names(self) -> list[str]:
-        """The names of all tensors."""
         return list(self.tensors)
 
     def tensor(self, name: str) -> Tensor:
-        """One of them."""
         return self.tensors[name]
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of all tensors."""
         return {name: tuple(tensor.shape) for name, tensor in self.tensors.items()}
 
     def same(self, one: str, other: str) -> bool:
@@ -106,11 +100,7 @@ class TorchFile:
 
 
 def load_pickle(path: Path) -> Any:
-    """The content that `torch.save` wrote to this file, if it has only tensors, numbers, texts, lists and tables.
-
-    Raises:
-        ImportRefusedError: it holds anything else, such as a call of a function, or is damaged.
-    """
+    """The content that `torch.save` wrote to this file, if it has only tensors, numbers, texts, lists and tables."""
     with reading(path):
         require_regular(path)
         try:
@@ -131,40 +121,24 @@ def _loaded(path: Path) -> Any:
 
 
 def state_dict(path: Path, content: Any = None) -> dict[str, Tensor]:
-    """The tensors by name in a file that `torch.save` wrote: under a usual name, or at its top.
-
-    The top comes last: nanoGPT has one tensor there, its best loss, next to the `model`.
-
-    Args:
-        path: the file.
-        content: its content, if it was read before.
-
-    Raises:
-        ImportRefusedError: there are none, or the file is damaged, or has more than data.
+    """The tensors by name in a file that `torch.save` wrote, with this `content` if it was read before: under a usual name, or at
+    its top. The top comes last: nanoGPT has one tensor there, its best loss, next to the `model`.
     """
     content = load_pickle(path) if content is None else content
     for key in ("model", "model_state_dict", "state_dict", "module", None):
         inner = content if key is None else content.get(key) if isinstance(content, Mapping) else None
         if isinstance(inner, Mapping):
             tensors = {str(name): value for name, value in inner.items() if isinstance(value, Tensor)}
-            for name, value in tensors.items():
-                _require_plain(path, name, value)
+            for name, tensor in tensors.items():
+                # A row that is repeated without being stored again could have any size, and fill the memory when it is used.
+                is_dense = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
+                if not is_dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+                    raise ImportRefusedError(
+                        f"{path.name}: the tensor {name:.80} is not stored number by number: save it with .contiguous()"
+                    )
             if tensors:
                 return tensors
     raise ImportRefusedError(f"{path.name} holds no tensors by name: ask for the file with the weights")
-
-
-def _require_plain(path: Path, name: str, tensor: Tensor) -> None:
-    """Refuse a tensor that has fewer numbers in the file than its shape says, or none at all.
-
-    A row that is repeated without being stored again could have any size, and fill the memory when it is used.
-
-    Raises:
-        ImportRefusedError: the message names the file and the tensor.
-    """
-    is_dense = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
-    if not is_dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise ImportRefusedError(f"{path.name}: the tensor {name:.80} is not stored number by number: save it with .contiguous()")
 
 
 @contextmanager
@@ -192,14 +166,10 @@ def reading(path: Path) -> Iterator[None]:
 
 
 class Tensors:
-    """The tensors of a model, in one file or in several.
-
-    Attributes:
-        files: all files they are read from.
-    """
+    """The tensors of a model, in one file or in several."""
 
     def __init__(self, files: Mapping[Path, TensorFile]) -> None:
-        self.files = list(files)
+        self.files = list(files)  #: all files they are read from
         self._where: dict[str, tuple[Path, TensorFile]] = {}
         for path, file in files.items():
             with reading(path):
@@ -211,13 +181,7 @@ class Tensors:
         return list(self._where)
 
     def take(self, name: str) -> Tensor:
-        """The tensor of this name, in the type it is stored in.
-
-        It may have another name in the file: see `names_in_files`.
-
-        Raises:
-            ImportRefusedError: there is no such tensor, or its file is damaged.
-        """
+        """The tensor of this name, in the type it is stored in; in the file it may have another name: see `names_in_files`."""
         known = self._known(name)
         if known is None:
             raise lacking(", ".join(path.name for path in self.files[:3]), name)
@@ -225,7 +189,7 @@ class Tensors:
         return self._read(known)
 
     def _known(self, name: str) -> str | None:
-        return next((one for one in names_in_files(name) if one in self._where), None)
+        return next((stored for stored in names_in_files(name) if stored in self._where), None)
 
     def _read(self, known: str) -> Tensor:
         path, file = self._where[known]
@@ -258,18 +222,14 @@ def names_in_files(name: str) -> list[str]:
     """
     known = [name, ALIASES.get(name, name)]
     known += [name.replace(f"LayerNorm.{new}", f"LayerNorm.{old}") for new, old in (("weight", "gamma"), ("bias", "beta"))]
-    return list(dict.fromkeys(each for one in known for each in (one, one.partition(".")[2])))
+    return list(dict.fromkeys(spelling for known_name in known for spelling in (known_name, known_name.partition(".")[2])))
 
 
 ALIASES = {"embed_out.weight": "lm_head.weight"}
 
 
 def in_folder(folder: Path) -> Tensors:
-    """The tensors of the model in a folder: of `model.safetensors`, of its parts, or of `pytorch_model.bin`.
-
-    Raises:
-        ImportRefusedError: there are none, a part is missing or damaged, or an index names a file outside of the folder.
-    """
+    """The tensors of the model in a folder: of `model.safetensors`, of its parts, or of `pytorch_model.bin`."""
     files: dict[Path, TensorFile] = {}
     for path in files_in(folder):
         with reading(path):
@@ -278,11 +238,7 @@ def in_folder(folder: Path) -> Tensors:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files with the weights of the model in a folder; none of them is opened.
-
-    Raises:
-        ImportRefusedError: there are none, one is missing, or an index is damaged or names a file outside of the folder.
-    """
+    """The files with the weights of the model in a folder; none of them is opened."""
     for name in WEIGHTS:
         if paths := parts_in(folder, name):
             for path in paths:
@@ -295,19 +251,10 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def parts_in(folder: Path, name: str) -> list[Path]:
-    """The files with the weights that a folder has under this name: those that its index lists, else one or none.
-
-    Raises:
-        ImportRefusedError: the index is damaged, or names a file outside of the folder.
-    """
+    """The files with the weights that a folder has under this name: those that its index lists, else one or none."""
     index = folder / f"{name}.index.json"
-    if os.path.lexists(index):
-        return _parts(index)
-    return [folder / name] if os.path.lexists(folder / name) else []
-
-
-def _parts(index: Path) -> list[Path]:
-    """The files that an index names, each in the folder of the index."""
+    if not os.path.lexists(index):
+        return [folder / name] if os.path.lexists(folder / name) else []
     with reading(index):
         content = parse_json(read_regular(index, LONGEST_INDEX), MOST_NAMES)
     table = content.get("weight_map") if isinstance(content, dict) else None

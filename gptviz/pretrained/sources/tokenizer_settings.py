@@ -69,14 +69,10 @@ def class_name(settings: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 
 
 def special_tokens(settings: Mapping[str, Any], usual: Mapping[str, str]) -> dict[str, Token]:
-    """The special tokens by their names, such as `bos_token`; the settings may also say that there is none of a name.
-
-    Raises:
-        ValueError: one of them has no text.
-    """
+    """The special tokens by their names, such as `bos_token`; the settings may also say that there is none of a name."""
     extra = settings.get("extra_special_tokens")
     named = {**dict.fromkeys(NAMES), **usual, **settings, **(extra if isinstance(extra, dict) else {})}
-    return {name: _token(one) for name, one in named.items() if name.endswith("_token") and isinstance(one, str | dict)}
+    return {name: _token(token) for name, token in named.items() if name.endswith("_token") and isinstance(token, str | dict)}
 
 
 def added_tokens(
@@ -88,9 +84,6 @@ def added_tokens(
         settings: of tokenizer_config.json.
         named: the special tokens by their names.
         ids: of the tokens in added_tokens.json, in which only the order is of use: ids go on behind the vocabulary.
-
-    Raises:
-        ValueError: one of them has no text or no id.
     """
     lists = [settings.get(name) for name in ("extra_special_tokens", "additional_special_tokens")]
     special = [*named.values(), *(_token(one) for one in next((one for one in lists if one and isinstance(one, list)), []))]
@@ -106,7 +99,7 @@ def added_tokens(
 
 
 def _token(one: Any, *, special: bool = True) -> Token:
-    """A token from its text, or from a table of what is said of it."""
+    """A token from its text, or from a table that describes it; a ValueError if it has no text."""
     said = one if isinstance(one, dict) else {"content": one}
     if not isinstance(said.get("content"), str) or not said["content"]:
         raise ValueError("one of its added tokens has no text")

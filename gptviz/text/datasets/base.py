@@ -85,14 +85,12 @@ class Task(ABC):
     @property
     def title(self) -> str:
         """Its name, and the settings that are not as they are by default: "jobs (nurse 10, doctor 90)"."""
-        said = ", ".join(f"{setting} {value}" for setting, value in self.changed_settings().items())
-        return f"{self.name} ({said})" if said else self.name
+        changed = ", ".join(f"{setting} {value}" for setting, value in self.changed_settings().items())
+        return f"{self.name} ({changed})" if changed else self.name
 
-    @abstractmethod
     def limits(self) -> dict[str, tuple[int, int]]:
-        """The least and the greatest value of each setting that is a number, given the settings before it: a file cannot ask for
-        more.
-        """
+        """The least and the greatest value of each setting that is a number, given those before: a file cannot ask for more."""
+        return {}
 
     @property
     @abstractmethod
@@ -135,18 +133,19 @@ class Task(ABC):
         all count the last. With a `part`, only sequences of this one of the `parts`.
         """
         held_out = self.held_out(count * max(1, len(self.parts)))
-        is_asked = (
-            np.ones(len(held_out.ids), bool) if held_out.part is None or not part else held_out.part == self.parts.index(part)
-        )
-        found = []
+        is_asked = np.ones(len(held_out.ids), bool)
+        if held_out.part is not None and part:
+            is_asked = held_out.part == self.parts.index(part)
+        prompts = []
         for ids, counted in zip(held_out.ids[is_asked][:count], held_out.counted[is_asked], strict=False):
             end = len(counted) if counted.all() else int(counted.argmax()) + 1
-            found.append((self.tokenizer.decode(ids[:end]), int(ids[end])))
-        return found
+            prompts.append((self.tokenizer.decode(ids[:end]), int(ids[end])))
+        return prompts
 
     def token_labels(self, ids: Ids) -> dict[str, Ids]:
-        """What is known of the tokens of whole sequences `ids` [count, length] and stands nowhere in them, by name: numbers
-        [count, length], −1 for a token of which it is not known. What a model may compute there is looked for by probes.
+        """What is known of the tokens of whole sequences `ids` [count, length] and stands nowhere in them, by name, for probes.
+
+        The values are numbers [count, length], −1 for a token of which it is not known.
         """
         return {}
 
@@ -165,7 +164,7 @@ class Task(ABC):
         return (), ()
 
     def opposites(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """Pairs of texts that differ in one thing alone: what it is called, one text of each pair, and the others. All empty if
+        """Pairs of texts that differ in only one thing: what it is called, one text of each pair, and the others. All empty if
         the task has none.
         """
         return "", (), ()

@@ -27,11 +27,7 @@ class CorpusUnavailableError(OSError):
 
 
 def check_fraction(fraction: float) -> None:
-    """Check that a part of the data can be trained on and a part held out.
-
-    Raises:
-        ValueError: the fraction is not between 0 and 1.
-    """
+    """Refuse a `fraction` to train on with a ValueError unless it lies between 0 and 1."""
     if not 0 < fraction < 1:
         raise ValueError(f"the training fraction must lie between 0 and 1, not {fraction}")
 
@@ -58,8 +54,7 @@ class Corpus:
     def split(self, fraction: float = 0.9) -> tuple[str, str]:
         """The first `fraction` of the characters for training and the rest for validation.
 
-        Raises:
-            ValueError: the fraction is not between 0 and 1, or the text is too short for two parts.
+        A ValueError if the fraction is not between 0 and 1, or the text is too short for two parts.
         """
         check_fraction(fraction)
         cut = int(fraction * len(self.text))
@@ -124,21 +119,15 @@ def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpu
 
 
 def corpus_of(data: bytes, name: str) -> Corpus:
-    """The content of a text file as a corpus called `name`, read as `read_corpus` reads it.
-
-    Raises:
-        ValueError: it is empty or not UTF-8 text.
-    """
+    """The content of a text file as a corpus called `name`, read as `read_corpus` reads it."""
     return Corpus(name, _utf8_text(data, f"“{name}”"))
 
 
 def python_reference() -> Corpus:
     """Python's language reference, about 460,000 characters: every topic of `help()`, in the order of their names.
 
-    Source: `pydoc_data.topics` of the running Python; text and SHA-256 differ between Python versions.
-
-    Raises:
-        CorpusUnavailableError: this Python was installed without that module.
+    Source: `pydoc_data.topics` of the running Python; text and SHA-256 differ between Python versions. A `CorpusUnavailableError`
+    if this Python was installed without that module.
     """
     try:
         from pydoc_data.topics import topics
@@ -153,9 +142,7 @@ def python_reference() -> Corpus:
 def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
     """Tiny Shakespeare (Karpathy, char-rnn; public domain): from the cache folder, else fetched once and kept there.
 
-    Args:
-        fetch: whether it may be fetched.
-        timeout: how long to wait for the network, in seconds.
+    It is fetched only if `fetch`, and the network is waited for at most `timeout` seconds.
 
     Raises:
         NotAllowedError: it is not in the cache, and this server keeps nothing.
@@ -177,11 +164,7 @@ def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
 
 
 def remember(corpus: Corpus) -> None:
-    """Keep a copy of the text, found again by its SHA-256: a run that is resumed later must read the same text.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Keep a copy of the text, found again by its SHA-256: a run that is resumed later must read the same text."""
     path = _cached(f"{corpus.sha256}.txt")
     if not path.is_file():
         _cache(path, corpus.text.encode("utf-8", "surrogatepass"))
@@ -190,8 +173,7 @@ def remember(corpus: Corpus) -> None:
 def recall(name: str, sha256: str) -> Corpus:
     """The text with this SHA-256: the copy that was kept, else the corpus of that name that comes with Python or is fetched.
 
-    Raises:
-        CorpusUnavailableError: there is neither.
+    A `CorpusUnavailableError` if there is neither.
     """
     data = _cached_bytes(_cached(f"{sha256}.txt")) if re.fullmatch("[0-9a-f]{64}", sha256) else b""
     if data and hashlib.sha256(data).hexdigest() == sha256:
@@ -253,10 +235,9 @@ def _fetch(address: str, timeout: float) -> bytes:
 
 def _cached_bytes(path: Path) -> bytes:
     """The content of the cache; nothing if it cannot be read."""
-    try:
+    with suppress(OSError):
         return path.read_bytes()
-    except OSError:
-        return b""
+    return b""
 
 
 def _cache(path: Path, data: bytes) -> None:

@@ -48,6 +48,7 @@ class Jobs(Task):
         "model finds likely comes out as the share in its data."
     )
 
+    length = 8  # seven words and a full stop
     is_new = False  # there are some hundred sentences, and a run reads each of them many times
 
     nurse: int = _share_of("nurse", 90)
@@ -64,17 +65,12 @@ class Jobs(Task):
         _ = self.tokenizer  # every word is one token, and stands once
 
     def limits(self) -> dict[str, tuple[int, int]]:
-        """Shares are percentages."""
-        return dict.fromkeys(("nurse", "doctor", "teacher", "pilot"), (0, 100))
+        return dict.fromkeys(("nurse", "doctor", "teacher", "pilot"), (0, 100))  # shares are percentages
 
     @cached_property
     def shares(self) -> dict[str, int]:
-        """By job, in how many of 100 sentences the first of the two words stands.
-
-        Raises:
-            ValueError: the words of the user's own are not written as `word share, word share`.
-        """
-        found = {job: getattr(self, job) for job in self.limits()}
+        """By job, in how many of 100 sentences the first of the two words stands; `others` as `word share, word share`."""
+        shares = {job: getattr(self, job) for job in self.limits()}
         for text in filter(str.strip, self.others.split(",")):
             other = _OTHER.fullmatch(text)
             if other is None or int(other[2]) > 100:
@@ -82,33 +78,23 @@ class Jobs(Task):
                     f"others of the task jobs has {text.strip()!r:.60}; write each word with its share in percent, from 0 to "
                     "100, and commas between, such as: baker 30, cook 70"
                 )
-            if other[1] in found:
+            if other[1] in shares:
                 raise ValueError(f"others of the task jobs has {other[1]!r:.60}, which has a share already: write each word once")
-            found[other[1]] = int(other[2])
-        if len(found) > _MOST_JOBS:
-            raise ValueError(f"the task jobs has {len(found)} words with a share; it takes at most {_MOST_JOBS}")
-        return found
+            shares[other[1]] = int(other[2])
+        if len(shares) > _MOST_JOBS:
+            raise ValueError(f"the task jobs has {len(shares)} words with a share; it takes at most {_MOST_JOBS}")
+        return shares
 
     @cached_property
     def words(self) -> tuple[str, str]:
-        """The two words that the dial chooses between.
-
-        Raises:
-            ValueError: there are not two.
-        """
+        """The two words that the dial chooses between."""
         words = self.pair.split()
         if len(words) != 2:
             raise ValueError(f"pair of the task jobs is {self.pair!r:.60}; write two words with a space between, such as: she he")
         return words[0], words[1]
 
     @property
-    def length(self) -> int:
-        """Seven words and a full stop."""
-        return 8
-
-    @property
     def tokenizer(self) -> CasedWordTokenizer:
-        """Every word that a sentence can have."""
         return _tokenizer((*self.shares, *self.words))
 
     @property
@@ -122,7 +108,6 @@ class Jobs(Task):
         return (log(len(self.shares)) + log(len(VERBS)) + words + log(len(STATES))) / (self.length - 1)
 
     def examples(self, count: int, rng: Generator) -> Examples:
-        """Sentences, each drawn by itself. Every prediction counts."""
         return all_counted(self._ids(count, rng))
 
     def example_prompts(self, count: int, part: str = "") -> list[tuple[str, int]]:
@@ -132,7 +117,7 @@ class Jobs(Task):
 
     def example_prompt(self) -> str:
         """The first of the prompts with known answers, or else of those held out."""
-        return next((one.clean for one in self.contrasts()), super().example_prompt())
+        return next((contrast.clean for contrast in self.contrasts()), super().example_prompt())
 
     def prompt(self, job: str) -> str:
         """The beginning of a sentence about a job, up to the word that the dial sets."""
@@ -175,11 +160,7 @@ def _entropy(share: float) -> float:
 
 @lru_cache(maxsize=8)
 def _tokenizer(own: tuple[str, ...]) -> CasedWordTokenizer:
-    """The words of all sentences, then `own`: the jobs and the two words.
-
-    Raises:
-        ValueError: one of them is no word, or stands twice.
-    """
+    """The words of all sentences, then `own`: the jobs and the two words; a ValueError if one is no word, or stands twice."""
     try:
         return CasedWordTokenizer(("the", *VERBS, *STATES, "that", "was", ".", *own))
     except ValueError as error:

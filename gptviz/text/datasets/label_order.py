@@ -10,20 +10,14 @@ LEAST_ORDERED: Final = 3
 _NUMBER: Final = re.compile(r"[-−+]?\d{1,9}(?:\.\d{1,9})?(?![\w.])")
 
 
-def number_of(label: str) -> float | None:
-    """The number that a label begins with ("3", "4 stars", "-1"), or None if it begins with none."""
-    found = _NUMBER.match(label.strip())
-    return float(found[0].replace("−", "-")) if found else None
-
-
 def label_order(names: Sequence[str]) -> tuple[int, ...] | None:
-    """The indices of the labels from the lowest to the highest.
+    """The indices of the labels from the lowest to the highest, by the numbers they begin with ("3", "4 stars", "-1").
 
     None if no order can be found: there are fewer than `LEAST_ORDERED`, one does not begin with a number, or two begin with the
     same number.
     """
-    numbers = [number_of(name) for name in names]
-    found = [number for number in numbers if number is not None]
-    if len(names) < LEAST_ORDERED or len(set(found)) < len(names):
+    beginnings = filter(None, (_NUMBER.match(name.strip()) for name in names))
+    numbers = [float(beginning[0].replace("−", "-")) for beginning in beginnings]
+    if len(names) < LEAST_ORDERED or len(set(numbers)) < len(names):
         return None
-    return tuple(sorted(range(len(names)), key=lambda i: found[i]))
+    return tuple(sorted(range(len(names)), key=lambda i: numbers[i]))

@@ -54,17 +54,13 @@ class LabelledTexts:
 
     @classmethod
     def from_canonical(cls, name: str, text: str) -> "LabelledTexts":
-        """The texts whose canonical form this is.
-
-        Raises:
-            ValueError: `canonical` could not have written it.
-        """
+        """The texts whose canonical form this is; a ValueError if `canonical` could not have written it."""
         try:
             fields = json.loads(text)
             texts, labels, names = (tuple(fields[key]) for key in ("texts", "labels", "names"))
         except (KeyError, TypeError, ValueError, RecursionError):
             raise ValueError(f"“{name}” does not hold texts with labels") from None
-        if not all(isinstance(each, str) for each in (*texts, *names)) or not all(type(label) is int for label in labels):
+        if not all(isinstance(text, str) for text in (*texts, *names)) or not all(type(label) is int for label in labels):
             raise ValueError(f"“{name}” does not hold texts with labels")
         return cls(name, texts, labels, names)
 
@@ -74,11 +70,7 @@ class LabelledTexts:
         return LabelledTexts(self.name, tuple(self.texts[i] for i in rows), tuple(self.labels[i] for i in rows), self.names)
 
     def under(self, names: Sequence[str]) -> "LabelledTexts":
-        """The same texts, their labels numbered as in `names`.
-
-        Raises:
-            ValueError: a label is not among these names.
-        """
+        """The same texts, their labels numbered as in `names`; a ValueError if one is not among these."""
         if self.names == tuple(names):
             return self
         if strange := [name for name in self.names if name not in names]:
@@ -106,20 +98,12 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledTexts:
 
 
 def labelled_of(data: bytes, name: str) -> LabelledTexts:
-    """The content of a CSV file called `name`, read as `read_labelled` reads it.
-
-    Raises:
-        ValueError: it holds no texts with labels; the message names the file and what to do.
-    """
+    """The content of a CSV file called `name`, read as `read_labelled` reads it."""
     return _labelled(corpus_of(data, name).text, Path(name).stem, f"“{name}”")
 
 
 def texts_of(data: bytes, name: str) -> list[str]:
-    """The column text of a CSV file called `name`, whatever its other columns are.
-
-    Raises:
-        ValueError: it has no such column; the message names the file and what to do.
-    """
+    """The column text of a CSV file called `name`, whatever its other columns are; without it a ValueError says what to do."""
     return [text for (text,) in _rows(corpus_of(data, name).text, f"“{name}”", "text")]
 
 
@@ -187,18 +171,16 @@ def _rows(content: str, file: str, *columns: str) -> Iterator[tuple[str, ...]]:
     if not n_rows:
         raise ValueError(f"{file} has no rows below its first line")
     if empty:
-        lines = ", ".join(map(str, empty[:_MOST_LINES])) + (
-            f" and {len(empty) - _MOST_LINES} more" if len(empty) > _MOST_LINES else ""
-        )
+        more = f" and {len(empty) - _MOST_LINES} more" if len(empty) > _MOST_LINES else ""
+        lines = ", ".join(map(str, empty[:_MOST_LINES])) + more
         raise ValueError(f"{file} has an empty {' or '.join(columns)} in line {lines}: fill it, or take the line out")
 
 
 def _separator(content: str, file: str, columns: Sequence[str]) -> str:
     """The separator with which the first line that is not blank names these columns."""
     headers = readings(content, file, lambda cells, place: [cell.lower() for cell in cells], most=1)
-    names_by_separator = {
-        separator: header.rows[0] if header.rows else [] for separator, header in headers.items() if header.problem is None
-    }
+    readable = {separator: header for separator, header in headers.items() if header.problem is None}
+    names_by_separator = {separator: header.rows[0] if header.rows else [] for separator, header in readable.items()}
     for separator, names in names_by_separator.items():
         if set(columns) <= set(names):
             return separator
@@ -229,9 +211,6 @@ def opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
     "the plot was never dull and the cast was really funny" is positive. If its two adjectives change places, it says the
     opposite with the same words. So a count of words, with any weights, is right on only half of such opinions, and on three
     quarters of all opinions. The word after the denial decides. The same `count` and `seed` give the same texts.
-
-    Raises:
-        ValueError: the `count` is below 2.
     """
     if count < 2:
         raise ValueError(f"{count} opinions are too few: there must be at least 2")
@@ -271,9 +250,6 @@ def starred_opinions(count: int = 4_000, seed: int = 0) -> LabelledTexts:
     Each has two clauses. Both say how many stars there are ("the plot was truly dull" is one star), except that with three stars
     one clause praises and the other blames, equally strongly. In a tenth of the opinions one clause belongs to a neighbouring
     number of stars. The same `count` and `seed` give the same texts.
-
-    Raises:
-        ValueError: the `count` is below 5.
     """
     if count < 5:
         raise ValueError(f"{count} opinions are too few: there must be one for each number of stars, at least 5")

@@ -62,10 +62,6 @@ def spoken_year(year: int) -> str:
     return f"{cardinal(century)} {cardinal(rest)}"
 
 
-def _suffix(day: int) -> str:
-    return "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
-
-
 class PairTask(ABC):
     """A generator of pairs whose answers follow from their sources: a model that has learned it makes no mistake.
 
@@ -169,16 +165,10 @@ class Dates(PairTask):
 
     def as_text(self, when: date, form: str, *, capitals: bool = False, commas: bool = True) -> str:
         """A date in one of the `FORMS`."""
-        month = _MONTHS[when.month]
-        text = form.format(
-            day=when.day,
-            suffix=_suffix(when.day),
-            ordinal=_ORDINALS[when.day],
-            month=month,
-            short=month[:3],
-            year=when.year,
-            spoken=spoken_year(when.year),
-        )
+        day, month, year = when.day, _MONTHS[when.month], when.year
+        suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+        of_month, of_year = {"month": month, "short": month[:3]}, {"year": year, "spoken": spoken_year(year)}
+        text = form.format(day=day, suffix=suffix, ordinal=_ORDINALS[day], **of_month, **of_year)
         if not commas:
             text = text.replace(",", "")
         return text[0].upper() + text[1:] if capitals else text.lower()
@@ -256,16 +246,12 @@ class Pairs:
 
     @classmethod
     def from_canonical(cls, name: str, text: str) -> "Pairs":
-        """The pairs whose canonical form this is.
-
-        Raises:
-            ValueError: `canonical` could not have written it.
-        """
+        """The pairs whose canonical form this is; a ValueError if `canonical` could not have written it."""
         try:
             pairs = tuple((source, answer) for source, answer in json.loads(text))
         except (TypeError, ValueError, RecursionError):
             raise ValueError(f"“{name}” does not hold pairs of texts") from None
-        if not all(isinstance(each, str) for pair in pairs for each in pair):
+        if not all(isinstance(text, str) for pair in pairs for text in pair):
             raise ValueError(f"“{name}” does not hold pairs of texts")
         return cls(name, pairs)
 
@@ -274,9 +260,6 @@ class Pairs:
 
         About a `fraction` of the sources is trained on; at least one source is in each part. All pairs of one source are in the
         same part.
-
-        Raises:
-            ValueError: the fraction is not between 0 and 1.
         """
         check_fraction(fraction)
         sources = list(dict.fromkeys(source for source, _ in self.pairs))
@@ -301,11 +284,7 @@ def read_pairs(path: str | os.PathLike[str]) -> Pairs:
 
 
 def pairs_of(data: bytes, name: str) -> Pairs:
-    """The content of a file called `name`, read as `read_pairs` reads it.
-
-    Raises:
-        ValueError: it holds no pairs; the message names the file, the line and what to do.
-    """
+    """The content of a file called `name`, read as `read_pairs` reads it."""
     return _pairs(corpus_of(data, name).text, name, f"“{name}”")
 
 
@@ -320,7 +299,7 @@ def _pairs(content: str, name: str, file: str) -> Pairs:
 
 def _in_two_columns(content: str, file: str) -> list[SourceAndAnswer]:
     """The rows, divided by the separator that makes two columns of every one."""
-    separators = "".join(each for each in SEPARATORS if each in content or each == ",")
+    separators = "".join(separator for separator in SEPARATORS if separator in content or separator == ",")
     tried = readings(content, file, _pair, separators=separators, quoted=",;")
     fitting = [separator for separator, reading in tried.items() if reading.problem is None]
     if not fitting:

@@ -26,26 +26,20 @@ class PromptRow:
 def prompt_rows(content: str, file: str) -> list[PromptRow]:
     """The rows of a list. Either the first line names the columns, as in CSV: clean, and any of the others. Or each line has a
     prompt, the corrupted prompt and both answers in this order, with | between them, of which the last ones may be left out.
-    White space around a cell and a byte order mark at the beginning do not count.
-
-    Args:
-        content: of the list.
-        file: its name in messages.
-
-    Raises:
-        ValueError: it holds no rows, or one that cannot be read; the message names the file, the line and what to do.
+    White space around a cell and a byte order mark at the beginning do not count. A ValueError names the `file`, the line that
+    cannot be read, and what to do.
     """
     content = content.removeprefix("\ufeff")
     first = content.lstrip("\n").partition("\n")[0]
-    headers = {each: [cell.strip().strip('"').lower() for cell in first.split(each)] for each in SEPARATORS}
-    separator = next((each for each, cells in headers.items() if "clean" in cells and {*cells} <= {*COLUMNS}), BAR)
+    headers = {sign: [cell.strip().strip('"').lower() for cell in first.split(sign)] for sign in SEPARATORS}
+    separator = next((sign for sign, cells in headers.items() if "clean" in cells and {*cells} <= {*COLUMNS}), BAR)
     if first and separator == BAR and BAR not in first and file.lower().endswith((".csv", ".tsv")):
         raise ValueError(f"{file}, line 1: name the columns here: clean, and any of {', '.join(COLUMNS[1:])}")
     columns = headers.get(separator, list(COLUMNS))
-    found: list[PromptRow] = []
+    rows: list[PromptRow] = []
     for line, cells in table_rows(content, separator, file, quoted=separator != BAR):
         place = f"{file}, line {line}"
-        if not found and separator != BAR and [cell.lower() for cell in cells] == columns:
+        if not rows and separator != BAR and [cell.lower() for cell in cells] == columns:
             continue
         if len(cells) > len(columns):
             raise ValueError(
@@ -55,10 +49,10 @@ def prompt_rows(content: str, file: str) -> list[PromptRow]:
         row = PromptRow(**dict(zip(columns, cells, strict=False)) | {"place": place})
         if not row.clean:
             raise ValueError(f"{place}: the prompt is empty: fill it in, or take the line out")
-        found.append(row)
-    if not found:
+        rows.append(row)
+    if not rows:
         raise ValueError(f"{file} holds no prompts: write one in each line, as in  prompt | corrupted prompt | right | wrong")
-    return found
+    return rows
 
 
 def as_csv(rows: Iterable[PromptRow]) -> str:

@@ -142,10 +142,6 @@ class _Part:
     #: before each token that can be known
     write: Callable[[Words, Words, _Picker], str]
 
-    def sentence(self, pick: _Picker, *, held_out: bool) -> list[str]:
-        """The tokens of a sentence to train on or of one that is held out; a `*` stands before those that can be known."""
-        return self.write(pick(self.templates[held_out]), pick(self.pairs[held_out]), pick).split()
-
 
 def _name_sentence(template: Words, pair: Words, pick: _Picker) -> str:
     beginning, meeting, giving = template
@@ -249,36 +245,21 @@ class Sentences(Task):
     )
     parts = ("names", "agreement", "brackets", "colours")
     has_places = False
-
-    def limits(self) -> dict[str, tuple[int, int]]:
-        """There is nothing to set."""
-        return {}
-
-    @property
-    def length(self) -> int:
-        """Tokens of the longest sentence and its end."""
-        return LENGTH
+    length = LENGTH
+    # Held-out sentences count only where the next word follows from the words before it, in each of the four tasks.
+    # names: a name stands after "to" or "for": the one of the two that is not the subject of the second clause.
+    # agreement: a verb follows the second noun; the beginning decides its time, the first noun its number. brackets: the noun
+    # after "a" is the last word of the innermost bracket; then all that are open are closed, and a full stop follows. colours:
+    # there is one colour in a sentence.
+    floor = 0.0
 
     @property
     def tokenizer(self) -> CasedWordTokenizer:
-        """Words and signs."""
         return _tokenizer()
 
     @property
     def end(self) -> int:
-        """The token ⟨end⟩."""
         return self.tokenizer.end
-
-    @property
-    def floor(self) -> float:
-        """0: held-out sentences count only where the next word follows from the words before it, in each of the four tasks.
-
-        names: a name stands after "to" or "for": the one of the two that is not the subject of the second clause.
-        agreement: a verb follows the second noun; the beginning decides its time, the first noun its number. brackets: the noun
-        after "a" is the last word of the innermost bracket; then all that are open are closed, and a full stop follows. colours:
-        there is one colour in a sentence.
-        """
-        return 0.0
 
     def examples(self, count: int, rng: Generator) -> Examples:
         """Sentences to train on. In about one of eight every prediction counts, up to that of the end; else those to be known."""
@@ -299,12 +280,11 @@ class Sentences(Task):
     def opposites(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         """The first noun in plural and in singular, where the verb comes next."""
         ends = "near the old tree", "behind the old cabinets"
-        nouns = {one: many for one, many in _NOUNS.items() if one not in ("tree", "cabinet")}
-        plural, singular = (tuple(f"The {noun} {end}" for noun in each for end in ends) for each in (nouns.values(), nouns))
+        nouns = {noun: plural for noun, plural in _NOUNS.items() if noun not in ("tree", "cabinet")}
+        plural, singular = (tuple(f"The {noun} {end}" for noun in form for end in ends) for form in (nouns.values(), nouns))
         return "number", plural, singular
 
     def contrasts(self) -> tuple[Contrast, ...]:
-        """One for each of the four tasks."""
         return contrasts()
 
     def _sentences(self, count: int, rng: Generator, *, held_out: bool) -> tuple[Ids, NDArray[np.bool_], Ids]:
@@ -312,7 +292,10 @@ class Sentences(Task):
         pick, parts = _Picker(rng), list(_parts().values())
         first = 0 if held_out else rng.integers(len(parts))  # the first is about names: the best known of the four
         part = (np.arange(count) + first) % len(parts)
-        sentences = [parts[number].sentence(pick, held_out=held_out) for number in part.tolist()]
+        sentences = [
+            of.write(pick(of.templates[held_out]), pick(of.pairs[held_out]), pick).split()
+            for of in (parts[number] for number in part.tolist())
+        ]
         token, filled = _numbers(), [_END] * LENGTH
         rows = np.array([[token[word] for word in (sentence + filled)[:LENGTH]] for sentence in sentences])  # [count, length]
         return np.abs(rows) - 1, rows < 0, part

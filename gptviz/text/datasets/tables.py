@@ -53,37 +53,27 @@ def readings(
         quoted: the separators that quotation marks can protect; with others a quotation mark is a character like any other.
         most: at most this number of rows is read.
     """
-    return {each: _reading(content, each, file, row_of, most, each in quoted) for each in separators}
-
-
-def _reading(
-    content: str, separator: str, file: str, row_of: Callable[[list[str], str], Row], most: int | None, quoted: bool
-) -> SeparatedTable[Row]:
-    rows: list[Row] = []
-    try:
-        for line, cells in islice(table_rows(content, separator, file, quoted), most):
-            rows.append(row_of(cells, f"{file}, line {line}"))
-    except ValueError as problem:
-        return SeparatedTable(rows, problem)
-    return SeparatedTable(rows, None)
+    tables: dict[str, SeparatedTable[Row]] = {}
+    for separator in separators:
+        rows: list[Row] = []
+        problem = None
+        try:
+            for line, cells in islice(table_rows(content, separator, file, separator in quoted), most):
+                rows.append(row_of(cells, f"{file}, line {line}"))
+        except ValueError as error:
+            problem = error
+        tables[separator] = SeparatedTable(rows, problem)
+    return tables
 
 
 def table_rows(content: str, separator: str, file: str, quoted: bool = True) -> Iterator[tuple[int, list[str]]]:
     """The rows that are not blank: the line each ends in, counted from 1, and its cells without white space around them.
 
-    Args:
-        file: the name of the table in messages.
-        quoted: whether a cell in quotation marks may contain separators, and an apostrophe may guard it (see `guarded`); else
-            both are characters like any other.
-
-    Raises:
-        ValueError: the table cannot be read; the message names the file, the line and what to do.
+    If `quoted`, a cell in quotation marks may contain separators, and an apostrophe may guard it (see `guarded`); else both are
+    characters like any other. A ValueError names the `file`, the line that cannot be read, and what to do.
     """
     lines = io.StringIO(content, newline="")
-    if quoted:
-        reader = csv.reader(lines, delimiter=separator, strict=True)
-    else:
-        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
+    reader = csv.reader(lines, delimiter=separator, strict=quoted, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
     try:
         for row in reader:
             cells = [unguarded(cell.strip()) if quoted else cell.strip() for cell in row]

@@ -41,12 +41,10 @@ class Reversal(Task):
     length: int = setting(16, "Length", "How many tokens a sequence has.")
 
     def limits(self) -> dict[str, tuple[int, int]]:
-        """At least two symbols, and two tokens."""
         return {"vocab": (2, _MOST_SYMBOLS), "length": (2, _MOST_TOKENS)}
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The symbols are numbers."""
         return _numbers(self.vocab)
 
     @property
@@ -59,7 +57,6 @@ class Reversal(Task):
         return (self._half - 1) / (self.length - 1) * log(self.vocab)
 
     def examples(self, count: int, rng: Generator) -> Examples:
-        """Random symbols and their mirror image. Every prediction counts."""
         half = rng.integers(self.vocab, size=(count, self._half))
         return all_counted(np.concatenate((half, half[:, : self.length // 2][:, ::-1]), axis=1))  # [count, length]
 
@@ -82,28 +79,18 @@ class Addition(Task):
         "and only they count; the model is tested with problems that it was never trained on."
     )
 
+    tokenizer = CharTokenizer("0123456789+=")
+    floor = 0.0  # only the answer counts, and it follows from the problem
     writes = "Ones first: the model writes the last digit of the sum first, as one does on paper, so 123+456= goes on with 9750."
 
     digits: int = setting(3, "Digits", "How many digits each of the two numbers has.")
 
     def limits(self) -> dict[str, tuple[int, int]]:
-        """At most nine digits: a pair of them fits in 64 bits."""
-        return {"digits": (1, 9)}
+        return {"digits": (1, 9)}  # a pair of numbers fits in 64 bits
 
     @property
     def length(self) -> int:
-        """Two numbers, two signs and the sum."""
         return 3 * self.digits + 3
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The characters 0 to 9, + and =."""
-        return _arithmetic()
-
-    @property
-    def floor(self) -> float:
-        """0: only the answer counts, and it follows from the problem."""
-        return 0.0
 
     def holds_out(self, a: Ids, b: Ids) -> NDArray[np.bool_]:
         """Whether a + b is never trained on: true for a fixed tenth of all pairs {a, b}, chosen by a hash."""
@@ -131,9 +118,9 @@ class Addition(Task):
 
     def as_people_write(self, text: str) -> str:
         """`123+456=9750` as "123 + 456 = 579", and the sum if that is another one; empty if it is no whole problem and answer."""
-        if (found := re.fullmatch(r"(\d+)\+(\d+)=(\d+)", text)) is None:
+        if (solved := re.fullmatch(r"(\d+)\+(\d+)=(\d+)", text)) is None:
             return ""
-        a, b, answer = int(found[1]), int(found[2]), int(found[3][::-1])
+        a, b, answer = int(solved[1]), int(solved[2]), int(solved[3][::-1])
         return f"{a} + {b} = {answer}" + ("" if answer == a + b else f" (the sum is {a + b})")
 
     @property
@@ -180,7 +167,6 @@ class Copy(Task):
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The symbols are numbers."""
         return _numbers(self.vocab)
 
     @property
@@ -193,7 +179,6 @@ class Copy(Task):
         return (self.lag - 1) / (self.length - 1) * log(self.vocab)
 
     def examples(self, count: int, rng: Generator) -> Examples:
-        """Random symbols, repeated. Every prediction counts."""
         block = rng.integers(self.vocab, size=(count, self.lag))
         return all_counted(block[:, np.arange(self.length) % self.lag])  # [count, length]
 
@@ -220,16 +205,11 @@ class Induction(Task):
     def limits(self) -> dict[str, tuple[int, int]]:
         """No symbol occurs twice in a block, and at least its first symbol is repeated."""
         most = min(self.vocab, self.length - 1)
-        return {
-            "vocab": (2, _MOST_SYMBOLS),
-            "length": (2, _MOST_TOKENS),
-            "shortest": (1, most),
-            "longest": (self.shortest, most),
-        }
+        blocks = {"shortest": (1, most), "longest": (self.shortest, most)}
+        return {"vocab": (2, _MOST_SYMBOLS), "length": (2, _MOST_TOKENS), **blocks}
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The symbols are numbers."""
         return _numbers(self.vocab)
 
     @property
@@ -274,27 +254,17 @@ class Modular(Task):
         "Sums on a clock: two numbers, and what their sum leaves when it is divided by a fixed number. A third of all sums is "
         "learned again and again; the model is tested with the others."
     )
+    length = 5  # two numbers, two signs and the answer
+    floor = 0.0  # only the answer counts, and it follows from the two numbers
 
     modulus: int = setting(59, "Modulus", "How many hours the clock has: sums begin again at 0 there.")
 
     def limits(self) -> dict[str, tuple[int, int]]:
-        """Small enough that all pairs can be listed."""
-        return {"modulus": (3, 499)}
-
-    @property
-    def length(self) -> int:
-        """Two numbers, two signs and the answer."""
-        return 5
+        return {"modulus": (3, 499)}  # small enough that all pairs can be listed
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The numbers below the modulus, + and =."""
-        return _clock(self.modulus)
-
-    @property
-    def floor(self) -> float:
-        """0: only the answer counts, and it follows from the two numbers."""
-        return 0.0
+        return _numbers(self.modulus, "+", "=")
 
     def learned(self) -> Examples:
         """A third of all pairs, in an order without meaning."""
@@ -311,9 +281,9 @@ class Modular(Task):
 
     def as_people_write(self, text: str) -> str:
         """The remainder too, if the answer is another one; empty if the text is right or no whole problem and answer."""
-        if (found := re.fullmatch(r"(\d+) \+ (\d+) = (\d+)", text)) is None:
+        if (solved := re.fullmatch(r"(\d+) \+ (\d+) = (\d+)", text)) is None:
             return ""
-        a, b, answer = map(int, found.groups())
+        a, b, answer = map(int, solved.groups())
         right = (a + b) % self.modulus
         return "" if answer == right else f"{text} ({a + b} modulo {self.modulus} is {right})"
 
@@ -331,8 +301,7 @@ TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition,
 def task(name: str, /, **settings: Any) -> Task:
     """The task of this name; settings that are not given have their defaults.
 
-    Raises:
-        ValueError: there is no such task or no such setting, or a value is outside its limits.
+    A ValueError if there is no such task or no such setting, or a value is outside its limits.
     """
     kind = TASKS.get(name) if isinstance(name, str) else None
     if kind is None:
@@ -343,19 +312,10 @@ def task(name: str, /, **settings: Any) -> Task:
     return kind(**settings)
 
 
-@lru_cache(maxsize=8)
-def _numbers(count: int) -> SymbolTokenizer:
-    return SymbolTokenizer.numbers(count)
-
-
-@lru_cache(maxsize=1)
-def _arithmetic() -> CharTokenizer:
-    return CharTokenizer("0123456789+=")
-
-
-@lru_cache(maxsize=8)
-def _clock(modulus: int) -> SymbolTokenizer:
-    return SymbolTokenizer([*map(str, range(modulus)), "+", "="])
+@lru_cache(maxsize=16)
+def _numbers(count: int, *signs: str) -> SymbolTokenizer:
+    """The numbers below `count`, and signs."""
+    return SymbolTokenizer([*map(str, range(count)), *signs])
 
 
 @lru_cache(maxsize=4)

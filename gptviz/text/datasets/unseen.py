@@ -13,11 +13,7 @@ PASSAGES = len(_SCENES)
 
 
 def passage(number: int) -> tuple[str, str]:
-    """What there is to read of the scene of this number, from 0, and its last `GUESSED` characters.
-
-    Raises:
-        ValueError: there is no such scene.
-    """
+    """What there is to read of the scene of this number, from 0, and its last `GUESSED` characters; a ValueError without it."""
     if not 0 <= number < PASSAGES:
         raise ValueError(f"there is no text {number}: they are numbered from 0 to {PASSAGES - 1}")
     return _SCENES[number][:-GUESSED], _SCENES[number][-GUESSED:]

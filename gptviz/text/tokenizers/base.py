@@ -30,7 +30,7 @@ class Unknown:
     #: tokens)
     position: int
     character: str  #: the character; from a vocabulary of whole words, the word
-    name: str  #: `U+20AC EURO SIGN`, or the code point alone if Unicode gives no name; of a word, the word or its beginning
+    name: str  #: `U+20AC EURO SIGN`, or only the code point if Unicode gives no name; of a word, the word or its beginning
     instead: str = ""  #: the visible form of the token that the model reads instead, empty if it reads nothing
 
     @classmethod
@@ -49,9 +49,8 @@ class Encoding:
     unknown: tuple[Unknown, ...] = ()
 
     def unknown_sentence(self) -> str:
-        """One sentence for the reader that names what the vocabulary lacks and what is read instead; empty if nothing is unknown.
-
-        Every unknown piece is named once, `MOST_NAMED` of them; the others are counted.
+        """One sentence for the reader that names what the vocabulary lacks, at most `MOST_NAMED` of it, and what is read instead;
+        empty if nothing is unknown.
         """
         if not self.unknown:
             return ""
@@ -64,14 +63,16 @@ class Encoding:
 
 
 class Tokenizer(ABC):
-    """A vocabulary of `vocab_size` tokens, numbered from 0, and the conversion of text to their ids and back.
+    """A vocabulary of tokens, numbered from 0, and the conversion of text to their ids and back.
 
-    Raises:
-        ValueError: from every method that takes ids: an id is outside the vocabulary.
+    Every method that takes ids raises a ValueError if one is outside the vocabulary; so do `from_fields` and its like where
+    `to_json` could not have written what they are given.
     """
 
     #: its name in JSON: `characters`, `symbols`, `bpe`, `words`, `cased words` or `marked` (with special tokens)
     kind: ClassVar[str]
+    vocab_size: int  #: how many tokens there are, also those that stand for no text: the number of rows of the embedding
+    unknown_id: int | None = None  #: the token that is read for what the vocabulary lacks, or None if there is no such token
     way: str = "words"  #: what it does with a text, one of `WAYS`
     #: the end of a sentence about a text that is read as no token: what the text has, and what it would need
     without: ClassVar[str] = "nothing that this model can read: it reads characters that are no white space"
@@ -82,16 +83,6 @@ class Tokenizer(ABC):
     before: tuple[int, ...] = ()  #: the tokens that are put before every text, such as [CLS]
     after: tuple[int, ...] = ()  #: those that are put after every text, such as [SEP]
     unused_ids: range = range(0)  #: tokens that stand for nothing, at the end of the vocabulary; none of them is ever written
-
-    @property
-    @abstractmethod
-    def vocab_size(self) -> int:
-        """How many tokens there are: the number of rows of the embedding."""
-
-    @property
-    def unknown_id(self) -> int | None:
-        """The token that is read for what the vocabulary lacks, or None if there is no such token."""
-        return None
 
     @abstractmethod
     def encode(self, text: str) -> Encoding:
@@ -182,11 +173,7 @@ class Tokenizer(ABC):
 
 
 def parse_object(text: str) -> dict[str, object]:
-    """The JSON object in `text`.
-
-    Raises:
-        ValueError: the text holds anything else.
-    """
+    """The JSON object in `text`; a ValueError if it holds anything else."""
     try:
         fields = parse_json(text, MOST_VALUES, exactly=True)
     except ValueError as error:
@@ -197,6 +184,6 @@ def parse_object(text: str) -> dict[str, object]:
 
 
 def _quoted(character: str, name: str) -> str:
-    """The character and its name; the name alone if the character cannot be seen or the name has it already."""
+    """The character and its name; only the name if the character cannot be seen or the name has it already."""
     form = visible(character)
     return name if len(character) != 1 or form.startswith("U+") else f"{form} ({name})"

@@ -27,13 +27,8 @@ BEFORE_TOKENS: Final = ("normalizer", "pre_tokenizer")
 
 
 def check_sizes(fields: Mapping[str, Any]) -> None:
-    """Refuse a tokenizer that is too large to be opened.
-
-    Args:
-        fields: what is parsed of a `tokenizer.json`; it may be of any form.
-
-    Raises:
-        TooMuchError: a stage, a token or the vocabulary is too large, or the decoder has a pattern that may not be quick.
+    """Refuse, with a TooMuchError, a tokenizer with a stage, a token or a vocabulary that is too large, or with a pattern in its
+    decoder that may not be quick. The parsed content of a `tokenizer.json` may be of any form.
     """
     for stage in (*BEFORE_TOKENS, "post_processor", "decoder"):
         parts = list(_parts(fields.get(stage), MOST_PARTS))
@@ -46,21 +41,15 @@ def check_sizes(fields: Mapping[str, Any]) -> None:
     model, added = fields.get("model"), fields.get("added_tokens")
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     # A vocabulary of Unigram is a list of pieces, each with its score.
-    pieces = (
-        [piece[0] if isinstance(piece, list) and piece else piece for piece in vocabulary] if isinstance(vocabulary, list) else []
-    )
+    if isinstance(vocabulary, list):
+        check_tokens([piece[0] if isinstance(piece, list) and piece else piece for piece in vocabulary], MOST_CHARACTERS)
     check_tokens(vocabulary if isinstance(vocabulary, dict) else [])
-    check_tokens(pieces, MOST_CHARACTERS)
     contents = [token.get("content") for token in added if isinstance(token, dict)] if isinstance(added, list) else []
     check_tokens(contents, MOST_ADDED)
 
 
 def check_tokens(tokens: Collection[Any], most: int | None = None) -> None:
-    """Refuse tokens that are too long, or have more than `most` characters together.
-
-    Raises:
-        TooMuchError: they are.
-    """
+    """Refuse tokens that are too long, or have more than `most` characters together, with a TooMuchError."""
     lengths = [len(token) for token in tokens if isinstance(token, str)]
     if (longest := max(lengths, default=0)) > LONGEST_TOKEN:
         raise TooMuchError(f"one of its tokens has {longest:,} characters, and {LONGEST_TOKEN:,} are the most")
@@ -88,7 +77,7 @@ def slow_work(fields: Mapping[str, Any]) -> str | None:
 
 def _slow_pattern(stage: Any) -> str | None:
     patterns = (part.get("Regex") for part in _parts(stage, MOST_PARTS) if isinstance(part, dict))
-    return next((one for one in patterns if isinstance(one, str) and not is_quick(one)), None)
+    return next((pattern for pattern in patterns if isinstance(pattern, str) and not is_quick(pattern)), None)
 
 
 def _parts(value: Any, most: int) -> Iterator[Any]:

@@ -49,7 +49,7 @@ class BPETokenizer(Tokenizer):
     Byte-level (learned here, GPT-2): any text is a sequence of known bytes, so decoding returns it exactly; only
     lone surrogates, which are not text, are read as U+FFFD and reported. A `tokenizer.json` from elsewhere may lack
     characters: they are read as its unknown token or not at all, and reported in both cases. Its truncation, padding and
-    dropout are off: the ids depend on the text alone.
+    dropout are off: the ids depend only on the text.
 
     Many tokenizers put a token before a text, such as Llama's `<s>`, or one after it. They are among the ids here too, but not
     a second time if the text has them already, as a text from a chat template has.
@@ -85,21 +85,26 @@ class BPETokenizer(Tokenizer):
         self._backend, self._outside = backend, outside
         self._reader: tokenizers.Tokenizer | ReadingOutside = outside or backend
         self.before, self.after = _frame(fields["post_processor"])
-        self._bytes = _token_bytes(tokens, fields)
+        # Whether spaces are written as SentencePiece does: as ▁. If not, only the library knows how tokens become a text.
+        parts = (fields["pre_tokenizer"], fields["normalizer"], fields["decoder"])
+        self._spaces = "▁" in json.dumps(parts, ensure_ascii=False)
+        # Whether the tokens are written in GPT-2's alphabet of bytes.
+        self._byte_level = any('"ByteLevel"' in json.dumps(fields[part]) for part in ("pre_tokenizer", "normalizer"))
+        self._bytes = _token_bytes(tokens, fields, "▁" if self._spaces else " ", byte_level=self._byte_level)
+        self.vocab_size = len(tokens)
         self.checked([*self.before, *self.after])
         # Backwards, so that of two tokens for the same text the first is found.
         self._ids = {data: i for i, data in reversed(list(enumerate(self._bytes)))}
         self._cuttable = _splits_as_gpt2(fields)
-        self._byte_level = _is_byte_level(fields)
-        # Whether spaces are written as SentencePiece does; if not, only the library knows how tokens become a text.
-        self._spaces = _writes_spaces_as_a_character(fields)
-        self._prepends = _prepends_a_space(fields)
+        # Whether a space is put before every piece between added tokens, not only before the text.
+        normalizer, before = json.dumps(fields["normalizer"]), json.dumps(fields["pre_tokenizer"])
+        self._prepends = '"Prepend"' in normalizer or '"prepend_scheme": "always"' in before
         self._added = frozenset(token["id"] for token in fields["added_tokens"])
         self._special = frozenset(token["id"] for token in fields["added_tokens"] if token["special"])
         self._goes_on = model.get("continuing_subword_prefix") or ""
         self.way = _WAYS.get(model["type"], "words")
         self._missing_bytes = frozenset(byte for byte in range(256) if bytes([byte]) not in self._ids)
-        self._unknown_id: int | None = model.get("unk_id", vocabulary.get(model.get("unk_token")))
+        self.unknown_id = model.get("unk_id", vocabulary.get(model.get("unk_token")))
         # A model of characters lacks characters; one of words (WordPiece, WordLevel) lacks words.
         self._lacks_characters = model["type"] in ("BPE", "Unigram")
         self.is_spaced = not self._lacks_characters
@@ -166,20 +171,12 @@ class BPETokenizer(Tokenizer):
 
     @classmethod
     def from_json(cls, text: str) -> "BPETokenizer":
-        """The tokenizer whose Hugging Face `tokenizer.json` has this content.
-
-        Raises:
-            ValueError: it is not such content; the message says what is wrong.
-        """
+        """The tokenizer whose Hugging Face `tokenizer.json` has this content."""
         return cls.from_fields(parse_object(text), text)
 
     @classmethod
     def from_fields(cls, fields: dict[str, object], text: str | None = None) -> "BPETokenizer":
-        """The same from the parsed content, and the content itself where it is at hand.
-
-        Raises:
-            ValueError: as in `from_json`.
-        """
+        """The same from the parsed content, and the content itself where it is at hand."""
         from tokenizers import Tokenizer as Backend
 
         if not isinstance(fields.get("model"), dict):
@@ -193,16 +190,6 @@ class BPETokenizer(Tokenizer):
             backend = Backend.from_str(content)
         return cls(backend, outside)
 
-    @property
-    def vocab_size(self) -> int:
-        """How many tokens there are, added ones included."""
-        return len(self._bytes)
-
-    @property
-    def unknown_id(self) -> int | None:
-        """The token that is read for what the vocabulary lacks, or None if there is no such token."""
-        return self._unknown_id
-
     def encode(self, text: str) -> Encoding:
         """The ids of a prompt, and the characters that the vocabulary lacks.
 
@@ -213,7 +200,7 @@ class BPETokenizer(Tokenizer):
         clean = _without_surrogates(text)
         with as_value_error("this tokenizer cannot read the text"):
             read = self._reader.encode(clean, add_special_tokens=False)
-            gaps = self._left_out(clean) if self._unknown_id is None else self._read_as_unknown(clean, read)
+            gaps = self._left_out(clean) if self.unknown_id is None else self._read_as_unknown(clean, read)
         ends = np.array([end for _, end in read.offsets])
         for match in SURROGATE.finditer(text):
             at = int(np.searchsorted(ends, match.start(), side="right"))
@@ -229,11 +216,7 @@ class BPETokenizer(Tokenizer):
         return self.before[text.start :], self.after[len(ids) - text.stop :]
 
     def framed(self, before: Sequence[int], after: Sequence[int] = ()) -> "BPETokenizer":
-        """The same tokenizer with these tokens before and after a text.
-
-        Raises:
-            ValueError: there is no such token.
-        """
+        """The same tokenizer with these tokens before and after a text."""
         from tokenizers import processors
 
         around = self.checked([*before, *after]).tolist()
@@ -245,16 +228,10 @@ class BPETokenizer(Tokenizer):
         return framed
 
     def with_tokens(self, tokens: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]] = ()) -> "BPETokenizer":
-        """The same tokenizer with more tokens that are found in a text before it is cut.
+        """The same tokenizer with more tokens that are found in a text before it is cut, each as in the `added_tokens` of a
+        `tokenizer.json`, without its id; those of the `others` are left out that are such tokens already.
 
         What the vocabulary has already keeps its id; the ids of all else go on behind it.
-
-        Args:
-            tokens: each as in the `added_tokens` of a `tokenizer.json`, without its id.
-            others: the same, of which those are left out that are such tokens already.
-
-        Raises:
-            ValueError: the library does not accept one of them.
         """
         fields = json.loads(self.to_json())
         known = {token["content"]: token for token in fields["added_tokens"]}
@@ -297,7 +274,7 @@ class BPETokenizer(Tokenizer):
         with as_value_error("this tokenizer cannot write these tokens"):
             if not self._prepends:
                 return self._backend.decode(checked, skip_special_tokens=False)
-            # A space was put before each part between added tokens, but the library removes it from the first part alone.
+            # A space was put before each part between added tokens, but the library removes it only from the first part.
             return "".join(
                 self._joined(part) if is_added else self._backend.decode(list(part))
                 for is_added, part in groupby(checked, self._added.__contains__)
@@ -316,7 +293,6 @@ class BPETokenizer(Tokenizer):
         return self._bytes[int(self.checked([id])[0])].decode("utf-8", "replace")
 
     def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text (of several the first), or None if there is none."""
         return None if SURROGATE.search(piece) else self._ids.get(piece.encode())
 
     def bytes_of(self, id: int) -> bytes:
@@ -325,11 +301,9 @@ class BPETokenizer(Tokenizer):
         return data.removeprefix(self._goes_on.encode())
 
     def begins_apart(self, id: int) -> bool:
-        """Whether a token stands apart from the token before it."""
         return self.is_spaced and not (self._goes_on and self._bytes[id].startswith(self._goes_on.encode()))
 
     def is_special(self, id: int) -> bool:
-        """Whether a token stands for no text."""
         return id in self._special or super().is_special(id)
 
     def merges(self) -> list[tuple[str, str]]:
@@ -339,11 +313,11 @@ class BPETokenizer(Tokenizer):
         # Older files have a merge as one text with a space in it.
         return [
             (left, right)
-            for left, right in (one.split(" ") if isinstance(one, str) else one for one in self._model_fields()["merges"])
+            for left, right in (merge.split(" ") if isinstance(merge, str) else merge for merge in self._model_fields()["merges"])
         ]
 
     def with_merges(self, count: int) -> "BPETokenizer":
-        """A tokenizer that was learned here, with the first `count` of its merges alone; its tokens keep their ids."""
+        """A tokenizer that was learned here, with only the first `count` of its merges; its tokens keep their ids."""
         from tokenizers import Tokenizer as Backend
         from tokenizers import models
 
@@ -366,8 +340,8 @@ class BPETokenizer(Tokenizer):
 
     def _id_of_written(self, token: str) -> int:
         """The id of a token in the form in which the library writes it, -1 if there is none."""
-        found = self._backend.token_to_id(token)
-        return -1 if found is None else found
+        token_id = self._backend.token_to_id(token)
+        return -1 if token_id is None else token_id
 
     def scores(self) -> dict[str, float]:
         """For Unigram the logarithm of each piece's probability, by its text; empty for other models."""
@@ -385,7 +359,7 @@ class BPETokenizer(Tokenizer):
         if self.way != "merges":
             return None
         texts = self.written(ids)
-        whole = self._added | {self._unknown_id}
+        whole = self._added | {self.unknown_id}
         tokens = [
             [text] if i in whole or (not self._byte_level and _BYTE_FALLBACK.fullmatch(text)) else [*text]
             for i, text in zip(ids, texts, strict=True)
@@ -396,16 +370,15 @@ class BPETokenizer(Tokenizer):
         merges = [
             Merge(start, middle, end, rank, self._id_of_written("".join(symbols[start:end]))) for start, middle, end, rank in made
         ]
-        found = Merging(known, tuple(merges))
+        merging = Merging(known, tuple(merges))
         # A tokenizer may look whole words up before it merges, and have words that no merges lead to.
-        return found if found.after(len(merges)) == tuple(ids) else None
+        return merging if merging.after(len(merges)) == tuple(ids) else None
 
     def label(self, id: int) -> str:
         """The visible form of a token; bytes that are not whole characters in hexadecimal: `<E2 82>`."""
         return _label(self._bytes[int(self.checked([id])[0])])
 
     def labels(self) -> list[str]:
-        """The visible forms of all tokens, by id."""
         return [_label(data) for data in self._bytes]
 
     def to_json(self) -> str:
@@ -415,13 +388,13 @@ class BPETokenizer(Tokenizer):
 
     def _read_as_unknown(self, text: str, read: "tokenizers.Encoding | Read") -> _Gaps:
         """The places in `text` that the unknown token stands for, and those that no token covers."""
-        instead, own = self.label(self._unknown_id or 0), self.piece(self._unknown_id or 0)
+        instead, own = self.label(self.unknown_id or 0), self.piece(self.unknown_id or 0)
         gaps: _Gaps = {}
         covered = np.zeros(len(text), bool)
         for at, (token, (start, end)) in enumerate(zip(read.ids, read.offsets, strict=True)):
             covered[start:end] = True
             # The unknown token may also stand for a text: in an exported vocabulary of characters it is the space.
-            if token == self._unknown_id and start < end and text[start:end] != own:
+            if token == self.unknown_id and start < end and text[start:end] != own:
                 step = 1 if self._lacks_characters else end - start
                 for place in range(start, end, step):
                     gaps.setdefault((place, place + step), (at, instead))
@@ -434,7 +407,14 @@ class BPETokenizer(Tokenizer):
 
     def _left_out(self, text: str) -> _Gaps:
         """The characters that a vocabulary without an unknown token leaves out as a whole or in part."""
-        lacking = self._lacking([*set(text)])
+        characters = [*set(text)]
+        if self._byte_level:
+            lacking = {character for character in characters if not self._missing_bytes.isdisjoint(character.encode())}
+        else:
+            ids = [read.ids for read in self._reader.encode_batch_fast(characters, add_special_tokens=False)]
+            lacking = {
+                character for character, tokens in zip(characters, ids, strict=True) if not tokens and not character.isspace()
+            }
         if not lacking:
             return {}
         places = [i for i, character in enumerate(text) if character in lacking]
@@ -443,12 +423,6 @@ class BPETokenizer(Tokenizer):
         parts = [text[start:end] for start, end in pairwise(edges)]
         counts = [len(read.ids) for read in self._reader.encode_batch_fast(parts, add_special_tokens=False)]
         return {(place, place + 1): (int(at), "") for place, at in zip(places, np.cumsum(counts)[0::2], strict=True)}
-
-    def _lacking(self, characters: list[str]) -> set[str]:
-        if self._byte_level:
-            return {one for one in characters if not self._missing_bytes.isdisjoint(one.encode())}
-        ids = [read.ids for read in self._reader.encode_batch_fast(characters, add_special_tokens=False)]
-        return {one for one, found in zip(characters, ids, strict=True) if not found and not one.isspace()}
 
 
 @contextmanager
@@ -528,54 +502,28 @@ def _frame(processor: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(sides[0]), tuple(sides[1])
 
 
-def _writes_spaces_as_a_character(fields: dict[str, Any]) -> bool:
-    """Whether the tokens are written as SentencePiece writes them: a space as ▁ (U+2581)."""
-    parts = (fields["pre_tokenizer"], fields["normalizer"], fields["decoder"])
-    return "▁" in json.dumps(parts, ensure_ascii=False)
-
-
-def _prepends_a_space(fields: dict[str, Any]) -> bool:
-    """Whether a space is put before every piece between added tokens, not only before the text."""
-    normalizer, before = json.dumps(fields["normalizer"]), json.dumps(fields["pre_tokenizer"])
-    return '"Prepend"' in normalizer or '"prepend_scheme": "always"' in before
-
-
-def _is_byte_level(fields: dict[str, Any]) -> bool:
-    """Whether the tokens are written in GPT-2's alphabet of bytes."""
-    return any('"ByteLevel"' in json.dumps(fields[part]) for part in ("pre_tokenizer", "normalizer"))
-
-
-def _token_bytes(tokens: list[str], fields: dict[str, Any]) -> list[bytes]:
+def _token_bytes(tokens: list[str], fields: dict[str, Any], space: str, *, byte_level: bool) -> list[bytes]:
     """The bytes that each token stands for, by id, read from the form in which a `tokenizer.json` writes it."""
-    # SentencePiece writes lone bytes as <0xE2>.
-    space = "▁" if _writes_spaces_as_a_character(fields) else " "
     has_bytes = bool(fields["model"].get("byte_fallback"))
-    letters = _letters_to_bytes() if _is_byte_level(fields) else None
-    of_tokens = [_bytes_of(token, space, letters, has_bytes=has_bytes) for token in tokens]
+    # From the letters of GPT-2's alphabet to the characters with the numbers of their bytes; a character below 256 that is no
+    # letter of the alphabet becomes one that is no byte.
+    letters = dict.fromkeys(range(256), 0x100) | {ord(letter): byte for letter, byte in byte_alphabet().items()}
+
+    def bytes_of(token: str) -> bytes:
+        if byte_level:
+            try:
+                return token.translate(letters).encode("latin-1")
+            except UnicodeEncodeError:  # a character outside of the alphabet
+                return token.encode()
+        if has_bytes and (byte := _BYTE_FALLBACK.fullmatch(token)):  # SentencePiece writes lone bytes as <0xE2>
+            return bytes.fromhex(byte[1])
+        return token.replace(space, " ").encode()
+
+    of_tokens = [*map(bytes_of, tokens)]
     for added in fields["added_tokens"]:
         content = added["content"] if added["special"] else added["content"].replace(space, " ")
         of_tokens[added["id"]] = content.encode()
     return of_tokens
-
-
-def _bytes_of(token: str, space: str, letters: dict[int, int] | None, *, has_bytes: bool) -> bytes:
-    if letters is not None:
-        try:
-            return token.translate(letters).encode("latin-1")
-        except UnicodeEncodeError:  # a character outside of the alphabet
-            return token.encode()
-    if has_bytes and (byte := _BYTE_FALLBACK.fullmatch(token)):
-        return bytes.fromhex(byte[1])
-    return token.replace(space, " ").encode()
-
-
-def _letters_to_bytes() -> dict[int, int]:
-    """A table for `str.translate` from the letters of GPT-2's alphabet to the characters with the numbers of their bytes.
-
-    A character below 256 that is no letter of the alphabet becomes one that is no byte.
-    """
-    outside = dict.fromkeys(range(256), 0x100)
-    return outside | {ord(letter): byte for letter, byte in byte_alphabet().items()}
 
 
 def byte_alphabet() -> dict[str, int]:

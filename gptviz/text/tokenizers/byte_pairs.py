@@ -53,7 +53,7 @@ CUTS: Final[dict[str, Cut]] = {
 def byte_pairs(
     tokens: Sequence[str], merges: Sequence[str], special: Sequence[int], whole: Sequence[int], cut: Cut
 ) -> BPETokenizer:
-    """A byte-level byte-pair encoding.
+    """A byte-level byte-pair encoding; a ValueError says what is wrong if it cannot be opened.
 
     Args:
         tokens: in the order of their ids, written in GPT-2's alphabet of bytes.
@@ -61,12 +61,8 @@ def byte_pairs(
         special: the ids of the tokens that are no text, such as `<|im_start|>`.
         whole: the ids of other tokens that are found in a text before it is cut.
         cut: how a text is cut.
-
-    Raises:
-        ValueError: it cannot be opened; the message says what is wrong.
-        TooMuchError: a token is too long, or the pattern may take any time.
     """
-    from tokenizers import AddedToken, decoders, models, normalizers
+    from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
     from tokenizers import Tokenizer as Backend
 
     check_tokens(tokens)
@@ -83,18 +79,11 @@ def byte_pairs(
         backend = Backend(models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=cut.whole_tokens))
         if cut.composed:
             backend.normalizer = normalizers.NFC()
-        backend.pre_tokenizer = _pre_tokenizer(cut)
+        steps: list[Any] = [pre_tokenizers.Digits(individual_digits=True)] if cut.single_digits else []
+        steps += [] if cut.pattern is None else [pre_tokenizers.Split(Regex(cut.pattern), behavior="isolated")]
+        steps.append(pre_tokenizers.ByteLevel(add_prefix_space=cut.space_before, use_regex=cut.pattern is None))
+        backend.pre_tokenizer = steps[0] if len(steps) == 1 else pre_tokenizers.Sequence(steps)
         backend.decoder = decoders.ByteLevel()
         backend.add_special_tokens([AddedToken(tokens[place], normalized=False, special=True) for place in special])
         backend.add_tokens([AddedToken(tokens[place], normalized=False, special=False) for place in whole])
     return BPETokenizer(backend)
-
-
-def _pre_tokenizer(cut: Cut) -> Any:
-    from tokenizers import Regex, pre_tokenizers
-
-    steps: list[Any] = [pre_tokenizers.Digits(individual_digits=True)] if cut.single_digits else []
-    if cut.pattern is not None:
-        steps.append(pre_tokenizers.Split(Regex(cut.pattern), behavior="isolated"))
-    steps.append(pre_tokenizers.ByteLevel(add_prefix_space=cut.space_before, use_regex=cut.pattern is None))
-    return steps[0] if len(steps) == 1 else pre_tokenizers.Sequence(steps)

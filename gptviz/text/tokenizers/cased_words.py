@@ -29,9 +29,6 @@ class CasedWordTokenizer(WordVocabulary):
 
     White space is not read. Decoding writes it as English has it: none before `,` or after `(`, one space between words. A piece
     carries the space before it, so that a text with a piece appended reads as the same tokens and that one.
-
-    Attributes:
-        end: the token after the last one of a text.
     """
 
     kind = "cased words"
@@ -41,15 +38,14 @@ class CasedWordTokenizer(WordVocabulary):
 
     def __init__(self, words: Iterable[str]) -> None:
         super().__init__(words)
-        self.end, self.unknown = len(self.words), len(self.words) + 1
+        self.end = len(self.words)  #: the token after the last one of a text
+        self.unknown = self.unknown_id = len(self.words) + 1
 
     @staticmethod
     def read(text: str) -> list[str]:
-        """The words and signs of a text, see `tokens_of`."""
         return tokens_of(text)
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
-        """The text of these ids, spaced as English is."""
         return self._spaced(ids, "(")  # no space stands at the beginning, as after a bracket
 
     def continuation(self, ids: Sequence[int] | Ids) -> str:

@@ -20,11 +20,6 @@ class CharTokenizer(Tokenizer):
     the others (65 characters become 66 tokens). Without a symbol no row is added, and the space is read instead, or the first
     character if there is no space.
 
-    Attributes:
-        characters: the vocabulary in the order of the ids.
-        unknown: the symbol read for a character that the vocabulary lacks, or None if there is none.
-        stand_in: the id that is read for a character that the vocabulary lacks.
-
     Args:
         characters: those of the vocabulary in any order, or a text that has them; repeats are ignored.
         unknown: one character, or None.
@@ -47,9 +42,11 @@ class CharTokenizer(Tokenizer):
         rows = sorted(distinct)
         if unknown is not None and unknown not in distinct:
             rows.append(unknown)
-        self.unknown = unknown
-        self.characters = "".join(rows)
+        self.unknown = unknown  #: the symbol read for a character that the vocabulary lacks, or None if there is none
+        self.characters = "".join(rows)  #: the vocabulary in the order of the ids
+        self.vocab_size = len(rows)
         self._n_sorted = len(distinct)
+        #: the id that is read for a character that the vocabulary lacks
         self.stand_in = max(0, self.characters.find(" " if unknown is None else unknown))
         self._code_points = _code_points(self.characters)
         # The last entry, past the highest character, serves all characters above it; -1 stands for "not in the vocabulary".
@@ -58,11 +55,7 @@ class CharTokenizer(Tokenizer):
 
     @classmethod
     def from_fields(cls, fields: dict[str, object]) -> "CharTokenizer":
-        """The tokenizer whose parsed JSON this is.
-
-        Raises:
-            ValueError: `to_json` could not have written it.
-        """
+        """The tokenizer whose parsed JSON this is."""
         characters, unknown = fields.get("characters"), fields.get("unknown")
         if not isinstance(characters, list) or not all(isinstance(item, str) for item in characters):
             raise ValueError("the tokenizer's 'characters' must be a list of single characters")
@@ -74,13 +67,7 @@ class CharTokenizer(Tokenizer):
             raise ValueError("the tokenizer's 'characters' must be sorted by code point, each once")
         return tokenizer
 
-    @property
-    def vocab_size(self) -> int:
-        """How many tokens there are, the row of the unknown symbol included."""
-        return len(self.characters)
-
     def encode(self, text: str) -> Encoding:
-        """The ids of a prompt, one per character, and the characters the vocabulary lacks."""
         ids = self._look_up(text)
         instead = self.label(self.stand_in)
         unknown = tuple(Unknown.of(int(i), text[i], instead) for i in np.flatnonzero(ids < 0))
@@ -95,11 +82,9 @@ class CharTokenizer(Tokenizer):
         return ids
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
-        """The characters with these ids, joined."""
         return self._code_points[self.checked(ids)].tobytes().decode("utf-32-le", "surrogatepass")
 
     def piece(self, id: int) -> str:
-        """The character with this id."""
         return self.characters[int(self.checked([id])[0])]
 
     def id_of(self, piece: str) -> int | None:

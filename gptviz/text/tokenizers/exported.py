@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gptviz.machine.bounded import SURROGATE
 
 from .base import Tokenizer
@@ -11,9 +9,6 @@ from .bpe import BPETokenizer
 from .characters import CharTokenizer
 from .padded import PaddedTokenizer
 from .symbols import SymbolTokenizer
-
-if TYPE_CHECKING:
-    import tokenizers
 
 # White space as Python splits at it: four more characters than in the library.
 _WHITE_SPACE = r"[\s\x1c-\x1f]+"
@@ -24,35 +19,23 @@ def tokenizers_json(tokenizer: Tokenizer) -> str | None:
 
     Unused tokens at the end are left out: a model may have more rows than its tokenizer has tokens.
     """
+    from tokenizers import Regex, decoders, models, pre_tokenizers
+    from tokenizers import Tokenizer as Backend
+
     if isinstance(tokenizer, PaddedTokenizer):
         return tokenizers_json(tokenizer.inner)
     if isinstance(tokenizer, BPETokenizer):
         return tokenizer.to_json()
     if isinstance(tokenizer, CharTokenizer):
-        return _of_characters(tokenizer).to_str()
+        # Byte-pair encoding that merges nothing. A lone surrogate is no text, so that no text is read as its token.
+        tokens = [SURROGATE.sub(lambda lone: f"<U+{ord(lone[0]):X}>", character) for character in tokenizer.characters]
+        vocabulary = {token: place for place, token in enumerate(tokens)}
+        backend = Backend(models.BPE(vocab=vocabulary, merges=[], unk_token=tokens[tokenizer.stand_in], fuse_unk=False))
+        backend.decoder = decoders.Fuse()  # nothing stands between two characters
+        return backend.to_str()
     if isinstance(tokenizer, SymbolTokenizer):
-        return _of_symbols(tokenizer).to_str()
+        vocabulary = {symbol: place for place, symbol in enumerate(tokenizer.words)}
+        backend = Backend(models.WordLevel(vocab=vocabulary, unk_token=tokenizer.words[0]))
+        backend.pre_tokenizer = pre_tokenizers.Split(Regex(_WHITE_SPACE), behavior="removed")
+        return backend.to_str()
     return None
-
-
-def _of_characters(tokenizer: CharTokenizer) -> tokenizers.Tokenizer:
-    """Byte-pair encoding that merges nothing: each character stays a token."""
-    from tokenizers import Tokenizer as Backend
-    from tokenizers import decoders, models
-
-    # A lone surrogate is no text, so that no text is read as its token.
-    tokens = [SURROGATE.sub(lambda lone: f"<U+{ord(lone[0]):X}>", character) for character in tokenizer.characters]
-    vocabulary = {token: place for place, token in enumerate(tokens)}
-    backend = Backend(models.BPE(vocab=vocabulary, merges=[], unk_token=tokens[tokenizer.stand_in], fuse_unk=False))
-    backend.decoder = decoders.Fuse()  # nothing stands between two characters
-    return backend
-
-
-def _of_symbols(tokenizer: SymbolTokenizer) -> tokenizers.Tokenizer:
-    from tokenizers import Regex, models, pre_tokenizers
-    from tokenizers import Tokenizer as Backend
-
-    vocabulary = {symbol: place for place, symbol in enumerate(tokenizer.words)}
-    backend = Backend(models.WordLevel(vocab=vocabulary, unk_token=tokenizer.words[0]))
-    backend.pre_tokenizer = pre_tokenizers.Split(Regex(_WHITE_SPACE), behavior="removed")
-    return backend

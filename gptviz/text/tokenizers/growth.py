@@ -86,7 +86,8 @@ def _growth_of_replacing(steps: Sequence[Mapping[str, Any]]) -> float:
     for step in steps:
         images = {character: _image(step, character) for character in named}
         became = {character: _composed(counts, images) for character, counts in became.items()}
-    one_by_one = prod(_growth_of(step) for step in steps)
+    lengths = [(len(str(step["content"])), bool(_text(step)) or _finds_something(step)) for step in steps]
+    one_by_one = prod(max(1, length) if at_least_one else 1 + length for length, at_least_one in lengths)
     return min(one_by_one, max(sum(counts.values()) for counts in became.values()))
 
 
@@ -121,12 +122,6 @@ def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
     return itself | content if _finds_something(step) else itself + content
 
 
-def _growth_of(step: Mapping[str, Any]) -> int:
-    """The characters that a step which replaces makes of one character, at most."""
-    length = len(str(step["content"]))
-    return max(1, length) if _text(step) or _finds_something(step) else 1 + length
-
-
 def _finds_something(step: Mapping[str, Any]) -> bool:
     """Whether the regular expression of a step is known to find at least a character wherever it fits."""
     return _finds(str(step["pattern"].get("Regex", "")))
@@ -158,4 +153,4 @@ def _longest_replacement(charsmap: str | None) -> int:
     except (binascii.Error, ValueError):
         return 1
     replacements = data[4 + int.from_bytes(data[:4], "little") :].split(b"\0")
-    return max(1, *(len(each.decode("utf-8", "replace")) for each in replacements))
+    return max(1, *(len(replacement.decode("utf-8", "replace")) for replacement in replacements))

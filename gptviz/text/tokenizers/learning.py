@@ -67,13 +67,13 @@ class Learned:
 
         A pair may overlap itself: "aaa" has the pair of a and a twice, but only one of them can be merged.
         """
-        found = Counter[tuple[int, int]]()
+        pairs = Counter[tuple[int, int]]()
         for times, ids in zip(self.words.values(), self._read(count), strict=True):
             for pair in pairwise(ids):
-                found[pair] += times
+                pairs[pair] += times
         label = self.tokenizer.label
         # Of two that are equally frequent the trainer takes the one with the smaller ids.
-        best = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:most]
+        best = sorted(pairs.items(), key=lambda item: (-item[1], item[0]))[:most]
         return [(label(left), label(right), times) for (left, right), times in best]
 
     def _read(self, count: int) -> list[list[int]]:

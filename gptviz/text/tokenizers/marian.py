@@ -34,9 +34,6 @@ class MarianTokenizer(SpecialTokensTokenizer):
 
     The token that fills up short texts is also the one that answers begin with.
 
-    Attributes:
-        pieces: by id, as the table of ids has them: a space is written as ▁.
-
     Args:
         source: the vocabulary that sources are cut with, the content of `source.spm`.
         target: the one for answers, the content of `target.spm`.
@@ -56,7 +53,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
     def __init__(
         self, source: bytes, target: bytes, pieces: Sequence[str], unknown: str, end: str, padding: str, unused: int = 0
     ) -> None:
-        self.pieces = tuple(pieces)
+        self.pieces = tuple(pieces)  #: by id, as the table of ids has them: a space is written as ▁
         self._ids = {piece: place for place, piece in enumerate(self.pieces)}
         if len(self._ids) != len(self.pieces):
             raise ValueError("two of the vocabulary's pieces are the same text")
@@ -66,18 +63,16 @@ class MarianTokenizer(SpecialTokensTokenizer):
         if not len(self.pieces) <= len(self.pieces) + unused <= LARGEST:
             raise ValueError(f"there cannot be {unused:,} unused tokens")
         self.unused_ids = range(len(self.pieces), len(self.pieces) + unused)
+        self.vocab_size = self.unused_ids.stop
         self._content = {"source": source, "target": target}
         self._source, self._target = (_opened(content, name) for name, content in self._content.items())
-        self._unknown, self.end, self.padding = self._ids[unknown], self._ids[end], self._ids[padding]
+        self.unknown_id: int = self._ids[unknown]
+        self.end, self.padding = self._ids[end], self._ids[padding]
         self.start = self.padding
 
     @classmethod
     def from_fields(cls, fields: dict[str, object]) -> MarianTokenizer:
-        """The tokenizer whose parsed JSON this is.
-
-        Raises:
-            ValueError: `to_json` could not have written it.
-        """
+        """The tokenizer whose parsed JSON this is."""
         pieces, names = fields.get("pieces"), ("source", "target", "unknown", "end", "padding")
         unused = fields.get("unused", 0)
         source, target, unknown, end, padding = (str(fields.get(name)) for name in names)
@@ -90,24 +85,10 @@ class MarianTokenizer(SpecialTokensTokenizer):
         return cls(contents[0], contents[1], pieces, unknown, end, padding, unused)
 
     def filled_up(self, size: int) -> MarianTokenizer:
-        """The same tokenizer with unused tokens at its end, so that there are `size` of them.
-
-        Raises:
-            ValueError: there are more already, or that would be too many.
-        """
+        """The same tokenizer with unused tokens at its end, so that there are `size` of them."""
         special, content = self.special(), self._content
         names = special["unknown"], special["end"], special["padding"]
         return MarianTokenizer(content["source"], content["target"], self.pieces, *names, size - len(self.pieces))
-
-    @property
-    def vocab_size(self) -> int:
-        """How many tokens there are, the unused ones included."""
-        return self.unused_ids.stop
-
-    @property
-    def unknown_id(self) -> int:
-        """The token for pieces that are missing from the table of ids."""
-        return self._unknown
 
     def encode(self, text: str) -> Encoding:
         """The ids of a source, without special tokens, and the pieces that the table of ids lacks."""
@@ -120,25 +101,22 @@ class MarianTokenizer(SpecialTokensTokenizer):
     def _encoded(self, text: str, vocabulary: SentencePieceProcessor) -> Encoding:
         pieces = _cut(text, vocabulary)
         unknown = [
-            Unknown.of(place, piece.replace(SPACE, " ").strip() or " ", self.label(self._unknown))
+            Unknown.of(place, piece.replace(SPACE, " ").strip() or " ", self.label(self.unknown_id))
             for place, piece in enumerate(pieces)
             if piece not in self._ids
         ]
         lone = islice(SURROGATE.finditer(text), MOST_LONE)
-        unknown += [Unknown.of(len(_cut(text[: one.start()], vocabulary)), one[0], "") for one in lone]
+        unknown += [Unknown.of(len(_cut(text[: surrogate.start()], vocabulary)), surrogate[0], "") for surrogate in lone]
         unknown.sort(key=lambda one: one.position)
-        return Encoding([self._ids.get(piece, self._unknown) for piece in pieces], tuple(unknown))
+        return Encoding([self._ids.get(piece, self.unknown_id) for piece in pieces], tuple(unknown))
 
     def encode_ids(self, text: str) -> Ids:
-        """The ids of a source as an array [n_tokens]."""
         return np.array(self.encode(text).ids, np.int64)
 
     def source_ids(self, text: str) -> list[int]:
-        """The ids that an encoder reads for a text: its tokens, then the end."""
         return [*self.encode(text).ids, self.end]
 
     def target_ids(self, text: str) -> list[int]:
-        """An answer as a decoder learns it: start, its tokens, end."""
         return [self.start, *self.encode_answer(text).ids, self.end]
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
@@ -153,8 +131,8 @@ class MarianTokenizer(SpecialTokensTokenizer):
 
     def id_of(self, piece: str) -> int | None:
         """The token that stands for exactly this text, or None if there is none; a special token never does."""
-        found = self._ids.get(piece.replace(" ", SPACE))
-        return None if found in (self.end, self.padding) else found
+        token = self._ids.get(piece.replace(" ", SPACE))
+        return None if token in (self.end, self.padding) else token
 
     def label(self, id: int) -> str:
         """The visible form of a token; for start and end their names, `⟨start⟩`; for an unused one its number."""
@@ -167,7 +145,6 @@ class MarianTokenizer(SpecialTokensTokenizer):
     labels, bytes_of, begins_apart, merging = Tokenizer.labels, Tokenizer.bytes_of, Tokenizer.begins_apart, Tokenizer.merging
 
     def is_special(self, id: int) -> bool:
-        """Whether a token stands for no text: the start, the end, and unused tokens."""
         return id in (self.end, self.padding) or id in self.unused_ids
 
     def files(self) -> dict[str, bytes]:
@@ -177,7 +154,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
 
     def special(self) -> dict[str, str]:
         """The pieces that are special, by what they are for: `unknown`, `end` and `padding`."""
-        return {"unknown": self.pieces[self._unknown], "end": self.pieces[self.end], "padding": self.pieces[self.padding]}
+        return {"unknown": self.pieces[self.unknown_id], "end": self.pieces[self.end], "padding": self.pieces[self.padding]}
 
     def to_json(self) -> str:
         """`kind`, both vocabularies in base64, the `pieces` in the order of their ids, which of them are special, and how many

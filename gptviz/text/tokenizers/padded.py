@@ -28,11 +28,9 @@ class ExtendedTokenizer(Tokenizer):
         """The visible form of a token after those of the inner tokenizer."""
 
     def encode(self, text: str) -> Encoding:
-        """The ids of a text, and what the vocabulary lacks."""
         return self.inner.encode(text)
 
     def encode_ids(self, text: str) -> Ids:
-        """The same ids as an array [n_tokens]."""
         return self.inner.encode_ids(text)
 
     def decode(self, ids: Sequence[int] | Ids) -> str:
@@ -46,32 +44,25 @@ class ExtendedTokenizer(Tokenizer):
         return self.inner.piece(checked) if checked < self.inner.vocab_size else ""
 
     def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text, or None if there is none."""
         return self.inner.id_of(piece)
 
     def bytes_of(self, id: int) -> bytes:
-        """The bytes of the text that a token stands for."""
         return b"" if id >= self.inner.vocab_size else self.inner.bytes_of(id)
 
     def begins_apart(self, id: int) -> bool:
-        """Whether a token stands apart from the token before it."""
         return id >= self.inner.vocab_size or self.inner.begins_apart(id)
 
     def is_special(self, id: int) -> bool:
-        """Whether a token stands for no text."""
         return id >= self.inner.vocab_size or self.inner.is_special(id)
 
     def merging(self, ids: Sequence[int] | Ids) -> Merging | None:
-        """The merges that made these tokens."""
         return None if max(ids, default=0) >= self.inner.vocab_size else self.inner.merging(ids)
 
     def label(self, id: int) -> str:
-        """The visible form of a token."""
         checked = int(self.checked([id])[0])
         return self.inner.label(checked) if checked < self.inner.vocab_size else self.name_of(checked)
 
     def labels(self) -> list[str]:
-        """The visible forms of all tokens, by id."""
         return [*self.inner.labels(), *map(self.name_of, range(self.inner.vocab_size, self.vocab_size))]
 
 
@@ -90,35 +81,20 @@ class PaddedTokenizer(ExtendedTokenizer):
     def __init__(self, inner: Tokenizer, size: int) -> None:
         if isinstance(inner, PaddedTokenizer) or not inner.vocab_size < size <= LARGEST:
             raise ValueError(f"a vocabulary of {inner.vocab_size:,} tokens cannot be filled up to {size:,}")
-        self.inner, self._size = inner, size
+        self.inner, self.vocab_size, self.unknown_id = inner, size, inner.unknown_id
         self.padding, self.before, self.after = inner.padding, inner.before, inner.after
         self.is_spaced, self.way = inner.is_spaced, inner.way
         self.unused_ids = range(inner.vocab_size, size)
 
     @classmethod
     def parts(cls, fields: dict[str, object]) -> tuple[dict[str, Any], int]:
-        """The parsed JSON of the inner tokenizer in that of the whole, and how many tokens there are.
-
-        Raises:
-            ValueError: `to_json` could not have written it.
-        """
+        """The parsed JSON of the inner tokenizer in that of the whole, and how many tokens there are."""
         inner, size = fields.get("inner"), fields.get("size")
         if not isinstance(inner, dict) or inner.get("kind") == cls.kind or isinstance(size, bool) or not isinstance(size, int):
             raise ValueError("a padded tokenizer must have the object of another tokenizer as 'inner', and its 'size'")
         return inner, size
 
-    @property
-    def vocab_size(self) -> int:
-        """How many tokens there are, the unused ones included."""
-        return self._size
-
-    @property
-    def unknown_id(self) -> int | None:
-        """The token that the inner tokenizer reads for what its vocabulary lacks."""
-        return self.inner.unknown_id
-
     def name_of(self, id: int) -> str:
-        """Its number."""
         return unused_label(id)
 
     def continuation(self, ids: Sequence[int] | Ids) -> str:
@@ -128,4 +104,4 @@ class PaddedTokenizer(ExtendedTokenizer):
 
     def to_json(self) -> str:
         """`kind`, `size`, and `inner`, the JSON of the inner tokenizer."""
-        return json.dumps({"kind": self.kind, "size": self._size, "inner": json.loads(self.inner.to_json())})
+        return json.dumps({"kind": self.kind, "size": self.vocab_size, "inner": json.loads(self.inner.to_json())})

@@ -54,11 +54,7 @@ class Cost:
 
 
 def cost(tokenizer: Tokenizer, text: str) -> Cost:
-    """The cost of a text; the tokens that stand around every text are not counted.
-
-    Raises:
-        ValueError: the tokenizer cannot read the text at all.
-    """
+    """The cost of a text; the tokens that stand around every text are not counted."""
     encoding = tokenizer.encode(text)
     inside = tokenizer.inside(encoding.ids)
     words = None if _WITHOUT_SPACES.search(text) else len(_WORD.findall(text))
@@ -76,7 +72,7 @@ def pieces(tokenizer: Tokenizer, encoding: Encoding) -> list[Piece]:
     - `special`: no text, such as the token for the end of a text
     """
     ids = encoding.ids
-    instead_of = {one.position: one.character for one in encoding.unknown if one.instead}
+    instead_of = {unknown.position: unknown.character for unknown in encoding.unknown if unknown.instead}
     is_text = [place not in instead_of and not tokenizer.is_special(token) for place, token in enumerate(ids)]
     # Between tokens that stand apart in the text, and where a token is no text, a space ends the word.
     gaps = [b"" if text and not tokenizer.begins_apart(token) else b" " for token, text in zip(ids, is_text, strict=True)]
@@ -99,10 +95,7 @@ def pieces(tokenizer: Tokenizer, encoding: Encoding) -> list[Piece]:
 
 
 def words(tokenizer: Tokenizer, ids: Sequence[int]) -> list[range]:
-    """The places in `ids` of the tokens that make one word, word after word.
-
-    A sign, a space and a special token each stand alone.
-    """
+    """The places in `ids` of the tokens that make one word, word after word; a sign, a space and a special token stand alone."""
     numbers = [piece.word for piece in pieces(tokenizer, Encoding(list(ids)))]
     starts = [place for place, number in enumerate(numbers) if place == 0 or number != numbers[place - 1]]
     return [range(start, end) for start, end in pairwise([*starts, len(numbers)])]

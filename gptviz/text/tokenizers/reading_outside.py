@@ -21,9 +21,6 @@ class Read(NamedTuple):
 class ReadingOutside:
     """Reads texts with a tokenizer of the `tokenizers` library, as that does.
 
-    Attributes:
-        stages: what the tokenizer does to a text before it looks for tokens, as in a `tokenizer.json`.
-
     Args:
         content: the `tokenizer.json`.
         reason: what in it may take any time, in words.
@@ -36,22 +33,15 @@ class ReadingOutside:
         self._reason = reason
         self._process = Confined(MEMORY, {"work": "open", "content": content})
         self._asked("ids", [])
+        #: what the tokenizer does to a text before it looks for tokens, as in a `tokenizer.json`
         self.stages: dict[str, Any] = self._process.first_result
 
     def encode(self, text: str, add_special_tokens: bool = False) -> Read:
-        """The tokens of a text, without those around it.
-
-        Raises:
-            ValueError: it takes too long.
-        """
+        """The tokens of a text, without those around it; a ValueError if it takes too long."""
         return Read(*self._asked("read", [text])[0])
 
     def encode_batch_fast(self, texts: Sequence[str], add_special_tokens: bool = False) -> list[Read]:
-        """The ids of several texts; the places are left out.
-
-        Raises:
-            ValueError: it takes too long.
-        """
+        """The ids of several texts, likewise; the places are left out."""
         return [Read(ids, []) for ids in self._asked("ids", list(texts))]
 
     def _asked(self, work: str, texts: list[str]) -> Any:

@@ -66,16 +66,13 @@ class Pieces:
 def from_sentencepiece(
     content: bytes, *, start: bool = True, end: bool = False, space_before: SpaceBefore | None = None
 ) -> BPETokenizer:
-    """The tokenizer in a `tokenizer.model` with this content.
+    """The tokenizer in a `tokenizer.model` with this content; a ValueError if it is damaged, or gptviz does not read its kind.
 
     Args:
         content: of the file.
         start: whether the token for the beginning of a text, if there is one, is put before a text.
         end: the same for the token after a text.
         space_before: where a space is put; None for as the file says.
-
-    Raises:
-        ValueError: it is damaged, or of a kind that gptviz does not read.
     """
     model = model_in(content)
     trained, normal = model.trainer_spec, model.normalizer_spec
@@ -112,12 +109,7 @@ def from_sentencepiece(
 
 
 def model_in(content: bytes) -> Any:
-    """The description of a model of SentencePiece in a file with this content, in the library's own form.
-
-    Raises:
-        ValueError: it is damaged.
-        TooMuchError: a piece is too long, or there are too many.
-    """
+    """The description of a model of SentencePiece in a file with this content, in the library's own form."""
     from sentencepiece import sentencepiece_model_pb2 as description
 
     if content.count(_TAG) > 4 * MOST_PIECES:
@@ -132,9 +124,6 @@ def from_pieces(pieces: Pieces) -> BPETokenizer:
     """The tokenizer with these pieces.
 
     Tokens that the file calls user-defined are found in a text before anything else, and so are control tokens, such as `<s>`.
-
-    Raises:
-        ValueError: there are no pieces or too many, one is too long or stands twice, or none is the unknown piece.
     """
     from tokenizers import Tokenizer as Backend
 

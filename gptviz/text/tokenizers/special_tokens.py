@@ -19,10 +19,6 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
     Encoding a text never gives a special token, and decoding leaves them out: `source_ids` and `target_ids` put them where they
     belong.
 
-    Attributes:
-        start: the token before an answer, from which its first token is predicted.
-        end: the token after a source, and after an answer.
-
     Raises:
         ValueError: the inner tokenizer has special tokens itself.
     """
@@ -35,27 +31,19 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
             raise ValueError("the vocabulary has its special tokens already")
         self.inner, self.is_spaced, self.way = inner, inner.is_spaced, inner.way
         self.padding = inner.vocab_size
-        self.start = inner.vocab_size + 1
-        self.end = inner.vocab_size + 2
+        self.start = inner.vocab_size + 1  #: the token before an answer, from which its first token is predicted
+        self.end = inner.vocab_size + 2  #: the token after a source, and after an answer
+        self.vocab_size = inner.vocab_size + len(NAMES)
 
     @classmethod
     def inner_fields(cls, fields: dict[str, object]) -> dict[str, Any]:
-        """The parsed JSON of the inner tokenizer in that of the whole.
-
-        Raises:
-            ValueError: `to_json` could not have written it.
-        """
+        """The parsed JSON of the inner tokenizer in that of the whole."""
         inner = fields.get("inner")
         if not isinstance(inner, dict):
             raise ValueError("the tokenizer's 'inner' must be the object of another tokenizer")
         if inner.get("kind") == cls.kind:
             raise ValueError("the tokenizer's 'inner' has special tokens itself, which must not be")
         return inner
-
-    @property
-    def vocab_size(self) -> int:
-        """How many tokens there are, the three special tokens included."""
-        return self.inner.vocab_size + len(NAMES)
 
     def source_ids(self, text: str) -> list[int]:
         """The ids that an encoder reads for a text: its tokens, then the end."""
@@ -70,7 +58,6 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
         return self.encode(text)
 
     def name_of(self, id: int) -> str:
-        """Its name, such as `⟨start⟩`."""
         return NAMES[id - self.inner.vocab_size]
 
     def filled(self, rows: Sequence[Sequence[int]]) -> Ids:

@@ -21,15 +21,11 @@ class SymbolTokenizer(WordVocabulary):
     kind = way = one_of = "symbols"
     word_is = "a symbol must be text without white space"
     most = 65_536
-    unknown, unknown_id = 0, None  # no token stands for unknown symbols alone
+    unknown, unknown_id = 0, None  # no token stands only for unknown symbols
 
     @classmethod
     def numbers(cls, count: int) -> "SymbolTokenizer":
-        """The symbols `0` to `count` − 1, each with its own number as id.
-
-        Raises:
-            ValueError: the count is below 1 or above `most`.
-        """
+        """The symbols `0` to `count` − 1, each with its own number as id."""
         return cls(map(str, range(count)))
 
     @staticmethod

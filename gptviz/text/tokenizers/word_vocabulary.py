@@ -16,12 +16,6 @@ from .base import Encoding, Ids, Tokenizer, Unknown
 class WordVocabulary(Tokenizer):
     """One token per word of a text, as `read` finds them.
 
-    Attributes:
-        words: the vocabulary in the order of the ids; the special tokens follow it.
-
-    Args:
-        words: those of the vocabulary, in the order of their ids.
-
     Raises:
         ValueError: there are no words or more than `most`; or one occurs twice, or is not one word to `read`.
     """
@@ -34,12 +28,13 @@ class WordVocabulary(Tokenizer):
     unknown: int  #: the token read for a word that the vocabulary lacks
 
     def __init__(self, words: Iterable[str]) -> None:
-        self.words = tuple(words)
+        self.words = tuple(words)  #: the vocabulary in the order of the ids; the special tokens follow it
         if not self.words:
             raise ValueError(f"there are no {self.one_of} to make a vocabulary of")
         if len(self.words) > self.most:
             raise ValueError(f"{len(self.words):,} {self.one_of} are too many: at most {self.most:,}")
         self._tokens = self.words + self.special_tokens
+        self.vocab_size = len(self._tokens)
         self._ids = {token: i for i, token in enumerate(self._tokens)}
         for i, word in enumerate(self.words):
             if [*self.read(word)] != [word] or SURROGATE.search(word):
@@ -49,11 +44,7 @@ class WordVocabulary(Tokenizer):
 
     @classmethod
     def from_fields(cls, fields: dict[str, object]) -> Self:
-        """The tokenizer whose parsed JSON this is.
-
-        Raises:
-            ValueError: `to_json` could not have written it.
-        """
+        """The tokenizer whose parsed JSON this is."""
         words = fields.get(cls.one_of)
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise ValueError(f"the tokenizer's '{cls.one_of}' must be a list of texts")
@@ -64,24 +55,12 @@ class WordVocabulary(Tokenizer):
     def read(text: str) -> Iterable[str]:
         """The words of a text, as they stand in a vocabulary."""
 
-    @property
-    def unknown_id(self) -> int | None:
-        """The token that is read for a word that the vocabulary lacks."""
-        return self.unknown
-
-    @property
-    def vocab_size(self) -> int:
-        """How many tokens there are: the words and the special tokens."""
-        return len(self._tokens)
-
     def encode(self, text: str) -> Encoding:
-        """The ids of a text, one per word, and the words that the vocabulary lacks."""
         words, instead = [*self.read(text)], self.label(self.unknown)
         unknown = tuple(Unknown.of(i, word, instead) for i, word in enumerate(words) if word not in self._ids)
         return Encoding([self._ids.get(word, self.unknown) for word in words], unknown)
 
     def encode_ids(self, text: str) -> Ids:
-        """The ids of a text [n_words]."""
         return np.fromiter((self._ids.get(word, self.unknown) for word in self.read(text)), np.int64)
 
     def id_of(self, piece: str) -> int | None:
@@ -89,7 +68,6 @@ class WordVocabulary(Tokenizer):
         return self._ids.get(piece.strip())
 
     def is_special(self, id: int) -> bool:
-        """Whether a token is none of the words."""
         return id >= len(self.words)
 
     def label(self, id: int) -> str:

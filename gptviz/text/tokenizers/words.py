@@ -44,7 +44,8 @@ class WordTokenizer(WordVocabulary):
 
     def __init__(self, words: Iterable[str]) -> None:
         super().__init__(words)
-        self.unknown, self.padding = len(self.words), len(self.words) + 1
+        self.unknown = self.unknown_id = len(self.words)
+        self.padding = len(self.words) + 1
 
     @classmethod
     def learn(cls, texts: Iterable[str], vocab_size: int) -> "WordTokenizer":
