@@ -23,22 +23,22 @@ strip, place = beside or [controls.notices()] * 2
 position = logit.position_control(subject, text, strip, place)
 with logit.refused():
     chosen = logit.setting(subject, text, position, of, less)
-    found = chosen.found()
+    attribution = chosen.attribution()
 
-st.markdown(logit.result(chosen, found))
+st.markdown(logit.result(chosen, attribution))
 left, right = st.columns([1, 1], gap="medium")
 with left:
-    logit.parts(chosen, found)
+    logit.parts(chosen, attribution)
 with right:
-    part = logit.part_control(found)
-    if found.grid(subject.lm.model.config).values.size:
-        logit.grid(chosen, found, part)
-logit.verdict(chosen, found)
+    part = logit.part_control(attribution)
+    if attribution.grid(subject.lm.model.config).values.size:
+        logit.grid(chosen, attribution, part)
+logit.verdict(chosen, attribution)
 if part is not None:
-    logit.split(chosen, found, part)
+    logit.split(chosen, attribution, part)
     logit.into(chosen, part)
 st.caption(escaped(logit.frozen(subject.lm.model.config)))
 if position is not None:
     over_prompts(subject, "attribute", Asked(tuple(text.ids[: position + 1]), chosen.token, chosen.against))
 
-close(PAGE, logit.tries(chosen, found), found.labelled, logit.code(chosen))
+close(PAGE, logit.tries(chosen, attribution), attribution.labelled, logit.code(chosen))

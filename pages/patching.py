@@ -20,12 +20,12 @@ both = prompts(subject)
 if both is not None:
     picture = st.container()
     strips(subject, both)
-    found = maps.maps(subject, both)
+    heatmaps = maps.maps(subject, both)
     with picture:
-        maps.where(subject, both, found)
-    maps.which_head(subject, both, found)
-    maps.summary(found)
+        maps.where(subject, both, heatmaps)
+    maps.which_head(subject, both, heatmaps)
+    maps.summary(heatmaps)
     over_prompts(subject, "patch", Asked(both.pair.clean, both.pair.right, both.pair.wrong, both.pair.corrupted))
 
 try_this(maps.tries(subject))
-close(PAGE, None, *(NOTHING if both is None else maps.numbers_and_code(subject, both, found)))
+close(PAGE, None, *(NOTHING if both is None else maps.numbers_and_code(subject, both, heatmaps)))

@@ -141,7 +141,7 @@ def test_of_a_text_too_long_for_the_explorer_the_end_is_read_and_the_page_says_s
     seed_sized: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = gptviz.load("tiny").model.config
-    monkeypatch.setattr(attention, "MOST_OF_BLOCK", 2 * attention._size(config, 9, 9, triangle=True, alone=True).numbers)
+    monkeypatch.setattr(attention, "MOST_OF_BLOCK", 2 * attention._size(config, 9, 9, triangle=True, of_itself=True).numbers)
     assert attention.most_tokens(config) == 9
     at = page(prompt="How now, my love?")
     assert [label.replace("␣", " ") for label in sent(at)[0]["keys"]] == list(" my love?")

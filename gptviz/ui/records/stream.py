@@ -28,7 +28,7 @@ PAGE = Page(
         MODEL_ON_TOP,
         "The views: **What is written** by each part, a **Map** of the vectors after a layer, with their lengths, and "
         "**Probes**: what can be read from them. **Steering** adds a direction to them.",
-        "Choose a token to see it alone.",
+        "Choose a token to see only that one.",
         DETAILS_BELOW,
     ),
     states=tuple({"view": view} for view in VIEWS[1:]),

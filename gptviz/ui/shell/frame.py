@@ -51,7 +51,7 @@ begun = Event()
 
 
 def page_about(kind: Kind) -> Page:
-    """The page that shows what a model of this kind does: the first that is about this kind alone."""
+    """The page that shows what a model of this kind does: the first that is about no other kind."""
     return next(page for page in PAGES.values() if page.kinds == (kind,))
 
 

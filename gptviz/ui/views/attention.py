@@ -74,11 +74,11 @@ def words_of(subject: Subject, read: Read) -> tuple[range, ...] | None:
     """The words of the tokens read, where the tokenizer splits one of them into several tokens and the reader asks for words."""
     if read.stack == CROSS or view(subject.key, read).whole is None:
         return None
-    found = by_word.split(subject, read.ids)
-    if found is None:
+    words = by_word.split(subject, read.ids)
+    if words is None:
         return None
     with st.popover("More"):
-        return found if by_word.switch() else None
+        return words if by_word.switch() else None
 
 
 @dataclass(frozen=True)
@@ -96,11 +96,11 @@ def _stack(key: ModelKey, read: Read) -> tuple[Transformer, attention.AttentionP
     return (model, "cross_attention") if read.stack == CROSS else (encoder_decoder.stack_of(model, read.stack), "attention")
 
 
-def _size(config: Config, queries: int, keys: int, triangle: bool, alone: bool) -> attention_explorer.BlockSize:
-    """How many numbers each block of the explorer has; `alone` if it is self-attention."""
-    terms = alone and POSITIONS[config.positions].acts_on == "scores"
+def _size(config: Config, queries: int, keys: int, triangle: bool, of_itself: bool) -> attention_explorer.BlockSize:
+    """How many numbers each block of the explorer has; `of_itself` if it is self-attention."""
+    terms = of_itself and POSITIONS[config.positions].acts_on == "scores"
     return attention_explorer.BlockSize(
-        config.n_head, queries, keys, config.head_size, config.n_head * (1 + terms) + alone, triangle
+        config.n_head, queries, keys, config.head_size, config.n_head * (1 + terms) + of_itself, triangle
     )
 
 
@@ -108,7 +108,7 @@ def most_tokens(config: Config) -> int:
     """The most tokens of a text that the explorer shows: as many as one block can be sent for."""
 
     def fits(tokens: int) -> bool:
-        return 2 * _size(config, tokens, tokens, config.mask == "causal", alone=True).numbers <= MOST_OF_BLOCK
+        return 2 * _size(config, tokens, tokens, config.mask == "causal", of_itself=True).numbers <= MOST_OF_BLOCK
 
     return max(1, bisect_left(range(1, config.context_length + 1), True, key=lambda tokens: not fits(tokens)))
 
@@ -118,19 +118,19 @@ def most_tokens(config: Config) -> int:
 def view(key: ModelKey, read: Read) -> ExplorerContent:
     """The attention of every head of one stack of the model over the tokens `read`."""
     model, part = _stack(key, read)
-    alone, keys = part == "attention", len(read.ids) if part == "attention" else len(read.source or ())
-    triangle = alone and attention_explorer.is_causal(attention.blocked(model, read.ids), len(read.ids), keys)
-    size = _size(model.config, len(read.ids), keys, triangle, alone)
+    of_itself, keys = part == "attention", len(read.ids) if part == "attention" else len(read.source or ())
+    triangle = of_itself and attention_explorer.is_causal(attention.blocked(model, read.ids), len(read.ids), keys)
+    size = _size(model.config, len(read.ids), keys, triangle, of_itself)
     if len(attention_explorer.blocks_sent(size, model.config.n_layer, 0)) < model.config.n_layer:
         seen = overview(model, read.ids, read.source, part)
         release_memory()  # a block is read next
         return ExplorerContent(seen, None)
     whole = attention.read(model, read.ids, read.source, part)
-    return ExplorerContent(overview_of(whole.patterns, read.ids if alone else None), whole)
+    return ExplorerContent(overview_of(whole.patterns, read.ids if of_itself else None), whole)
 
 
 def reading_of(key: ModelKey, read: Read, block: int) -> attention.AttentionReading:
-    """The numbers of all blocks, or, if these are too many, of `block` alone."""
+    """The numbers of all blocks, or, if these are too many, only of `block`."""
     seen = view(key, read)
     if seen.whole is not None:
         return seen.whole
@@ -139,8 +139,8 @@ def reading_of(key: ModelKey, read: Read, block: int) -> attention.AttentionRead
 
 
 def heads(key: ModelKey, read: Read, block: int, words: tuple[range, ...] | None = None) -> attention_explorer.Heads:
-    """The attention of every head for the explorer, with the numbers of `block` alone if those of all blocks are too many; that
-    between `words` if they are given.
+    """The attention of every head for the explorer, with the numbers of only `block` if those of all blocks are too many; with
+    `words`, the attention between them.
     """
     seen, reading = view(key, read).overview, reading_of(key, read, block)
     if words is not None:
@@ -279,7 +279,7 @@ def _unit(read: Read, block: int, head: int | None) -> Unit:
 
 
 def _of_block(code: str, block: int) -> str:
-    """The code that gives a `reading`, for one block alone."""
+    """The code that gives a `reading` of only one block."""
     return f"{code.removesuffix(')')}, blocks=range({block}, {block + 1}))"
 
 
@@ -323,7 +323,7 @@ def no_attention(subject: Subject) -> None:
     to show.
     """
     guesses = subject.kind == "decoder"
-    alone = ": it guesses the next token from the last one alone" if guesses else ""
+    alone = ": it guesses the next token only from the last one" if guesses else ""
     st.info(f"This model has no blocks and therefore no attention{alone}.")
     page = NEXT_TOKEN if guesses else frame.page_about(subject.kind)
     frame.link(page, "See its guesses" if guesses else f"See what this model does with the text: {page.title}")

@@ -14,14 +14,14 @@ ATTENTION = (
 )
 ABOUT = (
     "Merges the tokens of each word, where the tokenizer splits words: attention to a word, and what a word adds, are sums over "
-    "its tokens; attention from a word is the mean. Signs and spaces stay alone."
+    "its tokens; attention from a word is the mean. Signs and spaces are not merged."
 )
 
 
 def split(subject: Subject, ids: Sequence[int]) -> tuple[range, ...] | None:
-    """The places of the tokens of each word of a text. The result is None if every word is one token."""
-    found = tuple(words(subject.lm.tokenizer, ids))
-    return found if len(found) < len(ids) else None
+    """The places of the tokens of each word of a text, or None if every word is one token."""
+    places = tuple(words(subject.lm.tokenizer, ids))
+    return places if len(places) < len(ids) else None
 
 
 def switch() -> bool:

@@ -32,9 +32,9 @@ def known_contrasts(lm: LanguageModel) -> tuple[Contrast, ...]:
 
 
 def known_contrast(lm: LanguageModel, prompt: str, right: int) -> Contrast | None:
-    """The pair of a known prompt whose right answer is the token `right`; None if there is none."""
-    found = (one for one in known_contrasts(lm) if one.clean == prompt)
-    return next((one for one in found if lm.token(one.right) == right), None)
+    """The pair of a known prompt whose right answer is the token `right`, if there is one."""
+    contrasts = (one for one in known_contrasts(lm) if one.clean == prompt)
+    return next((one for one in contrasts if lm.token(one.right) == right), None)
 
 
 def suggestion(subject: Subject) -> str:
@@ -91,9 +91,9 @@ def _reading(model: Transformer, question: ContrastQuestion) -> Inputs:
     return Inputs(torch.tensor([question.ids], device=model.embed.weight.device))
 
 
-def chosen(found: Sequence[ContrastQuestion], prompt: str) -> ContrastQuestion | None:
+def chosen(questions: Sequence[ContrastQuestion], prompt: str) -> ContrastQuestion | None:
     """The question whose prompt is on screen, else the first."""
-    return next((one for one in found if one.prompt == prompt), found[0] if found else None)
+    return next((one for one in questions if one.prompt == prompt), questions[0] if questions else None)
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ def needed_head(key: ModelKey, question: ContrastQuestion) -> NeededHead | None:
     return NeededHead(head, float(before[question.right]), float(left[question.right]), likeliest, float(left[likeliest]))
 
 
-def loss_of_head(key: ModelKey, question: ContrastQuestion, found: NeededHead) -> str:
+def loss_of_head(key: ModelKey, question: ContrastQuestion, needed: NeededHead) -> str:
     """The effect on the right answer of leaving out the head, as a sentence of Markdown."""
     label = language_model(key).tokenizer.label
-    turned = "" if found.likeliest == question.right else f", and {in_quotes(label(found.likeliest))} leads with "
-    leads = f"{turned}{percent(found.probability)}" if turned else ""
+    turned = "" if needed.likeliest == question.right else f", and {in_quotes(label(needed.likeliest))} leads with "
+    leads = f"{turned}{percent(needed.probability)}" if turned else ""
     return (
-        f"Without {found.head.title}, {in_quotes(label(question.right))} goes from {percent(found.before)} to "
-        f"{percent(found.after)} after {in_quotes(question.prompt)}{leads}."
+        f"Without {needed.head.title}, {in_quotes(label(question.right))} goes from {percent(needed.before)} to "
+        f"{percent(needed.after)} after {in_quotes(question.prompt)}{leads}."
     )
 
 
@@ -163,7 +163,7 @@ class Appeared:
     """The time in training at which a head began to be needed for an answer."""
 
     step: int  #: the first snapshot from which on the answer was always right with the head and never without it
-    before: int | None = None  #: the snapshot before that one, or None if there is none
+    before: int | None = None  #: the snapshot before that one, if there is one
     right: float = 0.0  #: the probability of the right answer at that earlier snapshot
     without: float = 0.0  #: the same without the head
 
@@ -171,8 +171,8 @@ class Appeared:
 @scrubber.same_at_every_step
 @jobs.data("Reading how it was trained", max_entries=64)
 def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared | None:
-    """When in training the model began to need this head for the right answer, or None if it does not, or that is not known."""
-    found, last = None, None
+    """When in training the model began to need this head for the right answer, if it does and that is known."""
+    appeared_at, last = None, None
     # The snapshots, if all of them can be read quickly; else none.
     steps = scrubber.steps(key.name)
     for step in steps if n_parameters(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS else ():
@@ -181,11 +181,11 @@ def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared 
         ((_, twin),) = edited_by_each(model, [UnitEdit(head)])
         now, without = guess(model, reading), guess(twin, reading)
         if int(now.argmax()) != question.right or int(without.argmax()) == question.right:
-            found = None
-        elif found is None:
-            found = Appeared(step, *last) if last is not None else Appeared(step)
+            appeared_at = None
+        elif appeared_at is None:
+            appeared_at = Appeared(step, *last) if last is not None else Appeared(step)
         last = step, float(now[question.right]), float(without[question.right])
-    return found
+    return appeared_at
 
 
 def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: Any) -> Try | None:
@@ -199,9 +199,9 @@ def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping
         state: the values that it sets besides prompt and step.
     """
     question = chosen(answered(key), prompt)
-    found = None if question is None else needed_head(key, question)
-    when = None if question is None or found is None else appeared(key, question, found.head)
-    if question is None or found is None or when is None:
+    needed = None if question is None else needed_head(key, question)
+    when = None if question is None or needed is None else appeared(key, question, needed.head)
+    if question is None or needed is None or when is None:
         return None
     right = in_quotes(language_model(key).tokenizer.label(question.right))
     earlier = (
@@ -213,7 +213,9 @@ def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping
         )
     )
     notice = (
-        f"In training, {found.head.title} is needed from step {when.step:,} on: {right} is always the likeliest token after "
+        f"In training, {needed.head.title} is needed from step {when.step:,} on: {right} is always the likeliest token after "
         f"{in_quotes(question.prompt)} from there, and never without this head.{earlier}"
     )
-    return Try("When this head appeared", notice, {"prompt": question.prompt, "step": str(when.step), **state}, query(found.head))
+    return Try(
+        "When this head appeared", notice, {"prompt": question.prompt, "step": str(when.step), **state}, query(needed.head)
+    )

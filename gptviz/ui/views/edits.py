@@ -15,7 +15,7 @@ __all__ = ["about_patterns", "about_positions", "of_attention", "off_or_on", "se
 
 
 def _present(unit: Unit) -> str | None:
-    """The edit of this unit that the address asks for, None if it asks for none."""
+    """The edit of this unit that the address asks for, if any."""
     return next((text for text in asked() if text.partition("=")[0] == unit.name), None)
 
 
@@ -52,8 +52,8 @@ def of_attention(lm: LanguageModel, like: Unit) -> dict[str, str]:
         lm: the model.
         like: an attention of this kind, in any block.
     """
-    found = [edit(text, lm.model.config) for text in lm.edits]
-    of_kind = [one for one in found if (one.unit.part, one.unit.in_encoder) == (like.part, like.in_encoder)]
+    edits_of_model = [edit(text, lm.model.config) for text in lm.edits]
+    of_kind = [one for one in edits_of_model if (one.unit.part, one.unit.in_encoder) == (like.part, like.in_encoder)]
     return {".".join(str(at) for at in (one.unit.block, one.unit.index) if at is not None): one.text for one in of_kind}
 
 
@@ -84,8 +84,8 @@ _BY_DISTANCE = "What is shown by distance is as it was; two places now count as 
 
 def about_positions(lm: LanguageModel) -> list[str]:
     """For each edit of the positions of the model, a sentence about a picture of them."""
-    found = [edit(text, lm.model.config) for text in lm.edits]
+    edits_of_model = [edit(text, lm.model.config) for text in lm.edits]
     acts_on = POSITIONS[lm.model.config.positions].acts_on
     shuffled = _BY_DISTANCE if acts_on == "scores" else _SHUFFLED
-    edited = [one for one in found if one.unit.part == "positions"]
+    edited = [one for one in edits_of_model if one.unit.part == "positions"]
     return [f"{one.title}. {_WITHOUT[acts_on] if one.to == ZERO else shuffled}" for one in edited]

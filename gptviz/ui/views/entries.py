@@ -44,8 +44,8 @@ class Entry:
     accuracy: float | None = None
     steps: int | None = None
     seconds: float | None = None
-    plan: str | None = None  #: the experiment it belongs to, or None if it belongs to none
-    family: str | None = None  #: the usual name of models like one that another program made; None for any other
+    plan: str | None = None  #: the experiment it belongs to, if any
+    family: str | None = None  #: what models of its kind are usually called; only for a model of another program
     settings: Mapping[str, object] = field(default_factory=dict)  #: every field of its recipe and its config, and its data
 
     @property

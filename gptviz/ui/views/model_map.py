@@ -325,7 +325,7 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
 
 
 def unit_of(whole: Anatomy, looked_at: view.TensorPage) -> Unit | None:
-    """The unit of the model that an open box belongs to, which can be switched off, or None if there is no such unit.
+    """The unit of the model that an open box belongs to, which can be switched off, if there is one.
 
     If the numbers shown are those of a head, it is this head, or the first of those that share the key head.
     """
@@ -341,7 +341,7 @@ def unit_of(whole: Anatomy, looked_at: view.TensorPage) -> Unit | None:
 
 
 def _head(fitting: tuple[Box, BoxTensor, tuple[int, ...]] | None, config: Config) -> int | None:
-    """The head whose numbers are open; of a key head that several heads share, the first of them. None if they are no head's."""
+    """The head whose numbers are open; of a key head that several heads share, the first of them. None if they are of no head."""
     if fitting is None or (axis := next(iter(fitting[1].axes), "")) not in ("head", "key head"):
         return None
     return fitting[2][0] * (1 if axis == "head" else config.n_head // config.key_heads)

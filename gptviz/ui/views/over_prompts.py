@@ -61,8 +61,8 @@ def over_prompts(subject: Subject, how: How, here: Asked) -> None:
         except ValueError as error:
             st.error(f"{escaped(str(error))}.")
             return
-        if (found := _found(subject, how, tuple(rows), text)) is not None:
-            _show(subject, how, found, _here(subject.key, how, here))
+        if (measured_spread := _found(subject, how, tuple(rows), text)) is not None:
+            _show(subject, how, measured_spread, _here(subject.key, how, here))
         with st.popover("Code", icon=":material/code:"):
             st.code(_code(subject, how, text), language="python")
 
@@ -126,22 +126,22 @@ def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -
     return spread(each, how) if each else None
 
 
-def _show(subject: Subject, how: How, found: Spread, here: dict[str, float]) -> None:
+def _show(subject: Subject, how: How, over_list: Spread, here: dict[str, float]) -> None:
     """The figure and the table."""
     units = {one.name: one.title for one in heads_and_mlps(subject.lm.model.config)}
-    titles = tuple(units[name] for name in found.units)
-    on_screen: Float64Array = np.array([here.get(name, np.nan) for name in found.units])
-    numbers = LabelledArray(found.labelled().values, (found.labelled().axes[0], Axis("unit", titles)), "value")
-    largest = int(np.nanargmax(np.abs(found.mean)))
-    mean, deviation, share = found.mean[largest], found.deviation[largest], found.same_sign[largest]
-    over = f"{capitalised(SAYS[how])}, over {counted(len(found.values), 'prompt')}"
+    titles = tuple(units[name] for name in over_list.units)
+    on_screen: Float64Array = np.array([here.get(name, np.nan) for name in over_list.units])
+    numbers = LabelledArray(over_list.labelled().values, (over_list.labelled().axes[0], Axis("unit", titles)), "value")
+    largest = int(np.nanargmax(np.abs(over_list.mean)))
+    mean, deviation, share = over_list.mean[largest], over_list.deviation[largest], over_list.same_sign[largest]
+    over = f"{capitalised(SAYS[how])}, over {counted(len(over_list.values), 'prompt')}"
     around = "" if np.isnan(deviation) else f" ± {brief(deviation)}"
     best = f"{capitalised(titles[largest])} has the largest mean, {signed(mean)}{around}; "
     best += f"{percent(share)} of the prompts give it this sign"
     st.markdown(f"**{over}.** {best}.")
     show_figure(figures.over_prompts(numbers, on_screen, theme(), unit=SAYS[how]), key="over prompts", alt=f"{over}: {best}")
-    columns: dict[str, Any] = {"unit": found.units, "in words": titles, "prompt on screen": on_screen, "mean": found.mean}
-    columns |= {"standard deviation": found.deviation, "same sign": found.same_sign, "prompts": len(found.values)}
+    columns: dict[str, Any] = {"unit": over_list.units, "in words": titles, "prompt on screen": on_screen, "mean": over_list.mean}
+    columns |= {"standard deviation": over_list.deviation, "same sign": over_list.same_sign, "prompts": len(over_list.values)}
     frame = pd.DataFrame(columns).sort_values("mean", key=np.abs, ascending=False, kind="stable")
     show_table(frame, hide_index=True, height=pixels(240))
     details.csv_button(frame, "over_prompts", key="list csv")

@@ -28,7 +28,7 @@ from gptviz.train.recipe import Recipe
 from gptviz.ui.widgets import escaped
 
 UPLOADED = "a file of yours"  # its name in the form's control `data`, and so in links
-TWINS = ("-a", "-b")  # the ends of the names of two runs that differ in their data alone
+TWINS = ("-a", "-b")  # the ends of the names of two runs that differ only in their data
 BUSY = 1.5  # if a run takes this many times as long as on a machine that does nothing else, both times are stated
 
 
@@ -38,14 +38,14 @@ class PlannedRun:
 
     plan_name: str  #: the experiment it changes, or the name for a model of the user's own
     plan: Plan  #: that experiment
-    source: Source | None  #: the data, or None if there is none yet
+    source: Source | None  #: the data, once it is chosen
     vocabulary: int | None  #: how many tokens are learned from the data, or None if they are its characters or given
     recipe: Recipe  #: how it is trained
     changes: Mapping[str, object]  #: the fields of the architecture that differ from the plan's
     config: Config | None  #: the architecture, or None if the fields do not go together
     begin: str | None  #: the name of the model whose weights it begins with; None for new weights
     problem: str | None  #: why it cannot be trained; None if it can
-    twin: PlannedRun | None = None  #: the same run on other data, which begins together with it; None for a run alone
+    twin: PlannedRun | None = None  #: the same run on other data, which begins together with it, if there is one
 
     @property
     def is_as_published(self) -> bool:
@@ -106,7 +106,7 @@ def estimate_of(planned: PlannedRun, device: str) -> Estimate | None:
 
 
 def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: str) -> str | None:
-    """Why this run cannot start under this name, None if it can."""
+    """Why this run cannot start under this name; None if it can."""
     if planned.problem:
         return planned.problem
     if planned.twin is not None and planned.twin.problem:

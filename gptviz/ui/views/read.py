@@ -13,7 +13,7 @@ class Read:
     """The tokens that a model, or one of its stacks, reads."""
 
     ids: tuple[int, ...]  #: the tokens; in an encoder–decoder, those that its decoder reads: the start token and its own output
-    source: tuple[int, ...] | None = None  #: the tokens that the encoder reads with them, or None if there is no encoder
+    source: tuple[int, ...] | None = None  #: the tokens that the encoder reads with them, if there is one
     #: the output of an encoder–decoder: the token written after each of `ids`, as far as it is known
     written: tuple[int, ...] = ()
     #: the stack that reads `ids`, encoder or decoder, or the cross-attention between the two
@@ -21,7 +21,7 @@ class Read:
 
     @property
     def following(self) -> int | None:
-        """The token that follows the last one, or None if it is not known."""
+        """The token that follows the last one, if it is known."""
         return self.written[-1] if self.written and len(self.written) == len(self.ids) else None
 
 

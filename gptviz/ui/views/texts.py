@@ -26,7 +26,7 @@ def text_of(kind: str, prompt: str) -> str:
 
 
 def text_to_fit(subject: Subject) -> str | None:
-    """The control for the text that something is fitted to; None for the data that was held out of training."""
+    """The control for the text that something is fitted to; None stands for the data held out of training."""
     kinds = [HELD_OUT, PASSAGES, OWN] if held_out.is_here(subject.key) else [PASSAGES, OWN]
     kind = controls.select("Fitted to", kinds, key="fitted", help="The text over which this is fitted, and then measured.")
     return None if kind == HELD_OUT else text_of(kind, subject.prompt)

@@ -28,7 +28,7 @@ class Logit(NamedTuple):
     """A logit, or the difference of two."""
 
     token: int  #: the token, or the label of a classifier, whose logit it is
-    against: int | None  #: the one whose logit is taken from it; None for the logit alone
+    against: int | None  #: whose logit is subtracted; None: nothing is subtracted
 
 
 def names(subject: Subject) -> Sequence[str]:

@@ -11,7 +11,7 @@ A suggestion, a link, a step in the browser's history and a typed address may se
 
 A short text stands in the address as it is. A long one would make an address that the server refuses (it takes 16 KiB for the
 address and all headers together), and that chats and mails cut off: it is kept in a file of the user's own folder, and the
-address has its key, which is a hash of the text. Such a link works on this machine alone.
+address has its key, which is a hash of the text. Such a link works only on this machine.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def put(key: str, text: str | None) -> None:
 
 
 def get(key: str) -> str | None:
-    """The text that `key` of the address stands for, None if the address has no such key.
+    """The text that `key` of the address stands for, if the address has that key.
 
     Raises:
         NotKeptError: the address names a text that is not on this machine.

@@ -181,7 +181,7 @@ def notch(
 ) -> Any:
     """One of `options` in their order on a slider, kept in the URL as `key`; `follows` as in `select`.
 
-    Streamlit identifies this slider by its key alone, not by its options. A slider made by st.slider counts as a new one when
+    Streamlit identifies this slider only by its key, not by its options. A slider made by st.slider counts as a new one when
     its ends change, and would then take the value in the URL instead of the value that a "Try this" has just set.
     """
     _warn(key, one_of(list(map(format_func, options))), format_func(default))
@@ -275,7 +275,7 @@ def text(
 
 
 def _keep(label: str, key: str, typed: str | None) -> None:
-    """Write a text into the address; a line on the page says so if that works on this machine alone, or not at all."""
+    """Write a text into the address; a line on the page says so if that works only on this machine, or not at all."""
     try:
         addresses.put(key, typed)
     except OSError as error:

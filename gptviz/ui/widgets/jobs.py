@@ -116,21 +116,21 @@ def on_demand(
     def begin() -> Job[R]:
         return registry.begin(key, title, compute)
 
-    found: Job[R] | None = registry.found(key)
-    if found is None and begins:
-        found = begin()
+    known: Job[R] | None = registry.found(key)
+    if known is None and begins:
+        known = begin()
         with st.spinner(title) if spins else nullcontext():
-            found.wait(waits)
-    stage = None if found is None else found.stage
+            known.wait(waits)
+    stage = None if known is None else known.stage
 
     def show(label: str, again: str, key: str, help: str | None = None) -> None:
-        if found is None or found.state in ("stopped", "failed"):
+        if known is None or known.state in ("stopped", "failed"):
             look = {"icon": ":material/calculate:", "key": f"compute {key}", "help": help}
-            begin_button(label if found is None else again, begin, **look)
-        if found is not None:
-            follow(found, key, stage)
+            begin_button(label if known is None else again, begin, **look)
+        if known is not None:
+            follow(known, key, stage)
 
-    return found, show
+    return known, show
 
 
 class Cached(Protocol[P, R_co]):

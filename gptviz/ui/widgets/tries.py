@@ -30,7 +30,7 @@ class Try:
     state: Mapping[str, Any] = field(default_factory=dict)
     #: the values that it writes into the address for keys without a control: a key → its value
     query: Mapping[str, str] = field(default_factory=dict)
-    #: does what setting values cannot; returns a function that undoes it, or None if there is nothing to undo
+    #: does what setting values cannot; returns a function that undoes it, if there is anything to undo
     act: Callable[[], Callable[[], object] | None] | None = None
 
 

@@ -65,9 +65,9 @@ class AttributionSetting:
     text: Read  #: what the model reads
     position: int | None  #: after which token; None for a classifier, whose labels are of the whole text
     token: int  #: whose logit: a token or a label
-    against: int | None  #: whose logit is taken from it; None for the logit alone
+    against: int | None  #: whose logit is subtracted; None: nothing is subtracted
 
-    def found(self, neurons_of: str | None = None) -> Attribution:
+    def attribution(self, neurons_of: str | None = None) -> Attribution:
         """The amount that each part adds."""
         return _attributed(self.subject.key, self.text, self.token, self.position, self.against, neurons_of)
 
@@ -165,38 +165,38 @@ def _stream(key: ModelKey, text: Read, position: int | None) -> Stream:
     return stream_at(language_model(key).model, text.ids, position, text.source)
 
 
-def parts(setting: AttributionSetting, found: Attribution) -> None:
+def parts(setting: AttributionSetting, attribution: Attribution) -> None:
     """The waterfall of all parts, the largest first."""
     above, below = setting.sides
-    strongest = max(found.parts, key=lambda part: abs(part.value))
+    strongest = max(attribution.parts, key=lambda part: abs(part.value))
     shown = figures.SHOWN if setting.subject.lm.model.config.n_layer < MANY_BLOCKS else figures.SHOWN + 8
     show_figure(
-        figures.waterfall(found.labelled(), theme(), whole=setting.whole, above=above, below=below, shown=shown),
+        figures.waterfall(attribution.labelled(), theme(), whole=setting.whole, above=above, below=below, shown=shown),
         key="parts",
         alt=(
-            f"What each of {counted(len(found.parts), 'part')} adds to the {found.unit}, {signed(found.sum)} in all, the largest "
-            f"first: {strongest.title}, {signed(strongest.value)}."
+            f"What each of {counted(len(attribution.parts), 'part')} adds to the {attribution.unit}, {signed(attribution.sum)} "
+            f"in all, the largest first: {strongest.title}, {signed(strongest.value)}."
         ),
     )
 
 
-def part_control(found: Attribution) -> str | None:
+def part_control(attribution: Attribution) -> str | None:
     """The control `part`: the head or the MLP whose share is split further, or None if the model has neither."""
-    heads = list(found.sources)
-    mlps = [part.name for part in found.parts if part.name.endswith(".mlp")]
+    heads = list(attribution.sources)
+    mlps = [part.name for part in attribution.parts if part.name.endswith(".mlp")]
     if not heads and not mlps:
         return None
     about = "A head is split by the tokens that it reads, an MLP by its neurons. You can also click a cell of the grid."
     first = (STRONGEST, *heads) if heads else ()
     chosen = controls.select("Head or MLP", (*first, *mlps), key="part", help=about)
-    strongest = max(found.sources, key=lambda head: abs(found.of(head)))
+    strongest = max(attribution.sources, key=lambda head: abs(attribution.of(head)))
     return strongest if chosen == STRONGEST else chosen
 
 
-def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) -> None:
+def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | None) -> None:
     """All heads and MLPs by block; a click chooses one."""
     config = setting.subject.lm.model.config
-    cells = found.grid(config)
+    cells = attribution.grid(config)
     labels = cells.axes[1].labels
     names = [[_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))]
     values = np.asarray(cells.values, float)
@@ -209,7 +209,7 @@ def grid(setting: AttributionSetting, found: Attribution, chosen: str | None) ->
         return Cell(name, unit(name, config).title, value, texts[row * len(labels) + column], chosen=name == chosen)
 
     def pick(one: str) -> None:
-        if one in found.sources or one.endswith(".mlp"):
+        if one in attribution.sources or one.endswith(".mlp"):
             st.session_state["part"] = one
 
     texts = side_by_side(values.ravel().tolist())
@@ -240,46 +240,46 @@ def _name_of(block: int, label: str) -> str:
     return Unit(kind, block, None if piece == REPLACED else int(piece)).name  # type: ignore[arg-type]
 
 
-def result(setting: AttributionSetting, found: Attribution) -> str:
+def result(setting: AttributionSetting, attribution: Attribution) -> str:
     """Which head or MLP speaks most for the token, in a sentence."""
-    units = [part for part in found.parts if not part.name.endswith("bias")]
+    units = [part for part in attribution.parts if not part.name.endswith("bias")]
     best = max(units, key=lambda part: part.value)
     whole = f"{in_quotes(setting.name(setting.token))}"
     whole += "" if setting.against is None else f" against {in_quotes(setting.name(setting.against))}"
-    return f"{capitalised(best.title)} speaks most for {whole}: {signed(best.value)} of {signed(found.sum)}."
+    return f"{capitalised(best.title)} speaks most for {whole}: {signed(best.value)} of {signed(attribution.sum)}."
 
 
-def verdict(setting: AttributionSetting, found: Attribution) -> None:
+def verdict(setting: AttributionSetting, attribution: Attribution) -> None:
     """The logit in a sentence, and whether the parts add up to it."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(_sentence(setting, found), width="content")
-        error = power(found.error)
-        is_rounded = found.error < ROUNDED and rounds(setting.subject.lm.model)
-        if found.adds_up:
+        st.markdown(_sentence(setting, attribution), width="content")
+        error = power(attribution.error)
+        is_rounded = attribution.error < ROUNDED and rounds(setting.subject.lm.model)
+        if attribution.adds_up:
             st.badge(f"adds up: error {error}", icon=":material/check:", color="green")
         elif is_rounded:
             st.badge(f"adds up but for rounding: error {error}", icon=":material/check:", color="orange")
         else:
             st.badge(f"does not add up: error {error}", icon=":material/error:", color="red")
-    if is_rounded and not found.adds_up:
-        st.caption(_why_not(setting, found))
-    elif not found.adds_up:
-        st.warning(_why_not(setting, found), icon=":material/error:")
+    if is_rounded and not attribution.adds_up:
+        st.caption(_why_not(setting, attribution))
+    elif not attribution.adds_up:
+        st.warning(_why_not(setting, attribution), icon=":material/error:")
 
 
-def _sentence(setting: AttributionSetting, found: Attribution) -> str:
+def _sentence(setting: AttributionSetting, attribution: Attribution) -> str:
     token, place, cap = f"**{in_quotes(setting.name(setting.token))}**", "", ""
     if setting.position is not None:
         place = f", after {in_quotes(quoted(setting, setting.position))} (position {setting.position}),"
-    if found.capped != found.logit and math.isfinite(found.logit):
-        cap = f" The model caps its logits: {brief(found.logit, 4)} becomes {brief(found.capped, 4)}."
+    if attribution.capped != attribution.logit and math.isfinite(attribution.logit):
+        cap = f" The model caps its logits: {brief(attribution.logit, 4)} becomes {brief(attribution.capped, 4)}."
     if setting.against is None:
-        return f"The logit of {token}{place} is **{brief(found.logit, 4)}**.{cap}"
+        return f"The logit of {token}{place} is **{brief(attribution.logit, 4)}**.{cap}"
     other = f"**{in_quotes(setting.name(setting.against))}**"
-    minus = f"The logit of {token}{place} minus that of {other} is **{signed(found.logit)}**"
+    minus = f"The logit of {token}{place} minus that of {other} is **{signed(attribution.logit)}**"
     known = setting.known
     means = "" if known is None or setting.against != setting.subject.lm.token(known.wrong) else f" {known.about}"
-    return f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(found.capped)} {other}.{means}"
+    return f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(attribution.capped)} {other}.{means}"
 
 
 def quoted(setting: AttributionSetting, position: int) -> str:
@@ -299,27 +299,27 @@ def _times(difference: float) -> str:
     return f"{ratio:,.3g} times as likely as" if ratio < 1000 else f"{ratio:,.0f} times as likely as"
 
 
-def _why_not(setting: AttributionSetting, found: Attribution) -> str:
-    says = f"All parts together are {brief(found.sum, 4)}, the model’s own logit is {brief(found.logit, 4)}."
-    if not math.isfinite(found.logit):
+def _why_not(setting: AttributionSetting, attribution: Attribution) -> str:
+    says = f"All parts together are {brief(attribution.sum, 4)}, the model’s own logit is {brief(attribution.logit, 4)}."
+    if not math.isfinite(attribution.logit):
         return f"{says} The weights of this model are damaged: choose another model or step above."
     if rounds(setting.subject.lm.model):
         return f"{says} This model multiplies in 2 bytes a number, which rounds every product: choose float32 under Precision."
     return f"{says} A part is missing or counted twice: do not trust the figures below."
 
 
-def split(setting: AttributionSetting, found: Attribution, chosen: str) -> None:
+def split(setting: AttributionSetting, attribution: Attribution, chosen: str) -> None:
     """The share of a head by the tokens that it reads, or of an MLP by its neurons."""
-    if chosen in found.sources:
-        by_token(setting, found, chosen)
+    if chosen in attribution.sources:
+        by_token(setting, attribution, chosen)
     else:
         # The share of an MLP by its neurons.
-        values = setting.found(chosen).neurons[chosen]
+        values = setting.attribution(chosen).neurons[chosen]
         every = np.argsort(-np.abs(values), kind="stable")
         order = every[: max(1, min(SHOWN_NEURONS, np.count_nonzero(values)))]
-        shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), found.unit)
+        shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), attribution.unit)
         above, below = setting.sides
-        part = next(part for part in found.parts if part.name == chosen)
+        part = next(part for part in attribution.parts if part.name == chosen)
         show_figure(
             contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
             key="sources",
@@ -334,9 +334,9 @@ def split(setting: AttributionSetting, found: Attribution, chosen: str) -> None:
         )
 
 
-def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None:
+def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -> None:
     """The share of a head by the tokens that it reads."""
-    shares = found.read_by(head, setting.read(head))
+    shares = attribution.read_by(head, setting.read(head))
     above, below = setting.sides
     most = int(np.abs(shares.values.astype(float)).argmax())
     seen = shares
@@ -349,7 +349,7 @@ def by_token(setting: AttributionSetting, found: Attribution, head: str) -> None
     if words is not None and is_merged:
         names = tuple(word_labels(setting.subject.lm.tokenizer, setting.text.ids, words))
         seen = LabelledArray(summed(np.asarray(seen.values, np.float64), words), (Axis("word that is read", names),), seen.unit)
-    part = next(part for part in found.parts if part.name == head)
+    part = next(part for part in attribution.parts if part.name == head)
     token, share = in_quotes(shares.axes[0].labels[most]), signed(float(shares.values[most]))
     one = "word" if is_merged else "token"
     room = 30 + 8 * min(LONGEST_LABEL, max(map(len, seen.axes[0].labels)))
@@ -371,7 +371,7 @@ def into(setting: AttributionSetting, chosen: str) -> None:
     part = unit(chosen, setting.subject.lm.model.config)
     page, query = ATTENTION, {"block": str(part.block), "head": str(part.index)}
     if part.part == "mlp":
-        strongest = int(np.abs(setting.found(chosen).neurons[chosen]).argmax())
+        strongest = int(np.abs(setting.attribution(chosen).neurons[chosen]).argmax())
         page, query = NEURONS, {"block": str(part.block), "unit": Unit("mlp", part.block, strongest).name}
     elif setting.subject.kind == "encoder-decoder":
         query["stack"] = DECODER
@@ -383,7 +383,7 @@ def into(setting: AttributionSetting, chosen: str) -> None:
 
 def frozen(config: Config) -> str:
     """The parts that are frozen in a model of this config, and what its embedding holds of other tokens, in a few sentences."""
-    smeared = " “Token embedding” is not of one token alone: the model adds a share of the vector of the token before it."
+    smeared = " “Token embedding” is not only of one token: the model adds a share of the vector of the token before it."
     before = smeared if config.smear else ""
     kind = RESIDUALS[config.residual]
     after = [step for step in kind.steps[kind.steps.index("sublayer") :] if step not in ("sublayer", "add")]
@@ -398,16 +398,16 @@ def frozen(config: Config) -> str:
     return f"No norm lies between what the parts write and the head, so nothing had to be frozen.{replaced}"
 
 
-def tries(setting: AttributionSetting, found: Attribution) -> list[Try]:
+def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
     """The suggestions for this logit."""
-    if not found.adds_up:
+    if not attribution.adds_up:
         return []
     offers = list(known_offers(setting.subject, query=lambda _: END))
     # The head that speaks most against the token.
-    heads = [part for part in found.parts if part.name in found.sources]
+    heads = [part for part in attribution.parts if part.name in attribution.sources]
     least = min(heads, key=lambda part: part.value, default=None)
-    if least is not None and least.value <= -WORTH * max(abs(part.value) for part in found.parts):
-        shares = found.sources[least.name]
+    if least is not None and least.value <= -WORTH * max(abs(part.value) for part in attribution.parts):
+        shares = attribution.sources[least.name]
         most = int(shares.argmin())
         notice = (
             f"{capitalised(least.title)} takes away {brief(abs(least.value))}. What it reads at "
@@ -416,12 +416,12 @@ def tries(setting: AttributionSetting, found: Attribution) -> list[Try]:
         )
         offers.append(Try("A head that speaks against it", notice, {"part": least.name}))
     # The MLP that adds most.
-    if mlps := [part for part in found.parts if part.name.endswith(".mlp")]:
+    if mlps := [part for part in attribution.parts if part.name.endswith(".mlp")]:
         mlp = max(mlps, key=lambda part: abs(part.value))
-        neurons = setting.found(mlp.name).neurons[mlp.name]
+        neurons = setting.attribution(mlp.name).neurons[mlp.name]
         best = int(abs(neurons).argmax())
         notice = (
-            f"{capitalised(mlp.title)} adds {signed(mlp.value)}, the most of all MLPs in size. Its neuron {best} alone "
+            f"{capitalised(mlp.title)} adds {signed(mlp.value)}, the most of all MLPs in size. Its neuron {best} by itself "
             f"{'adds' if neurons[best] >= 0 else 'takes away'} {brief(abs(neurons[best]))}: see the other ones of its "
             f"{len(neurons):,} neurons."
         )

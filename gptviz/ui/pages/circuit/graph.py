@@ -41,7 +41,7 @@ MANY_BLOCKS, MORE_BOXES = 12, 24
 LITTLE_EXPLAINED = 0.25
 FEWEST, SHARES = 4, (0.3, 0.95)
 # Of the address: the box that is open, and whether the graph is checked. `LINKED` was the key of the open box before the page
-# showed a difference and few boxes: such a link still opens the larger graph of the logit alone.
+# showed a difference and few boxes: such a link still opens the larger graph of the logit, without a difference.
 OPENED, LINKED, CHECKED = "box", "node", "check"
 CLOSED = "none"
 # The key of the session's state with the pins and groups of a file.
@@ -58,7 +58,7 @@ class CircuitChoice:
 
     position: int  #: after which token the guess is made
     token: int  #: whose logit
-    against: int | None  #: whose logit is subtracted; None for none
+    against: int | None  #: whose logit is subtracted; None: nothing is subtracted
     share: float  #: how much is to be traced back
     beyond_mean: bool = True  #: whether only that counts which parts add beyond their means over this text
     boxes: int = MOST_NODES  #: the most boxes of the graph
@@ -181,7 +181,7 @@ def checked(asked: Asked[Circuit]) -> Checked:
 
 
 def disagreement(data: Circuit, result: Checked | None) -> str | None:
-    """The sentence that is said where the check keeps much less of the answer than the graph traces back."""
+    """A sentence for where the check keeps much less of the answer than the graph traces back."""
     if result is None or not result.share < MUCH_LESS * data.share:  # NaN where there is nothing to keep
         return None
     much = "only" if result.share >= 0 else "even less than without the graph:"

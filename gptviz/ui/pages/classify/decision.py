@@ -83,13 +83,13 @@ def by_word(subject: Subject) -> Shown:
                 f"{signed(by_share.sum, 3)} in all. Take the word out of the text, and see what becomes of the label."
             )
         return Shown(lambda: by_share.labelled(subject.labels), code(subject, by_share, range(len(subject.seen))), "Words")
-    found = words_left_out(subject)
-    if found is None:
+    lost = words_left_out(subject)
+    if lost is None:
         return NOTHING
     places = text_places(subject)
     return Shown(
-        lambda: found.labelled([subject.labels[place] for place in places]),
-        code(subject, found, places),
+        lambda: lost.labelled([subject.labels[place] for place in places]),
+        code(subject, lost, places),
         "A token left out",
     )
 
@@ -180,7 +180,7 @@ result.labelled([lm.tokenizer.label(i) for i in ids[{places.start}:{places.stop}
 
 
 def words_left_out(subject: Subject) -> Worth | None:
-    """The labels with their probabilities, and what the decision loses without each word, which is returned.
+    """The labels with their probabilities, and what the decision loses without each word (the result).
 
     For a head under which no word has its own share. None if the text is too long, or too short, to do without a word.
     """
@@ -197,27 +197,27 @@ def words_left_out(subject: Subject) -> Worth | None:
                 f"is done for texts of 1 to {MOST_LEFT_OUT}: {'type a' if not n else 'shorten the'} text above."
             )
             return None
-        found = worth(reading, without, label, against)
+        lost = worth(reading, without, label, against)
         tokens = [subject.labels[place] for place in text_places(subject)]
-        above, below = sides(found, names)
-        most = int(np.abs(found.of_tokens).argmax())
+        above, below = sides(lost, names)
+        most = int(np.abs(lost.of_tokens).argmax())
         show_figure(
-            contributions(found.labelled(tokens), theme(), above=above, below=below, has_bias=False, verb="lost without it:"),
+            contributions(lost.labelled(tokens), theme(), above=above, below=below, has_bias=False, verb="lost without it:"),
             key="contributions",
             alt=(
                 f"What the decision loses without each of {counted(len(tokens), 'token')}, upwards for {above}; it loses most "
-                f"without “{tokens[most]}”, {signed(found.of_tokens[most], 3)}."
+                f"without “{tokens[most]}”, {signed(lost.of_tokens[most], 3)}."
             ),
         )
     with left:
         of = f"logit of {escaped(names[label])}" if against is None else f"{escaped(names[label])} − {escaped(names[against])}"
         st.caption(
-            f"With all tokens, {of} is **{signed(found.total, 3)}**. A bar says how much of it is lost when the model reads the "
+            f"With all tokens, {of} is **{signed(lost.total, 3)}**. A bar says how much of it is lost when the model reads the "
             "text without that token. The bars do not add up to it: the tokens work together.",
-            help="A logit is the score of a label. This head reads the first token alone, which has gathered from the others "
+            help="A logit is the score of a label. This head reads only the first token, which has gathered from the others "
             "what matters; so no token has a share of its own, and leaving it out is what can be measured.",
         )
-    return found
+    return lost
 
 
 def logits_without(subject: Subject) -> Float64Array | None:

@@ -83,8 +83,8 @@ def _say_what_is_missing(both: Compared) -> None:
         return
     only_b, only_a = (float(np.nansum(one.values[gone])) for one, gone in ((both.b, missing[0]), (both.a, missing[1])))
     st.info(
-        f"The vocabularies differ: tokens are matched by what they look like. {int(missing[1].sum()):,} tokens are A's alone, "
-        f"with {percent(only_a)} of its probability, and {int(missing[0].sum()):,} are B's alone, with {percent(only_b)}: they "
+        f"The vocabularies differ: tokens are matched by what they look like. {int(missing[1].sum()):,} tokens are only in A, "
+        f"with {percent(only_a)} of its probability, and {int(missing[0].sum()):,} only in B, with {percent(only_b)}: they "
         "have no difference.",
         icon=":material/difference:",
     )

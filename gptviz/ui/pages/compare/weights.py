@@ -106,7 +106,7 @@ def _on_the_text(sides: Sides) -> None:
         st.caption(f"In memory A is {kept[0]}; B is {kept[1]}.")
     moved = ask_both(sides.key, compare.moved_guesses)[0] if sides.a.seen == sides.b.seen else None
     if moved is None:
-        st.caption("What that does to one text is said where A and B read the same tokens.")
+        st.caption("Let A and B read the same tokens to see what that does to one text.")
         return
     values, tokens = np.asarray(moved.values, float), moved.axes[0].labels
     most = int(values.argmax())

@@ -106,7 +106,7 @@ def how_many(by_window: ByWindow) -> None:
     elif enough == windows[-1]:
         said = f"Fewer than all {windows[-1]} serve clearly less well."
     else:
-        said = f"The last {counted(enough, 'token')} alone (dotted) serve nearly as well as all {windows[-1]}."
+        said = f"The last {counted(enough, 'token')} by themselves (dotted) serve nearly as well as all {windows[-1]}."
     st.caption(
         f"**How many tokens?** Reading only the last token the mean loss is {mean[0]:.2f} nats, reading all of them "
         f"{mean[-1]:.2f}. {said}"
@@ -131,15 +131,15 @@ def where(labels: tuple[str, ...], loss: Float64Array) -> None:
 
 def over_data(subject: Subject) -> None:
     """The mean loss by position over data held out of the model's training, where these are here."""
-    found = loss_by_position(subject.key)
-    if found is None:
+    by_place = loss_by_position(subject.key)
+    if by_place is None:
         return
-    loss, row = found.values, found.values[1:]
+    loss, row = by_place.values, by_place.values[1:]
     early, late = float(row[: max(1, len(row) // 4)].mean()), float(row[-max(1, len(row) // 4) :].mean())
     show_figure(
-        figures.over_data(found, theme(), height=260),
+        figures.over_data(by_place, theme(), height=260),
         key="over data",
-        alt=f"The {found.unit} at each of {counted(len(loss), 'position')}: {early:.2f} in the first quarter, "
+        alt=f"The {by_place.unit} at each of {counted(len(loss), 'position')}: {early:.2f} in the first quarter, "
         f"{late:.2f} in the last.",
     )
     st.caption(
@@ -156,8 +156,8 @@ def loss_by_position(key: ModelKey) -> LabelledArray | None:
         rows = [row.tolist() for row in lm.rows(most=most_data(lm.model)) if len(row) > 1]
     except (ValueError, OSError, KeyError, TypeError):
         return None
-    found = by_position(lm.model, rows) if rows else None
-    return found if found is not None and np.isfinite(found.values[1:]).all() else None
+    by_place = by_position(lm.model, rows) if rows else None
+    return by_place if by_place is not None and np.isfinite(by_place.values[1:]).all() else None
 
 
 def tries(subject: Subject, how: str) -> list[Try]:

@@ -47,7 +47,7 @@ class CostSetting:
     batch: int  #: how many texts are read side by side
     tokens: int  #: of each text
     optimiser: Optimiser  #: what training changes the weights with
-    of: PassKind  #: whether operations are those of reading alone or of a step of training
+    of: PassKind  #: whether operations are those of reading the texts, or of a step of training
 
 
 def view_control() -> str:
@@ -279,7 +279,7 @@ def tries(config: Config, chosen: CostSetting) -> list[Try]:
             Try(
                 "The longest text",
                 f"At {longest:,} tokens, {percent(share)} of the operations of reading compare tokens with each other; at "
-                f"{shorter:,} tokens it is {percent(short)}: these alone grow with the square of the length.",
+                f"{shorter:,} tokens it is {percent(short)}: only these grow with the square of the length.",
                 {"tokens": longest, "pass": "forward"},
             )
         )

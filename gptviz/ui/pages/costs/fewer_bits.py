@@ -63,7 +63,7 @@ def show(subject: Subject) -> Shown:
 
 
 def _setting(config: Config, key: ModelKey) -> str | None:
-    """The controls; the edit that they choose, or None for the whole model. They begin with the edit that the model has."""
+    """The controls, which begin with the edit that the model has. Returns the edit chosen, or None for the whole model."""
     kind, scale, matrix = USUAL if parameter_count(config) <= MOST_AT_ONCE else WHOLE, USUAL_SCALE, ALL
     if of_weights := [one for one in edits(key.edits, config) if one.is_of_weights]:
         bits, _, own_scale = str(of_weights[0].to).partition("bit.")
@@ -100,7 +100,7 @@ def _setting(config: Config, key: ModelKey) -> str | None:
             default=matrix,
             follows=True,
             format_func=lambda name: "all of them" if name == ALL else name,
-            help="All matrices, or one alone: the others then stay whole.",
+            help="All matrices, or only one: the others then stay whole.",
         )
     if kind == WHOLE:
         return None
@@ -110,9 +110,9 @@ def _setting(config: Config, key: ModelKey) -> str | None:
 def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
     """What the model of `shown` loses against that of `subject`, whose weights are as they are."""
     before, config = subject.key, subject.lm.model.config
-    found = _errors(before, shown)
-    squares = [one.rows * one.width * one.spread**2 for one in found]
-    wrong = sum(one.relative**2 * square for one, square in zip(found, squares, strict=True) if square)
+    errors = _errors(before, shown)
+    squares = [one.rows * one.width * one.spread**2 for one in errors]
+    wrong = sum(one.relative**2 * square for one, square in zip(errors, squares, strict=True) if square)
     together = float((wrong / sum(squares)) ** 0.5) if sum(squares) else 0.0
     size = computed.weight(config, quantisers(edits(shown.edits, config), config))
     cells = [
@@ -132,7 +132,7 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
         cells.append(("Guesses move by", f"{brief(float(moved.mean()))} nats", help_text))
     left, right = st.columns([6, 5], gap="medium")
     with left:
-        _errors_shown(found)
+        _errors_shown(errors)
     with right:
         metrics(cells)
         over = loss_texts.choose(subject)
@@ -140,7 +140,7 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
         before_after.figure(subject, shown, before)
     before_after.texts(subject, shown, before)
     _elsewhere(subject, shown, text)
-    table = computed.by_block(found)
+    table = computed.by_block(errors)
     return Shown(None if table is None else lambda: table, _code(subject, shown, text), VIEW)
 
 
@@ -156,14 +156,14 @@ def _divergences(before: ModelKey, shown: ModelKey, ids: tuple[int, ...]) -> Flo
     return computed.divergences(language_model(before).model, language_model(shown).model, ids)
 
 
-def _errors_shown(found: list[MatrixError]) -> None:
+def _errors_shown(errors: list[MatrixError]) -> None:
     """The errors by block and matrix, and the matrices that lose most."""
-    ordered = computed.most_first(found)
+    ordered = computed.most_first(errors)
     most = ordered[0]
     outliers = "none" if most.outliers == 0 else percent(most.outliers)
     said = f"{escaped(most.name)} loses most: its error is {percent(most.relative)}."
     st.markdown(said)
-    if (table := computed.by_block(found)) is not None and len(found) > 1:
+    if (table := computed.by_block(errors)) is not None and len(errors) > 1:
         show_figure(matrix_errors(table, theme()), key="matrix errors", alt=f"The error of each matrix of each block. {said}")
     st.caption(
         f"Its number farthest from 0 is {most.farthest:.3g} times its root mean square, and {outliers} of its numbers are "
@@ -183,7 +183,7 @@ def _errors_shown(found: list[MatrixError]) -> None:
         hide_index=True,
         height=pixels(212),
         column_config=digits,
-        alt=f"The {min(LISTED, len(found))} matrices that lose most, with their outliers",
+        alt=f"The {min(LISTED, len(errors))} matrices that lose most, with their outliers",
     )
 
 

@@ -24,7 +24,7 @@ ABOUT = (
 
 
 def view(subject: Subject) -> str:
-    """The view that is chosen: of models of other tasks there is the map alone."""
+    """The view that is chosen: models of other tasks have only the map."""
     if not isinstance(subject.lm.task, Modular):
         return MAP
     return controls.select("View", (MAP, WAVES), key="view", help=ABOUT, segmented=True)
@@ -73,7 +73,7 @@ def show(subject: Subject) -> Asked[ClockWaves]:
 
 def _says(computed: ClockWaves) -> str:
     """What the bars say of this model, and what is left of its answers without some of the waves."""
-    whole, alone, without = map(percent, computed.right)
+    whole, only_these, without = map(percent, computed.right)
     few, many = computed.used, computed.powers.values.shape[1]
     if len(few) > many // 3:
         return (
@@ -82,5 +82,5 @@ def _says(computed: ClockWaves) -> str:
         )
     return (
         f"{percent(waves.USED)} of the logits are made of {len(few)} of {many} frequencies: {', '.join(map(str, few))}. "
-        f"Of all sums it gets {whole} right; with these frequencies alone left in its embedding {alone}, without them {without}."
+        f"Of all sums it gets {whole} right; with only these frequencies in its embedding {only_these}, without them {without}."
     )

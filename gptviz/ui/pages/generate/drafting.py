@@ -67,14 +67,14 @@ def show(subject: Subject, writing: Writing) -> None:
         drafter = None if chosen == OWN else model_key(chosen, subject.key.device, precision=subject.key.precision)
         prompt = tuple(subject.encoding.ids)
         count = subject.lm.to_write(len(prompt), affordable(subject.lm.model, len(prompt), TOKENS))
-        found = speculated(subject.key, prompt, drafter, writing.sampling, count, not writing.stops, drafted)
+        drafts = speculated(subject.key, prompt, drafter, writing.sampling, count, not writing.stops, drafted)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError, ValueError) as error:
         why = escaped(str(error)) or "There is not enough memory for the drafter"
         st.error(f"{why}. Choose another drafter.")
         return
     name = "prompt" if drafter is None else chosen
-    st.markdown(f"From the prompt on: {escaped(found.sentence(name, subject.key.title))}. Without a drafter it is 1 per pass.")
-    _strip(subject, found)
+    st.markdown(f"From the prompt on: {escaped(drafts.sentence(name, subject.key.title))}. Without a drafter it is 1 per pass.")
+    _strip(subject, drafts)
     st.caption(
         f"A number below a token begins a round, which is one pass of {escaped(subject.key.title)}. A drafted token is accepted "
         "if a random number u from 0 to 1 is below p ÷ q: its probability under this model, divided by that under the drafter. "
@@ -84,7 +84,7 @@ def show(subject: Subject, writing: Writing) -> None:
         "Put it on the tree",
         icon=":material/account_tree:",
         on_click=writing.bring,
-        args=(found.tokens, verdicts(subject, found, "its own text" if drafter is None else chosen)),
+        args=(drafts.tokens, verdicts(subject, drafts, "its own text" if drafter is None else chosen)),
         key="bring drafts",
         type="tertiary",
         help="The text that was written with the drafter becomes a branch of the tree, from the prompt on; of each of its tokens "
@@ -140,10 +140,10 @@ def note(one: Drafted) -> str:
     return f"{outcome(one)}: {q}, p = {percent(one.p)}, u = {one.number:.3f} {sign} p ÷ q = {one.p / one.q:.3f}"
 
 
-def verdicts(subject: Subject, found: Speculated, drafter: str) -> list[str]:
+def verdicts(subject: Subject, drafts: Speculated, drafter: str) -> list[str]:
     """What the tree says of each token of the text: how it was accepted, or which refused token it replaced."""
     said = []
-    for each in found.rounds:
+    for each in drafts.rounds:
         said += [f"drafted by {drafter} and {note(one)}" for one in each.drafted if one.accepted]
         if each.token is None or each.probability is None:
             continue
@@ -154,9 +154,9 @@ def verdicts(subject: Subject, found: Speculated, drafter: str) -> list[str]:
     return said
 
 
-def _strip(subject: Subject, found: Speculated) -> None:
+def _strip(subject: Subject, drafts: Speculated) -> None:
     label, chips = subject.lm.tokenizer.label, []
-    for number, each in enumerate(found.rounds, 1):
+    for number, each in enumerate(drafts.rounds, 1):
         row = [Token(label(one.token), kind=outcome(one), note=note(one), faint=not one.accepted) for one in each.drafted]
         if each.token is not None and each.probability is not None:
             how = f"{last(each)}, with probability {percent(each.probability)}"

@@ -33,12 +33,12 @@ def open_linked(writing: Writing) -> bool:
         return False
     size = writing.lm.model.config.vocab_size - len(writing.lm.tokenizer.unused_ids)  # these are never written
     try:
-        found = Route.read(asked, vocab_size=size, most=MOST_TOKENS)
+        linked = Route.read(asked, vocab_size=size, most=MOST_TOKENS)
     except ValueError as error:
         addresses.takes(ROUTE, refused(str(error)))
         controls.warn_of_link("route =", asked, f": {escaped(str(error))}")
         return False
-    writing.follow(found, asked)
+    writing.follow(linked, asked)
     at_once = affordable(writing.lm.model, len(writing.tree.prompt) + writing.length, len(writing.ahead), BUDGET)
     for _ in range(at_once):
         writing.step()

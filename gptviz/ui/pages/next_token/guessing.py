@@ -97,31 +97,31 @@ def by_token(moves: str, true: str) -> list[str]:
     Raises:
         ValueError: these are not the guesses of a game about this text.
     """
-    found = [""]
+    guesses = [""]
     for move in moves:
-        if len(found) > len(true):
+        if len(guesses) > len(true):
             raise ValueError("there are more guesses than the text has tokens")
-        if move in found[-1] or move not in CHARACTERS + GIVE_UP:
+        if move in guesses[-1] or move not in CHARACTERS + GIVE_UP:
             raise ValueError("a guess is there twice, or is no character of this text")
-        found[-1] += move
-        if move in (true[len(found) - 1], GIVE_UP):
-            found.append("")
-    return found
+        guesses[-1] += move
+        if move in (true[len(guesses) - 1], GIVE_UP):
+            guesses.append("")
+    return guesses
 
 
 def _rival(subject: Subject, number: int) -> tuple[ModelKey, Played] | None:
-    """The model on screen and its game; another one, if it does not play, and a line that says why. None if there is none."""
+    """The model on screen and its game; if it does not play, another one, if any, and a line that says why."""
     own = game_of(subject.key, number)
     if not isinstance(own, str):
         return subject.key, own
     try:
         other = model_key(PLAYERS[-1], subject.key.device)
-        found = game_of(other, number)
+        played = game_of(other, number)
     except checkpoints.CheckpointError as error:
-        found = str(error)
-    instead = f"; {PLAYERS[-1]} plays in its place" if not isinstance(found, str) else ""
+        played = str(error)
+    instead = f"; {PLAYERS[-1]} plays in its place" if not isinstance(played, str) else ""
     st.info(escaped(f"{subject.key.title} does not play: {own}{instead}."), icon=":material/info:")
-    return None if isinstance(found, str) else (other, found)
+    return None if isinstance(played, str) else (other, played)
 
 
 @jobs.resource("The models guess", max_entries=64)
@@ -136,8 +136,8 @@ def game_of(key: ModelKey, number: int) -> Played | str:
     if lm.model.config.kind != "decoder" or pieces != list(CHARACTERS):
         return f"its tokens are not the {CHANCE} characters of this text, so its bits per token are about other tokens"
     before, guessed = passage(number)
-    found = play(lm.model, lm.tokenizer.encode(before + guessed).ids, len(before))
-    return found if np.isfinite(found.logits).all() else "its weights are damaged"
+    played = play(lm.model, lm.tokenizer.encode(before + guessed).ids, len(before))
+    return played if np.isfinite(played.logits).all() else "its weights are damaged"
 
 
 def _strip(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None) -> None:
@@ -244,14 +244,14 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
     for name in dict.fromkeys((*PLAYERS, subject.key.name)):
         try:
             key = subject.key if name == subject.key.name else model_key(name, subject.key.device)
-            found = game_of(key, number)
+            played = game_of(key, number)
         except checkpoints.CheckpointError:
-            found = "it is not on this machine"
-        if isinstance(found, str):
-            left_out.append(f"{name}: {found}.")
+            played = "it is not on this machine"
+        if isinstance(played, str):
+            left_out.append(f"{name}: {played}.")
             continue
         title = f"{key.title} (the bigram)" if name == PLAYERS[0] else key.title
-        rows[title] = (float(found.guesses.mean()), found.bits, float(found.surprise.mean()))
+        rows[title] = (float(played.guesses.mean()), played.bits, float(played.surprise.mean()))
     mean = float(np.mean([taken(guesses) for guesses in over]))
     yours = bits_of_guesses(mean, CHANCE)
     chance = guesses_of_chance(CHANCE), bits_of_guesses(guesses_of_chance(CHANCE), CHANCE), math.log2(CHANCE)

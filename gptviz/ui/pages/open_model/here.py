@@ -166,15 +166,15 @@ def _changed(path: Path) -> int:
 
 def on_this_machine() -> None:
     """The list of all models of other programs on this machine."""
-    found = _stores()
-    if not found:
+    of_programs = _stores()
+    if not of_programs:
         st.info(
             "No model of another program was found on this machine: not in the caches of Hugging Face and llama.cpp, nor among "
             "the models of Ollama and LM Studio. Type the folder where you keep some, or a name on the hub.",
             icon=":material/search_off:",
         )
         return
-    for store in found:
+    for store in of_programs:
         listed(store)
 
 

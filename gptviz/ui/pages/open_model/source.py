@@ -149,11 +149,11 @@ def _examined(path: Path, written: int, mapping: str | None) -> Examined | None:
 def _compared(path: Path, typed: str) -> None:
     try:
         mapping: Any = parse_json(typed, MOST_VALUES)
-        found = _examined(path, path.stat().st_mtime_ns, json.dumps(mapping))
+        examined = _examined(path, path.stat().st_mtime_ns, json.dumps(mapping))
     except (ValueError, OSError) as error:  # a checkpoints.CheckpointError is a ValueError
         st.warning(f"This mapping does not open the file: {escaped(str(error))}.")
         return
-    rows = found.rows if found is not None else ()
+    rows = examined.rows if examined is not None else ()
     table = [
         {
             "state": row.state,
@@ -223,20 +223,20 @@ def search_the_hub() -> None:
     if not words or not words.strip():
         return
     try:
-        found = _search(words.strip())
+        models = _search(words.strip())
     except ImportRefusedError as error:
         st.warning(f"The search is not possible: {escaped(str(error))}. Models on this machine open without it.")
         return
-    if not found:
+    if not models:
         st.caption(f"The hub has no model of a family that gptviz opens with “{escaped(words.strip())}” in its name.")
-    for one in found:
-        count = f", {one.parameters:,} parameters" if one.parameters is not None else ""
+    for model in models:
+        count = f", {model.parameters:,} parameters" if model.parameters is not None else ""
         st.button(
-            f"**{escaped(one.name)}** · {escaped(one.family)}{count}, fetched {one.downloads:,} times in a month",
-            key=f"choose {one.name}",
+            f"**{escaped(model.name)}** · {escaped(model.family)}{count}, fetched {model.downloads:,} times in a month",
+            key=f"choose {model.name}",
             type="tertiary",
             on_click=choose,
-            args=(one.name,),
+            args=(model.name,),
         )
 
 

@@ -223,8 +223,8 @@ def followed(key: ModelKey, measure: Measure, question: MeasureQuestion) -> tupl
     model = language_model(last).model
     work = effort(model, given.tokens, measure.passes(model.config) * len(steps))
     is_quick = work <= LITTLE
-    found, show = jobs.on_demand(name, title, compute, begins=work <= MOST, waits=None if is_quick else 0.0, spins=is_quick)
-    ready = {} if found is None else {int(step): one for step, one in list(found.results.items())}
+    computing, show = jobs.on_demand(name, title, compute, begins=work <= MOST, waits=None if is_quick else 0.0, spins=is_quick)
+    ready = {} if computing is None else {int(step): one for step, one in list(computing.results.items())}
     about = f"{len(steps)} snapshots; it goes on while you look at other pages."
     labels = f"Compute it: {measure.title}", f"Go on: {measure.title}"
     shows = partial(show, *labels, f"over training {measure.name}", about)

@@ -45,7 +45,7 @@ TEXTS = (
         "Which duke?",
         "DUKE VINCENTIO:\nNo.\n\nLUCIO:\nYes.\n\nDUKE ",
         "DUKE OF EXETER:\nNo.\n\nLUCIO:\nYes.\n\nDUKE ",
-        "The name follows from the first line alone. See in which block what stood there reaches the last position.",
+        "The name follows only from the first line. See in which block what stood there reaches the last position.",
     ),
     (
         "To be, or not to",
@@ -121,11 +121,11 @@ def exact_map(key: ModelKey, pair: PromptPair) -> Job[None] | None:
     """The computation of what patches really do, if it was begun; its `results` are `Patched`, by quantity. Where it takes no
     longer than a moment, it is begun and waited for.
     """
-    found = job.found(("patching", key, pair))
-    if found is None and effort(language_model(key).model, len(pair.clean), patches(key, pair)) <= MUCH:
-        found = begin(key, pair)
-        found.wait(LONGEST)
-    return found
+    computing = job.found(("patching", key, pair))
+    if computing is None and effort(language_model(key).model, len(pair.clean), patches(key, pair)) <= MUCH:
+        computing = begin(key, pair)
+        computing.wait(LONGEST)
+    return computing
 
 
 def patches(key: ModelKey, pair: PromptPair) -> int:
@@ -193,19 +193,19 @@ def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: S
         jobs.follow(begun, "patches", stage)
 
 
-def where(subject: Subject, prompts: Prompts, found: Maps) -> None:
+def where(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
     """The row of heatmaps by position."""
     first = first_shown(subject, prompts)
     about = "What was computed at one position, in one block, is put in. A click on a cell says what it means."
     # What the patch of a single sublayer at one position that restores most does, where such a map is drawn.
-    cells = [(found.shown[name], *largest(found.shown[name], 1)[0]) for name in BY_POSITION[1:] if name in found.shown]
+    cells = [(heatmaps.shown[name], *largest(heatmaps.shown[name], 1)[0]) for name in BY_POSITION[1:] if name in heatmaps.shown]
     telling = about
     if cells:
         patched, block, place, _ = max(cells, key=lambda cell: cell[3])
-        exact = found.is_exact(patched.quantity.name, block, place)
+        exact = heatmaps.is_exact(patched.quantity.name, block, place)
         telling = escaped(meaning(patched, block, place, prompts.tokens, exact=exact))
     st.markdown(f"**Where?** {telling}", help=about)
-    _row(shown(subject.lm.model.config, BY_POSITION), prompts, found, chosen_cell(found), first)
+    _row(shown(subject.lm.model.config, BY_POSITION), prompts, heatmaps, chosen_cell(heatmaps), first)
     if first:
         places = f"positions 0 to {first - 1}" if first > 1 else "position 0"
         st.caption(f"Left out: {places}, where both prompts are the same, so that a patch changes nothing.")
@@ -216,16 +216,16 @@ def first_shown(subject: Subject, prompts: Prompts) -> int:
     return prompts.pair.first_difference if subject.lm.model.config.mask == "causal" else 0
 
 
-def _row(quantities: Sequence[Quantity], prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int = 0) -> None:
+def _row(quantities: Sequence[Quantity], prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: int = 0) -> None:
     for at, (column, quantity) in enumerate(zip(st.columns(len(quantities), gap="small"), quantities, strict=True)):
         with column:
-            _map(quantity, prompts, found, chosen, first, has_scale=at == 0)
+            _map(quantity, prompts, heatmaps, chosen, first, has_scale=at == 0)
 
 
-def _map(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int, *, has_scale: bool) -> None:
+def _map(quantity: Quantity, prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: int, *, has_scale: bool) -> None:
     name = quantity.name
-    if (one := found.shown.get(name)) is None:
-        guess = found.guessed[name]
+    if (one := heatmaps.shown.get(name)) is None:
+        guess = heatmaps.guessed[name]
         st.info(
             f"**{guess.quantity.title}** is not drawn: its preview is not to be trusted here ({guess.agreement}; it is drawn "
             f"from {TRUSTED} on). “{COMPUTE}”, above, shows it."
@@ -233,9 +233,9 @@ def _map(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | 
         return
     shares = one.restored
     [(block, place, _)] = largest(one, 1)
-    best = meaning(one, block, place, prompts.tokens, exact=found.is_exact(name, block, place))
+    best = meaning(one, block, place, prompts.tokens, exact=heatmaps.is_exact(name, block, place))
     blocks, places = map(range, shares.values.shape)
-    words = [[_in_lines(one, block, place, exact=found.is_exact(name, block, place)) for place in places] for block in blocks]
+    words = [[_in_lines(one, block, place, exact=heatmaps.is_exact(name, block, place)) for place in places] for block in blocks]
     figure = restored(
         shares,
         theme(),
@@ -253,8 +253,8 @@ def _map(quantity: Quantity, prompts: Prompts, found: Maps, chosen: PatchCell | 
         config={"modeBarButtonsToRemove": ["select2d", "lasso2d", "zoom2d", "pan2d"]},
         alt=f"{quantity.title}: {best}",
     )
-    if name not in found.exact:
-        st.caption(f"preview: {found.guessed[name].agreement}")
+    if name not in heatmaps.exact:
+        st.caption(f"preview: {heatmaps.guessed[name].agreement}")
 
 
 def largest(one: Patched, most: int) -> list[tuple[int, int, float]]:
@@ -264,12 +264,12 @@ def largest(one: Patched, most: int) -> list[tuple[int, int, float]]:
     return [(block, place, float(shares[block, place])) for block, place in cells]
 
 
-def meaning(found: Patched, block: int, place: int, tokens: Sequence[str], *, exact: bool) -> str:
+def meaning(patched: Patched, block: int, place: int, tokens: Sequence[str], *, exact: bool) -> str:
     """The meaning of a cell, as a sentence."""
-    share = float(found.shares[block, place])
+    share = float(patched.shares[block, place])
     restores = f"{'restores' if exact else 'would restore, by the preview,'} {percents(share)} of the answer"
-    answer = signed(float(found.answers[block, place]), 2)
-    return f"{piece(found.quantity, block, place, tokens, found.places)}: {restores} ({answer})."
+    answer = signed(float(patched.answers[block, place]), 2)
+    return f"{piece(patched.quantity, block, place, tokens, patched.places)}: {restores} ({answer})."
 
 
 def percents(share: float) -> str:
@@ -295,13 +295,13 @@ def piece(quantity: Quantity, block: int, place: int, tokens: Sequence[str], pla
     return of.format(b=block, p=place, t=told)
 
 
-def _in_lines(found: Patched, block: int, place: int, *, exact: bool) -> str:
+def _in_lines(patched: Patched, block: int, place: int, *, exact: bool) -> str:
     """The same in short lines, for a small picture."""
-    at = f"{place} {found.places.labels[place]}" if found.quantity.by == "position" else found.places.labels[place]
+    at = f"{place} {patched.places.labels[place]}" if patched.quantity.by == "position" else patched.places.labels[place]
     lines = (
         f"block {block}",
-        f"{found.quantity.by} {at}",
-        percents(float(found.shares[block, place])),
+        f"{patched.quantity.by} {at}",
+        percents(float(patched.shares[block, place])),
         "" if exact else "preview",
     )
     return "\n".join(filter(None, lines))
@@ -312,40 +312,40 @@ def _put(cell: PatchCell) -> None:
     addresses.write(CELL, cell.address)
 
 
-def chosen_cell(found: Maps) -> PatchCell | None:
-    """The cell that the address names, or None if it names none, or one that this model and these prompts do not have."""
+def chosen_cell(heatmaps: Maps) -> PatchCell | None:
+    """The cell that the address names, if this model and these prompts have it."""
     about = "a cell such as attention.z/0/1: what is replaced, the block, and the head or position"
-    values = Values(about, lambda asked: _cell(found, asked) is not None)
-    return controls.linked(CELL, lambda asked: _cell(found, asked), None, values=values)
+    values = Values(about, lambda asked: _cell(heatmaps, asked) is not None)
+    return controls.linked(CELL, lambda asked: _cell(heatmaps, asked), None, values=values)
 
 
-def _cell(found: Maps, asked: str) -> PatchCell | None:
+def _cell(heatmaps: Maps, asked: str) -> PatchCell | None:
     what, _, rest = asked.partition("/")
     block, _, place = rest.partition("/")
-    if what not in found.shown or not (block.isdecimal() and place.isdecimal()) or len(rest) > 12:
+    if what not in heatmaps.shown or not (block.isdecimal() and place.isdecimal()) or len(rest) > 12:
         return None
-    cell, shape = PatchCell(what, int(block), int(place)), found.best(what).answers.shape
+    cell, shape = PatchCell(what, int(block), int(place)), heatmaps.best(what).answers.shape
     return cell if cell.block < shape[0] and cell.place < shape[1] else None
 
 
-def which_head(subject: Subject, prompts: Prompts, found: Maps) -> None:
+def which_head(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
     """The row of heatmaps by head, and the cell that is explained."""
     config = subject.lm.model.config
-    chosen = chosen_cell(found)
+    chosen = chosen_cell(heatmaps)
     st.markdown("**Which head?** What one head computed at all positions is put in.")
-    _row(shown(config, BY_HEAD), prompts, found, chosen)
+    _row(shown(config, BY_HEAD), prompts, heatmaps, chosen)
     if config.key_heads != config.n_head:
         each = config.n_head // config.key_heads
         st.caption(
             f"This model has {config.key_heads} key heads for {config.n_head} heads: keys and values are shared by "
             f"{each} neighbouring heads, and a patch of them acts on all {each}."
         )
-    _choose(prompts, found, chosen, first_shown(subject, prompts))
+    _choose(prompts, heatmaps, chosen, first_shown(subject, prompts))
     if chosen is not None:
         # The chosen cell in words.
-        one = found.best(chosen.what)
+        one = heatmaps.best(chosen.what)
         right, wrong = prompts.names
-        says = meaning(one, chosen.block, chosen.place, prompts.tokens, exact=found.is_exact(*chosen))
+        says = meaning(one, chosen.block, chosen.place, prompts.tokens, exact=heatmaps.is_exact(*chosen))
         share = float(one.shares[chosen.block, chosen.place])
         if share > 0.1:
             about = f"It carries some of what makes the model prefer {right} to {wrong}."
@@ -358,30 +358,30 @@ def which_head(subject: Subject, prompts: Prompts, found: Maps) -> None:
             st.button("Close", on_click=close_cell, key="close cell", type="tertiary", icon=":material/close:")
 
 
-def _choose(prompts: Prompts, found: Maps, chosen: PatchCell | None, first: int) -> None:
+def _choose(prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: int) -> None:
     """Select boxes for the cell that is explained: first the heatmap, then what is in it."""
 
     def begin(what: str | None) -> None:
         if what is None:
             close_cell()
         else:
-            [(block, place, _)] = largest(found.best(what), 1)
+            [(block, place, _)] = largest(heatmaps.best(what), 1)
             _put(PatchCell(what, block, place))
 
     with st.container(horizontal=True):
         about = "The heatmap of the cell that is explained: its highest cell at first. You can also click a cell."
         pick(
             "Explain a cell of",
-            [None, *found.shown],
+            [None, *heatmaps.shown],
             None if chosen is None else chosen.what,
             begin,
             key="patched map",
             help=about,
-            format_func=lambda what: "no heatmap" if what is None else found.best(what).quantity.title,
+            format_func=lambda what: "no heatmap" if what is None else heatmaps.best(what).quantity.title,
         )
         if chosen is None:
             return
-        one = found.best(chosen.what)
+        one = heatmaps.best(chosen.what)
         blocks, places = map(range, one.shares.shape)
         pick(
             "Block",
@@ -408,14 +408,14 @@ def close_cell() -> None:
     addresses.write(CELL, None)
 
 
-def summary(found: Maps) -> None:
+def summary(heatmaps: Maps) -> None:
     """In words, which heads restore most, with ways to look at them."""
     name = "attention.z"
-    if name not in found.shown:
+    if name not in heatmaps.shown:
         return
-    st.markdown("**The heads that restore most**" + ("" if name in found.exact else " (by the preview)"))
+    st.markdown("**The heads that restore most**" + ("" if name in heatmaps.exact else " (by the preview)"))
     with st.container(horizontal=True):
-        for block, head, share in largest(found.best(name), MOST_TOLD):
+        for block, head, share in largest(heatmaps.best(name), MOST_TOLD):
             query = {**frame.shared_state(), "block": str(block), "head": str(head)}
             label = f"Head {head} of block {block}: {percents(share)}"
             frame.link(ATTENTION, label, description="See what it looks at, on the page Attention.", query=query)
@@ -435,7 +435,7 @@ def tries(subject: Subject) -> list[Try]:
     for pair in known_contrasts(lm):
         known = (lm.tokenizer.encode(word).ids for word in (pair.right, pair.wrong))
         if _answers(subject.key, pair.clean, pair.corrupted) == tuple("".join(map(lm.tokenizer.label, ids)) for ids in known):
-            question = f"{in_quotes(pair.right)} or {in_quotes(pair.wrong)}? {pair.about} Which head alone brings it back?"
+            question = f"{in_quotes(pair.right)} or {in_quotes(pair.wrong)}? {pair.about} Which single head brings it back?"
             offer(pair.title, pair.clean, pair.corrupted, question)
     task = (lm.card.source or {}).get("task")
     texts = SUMS if task == "addition" else _repeated(subject.default) if task == "induction" else () if task else TEXTS
@@ -476,18 +476,18 @@ def _repeated(default: str) -> tuple[tuple[str, str, str, str], ...]:
     return (("What came next before", " ".join(clean), " ".join(corrupted), notice),)
 
 
-def numbers_and_code(subject: Subject, prompts: Prompts, found: Maps) -> Shown:
+def numbers_and_code(subject: Subject, prompts: Prompts, heatmaps: Maps) -> Shown:
     """The control for the heatmap whose numbers and code are below, and these; without both where none is drawn."""
-    titles = {one.quantity.title: name for name, one in found.shown.items()}
+    titles = {one.quantity.title: name for name, one in heatmaps.shown.items()}
     if not titles:
         return Shown()
     about = "The heatmap whose numbers and code are below."
     name = titles[controls.select("Numbers and code of", list(titles), key="of", help=about)]
     texts, pair = {"clean": subject.prompt, "corrupted": prompts.text}, prompts.pair
-    how = {"right": pair.right, "wrong": pair.wrong, "what": name, "exact": name in found.exact}
+    how = {"right": pair.right, "wrong": pair.wrong, "what": name, "exact": name in heatmaps.exact}
     right, wrong = prompts.names
     code = ask(subject, changing.patch, "Patching", **texts, **how).code(
         f"# The right answer is {right!r}, the wrong one {wrong!r}.",
         "result.numbers  # [number, block, place]: the shares restored, and the differences of logits",
     )
-    return Shown(lambda: found.best(name).numbers, code)
+    return Shown(lambda: heatmaps.best(name).numbers, code)

@@ -136,7 +136,7 @@ def _without_positions(key: ModelKey, stack: str) -> str:
     """A sentence on how much a model without position encoding can know of order."""
     model = stack_of(language_model(key).model, stack)
     if not len(model.blocks):
-        return "It has no attention either: it guesses from the last token alone, for which order does not matter."
+        return "It has no attention either: it guesses only from the last token, for which order does not matter."
     if model.config.mask == "full":
         return (
             "Its mask hides nothing either: to this model a text is a collection of tokens in no order, and every order of them "
@@ -173,7 +173,7 @@ def map_shows(kind: str) -> str:
         return f"what each head adds to a score, by distance; cut off at {floor}, where 0.005 % of a weight is left"
     acts_on = POSITIONS[kind].acts_on
     if acts_on == "query and key":
-        return "the cosine between one and the same query or key, turned to any two positions: what turning alone does to a score"
+        return "the cosine between one and the same query or key, turned to any two positions: what only turning does to a score"
     return f"the cosine between the vectors of any two {'positions' if acts_on == 'embedding' else 'distances'}"
 
 
@@ -223,7 +223,7 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
 
 @st.cache_data(max_entries=8, show_spinner=False, ttl=60)
 def model_with(kind: str) -> str | None:
-    """The model with positions of this kind that has the longest context, and so shows most; None if there is no such model."""
+    """The model with positions of this kind that has the longest context, and so shows most, if there is one."""
     contexts = {}
     for name, folder in checkpoints.folders().items():
         with contextlib.suppress(checkpoints.CheckpointError):

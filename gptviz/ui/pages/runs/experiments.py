@@ -29,7 +29,7 @@ from gptviz.ui.widgets.details import details, folded
 
 # Settings of a recipe that change how fast a run is or what is kept of it, not what it learns.
 WITHOUT_EFFECT = ("precision", "compile", "evaluations", "snapshots")
-# Between runs that differ in their seed alone, losses of the ladder differ by about this much (nats per token).
+# Between runs that differ only in their seed, losses of the ladder differ by about this much (nats per token).
 CHANCE = 0.005
 PER_ROW = 3
 PICTURE = 90  # pixels
@@ -56,15 +56,15 @@ def ladder(entries: Mapping[str, Entry]) -> None:
         "The ladder is a row of models from a bigram (each token is guessed from the one before it) to a GPT: every rung has "
         "one part that the rung before it lacks. Lower is better."
     )
-    found = shipped
+    shown = shipped
     if [rung.entry.name for rung in mine] != [rung.entry.name for rung in shipped]:
         about = "For each rung that you trained yourself, shows your finished model instead of the one that came with gptviz."
-        found = mine if controls.switch("My own rungs", key="own_rungs", help=about) else shipped
-    alt = f"A waterfall of the loss from rung to rung. {in_words(found)}"
-    show_figure(level_by_level(losses(found), theme()), key="ladder", alt=alt)
-    st.caption(f"{escaped(in_words(found))} {escaped(who_is_shown(found))}")
+        shown = mine if controls.switch("My own rungs", key="own_rungs", help=about) else shipped
+    alt = f"A waterfall of the loss from rung to rung. {in_words(shown)}"
+    show_figure(level_by_level(losses(shown), theme()), key="ladder", alt=alt)
+    st.caption(f"{escaped(in_words(shown))} {escaped(who_is_shown(shown))}")
     about_view = PAGE.about["What does each part bring?"]
-    details(lambda: table_of_changes(found), code=code(found), about=about_view, key="ladder")
+    details(lambda: table_of_changes(shown), code=code(shown), about=about_view, key="ladder")
 
 
 def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
@@ -73,22 +73,22 @@ def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
     def is_finished(entry: Entry) -> bool:
         return entry.has_curve and entry.status.state == "finished" and not entry.diverged and bool(np.isfinite(entry.last))
 
-    found: list[Rung] = []
+    complete: list[Rung] = []
     parts: list[str] = []
     for number, part in enumerate(RUNGS):
         parts.append(part.partition(" (")[0])
         fit = [entry for entry in entries.values() if entry.plan == f"ladder-{number}" and is_finished(entry)]
         fit.sort(key=lambda entry: is_own(entry.folder) != own)
         if fit:
-            found.append(Rung(" ".join(parts) if found else parts[-1].removeprefix("+ "), fit[0]))
+            complete.append(Rung(" ".join(parts) if complete else parts[-1].removeprefix("+ "), fit[0]))
             parts = []
-    return found
+    return complete
 
 
-def in_words(found: Sequence[Rung]) -> str:
+def in_words(rungs: Sequence[Rung]) -> str:
     """The picture in a few sentences, from its own numbers."""
-    values = losses(found).values.astype(float)
-    changes = sorted(zip(np.diff(values).tolist(), (rung.label for rung in found[1:]), strict=True))
+    values = losses(rungs).values.astype(float)
+    changes = sorted(zip(np.diff(values).tolist(), (rung.label for rung in rungs[1:]), strict=True))
     whole = values[-1] - values[0]
     told = [f"From the first rung to the last the loss {'falls' if whole < 0 else 'rises'} by {abs(whole):.3f} nats."]
     if helped := [f"{label} ({signed(change, 3)})" for change, label in changes if change < -CHANCE][:3]:
@@ -100,25 +100,25 @@ def in_words(found: Sequence[Rung]) -> str:
     return " ".join(told)
 
 
-def losses(found: Sequence[Rung]) -> LabelledArray:
+def losses(rungs: Sequence[Rung]) -> LabelledArray:
     """The last loss of each rung, [rung]."""
-    values = np.array([rung.entry.last for rung in found])
-    return LabelledArray(values, (Axis("rung", tuple(rung.label for rung in found)),), "loss (nats per token)")
+    values = np.array([rung.entry.last for rung in rungs])
+    return LabelledArray(values, (Axis("rung", tuple(rung.label for rung in rungs)),), "loss (nats per token)")
 
 
-def who_is_shown(found: Sequence[Rung]) -> str:
+def who_is_shown(rungs: Sequence[Rung]) -> str:
     """Which models stand for the rungs, and which of them were trained in another way than most."""
-    own = [rung.entry.name for rung in found if is_own(rung.entry.folder)]
-    shipped = [rung.entry.name for rung in found if not is_own(rung.entry.folder)]
+    own = [rung.entry.name for rung in rungs if is_own(rung.entry.folder)]
+    shipped = [rung.entry.name for rung in rungs if not is_own(rung.entry.folder)]
     parts = [
         f"These are your own: {', '.join(own)}." if own else "",
         f"These came with gptviz: {', '.join(shipped)}." if shipped else "",
     ]
     # The models whose data or recipe differ from those of most rungs, and in what.
     names = ["data", *(name for name in field_infos(Recipe) if name not in WITHOUT_EFFECT)]
-    usual = {name: Counter(repr(rung.entry.settings.get(name)) for rung in found).most_common(1)[0][0] for name in names}
+    usual = {name: Counter(repr(rung.entry.settings.get(name)) for rung in rungs).most_common(1)[0][0] for name in names}
     others = []
-    for rung in found:
+    for rung in rungs:
         values = {name: rung.entry.settings.get(name) for name in names}
         if different := [f"{name} {value}" for name, value in values.items() if repr(value) != usual[name]]:
             others.append(f"{rung.entry.name} ({', '.join(different)[:120]})")
@@ -127,20 +127,20 @@ def who_is_shown(found: Sequence[Rung]) -> str:
     return " ".join(part for part in parts if part)
 
 
-def table_of_changes(found: Sequence[Rung]) -> LabelledArray:
+def table_of_changes(rungs: Sequence[Rung]) -> LabelledArray:
     """The loss of each rung and what it changes, [rung, number]; the first changes nothing."""
-    values = losses(found).values.astype(float)
+    values = losses(rungs).values.astype(float)
     changes = np.concatenate([[np.nan], np.diff(values)])
-    names = tuple(f"{rung.label} ({rung.entry.name})" for rung in found)
+    names = tuple(f"{rung.label} ({rung.entry.name})" for rung in rungs)
     axes = Axis("rung", names), Axis("number", ("loss", "change"))
     return LabelledArray(np.stack([values, changes], axis=1), axes, "nats per token")
 
 
-def code(found: Sequence[Rung]) -> str:
+def code(rungs: Sequence[Rung]) -> str:
     """The lines of `gptviz` that give the same numbers."""
     return f"""from gptviz.runs import checkpoints
 
-names = {[rung.entry.name for rung in found]!r}
+names = {[rung.entry.name for rung in rungs]!r}
 losses = [checkpoints.read_card(checkpoints.find(name)).validation_loss for name in names]
 changes = [after - before for before, after in zip(losses, losses[1:])]"""
 

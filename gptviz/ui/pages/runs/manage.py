@@ -124,7 +124,7 @@ def _asks_for_snapshots(name: str, number: int) -> bool:
         return False
     about = "The weights after so many steps of its training: with them the slider on every page goes through its training."
     what = "snapshot" if number == 1 else f"{number} snapshots"
-    return st.checkbox(f"With its {what} (zip file for gptviz alone)", True, key=f"with snapshots of {name}", help=about)
+    return st.checkbox(f"With its {what} (zip file that only gptviz reads)", True, key=f"with snapshots of {name}", help=about)
 
 
 def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:

@@ -23,7 +23,7 @@ _HEIGHT = 380
 def ask_probe(subject: Subject) -> Asked[Probed]:
     """The controls, which label and over which text, and the probes of that."""
     labels = subject.lm.probe_labels()
-    about = "What the probe has to tell from the vector of a token alone. The labels of this model's task come first."
+    about = "What the probe has to tell only from the vector of a token. The labels of this model's task come first."
     titles = list(labels.values())
     label = list(labels)[titles.index(controls.select("Label", titles, key="label", help=about))]
     text = text_to_fit(subject) if label in FROM_TEXT else None
@@ -46,7 +46,7 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
     )
     st.caption(
         f"How often a probe is right, of {counted(len(probed.classes), 'label')}, on tokens that were not used to fit it. "
-        "The probe of shuffled labels shows what chance alone finds; always saying the commonest label is right at "
+        "The probe of shuffled labels shows what is found by chance; always saying the commonest label is right at "
         f"{percent(probed.commonest)} of the tokens."
     )
     if 1 < len(places.axes[0].labels) <= MOST_PLACES:
@@ -65,8 +65,8 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
                 about = "The label that the direction leads to; below 0 it leads away from it."
                 value = controls.select("Toward", probed.classes, key="value", default=probed.classes[-1], help=about)
                 settings = dict(asked.settings) | {"value": value, "block": block}
-                found = ask(subject.key.unedited, fitted.label_direction, "Finding the direction", **settings).value
-                steering.on_every_page(found)
+                direction = ask(subject.key.unedited, fitted.label_direction, "Finding the direction", **settings).value
+                steering.on_every_page(direction)
     return table
 
 

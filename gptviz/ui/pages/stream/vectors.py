@@ -49,7 +49,7 @@ class MapChoice:
 
 
 def view_control(*, is_decoder: bool) -> str:
-    """The control `view`; some views are about decoders alone."""
+    """The control `view`; some views are only about decoders."""
     about = (
         "What is written: how much each attention and each MLP adds to the stream. Map: where the positions of the text lie "
         "after one layer, and how long their vectors are. Probes: what can be read from the stream after each layer. "
@@ -84,13 +84,13 @@ def position_control(subject: Subject, read: Read) -> int | None:
         key="stream positions",
         selected=index,
         on_pick=pick,
-        label="The tokens of the text; choose one to see its position alone",
+        label="The tokens of the text; choose one to see only its position",
         legend="",
         height=64,
         spaced=subject.lm.tokenizer.is_spaced,
     )
     if index is None:
-        st.caption("All positions together. Click a token to see its position alone.")
+        st.caption("All positions together. Click a token to see only its position.")
     else:
         st.caption(f"Position {seen.positions[index]}, {in_quotes(tokens[index])}. Click it again for all positions together.")
     return index

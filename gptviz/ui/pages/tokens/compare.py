@@ -74,7 +74,7 @@ def compare(subject: Subject) -> Shown:
             return NOTHING
         both = {one.name: one.tokenizer for one in (own, beside_it)}
         read = {one: tokenizer.encode(subject.prompt) for one, tokenizer in both.items()}
-        found = {one: costs(tokenizer) for one, tokenizer in both.items()}
+        costs_by_name = {one: costs(tokenizer) for one, tokenizer in both.items()}
     except (ValueError, OSError, checkpoints.CheckpointError, CorpusUnavailableError) as error:
         st.error(escaped(f"{name}: {error}. Choose another one beside it."))
         return NOTHING
@@ -87,9 +87,9 @@ def compare(subject: Subject) -> Shown:
             strip(cut_text, tokenizer, key=f"tokens {place}", label=f"The tokens of the prompt with {one}")
             st.caption(summary(cut_text, len(read[one].ids), subject.prompt))
     st.markdown("**What languages cost**")
-    dear = times(found)
+    dear = times(costs_by_name)
     dearest, lacking = [], []
-    for name, column in zip(found, dear.values.T, strict=True):
+    for name, column in zip(costs_by_name, dear.values.T, strict=True):
         gone, most = np.isnan(column), "none can be read"
         if not gone.all():
             most = f"most in {dear.axes[0].labels[np.nanargmax(column)]}, {np.nanmax(column):.1f} times"
@@ -116,7 +116,7 @@ def compare(subject: Subject) -> Shown:
             "not in its vocabulary": costs_of[text].lacking,
         }
         for text in examples()
-        for one, costs_of in found.items()
+        for one, costs_of in costs_by_name.items()
     ]
     show_table(pd.DataFrame(rows), hide_index=True, height=pixels(400))
     st.caption(
@@ -171,10 +171,10 @@ def _learned() -> Beside | None:
     if not text.strip():
         st.info("There is no text to learn from: type or paste one above.")
         return None
-    found = learned_from(text, most)
+    learned = learned_from(text, most)
     of = f"{name[:1].lower()}{name[1:]}" if name in (PASSAGES, OWN) else name
-    title = f"{len(found.merges):,} merges learned from {of}"
-    return Beside(title, found.tokenizer, f"learned({given(text, name)}, {most}).tokenizer")
+    title = f"{len(learned.merges):,} merges learned from {of}"
+    return Beside(title, learned.tokenizer, f"learned({given(text, name)}, {most}).tokenizer")
 
 
 def _in_a_folder() -> Beside | None:
@@ -203,8 +203,8 @@ def _in_a_folder() -> Beside | None:
 @st.cache_data(ttl=20, max_entries=8, show_spinner="Looking for tokenizers in the folder")
 def places_inside(folder: Path) -> dict[str, Place]:
     """The tokenizers in a folder that the user names and below it, by their names there."""
-    found = stores.inside(folder)
-    return {place.name: place for place in (*found.tokenizers, *found.models)}
+    inside = stores.inside(folder)
+    return {place.name: place for place in (*inside.tokenizers, *inside.models)}
 
 
 def costs(tokenizer: Tokenizer) -> dict[str, Cost]:
@@ -212,7 +212,7 @@ def costs(tokenizer: Tokenizer) -> dict[str, Cost]:
     return {title: cost(tokenizer, text) for title, text in examples().items()}
 
 
-def times(found: dict[str, dict[str, Cost]]) -> LabelledArray:
+def times(costs_by_name: dict[str, dict[str, Cost]]) -> LabelledArray:
     """How many times as many tokens as `FIRST` each language takes: [text, tokenizer]; of costs by tokenizer and text. NaN where
     the vocabulary lacks much of one of the two texts.
     """
@@ -222,8 +222,8 @@ def times(found: dict[str, dict[str, Cost]]) -> LabelledArray:
         is_read = all(one.tokens and one.lacking <= MOST_LACKING * one.tokens for one in (text, usual))
         return text.tokens / usual.tokens if is_read else np.nan
 
-    values = np.array([[ratio(one[text], one[FIRST]) for one in found.values()] for text in languages])
-    return LabelledArray(values, (Axis("text", languages), Axis("tokenizer", tuple(found))), f"tokens, {FIRST} = 1")
+    values = np.array([[ratio(one[text], one[FIRST]) for one in costs_by_name.values()] for text in languages])
+    return LabelledArray(values, (Axis("text", languages), Axis("tokenizer", tuple(costs_by_name))), f"tokens, {FIRST} = 1")
 
 
 def code(*codes: str) -> str:

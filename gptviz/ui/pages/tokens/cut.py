@@ -69,15 +69,17 @@ COMMON, RARE = "the king and the queen", "the unicorn and the porcupine"
 
 def cut(subject: Subject) -> Shown:
     """The text on screen as tokens, and how one word of it was put together."""
-    found, tokenizer = with_template(subject, pieces_of(subject.key, subject.prompt)), subject.lm.tokenizer
-    number = _word(found)
-    chosen = next(place for place, piece in enumerate(found) if piece.word == number)
-    strip(found, tokenizer, key="tokens strip", label="The tokens of the prompt; choose one to see its word", chosen=chosen)
-    st.caption(summary(found, len(subject.encoding.ids), subject.prompt))
+    shown_pieces, tokenizer = with_template(subject, pieces_of(subject.key, subject.prompt)), subject.lm.tokenizer
+    number = _word(shown_pieces)
+    chosen = next(place for place, piece in enumerate(shown_pieces) if piece.word == number)
+    strip(
+        shown_pieces, tokenizer, key="tokens strip", label="The tokens of the prompt; choose one to see its word", chosen=chosen
+    )
+    st.caption(summary(shown_pieces, len(subject.encoding.ids), subject.prompt))
     st.markdown("**How a word is cut**")
     # Each word of the text as its tokens show it, by its number.
     data, labels = dict[int, bytes](), dict[int, str]()
-    for piece in found:
+    for piece in shown_pieces:
         data[piece.word] = data.get(piece.word, b"") + piece.data
         labels[piece.word] = labels.get(piece.word, "") + piece.label
     texts = {word: visible(data[word].decode("utf-8", "replace")) or labels[word] for word in data}
@@ -91,7 +93,7 @@ def cut(subject: Subject) -> Shown:
             help="The word whose tokens are explained. A click on a token above chooses it too.",
             format_func=lambda one: texts[one],
         )
-        ids = tuple(piece.id for piece in found if piece.word == number)
+        ids = tuple(piece.id for piece in shown_pieces if piece.word == number)
         merging = merging_of(subject.key, ids)
         if merging is not None and merging.merges:
             help_text = "How many merges are made. Move it from 0 to the end to watch the word grow together."
@@ -100,8 +102,8 @@ def cut(subject: Subject) -> Shown:
     if merging is not None and merging.merges:
         _tree(subject, texts[number], merging, shown)
     st.markdown(way(tokenizer, merging, ids))
-    numbers = np.array([[piece.id, len(piece.data)] for piece in found])
-    axes = Axis("token", tuple(piece.label for piece in found)), Axis("of it", ("number in the vocabulary", "bytes"))
+    numbers = np.array([[piece.id, len(piece.data)] for piece in shown_pieces])
+    axes = Axis("token", tuple(piece.label for piece in shown_pieces)), Axis("of it", ("number in the vocabulary", "bytes"))
     return Shown(lambda: LabelledArray(numbers, axes, "value"), code(subject))
 
 
@@ -117,12 +119,12 @@ def first(encoding: Encoding) -> Encoding:
     return Encoding(encoding.ids[:MOST_SHOWN], tuple(one for one in encoding.unknown if one.position < MOST_SHOWN))
 
 
-def with_template(subject: Subject, found: Sequence[Piece]) -> list[Piece]:
+def with_template(subject: Subject, cut_text: Sequence[Piece]) -> list[Piece]:
     """The tokens, with those of the chat template around a message named as such; special ones stay special."""
     chat = subject.lm.card.chat
     around = None if chat is None else frame_of(chat)
     if around is None or around.message(subject.prompt) is None:
-        return list(found)
+        return list(cut_text)
     encode = subject.lm.tokenizer.encode
     before, after = (encode(part).ids for part in (around.before, around.after))
     ids = subject.encoding.ids  # all of them, of which `found` may be the first
@@ -133,33 +135,33 @@ def with_template(subject: Subject, found: Sequence[Piece]) -> list[Piece]:
     inside = range(first, len(ids) - last)
     return [
         piece if place in inside or piece.kind == "special" else replace(piece, kind="chat template")
-        for place, piece in enumerate(found)
+        for place, piece in enumerate(cut_text)
     ]
 
 
-def _word(found: Sequence[Piece]) -> int:
+def _word(cut_text: Sequence[Piece]) -> int:
     """The number of the word that is explained: unless another is chosen, the one of most tokens, and of those the longest."""
 
     def parsed(text: str) -> int:
-        if int(text) > found[-1].word:
-            raise ValueError(f"the words of this text are numbered from 0 to {found[-1].word}")
+        if int(text) > cut_text[-1].word:
+            raise ValueError(f"the words of this text are numbered from 0 to {cut_text[-1].word}")
         return int(text)
 
-    size = Counter(piece.word for piece in found)
+    size = Counter(piece.word for piece in cut_text)
     length = Counter[int]()
-    for piece in found:
+    for piece in cut_text:
         length[piece.word] += len(piece.data)
     usual = max(size, key=lambda one: (size[one], length[one], -one))
     return controls.linked(WORD, parsed, usual, values=NUMBER)
 
 
-def strip(found: Sequence[Piece], tokenizer: Tokenizer, *, key: str, label: str, chosen: int | None = None) -> None:
+def strip(cut_text: Sequence[Piece], tokenizer: Tokenizer, *, key: str, label: str, chosen: int | None = None) -> None:
     """The tokens as chips with their numbers; where `chosen` is given, that one is outlined and a click chooses another."""
     token_strip(
-        [Token(piece.label, note=about(piece), kind=piece.kind, below=f"{piece.id}") for piece in found],
+        [Token(piece.label, note=about(piece), kind=piece.kind, below=f"{piece.id}") for piece in cut_text],
         key=key,
         selected=chosen,
-        on_pick=None if chosen is None else lambda at: addresses.write(WORD, str(found[at].word)),
+        on_pick=None if chosen is None else lambda at: addresses.write(WORD, str(cut_text[at].word)),
         label=label,
         legend="",
         height=HEIGHT,
@@ -175,14 +177,14 @@ def about(piece: Piece) -> str:
     return f"{piece.kind}{read} · number {piece.id:,}{data}"
 
 
-def summary(found: Sequence[Piece], whole: int, text: str) -> str:
+def summary(cut_text: Sequence[Piece], whole: int, text: str) -> str:
     """How many tokens there are, and of what kinds; `whole` counts those that are not shown too."""
-    kinds = Counter(piece.kind for piece in found)
-    listed = ("Of those shown: " if whole > len(found) else "") + ", ".join(
+    kinds = Counter(piece.kind for piece in cut_text)
+    listed = ("Of those shown: " if whole > len(cut_text) else "") + ", ".join(
         f"{count:,} {kind if count == 1 else SEVERAL[kind]}" for kind, count in kinds.most_common()
     )
     size = len(text.encode("utf-8", "surrogatepass"))
-    shown = f" The first {len(found):,} are shown." if whole > len(found) else ""
+    shown = f" The first {len(cut_text):,} are shown." if whole > len(cut_text) else ""
     return (
         f"**{counted(whole, 'token')}** for {counted(len(text), 'character')}, {counted(size, 'byte')}: "
         f"{size / max(1, whole):.2f} bytes per token. {capitalised(listed)}.{shown}"

@@ -49,8 +49,8 @@ def learn(subject: Subject) -> Shown:
     if not text.strip():
         st.info("There is no text to learn from: type or paste one above.")
         return NOTHING
-    found = learned_from(text, most)
-    count = len(found.merges)
+    merging = learned_from(text, most)
+    count = len(merging.merges)
     if not count:
         st.info("This text has no two neighbours that could be merged: type a longer one above.")
         return NOTHING
@@ -60,10 +60,12 @@ def learn(subject: Subject) -> Shown:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         made = played(FILM, options, about)
     cut_text = cut_after(text, most, made, subject.prompt)
-    strip(cut_text, found.tokenizer, key="tokens strip", label=f"The prompt after {made} merges")
+    strip(cut_text, merging.tokenizer, key="tokens strip", label=f"The prompt after {made} merges")
     st.caption(summary(cut_text, len(cut_text), subject.prompt))
     left, right = st.columns([3, 2], gap="medium")
-    shrunk = LabelledArray(found.bytes / found.tokens, (Axis("merges", tuple(map(str, range(count + 1)))),), "bytes per token")
+    shrunk = LabelledArray(
+        merging.bytes / merging.tokens, (Axis("merges", tuple(map(str, range(count + 1)))),), "bytes per token"
+    )
     with left:
         show_figure(
             figures.shrinking(shrunk, theme(), height=300, chosen=made),
@@ -72,10 +74,10 @@ def learn(subject: Subject) -> Shown:
         )
         st.caption(
             f"The vocabulary has {BYTES} bytes and {made:,} merged tokens: {BYTES + made:,}. The text that is learned from has "
-            f"{found.bytes:,} bytes and is now {found.tokens[made]:,} tokens long, {shrunk.values[made]:.2f} bytes per token."
+            f"{merging.bytes:,} bytes and is now {merging.tokens[made]:,} tokens long, {shrunk.values[made]:.2f} bytes per token."
         )
     with right:
-        _pairs(found, text, most, made)
+        _pairs(merging, text, most, made)
     _onwards(name, text, most, count)
     return Shown(lambda: shrunk, code(text, name, most))
 
@@ -87,7 +89,7 @@ def to_learn() -> tuple[str, str, int]:
         CorpusUnavailableError: the text cannot be read.
     """
     ready = [offer.name for offer in corpora() if offer.ready]
-    about = "Merges are learned from this text alone. A text of yours may have up to a million characters."
+    about = "Merges are learned only from this text. A text of yours may have up to a million characters."
     name = controls.select("Learn from", [*ready, PASSAGES, OWN], key=FROM, help=about)
     if name == OWN:
         about = "What the merges are learned from. Ctrl + Enter, or a click elsewhere, applies it."
@@ -108,9 +110,9 @@ def corpus_text(name: str) -> str:
 @jobs.resource("Learning the merges", max_entries=4)
 def learned_from(text: str, merges: int) -> Learned:
     """What byte-pair encoding learns from a text."""
-    found = learned(text, merges)
-    _ = found.tokens
-    return found
+    merging = learned(text, merges)
+    _ = merging.tokens
+    return merging
 
 
 @st.cache_data(max_entries=128, show_spinner=False)
@@ -120,7 +122,7 @@ def cut_after(text: str, merges: int, count: int, prompt: str) -> list[Piece]:
     return pieces(tokenizer, first(tokenizer.encode(prompt)))
 
 
-def _pairs(found: Learned, text: str, most: int, made: int) -> None:
+def _pairs(merging: Learned, text: str, most: int, made: int) -> None:
     """The pairs that stand side by side most often, the first of which is merged next."""
     rows = pairs_after(text, most, made)
     show_table(
@@ -128,7 +130,7 @@ def _pairs(found: Learned, text: str, most: int, made: int) -> None:
         hide_index=True,
         height=pixels(300),
     )
-    if rows and made < len(found.merges):
+    if rows and made < len(merging.merges):
         left, right, times = rows[0]
         st.caption(f"Next: {in_quotes(left)} and {in_quotes(right)}, {times:,} times side by side, become one token.")
     elif rows:

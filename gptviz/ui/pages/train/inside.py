@@ -129,7 +129,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
     config = lm.model.config
     n_layer = encoder_decoder.n_blocks(config, head.stack)
     if not n_layer:
-        alone = ": it guesses the next token from the last one alone" if config.kind == "decoder" else ""
+        alone = ": it guesses the next token only from the last one" if config.kind == "decoder" else ""
         st.caption(f"This model has no blocks and therefore no attention{alone}.")
         return
     read = attention.stack_read(read_prompt(key, lm, prompt, default), head.stack)

@@ -89,7 +89,7 @@ class Chart:
 
 
 def bar() -> str | None:
-    """The controls above the chart: which run is watched, and what its chart shows; its name, or None if there is no run."""
+    """The controls above the chart: which run is watched, and what its chart shows. Returns the name of the run, if any."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width="stretch"):
             name = run_control()
@@ -143,7 +143,7 @@ def compare_controls(run: WatchedRun) -> None:
 
 
 def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
-    """The models among `names` to compare with this run: its twin alone, or those of its experiment and of experiments related to
+    """The models among `names` to compare with this run: only its twin, or those of its experiment and of experiments related to
     that.
     """
     if (twin := run.card.twin) is not None and twin in names:
@@ -278,7 +278,7 @@ def _beside(run: WatchedRun) -> list[str]:
 
 
 def _until(run: WatchedRun) -> int | None:
-    """The step at which the run will end, or None if that is not known."""
+    """The step at which the run will end, if that is known."""
     return run.recipe.steps if run.recipe else None
 
 
@@ -433,7 +433,7 @@ for line in read_log(folder / "log.jsonl"):
 
 
 def engine(run: WatchedRun) -> str | None:
-    """The type of numbers that the run computes with, and why, as Markdown, or None if that is not known."""
+    """The type of numbers that the run computes with, and why, as Markdown, if that is known."""
     chosen = run.card.engine
     if chosen is None:
         return None

@@ -41,7 +41,7 @@ class WatchedRun:
     step: LogLine | None  #: the last line of its log about a step; None before the first
     evaluation: LogLine | None  #: the last line of its log about an evaluation; None before the first
     sample: LogLine | None  #: the last line of its log about a sample of what it writes; None before the first
-    diverged: str | None  #: a sentence that says that it has diverged, and what to change, or None if it has not
+    diverged: str | None  #: if it has diverged, a sentence that says so, and what to change
 
     @property
     def name(self) -> str:
@@ -55,7 +55,7 @@ class WatchedRun:
 
     @property
     def twin(self) -> WatchedRun | None:
-        """All that is known of the run that was begun together with it; None if there is none."""
+        """All that is known of the run that was begun together with it, if there is one."""
         name = self.card.twin
         try:
             return None if name is None or name == self.name else watched_run(name)
@@ -83,7 +83,7 @@ def watch_next(name: str) -> None:
 
 
 def run_control() -> str | None:
-    """The control `run`: which run is watched; the link has it at all times. None if there is no run."""
+    """The control `run`: which run is watched; it is always in the link. Returns None if there is no run."""
     names = list(checkpoints.folders())
     if not names:
         return None

@@ -109,7 +109,7 @@ def _known_words(source: str) -> frozenset[str]:
 
 
 def sampling_control() -> Sampling | None:
-    """The control `drawn` and, if it is on, those of the sampling. Returns None if the output takes the likeliest tokens."""
+    """The control `drawn`. If it is on, the controls of the sampling; else None: the output takes the likeliest tokens."""
     about = "Off: the output takes the likeliest token each time. On: each token is drawn, as on the page Generate."
     if not controls.switch("Draw the output", key="drawn", help=about):
         return None

@@ -114,19 +114,19 @@ def lessons() -> Library:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _lessons(this_period: int) -> Library:
-    found = library()
-    return replace(found, lessons={name: about_what_is_open(lesson) for name, lesson in found.lessons.items()})
+    known = library()
+    return replace(known, lessons={name: about_what_is_open(lesson) for name, lesson in known.lessons.items()})
 
 
 def opened() -> OpenLesson | None:
-    """The lesson that the address names, else the one that was open on the page before, or None if there is none."""
+    """The lesson that the address names, else the one that was open on the page before, if any."""
     asked = {key: st.query_params.get(key, st.session_state.get(key, "")) for key in KEYS}
     lesson = lessons().lessons.get(asked[LESSON])
     if lesson is None:
         return None
     number = int(asked[STEP]) if re.fullmatch(r"[0-9]{1,3}", asked[STEP]) else 1
-    found = _DONE.findall(asked[DONE])[:MOST_ANSWERS]
-    done = {(int(step) - 1, int(number) - 1): became for step, number, became in found}
+    answered = _DONE.findall(asked[DONE])[:MOST_ANSWERS]
+    done = {(int(step) - 1, int(number) - 1): became for step, number, became in answered}
     return OpenLesson(lesson, min(max(number, 1), len(lesson.steps)) - 1, done)
 
 
@@ -310,7 +310,7 @@ def _of_the_class(question: votes.Question) -> None:
 
 
 def _given(question: Question, key: str) -> str | float | None:
-    """The reader's answer so far, or None if there is none."""
+    """The reader's answer so far, if any."""
     if question.kind == "choice":
         return st.radio("Your answer", question.options, index=None, key=f"answer {key}", label_visibility="collapsed")
     if question.kind == "number":

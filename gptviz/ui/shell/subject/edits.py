@@ -86,25 +86,25 @@ def edited(key: ModelKey, default: str, bar: Any) -> ModelKey:
         return key
     from gptviz.interp.changing.edits import fitting
 
-    found = fitting(texts, language_model(key).model)
-    if found.rejected:
-        addresses.takes(EDITS, refused("; ".join(found.rejected)))
-    warn_of_refused(key.name, found)
+    fitted = fitting(texts, language_model(key).model)
+    if fitted.rejected:
+        addresses.takes(EDITS, refused("; ".join(fitted.rejected)))
+    warn_of_refused(key.name, fitted)
     with bar:
-        typed = _chip(texts, found, default)
-    return with_edits(key, found, typed or default)
+        typed = _chip(texts, fitted, default)
+    return with_edits(key, fitted, typed or default)
 
 
-def with_edits(key: ModelKey, found: Fitting, text: str) -> ModelKey:
+def with_edits(key: ModelKey, fitted: Fitting, text: str) -> ModelKey:
     """The model of `key` with the edits that fit it; without them, and with a message, if they cannot be made.
 
     Args:
         text: the reference text of those that need one.
     """
-    if not found.edits:
+    if not fitted.edits:
         return key
-    needs_text = any(one.needs_text for one in found.edits)
-    wanted = replace(key, edits=tuple(one.text for one in found.edits), edit_text=text if needs_text else None)
+    needs_text = any(one.needs_text for one in fitted.edits)
+    wanted = replace(key, edits=tuple(one.text for one in fitted.edits), edit_text=text if needs_text else None)
     try:
         language_model(wanted)
     except ValueError as error:
@@ -166,28 +166,28 @@ def text_box(default: str) -> str:
     )
 
 
-def warn_of_refused(name: str, found: Fitting) -> None:
+def warn_of_refused(name: str, fitted: Fitting) -> None:
     """Name the edits that do not apply to the model called `name`, and why."""
-    if found.rejected:
-        shown, more = found.rejected[:5], len(found.rejected) - 5
+    if fitted.rejected:
+        shown, more = fitted.rejected[:5], len(fitted.rejected) - 5
         lines = "".join(f"\n- {escaped(line)}" for line in shown) + (f"\n- and {more:,} more" if more > 0 else "")
-        these = "This edit is" if len(found.rejected) == 1 else f"{counted(len(found.rejected), 'edit').capitalize()} are"
+        these = "This edit is" if len(fitted.rejected) == 1 else f"{counted(len(fitted.rejected), 'edit').capitalize()} are"
         controls.notices().warning(f"{these} left out, and {escaped(name)} is shown without:{lines}", icon=":material/edit_off:")
 
 
-def _chip(texts: Sequence[str], found: Fitting, default: str) -> str:
+def _chip(texts: Sequence[str], fitted: Fitting, default: str) -> str:
     """The chip that shows the number of edits and opens a list of them, and the button that removes them all.
 
     Returns the reference text that was typed; empty if none was.
     """
     typed = ""
-    of = f"{len(found.edits)} of " if len(found.edits) < len(texts) else ""
+    of = f"{len(fitted.edits)} of " if len(fitted.edits) < len(texts) else ""
     some = of + counted(len(texts), "edit")
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="edits-of-the-model"):
         with st.popover(some, icon=":material/edit:", help="What is switched off or replaced in the model on every page."):
             st.markdown("**Edits of this model**")
             st.caption("All pages show the model with them. The model itself is not touched: without the edits it is as it was.")
-            applied = {one.text: one.title for one in found.edits}
+            applied = {one.text: one.title for one in fitted.edits}
             for text in [*applied, *(text for text in texts if text not in applied)]:
                 with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
                     st.button(
@@ -200,7 +200,7 @@ def _chip(texts: Sequence[str], found: Fitting, default: str) -> str:
                         help=f"Take `{text}` away." if text in applied else "Take it out of the address.",
                     )
                     st.markdown(escaped(applied.get(text, f"{text} does not apply to this model")))
-            if any(one.needs_text for one in found.edits):
+            if any(one.needs_text for one in fitted.edits):
                 typed = text_box(default)
         st.button(
             "Take all away",

@@ -17,7 +17,7 @@ BEST: dict[Kind, str] = {"decoder": "shakespeare", "classifier": "classifier", "
 
 
 def kind_of(folder: Path | None) -> Kind | None:
-    """The kind of the model in `folder`, None if there is none that can be read."""
+    """The kind of the model in `folder`, if one can be read there."""
     config = config_of(folder)
     return None if config is None else config.kind
 
@@ -33,7 +33,7 @@ def kind_said(folder: Path | None) -> Kind | None:
 
 
 def config_of(folder: Path | None) -> Config | None:
-    """The configuration of the model in `folder`, None if there is none that can be read."""
+    """The configuration of the model in `folder`, if one can be read there."""
     if folder is None:
         return None
     try:

@@ -32,11 +32,11 @@ def model_groups() -> list[ModelGroup]:
     from gptviz.runs.experiments import GROUPS  # with torch, for which the head of a page does not wait
 
     left = dict(checkpoints.folders())
-    found = [ModelGroup(YOURS, {name: left.pop(name) for name, folder in list(left.items()) if is_own(folder)})]
+    groups = [ModelGroup(YOURS, {name: left.pop(name) for name, folder in list(left.items()) if is_own(folder)})]
     for one in GROUPS:
         folders = {name: left.pop(name) for name in one.plans if name in left}
-        found.append(ModelGroup(one.title, folders, tuple(name for name in one.folded if name in folders)))
-    return [group for group in [*found, ModelGroup(OTHERS, left)] if group.folders]
+        groups.append(ModelGroup(one.title, folders, tuple(name for name in one.folded if name in folders)))
+    return [group for group in [*groups, ModelGroup(OTHERS, left)] if group.folders]
 
 
 def names_of(groups: Sequence[ModelGroup]) -> list[str]:
