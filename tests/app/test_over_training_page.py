@@ -133,7 +133,9 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
         "switched_off": lambda: [
             loss - texts.loss_of(key, held_out) for loss in grid.losses(subject, held_out, "zero", "").values()
         ],
-        "attribution": lambda: [part.value for part in AttributionSetting(subject, read, place, token, against).attribution().parts],
+        "attribution": lambda: [
+            part.value for part in AttributionSetting(subject, read, place, token, against).attribution().parts
+        ],
         "circuit.share": lambda: [
             circuit.checked(circuit.ask_circuit(subject, circuit.CircuitChoice(last, token, against, 0.8))).share
         ],
