@@ -5,21 +5,13 @@ import { brief, count, percent } from "../kit/text.js";
 /**
  * @typedef {{ layer: number, index: number }} Cell
  *
- * @typedef {object} Lens what the server sends
- * @property {string} of
- * @property {string} model
- * @property {{ name: string, title: string, short: string, block: number | null }[]} layers
- * @property {number} first the position of the first column
- * @property {string[]} tokens
- * @property {(string | null)[]} true
- * @property {string[]} names of the tokens that are among the likeliest anywhere
- * @property {number} vocabSize
- * @property {boolean} spaced
- * @property {string} code
- * @property {import("../kit/values.js").Declared} declared what the address may say
- * @property {Record<string, unknown> | null} asked
- * @property {number} number
- * @property {Record<string, import("../kit/view.js").Numbers>} arrays
+ * @typedef {{
+ *   of: string, model: string, layers: { name: string, title: string, short: string, block: number | null }[], tokens: string[],
+ *   true: (string | null)[], vocabSize: number, spaced: boolean, code: string, declared: import("../kit/values.js").Declared,
+ *   asked: Record<string, unknown> | null, number: number, arrays: Record<string, import("../kit/view.js").Numbers>,
+ *   first: number, names: string[],
+ * }} Lens what the server sends: `first` is the position of the first column; `names` are those of the tokens that are among the
+ *   likeliest anywhere
  */
 
 export class Cells {
@@ -49,17 +41,12 @@ export class Cells {
     return this.lens.names[this.lens.arrays.top[this.at(cell) * this.nTop]];
   }
 
-  /** @param {Cell} cell @returns {{ probability: number, final: number, entropy: number, rank: number, really: number }} */
+  /** @param {Cell} cell */
   numbers(cell) {
     const { probability, final, entropy, rank, really } = this.lens.arrays,
       at = this.at(cell);
-    return {
-      probability: probability[at * this.nTop],
-      final: final[at],
-      entropy: entropy[at],
-      rank: rank[at],
-      really: really[at],
-    };
+    const rest = { final: final[at], entropy: entropy[at], rank: rank[at], really: really[at] };
+    return { probability: probability[at * this.nTop], ...rest };
   }
 
   /** The layer with this name, -1 if there is none. @param {unknown} name */

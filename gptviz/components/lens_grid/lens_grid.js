@@ -6,7 +6,7 @@ import { Choices } from "../kit/choices.js";
 import { colourAt, inkOn, isDark, sequential } from "../kit/colour.js";
 import { copyOf } from "../kit/copy.js";
 import { announce, tools } from "../kit/details.js";
-import { make, shape } from "../kit/elements.js";
+import { make, setAttributes, shape } from "../kit/elements.js";
 import { Heatmap, Words, coloursOf, legendOf, paint } from "../kit/heatmap.js";
 import { onKeys, walked } from "../kit/keys.js";
 import { picture, textOf } from "../kit/picture.js";
@@ -34,7 +34,8 @@ export class Grid extends View {
     /** @type {ArrayLike<number>} */
     this.table = []; // the scale of colours
     const about = "What the colours show: strong where the model is sure, or where it ranks the right token high";
-    this.colours = make("select", "tool", undefined, { "aria-label": "What the colours show", title: about });
+    const kinds = Object.entries(COLOURS).map(([value, { title }]) => make("option", "", title, { value }));
+    this.colours = make("select", "tool", kinds, { "aria-label": "What the colours show", title: about });
     const help = "Makes every cell large enough for its token; a long text then scrolls sideways";
     this.large = make("button", "tool", "Large cells", { title: help });
     this.legend = make("span", "legend");
@@ -56,22 +57,19 @@ export class Grid extends View {
 
   /** Puts the parts of the view in their places. */
   arrange() {
-    this.colours.append(...Object.entries(COLOURS).map(([value, { title }]) => make("option", "", title, { value })));
-    const choice = make("div", "tools");
-    choice.append(this.colours, this.large, this.legend);
     this.heatmap.frame.append(this.head, this.foot);
     this.box.append(this.heatmap.frame);
-    const below = make("div", "row below");
-    below.append(
-      make("span", "note", "A click, or Enter, opens a cell: its likeliest tokens are followed through all layers below."),
-      tools(this.root, {
-        name: "logit_lens",
-        numbers: () => tableOf(this.cells),
-        code: () => this.cells.lens.code,
-        picture: () => this.picture(),
-      }),
+    const help = "A click, or Enter, opens a cell: its likeliest tokens are followed through all layers below.";
+    const below = tools(this.root, {
+      name: "logit_lens",
+      numbers: () => tableOf(this.cells),
+      code: () => this.cells.lens.code,
+      picture: () => this.picture(),
+    });
+    this.root.replaceChildren(
+      make("div", "tools", [this.colours, this.large, this.legend]),
+      ...[this.readout, this.box, make("div", "row below", [make("span", "note", help), below])],
     );
-    this.root.replaceChildren(choice, this.readout, this.box, below);
   }
 
   listen() {
@@ -199,21 +197,14 @@ export class Grid extends View {
     this.keepInSight(layout, width);
     const type = { size: layout.size, letterSpacing: `${spacing}px`, wordSpacing };
     this.words.show((from, to) => this.guesses(layout, from, to), type);
-    const help = "arrow keys walk the cells, Enter opens one";
-    heatmap.frame.setAttribute(
-      "aria-label",
-      `${plural(nLayer, "layer")} by ${plural(nPosition, "token")}, coloured by ${COLOURS[this.choices.values.colour].unit}; ${help}`,
-    );
+    const { ends, unit } = COLOURS[this.choices.values.colour];
+    const about = `${plural(nLayer, "layer")} by ${plural(nPosition, "token")}, coloured by ${unit}`;
+    heatmap.frame.setAttribute("aria-label", `${about}; arrow keys walk the cells, Enter opens one`);
     this.colours.value = this.choices.values.colour;
     this.large.setAttribute("aria-pressed", String(this.choices.values.words));
-    this.drawLegend();
+    this.legend.replaceChildren(...legendOf(this.table, ...ends(lens.vocabSize), unit));
     this.ring();
     this.say(this.hover ?? this.opened);
-  }
-
-  drawLegend() {
-    const { ends, unit } = COLOURS[this.choices.values.colour];
-    this.legend.replaceChildren(...legendOf(this.table, ...ends(this.cells.lens.vocabSize), unit));
   }
 
   /** Where a cell is on the scale, 0 … 1; NaN where that is not known. @param {Cell} cell */
@@ -244,9 +235,7 @@ export class Grid extends View {
       [head, 0, top],
       [foot, last, height + bottom + 1],
     ])) {
-      for (const [name, value] of Object.entries({ viewBox: `0 ${from} ${across} ${high}`, width: across, height: high })) {
-        one.setAttribute(name, String(value));
-      }
+      setAttributes(one, { viewBox: `0 ${from} ${across} ${high}`, width: across, height: high });
       one.replaceChildren(...this.names(layout));
     }
     for (let index = 0; index < nPosition; index++) {
@@ -337,15 +326,11 @@ export class Grid extends View {
   /** What the cell says. @param {Cell} cell */
   say(cell) {
     const { cells } = this;
-    const likely = cells.likeliest(cell).flatMap(([token, probability]) => {
-      const one = make("span", "likely");
-      one.append(chip(token), make("span", "number", percent(probability)));
-      return one;
-    });
+    const likely = cells
+      .likeliest(cell)
+      .map(([token, probability]) => make("span", "likely", [chip(token), make("span", "number", percent(probability))]));
     const where = make("div", "cut where", `${cells.place(cell)}${cell === this.opened ? ", opened below" : ""}:`);
-    const guesses = make("div", "guesses");
-    guesses.append(...likely, make("span", "note", saidOf(cells, cell)));
-    this.readout.replaceChildren(where, guesses);
+    this.readout.replaceChildren(where, make("div", "guesses", [...likely, make("span", "note", saidOf(cells, cell))]));
   }
 
   // What a reader does
