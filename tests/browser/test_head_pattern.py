@@ -17,7 +17,7 @@ from tests.browser.mounting import Mounted
 
 pytestmark = pytest.mark.browser
 
-SHARES = np.array([[1, np.nan, np.nan], [0.25, 0.75, np.nan], [0.125, 0.0005, 0.8745]], np.float32)
+SHARES = np.array([[1, np.nan, np.nan], [0.25, 0.75, np.nan], [0.1245, 0.0005, 0.875]], np.float32)
 # The red, green, blue and opacity (0 … 255) of the cell in a row and a column.
 PIXEL = """(canvas, [row, column]) => [...canvas.getContext('2d').getImageData(column, row, 1, 1).data]"""
 
