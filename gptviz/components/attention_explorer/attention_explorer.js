@@ -79,7 +79,7 @@ export class Explorer extends View {
     const isNew = before?.of !== payload.of,
       isFirst = !before;
     const colours = `${background(this.root)} ${getComputedStyle(this.root).color}`;
-    // A command that is taken back finds what was chosen before other numbers came with it.
+    // What was chosen before a command brought other numbers: it is chosen again where the command is taken back.
     const chosen = isFirst ? undefined : this.choices.written;
     if (payload !== before) this.receive(payload);
     if (isFirst) this.begin();
@@ -117,7 +117,7 @@ export class Explorer extends View {
   /** Take the choices of the address, and name those that are impossible. */
   begin() {
     const refused = this.choices.begin(this.choices.declared);
-    // A head that the address names stays there: which one is shown unless one is named depends on the text and on the model.
+    // A head that the address names stays in it: which head is the usual one depends on the text and on the model.
     this.isHeadChosen = ["block", "head"].some((key) => inAddress(key) !== null && !refused.some(([other]) => other === key));
     this.notices.replaceChildren(
       ...refused.map(([key, value]) => {
@@ -329,7 +329,7 @@ export class Explorer extends View {
   }
 
   /**
-   * What `act` gives while the view stands as a picture has it: nothing scrolls, nothing is cut off. The reader sees none of it.
+   * The result of `act`, called while the view is laid out for a picture: nothing scrolls, nothing is cut off. The reader does not see it.
    *
    * @template Result
    * @param {() => Result} act

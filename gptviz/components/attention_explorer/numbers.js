@@ -3,7 +3,7 @@
 import { remembered } from "../kit/remembered.js";
 import { FACTS, MEAN } from "./settings.js";
 
-// From larger scores the largest of their row is subtracted before they are exponentiated, which changes no share.
+// Before larger scores are exponentiated, the largest of their row is subtracted from them: this changes no share.
 const LARGEST_EXPONENT = 80;
 // A row that leaves less than this to all tokens but the first has too little left to say how it is shared.
 const NOTHING = 1e-6;

@@ -10,7 +10,7 @@ import { MEAN, SHOWS, SIDES, clamp, same } from "./settings.js";
 /** @typedef {import("./settings.js").Side} Side @typedef {import("./settings.js").Aim} Aim */
 /** @typedef {import("./settings.js").Head} Head */
 
-// Colours of heads side by side, those of Tol's sets that read well on white and on black; their order says it too.
+// Colours of heads side by side, those of Tol's sets that are seen well on white and on black.
 export const OF_HEADS = [
   ...["#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377"],
   ...["#EE8866", "#44BB99", "#997700", "#99AABB", "#BB5566", "#77AADD"],

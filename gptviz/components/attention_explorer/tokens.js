@@ -194,7 +194,7 @@ export class Tokens {
       size = Math.max(size, SMALLEST_TEXT);
       this.element.style.setProperty("--large", `${size}rem`);
       if (size === SMALLEST_TEXT) break;
-      size *= 0.92; // how much room the ends of lines take is seen once they are broken
+      size *= 0.92; // the room at the ends of lines is known only once they are broken
     } while (this.element.scrollHeight > this.element.clientHeight || isTooWide());
     this.element.classList.toggle("breaking", isTooWide());
   }

@@ -202,7 +202,7 @@ class Graph extends View {
     else this.draw();
   }
 
-  /** Pin a node, or let it go: its ways then stand in front whatever is looked at. @param {string} name */
+  /** Pin a node, or let it go. The edges of a pinned node stay in front, whatever is looked at. @param {string} name */
   togglePin(name) {
     const node = this.graph.nodes.find((one) => one.name === name);
     if (!node || node.part === "logit" || node.part === "group") return;
@@ -244,7 +244,7 @@ class Graph extends View {
       button(`Ungroup ${name}`, () => this.arrange({ groups: this.groups.filter((_, n) => n !== g) })),
     );
     const parts = [this.pin, ...(pins.length > 1 ? [this.name, this.join] : []), ...groups];
-    // Nothing is replaced in vain: the name may be about to be typed.
+    // Only what changed is replaced: a reader may be typing the name of a group.
     const offered = parts.map(({ textContent }) => textContent).join("\n");
     if (offered !== this.offered) this.arranging.replaceChildren(...parts);
     this.offered = offered;
@@ -367,7 +367,7 @@ class Graph extends View {
     this.send("open", { node: of[0], of: this.data.of });
   }
 
-  /** Bring to the front the ways into and out of the node that is looked at, else of the open one, and of pins and groups. */
+  /** Bring to the front the edges of the node that is looked at, else of the open one, and of pins and groups. */
   mark() {
     const { edges, nodes, root, graph } = this;
     const opened = graph.nodes.findIndex(({ of }) => this.opened !== null && of.includes(this.opened));

@@ -19,7 +19,7 @@ const NARROWEST = 11.5,
   GROWN = 90,
   ASIDE = 12,
   WIDE = 45;
-// A box that grows is low as long as its last line begins no lower than this.
+// A box that grows stays low until its last line begins lower than this.
 const SHORT = 2;
 
 /** The stage and all that stands on it. */

@@ -19,7 +19,7 @@ import { make, setAttributes, shape } from "./elements.js";
 
 // Where the bar of a legend shows the scale.
 const STOPS = [0, 0.25, 0.5, 0.65, 0.8, 1];
-// Browsers refuse a canvas of more pixels: that of an iPhone is the first to.
+// Browsers refuse a canvas of more pixels; the browser of an iPhone has the lowest limit.
 const LARGEST_CANVAS = 2 ** 24;
 // Words are drawn this far beyond the visible part, as a share of its width, so that not every step of scrolling draws them again.
 const ROOM_BESIDE = 0.25;

@@ -20,8 +20,8 @@ export function isAlone({ ctrlKey, metaKey, altKey }) {
 }
 
 /**
- * Let the keys that are pressed within a part of a view act on it. The page's own keys see none of those that it takes, nor Enter and
- * the space bar, of which the browser makes a click on a button.
+ * Let the keys that are pressed within a part of a view act on it. The page's own keys do not see those that it takes, nor Enter
+ * and the space bar, which the browser turns into a click on a button.
  *
  * @param {HTMLElement} part
  * @param {(event: KeyboardEvent) => boolean} act gives whether it took the key

@@ -1,4 +1,4 @@
-// A picture to download: a drawing under a heading that describes it, so that it can be used alone on a slide.
+// A picture to download: a drawing under a heading that describes it, so that it can be used by itself on a slide.
 
 import { background } from "./colour.js";
 import { setAttributes, shape } from "./elements.js";

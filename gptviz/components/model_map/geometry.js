@@ -18,7 +18,7 @@ const ROW = 146,
   BETWEEN_ROWS = 8,
   ABOVE_BLOCK = 22,
   BLOCK = 242;
-// More blocks than this are not all drawn: the first, the last, and those around the open one.
+// Of more blocks than this only some are drawn: the first, the last, and those around the open one.
 const MOST_BLOCKS = 16,
   AROUND = 5;
 // The radius of an arrow's corners.

@@ -4,8 +4,8 @@
 const PATIENCE = 5_000;
 
 /**
- * Asks one question at a time. Where runs of the script cut each other short, Streamlit may take a message for known to a browser
- * that never saw it, and the connection ends. What is opened meanwhile is asked for once the answer has come.
+ * Asks one question at a time. When runs of the script interrupt each other, Streamlit may believe that a browser knows a message
+ * which it never got, and the connection ends. What is opened meanwhile is asked for once the answer has come.
  */
 export class Questions {
   /** @param {(question: string) => void} send @param {() => number} now the time in milliseconds */

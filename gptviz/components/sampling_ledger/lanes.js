@@ -62,7 +62,7 @@ export function lanesOf(token, ledger) {
   return lanes;
 }
 
-/** A sum of probabilities, a tiny one not as nothing. @param {number} probability */
+/** A sum of probabilities; a tiny one is not written as 0. @param {number} probability */
 export function sumOf(probability) {
   return probability < 0.001 ? brief(probability) : probability.toFixed(3);
 }

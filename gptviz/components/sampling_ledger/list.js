@@ -189,7 +189,7 @@ export class List {
     this.ledger.ask();
   }
 
-  /** A click takes; of a finger the second tap does, as the first does what hovering does. @param {any} event */
+  /** A click takes a token. With a finger the second tap does: the first does what hovering does. @param {any} event */
   clicked(event) {
     const token = this.tokenAt(event);
     if (token === null) return;

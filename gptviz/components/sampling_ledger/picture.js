@@ -19,7 +19,7 @@ export function pictureOf(ledger) {
 
 /**
  * The result of `act`, called while the view is laid out for a picture: every lane and name has room, no line is cut, and nothing
- * that only steers is there. The reader sees none of it.
+ * that only steers is there. The reader does not see it.
  *
  * @template Result
  * @param {Ledger} ledger
