@@ -27,8 +27,7 @@ from gptviz.ui.pages.classify.decision import ALONE
 from gptviz.ui.records.classify import ATTENTION, HELD_OUT, OWN, VIEWS, WORDS
 from gptviz.ui.shell.subject import models
 from tests.app.explorer import pattern, sent
-from tests.app.opening import chart, page_at, ran, says
-from tests.app.test_code_of_pages import last_value
+from tests.app.opening import chart, last_value, page_at, ran, says
 from tests.drawn import numbers
 from tests.tiny import scrambled, tiny
 

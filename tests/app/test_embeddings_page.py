@@ -30,8 +30,7 @@ from gptviz.ui.views import projections
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
-from tests.app.opening import chart, opened, page_at, says
-from tests.app.test_code_of_pages import last_value
+from tests.app.opening import chart, last_value, opened, page_at, says
 from tests.command_line import printed_elsewhere
 from tests.tiny import TinyModel, scrambled, tiny
 from tests.waiting import PATIENCE

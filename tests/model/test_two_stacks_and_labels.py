@@ -132,12 +132,6 @@ def test_what_each_word_adds_and_the_bias_sum_to_the_logits(head: str, final_nor
         np.testing.assert_allclose(values["shares"][0, t].detach().numpy(), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_the_mean_head_takes_the_mean_of_the_words_then_a_linear_map() -> None:
-    config = tiny(mask="full", head="mean", n_label=2, final_norm=False)
-    model, values = scrambled(config).double(), trace(config, words())
-    assert_close(model.head.label(values["blocks.1.resid_post"].mean(1)), values["logits"])
-
-
 @pytest.mark.parametrize(("head", "curve"), [("first", math.tanh), ("first-relu", lambda x: max(0.0, x))])
 def test_the_head_of_the_first_token_reads_that_one_alone_through_a_layer(head: str, curve: Callable[[float], float]) -> None:
     config = tiny(mask="full", head=head, n_label=LABELS, final_norm=False)
@@ -163,17 +157,6 @@ def test_a_tied_unembedding_may_have_a_bias_of_its_own() -> None:
     model, values = scrambled(config).double(), trace(config, words())
     assert parameter_count(config) == parameter_count(tiny(tied=True)) + VOCAB
     assert_close(values["final_norm"] @ model.embed.weight.T + model.head.unembed.bias, values["logits"])
-
-
-def test_without_blocks_the_sum_head_is_linear_in_counts_of_length_one() -> None:
-    config = tiny(mask="full", head="sum", n_label=LABELS, n_layer=0, positions="none", final_norm=False)
-    model = scrambled(config).double()
-    ids = [3, 1, 4, 2, 5]  # no word twice: then the counts have the length √T
-    counts = np.bincount(ids, minlength=VOCAB) / math.sqrt(len(ids))
-    assert np.linalg.norm(counts) == pytest.approx(1)
-    of_words = model.embed.weight.detach().numpy() @ model.head.label.weight.detach().numpy().T  # [vocab, label]
-    expected = counts @ of_words + model.head.label.bias.detach().numpy()
-    np.testing.assert_allclose(model(torch.tensor([ids])).detach().numpy()[0], expected, rtol=1e-9)
 
 
 @many

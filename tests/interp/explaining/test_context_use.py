@@ -145,33 +145,6 @@ def test_the_loss_of_a_copy_jumps_where_the_window_is_shorter_than_its_lag(how: 
     assert np.nanmean(whole.loss[LAG:]) == pytest.approx(SURE, rel=0.01)
 
 
-def test_a_copy_misses_one_token_alone_when_tokens_are_replaced() -> None:
-    rise = left_out(copies(), repeated()).rise
-    for t in range(LAG, 20):
-        for place in range(t):
-            if place == t - LAG:  # the logits of all tokens are equal then
-                assert rise[t, place] == pytest.approx(math.log(VOCAB) - SURE, rel=1e-4)
-            else:
-                assert rise[t, place] == pytest.approx(0, abs=1e-6)
-
-
-def test_a_copy_misses_every_token_between_when_they_are_removed() -> None:
-    rise = left_out(copies(), repeated(), "removed").rise
-    for t in range(2 * LAG, 20):
-        assert (rise[t, t - LAG + 1 : t] > 1).all(), "the token to copy has moved"
-        assert rise[t, : t - LAG] == pytest.approx(0, abs=1e-6)
-
-
-def test_without_attention_only_the_token_before_matters() -> None:
-    model, ids = scrambled(tiny(n_layer=0)), ids_of()
-    for how in module.HOWS:
-        rise = left_out(model, ids, how).rise
-        earlier = np.tril(np.ones((8, 7), bool), -2)
-        if how == "replaced":
-            np.testing.assert_allclose(rise[earlier], 0, atol=1e-6)
-        assert np.abs(np.diagonal(rise, -1)[1:]).min() > 1e-4
-
-
 @given(families(), st.integers(1, 60))
 @settings(max_examples=20)
 def test_the_loss_by_position_is_the_mean_of_a_loop_over_rows_of_any_length(config: Config, at_once: int) -> None:
@@ -185,13 +158,6 @@ def test_the_loss_by_position_is_the_mean_of_a_loop_over_rows_of_any_length(conf
         expected = np.mean([losses(model, row)[place] for row in rows if len(row) > place])
         assert found.values[place] == pytest.approx(expected, abs=1e-4)
     assert found.unit == "mean loss over 6 texts (nats)"
-
-
-def test_a_copy_is_at_a_loss_up_to_its_lag_and_sure_from_there_on() -> None:
-    rows = [[block[t % LAG] for t in range(20)] for block in ([3, 1, 7, 0, 9], [2, 4, 6, 8, 1])]
-    found = by_position(copies(), rows).values
-    assert (found[1:LAG] > 1).all()
-    assert found[LAG:] == pytest.approx(SURE, rel=0.01)
 
 
 @pytest.mark.parametrize(("length", "expected"), [(2, (1,)), (3, (1, 2)), (5, (1, 2, 4)), (7, (1, 2, 4, 6)), (9, (1, 2, 4, 8))])

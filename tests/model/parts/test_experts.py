@@ -65,16 +65,6 @@ def test_a_mixture_is_the_sum_of_the_chosen_experts_token_by_token(fields: dict[
             assert {e: pytest.approx(weights.get(e, 0.0), abs=1e-6) for e in range(len(seen))} == dict(enumerate(seen.tolist()))
 
 
-@torch.no_grad()
-def test_all_experts_on_is_the_dense_sum_of_all_of_them() -> None:
-    model = mixed(n_expert=4, n_active=4)
-    mixture = part(model)
-    x = torch.randn(3, 5, model.config.d_model, generator=torch.Generator().manual_seed(1))
-    shares = torch.softmax(x @ mixture.router.weight.T, -1)
-    dense = sum(shares[..., e, None] * each.down(each.neurons(x)) for e, each in enumerate(mixture.all))
-    torch.testing.assert_close(mixture(x, Record()), dense, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("fields", KINDS)
 @torch.no_grad()
 def test_a_mixture_is_one_wide_mlp_whose_neurons_are_weighted_and_0_where_an_expert_rests(fields: dict[str, Any]) -> None:

@@ -48,44 +48,6 @@ def test_a_table_of_positions_is_added_at_the_positions_asked_for(kind: type[Lea
     assert torch.equal(record.values["positions"], table[4:7])
 
 
-def test_a_rotated_dot_product_depends_on_the_distance_alone() -> None:
-    config = tiny(context_length=64, d_head=6)
-    part = Rotary(config).double()
-    q, k = (torch.randn(1, 1, 1, 6, dtype=torch.float64) for _ in range(2))
-
-    def score(query: int, key: int) -> float:
-        at_query, at_key = (part.turn(x, slice(p, p + 1)) for x, p in ((q, query), (k, key)))
-        return (at_query * at_key).sum().item()
-
-    for distance in (-20, -1, 0, 1, 5, 30):
-        scores = [score(p + distance, p) for p in range(max(-distance, 0), 64 - max(distance, 0), 7)]
-        assert scores == pytest.approx([scores[0]] * len(scores), abs=1e-5)
-    assert score(0, 0) == pytest.approx((q * k).sum().item())
-    assert score(9, 0) != pytest.approx(score(0, 9), abs=1e-3)
-
-
-def test_turning_keeps_the_length_of_every_pair() -> None:
-    heads = torch.randn(2, 3, 8, 6)
-    turned = Rotary(tiny(d_head=6)).turn(heads, slice(0, 8))
-    for pair in range(3):
-        before, after = (torch.hypot(x[..., pair], x[..., pair + 3]) for x in (heads, turned))
-        torch.testing.assert_close(before, after)
-    assert torch.equal(turned[:, :, 0], heads[:, :, 0])
-
-
-def test_relative_positions_add_the_query_times_the_vector_of_the_distance() -> None:
-    part = Relative(tiny(d_head=4))
-    torch.nn.init.normal_(part.table)
-    q, scores = torch.randn(2, 3, 4, 4), torch.randn(2, 3, 4, 7)
-    weighed = part.weigh(scores, q, slice(3, 7))
-    for b in range(2):
-        for head in range(3):
-            for row, query in enumerate(range(3, 7)):
-                for key in range(7):
-                    added = q[b, head, row] @ part.table[head, :, query - key + 7]
-                    assert (weighed - scores)[b, head, row, key].item() == pytest.approx(added.item(), abs=1e-5)
-
-
 def test_the_alibi_slopes_of_a_power_of_two_are_a_geometric_sequence() -> None:
     assert alibi_slopes(8).tolist() == [1 / 2**h for h in range(1, 9)]
     assert alibi_slopes(16).tolist() == pytest.approx([2 ** (-h / 2) for h in range(1, 17)])
@@ -96,12 +58,6 @@ def test_the_alibi_slopes_of_other_numbers_of_heads_follow_the_paper() -> None:
     # Its rule: the slopes of 8 heads, then every other one of 16.
     assert alibi_slopes(12).tolist() == pytest.approx([2.0**-h for h in range(1, 9)] + [2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5])
     assert alibi_slopes(3).tolist() == pytest.approx([2**-4, 2**-8, 2**-2])
-
-
-def test_alibi_takes_the_slope_times_the_distance_from_every_score() -> None:
-    weighed = Alibi(tiny(n_head=2)).weigh(torch.zeros(1, 2, 2, 6), torch.zeros(1, 2, 2, 4), slice(4, 6))
-    expected = [[[-slope * abs(query - key) for key in range(6)] for query in (4, 5)] for slope in (2**-4, 2**-8)]
-    assert weighed[0].tolist() == expected
 
 
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary", "relative", "alibi"])

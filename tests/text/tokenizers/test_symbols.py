@@ -34,14 +34,6 @@ def test_numbers_have_themselves_as_ids() -> None:
     assert (tokenizer.piece(7), tokenizer.label(7), tokenizer.kind_of(7)) == (" 7", "7", "digit")
 
 
-def test_what_the_vocabulary_lacks_is_named_once_with_what_is_read_instead() -> None:
-    encoding = SymbolTokenizer.numbers(3).encode("2 foo 1 € foo")
-    assert encoding.ids == [2, 0, 1, 0, 0]
-    assert encoding.unknown_sentence() == (
-        "Not in the vocabulary: the text “foo”, € (U+20AC EURO SIGN); the model reads 0 instead."
-    )
-
-
 @pytest.mark.parametrize("tokenizer", [SymbolTokenizer.numbers(3), WordTokenizer(["film"])])
 def test_of_a_long_word_that_the_vocabulary_lacks_the_beginning_is_named(tokenizer: Tokenizer) -> None:
     encoding = tokenizer.encode("zy" * 50_000)

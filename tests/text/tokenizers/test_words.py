@@ -101,12 +101,6 @@ def test_padding_adds_nothing_to_a_text(words: list[str], data: st.DataObject) -
     assert tokenizer.decode([tokenizer.unknown]) == "⟨unknown⟩"
 
 
-def test_what_the_vocabulary_lacks_is_named_once_with_what_is_read_instead() -> None:
-    encoding = WordTokenizer(["good"]).encode("A GOOD zombie; zombie!")
-    assert encoding.ids == [0, 1, 1]
-    assert encoding.unknown_sentence() == "Not in the vocabulary: the text “zombie”; the model reads ⟨unknown⟩ instead."
-
-
 @pytest.mark.parametrize("vocab_size", [2, 0, -1])
 def test_a_vocabulary_with_no_room_for_a_word_is_refused(vocab_size: int) -> None:
     with pytest.raises(ValueError, match=f"at least 3 tokens.*not {vocab_size}"):
