@@ -118,7 +118,7 @@ def _count(axis: Axis, name: str) -> str:
 
 
 def _of_both(compute: Callable[[Side], T], a: Side, b: Side) -> tuple[T, T]:
-    """The results of `compute` for A and for B, of which each is half of the work."""
+    """The results of `compute` for A and for B; each counts as half of the work."""
     with progress.part(0, 2):
         first = compute(a)
     with progress.part(1, 2):

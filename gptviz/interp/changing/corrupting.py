@@ -67,7 +67,7 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
 
 @torch.inference_mode()
 def ranked(model: Transformer, ids: Sequence[int], changes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The prompts `changes`, of as many tokens as `ids`, as many as may be tried, ordered as in `one_token_changed`."""
+    """The prompts `changes`, each as long as `ids`, in the order of `one_token_changed`; no more than may be tried."""
     return _ranked(model, ids, changes, _Before(logits_after(model, ids, slice(len(ids) - 1, len(ids))), None), 0)
 
 

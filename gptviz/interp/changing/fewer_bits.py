@@ -23,7 +23,7 @@ from ..reading.next_token import logits_after
 
 # A number of a matrix is an outlier if it is farther from 0 than this many times the root mean square of the matrix.
 OUTLIER = 6.0
-# Numbers of a matrix that are compared at a time, and of logits, of which a large vocabulary has many at each place.
+# How many numbers of a matrix are compared at a time, and how many logits: a large vocabulary has many at each place.
 AT_ONCE, MOST_LOGITS = 2**22, 2**22
 WHOLE_BLOCK = "all of the block"
 _IN_BLOCK = re.compile(r"(encoder\.)?blocks\.([0-9]+)\.(.+)\.weight")

@@ -239,8 +239,8 @@ class _Window(NamedTuple):
 
 
 def _readings(guesses: Sequence[tuple[int, int]], model: Transformer) -> list[_Window]:
-    """The texts that are read for the guesses (from where, of which position), the shortest first. In a causal model one reading
-    serves all that begin at one place: each token is guessed only from those before it.
+    """The texts that are read for the guesses (where the text begins, the position that is guessed), the shortest first. In a
+    causal model one reading serves all guesses whose texts begin at one place: each token is guessed only from those before it.
     """
     if not _is_causal(model):
         return sorted((_Window(start, place, (place,)) for start, place in guesses), key=lambda window: window.width)

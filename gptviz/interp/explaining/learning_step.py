@@ -82,7 +82,7 @@ def learning_step(
     """The first step that training on only this text would take. The model does not change.
 
     Args:
-        ids: the tokens of the text, at least two, of which all but the last fit in the context.
+        ids: the tokens of the text, at least two; all but the last must fit in the context.
         part: the name of a tensor, one of `parts_of`.
         at: the place of the weight there; the one with the steepest slope unless given.
         recipe: what a run is trained with; its highest learning rate is that of the step.

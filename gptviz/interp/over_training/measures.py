@@ -187,7 +187,7 @@ for _name, _score in SCORES.items():
 @torch.inference_mode()
 def _right(model: Transformer, given: MeasureInput) -> Numbers:
     """The share of the answers that are right: in data held out and, where there are few to learn from, in those learned."""
-    # By its likeliest tokens an encoder–decoder writes the answer of which each token is the likeliest after those before it.
+    # An encoder–decoder that always takes the likeliest token writes an answer if each token is the likeliest after those before.
     whole = model.config.kind == "encoder-decoder"
 
     def right(rows: Rows) -> Tensor:

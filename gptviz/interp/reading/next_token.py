@@ -49,7 +49,7 @@ def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequ
 
 
 def probability_of(model: Transformer, prompt: Sequence[int], word: Sequence[int]) -> float:
-    """The probability that the tokens of `word` come after those of `prompt`: the product of that of each, given those before.
+    """The probability that the tokens of `word` come after those of `prompt`: the product of the probability of each token.
 
     Raises:
         ValueError: the model is a classifier, or there are more tokens than the context holds.
