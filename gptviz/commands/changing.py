@@ -49,14 +49,14 @@ def quantise(lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32
         lines.append(f"guesses move by {mean:.4g} nats on average (Kullback–Leibler divergence), the last one by {last:.4g}")
     rows = [
         (
-            one.name,
-            f"{one.relative:.4f}",
-            f"{one.largest:.3g}",
-            f"{one.farthest:.1f}",
-            f"{one.outliers:.3%}",
-            in_bytes(one.bytes or 0),
+            matrix.name,
+            f"{matrix.relative:.4f}",
+            f"{matrix.largest:.3g}",
+            f"{matrix.farthest:.1f}",
+            f"{matrix.outliers:.3%}",
+            in_bytes(matrix.bytes or 0),
         )
-        for one in fewer.matrices
+        for matrix in fewer.matrices
     ]
     names = ("", "relative error", "largest error", "farthest / RMS", "beyond 6 RMS", "size")
     return Shown(fewer.to_dict(), [*lines, "", Table(rows, names)])

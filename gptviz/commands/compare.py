@@ -105,8 +105,8 @@ def _along_strength(lm: LanguageModel) -> Shown:
     with warnings.catch_warnings(record=True) as missing:
         warnings.simplefilter("always")
         losses_by_text = lm.along_strength()
-    for one in missing:
-        print(f"gptviz: {one_line(str(one.message))}", file=sys.stderr)
+    for warning in missing:
+        print(f"gptviz: {one_line(str(warning.message))}", file=sys.stderr)
     texts, strengths = (axis.labels for axis in losses_by_text.axes)
     losses = losses_by_text.values.tolist()
     content = {

@@ -105,13 +105,13 @@ def _export_model(options: argparse.Namespace) -> Shown:
 def _state(given: Sequence[str]) -> dict[str, str]:
     """The values of a page's address, by their keys."""
     values: dict[str, str] = {}
-    for one in given:
-        if one == "-":
+    for setting in given:
+        if setting == "-":
             values |= _state_from_input()
         else:
-            key, equals, value = one.partition("=")
+            key, equals, value = setting.partition("=")
             if not equals:
-                raise UsageError(f"--state {one} names no value; write --state KEY=VALUE, as in --state block=1")
+                raise UsageError(f"--state {setting} names no value; write --state KEY=VALUE, as in --state block=1")
             values[key] = value
     return values
 

@@ -218,11 +218,11 @@ def _languages(lm: LanguageModel) -> Shown:
 
     costs = {name: cost(lm.tokenizer, text) for name, text in examples().items()}
     content, rows, usual = list[dict[str, Any]](), list[list[str]](), costs[FIRST].tokens
-    for name, one in costs.items():
-        about = {"text": name, **picked(one, "tokens", "tokens_per_word", "bytes_per_token")}
-        content.append(about | {"not_in_the_vocabulary": one.lacking})
-        per_word = "" if one.tokens_per_word is None else f"{one.tokens_per_word:.2f}"
-        times = f"{one.tokens / usual:.2f}" if usual else ""
-        rows.append([name, str(one.tokens), times, per_word, f"{one.bytes_per_token:.2f}", str(one.lacking)])
+    for name, size in costs.items():
+        about = {"text": name, **picked(size, "tokens", "tokens_per_word", "bytes_per_token")}
+        content.append(about | {"not_in_the_vocabulary": size.lacking})
+        per_word = "" if size.tokens_per_word is None else f"{size.tokens_per_word:.2f}"
+        times = f"{size.tokens / usual:.2f}" if usual else ""
+        rows.append([name, str(size.tokens), times, per_word, f"{size.bytes_per_token:.2f}", str(size.lacking)])
     names = ("text", "tokens", f"{FIRST} = 1", "per word", "bytes per token", "not in the vocabulary")
     return Shown(content, [Table(rows, names)])

@@ -30,6 +30,7 @@ from .reading.attention import Patterns
 from .reading.embeddings import PrincipalAxes, Vectors, principal_axes, vectors
 from .reading.lens import lens
 from .reading.next_token import logits_after, probabilities
+from .trace import one_row
 from .units.head_scores import SCORES
 from .units.head_scores import head_scores as scores_of
 from .units.head_weights import copying
@@ -117,7 +118,7 @@ def _count(axis: Axis, name: str) -> str:
 
 
 def _of_both(compute: Callable[[Side], T], a: Side, b: Side) -> tuple[T, T]:
-    """The results of `compute` for A and for B, of which each is half of the work."""
+    """The results of `compute` for A and for B; each counts as half of the work."""
     with progress.part(0, 2):
         first = compute(a)
     with progress.part(1, 2):
@@ -377,7 +378,7 @@ def head_scores(a: Side, b: Side, score: str) -> Compared:
         if score == "copying":
             values = copying(side.model)
         else:
-            ids = torch.tensor([side.ids], device=side.model.embed.weight.device)
+            ids, _ = one_row(side.model, side.ids)
             values = scores_of(side.model, ids, repeats=side.repeats).values[score]
         axes = numbered("block", side.model.config.n_layer), numbered("head", side.model.config.n_head)
         return LabelledArray(np.asarray(values, np.float64), axes, SCORES[score].title.lower())

@@ -19,6 +19,7 @@ from .changing.ablation import NOT_COUNTED, Rows, loss, loss_with_each
 from .changing.edits import Inputs, UnitEdit
 from .changing.patching import PatchedPiece, PromptPair, answers, is_difference
 from .explaining.attribution import attribute
+from .trace import one_row
 from .units.unit import Unit, heads_and_mlps
 
 How = Literal["patch", "attribute", "switch off"]
@@ -57,10 +58,10 @@ def measured(model: Transformer, asked: Asked, how: How) -> dict[str, float]:
     if how == "attribute":
         adds = attribute(model, asked.ids, asked.right, None, asked.wrong).values
         return {unit.name: adds.get(unit.name, float("nan")) for unit in units}  # not of a sublayer that an edit replaced
-    ids = torch.tensor([asked.ids], device=model.embed.weight.device)
-    targets = torch.full_like(ids, NOT_COUNTED)
+    reading = Inputs(*one_row(model, asked.ids))
+    targets = torch.full_like(reading.ids, NOT_COUNTED)
     targets[0, -1] = asked.right
-    rows = [Rows(Inputs(ids), targets)]
+    rows = [Rows(reading, targets)]
     before = loss(model, rows)
     return {edit.unit.name: value - before for edit, value in loss_with_each(model, rows, [UnitEdit(unit) for unit in units])}
 
@@ -112,7 +113,7 @@ class Spread:
         return LabelledArray(np.stack((self.mean, self.deviation, self.same_sign)), (numbers, Axis("unit", self.units)), "value")
 
 
-def spread(each: Sequence[Mapping[str, float]], how: How) -> Spread:
+def spread(values_of_prompts: Sequence[Mapping[str, float]], how: How) -> Spread:
     """What `measured` says of all prompts together; of one at least."""
-    units = tuple(each[0])
-    return Spread(how, units, np.array([[values[name] for name in units] for values in each]))
+    units = tuple(values_of_prompts[0])
+    return Spread(how, units, np.array([[values[name] for name in units] for values in values_of_prompts]))

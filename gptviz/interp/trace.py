@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -37,6 +37,12 @@ class Trace(Mapping[str, Tensor]):
 
     def __len__(self) -> int:
         return len(self._values)
+
+
+def one_row(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None) -> tuple[Tensor, Tensor | None]:
+    """A text as the model takes it, on its device: the ids [1, T], and those of a source [1, S] where an encoder reads one."""
+    device = model.embed.weight.device
+    return torch.tensor([ids], device=device), None if source is None else torch.tensor([source], device=device)
 
 
 @torch.inference_mode()

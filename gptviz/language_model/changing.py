@@ -81,7 +81,7 @@ def guess(lm: LanguageModel, prompt: str) -> Guess:
 def losses_without(
     lm: LanguageModel, prompt: str | None = None, *, to: str = "zero", reference: str = "", most: int = 2_048
 ) -> dict[str, float]:
-    """How much the loss of the model as it is without edits rises without each head and each MLP, by name.
+    """How much the loss of the model without edits rises if one head or MLP is switched off, for each by name.
 
     Args:
         prompt: what the loss is over, as in `counted_rows`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -23,7 +22,7 @@ from gptviz.machine.files import in_place_of
 
 from .live.page import NAME, SCRIPTS, LivePage, write_live
 from .page import Figure, PageContent, SavedView
-from .page_file import HERE, as_html, colours, shared_scripts, style
+from .page_file import HERE, as_html, filled, shared_scripts
 
 # Where the scripts and the small pictures are that the files share.
 SHARED, THUMBNAILS = "shared", "thumbnails"
@@ -142,15 +141,7 @@ def _index(exhibits: Sequence[Exhibit], shown: Collection[str]) -> str:
     for group, some in groupby(exhibits, lambda exhibit: exhibit.group):
         cards = "\n".join(_card(exhibit, exhibit.name in shown) for exhibit in some)
         sections.append(f"<h2>{escape(group)}</h2>\n<ul>\n{cards}\n</ul>")
-    values = {
-        "mark": f'{MARK} {__version__}">',
-        "colours": colours(),
-        "style": style(),
-        "sections": "\n".join(sections),
-        "version": __version__,
-    }
-    template = (HERE / "gallery.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{ (\w+) \}\}", lambda found: values[found[1]], template)
+    return filled(HERE / "gallery.html", mark=f'{MARK} {__version__}">', sections="\n".join(sections))
 
 
 def _card(exhibit: Exhibit, has_picture: bool) -> str:

@@ -57,20 +57,28 @@ def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -
         own: the address of a page for the reader's own prompt, by the name of a page and its query; "" where there is none.
     """
     writer = _Writer(shared, own)
-    body = writer.whole(page)
-    values = {
-        "address": escape(urlencode(page.query)),
-        "title": escape(f"{page.title} · gptviz"),
+    return filled(
+        HERE / "page.html",
+        address=escape(urlencode(page.query)),
+        title=escape(f"{page.title} · gptviz"),
+        body=writer.whole(page),
+        made=escape(_made(page)),
+        scripts=writer.scripts(),
+        beside="'self' file:" if shared else "",
+    )
+
+
+def filled(template: Path, **values: str) -> str:
+    """The HTML of a template with a value at each `{{ name }}`: one of `values`, a style sheet, or the version of gptviz."""
+    dark = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_variables('dark')} }} }}"
+    values |= {
         "page_style": kit.page_style(),
-        "colours": colours(),
-        "style": style(),
-        "body": body,
-        "made": escape(_made(page)),
-        "scripts": writer.scripts(),
-        "beside": "'self' file:" if shared else "",
+        "style": (HERE / "page_file.css").read_text(encoding="utf-8"),
+        # The views have the app's own colours, light or dark as the reader's system asks.
+        "colours": f":root {{ color-scheme: light dark; {_variables('light')} }}\n{dark}",
+        "version": __version__,
     }
-    template = (HERE / "page.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{ (\w+) \}\}", lambda found: values[found[1]], template)
+    return re.sub(r"\{\{ (\w+) \}\}", lambda place: values[place[1]], template.read_text(encoding="utf-8"))
 
 
 def shared_scripts(pages: Iterable[PageContent]) -> dict[str, str]:
@@ -103,17 +111,6 @@ def _made(page: PageContent) -> str:
         return f"{page.source} Written by gptviz {__version__}. Every number was computed by the model named."
     of = "".join(f", {key} = {value[:200]}" for key, value in page.query.items())
     return f"Page “{page.name}” of gptviz {__version__}{of}. Every number was computed by the model named."
-
-
-def style() -> str:
-    """The style sheet of a file."""
-    return (HERE / "page_file.css").read_text(encoding="utf-8")
-
-
-def colours() -> str:
-    """The style sheet that gives the views the app's own colours, light or dark as the reader's system asks."""
-    dark = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_variables('dark')} }} }}"
-    return f":root {{ color-scheme: light dark; {_variables('light')} }}\n{dark}"
 
 
 def _variables(scheme: str) -> str:

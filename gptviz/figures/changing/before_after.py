@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MONOSPACE, distinct
@@ -12,6 +10,7 @@ from gptviz.figures.kit.theme import OUTPUT, STREAM, Theme, plain, themed
 from gptviz.labelled_array import LabelledArray
 
 LINE = 30
+LONGEST_LABEL = 40
 
 
 def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
@@ -46,7 +45,7 @@ def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
             text=[percent(float(share)) for share in row],
             textposition="outside",
             cliponaxis=False,
-            customdata=[html.escape(label) for label in tokens.labels],
+            customdata=[plain(label, LONGEST_LABEL) for label in tokens.labels],
             hovertemplate=f"<b>%{{customdata}}</b><br>{name} %{{x:.4f}}<extra></extra>",
         )
     return figure

@@ -184,9 +184,9 @@ def _room(names: Sequence[str]) -> int:
     return ABOVE if max(map(len, names), default=0) > LONGEST_BESIDE else 0
 
 
-def _drawable(one: LabelledArray) -> list[float]:
+def _drawable(side: LabelledArray) -> list[float]:
     """NaN as 0: a bar of no length, whose text says what it is."""
-    return [float(value) for value in np.nan_to_num(one.values)]
+    return [float(value) for value in np.nan_to_num(side.values)]
 
 
 def _written(value: float, percent: bool, none: str = "has none") -> str:

@@ -136,8 +136,6 @@ def _add_shares(
     log_steps: bool,
 ) -> None:
     x, y = thinned(steps, shares, log_steps=log_steps)
-    if log_steps:
-        x, y = x[x > 0], y[x > 0]
     epoch = "" if run.epoch is None else "<br>epoch %{customdata:.3~g}"
     figure.add_scatter(
         x=x,
@@ -184,13 +182,14 @@ def values(
 
 
 def thinned(steps: npt.ArrayLike, values: npt.ArrayLike, *, log_steps: bool = False) -> tuple[Float64Array, Float64Array]:
-    """About 1,000 of the points at most, with the first, the last and all that stand out. What is not a number is left out.
+    """About 1,000 of the points at most, with the first, the last and all that stand out. What is not a number is left out, and
+    step 0, which a logarithmic axis does not have.
 
     The axis is cut into equal parts (equal on a logarithmic axis with `log_steps`), and each keeps its lowest and its
     highest point.
     """
     x, y = np.asarray(steps, float), np.asarray(values, float)
-    sound = np.isfinite(x) & np.isfinite(y)
+    sound = np.isfinite(x) & np.isfinite(y) & ((x > 0) | (not log_steps))
     x, y = x[sound], y[sound]
     if len(x) <= 2 * BUCKETS:
         return x, y
@@ -243,8 +242,6 @@ def _add_training(figure: go.Figure, curve: Curve, shade: str, group: int, log_s
 
 def _add_validation(figure: go.Figure, curve: Curve, shade: str, group: int, log_steps: bool) -> None:
     x, y = thinned(curve.validation_steps, curve.validation, log_steps=log_steps)
-    if log_steps:
-        x, y = x[x > 0], y[x > 0]
     # The markers of a long run would hide its line.
     every = max(1, len(x) // 25)
     figure.add_scatter(

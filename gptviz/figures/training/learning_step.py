@@ -11,10 +11,10 @@ from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, WEIGHT, Theme, themed
 from gptviz.labelled_array import Float64Array, LabelledArray
 
 
-def way_back(found: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
+def way_back(shares_on_the_way: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """The rows [from the loss to the weight, token] as cells, each row on a scale of its own: blue above zero, orange below."""
-    names, tokens = found.axes
-    shares = found.values / np.array([[largest(row)] for row in found.values])
+    names, tokens = shares_on_the_way.axes
+    shares = shares_on_the_way.values / np.array([[largest(row)] for row in shares_on_the_way.values])
     drawn = heatmap(
         shares,
         -1,
@@ -23,7 +23,7 @@ def way_back(found: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         gap=1,
         x=token_names(tokens),
         y=list(range(len(names.labels))),
-        customdata=found.values,
+        customdata=shares_on_the_way.values,
         text=[[name] * len(tokens.labels) for name in names.labels],
         hovertemplate="%{text}, %{x}<br><b>%{customdata:.4g}</b><extra></extra>",
         showscale=False,

@@ -165,8 +165,8 @@ def _backward(model: Transformer, pair: PromptPair, moved: Mapping[str, Tensor],
     with torch.inference_mode(False), torch.enable_grad():
         ids, source = pair.ids(model.embed.weight.device)[1:], pair.sources(model.embed.weight.device)
         begins = {name: leaf(by.clone()) for name, by in moved.items()}
-        # A twin with the same numbers in the same memory, of which no derivative is taken: for that of a weight every product
-        # would hold what it was multiplied with until the backward pass.
+        # A twin with the same numbers in the same memory, but without derivatives of its weights: for these every product would
+        # hold what it was multiplied with until the backward pass.
         constant = copy.deepcopy(model, {id(each): each.detach() for each in (*model.parameters(), *model.buffers())})
         logits = constant(ids, None if source is None else source[1:], tap=Edit(begins, watch), logits_at=slice(-1, None))
         torch.autograd.grad(pair.answer(logits)[0], leaves)

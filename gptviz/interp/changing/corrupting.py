@@ -11,6 +11,7 @@ from gptviz.model import KVCache, Transformer
 from gptviz.model.costs.effort import SOME, effort
 
 from ..reading.next_token import Logits, logits_after
+from ..trace import one_row
 from .patching import PromptPair
 
 # How many tokens before the last one may change, and how many tokens are tried in the place of each.
@@ -47,7 +48,7 @@ def _read(model: Transformer, ids: Sequence[int]) -> _Before:
     is_long = AT_ONCE // len(ids) < 2 and first > 0 and config.kind == "decoder" and config.mask == "causal"
     cache = model.new_cache(1, len(ids)) if is_long else None
     at = slice(max(0, first - 1), len(ids))
-    logits = model(torch.tensor([ids], device=model.embed.weight.device), cache=cache, logits_at=at)[0]
+    logits = model(*one_row(model, ids), cache=cache, logits_at=at)[0]
     return _Before(logits.float().cpu().numpy(), cache)
 
 
@@ -66,7 +67,7 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
 
 @torch.inference_mode()
 def ranked(model: Transformer, ids: Sequence[int], changes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The prompts `changes`, of as many tokens as `ids`, as many as may be tried, ordered as in `one_token_changed`."""
+    """The prompts `changes`, each as long as `ids`, in the order of `one_token_changed`; no more than may be tried."""
     return _ranked(model, ids, changes, _Before(logits_after(model, ids, slice(len(ids) - 1, len(ids))), None), 0)
 
 

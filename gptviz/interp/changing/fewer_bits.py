@@ -23,7 +23,7 @@ from ..reading.next_token import logits_after
 
 # A number of a matrix is an outlier if it is farther from 0 than this many times the root mean square of the matrix.
 OUTLIER = 6.0
-# Numbers of a matrix that are compared at a time, and of logits, of which a large vocabulary has many at each place.
+# How many numbers of a matrix are compared at a time, and how many logits: a large vocabulary has many at each place.
 AT_ONCE, MOST_LOGITS = 2**22, 2**22
 WHOLE_BLOCK = "all of the block"
 _IN_BLOCK = re.compile(r"(encoder\.)?blocks\.([0-9]+)\.(.+)\.weight")
@@ -81,21 +81,21 @@ def _error(name: str, own: Tensor, other: Tensor, kept: Quantiser | None) -> Mat
     return MatrixError(name, rows, width, relative, largest, spread, farthest / spread if spread else 0.0, beyond, size)
 
 
-def by_block(found: Sequence[MatrixError]) -> LabelledArray | None:
+def by_block(errors: Sequence[MatrixError]) -> LabelledArray | None:
     """The relative errors as a table [block, matrix]; its last column is that of all these matrices of a block together. NaN
     where a block has no such matrix; None if no matrix stands in a block.
     """
     cells: dict[str, dict[str, MatrixError]] = {}
-    for one in found:
-        if (place := _IN_BLOCK.fullmatch(one.name)) is not None:
-            cells.setdefault(f"{'encoder ' if place[1] else ''}{place[2]}", {})[place[3]] = one
+    for error in errors:
+        if (place := _IN_BLOCK.fullmatch(error.name)) is not None:
+            cells.setdefault(f"{'encoder ' if place[1] else ''}{place[2]}", {})[place[3]] = error
     if not cells:
         return None
     columns = tuple(dict.fromkeys(name for row in cells.values() for name in row))
     values = np.full((len(cells), len(columns) + 1), np.nan)
     for row, own in enumerate(cells.values()):
-        for name, one in own.items():
-            values[row, columns.index(name)] = one.relative
+        for name, error in own.items():
+            values[row, columns.index(name)] = error.relative
         weighed = [(error.relative, error.rows * error.width * error.spread**2) for error in own.values()]
         squares = sum(square for _, square in weighed)
         values[row, -1] = math.sqrt(sum(each**2 * square for each, square in weighed) / squares) if squares else math.nan
@@ -164,6 +164,6 @@ class FewerBits:
         }
 
 
-def most_first(found: Sequence[MatrixError]) -> tuple[MatrixError, ...]:
+def most_first(errors: Sequence[MatrixError]) -> tuple[MatrixError, ...]:
     """The same, those that lose most first; one without a relative error before all others."""
-    return tuple(sorted(found, key=lambda error: -math.inf if math.isnan(error.relative) else -error.relative))
+    return tuple(sorted(errors, key=lambda error: -math.inf if math.isnan(error.relative) else -error.relative))

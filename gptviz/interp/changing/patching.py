@@ -63,8 +63,8 @@ class PromptPair:
         return None if self.clean_source is None else torch.tensor([self.clean_source, self.corrupted_source], device=device)
 
     def answer(self, logits: Tensor) -> Tensor:
-        """The logit of the right answer minus that of the wrong one, [B], in float64 on the CPU, from the logits [B, positions,
-        vocab_size], of which the last position counts; [B, n_label] of a classifier.
+        """The logit of the right answer minus that of the wrong one, [B], in float64 on the CPU. It is taken from the logits
+        [B, positions, vocab_size] at the last position, or of a classifier from [B, n_label].
         """
         last = logits if logits.dim() == 2 else logits[:, -1]
         both = last[:, [self.right, self.wrong]].cpu().double()  # [B, 2]; not every device has float64
@@ -211,8 +211,11 @@ def answers(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> t
 
 
 def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: PromptPair) -> Iterator[list[int]]:
-    """Which patches share a pass: those of a block, and of the next ones as long as they are few; as many as memory allows.
-    `order` has the patches by their indices, those that begin in an early block first, and `blocks` where each begins.
+    """Which patches share a pass: those of a block and, as long as they are few, of the next blocks, as far as memory allows.
+
+    Args:
+        order: the indices of the patches, those that begin in an early block first.
+        blocks: the block in which each patch begins.
     """
     length, source = len(pair.clean), len(pair.clean_source or ())
     most = rows_at_once(config, length, source)

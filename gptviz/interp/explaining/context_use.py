@@ -28,6 +28,8 @@ from gptviz.machine import progress
 from gptviz.model import IDENTITY, Edit, Tap, Transformer
 from gptviz.model.costs.effort import SOME, effort
 
+from ..trace import one_row
+
 How = Literal["replaced", "removed"]
 HOWS: tuple[How, ...] = get_args(How)
 
@@ -114,7 +116,7 @@ def with_guess(model: Transformer, ids: Sequence[int]) -> list[int]:
         ValueError: the model is no decoder, or there are more tokens than its context holds.
     """
     _check(model, [*ids, 0])
-    logits = model(torch.tensor([ids], device=model.embed.weight.device), logits_at=slice(-1, None))
+    logits = model(*one_row(model, ids), logits_at=slice(-1, None))
     return [*ids, int(logits[0, -1].argmax())]
 
 
@@ -126,7 +128,7 @@ def losses(model: Transformer, ids: Sequence[int]) -> Float64Array:
         ValueError: the model is no decoder, the text has fewer than two tokens, or more are read than its context holds.
     """
     _check(model, ids)
-    rows = torch.tensor([ids], device=model.embed.weight.device)
+    rows, _ = one_row(model, ids)
     return np.concatenate(([np.nan], _losses(model(rows[:, :-1]), rows[:, 1:])[0]))
 
 
@@ -237,8 +239,8 @@ class _Window(NamedTuple):
 
 
 def _readings(guesses: Sequence[tuple[int, int]], model: Transformer) -> list[_Window]:
-    """The texts that are read for the guesses (from where, of which position), the shortest first. In a causal model one reading
-    serves all that begin at one place: each token is guessed only from those before it.
+    """The texts that are read for the guesses (where the text begins, the position that is guessed), the shortest first. In a
+    causal model one reading serves all guesses whose texts begin at one place: each token is guessed only from those before it.
     """
     if not _is_causal(model):
         return sorted((_Window(start, place, (place,)) for start, place in guesses), key=lambda window: window.width)

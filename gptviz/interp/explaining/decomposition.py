@@ -26,6 +26,8 @@ from gptviz.model.parts.norms import Norm
 from gptviz.model.parts.part import with_stand_ins
 from gptviz.model.parts.residuals import RESIDUALS
 
+from ..trace import one_row
+
 HEAD = "head"  # the reader that stands for the model's head: it reads the stream behind the final norm
 # A sum is off by less than this share of the numbers that it is made of, unless something on the way is not linear.
 NOT_LINEAR = {torch.float64: 1e-7, torch.float32: 1e-3}
@@ -171,10 +173,9 @@ class Stream:
             if name in self._steered:
                 self.values[name] = kept
 
-        source_ids = None if source is None else torch.tensor([source], device=device)
         watch = Watch((*taps, *states, *self._steered), see, in_parts=True)
         at = slice(self.guess, self.guess + 1)
-        self.logits = self.model(torch.tensor([ids], device=device), source_ids, tap=watch, logits_at=at)[0]
+        self.logits = self.model(*one_row(self.model, ids, source), tap=watch, logits_at=at)[0]
         if self.model.config.kind != "classifier":
             self.logits = self.logits[-1]
 

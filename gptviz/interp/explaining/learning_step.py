@@ -22,6 +22,8 @@ from gptviz.model import Record, Transformer
 from gptviz.train.optimisers import clip, optimisers
 from gptviz.train.recipe import Recipe
 
+from ..trace import one_row
+
 MOST_PARAMETERS = 50_000_000  # the model is copied in float64, with a gradient for each number
 POINTS = 41  # of the curve
 REACH = 6  # of the curve, to each side: so many times the weight, or the usual size of its tensor's weights if that is larger
@@ -80,7 +82,7 @@ def learning_step(
     """The first step that training on only this text would take. The model does not change.
 
     Args:
-        ids: the tokens of the text, at least two, of which all but the last fit in the context.
+        ids: the tokens of the text, at least two; all but the last must fit in the context.
         part: the name of a tensor, one of `parts_of`.
         at: the place of the weight there; the one with the steepest slope unless given.
         recipe: what a run is trained with; its highest learning rate is that of the step.
@@ -90,7 +92,7 @@ def learning_step(
     """
     recipe = recipe or Recipe(steps=1)
     _check(model, ids, part, at)
-    text = torch.tensor([ids], device=model.embed.weight.device)
+    text, _ = one_row(model, ids)
     exact = _copy(model).double()
     places = [f"blocks.{index}.resid_pre" for index in range(len(exact.blocks))]
     record = Record([*places, f"blocks.{len(places) - 1}.resid_post"] if places else ["embed"])

@@ -17,7 +17,7 @@ from gptviz.model.parts.residuals import RESIDUALS
 
 
 def norms_of(residual: nn.Module) -> tuple[Norm | None, Norm | None]:
-    """The norm through which a sublayer reads the stream, and the one of what it computed, before that joins the stream.
+    """The norm through which a sublayer reads the stream, and the norm of what it computed before this joins the stream.
 
     A norm of the sum of both (post-norm) is neither of them.
     """

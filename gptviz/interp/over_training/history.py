@@ -49,11 +49,11 @@ class History:
     values: Float64Array  #: [step, series]; NaN where a value has no meaning
 
     @classmethod
-    def of(cls, measure: Measure, found: Mapping[int, Mapping[str, float]]) -> History:
+    def of(cls, measure: Measure, values: Mapping[int, Mapping[str, float]]) -> History:
         """The history from the values by step; of one step at least."""
-        steps = sorted(found)
-        series = tuple(found[steps[0]])
-        return cls(measure, tuple(steps), series, np.array([[found[step][name] for name in series] for step in steps]))
+        steps = sorted(values)
+        series = tuple(values[steps[0]])
+        return cls(measure, tuple(steps), series, np.array([[values[step][name] for name in series] for step in steps]))
 
     def labelled(self) -> LabelledArray:
         """The values as an array [step, series]."""

@@ -30,6 +30,7 @@ from ..explaining.context_use import by_position
 from ..reading.embeddings import cosine, mean_cosine, vectors
 from ..reading.stream import lengths, stream
 from ..reading.waves import powers
+from ..trace import one_row
 from ..units.head_scores import SCORES, Score, scores_of_stack, stacks_of
 from ..units.unit import heads_and_mlps
 
@@ -85,6 +86,7 @@ class MeasureInput:
 
 
 Numbers = dict[str, float]
+Compute = Callable[[Transformer, MeasureInput], Numbers]
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,7 @@ class Measure:
     unit: str  #: of its values
     needs: Needs  #: what it reads
     page: str  #: the name of the page that shows it, or empty
-    compute: Callable[
-        [Transformer, MeasureInput], Numbers
-    ]  #: its values by the name of the series, for a model and what it is given
+    compute: Compute  #: its values by the name of the series, for a model and what it is given
     passes: Callable[[Config], int] = lambda _: 1  #: about how many passes through a model with this configuration it takes
     kinds: tuple[Kind, ...] = ("decoder", "classifier", "encoder-decoder")  #: the kinds of models that have it
     #: for some kinds, what is different there: its `title`, `about`, `unit` or `page`
@@ -119,12 +119,10 @@ MEASURES: dict[str, Measure] = {}
 """The measures by name."""
 
 
-def measure(
-    name: str, title: str, unit: str, needs: Needs, page: str = "", **more: Any
-) -> Callable[[Callable[[Transformer, MeasureInput], Numbers]], Callable[[Transformer, MeasureInput], Numbers]]:
+def measure(name: str, title: str, unit: str, needs: Needs, page: str = "", **more: Any) -> Callable[[Compute], Compute]:
     """Make a function a measure, whose definition is its docstring; the arguments are fields of `Measure`."""
 
-    def add(compute: Callable[[Transformer, MeasureInput], Numbers]) -> Callable[[Transformer, MeasureInput], Numbers]:
+    def add(compute: Compute) -> Compute:
         about = more.pop("about", None) or " ".join((compute.__doc__ or "").split())
         MEASURES[name] = Measure(name, title, about, unit, needs, page, compute, **more)
         return compute
@@ -189,7 +187,7 @@ for _name, _score in SCORES.items():
 @torch.inference_mode()
 def _right(model: Transformer, given: MeasureInput) -> Numbers:
     """The share of the answers that are right: in data held out and, where there are few to learn from, in those learned."""
-    # By its likeliest tokens an encoder–decoder writes the answer of which each token is the likeliest after those before it.
+    # An encoder–decoder that always takes the likeliest token writes an answer if each token is the likeliest after those before.
     whole = model.config.kind == "encoder-decoder"
 
     def right(rows: Rows) -> Tensor:
@@ -273,9 +271,7 @@ def _circuit(model: Transformer, given: MeasureInput) -> Numbers:
 )
 def _probability(model: Transformer, given: MeasureInput) -> Numbers:
     """How likely the token is to come after the prompt."""
-    device = model.embed.weight.device
-    source = None if given.source is None else torch.tensor([given.source], device=device)
-    return {"probability": float(guess(model, Inputs(torch.tensor([given.ids], device=device), source))[given.token])}
+    return {"probability": float(guess(model, Inputs(*one_row(model, given.ids, given.source)))[given.token])}
 
 
 @measure("similarity", "Similarity of two tokens", "cosine", "two tokens", "embeddings")

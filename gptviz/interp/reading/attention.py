@@ -19,6 +19,7 @@ from gptviz.model.parts.attention import Attention
 from gptviz.model.parts.norms import Norm
 
 from ..explaining.through_norms import norm_behind, written_through
+from ..trace import one_row
 
 AttentionPart = Literal["attention", "cross_attention"]
 RESIDUAL_OF: dict[AttentionPart, str] = {"attention": "attention_residual", "cross_attention": "cross_residual"}
@@ -125,8 +126,6 @@ def watch(
     """
     if not model.config.n_layer:
         raise ValueError("this model has no blocks and therefore no attention")
-    device = model.embed.weight.device
-    source_ids = None if source is None else torch.tensor([source], device=device)  # [1, S]
 
     def seen(name: str, value: Tensor) -> None:
         _, block, *_, own = name.split(".")
@@ -136,8 +135,7 @@ def watch(
 
     with suppress(EnoughError):
         # No pattern depends on the unembedding, which is a large share of the work: it is computed for one token only.
-        read = torch.tensor([ids], device=device)
-        model(read, source_ids, tap=Watch(names, seen), logits_at=slice(-1, None), resume=resume)
+        model(*one_row(model, ids, source), tap=Watch(names, seen), logits_at=slice(-1, None), resume=resume)
 
 
 def _numbers(tensor: Tensor) -> Float32Array:

@@ -13,6 +13,8 @@ from gptviz.interp.reading.attention import Patterns
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
 
+from ..trace import one_row
+
 # A row of cross-attention is named after the token that is written there. Its query comes from the token before, the last one
 # that the decoder has read: it looks into the source to find out what to write.
 WRITES = "query: output (reads)"
@@ -38,8 +40,7 @@ def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> O
     config = model.config
     if model.encoder is None or not config.n_layer:
         raise ValueError("this model has no cross-attention: it needs an encoder, and a decoder with at least one block")
-    device = model.embed.weight.device
-    ids, encoded = (torch.tensor([each], device=device) for each in (decoded, source))
+    ids, encoded = one_row(model, decoded, source)
     trace = run(model, ids, ["blocks.*.cross_attention.pattern", "logits"], source=encoded)
 
     blocks = [trace[f"blocks.{block}.cross_attention.pattern"][0] for block in range(config.n_layer)]

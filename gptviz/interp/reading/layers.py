@@ -11,7 +11,7 @@ from torch import Tensor
 from gptviz.model import Config, Transformer
 from gptviz.model.parts.residuals import RESIDUALS
 
-from ..trace import Trace, run
+from ..trace import Trace, one_row, run
 
 EMBEDDING = "embed"
 # What the stream is made of before the first block; the last one that a model has is the stream.
@@ -35,16 +35,16 @@ class Layer:
 
 def layers(config: Config) -> tuple[Layer, ...]:
     """The places in the stream of a decoder, in the order in which it is computed."""
-    found = [Layer(EMBEDDING, "the embedding", "embedding", "blocks.0.resid_pre" if config.n_layer else "")]
+    places = [Layer(EMBEDDING, "the embedding", "embedding", "blocks.0.resid_pre" if config.n_layer else "")]
     for block in range(config.n_layer):
         if config.mix_embedding and block:
             title = f"the mix before block {block}"
-            found.append(Layer(f"blocks.{block}.mix", title, f"mix {block}", f"blocks.{block}.resid_pre", block))
-        found += _of_block(config, block)
+            places.append(Layer(f"blocks.{block}.mix", title, f"mix {block}", f"blocks.{block}.resid_pre", block))
+        places += _of_block(config, block)
     if config.backout and config.n_layer:
         last = config.n_layer - 1
-        found.append(Layer(f"blocks.{last}.backout", "taking out the middle", f"backout {last}", "backout", last))
-    return tuple(found)
+        places.append(Layer(f"blocks.{last}.backout", "taking out the middle", f"backout {last}", "backout", last))
+    return tuple(places)
 
 
 def last_tap(config: Config) -> str:
@@ -110,10 +110,8 @@ def trace_stream(
     if model.config.kind == "classifier":
         raise ValueError("this model is a classifier, which guesses no token: its stream is not read here")
     taps = [layer.tap for layer in layers(model.config) if layer.tap]
-    device = model.embed.weight.device
-    source_ids = None if source is None else torch.tensor([source], device=device)
-    read = torch.tensor([ids], device=device)
-    return run(model, read, [*(taps or _BEFORE_BLOCKS), *also], source=source_ids, logits_at=logits_at, last=last)
+    read, encoded = one_row(model, ids, source)
+    return run(model, read, [*(taps or _BEFORE_BLOCKS), *also], source=encoded, logits_at=logits_at, last=last)
 
 
 def stream_of(trace: Trace, config: Config) -> Tensor:

@@ -159,7 +159,7 @@ def _likeliest(logits: Tensor, maxima: Tensor, count: int) -> tuple[Tensor, Tens
 
 
 class _LogitSummary:
-    """The values that are kept of the logits of all rows of a lens, of which some come at a time.
+    """The values that are kept of the logits of all rows of a lens; a few rows come at a time.
 
     Args:
         n_layer: how many layers the lens has.

@@ -15,6 +15,7 @@ from gptviz.labelled_array import Float64Array
 from gptviz.machine import progress
 from gptviz.model import IDENTITY, Transformer, Watch
 
+from ..trace import one_row
 from .layers import last_tap
 
 Logits = npt.NDArray[np.float32]
@@ -43,14 +44,12 @@ def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequ
     """
     if model.config.kind == "classifier":
         raise ValueError("this model gives a whole text a label: it has no next token")
-    device = model.embed.weight.device
-    source_ids = None if source is None else torch.tensor([source], device=device)  # [1, S]
-    logits: Tensor = model(torch.tensor([ids], device=device), source_ids, logits_at=at)[0]
+    logits: Tensor = model(*one_row(model, ids, source), logits_at=at)[0]
     return logits.float().cpu().numpy()
 
 
 def probability_of(model: Transformer, prompt: Sequence[int], word: Sequence[int]) -> float:
-    """The probability that the tokens of `word` come after those of `prompt`: the product of that of each, given those before.
+    """The probability that the tokens of `word` come after those of `prompt`: the product of the probability of each token.
 
     Raises:
         ValueError: the model is a classifier, or there are more tokens than the context holds.
@@ -137,7 +136,7 @@ def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
         streams: list[Tensor] = []
         watch = Watch([last_tap(model.config)], lambda _name, stream: streams.append(stream[0]))
         with progress.part(0, 2):
-            model(torch.tensor([ids], device=model.embed.weight.device), tap=watch, logits_at=slice(-1, None))
+            model(*one_row(model, ids), tap=watch, logits_at=slice(-1, None))
         (states,) = streams
     count, most = len(ids), min(n, model.config.vocab_size)
     probability, surest = np.full(count, np.nan), np.full(count, np.nan)

@@ -114,8 +114,8 @@ def maps(by_layer: Sequence[Vectors], tokens: Sequence[str]) -> list[Projection]
     the spread of the one before, so that they can be compared.
     """
     pictures: list[Projection] = []
-    for one in by_layer:
-        picture = project(one, tokens, "PCA")
+    for vectors in by_layer:
+        picture = project(vectors, tokens, "PCA")
         pictures.append(fitted(picture, pictures[-1]) if pictures else picture)
     return pictures
 

@@ -221,13 +221,13 @@ def observe(observable: Observable, rows: Sequence[Tensor]) -> Iterator[Observat
 @torch.inference_mode()
 def read_until(model: Transformer, ids: Tensor, *names: str) -> list[Tensor]:
     """The values of these taps, in the order of the pass over texts `ids` [B, T], which ends with the last of them."""
-    found: list[Tensor] = []
+    values: list[Tensor] = []
 
     def see(_name: str, value: Tensor) -> None:
-        found.append(value)
-        if len(found) == len(names):
+        values.append(value)
+        if len(values) == len(names):
             raise EnoughError
 
     with suppress(EnoughError):
         model(ids.to(model.embed.weight.device), tap=Watch(names, see))
-    return found
+    return values

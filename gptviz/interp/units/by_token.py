@@ -36,11 +36,11 @@ def neurons_for(model: Transformer, token: int, most: int = 8) -> list[WritesFor
     Raises:
         ValueError: the model does not guess tokens.
     """
-    wanted, found = _direction(model, token), list[WritesFor]()
+    wanted, writers = _direction(model, token), list[WritesFor]()
     for block in range(model.config.n_layer if model.config.mlp_size else 0):
         values, at = (wanted @ columns(model, block)).topk(min(most, model.config.mlp_size))
-        found += [WritesFor(Unit("mlp", block, i), value) for value, i in zip(values.tolist(), at.tolist(), strict=True)]
-    return sorted(found, key=lambda writer: -writer.value)[:most]
+        writers += [WritesFor(Unit("mlp", block, i), value) for value, i in zip(values.tolist(), at.tolist(), strict=True)]
+    return sorted(writers, key=lambda writer: -writer.value)[:most]
 
 
 @torch.inference_mode()
@@ -50,15 +50,15 @@ def heads_for(model: Transformer, token: int, most: int = 8) -> list[WritesFor]:
     Raises:
         ValueError: the model does not guess tokens.
     """
-    wanted, embed, found = _direction(model, token), model.embed.weight, list[WritesFor]()
+    wanted, embed, writers = _direction(model, token), model.embed.weight, list[WritesFor]()
     for block in range(model.config.n_layer):
         of = matrices(model, block)
         through = ((wanted @ of.output)[:, None] @ of.value)[:, 0]  # [H, d_model]
         parts = [through @ written_through(model.embed_norm, rows.float().T) for rows in embed.split(ROWS)]
         values, reads = torch.cat(parts, 1).max(1)  # [H]
-        each = zip(values.tolist(), reads.tolist(), strict=True)
-        found += [WritesFor(Unit("attention", block, head), *both) for head, both in enumerate(each)]
-    return sorted(found, key=lambda writer: -writer.value)[:most]
+        of_heads = zip(values.tolist(), reads.tolist(), strict=True)
+        writers += [WritesFor(Unit("attention", block, head), *both) for head, both in enumerate(of_heads)]
+    return sorted(writers, key=lambda writer: -writer.value)[:most]
 
 
 def _direction(model: Transformer, token: int) -> Tensor:

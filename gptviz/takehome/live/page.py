@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,13 +11,11 @@ from html import escape
 from pathlib import Path
 from urllib.parse import urlencode
 
-from gptviz._version import __version__
-from gptviz.components import kit
 from gptviz.components.kit import modules
 from gptviz.language_model import load
 from gptviz.runs import checkpoints
 
-from ..page_file import colours, handed, inert, style
+from ..page_file import filled, handed, inert
 from . import HERE, lacks
 
 NAME = "try"
@@ -68,18 +65,13 @@ def write_live(folder: Path, shared: str, page: LivePage) -> None:
     for name in prompts:
         (folder / MODELS / f"{name}.js").write_text(handed(f"model-{name}", json.dumps(_files(name))), encoding="utf-8")
     left = ", ".join(f"{name} ({why})" for name, why in page.missing.items())
-    values = {
-        "page_style": kit.page_style(),
-        "colours": colours(),
-        "style": style(),
-        "options": "".join(f"<option>{escape(name)}</option>" for name in prompts),
-        "buttons": "".join(f'<button data-view="{name}">{escape(page.titles[name])}</button>' for name in VIEWS),
-        "left": escape(f"Not here, since this page lacks a part of them: {left}." if left else ""),
-        "version": __version__,
-        "scripts": _scripts(shared, prompts, page),
-    }
-    template = (HERE / "try.html").read_text(encoding="utf-8")
-    text = re.sub(r"\{\{ (\w+) \}\}", lambda found: values[found[1]], template)
+    text = filled(
+        HERE / "try.html",
+        options="".join(f"<option>{escape(name)}</option>" for name in prompts),
+        buttons="".join(f'<button data-view="{name}">{escape(page.titles[name])}</button>' for name in VIEWS),
+        left=escape(f"Not here, since this page lacks a part of them: {left}." if left else ""),
+        scripts=_scripts(shared, prompts, page),
+    )
     (folder / f"{NAME}.html").write_text(text, encoding="utf-8")
 
 
