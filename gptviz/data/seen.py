@@ -83,11 +83,11 @@ def times_read(trained: Trained) -> Tensor:
     data = trained.data
     assert isinstance(data, Windows)
     change = torch.zeros(len(data.ids) + 1, dtype=torch.int64)
-    one = torch.ones(trained.size, dtype=torch.int64)
+    ones = torch.ones(trained.size, dtype=torch.int64)
     for seed in trained.seeds():
         places = data.places(trained.size, seed)
-        change.index_add_(0, places + 1, one)  # a window predicts the tokens after its first
-        change.index_add_(0, places + data.context + 1, -one)
+        change.index_add_(0, places + 1, ones)  # a window predicts the tokens after its first
+        change.index_add_(0, places + data.context + 1, -ones)
     return change.cumsum(0)[:-1]
 
 

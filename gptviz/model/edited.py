@@ -115,7 +115,7 @@ def with_weights(model: Transformer, weights: Mapping[str, Tensor]) -> Transform
     fresh = {own[name]: nn.Parameter(value, own[name].requires_grad) for name, value in weights.items()}
     stand_ins: dict[nn.Module, nn.Module] = {}
     for part in model.modules():
-        changed: dict[str, object] = {name: fresh[each] for name, each in part._parameters.items() if each in fresh}
+        changed: dict[str, object] = {name: fresh[old] for name, old in part._parameters.items() if old in fresh}
         if changed and isinstance(part, Linear):
             changed["multiply"] = product
         if changed:

@@ -24,10 +24,10 @@ def passes(config: Config, length: int, *, batch: int = 1, multiple: int = 1) ->
     """The tokens of each pass over `batch` texts of this length: one pass if there are few enough scores, and for a model that
     looks ahead. Every pass except the last one has a `multiple` of this many tokens.
     """
-    each = batch * config.n_head * length
-    if config.mask != "causal" or each * length <= MOST_SCORES:
+    scores = batch * config.n_head * length
+    if config.mask != "causal" or scores * length <= MOST_SCORES:
         return [slice(0, length)]
-    rows = multiple * max(1, MOST_SCORES // (each * multiple))
+    rows = multiple * max(1, MOST_SCORES // (scores * multiple))
     return [slice(start, min(start + rows, length)) for start in range(0, length, rows)]
 
 
@@ -38,9 +38,9 @@ def read_in_passes(model: Transformer, ids: Tensor, tap: Tap = IDENTITY, multipl
     The `tap` sees the values of one pass after the other: the queries are those of the pass, the keys are all up to its end.
     """
     batch, length = ids.shape
-    each = passes(model.config, length, batch=batch, multiple=multiple)
-    cache = model.new_cache(batch, length) if len(each) > 1 else None
-    for index, at in enumerate(each):
-        with progress.part(index, len(each)):
+    parts = passes(model.config, length, batch=batch, multiple=multiple)
+    cache = model.new_cache(batch, length) if len(parts) > 1 else None
+    for index, at in enumerate(parts):
+        with progress.part(index, len(parts)):
             logits: Tensor = model(ids[:, at], cache=cache, tap=tap, logits_at=slice(-1, None))
     return logits

@@ -47,7 +47,7 @@ class OneToken:
         blocks = cast(list[Block | ParallelBlock], list(model.blocks))
         used = {block.attention.positions for block in blocks}
         #: of each kind of rotary positions those of the token; blocks share them
-        self.angles: dict[PositionEncoding, list[Tensor]] = {each: [] for each in used if type(each) is Rotary}
+        self.angles: dict[PositionEncoding, list[Tensor]] = {encoding: [] for encoding in used if type(encoding) is Rotary}
         self._blocks = [_through(block, _Attention(index, block.attention, self)) for index, block in enumerate(blocks)]
 
     @classmethod
@@ -211,8 +211,8 @@ def _in_turn(writes: list[Write]) -> Write:
         return writes[0]
 
     def write(x: Tensor) -> None:
-        for each in writes:
-            each(x)
+        for write in writes:
+            write(x)
 
     return write
 

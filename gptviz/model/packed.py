@@ -170,8 +170,8 @@ class Packed(Tensor):
 
     def pieces(self) -> list[slice]:
         """Its rows, `AT_ONCE` numbers at a time."""
-        each = max(ROWS, AT_ONCE // self.stored[0].shape[1] // ROWS * ROWS)
-        return [slice(start, min(start + each, len(self.row))) for start in range(0, len(self.row), each)]
+        rows = max(ROWS, AT_ONCE // self.stored[0].shape[1] // ROWS * ROWS)
+        return [slice(start, min(start + rows, len(self.row))) for start in range(0, len(self.row), rows)]
 
     def is_finite(self) -> bool:
         """Whether all its numbers are."""
@@ -270,8 +270,8 @@ class FourBitProduct(NamedTuple):
 def _widened(x: Tensor, numbers: Tensor, group: int, scales: Tensor) -> Tensor:
     """x · Wᵀ [n, rows] in float32, of numbers two of which are kept in a byte: some rows at a time become float32."""
     products = []
-    each = max(1, AT_ONCE // x.shape[1])
-    for some, of_some in zip(numbers.split(each), scales.split(each, dim=1), strict=True):
+    rows = max(1, AT_ONCE // x.shape[1])
+    for some, of_some in zip(numbers.split(rows), scales.split(rows, dim=1), strict=True):
         q = torch.cat((some & 15, some >> 4), dim=1).float()  # [rows, in]
         scale, added = of_some.float().transpose(0, 1).unsqueeze(3).unbind(2)  # [rows, groups, 1]
         q.unflatten(1, (-1, group)).mul_(scale).add_(added - 8 * scale)
@@ -425,7 +425,7 @@ def _stacked(tensors: list[Tensor], dim: int = 0) -> Packed | None:
         return None
     before = [sum(len(part.stored) for part in packed[:index]) for index in range(len(packed))]
     of = torch.cat([part.of + count for part, count in zip(packed, before, strict=True)])
-    return Packed([one for each in packed for one in each.stored], of, torch.cat([each.row for each in packed]))
+    return Packed([layer for part in packed for layer in part.stored], of, torch.cat([part.row for part in packed]))
 
 
 def _same(packed: Packed) -> Packed:

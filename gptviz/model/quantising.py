@@ -132,11 +132,11 @@ def _in_parts(weight: Tensor, rounded: Callable[[Tensor], Tensor]) -> Tensor:
     """What `rounded` makes of some rows after the other."""
     if not are_finite(weight):
         raise ValueError("it has numbers that are not finite, which cannot be rounded to few bits")
-    each = max(1, AT_ONCE // weight.shape[1])
-    found = torch.cat([rounded(some.detach().float()) for some in weight.split(each)])
-    if not are_finite(found):  # GGUF keeps its scales in float16
+    rows = max(1, AT_ONCE // weight.shape[1])
+    numbers = torch.cat([rounded(some.detach().float()) for some in weight.split(rows)])
+    if not are_finite(numbers):  # GGUF keeps its scales in float16
         raise ValueError("it has numbers that are too large for float16, in which their scale is kept")
-    return found
+    return numbers
 
 
 def quantiser(text: str) -> Quantiser:

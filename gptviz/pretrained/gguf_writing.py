@@ -165,8 +165,8 @@ def write_gguf(model: Written, path: Path, kind: str = "F16") -> None:
 
     if kind not in BITS_OF_KIND:
         raise ValueError(f"no kind {kind!r:.40} of weights; there is {', '.join(BITS_OF_KIND)}")
-    found = as_gguf(model.config, model.family)
-    settings = _settings(found, model.config) | header_of(model.tokenizer, model.ends, model.chat)
+    written = as_gguf(model.config, model.family)
+    settings = _settings(written, model.config) | header_of(model.tokenizer, model.ends, model.chat)
     writer = gguf.GGUFWriter(path, settings.pop("general.architecture"))
     settings |= {f"{writer.arch}.vocab_size": settings.pop("vocabulary"), "general.name": model.name}
     if model.licence:
@@ -182,7 +182,7 @@ def write_gguf(model: Written, path: Path, kind: str = "F16") -> None:
     }
     for name, value in settings.items():
         add[type(value)](name, value)
-    for name, tensor in _tensors(model, found):
+    for name, tensor in _tensors(model, written):
         values = np.ascontiguousarray(tensor.detach().float().numpy())
         stored = _kind_of(name, values, kind)
         if stored != gguf.GGMLQuantizationType.F32 and float(np.abs(values).max()) > float(np.finfo(np.float16).max):

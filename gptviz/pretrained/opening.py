@@ -91,10 +91,10 @@ def referred(content: dict[str, Any]) -> ModelSource:
         raise ImportRefusedError("source.json is damaged: import the model again")
     for file, size in sizes.items():
         try:
-            found = os.stat(file).st_size
+            length = os.stat(file).st_size
         except OSError:
             raise ImportRefusedError(f"the weights at {file} are gone: put them back, or import the model again") from None
-        if found != size:
+        if length != size:
             raise ImportRefusedError(f"the weights at {file} have changed: import the model again")
     return SOURCES[str(kind)](Path(str(path)), additions)
 

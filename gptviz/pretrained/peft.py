@@ -89,12 +89,12 @@ def read(folder: Path) -> PeftAdapter:
     with reading(path):
         file = TorchFile(path) if is_of_torch else SafetensorsFile(path)
         for name in file.names():
-            found = _NAME.fullmatch(name)
-            if found is None:
+            named = _NAME.fullmatch(name)
+            if named is None:
                 raise ImportRefusedError(
                     f"{path.name}: {name[:80]} is no factor of a matrix: gptviz opens adapters of matrices alone"
                 )
-            pairs.setdefault(found["module"], {})[found["factor"]] = file.tensor(name).float()
+            pairs.setdefault(named["module"], {})[named["factor"]] = file.tensor(name).float()
     base = fields.get("base_model_name_or_path")
     ranks, alphas = (
         _of_modules(fields, *names, list(pairs)) for names in (("rank_pattern", "r"), ("alpha_pattern", "lora_alpha"))
@@ -175,7 +175,7 @@ def _pieces(config: Config, family: str | None) -> Iterator[_Piece]:
         # Two columns are enough to see where rows go: each row has one number, wherever it lies.
         theirs = match.to_theirs(torch.arange(out, dtype=torch.float32)[:, None].expand(out, 2))
         turned = not all(bool((matrix == matrix[:, :1]).all()) for matrix in theirs)
-        yield _Piece(part, match, turned, tuple(one.shape[1 if turned else 0] for one in theirs))
+        yield _Piece(part, match, turned, tuple(matrix.shape[1 if turned else 0] for matrix in theirs))
 
 
 def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[str, Factors]:

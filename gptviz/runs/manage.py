@@ -38,9 +38,9 @@ def rename(name: str, new: str) -> Path:
     with _held(name, "renamed") as folder, _claimed(new) as target:
         adapters = adapters_of(folder)
         _move(folder, target, f"{name} is not renamed")
-    for one in adapters:
-        adapter = replace(checkpoints.read_adapter(one), base=target.name)
-        checkpoints.write_json(one / "adapter.json", asdict(adapter))
+    for its_folder in adapters:
+        adapter = replace(checkpoints.read_adapter(its_folder), base=target.name)
+        checkpoints.write_json(its_folder / "adapter.json", asdict(adapter))
     return target
 
 

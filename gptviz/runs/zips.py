@@ -81,8 +81,8 @@ def opened(file: BinaryIO | Path) -> Iterator[ZipEntries]:
     """The zip file at a path, or in an open file."""
     if isinstance(file, Path):
         require_regular(file)
-        with file.open("rb") as content, opened(content) as found:
-            yield found
+        with file.open("rb") as content, opened(content) as zip_file:
+            yield zip_file
         return
     with _explained():
         archive = zipfile.ZipFile(_InPieces(file))

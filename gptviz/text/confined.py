@@ -112,7 +112,7 @@ def first_fitting(patterns: Sequence[str], names: Sequence[str]) -> list[int | N
         ValueError: one of them is no regular expression, or they take too long.
         OSError: the system cannot start a process.
     """
-    found: list[int | None] = (
+    places: list[int | None] = (
         Confined().ask("fit", patterns=list(patterns), names=list(names)) if patterns else [None] * len(names)
     )
-    return found
+    return places

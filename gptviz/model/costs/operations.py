@@ -125,7 +125,7 @@ def _factors(config: Config) -> dict[_Factors, int]:
     """The products and the number of blocks that have each."""
     with torch.device("meta"):
         model = lay_out(config)
-    found: dict[_Factors, int] = {}
+    counts: dict[_Factors, int] = {}
     for path, part in model.named_modules():
         in_encoder = path.startswith("encoder.")
         # Without blocks a decoder reads nothing of its encoder, to which no gradient comes back then.
@@ -146,9 +146,9 @@ def _factors(config: Config) -> dict[_Factors, int]:
             made = _of_attention(config, part, in_every_block(path), tokens, learns)
         else:
             continue
-        for one in made:
-            found[one] = found.get(one, 0) + 1
-    return found
+        for product in made:
+            counts[product] = counts.get(product, 0) + 1
+    return counts
 
 
 def _rows(model: nn.Module, path: str, tokens: str) -> str:

@@ -232,9 +232,9 @@ class Attention(AttentionBase):
             if at.start:  # else k and v are all there are, and the numbers are those of a pass without a cache to the last digit
                 k, v = held  # [B, n_kv_head, keys, d_head]
         scaled = q * self.scale
-        each = queries_at_once(len(x) * n_head * k.shape[2])
-        if x.shape[1] > each and self._may_be_parted(tap):
-            parts = self._in_parts(scaled, k, blocked, at, each, tap)
+        rows = queries_at_once(len(x) * n_head * k.shape[2])
+        if x.shape[1] > rows and self._may_be_parted(tap):
+            parts = self._in_parts(scaled, k, blocked, at, rows, tap)
             return self.write(self._read_parts(parts, scaled, v, tap), tap)
         scores = self.grouped(scaled, k.transpose(-2, -1))  # [B, H, T, keys]
         return self.write(self.read(self.shares(self.positions.weigh(scores, scaled, at), blocked, tap), v, tap), tap)

@@ -112,8 +112,8 @@ def is_name(text: str) -> bool:
 
 def _split(text: str) -> tuple[str, str | None]:
     """The name of a model, and the GGUF file that the text names, or None."""
-    found = GGUF_FILE.fullmatch(text)
-    return (text, None) if found is None else (found["name"], found["file"])
+    file = GGUF_FILE.fullmatch(text)
+    return (text, None) if file is None else (file["name"], file["file"])
 
 
 def _check(text: str) -> tuple[str, str | None]:

@@ -89,11 +89,11 @@ def drafted(shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lamb
 
 def _apart(shapes: Mapping[str, Shape]) -> tuple[dict[str, Shape], dict[str, Shape], int]:
     """The tensors outside of the blocks, those of block 0 with {} for its number, and the number of blocks."""
-    found: dict[str, set[int]] = {}
+    numbers_after: dict[str, set[int]] = {}
     for name in shapes:
         if match := re.match(r"((?:[^.]+\.)*?)(\d+)\.", name):
-            found.setdefault(match[1], set()).add(int(match[2]))
-    prefixes = [prefix for prefix, numbers in found.items() if numbers == set(range(len(numbers)))]
+            numbers_after.setdefault(match[1], set()).add(int(match[2]))
+    prefixes = [prefix for prefix, numbers in numbers_after.items() if numbers == set(range(len(numbers)))]
     prefix = max(prefixes, key=lambda one: sum(name.startswith(one) for name in shapes), default=None)
     if prefix is None:
         return dict(shapes), {}, 0
@@ -102,7 +102,7 @@ def _apart(shapes: Mapping[str, Shape]) -> tuple[dict[str, Shape], dict[str, Sha
     inside = {
         f"{prefix}{BLOCK}.{match[2]}": shape for name, shape in shapes.items() if (match := block.match(name)) and match[1] == "0"
     }
-    return outside, inside, len(found[prefix])
+    return outside, inside, len(numbers_after[prefix])
 
 
 class _Left:

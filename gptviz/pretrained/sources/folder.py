@@ -55,12 +55,12 @@ class Folder(ModelSource):
         family, given = described(self._fields())
         config, tensors = outline.config, in_folder(self.path)  # first, to refuse weights that could run code or lack a part
         words = FolderTokens(self.path)
-        found = words.tokenizer()
-        tokenizer, notes = fitted(found, config.vocab_size, words.file)
+        read = words.tokenizer()
+        tokenizer, notes = fitted(read, config.vocab_size, words.file)
         embed, unembed = (family.theirs(name) for name in ("embed.weight", "head.unembed.weight"))
         if config.tied and tensors.has(*unembed) and tensors.has(*embed) and not tensors.same(*unembed, *embed):
             config, notes = replace(config, tied=False), (*notes, UNTIED)
-        ends, labels = words.ends(given.optional("eos_token_id"), found), family.labels(given)
+        ends, labels = words.ends(given.optional("eos_token_id"), read), family.labels(given)
         return Opened(outline.family, config, tokenizer, notes, outline.licence, words.chat(), ends, labels, words.languages)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:

@@ -109,8 +109,8 @@ class FolderTokens:
         whole, vocabulary, merges, pieces, words = (self.folder / name for name in names)
         if os.path.lexists(whole):
             with self._reading(whole):
-                found = from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
-                return found.with_tokens(*self._added) if isinstance(found, BPETokenizer) else found
+                tokenizer = from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
+                return tokenizer.with_tokens(*self._added) if isinstance(tokenizer, BPETokenizer) else tokenizer
         if os.path.lexists(vocabulary) and os.path.lexists(merges):
             return self._of_merges(vocabulary, merges)
         if os.path.lexists(pieces):

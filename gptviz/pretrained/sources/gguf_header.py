@@ -148,7 +148,7 @@ def _reads_alike(header: dict[str, Any], whole: dict[str, Any]) -> bool:
     except (ImportRefusedError, ValueError):
         return False
     assert isinstance(read, BPETokenizer)
-    found = json.loads(read.to_json())
-    return all(found[part] == whole[part] for part in _READS) and all(
-        (found["model"].get(part) or None) == (whole["model"].get(part) or None) for part in _MODEL
+    fields = json.loads(read.to_json())
+    return all(fields[part] == whole[part] for part in _READS) and all(
+        (fields["model"].get(part) or None) == (whole["model"].get(part) or None) for part in _MODEL
     )

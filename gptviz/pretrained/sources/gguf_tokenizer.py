@@ -35,19 +35,19 @@ class HeaderTokens:
         self.tokens: list[str] = self._list("tokenizer.ggml.tokens", str)
 
     def _list(self, name: str, kind: type) -> list[Any]:
-        found = self._setting(name)
-        if found is None:
+        values = self._setting(name)
+        if values is None:
             return []
-        if not isinstance(found, list) or not all(isinstance(value, kind) for value in found[:1]):
+        if not isinstance(values, list) or not all(isinstance(value, kind) for value in values[:1]):
             raise ImportRefusedError(f"{name} is not a list as it should be")
-        return found
+        return values
 
     def _id(self, name: str) -> int | None:
         """The token whose id the header gives under this name, or None if there is no such token."""
-        found = self._setting(name)
-        if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found < len(self.tokens):
+        value = self._setting(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < len(self.tokens):
             return None
-        return found
+        return value
 
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer, or None if the file has none."""
@@ -108,8 +108,8 @@ class HeaderTokens:
 
     def ends(self) -> tuple[int, ...]:
         """The tokens that end a text."""
-        found = (self._id(name) for name in ENDS)
-        return tuple(dict.fromkeys(place for place in found if place is not None))
+        ends = (self._id(name) for name in ENDS)
+        return tuple(dict.fromkeys(place for place in ends if place is not None))
 
     def chat(self) -> ChatTemplate | None:
         """The chat template, or None if there is none."""

@@ -134,15 +134,15 @@ def match_rows(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow
         pattern = pattern_of(ours)[0]
         recipe = mapping.recipes.get(ours) or mapping.recipes.get(pattern)
         named = ours if ours in mapping.recipes else pattern
-        found, state = None, _state(None, shape)
+        shape_given, state = None, _state(None, shape)
         try:
-            found = tuple(mapping.made(ours, take).shape)
-            state = _state(found, shape)
+            shape_given = tuple(mapping.made(ours, take).shape)
+            state = _state(shape_given, shape)
         except ImportRefusedError:
             pass
         except (RuntimeError, IndexError, ValueError):
             state = "wrong shape"
-        rows.append(MatchRow(state, named, recipe.stack if recipe else (), found, shape))
+        rows.append(MatchRow(state, named, recipe.stack if recipe else (), shape_given, shape))
     in_model = {name for ours in expected for name in (ours, pattern_of(ours)[0])}
     rows += [
         MatchRow("not in the model", name, recipe.stack, None, None)

@@ -85,10 +85,10 @@ class NanoChat(ModelSource):
 
     @cached_property
     def _file(self) -> Path:
-        found = _weights_at(self.path)
-        if found is None:
+        weights = _weights_at(self.path)
+        if weights is None:
             raise ImportRefusedError(f"the weights at {self.path} are gone: put them back, or import the model again")
-        return found
+        return weights
 
     def files(self) -> list[Path]:
         return [self._file]

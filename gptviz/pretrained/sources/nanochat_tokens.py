@@ -44,16 +44,16 @@ class _OnlyTables(Plain):
 def tokenizer_near(file: Path) -> BPETokenizer | None:
     """The tokenizer beside the weights, in the folder `tokenizer` there, or in that of nanochat itself; None without any."""
     above = [file.parent, file.parent / "tokenizer", *(folder / "tokenizer" for folder in list(file.parent.parents)[:2])]
-    found = next((folder / "tokenizer.pkl" for folder in above if os.path.lexists(folder / "tokenizer.pkl")), None)
-    if found is None:
+    pickled = next((folder / "tokenizer.pkl" for folder in above if os.path.lexists(folder / "tokenizer.pkl")), None)
+    if pickled is None:
         return None
-    with reading(found):
+    with reading(pickled):
         try:
-            tables = getattr(_OnlyTables.content_of(read_regular(found, LONGEST_TOKENIZER)), "tables", None)
+            tables = getattr(_OnlyTables.content_of(read_regular(pickled, LONGEST_TOKENIZER)), "tables", None)
         except pickle.UnpicklingError:
             raise ImportRefusedError(
-                f"{found.name} holds more than the tables of a tokenizer, and opening it could run code: it is not opened; put a "
-                "tokenizer.json in its place, or move it away to read the numbers of tokens as text"
+                f"{pickled.name} holds more than the tables of a tokenizer, and opening it could run code: it is not opened; put "
+                "a tokenizer.json in its place, or move it away to read the numbers of tokens as text"
             ) from None
         return _of_tables(tables)
 

@@ -100,8 +100,8 @@ def steps_of(part: Any) -> Iterator[dict[str, Any]]:
         # Two decoders write a space for a text of their own, which may be empty: then one more for every character.
         spaces = part.get({"BPEDecoder": "suffix", "CTC": "word_delimiter_token"}.get(part["type"], ""))
         yield part if spaces is None else {"type": "Replace", "pattern": {"String": spaces}, "content": " "}
-    for each in inner:
-        for step in each:
+    for inner_step in inner:
+        for step in inner_step:
             yield from steps_of(step)
 
 

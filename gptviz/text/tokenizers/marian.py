@@ -169,8 +169,8 @@ def _cut(text: str, vocabulary: SentencePieceProcessor) -> list[str]:
     """A text in pieces; lone surrogates, which are no text, are left out."""
     clean = SURROGATE.sub("", text)
     language = _LANGUAGE.match(clean)
-    found: list[str] = vocabulary.encode(clean[language.end() :] if language else clean, out_type=str)
-    return [language[0], *found] if language else found
+    pieces: list[str] = vocabulary.encode(clean[language.end() :] if language else clean, out_type=str)
+    return [language[0], *pieces] if language else pieces
 
 
 def _opened(content: bytes, name: str) -> SentencePieceProcessor:
