@@ -18,7 +18,7 @@ BUDGET: dict[str, int] = {
     "gptviz/commands": 2_900,
     "gptviz/components": 2_100,
     "gptviz/data": 1_800,
-    "gptviz/figures": 3_850,
+    "gptviz/figures": 3_900,
     "gptviz/generate": 1_450,
     "gptviz/interp": 11_300,
     "gptviz/language_model": 2_500,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,7 +18,7 @@ from gptviz.interp.changing.directions import Direction, How
 from gptviz.interp.reading import fitted_lens as lenses
 from gptviz.interp.reading import probes
 from gptviz.interp.reading.fitted_lens import FittedLens, LensKind
-from gptviz.interp.reading.layers import layers
+from gptviz.interp.reading.layers import ends_of_blocks, layers
 from gptviz.interp.reading.probes import Probed
 from gptviz.pretrained import published_lenses
 from gptviz.runs import fitted
@@ -67,7 +68,7 @@ def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
     Raises:
         ValueError: there is none, or it is that of another model.
     """
-    tensors = fitted.kept(name)
+    tensors = fitted.kept(name) if re.fullmatch("[0-9a-f]{32}", name) else {}  # not a path, which a link may have made up
     if tensors.keys() != {"at", "measured", "matrices", "biases"}:
         raise ValueError(f"there is no lens {name:.40} on this machine: read its file again under Logit lens")
     at, size = tuple(tensors["at"].tolist()), lm.model.config.d_model
@@ -88,22 +89,20 @@ def read_lens(lm: LanguageModel, path: str | Path) -> str:
         ValueError: the file is no lens, or that of another model.
         OSError: it cannot be read, or the lens kept.
     """
-    path, config = Path(path), lm.model.config
+    path, config, every = Path(path), lm.model.config, layers(lm.model.config)
     maps, biases = published_lenses.read(path, lenses.MOST_BYTES)
-    size = len(next(iter(maps.values())))
-    ends = {layer.block: row for row, layer in enumerate(layers(config)) if layer.tap.endswith("resid_post")}
+    size, last = len(next(iter(maps.values()))), len(every) - 1
+    ends = {every[row].block: row for row in ends_of_blocks(every)[1:]}
     if size != config.d_model or not maps.keys() <= ends.keys():
         raise ValueError(
             f"{path.name} is the lens of another model: it has {size:,} numbers and goes up to block {max(maps)}; {lm.name} has "
             f"{config.d_model:,}, and {config.n_layer} blocks"
         )
-    last = len(layers(config)) - 1
-    by_row = {ends[block]: block for block in sorted(maps)}
-    at = (*(row for row in by_row if row != last), last)
-    matrices = [torch.eye(size) if row == last else maps[by_row[row]] for row in at]
-    offsets = [biases.get(by_row.get(row, -1), torch.zeros(size)) for row in at]
-    name = hashlib.sha256(repr(at).encode() + b"".join(each.numpy().tobytes() for each in (*matrices, *offsets))).hexdigest()[:32]
-    return _kept_as(FittedLens(at, torch.stack(matrices), torch.stack(offsets), np.full((2, 2, len(at)), np.nan), name)).name
+    rows_of = {ends[block]: (maps[block], biases.get(block, torch.zeros(size))) for block in sorted(maps)}
+    rows_of[last] = torch.eye(size), torch.zeros(size)
+    matrices, offsets = (torch.stack(each) for each in zip(*rows_of.values(), strict=True))
+    name = hashlib.sha256(repr([*rows_of]).encode() + matrices.numpy().tobytes() + offsets.numpy().tobytes()).hexdigest()[:32]
+    return _kept_as(FittedLens(tuple(rows_of), matrices, offsets, np.full((2, 2, len(rows_of)), np.nan), name)).name
 
 
 @method
@@ -116,9 +115,8 @@ def write_lens(lm: LanguageModel, path: str | Path, kind: LensKind = "jacobian",
         OSError: as in `fitted_lens`, or the file cannot be written.
     """
     lens, every = fitted_lens(lm, kind, text), layers(lm.model.config)
-    ends = {each.block: row for row, each in enumerate(every[:-1]) if each.block is not None and each.tap.endswith("resid_post")}
-    maps = {block: lens.matrices[lens.at.index(row)] for block, row in ends.items()}
-    biases = {block: lens.biases[lens.at.index(row)] for block, row in ends.items()}
+    ends = ends_of_blocks(every)[1:-1]
+    maps, biases = ({every[row].block or 0: each[row] for row in ends} for each in (lens.matrices, lens.biases))
     published_lenses.write(Path(path).absolute(), maps, biases if lens.biases.any() else {})
 
 

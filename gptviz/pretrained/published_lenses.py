@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from gptviz.machine.bounded import read_regular
 from gptviz.machine.files import in_place_of
 
 MAPS, BIASES = "J", "b"
@@ -37,18 +38,18 @@ def read(path: Path, most: int) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
         raise ValueError(
             f"{path.name} is larger than {MOST_BYTES // 2**20:,} MB, the most of a lens: ask for that of a smaller model"
         )
-    content = load_pickle(path)
+    is_of_torch = read_regular(path, 2, cut=True) == b"PK"  # `torch.save` writes a zip file
+    content = load_pickle(path) if is_of_torch else None
     tables = [content.get(name, {}) for name in (MAPS, BIASES)] if isinstance(content, Mapping) else [{}]
     if not tables[0] or not all(isinstance(each, Mapping) for each in tables):
         raise ValueError(
             f"{path.name} is no Jacobian lens: that has a table “{MAPS}” with a matrix for each block. Ask for the file that "
             "`lens.save` of jlens wrote, not for one of a fit that is still going on"
         )
-    for name, table, sides in zip((MAPS, BIASES), tables, (2, 1), strict=True):
-        for block, tensor in table.items():
-            if type(block) is not int or not isinstance(tensor, Tensor) or tensor.ndim != sides:
-                raise ValueError(f"{path.name}: “{name}” does not give a {'matrix' if sides == 2 else 'vector'} for each block")
-            require_plain(path, f"{name} of block {block}", tensor)
+    for (block, tensor), sides in [*((each, 2) for each in tables[0].items()), *((each, 1) for each in tables[1].items())]:
+        if type(block) is not int or not isinstance(tensor, Tensor) or tensor.ndim != sides:
+            raise ValueError(f"{path.name} does not give a {'matrix' if sides == 2 else 'bias'} for each block")
+        require_plain(path, f"of block {block}", tensor)
     sizes = {size for table in tables for tensor in table.values() for size in tensor.shape}
     if len(sizes) != 1:
         raise ValueError(f"{path.name}: its matrices are not all square and of one size")

@@ -13,7 +13,7 @@ import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import percent
-from gptviz.interp.reading.lens import leaders, settled
+from gptviz.interp.reading.lens import MOST_LED, leaders, settled
 from gptviz.machine import job
 from gptviz.ui.pages.lens import grid
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
@@ -251,6 +251,7 @@ def test_tokens_that_led_after_any_layer_have_a_line_and_the_rest_is_named() -> 
     lm = gptviz.load("sentences")
     led = [lm.tokenizer.label(token) for token in leaders(lm.lens("The king near the old tree"), 5)]
     named = [line["name"] for line in chart(at, "lens cell lines")["data"] if line["showlegend"]]
-    assert named[::-1] == led[:5]
+    assert named[:0:-1] == led[:MOST_LED]
     said = next(caption.value for caption in at.caption if "In colour" in caption.value)
-    assert all(f"“{token}”" in said for token in led[5:])
+    assert all(f"“{token}”" in said for token in led[MOST_LED:])
+    assert len(led) > MOST_LED

@@ -28,7 +28,7 @@ from .layers import Layer, ends_of_blocks, is_parallel, layers, of_whole_blocks,
 Ids = npt.NDArray[np.int64]
 
 # How many of the likeliest tokens are kept, and followed through all layers; and of those that led after a layer.
-TOP, MOST_FOLLOWED, MOST_LED = 5, 20, 5
+TOP, MOST_FOLLOWED, MOST_LED = 5, 20, 4
 # At most this many logits are in memory at a time: 28 MB, which the allocator takes from freed memory, not from the system.
 LOGITS_AT_ONCE = 7_000_000
 # Some of these rows at a time are made into probabilities, this many logits for each of the threads that compute: they, and what

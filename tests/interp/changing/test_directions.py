@@ -213,7 +213,7 @@ def test_with_frozen_attention_the_patterns_are_those_without_the_direction(sent
     assert not np.allclose(free.probability.values.max(0), steered.probability.values.max(0), atol=1e-4)
     for strength in (0, 3):  # the texts too
         ids, written = sentences.encode(prompt), list[int]()
-        for _ in range(4):
+        for _ in range(3):
             patterns = {
                 name: (lambda _, kept=kept: kept) for name, kept in run(sentences.model, ids[None], ["*.pattern"]).items()
             }
@@ -222,9 +222,9 @@ def test_with_frozen_attention_the_patterns_are_those_without_the_direction(sent
                 assert torch.equal(logits, run(sentences.model, ids[None])["logits"])
             written.append(int(logits[0, -1].argmax()))
             ids = torch.cat((ids, logits[0, -1:].argmax(-1)))
-        texts = sentences.steer(prompt, found.name, strength, frozen=True, max_new_tokens=4).texts
+        texts = sentences.steer(prompt, found.name, strength, frozen=True, max_new_tokens=3).texts
         assert texts[2] == sentences.tokenizer.continuation(written)
-        assert texts[1] == sentences.generate(prompt, 4, temperature=0)
+        assert texts[1] == sentences.generate(prompt, 3, temperature=0)
     with pytest.raises(ValueError, match="no pairs"):
         sentences.turned(found.name, toward, away[1:])
     with pytest.raises(ValueError, match="no block 3"):

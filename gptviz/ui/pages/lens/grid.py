@@ -213,8 +213,8 @@ def _said_of_lines(lens: Lens, cell: LensCell, label: Callable[[int], str]) -> s
     """Which tokens have a line of their own, and which others were the likeliest after some layer."""
     others = [in_quotes(label(token)) for token in leaders(lens, cell.index)[MOST_LED:]]
     more = f", and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
-    led = f" Other tokens that were: {', '.join(others[:MOST_NAMED])}{more}." if others else ""
-    return f"In colour: tokens that were the likeliest after some layer, the final guess first.{led}"
+    led = f" Others led too: {', '.join(others[:MOST_NAMED])}{more}." if others else ""
+    return f"In colour: what is followed, tokens that led after some layer (the final guess first), and the likeliest here.{led}"
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -12,6 +12,7 @@ import streamlit as st
 from gptviz.figures.reading.lens import by_layer
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import HOWS, Direction, halves
+from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted, steering
 from gptviz.language_model.steering import Steered
@@ -118,8 +119,9 @@ def _from_file(subject: Subject) -> Direction | None:
     read_in("Or a direction from a file", "gguf", read, key="file with a direction", help=about)
 
     def parse(name: str) -> Direction | None:
-        directions.kept(name, subject.lm.model.config)
-        return directions.found(name)
+        called = unit(f"direction.{name}", subject.lm.model.config).called  # not a path, which a link may have made up
+        directions.kept(called, subject.lm.model.config)
+        return directions.found(called)
 
     found = controls.linked(FILE, parse, None)
     if found is not None:
@@ -158,7 +160,7 @@ def on_every_page(found: Direction) -> float:
 
 def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked[Steered]:
     """The controls for the strength and for what is read, and what the model then says."""
-    default = LAST if subject.prompt == subject.default else PROMPT
+    default = LAST if away and subject.prompt == subject.default else PROMPT
     with st.container(horizontal=True, vertical_alignment="bottom"):
         strength = on_every_page(found)
         about = "What the model goes on with here: the prompt, or the last text of the second list."
@@ -167,7 +169,7 @@ def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked
         frozen = controls.switch("Freeze attention", key="frozen", help=about)
     others = tuple(text for text in subject.key.edits if text.partition("=")[0] != f"direction.{found.name}")
     key = replace(subject.key, edits=others)
-    prompt = subject.text if read == PROMPT else away[-1]
+    prompt = away[-1] if away and read == LAST else subject.text
     settings = {"prompt": prompt, "direction": found.name, "strength": strength or USUAL, "frozen": frozen}
     return ask(key, steering.steer, "Steering", **settings)
 
