@@ -7,31 +7,35 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.lens import fitted, grid
+from gptviz.ui.pages.lens import fitted, grid, swap
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 
 subject = subject_bar()
 result, picture = st.container(), st.container()
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    kind, fitted_to = fitted.choice(subject)
+    chosen = fitted.choice(subject)
     blocks_only = grid.blocks_only(subject)
-own = None if kind == "logit" else fitted.found(subject, kind, fitted_to)
-if kind != "logit" and own is None:
+own = None if chosen is None or chosen.kind == "logit" else fitted.found(subject, chosen)
+if chosen is None or (chosen.kind != "logit" and own is None):
     close(PAGE)
     st.stop()
-asked = grid.ask_lens(subject, kind, fitted_to, blocks_only)
+asked = grid.ask_lens(subject, chosen, blocks_only)
 with picture:
     if not grid.grid(subject, asked):
         st.stop()
 lens = asked.value
 result.markdown(grid.where_the_answer_comes_from(subject, lens))
-st.caption(f"{grid.about_rows(subject, lens)} {fitted.about(kind)}")
+st.caption(f"{grid.about_rows(subject, lens)} {fitted.about(chosen.kind)}")
 if own is not None:
-    fitted.foretold(subject, own, kind)
+    fitted.foretold(subject, own, chosen.kind)
+    fitted.take_home(subject, chosen)
 cell = grid.opened(asked)
-followed = grid.follow(subject, lens, cell)
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    followed = grid.follow(subject, lens, cell)
+    swap.choose(subject, lens, cell, own)
+swap.say(subject, asked, lens, cell)
 course = grid.course_of(asked, cell, followed)
-grid.cell_view(subject, lens, cell, course, followed)
+grid.cell_view(subject, lens, cell, course)
 
 close(PAGE, grid.tries(subject, lens), lambda: course.probability, grid.code_of_cell(asked, cell, followed))

@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.language_model": {
         *("torch", "numpy", "gptviz.settings", "gptviz.machine", "gptviz.model", "gptviz.text", "gptviz.generate"),
         *("gptviz.data", "gptviz.runs", "gptviz.interp", "gptviz.labelled_array"),
-        *("gptviz.pretrained.control_vectors", "gptviz.pretrained.sae_lens"),
+        *("gptviz.pretrained.control_vectors", "gptviz.pretrained.published_lenses", "gptviz.pretrained.sae_lens"),
     },
     "gptviz.lessons": {
         *("torch", "simpleeval", "cachetools", "numpy", "yaml", "markdown_it", "gptviz.settings", "gptviz.machine"),

@@ -50,6 +50,7 @@ def _models(no_bundled_models: None, tiny_model: TinyModel, tmp_path: Path, monk
     folder = tiny_model("mine", text="abcdefg ")
     for step in (0, 4):
         checkpoints.write_weights(checkpoints.snapshot_path(folder, step), gptviz.load("mine").model)
+    torch.save({"J": {0: torch.eye(12) / 2}, "n_prompts": 1, "source_layers": [0], "d_model": 12}, "own.pt")
     tiny_model("mixed", text="abcdefg ", mlp="experts", n_expert=4, n_active=2)
     tiny_model("capped", text="abcdefg ", logit_cap=5.0)
     tiny_model("judge", head="mean", n_label=2, mask="full", card={"labels": ["bad", "good"]})
@@ -149,6 +150,11 @@ ASKED = [
     Asked("lens mine --prompt 'a cab'", of_lens, r"blocks\.1\.mlp +(\S+ [\d.]+% *){5}\n"),
     Asked("lens mine --prompt 'a cab' --top 2 --blocks-only", lambda lm: of_lens(lm, top=2, blocks_only=True)),
     Asked("lens mine --prompt 'a cab' --kind tuned --fit-to words.txt", lambda lm: of_lens(lm, kind="tuned", fitted_to=WORDS)),
+    Asked(
+        "lens mine --prompt 'a cab' --kind jacobian --fit-to words.txt --out lens.pt",
+        lambda lm: of_lens(lm, kind="jacobian", fitted_to=WORDS),
+    ),
+    Asked("lens mine --prompt 'a cab' --kind jacobian --lens own.pt", lambda lm: of_lens(lm, kept=lm.read_lens("own.pt"))),
     Asked(PROBE, of_probe, "shuffled labels"),
     Asked("stream mine --prompt 'a cab'", of_stream),
     Asked("stream mine --prompt 'a cab' --position 2", lambda lm: of_stream(lm, 2)),
@@ -194,6 +200,8 @@ def test_a_command_gives_what_the_library_gives_and_prints_it(asked: Asked, caps
 
 REFUSED = {
     "lens mine --prompt a --top 0": "--top is 0",
+    "lens mine --prompt a --lens own.pt": "give --kind jacobian",
+    "lens mine --prompt a --out own.pt": "give --kind jacobian",
     "lens judge --prompt fox": "use classify judge --text TEXT",
     f"{PROBE} --layer blocks.9": "no layer blocks.9",
     "stream mine --prompt 'a cab' --position 5": "the positions 0 to 4",

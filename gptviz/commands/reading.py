@@ -99,6 +99,8 @@ def lens(
     blocks_only: bool = False,
     kind: Literal["logit", "jacobian", "tuned"] = "logit",
     fit_to: File | None = None,
+    lens: File | None = None,
+    out: File | None = None,
 ) -> Shown:
     """What a model would guess after each layer: its head applied to the stream there.
 
@@ -108,12 +110,19 @@ def lens(
         blocks_only: only after each block, not within it: quicker with a large model.
         kind: what the head reads: the stream as it is, or brought to the last layer by a lens that is fitted once and kept.
         fit_to: a text file to fit it to; default: the data held out of training.
+        lens: instead of a fit: a published Jacobian lens, as jlens, Neuronpedia and TransformerLens have them.
+        out: write the fitted lens as such a file.
     """
+    if (lens is not None and kind != "jacobian") or (out is not None and kind == "logit"):
+        raise UsageError("--lens reads a Jacobian lens, and --out writes a fitted one: give --kind jacobian too")
     if top < 1:
         raise UsageError(f"--top is {top}; it must be 1 or more")
     if lm.model.config.kind == "classifier":
         raise UsageError(f"{lm.name} is a classifier and guesses no token: use classify {lm.name} --text TEXT")
-    seen = lm.lens(prompt, top=top, blocks_only=blocks_only, kind=kind, fitted_to=text_of(fit_to))
+    what = {"kind": kind, "fitted_to": text_of(fit_to)} if lens is None else {"kept": lm.read_lens(lens)}
+    seen = lm.lens(prompt, top=top, blocks_only=blocks_only, **what)
+    if out is not None:
+        lm.write_lens(out, kind, text_of(fit_to))
     likely = [  # [layer][position]
         [list(zip(*cell, strict=True)) for cell in zip(*layer, strict=True)]
         for layer in zip(seen.top.tolist(), seen.probability.tolist(), strict=True)

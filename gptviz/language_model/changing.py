@@ -66,6 +66,26 @@ def fewer_bits(lm: LanguageModel, kind: str, prompt: str | None = None, *, matri
 
 
 @method
+def swap(lm: LanguageModel, layer: str, one: str | int, other: str | int, strength: float = 1, *, lens: str = "") -> str:
+    """The edit by which two tokens change places in the stream after a layer: see `gptviz.interp.changing.swaps`. The model with
+    it is `lm.edited(lm.swap("blocks.1.mlp", "is", "are"))`.
+
+    Args:
+        layer: its name, as `lens` gives it.
+        one: a token, as text or id.
+        other: the other one.
+        strength: 0 changes nothing, and at 0.5 both tokens are alike.
+        lens: the name of a fitted lens, `FittedLens.name`, that the directions of the tokens are those of; the logit lens unless
+            given.
+
+    Raises:
+        ValueError: there is no such layer or token, or both tokens are the same.
+    """
+    parts = (unit_edits.SWAP, layer, str(lm.token(one)), str(lm.token(other)), *([lens] if lens else []))
+    return unit_edits.edit(f"{'.'.join(parts)}={strength:g}", lm.model.config).text
+
+
+@method
 def guess(lm: LanguageModel, prompt: str) -> Guess:
     """The guess after `prompt`, and the loss over it: see `counted_rows`. An encoder–decoder guesses the first token of its
     answer.

@@ -119,6 +119,8 @@ class LanguageModel:
           What they stand for is computed with in float32; the means of other edits are then those of this model.
         - `direction.number-1f0c2a9b=2`: a direction (see `lm.direction`) is added to the stream, 2 times its spread; without a
           number it is taken out of the stream.
+        - `swap.blocks.1.mlp.17.42=1`: tokens 17 and 42 change places in the stream after a layer (see `lm.swap`); at 0.5 half the
+          way.
         - `adapter=0.5`: of a LoRA adapter the strength: 0 is its base to the bit, 1 is as trained, 2 goes twice as far.
 
         Args:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -14,8 +18,9 @@ from gptviz.interp.changing.directions import Direction, How
 from gptviz.interp.reading import fitted_lens as lenses
 from gptviz.interp.reading import probes
 from gptviz.interp.reading.fitted_lens import FittedLens, LensKind
-from gptviz.interp.reading.layers import layers
+from gptviz.interp.reading.layers import ends_of_blocks, layers
 from gptviz.interp.reading.probes import Probed
+from gptviz.pretrained import published_lenses
 from gptviz.runs import fitted
 
 from .core import LanguageModel, method
@@ -26,29 +31,93 @@ MOST_TOKENS = 16_384
 
 
 @method
-def fitted_lens(lm: LanguageModel, kind: LensKind, text: str | None = None) -> FittedLens:
-    """The Jacobian or the tuned lens of this model: see `gptviz.interp.reading.fitted_lens`. It is fitted once, and kept in the
-    user's folder.
+def fitted_lens(lm: LanguageModel, kind: LensKind, text: str | None = None, *, kept: str | None = None) -> FittedLens:
+    """The Jacobian or the tuned lens of this model, without edits: see `gptviz.interp.reading.fitted_lens`. It is fitted once,
+    and kept in the user's folder.
 
     Args:
         kind: "jacobian" or "tuned".
         text: what it is fitted to; by default the data that was held out of training.
+        kept: the name of a lens that `read_lens` read: it is not fitted, but measured over the text.
 
     Raises:
-        ValueError: as in `rows`, and as in `fitted_lens.fit`.
+        ValueError: as in `rows`, and as in `fitted_lens.fit`; or there is no such lens.
         OSError: the data is not here, or the lens cannot be kept.
     """
-    digest = _digest(lm, kind, text)
-    config, tensors = lm.model.config, fitted.kept(digest)
-    n_layer = len(layers(config))
-    shapes = {"matrices": (n_layer, config.d_model, config.d_model), "biases": (n_layer, config.d_model)}
-    if {name: tuple(each.shape) for name, each in tensors.items()} == shapes | {"measured": (2, 2, n_layer)}:
-        measured = tensors.pop("measured").double().numpy()
-        return FittedLens(**{name: each.to(lm.device) for name, each in tensors.items()}, measured=measured)
+    lm = lm.original
+    if kept is not None:
+        return kept_lens(lm, kept).over(lm.model, rows(lm, text, MOST_TOKENS))
+    name = _digest(lm, kind, text)
+    with suppress(ValueError):
+        return kept_lens(lm, name)
     found = lenses.fit(lm.model, rows(lm, text, MOST_TOKENS), kind)
-    kept = {"matrices": found.matrices, "biases": found.biases, "measured": torch.from_numpy(found.measured)}
-    fitted.keep(digest, kept)
-    return found
+    return _kept_as(replace(found, name=name))
+
+
+def _kept_as(lens: FittedLens) -> FittedLens:
+    """A lens, which is kept under its name."""
+    numbers = {"at": torch.tensor(lens.at), "measured": torch.from_numpy(lens.measured)}
+    fitted.keep(lens.name, numbers | {"matrices": lens.matrices, "biases": lens.biases})
+    return lens
+
+
+@method
+def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
+    """The lens that was fitted to this model, or read, and is kept under this name.
+
+    Raises:
+        ValueError: there is none, or it is that of another model.
+    """
+    tensors = fitted.kept(name) if re.fullmatch("[0-9a-f]{32}", name) else {}  # not a path, which a link may have made up
+    if tensors.keys() != {"at", "measured", "matrices", "biases"}:
+        raise ValueError(f"there is no lens {name:.40} on this machine: read its file again under Logit lens")
+    at, size = tuple(tensors["at"].tolist()), lm.model.config.d_model
+    if tensors["matrices"].shape != (len(at), size, size) or at[-1] != len(layers(lm.model.config)) - 1:
+        raise ValueError(
+            f"the lens {name:.40} is that of another model, with {tensors['matrices'].shape[-1]:,} numbers in its stream"
+        )
+    maps, biases = (tensors[each].to(lm.device) for each in ("matrices", "biases"))
+    return FittedLens(at, maps, biases, tensors["measured"].double().numpy(), name)
+
+
+@method
+def read_lens(lm: LanguageModel, path: str | Path) -> str:
+    """Read a published Jacobian lens, a file of jlens, Neuronpedia, TransformerLens or `write_lens`, and keep it. Returns its
+    name, for `lm.lens(prompt, kept=name)`. It has a row for each block that the file has, and the model's own guess.
+
+    Raises:
+        ValueError: the file is no lens, or that of another model.
+        OSError: it cannot be read, or the lens kept.
+    """
+    path, config, every = Path(path), lm.model.config, layers(lm.model.config)
+    maps, biases = published_lenses.read(path, lenses.MOST_BYTES)
+    size, last = len(next(iter(maps.values()))), len(every) - 1
+    ends = {every[row].block: row for row in ends_of_blocks(every)[1:]}
+    if size != config.d_model or not maps.keys() <= ends.keys():
+        raise ValueError(
+            f"{path.name} is the lens of another model: it has {size:,} numbers and goes up to block {max(maps)}; {lm.name} has "
+            f"{config.d_model:,}, and {config.n_layer} blocks"
+        )
+    rows_of = {ends[block]: (maps[block], biases.get(block, torch.zeros(size))) for block in sorted(maps)}
+    rows_of[last] = torch.eye(size), torch.zeros(size)
+    matrices, offsets = (torch.stack(each) for each in zip(*rows_of.values(), strict=True))
+    name = hashlib.sha256(repr([*rows_of]).encode() + matrices.numpy().tobytes() + offsets.numpy().tobytes()).hexdigest()[:32]
+    return _kept_as(FittedLens(tuple(rows_of), matrices, offsets, np.full((2, 2, len(rows_of)), np.nan), name)).name
+
+
+@method
+def write_lens(lm: LanguageModel, path: str | Path, kind: LensKind = "jacobian", text: str | None = None) -> None:
+    """Write a lens that is fitted to this model, as `fitted_lens` gives it, as a file that `read_lens` and jlens read: what it
+    has for the end of each block but the last.
+
+    Raises:
+        ValueError: as in `fitted_lens`.
+        OSError: as in `fitted_lens`, or the file cannot be written.
+    """
+    lens, every = fitted_lens(lm, kind, text), layers(lm.model.config)
+    ends = ends_of_blocks(every)[1:-1]
+    maps, biases = ({every[row].block or 0: each[row] for row in ends} for each in (lens.matrices, lens.biases))
+    published_lenses.write(Path(path).absolute(), maps, biases if lens.biases.any() else {})
 
 
 @method

@@ -26,7 +26,7 @@ from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
 
 from .core import LanguageModel, method
-from .fitted import fitted_lens
+from .fitted import fitted_lens, kept_lens
 
 
 @method
@@ -64,6 +64,7 @@ def lens(
     blocks_only: bool = False,
     kind: LensKind = "logit",
     fitted_to: str | None = None,
+    kept: str | None = None,
 ) -> Lens:
     """The guesses of the model if it stopped after each layer: see `gptviz.interp.reading.lens`.
 
@@ -73,12 +74,14 @@ def lens(
         blocks_only: leave out the layers within a block.
         kind: "logit", or a lens that is fitted to the model, once: "jacobian" or "tuned".
         fitted_to: as in `fitted_lens`.
+        kept: instead of a kind, the name of a lens that `read_lens` read: the rows are then those of its layers.
     """
     if top < 1:
         raise ValueError(f"top is {top}; it must be 1 or more")
     ids, source, following = lm.reading(prompt, target)
     read = None if source is None else source.tolist()
-    fitted = None if kind == "logit" else fitted_lens(lm, kind, fitted_to)
+    own = None if kind == "logit" else fitted_lens(lm, kind, fitted_to)
+    fitted = own if kept is None else kept_lens(lm, kept)
     return compute_lens(
         lm.model, ids.tolist(), read, following=following, last=last, top=top, blocks_only=blocks_only, fitted=fitted
     )

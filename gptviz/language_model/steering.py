@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from gptviz.interp.changing import directions
@@ -63,8 +64,7 @@ def steer(
         prompt: what it goes on with.
         direction: the name of one that is kept: that of `lm.direction(…)`, or of a file that was read.
         strength: how often its spread is added to the stream.
-        frozen: whether the next token is that of a pass whose attention looks where it looks without the direction. The texts
-            are written with attention that is free.
+        frozen: whether attention looks, in every pass, where it looks without the direction.
         max_new_tokens: the most tokens of a text.
 
     Raises:
@@ -74,22 +74,45 @@ def steer(
     ids, _ = lm.inputs(prompt)
     if frozen and len(ids) > MOST_FROZEN:
         raise ValueError(f"attention is frozen for at most {MOST_FROZEN:,} tokens, and the prompt has {len(ids):,}: shorten it")
-    patterns = run(lm.model, ids[None], ["*.pattern"] if frozen else ())
-    edits = {name: _always(pattern) for name, pattern in patterns.items()}
+    patterns = _patterns(lm, ids) if frozen else {}
     strengths = sorted({*STRENGTHS, strength})
     with progress.part(0, 2, doing="next tokens"):
-        logits = [
-            run(at.model, ids[None], ["logits"], edits=edits, logits_at=slice(-1, None))["logits"][0, -1]
-            for at in _at(lm, direction, strengths)
-        ]
+        logits = [_next(at, ids, patterns) for at in _at(lm, direction, strengths)]
     values = np.stack([each.softmax(-1).double().numpy(force=True) for each in logits], axis=1)  # [vocabulary, strength]
     leading = list(dict.fromkeys(values.argsort(axis=0)[::-1][:2].ravel().tolist()))[:MOST_NAMED]
     axes = Axis("token", tuple(map(lm.tokenizer.label, leading))), Axis("strength", tuple(f"{at:g}" for at in strengths))
-    with progress.part(1, 2, doing="writing"):
-        minus, plain, plus = (
-            at.generate(prompt, max_new_tokens, temperature=0) for at in _at(lm, direction, (-strength, 0, strength))
-        )
-    return Steered(strength, (minus, plain, plus), LabelledArray(values[leading], axes, "probability"))
+    texts = list[str]()
+    for done, at in enumerate(_at(lm, direction, (-strength, 0, strength))):
+        with progress.part(3 + done, 6, doing="writing"):
+            texts.append(_written(lm, at, ids, max_new_tokens) if frozen else at.generate(prompt, max_new_tokens, temperature=0))
+    return Steered(strength, (texts[0], texts[1], texts[2]), LabelledArray(values[leading], axes, "probability"))
+
+
+def _patterns(lm: LanguageModel, ids: Tensor) -> Mapping[str, Callable[[Tensor], Tensor]]:
+    """The edits that put the patterns of all heads over `ids` [T] in the place of others."""
+    kept = run(lm.model, ids[None], ["*.pattern"], logits_at=slice(-1, None))
+    return {name: _always(pattern) for name, pattern in kept.items()}
+
+
+def _next(at: LanguageModel, ids: Tensor, patterns: Mapping[str, Callable[[Tensor], Tensor]]) -> Tensor:
+    """The logits after the last of `ids` [T] with these patterns: [vocab_size]."""
+    return run(at.model, ids[None], ["logits"], edits=patterns, logits_at=slice(-1, None))["logits"][0, -1]
+
+
+def _written(lm: LanguageModel, at: LanguageModel, ids: Tensor, most: int) -> str:
+    """What the steered model `at` writes after `ids` [T], always with the likeliest token. At each step attention looks where it
+    looks in `lm`. As in `generate`, an end token or the end of a task ends it.
+    """
+    written, never = list[int](), list(lm.tokenizer.unused_ids)
+    for _ in progress.each(iter(range(most := lm.to_write(len(ids), most))), most, "token"):
+        logits = _next(at, ids, _patterns(lm, ids)).clone()
+        logits[never] = -torch.inf
+        token = logits.argmax()
+        if int(token) in lm.end_tokens:
+            break
+        written.append(int(token))
+        ids = lm.seen(torch.cat((ids, token[None])))
+    return lm.tokenizer.continuation(written)
 
 
 def _at(lm: LanguageModel, direction: str, strengths: Sequence[float]) -> list[LanguageModel]:

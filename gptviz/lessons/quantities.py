@@ -201,6 +201,18 @@ def likeliest(lm: LanguageModel, prompt: str, count: int = 1) -> str | list[str]
     return texts[0] if count == 1 else texts
 
 
+@_once
+def steered(lm: LanguageModel, prompt: str, strength: float) -> str:
+    """The text of the likeliest next token with a direction so often in the stream: the one that the view Steering of the page
+    Residual stream finds first, between pairs of texts of the model's task.
+    """
+    if lm.task is None:
+        raise ValueError(f"{lm.name} has learned no task with pairs of texts")
+    name, toward, away = lm.task.opposites()
+    found = lm.direction(toward, away, block=lm.model.config.n_layer // 2, name=name)
+    return _text(lm, int(_logits(lm.edited(found.edit(strength)), prompt).argmax()))
+
+
 def drawn(lm: LanguageModel, prompt: str, token: str, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> float:
     """The probability that a draw takes a token, with a temperature, among the `top_k` likeliest (0: all), then with top-p."""
     return float(_draw(lm, prompt, temperature, top_k, top_p).after[_token(lm, token)])

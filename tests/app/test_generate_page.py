@@ -728,6 +728,16 @@ def test_a_model_with_edits_writes_beside_what_it_writes_without_them() -> None:
     assert now.tree.after().attention.shape == (2, 3, min(lm.model.config.context_length, len(now.tree.ids())))
 
 
+def test_a_direction_writes_beside_what_the_model_writes_without_it_and_with_it_turned_round() -> None:
+    lm = gptviz.load("tiny")
+    found = lm.direction(["hello"], ["you"], block=1, name="own")
+    at = page(edits=found.edit(2))
+    assert writing(at).text == lm.edited(found.edit(2)).generate(PROMPT, FIRST, temperature=0.8, seed=0)
+    for said, other in (("written without edits", lm), (f"written with 1 edit: {found.edit(-2)}", lm.edited(found.edit(-2)))):
+        tokens = branches(at)[said]
+        assert lm.tokenizer.continuation(tokens) == other.generate(PROMPT, len(tokens), temperature=0.8, seed=0)
+
+
 def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on_with() -> None:
     lm = gptviz.load("tiny")
     at = press(press(page(), "one token"), "one token")

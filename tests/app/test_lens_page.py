@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,13 @@ import gptviz
 from gptviz.components.kit import unpack
 from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import percent
-from gptviz.interp.reading.lens import settled
+from gptviz.interp.reading.lens import MOST_LED, leaders, settled
 from gptviz.machine import job
 from gptviz.ui.pages.lens import grid
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views.texts import OWN
 from gptviz.ui.widgets import visit
-from tests.app.opening import chart, charts, opened, ran, views
+from tests.app.opening import chart, charts, opened, ran, says, views
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 
@@ -197,3 +198,60 @@ def test_a_fitted_lens_is_fitted_in_sight_then_read_and_measured_beside_the_grid
     at.segmented_control(key="kind").set_value("logit").run()
     assert not any("foretells" in text.value for text in at.markdown)
     np.testing.assert_array_equal(sent(at)[1]["probability"][-1], arrays["probability"][-1])
+
+
+def test_a_lens_is_read_from_a_file_and_its_layers_are_the_rows(tiny_model: TinyModel, tmp_path: Path) -> None:
+    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
+    lm = gptviz.load("writer")
+    lm.write_lens(tmp_path / "own.pt", "jacobian", TEXT * 20)
+    at = opened(PAGE, model="writer", prompt=TEXT, kind="Jacobian", from_file="true")
+    assert not views(at)
+    at.file_uploader[0].upload("no.pt", b"no lens at all").run()
+    assert any("The file was not taken: no.pt" in one.value for one in at.error)
+    at.file_uploader[0].upload("own.pt", (tmp_path / "own.pt").read_bytes()).run()
+    while going := [one for one in job._begun.values() if one.is_active]:
+        going[0].wait()
+    at.run()
+    assert not at.error
+    header, arrays = sent(at)
+    assert [layer["name"] for layer in header["layers"]] == ["blocks.0.mlp", "blocks.1.mlp"]
+    seen = lm.lens(TEXT, kind="jacobian", fitted_to=TEXT * 20, blocks_only=True)
+    np.testing.assert_allclose(arrays["probability"], seen.probability[1:], atol=1e-6)
+    np.testing.assert_array_equal(ran(header["code"])["result"].probability, arrays["probability"])
+    again = opened(PAGE, model="writer", prompt=TEXT, kind="Jacobian", from_file="true", lens=at.query_params["lens"])
+    np.testing.assert_array_equal(sent(again)[1]["probability"], arrays["probability"])
+    gone = opened(PAGE, model="writer", prompt=TEXT, kind="Jacobian", from_file="true", lens="gone")
+    assert any("no lens gone on this machine" in one.value for one in gone.info)
+
+
+def test_tokens_of_a_cell_change_places_and_the_page_says_what_that_makes_of_the_guess() -> None:
+    prompt = "The king near the old tree"
+    at = opened(PAGE, model="sentences", prompt=prompt)
+    assert at.selectbox(key="swap with").label == "Swap “is” with…"
+    at.selectbox(key="swap with").set_value("are").run()
+    assert at.query_params["edits"] == gptviz.load("sentences").swap("blocks.2.mlp", "is", "are")
+    assert "in place of “is” (100 %)" in says(at)
+    assert "Tokens “is” and “are” change places in the stream after the MLP of block 2." in says(at)
+    header, arrays = sent(at)
+    assert header["names"][arrays["top"][-1, -1, 0]] == "are"
+    (slider,) = (one for one in at.slider if one.label == "Strength of the swap")
+    slider.set_value(0.25).run()
+    assert "0.25 of the way. The final guess at position 5 stays “is”" in says(at)
+    (slider,) = (one for one in at.slider if one.label == "Strength of the swap")
+    slider.set_value(0.0).run()
+    assert "edits" not in at.query_params
+    assert at.selectbox(key="swap with").value == at.selectbox(key="follow").value
+    other = opened(PAGE, model="sentences", prompt=prompt, edits="swap.blocks.1.mlp.100.101=1")
+    assert at.selectbox(key="swap with")
+    assert not other.warning
+
+
+def test_tokens_that_led_after_any_layer_have_a_line_and_the_rest_is_named() -> None:
+    at = opened(PAGE, model="sentences", prompt="The king near the old tree")
+    lm = gptviz.load("sentences")
+    led = [lm.tokenizer.label(token) for token in leaders(lm.lens("The king near the old tree"), 5)]
+    named = [line["name"] for line in chart(at, "lens cell lines")["data"] if line["showlegend"]]
+    assert named[:0:-1] == led[:MOST_LED]
+    said = next(caption.value for caption in at.caption if "In colour" in caption.value)
+    assert all(f"“{token}”" in said for token in led[MOST_LED:])
+    assert len(led) > MOST_LED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from gptviz.runs import fitted
 from gptviz.ui.records import stream as page
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views.texts import OWN
-from tests.app.opening import ROOT, chart, opened, says
+from tests.app.opening import ROOT, chart, opened, press, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 from tests.waiting import PATIENCE, wait_until
@@ -271,3 +272,24 @@ def test_where_no_texts_fit_the_model_they_are_asked_for() -> None:
     assert any("Type texts into both lists" in info.value for info in at.info)
     at = opened(PAGE, model="writer", prompt=TEXT, view=page.STEERING, toward="hey", away="hey")
     assert any("no direction between them" in info.value for info in at.info)
+
+
+def test_a_direction_is_read_from_its_file_and_taken_home(tmp_path: Path) -> None:
+    lm = gptviz.load("sentences")
+    found = lm.direction(["The men", "The kings"], ["The man", "The king"], block=1, name="own")
+    lm.write_direction(found.name, tmp_path / "plural.gguf")
+    at = opened(PAGE, model="sentences", view=page.STEERING)
+    at.file_uploader[0].upload("no.gguf", b"no direction").run()
+    assert any("The file was not taken: no.gguf" in one.value for one in at.error)
+    at.file_uploader[0].upload("plural.gguf", (tmp_path / "plural.gguf").read_bytes()).run()
+    name = str(at.query_params["vector"])
+    assert name.startswith("plural-")
+    (code,) = (one.value for one in at.code)
+    made = ran(code)["result"]
+    assert made.said in says(at)
+    np.testing.assert_allclose([numbers(line["y"]) for line in chart(at, "steered")["data"]], made.probability.values, atol=1e-9)
+    steered = lm.steer("The king", found.name, max_new_tokens=3)
+    assert lm.steer("The king", name, max_new_tokens=3).texts == steered.texts
+    press(at, "Back to the texts")
+    assert "vector" not in at.query_params
+    assert not at.error

@@ -62,7 +62,7 @@ def rise_and_fall(
         theme,
         *lines,
         height=height,
-        margin=MARGIN | {"b": 110, "t": 36},
+        margin=MARGIN | {"b": _foot(layers), "t": 36},
         shapes=[here | {"line": {"color": theme.text, "width": 1, "dash": "dot"}}],
         showlegend=True,
         legend={"font": {"size": 13}},
@@ -77,7 +77,7 @@ def by_layer(lines: LabelledArray, layers: Sequence[str], theme: Theme, *, heigh
     figure = themed(
         theme,
         height=height,
-        margin=MARGIN | {"b": 110, "t": 36},
+        margin=MARGIN | {"b": _foot(layers), "t": 36},
         showlegend=True,
         legend={"font": {"size": 13}},
         xaxis=axis(places.name) | _ticks(layers),
@@ -94,6 +94,11 @@ def by_layer(lines: LabelledArray, layers: Sequence[str], theme: Theme, *, heigh
             hovertemplate=f"<b>{plain(kind)}</b><br>%{{customdata[0]}}<br>%{{customdata[1]}}<extra></extra>",
         )
     return figure
+
+
+def _foot(layers: Sequence[str]) -> int:
+    """The pixels below the picture for these slanted names, and the title below them."""
+    return 46 + 4 * max(map(len, layers), default=0)
 
 
 def _ticks(layers: Sequence[str]) -> dict[str, Any]:

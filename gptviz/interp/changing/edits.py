@@ -4,7 +4,8 @@ An edit is a unit (see `units`) and what becomes of it, as in `blocks.1.attentio
 `blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2`, `blocks.0.mlp.expert.3` (what it adds
 is left out; the others keep their weights) or `positions=shuffled`. Of a LoRA adapter it is the strength, as in `adapter=0.5`.
 Of a direction in the stream (see `directions`) it is how often its spread is added, as in `direction.number-1f0c2a9b=2`; switched
-off, it is taken out of the stream. Of a feature of a dictionary it is its activation, as in `dictionary.NAME.feature.17=4`.
+off, it is taken out of the stream. Of a feature of a dictionary it is its activation, as in `dictionary.NAME.feature.17=4`. Of
+two tokens that change places after a layer (see `swaps`) it is how far they do, as in `swap.blocks.1.mlp.17.42=1`.
 Weights are edited too: `weights=4bit.g32` and `blocks.0.mlp.up.weight=Q4_0` keep all matrices, or one, in few bits (see
 `gptviz.model.quantising`).
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -30,7 +31,7 @@ from gptviz.model.quantising import Quantiser, matrices, matrix_names, quantiser
 
 from ..dictionaries import dictionary
 from ..units.unit import Unit, unit
-from . import directions
+from . import directions, swaps
 
 ZERO, MEAN, UNIFORM, PREVIOUS, FROM, SHUFFLED = "zero", "mean", "uniform", "previous", "from", "shuffled"
 PATTERNS = (UNIFORM, PREVIOUS, FROM)
@@ -40,7 +41,8 @@ OF_MATRIX = ".weight"
 ADAPTER: Final = "adapter"
 DIRECTION: Final = "direction"
 DICTIONARY: Final = "dictionary"
-# The strengths of an adapter in edits: beyond them a model says nothing that could be read.
+SWAP: Final = "swap"
+# The strengths of an adapter and of a swap in edits: beyond them a model says nothing that could be read.
 MOST_STRENGTH = 10.0
 # The most edits of a set: what an address can carry, and a reader can follow.
 MOST_EDITS = 200
@@ -53,8 +55,8 @@ class UnitEdit:
     """A unit and what becomes of it."""
 
     unit: Unit  #: which piece of the model
-    #: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, an adapter, a direction and a feature, a number;
-    #: of weights, the name of a quantiser
+    #: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, an adapter, a direction, a feature and a swap, a
+    #: number; of weights, the name of a quantiser
     to: str | float = ZERO
 
     @property
@@ -66,7 +68,13 @@ class UnitEdit:
 
     @property
     def title(self) -> str:
-        """The change of the unit, as a sentence without its full stop."""
+        """The change of the unit, as a sentence without its full stop, with the ids of tokens."""
+        return self.titled(str)
+
+    def titled(self, token: Callable[[int], str]) -> str:
+        """As `title`, with the name of each `token` in place of its id."""
+        if self.unit.part == SWAP:
+            return swaps.title(self.unit.called, float(self.to), token)
         name = self.unit.title[0].upper() + self.unit.title[1:]
         if self.unit.part == ADAPTER:
             return f"{name} acts with strength {self.to:g}: 0 is its base, 1 is as trained"
@@ -100,8 +108,8 @@ class UnitEdit:
 
     @property
     def is_in_stream(self) -> bool:
-        """Whether it acts on the stream, along a direction or on features."""
-        return self.unit.part in (DIRECTION, DICTIONARY)
+        """Whether it acts on the stream, along a direction, on features or on tokens."""
+        return self.unit.part in (DIRECTION, DICTIONARY, SWAP)
 
     @property
     def is_of_values(self) -> bool:
@@ -110,10 +118,10 @@ class UnitEdit:
 
 
 def becomes(part: Unit) -> tuple[str, ...]:
-    """The possible changes of a unit, in words; a neuron, a direction and a feature also take a number, and an
-    adapter nothing else.
+    """The possible changes of a unit, in words; a neuron, a direction and a feature also take a number, an adapter and a swap
+    nothing else.
     """
-    if part.part == ADAPTER:
+    if part.part in (ADAPTER, SWAP):
         return ()
     if part.part == "positions":
         return ZERO, SHUFFLED
@@ -134,8 +142,12 @@ def edit(text: str, config: Config) -> UnitEdit:
     if name == WEIGHTS or name.endswith(OF_MATRIX):
         return _of_weights(name, to, config)
     if name == ADAPTER:
-        return _of_adapter(text.strip())
+        return UnitEdit(Unit(ADAPTER), _strength(text.strip(), "an adapter"))
     part = unit(name, config)
+    if part.part == SWAP:
+        return UnitEdit(
+            Unit(SWAP, called=swaps.swap(part.called, config).called), _strength(text.strip(), "a swap") if equals else 1.0
+        )
     kind = POSITIONS[config.positions]
     if part.part == "positions" and kind.acts_on == "nothing":
         raise ValueError(f"{name}: this model has no positions")
@@ -164,16 +176,23 @@ def _of_weights(name: str, to: str, config: Config) -> UnitEdit:
 
 
 def strength(text: str) -> float | None:
-    """The strength of an adapter, or of a direction, that an edit such as "adapter=0.5" says; None if none is possible."""
+    """The strength of an adapter, a direction or a swap that an edit such as "adapter=0.5" says; None if none is possible."""
     to = text.partition("=")[2]
     number = 0.0 if to in ("", ZERO) else _number(to)
     return None if number is None or abs(number) > MOST_STRENGTH else number
 
 
-def _of_adapter(text: str) -> UnitEdit:
+def _strength(text: str, of: str) -> float:
     if (number := strength(text)) is None:
-        raise ValueError(f"{text!r:.80}: the strength of an adapter is a number from -{MOST_STRENGTH:g} to {MOST_STRENGTH:g}")
-    return UnitEdit(Unit(ADAPTER), number)
+        raise ValueError(f"{text!r:.80}: the strength of {of} is a number from -{MOST_STRENGTH:g} to {MOST_STRENGTH:g}")
+    return number
+
+
+def turned_round(text: str) -> str:
+    """The edit that takes a direction away as often as this one adds it; of another edit the same one."""
+    unit, _, to = text.partition("=")
+    number = _number(to) if unit.startswith(f"{DIRECTION}.") else None
+    return f"{unit}={-number:g}" if number else text
 
 
 def _number(text: str) -> float | None:
@@ -226,8 +245,8 @@ def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[In
 
     Raises:
         ValueError: an edit needs a reference text, and there is none; a matrix cannot be quantised, or memory is too small; the
-            model has no adapter whose strength could change; or a direction or a dictionary is not here, or is that of another
-            model.
+            model has no adapter whose strength could change; or a direction, a dictionary or a lens is not here, or is that of
+            another model.
     """
     for one in edits:
         if one.unit.part == ADAPTER:
@@ -294,16 +313,16 @@ def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Tra
             repositions[ENCODER if one.unit.in_encoder else ""] = _reposition(model.config, one.to)
         elif not one.is_in_stream:
             acts.setdefault(_tap(one), []).append(_replacement(one, values))
-    for tap, act in _in_stream(edits, model.config):
+    for tap, act in _in_stream(edits, model):
         acts.setdefault(tap, []).append(act)
     return EditedTransformer(model, {name: _one_after_the_other(each) for name, each in acts.items()}, repositions)
 
 
-def _in_stream(edits: Sequence[UnitEdit], config: Config) -> Iterator[tuple[str, Replacement]]:
-    """What the edits of directions and features do, with the tap where they do it; those of one dictionary act together.
+def _in_stream(edits: Sequence[UnitEdit], model: Transformer) -> Iterator[tuple[str, Replacement]]:
+    """What the edits of directions, features and swaps do, with the tap where they do it; those of one dictionary act together.
 
     Raises:
-        ValueError: one of them is not here, or does not fit a model of this config.
+        ValueError: one of them is not here, or does not fit the model.
     """
     of_each: dict[Unit, dict[int | None, str | float]] = {}
     for one in edits:
@@ -311,11 +330,14 @@ def _in_stream(edits: Sequence[UnitEdit], config: Config) -> Iterator[tuple[str,
             of_each.setdefault(replace(one.unit, index=None), {})[one.unit.index] = one.to
     for kept, to in of_each.items():
         if kept.part == DIRECTION:
-            for block, vector in directions.kept(kept.called, config).items():
+            for block, vector in directions.kept(kept.called, model.config).items():
                 yield f"blocks.{block}.resid_post", _along(vector, to[None])
+        elif kept.part == SWAP:
+            swap = swaps.swap(kept.called, model.config)
+            yield swap.layer.tap, _less(swaps.difference(model, swap), 2 * float(to[None]))
         else:
             activations = {index or 0: 0.0 if number == ZERO else float(number) for index, number in to.items()}
-            yield from dictionary.setting(kept.called, activations, config).items()
+            yield from dictionary.setting(kept.called, activations, model.config).items()
 
 
 def _taken(one: UnitEdit) -> str:
@@ -408,13 +430,19 @@ def _replacement(one: UnitEdit, values: _Values) -> Replacement:
 
 def _along(vector: Tensor, to: str | float) -> Replacement:
     """The stream [B, T, d_model] with `to` times the `vector` added; with "zero", without its part along the vector."""
+    if to == ZERO:
+        return _less(vector, 1)
+    return lambda value, seen: value + float(to) * vector.to(value) if to else value
+
+
+def _less(vector: Tensor, share: float) -> Replacement:
+    """The stream [B, T, d_model] less a `share` of its part along the `vector`: at 1 nothing of that is left, at 2 it is turned
+    round, which mirrors the stream.
+    """
 
     def replace(value: Tensor, seen: Pass) -> Tensor:
-        along = vector.to(value)
-        if to == ZERO:
-            along = along / along.norm()
-            return value - (value @ along)[..., None] * along
-        return value + float(to) * along if to else value
+        along = vector.to(value) / vector.to(value).norm()
+        return value - share * (value @ along)[..., None] * along if share else value
 
     return replace
 
@@ -497,7 +525,7 @@ def _tried(texts: Iterable[str], model: Transformer) -> Iterator[tuple[str, Unit
             one = edit(text, model.config)
             if one.unit.part == ADAPTER:
                 _adapted(model)
-            list(_in_stream([one], model.config))
+            list(_in_stream([one], model))
             yield text, one
         except ValueError as error:
             yield text, str(error)

@@ -24,6 +24,7 @@ from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.parts.heads import HEADS, Unembed
 from gptviz.model.parts.part import sharing
 
+from ..reading.layers import layers
 from ..units.unit import unit
 from .decomposition import HEAD, Stream
 
@@ -230,8 +231,10 @@ def title(name: str, config: Config) -> str:
         return _BIASES[name]
     if not name.endswith(".bias"):
         return unit(name, config).title
+    if name.endswith(".edits.bias"):
+        changed = next(layer for layer in layers(config) if name == f"{layer.tap}.edits.bias")
+        at_end = changed.tap.endswith("resid_post")
+        return f"what edits add after {f'block {changed.block}' if at_end else changed.title}"
     _, block, place, _, *_ = name.split(".")
-    if place == "edits":
-        return f"what edits add after block {block}"
     of_norm = place.endswith("_residual")
     return f"bias of the {'norm of the ' if of_norm else ''}{_SUBLAYERS[place.removesuffix('_residual')]} of block {block}"

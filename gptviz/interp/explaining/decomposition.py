@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from gptviz.model import IDENTITY, Memory, Transformer, Watch
+from gptviz.model import Edit, Memory, Transformer, Watch
 from gptviz.model.edited import EditedTransformer
 from gptviz.model.parts.attention import AttentionBase
 from gptviz.model.parts.mlps import AnyMLP
@@ -79,7 +80,7 @@ class Stream:
 
     Writers are `embed`, `positions` where they are added to the embedding, whole sublayers such as `blocks.0.attention`,
     `blocks.0.cross_attention` and `blocks.0.mlp`, and the biases of norms on the way, under the names of these parameters. What
-    edits add to the stream after a block is one more bias, `blocks.0.edits.bias`.
+    edits add to the stream is one more bias, such as `blocks.0.resid_post.edits.bias`.
     Readers are the sublayers, which read the stream behind the norm before them where there is one, and `HEAD`.
 
     Attributes:
@@ -128,7 +129,7 @@ class Stream:
         self.final, self.logits = torch.empty(0), torch.empty(0)
         self.values: dict[str, Tensor] = {}
         replaced = model.replacements if isinstance(model, EditedTransformer) else ()
-        self._steered = [name for name in replaced if name.endswith(".resid_post")]
+        self._changed = [name for name in replaced if ".resid_" in name or name == "backout"]
         self._record(ids, source, taps)
         self._follow()
 
@@ -170,10 +171,10 @@ class Stream:
                 self.values.pop("positions", None)
             elif name not in states[1:]:
                 self.values[name] = kept
-            if name in self._steered:
+            if name in self._changed:
                 self.values[name] = kept
 
-        watch = Watch((*taps, *states, *self._steered), see, in_parts=True)
+        watch = Watch((*taps, *states, *self._changed), see, in_parts=True)
         at = slice(self.guess, self.guess + 1)
         self.logits = self.model(*one_row(self.model, ids, source), tap=watch, logits_at=at)[0]
         if self.model.config.kind != "classifier":
@@ -231,14 +232,16 @@ class Stream:
         if model.embed_norm is not None and model.smear is None:
             x = stand_ins[model.embed_norm](x)
 
-        def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
-            followed, name = with_stand_ins(block, stand_ins, self.device), f"blocks.{index}.resid_post"
-            x = followed(x, None, None, slice(0, len(self.rows)), Memory(x, None), None, IDENTITY)
-            if name not in self._steered:
-                return x
-            return x + self.leaf(f"blocks.{index}.edits.bias", self.values[name] - x.detach()[0])
+        def changed(name: str, x: Tensor) -> Tensor:
+            return x + self.leaf(f"{name}.edits.bias", self.values[name] - x.detach()[0])
 
-        x = model.along(x, through)
+        edits = Edit({name: partial(changed, name) for name in self._changed})
+
+        def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
+            followed, at = with_stand_ins(block, stand_ins, self.device), slice(0, len(self.rows))
+            return followed(x, None, None, at, Memory(x, None), None, edits.at(f"blocks.{index}"))
+
+        x = edits("backout", model.along(x, through))
         norm = model.head.final_norm
         self.reads(HEAD, x if norm is None else stand_ins[norm](x))
         self.written = {name: leaf.detach()[0] for name, leaf in self._leaves.items()}

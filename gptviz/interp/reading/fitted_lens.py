@@ -9,7 +9,7 @@ others 2023).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -48,24 +48,34 @@ SMALL = 1e9
 
 @dataclass(frozen=True)
 class FittedLens:
-    """For each layer the map from its stream to that of the last one; the last layer's own changes nothing."""
+    """For some layers, or all, the map from the stream there to that of the last one; the last layer's own changes nothing."""
 
-    matrices: Tensor  #: [layer, d_model, d_model], A
-    biases: Tensor  #: [layer, d_model], b
-    #: [lens, measure, layer], how near the guesses after each layer are to the model's own over text that it was not fitted to:
-    #: first of the logit lens, then of this one
+    at: tuple[int, ...]  #: [row], which of the model's `layers` have a map
+    matrices: Tensor  #: [row, d_model, d_model], A
+    biases: Tensor  #: [row, d_model], b
+    #: [lens, measure, row], how near the guesses after these layers are to the model's own over text that it was not fitted to:
+    #: first of the logit lens, then of this one; NaN until it is measured
     measured: Float64Array
+    name: str = ""  #: the name under which it is kept
 
     def read(self, stream: Tensor, at: Sequence[int]) -> Tensor:
         """What the `stream` [layer, T, d_model] after the layers `at` has become after the last one."""
-        chosen = list(at)
+        chosen = [self.at.index(layer) for layer in at]
         return torch.baddbmm(self.biases[chosen][:, None], stream, self.matrices[chosen].mT)
 
     def labelled(self, model: Transformer, kind: LensKind) -> LabelledArray:
         """The numbers `measured`, with the names of lenses, measures and layers."""
-        names = tuple(layer.name for layer in layers(model.config))
-        axes = Axis("lens", ("logit", kind)), Axis("measure", (KL, AGREES)), Axis("layer", names)
+        every = layers(model.config)
+        axes = (
+            Axis("lens", ("logit", kind)),
+            Axis("measure", (KL, AGREES)),
+            Axis("layer", tuple(every[row].name for row in self.at)),
+        )
         return LabelledArray(self.measured, axes, "nats, and share of tokens")
+
+    def over(self, model: Transformer, rows: Sequence[Tensor]) -> FittedLens:
+        """The same lens, measured over the tokens of `rows` [T]."""
+        return replace(self, measured=_measured(model, self, rows))
 
 
 def fit(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> FittedLens:
@@ -86,8 +96,7 @@ def fit(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> FittedLen
     with progress.part(0, 20, 19):
         matrices, biases = jacobian(model, fitted) if kind == "jacobian" else tuned(model, fitted)
     with progress.part(19, 20, doing="measuring it"):
-        found = FittedLens(matrices, biases, np.zeros(()))
-        return FittedLens(matrices, biases, _measured(model, found, held_out))
+        return FittedLens(tuple(range(len(matrices))), matrices, biases, np.zeros(())).over(model, held_out)
 
 
 def _split(rows: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -135,7 +144,8 @@ def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor
     taps = [layer.tap for layer in layers(config)]
     record = Record(taps)
     with torch.enable_grad(), sharing() as share:
-        model(ids, tap=Edit({taps[0]: lambda x: x.detach().requires_grad_()}, record), logits_at=slice(-1, None))
+        with progress.part(0, 100, doing="reading the text"):
+            model(ids, tap=Edit({taps[0]: lambda x: x.detach().requires_grad_()}, record), logits_at=slice(-1, None))
         streams = [record.values[tap] for tap in taps]
         found = streams[-1].new_zeros(len(taps), config.d_model, config.d_model)
         for row in range(config.d_model):
@@ -145,7 +155,8 @@ def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor
             effects = torch.autograd.grad(streams[-1], streams, asked, retain_graph=True)
             for matrix, effect in zip(found, effects, strict=True):
                 matrix[row] = counted.flatten().to(effect) @ effect.flatten(0, 1) / counted.sum()
-            progress.report(row + 1, config.d_model, "direction")
+            with progress.part(1, 100, 99):
+                progress.report(row + 1, config.d_model, "direction")
     found[-1] = torch.eye(config.d_model)  # exactly: where the first tokens are left out, a mean of ones may round
     return found, found.new_zeros(len(taps), config.d_model)
 
@@ -216,14 +227,17 @@ def _streams(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
 
 @torch.no_grad()
 def _measured(model: Transformer, lens: FittedLens, rows: Sequence[Tensor]) -> Float64Array:
-    """How near the guesses of the logit lens and of `lens` are to the model's own: [lens, measure, layer]."""
+    """How near the guesses of the logit lens and of `lens` are to the model's own
+    after each layer that has a map: [lens, measure, row].
+    """
     config = model.config
     each = n_parameters(model) + 2 * len(layers(config)) * config.d_model * config.vocab_size
-    streams = _streams(model, _first(rows, min(_affordable(each, MOST_MEASURED), 1_024), config.context_length))
+    read = _first(rows, min(_affordable(each, MOST_MEASURED), 1_024), config.context_length)
+    streams = _streams(model, read)[list(lens.at)]
     found = np.zeros((2, 2, len(streams)))
     for some in streams.split(BATCH, 1):
         own, weight = guesses(model, some[-1]), some.shape[1] / streams.shape[1]
-        for which, read in enumerate((some, lens.read(some, range(len(some))))):
+        for which, read in enumerate((some, lens.read(some, lens.at))):
             for layer, vectors in enumerate(read):
                 other = guesses(model, vectors)
                 found[which, 0, layer] += weight * float(_kl(own, other).mean())

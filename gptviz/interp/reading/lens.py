@@ -7,6 +7,7 @@ earlier stream to where the last one is, before the head reads it (`fitted_lens`
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,8 @@ from .layers import Layer, ends_of_blocks, is_parallel, layers, of_whole_blocks,
 
 Ids = npt.NDArray[np.int64]
 
-TOP, MOST_FOLLOWED = 5, 20
+# How many of the likeliest tokens are kept, and followed through all layers; and of those that led after a layer.
+TOP, MOST_FOLLOWED, MOST_LED = 5, 20, 4
 # At most this many logits are in memory at a time: 28 MB, which the allocator takes from freed memory, not from the system.
 LOGITS_AT_ONCE = 7_000_000
 # Some of these rows at a time are made into probabilities, this many logits for each of the threads that compute: they, and what
@@ -82,7 +84,7 @@ def lens(
         last: how many positions at the end of the text are read; all unless given.
         top: how many of the likeliest tokens are kept of each layer and position.
         blocks_only: leave out the layers within a block: the rows are the embedding and the end of each block.
-        fitted: a lens that was fitted to this model; None for the logit lens.
+        fitted: a lens that was fitted to this model, whose layers are the rows; None for the logit lens.
 
     Raises:
         ValueError: the model is a classifier, there are no ids, or more than its context holds.
@@ -94,8 +96,10 @@ def lens(
     with progress.part(0, 2):
         trace = trace_stream(model, ids, source, also=["logits"], logits_at=at, last=count)
     every = layers(config)
-    read = ends_of_blocks(every) if blocks_only else range(len(every))
-    stream = stream_of(trace, config)[list(read)]  # [layer, count, d_model]
+    read = ends_of_blocks(every) if blocks_only else list(range(len(every)))
+    if fitted is not None:
+        read = [row for row in read if row in fitted.at]
+    stream = stream_of(trace, config)[read]  # [layer, count, d_model]
     if fitted is not None:
         stream = fitted.read(stream, read)
     true = np.array([*ids, -1 if following is None else following][len(ids) - count + 1 :], np.int64)
@@ -113,8 +117,9 @@ def lens(
             error = max(error, float((mine - trace["logits"][0, first : first + len(mine)].float()).abs().max()))
         with progress.part(1, 2):
             progress.report(min(done * each, len(flat)), len(flat), "cell")
+    named = dict(zip(ends_of_blocks(every), of_whole_blocks(every), strict=True)) if blocks_only else every
     return Lens(
-        of_whole_blocks(every) if blocks_only else every,
+        tuple(named[row] for row in read),
         tuple(ids[-count:]),
         range(len(ids) - count, len(ids)),
         true,
@@ -226,9 +231,10 @@ def _sums(logits: Tensor, mine: Tensor, below: Tensor, weights: Tensor) -> Tenso
 
 @dataclass(frozen=True)
 class Course:
-    """How the likeliest tokens of one cell rose and fell from layer to layer."""
+    """How tokens rose and fell from layer to layer."""
 
-    ids: tuple[int, ...]  #: the token that was asked for, if any, then the others in the order of their probability in the cell
+    #: the token that was asked for, if any, the first of `leaders`, then the others in the order of their probability in a cell
+    ids: tuple[int, ...]
     probability: LabelledArray  #: [token, layer]
 
 
@@ -242,7 +248,8 @@ def course(
     count: int = MOST_FOLLOWED,
     follow: int | None = None,
 ) -> Course:
-    """The `count` likeliest tokens after `layer` at one place of a text, followed through all layers.
+    """The `count` likeliest tokens after `layer` at one place of a text, and `MOST_LED` of those that were the likeliest after
+    some layer, followed through all layers.
 
     Args:
         seen: what `lens` gave.
@@ -252,14 +259,23 @@ def course(
         follow: another token that is followed too; None for no other one.
     """
     shares = _logits(model, seen.stream[:, index]).double().softmax(-1).cpu()  # [layer, vocab_size]
-    ids = shares[layer].topk(min(count, shares.shape[-1])).indices.tolist()
-    if follow is not None:
-        ids = [follow, *(i for i in ids if i != follow)]
+    likeliest = shares[layer].topk(min(count, shares.shape[-1])).indices.tolist()
+    asked = [] if follow is None else [follow]
+    ids = list(dict.fromkeys([*asked, *leaders(seen, index)[:MOST_LED], *likeliest]))
     axes = (
         Axis("token", tuple(labels[i] for i in ids)),
         Axis("layer", tuple(one.name for one in seen.layers)),
     )
     return Course(tuple(ids), LabelledArray(shares[:, ids].T.contiguous().numpy(), axes, "probability"))
+
+
+def leaders(seen: Lens, index: int) -> list[int]:
+    """The tokens that are the likeliest after some layer at one place of a text: the final guess, then those that are so after
+    most layers.
+    """
+    first = seen.top[:, index, 0].tolist()
+    times = Counter(reversed(first))  # of those that led equally often the latest is first
+    return sorted(times, key=lambda token: (token != first[-1], -times[token]))
 
 
 def settled(seen: Lens) -> Ids:

@@ -14,20 +14,22 @@ from typing import Literal
 
 from gptviz.model import Config
 
-UnitKind = Literal[
-    "adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights", "direction", "dictionary"
-]
+UnitKind = (
+    Literal["adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights"]
+    | Literal["direction", "dictionary", "swap"]
+)
 
 _KEPT = r"[a-z0-9][a-z0-9-]{0,59}"  # the name of what was fitted and is kept
 _NAME = re.compile(
     rf"direction\.(?P<direction>{_KEPT})|dictionary\.(?P<dictionary>{_KEPT})\.feature\.(?P<feature>[0-9]{{1,8}})|"
+    r"swap\.(?P<swap>[a-z0-9._]{1,120})|"
     r"(?P<encoder>encoder\.)?(?:(?P<whole>embed|positions)|blocks\.(?P<block>[0-9]{1,4})\."
     r"(?:(?P<attention>attention|cross_attention)(?:\.head\.(?P<head>[0-9]{1,6}))?|"
     r"(?P<mlp>mlp)(?:\.neuron\.(?P<neuron>[0-9]{1,8})|\.expert\.(?P<expert>[0-9]{1,4}))?))"
 )
 FORMS = (
     "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, blocks.1.mlp.expert.3, embed, "
-    "positions, direction.NAME or dictionary.NAME.feature.17"
+    "positions, direction.NAME, dictionary.NAME.feature.17 or swap.LAYER.TOKEN.TOKEN"
 )
 
 
@@ -42,8 +44,8 @@ class Unit:
     #: the number of a head, a neuron, an expert or a feature, or None for a whole attention or a whole MLP, and outside blocks
     index: int | None = None
     in_encoder: bool = False  #: whether it belongs to the encoder of an encoder–decoder
-    #: of a direction and a dictionary, the name that it is kept under; of weights, the name of one matrix; all of them without
-    #: it. Weights, directions and features can be edited, and nothing else.
+    #: of a direction and a dictionary, the name that it is kept under; of weights, the name of one matrix, all of them without
+    #: it; of a swap, the layer and the ids of two tokens. These can be edited, and nothing else.
     called: str = ""
 
     @property
@@ -83,8 +85,8 @@ class Unit:
         kinds = {"attention": "attention", "cross_attention": "cross-attention", "mlp": "MLP"}
         if self.part == "weights":
             return f"matrix {self.called}" if self.called else "all matrices"
-        if self.part == "direction":
-            return f"direction {self.called}"
+        if self.part in ("direction", "swap"):
+            return f"{self.part} {self.called}"
         if self.part == "dictionary":
             return f"feature {self.index} of {self.called}"
         if self.block is None:
@@ -110,6 +112,8 @@ def unit(name: str, config: Config) -> Unit:
         return Unit("direction", called=found["direction"])
     if found["dictionary"]:
         return Unit("dictionary", index=int(found["feature"]), called=found["dictionary"])
+    if found["swap"]:
+        return Unit("swap", called=found["swap"])
     in_encoder = found["encoder"] is not None
     if in_encoder and not config.n_encoder_layer:
         raise ValueError(f"{name}: this model has no encoder")

@@ -129,16 +129,24 @@ def state_dict(path: Path, content: Any = None) -> dict[str, Tensor]:
         inner = content if key is None else content.get(key) if isinstance(content, Mapping) else None
         if isinstance(inner, Mapping):
             tensors = {str(name): value for name, value in inner.items() if isinstance(value, Tensor)}
-            for name, tensor in tensors.items():
-                # A row that is repeated without being stored again could have any size, and fill the memory when it is used.
-                is_dense = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
-                if not is_dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-                    raise ImportRefusedError(
-                        f"{path.name}: the tensor {name:.80} is not stored number by number: save it with .contiguous()"
-                    )
+            for name, value in tensors.items():
+                require_plain(path, name, value)
             if tensors:
                 return tensors
     raise ImportRefusedError(f"{path.name} holds no tensors by name: ask for the file with the weights")
+
+
+def require_plain(path: Path, name: str, tensor: Tensor) -> None:
+    """Refuse a tensor that has fewer numbers in the file than its shape says, or none at all.
+
+    A row that is repeated without being stored again could have any size, and fill the memory when it is used.
+
+    Raises:
+        ImportRefusedError: the message names the file and the tensor.
+    """
+    is_dense = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
+    if not is_dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
+        raise ImportRefusedError(f"{path.name}: the tensor {name:.80} is not stored number by number: save it with .contiguous()")
 
 
 @contextmanager

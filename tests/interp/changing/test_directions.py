@@ -211,6 +211,20 @@ def test_with_frozen_attention_the_patterns_are_those_without_the_direction(sent
     np.testing.assert_allclose(steered.probability.values[:, strengths.index("3")], expected, atol=1e-6)
     free = sentences.steer(prompt, found.name, 3, max_new_tokens=1)
     assert not np.allclose(free.probability.values.max(0), steered.probability.values.max(0), atol=1e-4)
+    for strength in (0, 3):  # the texts too
+        ids, written = sentences.encode(prompt), list[int]()
+        for _ in range(3):
+            patterns = {
+                name: (lambda _, kept=kept: kept) for name, kept in run(sentences.model, ids[None], ["*.pattern"]).items()
+            }
+            logits = run(sentences.edited(found.edit(strength)).model, ids[None], edits=patterns)["logits"]
+            if not strength:
+                assert torch.equal(logits, run(sentences.model, ids[None])["logits"])
+            written.append(int(logits[0, -1].argmax()))
+            ids = torch.cat((ids, logits[0, -1:].argmax(-1)))
+        texts = sentences.steer(prompt, found.name, strength, frozen=True, max_new_tokens=3).texts
+        assert texts[2] == sentences.tokenizer.continuation(written)
+        assert texts[1] == sentences.generate(prompt, 3, temperature=0)
     with pytest.raises(ValueError, match="no pairs"):
         sentences.turned(found.name, toward, away[1:])
     with pytest.raises(ValueError, match="no block 3"):

@@ -23,7 +23,9 @@ def rows_of(count: int = 4, length: int = 8) -> list[torch.Tensor]:
 def unchanged(config: Config) -> FittedLens:
     """A lens that leaves the stream as it is."""
     n_layer, size = len(layers(config)), config.d_model
-    return FittedLens(torch.eye(size).repeat(n_layer, 1, 1), torch.zeros(n_layer, size), np.zeros((2, 2, n_layer)))
+    return FittedLens(
+        tuple(range(n_layer)), torch.eye(size).repeat(n_layer, 1, 1), torch.zeros(n_layer, size), np.zeros((2, 2, n_layer))
+    )
 
 
 @torch.no_grad()

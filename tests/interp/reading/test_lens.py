@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from gptviz.interp.reading import lens as module
 from gptviz.interp.reading.layers import layers
-from gptviz.interp.reading.lens import applied, course, lens, settled
+from gptviz.interp.reading.lens import applied, course, leaders, lens, settled
 from gptviz.interp.trace import run
 from gptviz.model import Config
 from tests.pretrained.test_families import MODELS, ours, theirs
@@ -132,12 +132,25 @@ def test_the_error_at_the_end_is_measured_against_the_pass_itself(monkeypatch: p
     assert lens(model, ids).final_error == pytest.approx(0.5, abs=1e-5)
 
 
-def test_the_course_of_a_cell_has_its_likeliest_tokens_in_every_layer() -> None:
+def test_the_leaders_of_a_column_are_the_tokens_that_were_first_after_some_layer_the_final_guess_before_all() -> None:
+    model, ids = scrambled(tiny(n_layer=5)), ids_of()
+    seen = lens(model, ids)
+    for index in range(len(ids)):
+        first, found = seen.top[:, index, 0].tolist(), leaders(seen, index)
+        assert found[0] == first[-1]
+        assert sorted(found) == sorted(set(first))
+        times = [first.count(token) for token in found[1:]]
+        assert times == sorted(times, reverse=True)
+
+
+def test_the_course_of_a_cell_has_its_likeliest_tokens_and_the_leaders_in_every_layer() -> None:
     model, ids = scrambled(tiny()), ids_of()
     seen = lens(model, ids, top=11)
     labels = [f"t{i}" for i in range(11)]
     found = course(model, seen, 2, 4, labels, count=6)
-    assert list(found.ids) == seen.top[2, 4, :6].tolist()
+    led, likeliest = leaders(seen, 4)[: module.MOST_LED], seen.top[2, 4, :6].tolist()
+    assert list(found.ids) == [*led, *(i for i in likeliest if i not in led)]
+    assert len(led) > 1
     assert found.probability.axes[0].labels == tuple(labels[i] for i in found.ids)
     for row in range(len(seen.layers)):
         by_id = dict(zip(seen.top[row, 4].tolist(), seen.probability[row, 4], strict=True))
@@ -148,9 +161,9 @@ def test_the_course_of_a_cell_has_its_likeliest_tokens_in_every_layer() -> None:
 def test_a_token_that_is_asked_for_is_followed_wherever_it_stands_in_the_cell(place: int) -> None:
     model, ids = scrambled(tiny()), ids_of()
     seen = lens(model, ids, top=11)
-    token, others = int(seen.top[2, 4, place]), seen.top[2, 4, :3].tolist()
+    token, others = int(seen.top[2, 4, place]), [*leaders(seen, 4)[: module.MOST_LED], *seen.top[2, 4, :3].tolist()]
     found = course(model, seen, 2, 4, [str(i) for i in range(11)], count=3, follow=token)
-    assert found.ids == (token, *(i for i in others if i != token))
+    assert found.ids == (token, *dict.fromkeys(i for i in others if i != token))
     in_layers = [seen.probability[row, 4][seen.top[row, 4] == token].item() for row in range(len(seen.layers))]
     np.testing.assert_allclose(found.probability.values[0], in_layers, rtol=1e-4, atol=1e-6)
 

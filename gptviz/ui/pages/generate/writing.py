@@ -24,6 +24,7 @@ from gptviz.generate.generation import Generation, until_drawn
 from gptviz.generate.route import Route, checksum
 from gptviz.generate.sampling import Sampling
 from gptviz.generate.tree import ROOT, Choice, Snapshot, Tree, TreeNode
+from gptviz.interp.changing.edits import turned_round
 from gptviz.machine.byte_cache import byte_cache
 from gptviz.model.costs.effort import LEAST
 from gptviz.text import SymbolTokenizer
@@ -316,7 +317,7 @@ def topic(subject: Subject) -> Topic:
 
 
 def begin(writing: Writing) -> None:
-    """Write a text as long as the page writes at once; of a model with edits, with a branch: what it writes without them."""
+    """Write a text as long as the page writes at once; of a model with edits, with branches: see `add_others`."""
     with writing.lock:
         if len(writing.tree.nodes) > 1:
             _write(writing, FIRST_TOKENS)
@@ -344,7 +345,7 @@ def _write(writing: Writing, tokens: int) -> Begun:
         grow(writing, tokens - writing.length)
         writing.logits()
         if writing.edits:
-            add_unedited(writing)
+            add_others(writing)
     return Begun(writing.tree.snapshot(at_hand=True), deepcopy(writing.speedometer))
 
 
@@ -357,14 +358,20 @@ def grow(writing: Writing, tokens: int, budget: float = BUDGET) -> None:
         writing.step()
 
 
-def add_unedited(writing: Writing) -> None:
-    """Add a branch with what a model with edits writes without them, with the same random numbers."""
-    length = len(writing.tree.prompt)
+def add_others(writing: Writing) -> None:
+    """Add branches with what a model with edits writes without them, and with its directions turned round where it has some, with
+    the same random numbers.
+    """
+    length, original = len(writing.tree.prompt), writing.lm.original
     most = writing.lm.to_write(length, FORK_TOKENS) if writing.stops else FORK_TOKENS
     never = writing.lm.tokenizer.unused_ids
-    grown = Generation(writing.lm.original.model, torch.tensor(writing.tree.prompt), writing.sampling, never=never)
-    many = affordable(writing.lm.model, length, most, BUDGET / 4)
-    writing.bring([int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)], written_with(()))
+    turned = tuple(map(turned_round, writing.edits))
+    for edits in [(), *([turned] if turned != writing.edits else [])]:
+        model = original.edited(*edits, text=writing.lm.edit_text).model
+        grown = Generation(model, torch.tensor(writing.tree.prompt), writing.sampling, never=never)
+        many = affordable(model, length, most, BUDGET / 4)
+        tokens = [int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)]
+        writing.bring(tokens, written_with(edits))
 
 
 def fork(writing: Writing) -> None:

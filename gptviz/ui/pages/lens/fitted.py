@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import NamedTuple
+
 import streamlit as st
 
 from gptviz.figures.kit.format import brief, percent
@@ -10,18 +13,33 @@ from gptviz.interp.reading.fitted_lens import KINDS, KL, FittedLens, LensKind
 from gptviz.interp.reading.layers import layers
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted
+from gptviz.runs import names
+from gptviz.settings.address_values import ANY
+from gptviz.text import passages
 from gptviz.ui.shell.subject import Subject, ask
+from gptviz.ui.views import held_out
+from gptviz.ui.views.files import download, read_in
 from gptviz.ui.views.texts import text_to_fit
-from gptviz.ui.widgets import capitalised, controls, show_figure, theme
+from gptviz.ui.widgets import addresses, capitalised, controls, escaped, show_figure, theme
 
 NAMES: dict[LensKind, str] = {"logit": "logit lens", "jacobian": "Jacobian lens", "tuned": "tuned lens"}
+# The key of the address with the name of the lens that was read from a file.
+FILE = "lens"
 _HEIGHT = 300
 
 
-def choice(subject: Subject) -> tuple[LensKind, str | None]:
-    """The controls. Return the kind of lens, and the text that it is fitted to. None means the data held out of training."""
+class LensChoice(NamedTuple):
+    """A lens, as the controls say it."""
+
+    kind: LensKind  #: what the head reads
+    text: str | None = None  #: what it is fitted to; None for the data that was held out of training
+    kept: str | None = None  #: the name of a lens that was read from a file; it is measured over the text
+
+
+def choice(subject: Subject) -> LensChoice | None:
+    """The controls, and what they say; None after a message that asks for a file."""
     if subject.kind != "decoder" or not subject.lm.model.config.n_layer:
-        return "logit", None
+        return LensChoice("logit")
     about = (
         "Logit: the stream of every layer goes to the head as it is. The others first bring it to where the last layer is. "
         "Jacobian: by the mean effect of the layer on the last one. Tuned: by a map that is fitted to the model's own guesses."
@@ -29,20 +47,58 @@ def choice(subject: Subject) -> tuple[LensKind, str | None]:
     offered = [NAMES[kind].removesuffix(" lens") for kind in KINDS]
     kind = KINDS[offered.index(controls.select("Lens", offered, key="kind", help=about, segmented=True))]
     if kind == "logit":
-        return kind, None
-    return kind, text_to_fit(subject)
+        return LensChoice(kind)
+    about = "A Jacobian lens that others have fitted to this model, and published."
+    if kind == "jacobian" and controls.switch("From a file", key="from_file", help=about):
+        return _from_file(subject)
+    return LensChoice(kind, text_to_fit(subject))
 
 
-def found(subject: Subject, kind: LensKind, text: str | None) -> FittedLens | None:
+def _from_file(subject: Subject) -> LensChoice | None:
+    """Where a file with a lens is dropped, and the lens. The address has the name that it is kept under."""
+    about = (
+        "A file of jlens, Neuronpedia, TransformerLens or this page, which ends in .pt. It is kept in your folder; nothing in it "
+        "is run."
+    )
+
+    def read(path: Path) -> None:
+        addresses.write(FILE, subject.lm.read_lens(path))
+
+    read_in("A file with a lens", "pt", read, key="file with a lens", help=about)
+    addresses.takes(FILE, ANY)
+    if (name := st.query_params.get(FILE)) is None:
+        return None
+    try:
+        subject.lm.kept_lens(name)
+    except ValueError as error:
+        st.info(f"{escaped(str(error))}.")
+        return None
+    return LensChoice("jacobian", None if held_out.is_here(subject.key) else passages(), name)
+
+
+def found(subject: Subject, chosen: LensChoice) -> FittedLens | None:
     """The fitted lens. While it is still being fitted, show how far that is and a way to stop it, and return None."""
-    asked = ask(subject, fitted.fitted_lens, f"Fitting the {NAMES[kind]}", kind=kind, text=text)
-    return asked.followed("Fit the lens")
+    settings = {"kind": chosen.kind, "text": chosen.text, "kept": chosen.kept}
+    doing = "Fitting" if chosen.kept is None else "Measuring"
+    return ask(subject.key.unedited, fitted.fitted_lens, f"{doing} the {NAMES[chosen.kind]}", **settings).followed("Fit the lens")
+
+
+def take_home(subject: Subject, chosen: LensChoice) -> None:
+    """The button for the lens as a file."""
+    about = "What it has for the end of each block but the last, as jlens, Neuronpedia and this page read it."
+
+    def write(path: Path) -> None:
+        subject.lm.write_lens(path, chosen.kind, chosen.text)
+
+    if chosen.kept is None:
+        download("Download the lens", f"{names.possible(subject.key.name)}-{chosen.kind}-lens.pt", write, help=about)
 
 
 def foretold(subject: Subject, lens: FittedLens, kind: LensKind) -> None:
     """How near the guesses after each layer are to the model's own: of the logit lens, and of this one."""
     table = lens.labelled(subject.lm.model, kind)
-    shorts = [layer.short for layer in layers(subject.lm.model.config)]
+    every = layers(subject.lm.model.config)
+    shorts = [every[row].short for row in lens.at]
     st.markdown(f"**How well each layer foretells the model's guess: logit lens and {NAMES[kind]}**")
     for column, measure in zip(st.columns(2, gap="medium"), table.axes[1].labels, strict=True):
         values = table.values[:, table.axes[1].labels.index(measure)]
@@ -56,7 +112,7 @@ def foretold(subject: Subject, lens: FittedLens, kind: LensKind) -> None:
     middle = len(shorts) // 2
     (plain, agrees), (other, also) = table.values[:, :, middle]
     st.caption(
-        f"Over text that the lens was not fitted to. After {layers(subject.lm.model.config)[middle].title} the guess of the "
+        f"Over text that the lens was not fitted to. After {every[lens.at[middle]].title} the guess of the "
         f"logit lens is {brief(plain)} nats from the model's, and has its first token at {percent(agrees)} of the places; that "
         f"of the {NAMES[kind]} {brief(other)} nats, and {percent(also)}."
     )

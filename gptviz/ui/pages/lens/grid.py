@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,9 @@ from gptviz.components.lens_grid import LensCell
 from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.reading.labels import labels as label_bars
 from gptviz.figures.reading.lens import rise_and_fall
-from gptviz.interp.reading.fitted_lens import LensKind
 from gptviz.interp.reading.layers import ends_of_blocks, layers
-from gptviz.interp.reading.lens import Course, Lens, applied, settled
-from gptviz.labelled_array import LabelledArray
+from gptviz.interp.reading.lens import MOST_FOLLOWED, MOST_LED, Course, Lens, applied, leaders, settled
+from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import reading
 from gptviz.model import Config
 from gptviz.model.costs.effort import MOST
@@ -28,6 +28,8 @@ from gptviz.ui.views.read import read_by
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, show_figure, theme, visit
 
+from .fitted import LensChoice
+
 # Of a longer text the end is shown: the columns of more tokens would be narrower than a pixel on many screens.
 MOST_POSITIONS = 256
 # A model of more blocks has at first a row for each block, coloured by how the final guess comes up.
@@ -35,14 +37,16 @@ MOST_BLOCKS = 12
 SUBLAYERS, BLOCKS = "every sublayer", "every block"
 OPENED, ASKED, ROWS = "lens cell", "lens asked", "rows"
 _PITCH = 22
+# Of the tokens that were the likeliest after some layer and have no line, so many are named.
+MOST_NAMED = 12
 
 
-def ask_lens(subject: Subject, kind: LensKind, fitted_to: str | None, blocks_only: bool) -> Asked[Lens]:
-    """The guesses after every layer, or after every block alone, through the lens of a kind."""
+def ask_lens(subject: Subject, chosen: LensChoice, blocks_only: bool) -> Asked[Lens]:
+    """The guesses after every layer, or after every block alone, through the lens that is chosen."""
     length = len(read_by(subject).ids)
     last = MOST_POSITIONS if length > MOST_POSITIONS else None
-    how = {"blocks_only": blocks_only, "kind": kind, "fitted_to": fitted_to}
-    return ask(subject, reading.lens, "Reading every layer", last=last, **how)
+    lens = {"kept": chosen.kept} if chosen.kept else {"kind": chosen.kind, "fitted_to": chosen.text}
+    return ask(subject, reading.lens, "Reading every layer", last=last, blocks_only=blocks_only, **lens)
 
 
 def blocks_only(subject: Subject) -> bool:
@@ -169,29 +173,26 @@ def follow(subject: Subject, lens: Lens, cell: LensCell) -> int | None:
     return None if chosen == NONE else names.index(chosen)
 
 
-def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course, follow: int | None) -> None:
-    """The likeliest tokens of a cell and one to `follow`, and how they rose and fell from layer to layer."""
+def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course) -> None:
+    """The likeliest tokens of a cell, those that led after some layer, and how all rose and fell from layer to layer."""
     label = subject.lm.tokenizer.label
     layer, place = lens.layers[cell.layer], lens.positions[cell.index]
     st.markdown(f"**After {layer.title}, at position {place}, {in_quotes(label(lens.ids[cell.index]))}**")
     left, right = st.columns([2, 5], gap="medium")
     probability = course.probability
-    here = LabelledArray(probability.values[:, cell.layer], probability.axes[:1], probability.unit)
-    names = probability.axes[0].labels
+    names, values = probability.axes[0].labels, probability.values[:, cell.layer]
+    order = np.argsort(-values, kind="stable")[:MOST_FOLLOWED]
+    axis = Axis("token", tuple(names[i] for i in order))
     with left:
-        st.caption(
-            f"The {len(names)} likeliest tokens in this cell"
-            if follow is None
-            else f"{in_quotes(label(follow))}, then the likeliest tokens in this cell"
-        )
+        st.caption(f"The {len(order)} likeliest tokens in this cell")
         show_figure(
-            label_bars(here, theme(), pitch=_PITCH),
+            label_bars(LabelledArray(values[order], (axis,), probability.unit), theme(), pitch=_PITCH),
             key="lens cell bars",
-            alt=f"The likeliest tokens after {layer.title}: {', '.join(names[:5])}.",
+            alt=f"The likeliest tokens after {layer.title}: {', '.join(axis.labels[:5])}.",
         )
     with right:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.caption("The same tokens after every layer; the dotted line is this cell")
+            st.caption(f"{_said_of_lines(lens, cell, label)} The dotted line is this cell.")
             about = "Equal ratios have equal lengths, from 0.01 % up, so that small probabilities show."
             logarithmic = controls.switch("Logarithmic", key="log", help=about)
         show_figure(
@@ -199,13 +200,21 @@ def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course, foll
                 probability,
                 [each.short for each in lens.layers],
                 theme(),
-                height=max(340, _PITCH * len(names)),
+                height=max(340, _PITCH * len(order)),
                 opened=cell.layer,
                 logarithmic=logarithmic,
             ),
             key="lens cell lines",
             alt=f"The probabilities of {', '.join(names[:5])} after each of {counted(len(lens.layers), 'layer')}.",
         )
+
+
+def _said_of_lines(lens: Lens, cell: LensCell, label: Callable[[int], str]) -> str:
+    """Which tokens have a line of their own, and which others were the likeliest after some layer."""
+    others = [in_quotes(label(token)) for token in leaders(lens, cell.index)[MOST_LED:]]
+    more = f", and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
+    led = f" Others led too: {', '.join(others[:MOST_NAMED])}{more}." if others else ""
+    return f"In colour: what is followed, tokens that led after some layer (the final guess first), and the likeliest here.{led}"
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import streamlit as st
 
 from gptviz.figures.reading.lens import by_layer
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import HOWS, Direction, halves
+from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted, steering
 from gptviz.language_model.steering import Steered
 from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, edits
-from gptviz.ui.widgets import controls, escaped, show_figure, theme, visit
+from gptviz.ui.views.files import download, read_in
+from gptviz.ui.widgets import addresses, controls, escaped, show_figure, theme, visit
 
 # What is offered to models of texts whose task has no pairs of its own.
 PHRASES = (
@@ -24,6 +28,8 @@ PHRASES = (
 )
 NAMES = dict(zip(("difference of means", "first component"), HOWS, strict=True))
 ALL, LAST, PROMPT = "all", "the last text", "the prompt"
+# The key of the address with the name of the direction that was read from a file.
+FILE = "vector"
 USUAL = 2.0  # what is shown until a strength is chosen
 LONGEST_LIST, HEIGHT = 20_000, 340
 Lists = tuple[tuple[str, ...], tuple[str, ...]]
@@ -37,21 +43,26 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
     with st.expander("How the direction is found: texts, block and method", expanded=not offered[0]):
         lists = _texts(offered)
         asked = _direction(subject, name, lists)
-    if not all(lists):
+        own = _from_file(subject)
+    if own is None and not all(lists):
         st.info("Type texts into both lists, one in each line, which differ in what the direction should be about.")
         return None, None
     try:
-        found = asked.value
+        found = own or asked.value
         if directions.found(found.name) is None:  # its file was removed since
             directions.keep(found)
         _in_place_of_earlier(subject, found)
         steered = _steered(subject, found, lists[1])
-        said = _turned(subject.key, found, lists, steered.value.strength)
+        said = "" if own else _turned(subject.key, found, lists, steered.value.strength)
     except (ValueError, OSError) as error:
         st.info(f"{escaped(subject.key.name)}: {escaped(str(error))}.")
         return None, None
     st.markdown(f"**{escaped(steered.value.said)}{said}**")
     _pictures(found, steered.value)
+    about = "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes none that acts after block 0."
+    download("Download the direction", f"{found.name}.gguf", partial(subject.lm.write_direction, found.name), help=about)
+    if own:
+        return steered.value.probability, steered.code("result.probability, result.texts")
     return steered.value.probability, asked.code(f"steered = {steered.call}", "steered.probability, steered.texts")
 
 
@@ -98,6 +109,26 @@ def _direction(subject: Subject, name: str, lists: Lists) -> Asked[Direction]:
     return ask(subject.key.unedited, fitted.direction, "Finding the direction", **settings)
 
 
+def _from_file(subject: Subject) -> Direction | None:
+    """Where a file with a direction is dropped, and the direction, which is used in place of that of the texts."""
+
+    def read(path: Path) -> None:
+        addresses.write(FILE, subject.lm.read_direction(path).name)
+
+    about = "A GGUF control vector of llama.cpp, repeng or this page: it is used in place of the texts, and kept in your folder."
+    read_in("Or a direction from a file", "gguf", read, key="file with a direction", help=about)
+
+    def parse(name: str) -> Direction | None:
+        called = unit(f"direction.{name}", subject.lm.model.config).called  # not a path, which a link may have made up
+        directions.kept(called, subject.lm.model.config)
+        return directions.found(called)
+
+    found = controls.linked(FILE, parse, None)
+    if found is not None:
+        st.button("Back to the texts", icon=":material/undo:", on_click=addresses.write, args=(FILE, None))
+    return found
+
+
 def _in_place_of_earlier(subject: Subject, found: Direction) -> None:
     """Let an edit that added an earlier direction of this name add this one. A link may ask for it before it was found here."""
     own = f"direction.{found.name}"
@@ -117,7 +148,8 @@ def on_every_page(found: Direction) -> float:
     off = f"direction.{found.name}"
     about = (
         "How often the spread of the texts along the direction is added to the stream, on every page: it is an edit, which links "
-        f"have too. At 0 nothing is added, and the view Steering shows what {USUAL:g} would do."
+        f"have too. At 0 nothing is added, and the view Steering shows what {USUAL:g} would do. Generate writes with it, without "
+        "it and with it turned round, in branches beside each other."
     )
     strength = edits.number_slider(st, off, 0.0, "Strength on every page", -4.0, 4.0, step=0.5, help=about)
     about = "Take all that lies along the direction out of the stream, on every page, or leave it there again."
@@ -128,16 +160,16 @@ def on_every_page(found: Direction) -> float:
 
 def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked[Steered]:
     """The controls for the strength and for what is read, and what the model then says."""
-    default = LAST if subject.prompt == subject.default else PROMPT
+    default = LAST if away and subject.prompt == subject.default else PROMPT
     with st.container(horizontal=True, vertical_alignment="bottom"):
         strength = on_every_page(found)
         about = "What the model goes on with here: the prompt, or the last text of the second list."
         read = controls.select("Goes on with", [LAST, PROMPT], key="read", default=default, help=about, follows=True)
-        about = "Whether attention looks where it looks without the direction, in the picture of the next token."
+        about = "Whether attention looks, in the next token and at each step of the texts, where it looks without the direction."
         frozen = controls.switch("Freeze attention", key="frozen", help=about)
     others = tuple(text for text in subject.key.edits if text.partition("=")[0] != f"direction.{found.name}")
     key = replace(subject.key, edits=others)
-    prompt = subject.text if read == PROMPT else away[-1]
+    prompt = away[-1] if away and read == LAST else subject.text
     settings = {"prompt": prompt, "direction": found.name, "strength": strength or USUAL, "frozen": frozen}
     return ask(key, steering.steer, "Steering", **settings)
 

@@ -5,7 +5,7 @@ See `gptviz/interp/changing/edits.py` for edits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -86,12 +86,13 @@ def edited(key: ModelKey, default: str, bar: Any) -> ModelKey:
         return key
     from gptviz.interp.changing.edits import fitting
 
-    fitted = fitting(texts, language_model(key).model)
+    lm = language_model(key)
+    fitted = fitting(texts, lm.model)
     if fitted.rejected:
         addresses.takes(EDITS, refused("; ".join(fitted.rejected)))
     warn_of_refused(key.name, fitted)
     with bar:
-        typed = _chip(texts, fitted, default)
+        typed = _chip(texts, fitted, lambda token: f"“{lm.tokenizer.label(token)}”", default)
     return with_edits(key, fitted, typed or default)
 
 
@@ -175,7 +176,7 @@ def warn_of_refused(name: str, fitted: Fitting) -> None:
         controls.notices().warning(f"{these} left out, and {escaped(name)} is shown without:{lines}", icon=":material/edit_off:")
 
 
-def _chip(texts: Sequence[str], fitted: Fitting, default: str) -> str:
+def _chip(texts: Sequence[str], fitted: Fitting, name: Callable[[int], str], default: str) -> str:
     """The chip that shows the number of edits and opens a list of them, and the button that removes them all.
 
     Returns the reference text that was typed; empty if none was.
@@ -187,7 +188,7 @@ def _chip(texts: Sequence[str], fitted: Fitting, default: str) -> str:
         with st.popover(some, icon=":material/edit:", help="What is switched off or replaced in the model on every page."):
             st.markdown("**Edits of this model**")
             st.caption("All pages show the model with them. The model itself is not touched: without the edits it is as it was.")
-            applied = {one.text: one.title for one in fitted.edits}
+            applied = {one.text: one.titled(name) for one in fitted.edits}
             for text in [*applied, *(text for text in texts if text not in applied)]:
                 with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
                     st.button(

@@ -1,0 +1,112 @@
+"""Swaps: two tokens change places in the stream after a layer.
+
+The direction of a token is the one along which the logit lens reads its logit: its row of the unembedding, through the final
+norm. Of a lens that was fitted it is brought back through the map of the layer. Both directions are made 1 long. Then the stream
+is mirrored so that each becomes the other: as much of it as lay along the one lies along the other, and its length and all that
+lies across both stay. A second swap brings everything back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gptviz.model import Config, Transformer
+from gptviz.model.parts.heads import Unembed
+from gptviz.model.parts.norms import Norm
+from gptviz.runs import fitted
+
+from ..explaining.through_norms import read_through
+from ..reading.layers import EMBEDDING, Layer, layers
+
+# A layer, the ids of two tokens, and of a lens that was fitted the name under which it is kept.
+_PARTS = re.compile(r"(.+?)\.([0-9]+)\.([0-9]+)(?:\.([0-9a-f]{32}))?")
+
+_SUBLAYERS = {"cross_attention": "cross-attention", "mlp": "MLP"}
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Two tokens that change places after a layer."""
+
+    layer: Layer  #: after which the stream is changed
+    tokens: tuple[int, int]  #: their ids, the smaller one first: which of the two is named first changes nothing
+    lens: str = ""  #: the name under which a fitted lens is kept; empty for the logit lens
+
+    @property
+    def called(self) -> str:
+        """Its name, which `swap` reads."""
+        return ".".join((self.layer.name, *map(str, self.tokens), *([self.lens] if self.lens else [])))
+
+
+def swap(called: str, config: Config) -> Swap:
+    """The swap of this name, of a model of this config.
+
+    Raises:
+        ValueError: the model has no such layer or tokens, or guesses no tokens; or both tokens are the same.
+    """
+    name, one, other, lens = _parts(called)
+    if config.kind == "classifier" or not config.n_layer:
+        raise ValueError(f"swap.{called}: tokens are swapped in the stream of models that have blocks and guess tokens")
+    layer = next((each for each in layers(config) if each.name == name), None)
+    if layer is None:
+        raise ValueError(
+            f"swap.{called}: this model has no layer {name}; it has {', '.join(each.name for each in layers(config))}"
+        )
+    if one == other or max(one, other) >= config.vocab_size:
+        raise ValueError(f"swap.{called}: name two different tokens by their ids, from 0 to {config.vocab_size - 1:,}")
+    return Swap(layer, (min(one, other), max(one, other)), lens)
+
+
+def title(called: str, strength: float, token: Callable[[int], str]) -> str:
+    """What a swap does, as a sentence without its full stop. `token` gives the name of a token by its id."""
+    layer, one, other, lens = _parts(called)
+    block, _, part = layer.removeprefix("blocks.").partition(".")
+    of = f"the {_SUBLAYERS.get(part, part)} of " if part else ""
+    place = "the embedding" if layer == EMBEDDING else f"{of}block {block}"
+    how_far = "" if strength == 1 else f", {strength:g} of the way"
+    by = " (by the directions of a fitted lens)" if lens else ""
+    return f"Tokens {token(one)} and {token(other)} change places in the stream after {place}{how_far}{by}"
+
+
+def _parts(called: str) -> tuple[str, int, int, str]:
+    """The layer, both tokens and the lens that the name of a swap says."""
+    parts = _PARTS.fullmatch(called)
+    if parts is None:
+        raise ValueError(f"swap.{called}: name a layer and two tokens by their ids, as in swap.blocks.1.mlp.17.42")
+    return parts[1], int(parts[2]), int(parts[3]), parts[4] or ""
+
+
+@torch.no_grad()
+def difference(model: Transformer, one: Swap) -> Tensor:
+    """From the direction of one token to that of the other, both 1 long: [d_model].
+
+    Raises:
+        ValueError: the lens is not kept on this machine, or is that of another model; or both directions are the same.
+    """
+    final = model.head.final_norm
+    assert isinstance(model.head, Unembed)
+    assert final is None or isinstance(final, Norm)
+    rows = read_through(final, model.head.unembed.weight[list(one.tokens)].float())  # [2, d_model]
+    if one.lens:
+        rows = rows @ _map(one, model.config).to(rows)
+    units = rows / rows.norm(dim=-1, keepdim=True)
+    found: Tensor = units[0] - units[1]
+    if not found.isfinite().all() or not found.any():
+        raise ValueError(f"swap.{one.called}: both tokens have the same direction, or one has none")
+    return found
+
+
+def _map(one: Swap, config: Config) -> Tensor:
+    """The map of a fitted lens for the layer of a swap, [d_model, d_model]."""
+    at, kept = layers(config).index(one.layer), fitted.kept(one.lens)
+    if "matrices" not in kept:
+        raise ValueError(f"swap.{one.called}: the lens is not on this machine: fit it, or read its file, under Logit lens")
+    rows, maps = kept["at"].tolist(), kept["matrices"]
+    if maps.shape[-1] != config.d_model or at not in rows:
+        raise ValueError(f"swap.{one.called}: the lens is that of another model, or does not have this layer")
+    return maps[rows.index(at)]
