@@ -77,14 +77,14 @@ def test_the_positions_of_the_prompt_are_framed_and_named(tiny_model: TinyModel)
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"n_layer": 0}, "from the last token alone"), ({"mask": "full"}, "tokens in no order"), ({}, "causal mask")],
+    [({"n_layer": 0}, "only from the last token"), ({"mask": "full"}, "tokens in no order"), ({}, "causal mask")],
 )
 def test_what_a_model_without_positions_can_know_is_that_of_this_model(
     tiny_model: TinyModel, changes: dict[str, Any], said: str
 ) -> None:
     tiny_model(positions="none", **changes)
     told = " ".join(info.value for info in page(model="tiny").info)
-    assert [one for one in ("from the last token alone", "tokens in no order", "causal mask") if one in told] == [said]
+    assert [one for one in ("only from the last token", "tokens in no order", "causal mask") if one in told] == [said]
 
 
 def test_how_far_the_heads_of_alibi_look_is_computed_for_this_model(tiny_model: TinyModel) -> None:
