@@ -103,6 +103,12 @@ def test_top_p_keeps_the_fewest_tokens_that_reach_it(top_p: float | None, n_kept
     assert stages.in_top_p.tolist() == [token < n_kept for token in range(4)]
 
 
+def test_top_p_counts_within_what_top_k_left() -> None:
+    # Half and half once the third is gone: 0.5 is reached by the first alone, where of all three it would take two.
+    stages = ledger(torch.zeros(3), Sampling(top_k=2, top_p=0.5))
+    assert stages.in_top_p.tolist() == [True, False, False]
+
+
 def test_nothing_is_cut_where_nothing_is_to_be_cut() -> None:
     # Many equal probabilities: their rounded sum falls short of 1 before the last.
     for vocab in (3, 10, 49, 65, 1_000):
@@ -143,7 +149,7 @@ def test_rounding_never_draws_beyond_the_vocabulary() -> None:
     assert draw(probabilities, almost_one).tolist() == [9]
 
 
-@pytest.mark.parametrize("sampling", [Sampling(seed=3), Sampling(temperature=0.7, seed=3), Sampling(top_k=4, top_p=0.95, seed=3)])
+@pytest.mark.parametrize("sampling", [Sampling(seed=3), Sampling(temperature=0.7, top_k=4, seed=3), Sampling(top_p=0.8, seed=3)])
 def test_ten_thousand_draws_have_the_frequencies_of_the_ledger(sampling: Sampling) -> None:
     logits = torch.tensor([[2.0, 1.0, 0.0, 0.5, -1.0, 1.5]])
     draws = [choose_tokens(logits, sampling, position).item() for position in range(10_000)]
