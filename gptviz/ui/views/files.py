@@ -45,5 +45,14 @@ def download(label: str, name: str, write: Callable[[Path], None], *, help: str)
             write(Path(folder) / name)
             return (Path(folder) / name).read_bytes()
 
-    look = {"icon": ":material/download:", "type": "tertiary", "help": help, "on_click": "ignore"}
-    st.download_button(label, content, name, "application/octet-stream", key=f"download {name}", **look)  # type: ignore[call-overload]
+    st.download_button(
+        label,
+        content,
+        name,
+        "application/octet-stream",
+        key=f"download {name}",
+        icon=":material/download:",
+        type="tertiary",
+        help=help,
+        on_click="ignore",
+    )

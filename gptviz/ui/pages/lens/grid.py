@@ -181,7 +181,7 @@ def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course) -> N
     left, right = st.columns([2, 5], gap="medium")
     probability = course.probability
     names, values = probability.axes[0].labels, probability.values[:, cell.layer]
-    order = np.argsort(-values, kind="stable")[:MOST_FOLLOWED]
+    order = sorted(range(len(names)), key=values.__getitem__, reverse=True)[:MOST_FOLLOWED]
     axis = Axis("token", tuple(names[i] for i in order))
     with left:
         st.caption(f"The {len(order)} likeliest tokens in this cell")
