@@ -15,7 +15,7 @@ from gptviz.ui.records.embeddings import PAGE as EMBEDDINGS
 from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
-from gptviz.ui.views import where_most
+from gptviz.ui.views import one_unit, where_most
 from gptviz.ui.views.by_token import by_token
 from gptviz.ui.widgets import capitalised
 
@@ -40,10 +40,10 @@ if activity is None:
 
 left, right = st.columns([2, 3], gap="large")
 order = activity.ranked(by)
-neuron = neurons.chosen(subject, activity, order[0])
+neuron = one_unit.chosen(subject, activity, order[0])
 number = neuron.index or 0
 with left:
-    neurons.ranked(activity, by, order, number)
+    one_unit.ranked(activity, by, order, number)
     by_token(subject, PAGE, "neurons", "A token: the neurons of all blocks that add most to its logit by an activation of 1.")
 with right:
     st.markdown(f"**{capitalised(neuron.title)}: where it is most active**")
@@ -51,14 +51,14 @@ with right:
 left, middle, right = st.columns(3, gap="large")
 calls = []
 with left:
-    neurons.distribution(activity, number)
+    one_unit.distribution(activity, number)
 with middle:
     if subject.kind == "decoder":
-        calls.append(neurons.speaks_for(subject, neuron).call)
+        calls.append(one_unit.speaks_for(subject, neuron).call)
     else:
         st.caption("This model guesses labels, not tokens: its neurons speak for no token.")
 with right:
-    calls.append(neurons.steer(subject, activity, neuron).call)
+    calls.append(one_unit.steer(subject, activity, neuron).call)
 
 code = asked.code(f"result.histogram({number})", *calls, "result.labelled()  # [neuron, number]")
 close(PAGE, neurons.tries(subject, activity), activity.labelled, code)

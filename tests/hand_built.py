@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gptviz.interp.trace import run
 from gptviz.model import Config, Transformer, build
 
 VOCAB, CONTEXT = 10, 24
@@ -156,3 +157,24 @@ def induction_circuit() -> Transformer:
     reads what it wrote, and the others write nothing. It goes on with A B … A as with B.
     """
     return hand_built((nothing(), previous_token(), nothing()), (nothing(), nothing(), induction()))
+
+
+@torch.inference_mode()
+def steered(model: Transformer, ids: Tensor, block: int, neuron: int, value: float | None) -> Tensor:
+    """The logits after the last token of `ids` [T] (of a classifier, of the labels) if a neuron has this value at every token.
+
+    Args:
+        model: a decoder or a classifier.
+        ids: the tokens that it reads.
+        block: the number of the block.
+        neuron: its number in the block.
+        value: what the neuron is set to; None leaves it as it is.
+    """
+
+    def put(neurons: Tensor) -> Tensor:
+        neurons[..., neuron] = torch.tensor(value)
+        return neurons
+
+    edits = None if value is None else {f"blocks.{block}.mlp.neurons": put}
+    logits = run(model, ids[None], ["logits"], edits=edits, logits_at=slice(-1, None))["logits"]
+    return logits.flatten(0, -2)[-1].float().cpu()

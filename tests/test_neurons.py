@@ -12,7 +12,7 @@ import gptviz
 from gptviz.data.registry import source_from
 from gptviz.data.rows import LONGEST_ROW
 from gptviz.interp.units.activity import observe
-from gptviz.interp.units.neurons import observable_neurons, promoted
+from gptviz.interp.units.neurons import columns, observable_neurons, promoted
 from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel
 
@@ -75,7 +75,7 @@ def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, cap
     for one, (row, at) in zip(found["contexts"], seen.places(7), strict=True):
         assert one["token"] == rows[row][at]
         assert (one["before"], one["behind"]) == (rows[row][max(0, at - 20) : at], rows[row][at + 1 : at + 6])
-    values = promoted(lm.model, 0, 7)
+    values = promoted(lm.model, columns(lm.model, 0)[:, 7])
     assert found["promoted"][0] == {"token": lm.tokenizer.piece(int(values.argmax())), "value": pytest.approx(values.max())}
     assert found["suppressed"][0] == {"token": lm.tokenizer.piece(int(values.argmin())), "value": pytest.approx(values.min())}
     assert all(one["value"] > 0 for one in found["promoted"])
@@ -119,12 +119,12 @@ def test_neurons_read_what_the_model_writes_where_it_is_to_write_first(tiny_mode
 def test_a_neuron_that_is_set_is_an_edit_and_the_tokens_that_it_promotes_are_at_the_ends(tiny_model: TinyModel) -> None:
     tiny_model("mine", context_length=32)
     lm = gptviz.load("mine")
-    guesses = lm.neuron_set("the fox", 1, 4, 2.5, top=3)
+    guesses = lm.unit_set("the fox", "blocks.1.mlp.neuron.4", 2.5, top=3)
     labels = lm.tokenizer.labels()
     for row, model in zip(guesses.values, (lm, lm.edited("blocks.1.mlp.neuron.4=2.5")), strict=True):
         shares = model.trace("the fox")["logits"][0, -1].softmax(-1)
         assert row == pytest.approx([float(shares[labels.index(label)]) for label in guesses.axes[1].labels], abs=1e-5)
-    values, ends = promoted(lm.model, 1, 4), lm.promoted(1, 4, most=2)
+    values, ends = promoted(lm.model, columns(lm.model, 1)[:, 4]), lm.promoted("blocks.1.mlp.neuron.4", most=2)
     order = (-values).argsort()
     assert list(ends.axes[0].labels) == [labels[i] for i in (*order[:2], *order[-2:])]
     np.testing.assert_array_equal(ends.values, values[[*order[:2], *order[-2:]]])

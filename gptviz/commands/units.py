@@ -113,7 +113,7 @@ def _ranking(seen: Activity, by: str) -> Shown:
 
 
 def _one_neuron(lm: LanguageModel, seen: Activity, neuron: int) -> Shown:
-    from gptviz.interp.units.neurons import promoted
+    from gptviz.interp.units.neurons import columns, promoted
 
     block = seen.layer.block or 0
     about: dict[str, Any] = {"block": block, "neuron": neuron, "tokens": seen.n_tokens}
@@ -121,7 +121,7 @@ def _one_neuron(lm: LanguageModel, seen: Activity, neuron: int) -> Shown:
     contexts = _contexts(lm, seen, neuron)
     speaks: dict[str, list[dict[str, Any]]] = {}
     if lm.model.config.kind == "decoder":
-        values = promoted(lm.model, block, neuron)
+        values = promoted(lm.model, columns(lm.model, block)[:, neuron])
         order = values.argsort().tolist()
         # A small vocabulary may have fewer tokens that are raised, or lowered.
         for name, sign, ids in (("promoted", 1, order[::-1]), ("suppressed", -1, order)):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from gptviz.interp.dictionaries import features as of_features
 from gptviz.interp.reading.next_token import probabilities
+from gptviz.interp.trace import run
 from gptviz.interp.units import head_scores as scoring
 from gptviz.interp.units import head_weights
 from gptviz.interp.units import neurons as of_neurons
@@ -25,6 +28,9 @@ from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
 from .core import LanguageModel, as_property, method
+from .dictionaries import dictionary
+
+_OF_DICTIONARY = "dictionary."
 
 
 @method
@@ -35,8 +41,8 @@ def activity(
     often, how much, and at which tokens.
 
     Args:
-        layer: "blocks.1.mlp", whose neurons have their activations, or "blocks.1.attention", whose heads have the length of the
-            vector that each adds to the stream.
+        layer: "blocks.1.mlp", whose neurons have their activations; "blocks.1.attention", whose heads have the length of the
+            vector that each adds to the stream; or "dictionary.NAME", whose features have their activations.
         text: what is read.
         most: how many tokens are read at most.
         written: how many tokens the model writes after `text`; then it reads what it wrote, and nothing else.
@@ -69,6 +75,8 @@ def observable(lm: LanguageModel, layer: str, side: HeadSide = "query") -> Obser
     """
     if lm.model.encoder is not None:
         raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.units.activity.observe on one of them")
+    if layer.startswith(_OF_DICTIONARY):
+        return of_features.observable_features(lm.model, dictionary(lm, layer.removeprefix(_OF_DICTIONARY)))
     of = unit(layer, lm.model.config)
     if of.block is None or of.index is not None:
         raise ValueError(f"{layer} is not made of units: give an MLP or an attention, such as blocks.0.mlp")
@@ -76,11 +84,20 @@ def observable(lm: LanguageModel, layer: str, side: HeadSide = "query") -> Obser
 
 
 @method
-def promoted(lm: LanguageModel, block: int, neuron: int, most: int = 8) -> LabelledArray:
-    """The tokens whose logits a neuron raises most, then those that it lowers most, the lowest last: `most` of each. How much an
-    activation of 1 adds: see `gptviz.interp.units.neurons.promoted`.
+def promoted(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
+    """The tokens whose logits a neuron or a feature raises most, then those that it lowers most, the lowest last: `most` of each.
+    How much an activation of 1 adds: see `gptviz.interp.units.neurons.promoted`.
+
+    Args:
+        name: of the unit, such as "blocks.1.mlp.neuron.17".
+        most: as above.
     """
-    values = of_neurons.promoted(lm.model, block, neuron)
+    one = unit(name, lm.model.config)
+    if one.part == "dictionary":
+        written = dictionary(lm, one.called).decoder[one.index or 0]
+    else:
+        written = of_neurons.columns(lm.model, one.block or 0)[:, one.index or 0]
+    values = of_neurons.promoted(lm.model, written)
     order = np.argsort(-values, kind="stable").tolist()
     most = min(most, len(order) // 2)
     some = [*order[:most], *order[len(order) - most :]]
@@ -88,17 +105,41 @@ def promoted(lm: LanguageModel, block: int, neuron: int, most: int = 8) -> Label
 
 
 @method
-def neuron_set(lm: LanguageModel, prompt: str, block: int, neuron: int, value: float, top: int = 5) -> LabelledArray:
-    """The guesses after `prompt` as the model is, and with a neuron set to `value` at every token: the probabilities of the `top`
-    likeliest of both, [before or after, guess].
+def unit_set(lm: LanguageModel, prompt: str, name: str, value: float, top: int = 5) -> LabelledArray:
+    """The guesses after `prompt` as the model is, and with a neuron or a feature set to `value` at every token: the probabilities
+    of the `top` likeliest of both, [before or after, guess].
+
+    Args:
+        prompt: the text that is read.
+        name: of the unit, as in `promoted`.
+        value: its activation.
+        top: as above.
     """
     ids, _ = lm.inputs(prompt)
-    sides = [probabilities(of_neurons.steered(lm.model, ids, block, neuron, put)) for put in (None, value)]
+    read = (run(one.model, ids[None], ["logits"], logits_at=slice(-1, None)) for one in (lm, lm.edited(f"{name}={value:g}")))
+    sides = [probabilities(one["logits"].flatten(0, -2)[-1].float().cpu()) for one in read]
     some = list(dict.fromkeys(i for side in sides for i in np.argsort(-side, kind="stable")[:top].tolist()))
     is_label = lm.model.config.kind == "classifier"
     label, what = (lm.labels.__getitem__, "label") if is_label else (lm.tokenizer.label, "next token")
     axes = Axis("side", ("before", "after")), Axis("guess", tuple(map(label, some)))
     return LabelledArray(np.stack(sides)[:, some], axes, f"probability of the {what}")
+
+
+@method
+def nearest_features(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
+    """The features of the same dictionary that write most alike, [feature]: see `gptviz.interp.dictionaries.features.nearest`."""
+    one = unit(name, lm.model.config)
+    return of_features.nearest(dictionary(lm, one.called), one.index or 0, most)
+
+
+@method
+def written_by(lm: LanguageModel, prompt: str, name: str) -> LabelledArray:
+    """What each part of the model adds to the activation of a feature, [part], at the token of `prompt` where that is highest:
+    see `gptviz.interp.dictionaries.features.written`.
+    """
+    one, ids = unit(name, lm.model.config), lm.inputs(prompt)[0]
+    at, values = of_features.written(lm.model, ids, dictionary(lm, one.called), one.index or 0)
+    return replace(values, unit=f"{values.unit}, at {lm.tokenizer.label(int(ids[at]))}")
 
 
 @method

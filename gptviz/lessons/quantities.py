@@ -16,6 +16,7 @@ from cachetools.keys import hashkey
 
 from gptviz.generate.sampling import Ledger, Sampling, ledger
 from gptviz.generate.speculation import Speculated
+from gptviz.interp.dictionaries import superposition
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion
 from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream
@@ -571,6 +572,24 @@ def chance(data: str) -> float:
     """The share of the most frequent label of generated texts, such as "stars": the accuracy of always guessing this label."""
     labels = _named(data, "texts", GENERATED)().labels
     return max(labels.count(label) for label in set(labels)) / len(labels)
+
+
+def arrow_length(sparsity: float, feature: int) -> float:
+    """How long the arrow of a feature, counted from 1, is in the toy model of superposition of one of its sparsities."""
+    known = {str(one): place for place, one in enumerate(superposition.SPARSITIES)}
+    return float(_toy().lengths.values[_named(str(float(sparsity)), "sparsity", known), _within("feature", feature, 1, 5) - 1])
+
+
+@lru_cache(maxsize=8)
+def found_again(sparsity: float) -> float:
+    """How well a dictionary finds the arrows of this toy again: the mean of the largest cosines."""
+    arrow_length(sparsity, 1)  # refuses any other sparsity
+    return float(superposition.find(_toy(), float(sparsity)).cosines.mean())
+
+
+@lru_cache(maxsize=1)
+def _toy() -> superposition.Toy:
+    return superposition.train()
 
 
 @lru_cache(maxsize=4)

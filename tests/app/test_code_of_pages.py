@@ -9,6 +9,7 @@ import pytest
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.menu import PAGES
 from gptviz.ui.records import classify, compare
+from gptviz.ui.records.features import SUPERPOSITION
 from gptviz.ui.records.gradients import STEP
 from gptviz.ui.records.heads import READS
 from gptviz.ui.records.translate import BEAM_SEARCH
@@ -24,6 +25,7 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("context", {"how": "removed"}),
     ("embeddings", {}),
     ("embeddings", {"space": "unembedding", "dimensions": "3-D"}),
+    ("features", {"view": SUPERPOSITION, "sparsity": "98%"}),
     ("gradients", {"depth": "3", "std": "0.08", "shrink": "false", "seed": "2", "activation": "gelu"}),
     ("gradients", {"view": STEP, "model": OF_KIND["decoder"]}),
     *(("heads", {"over": over, "prompt": "the the film"}) for over in ("Repeated random tokens", "The prompt")),

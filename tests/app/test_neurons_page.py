@@ -14,7 +14,6 @@ from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.kit.theme import plain
 from gptviz.interp.reading.experts import load
 from gptviz.interp.trace import run
-from gptviz.interp.units.neurons import steered
 from gptviz.machine import job
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, passages
@@ -27,7 +26,7 @@ from tests import hand_built
 from tests.app.opening import chart, opened, page_at, press, says
 from tests.app.test_code_of_pages import last_value
 from tests.drawn import numbers
-from tests.hand_built import Neuron
+from tests.hand_built import Neuron, steered
 from tests.tiny import TinyModel
 
 TEXT = "the quick brown fox jumps over the lazy dog " * 5
@@ -83,7 +82,7 @@ def test_the_figures_of_a_neuron_are_what_it_does() -> None:
         counts = numbers(chart(at, "neuron histogram")["data"][0]["y"])
         np.testing.assert_array_equal(np.nan_to_num(counts), activity.histogram(neuron).values)
         ids = lm.encode(at.text_area(key="prompt").value)
-        value = float(at.code[0].value.rpartition("lm.neuron_set(")[2].partition(")")[0].rpartition(", ")[2])
+        value = float(at.code[0].value.rpartition("lm.unit_set(")[2].partition(")")[0].rpartition(", ")[2])
         for bars, put in zip(chart(at, "neuron steered")["data"], (None, value), strict=True):
             expected = steered(lm.model, lm.seen(ids), 1, neuron, put).softmax(-1)
             for label, share in zip(bars["customdata"], numbers(bars["x"]), strict=True):

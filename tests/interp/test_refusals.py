@@ -163,7 +163,7 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("no neurons in block 0", lambda: neurons.observable_neurons(NO_BLOCKS, 0)),
     ("no neurons in block 0", lambda: neurons.observable_neurons(scrambled(tiny(d_mlp=0)), 0)),
     ("no heads in block 2", lambda: observable_heads(DECODER, 2)),
-    ("no unembedding", lambda: neurons.promoted(CLASSIFIER, 0, 4)),
+    ("no unembedding", lambda: neurons.promoted(CLASSIFIER, neurons.columns(CLASSIFIER, 0)[:, 4])),
     (
         "have 0 tokens in common",
         lambda: compare.embeddings(side(tiny()), replace(side(tiny()), vocabulary=tuple(map(str, range(VOCAB))))),

@@ -1,4 +1,4 @@
-"""Neurons: what makes each neuron of an MLP active, which tokens it speaks for, and what the model says if it is set by hand.
+"""Neurons: what makes each neuron of an MLP active, and which tokens it speaks for.
 
 A neuron is a number in the middle of an MLP, after the activation; in a gated MLP, after the gate; in a
 mixture of experts, times the weight of its expert.
@@ -18,7 +18,6 @@ from gptviz.model.parts.mlps import AnyMLP
 from gptviz.model.parts.norms import Norm
 
 from ..explaining.through_norms import norms_of, written_through
-from ..trace import run
 from .activity import Observable, read_until
 from .unit import Unit
 
@@ -51,12 +50,13 @@ def columns(model: Transformer, block: int) -> Tensor:
 
 
 @torch.inference_mode()
-def promoted(model: Transformer, block: int, neuron: int) -> Float64Array:
-    """How much an activation of 1 adds to the logit of each token [vocab_size], if nothing lies between the neuron and the end.
+def promoted(model: Transformer, written: Tensor) -> Float64Array:
+    """How much a vector `written` [d_model] to the stream adds to the logit of each token [vocab_size], if nothing lies between
+    it and the end: that of a neuron with an activation of 1 is one of the `columns`.
 
     Norms are replaced by what is linear in them (see `through_norms`), so all numbers lack one common factor. What all tokens
-    have in common is taken away: a softmax does not see it. Later blocks, which read what the neuron wrote, and a cap of the
-    logits are left out.
+    have in common is taken away: a softmax does not see it. Later blocks, which read what was written, and a cap of the logits
+    are left out.
 
     Raises:
         ValueError: the model does not guess tokens.
@@ -65,31 +65,7 @@ def promoted(model: Transformer, block: int, neuron: int) -> Float64Array:
         raise ValueError("this model has no unembedding: it promotes no tokens")
     final = model.head.final_norm
     assert final is None or isinstance(final, Norm)
-    read = written_through(final, columns(model, block)[:, neuron : neuron + 1])  # [d_model, 1], what the unembedding reads
+    read = written_through(final, written[:, None])  # [d_model, 1], what the unembedding reads
     logits = model.head.unembed.multiply(read.T, model.head.unembed.weight, None)[0]  # [vocab_size]
     values = logits.detach().double().cpu()
     return (values - values.mean()).numpy()
-
-
-@torch.inference_mode()
-def steered(model: Transformer, ids: Tensor, block: int, neuron: int, value: float | None) -> Tensor:
-    """The logits after the last token of `ids` [T] (of a classifier, of the labels) if a neuron has this value at every token.
-
-    Args:
-        model: a decoder or a classifier.
-        ids: the tokens that it reads.
-        block: the number of the block.
-        neuron: its number in the block.
-        value: what the neuron is set to; None leaves it as it is.
-
-    Raises:
-        ValueError: as in `trace.run`.
-    """
-
-    def put(neurons: Tensor) -> Tensor:
-        neurons[..., neuron] = torch.tensor(value)
-        return neurons
-
-    edits = None if value is None else {f"blocks.{block}.mlp.neurons": put}
-    logits = run(model, ids[None], ["logits"], edits=edits, logits_at=slice(-1, None))["logits"]
-    return logits.flatten(0, -2)[-1].float().cpu()

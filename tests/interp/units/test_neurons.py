@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from gptviz.interp.trace import run
 from gptviz.interp.units import activity
 from gptviz.interp.units.activity import BINS, MOST_PLACES, SEGMENT, Activity, observe
-from gptviz.interp.units.neurons import observable_neurons, promoted, steered
+from gptviz.interp.units.neurons import columns, observable_neurons, promoted
 from gptviz.model import Config
 from gptviz.model.parts.mlps import MLPS
 from gptviz.model.parts.residuals import RESIDUALS
 from tests import hand_built
-from tests.hand_built import LOUD, VOCAB, Neuron
+from tests.hand_built import LOUD, VOCAB, Neuron, steered
 from tests.tiny import families, scrambled, some_ids, tiny
 
 
@@ -97,7 +97,7 @@ def test_a_neuron_built_by_hand_is_found_with_the_token_it_reads_and_the_one_it_
     np.testing.assert_array_equal(found.largest, [1, 1])
     np.testing.assert_array_equal(found.active, [3 / 8, 2 / 8])
     assert found.places(0) == [(0, 0)], "one place of each segment"
-    values = promoted(model, 0, 0)
+    values = promoted(model, columns(model, 0)[:, 0])
     assert values.argmax() == 8
     assert values[8] == pytest.approx(LOUD * (1 - 1 / VOCAB))
     assert found.histogram(1).values.sum() == 8
@@ -117,14 +117,14 @@ def test_in_the_last_block_of_a_model_without_norms_a_promoted_token_gains_exact
     model, ids = scrambled(without), some_ids()[0]
     low, high = (steered(model, ids, without.n_layer - 1, 7, value).double() for value in (-1.0, 1.0))
     gained = ((high - low) / 2).numpy()
-    np.testing.assert_allclose(promoted(model, without.n_layer - 1, 7), gained - gained.mean(), atol=1e-4)
+    np.testing.assert_allclose(promoted(model, columns(model, without.n_layer - 1)[:, 7]), gained - gained.mean(), atol=1e-4)
 
 
 def test_through_norms_a_promoted_token_is_the_linear_part_times_one_factor() -> None:
     """RMSNorm of x + a·w for a large a is w / ‖w‖, times the gain: all that is left of the stream is the neuron."""
     model = scrambled(tiny(norm="rmsnorm", n_layer=1, residual="pre-norm"))
     logits = steered(model, some_ids()[0], 0, 7, 1e6).double().numpy()
-    values = promoted(model, 0, 7)
+    values = promoted(model, columns(model, 0)[:, 7])
     assert np.corrcoef(values, logits)[0, 1] == pytest.approx(1, abs=1e-4)
 
 

@@ -111,6 +111,7 @@ MEANINGS = {
     "label": "What a classifier says about a text, such as positive or negative.",
     "bias": "A number that is added whatever the text is.",
     "frozen norm": "A norm that keeps the number it divided by in one run: then it acts on every part of a sum by itself.",
+    "feature": "A direction in the stream that stands for one thing, such as an open bracket. Few are active at a token.",
     "neuron": "One number in the middle of an MLP: it is active or not, and writes one vector of its own.",
 }
 

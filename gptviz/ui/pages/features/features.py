@@ -1,0 +1,158 @@
+"""The features of a dictionary, sorted, and one of them: what makes it active, what it speaks for, and what writes it."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from gptviz.figures.kit.format import brief, percent
+from gptviz.figures.kit.theme import STREAM
+from gptviz.figures.units.neurons import promoted
+from gptviz.interp.dictionaries.dictionary import Dictionary
+from gptviz.interp.units.activity import Activity
+from gptviz.interp.units.unit import Unit
+from gptviz.labelled_array import Axis, Float64Array, LabelledArray
+from gptviz.language_model import dictionaries, units
+from gptviz.ui.records.features import FEATURES
+from gptviz.ui.shell.close import NOTHING, Shown
+from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.views import edits, one_unit
+from gptviz.ui.views.one_unit import CHOSEN, RANKINGS
+from gptviz.ui.views.vocabulary import tokens
+from gptviz.ui.views.where_most import ask_activity, observed, strips, text_to_read
+from gptviz.ui.widgets import Try, capitalised, controls, escaped, in_quotes, jobs, show_figure, theme
+
+TOKEN, PROMPT = "token", "prompt"
+SORTS = {name: title for name, (title, _) in RANKINGS.items()} | {TOKEN: "At a token", PROMPT: "On this text"}
+# The parts that are listed, those that add most.
+PARTS = 10
+# A feature that is active at no more than this share of the tokens is rare.
+RARE = 0.02
+
+
+def show(subject: Subject) -> tuple[list[Try], Shown]:
+    """The whole view; where the model has no dictionary yet, the way to one."""
+    names = subject.lm.dictionaries()
+    if not names:
+        _fit(subject)
+        return [], NOTHING
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        about = "The dictionary whose features are shown: the one that ships, or one that was fitted or read on this machine."
+        name = names[0] if len(names) == 1 else controls.select("Dictionary", names, key="dictionary", help=about)
+        how = text_to_read(subject, "the features")
+        about = (
+            "Largest, active and effect as in the table; at a token: the mean activation where it stands; on the prompt above."
+        )
+        by = controls.select("Sort by", list(SORTS), key="by", default="effect", help=about, format_func=SORTS.__getitem__)
+        token = _token(subject) if by == TOKEN else 0
+    asked = ask_activity(subject, f"dictionary.{name}", "Observing the features", **how)
+    activity = observed(asked)
+    if activity is None:
+        return [], NOTHING
+    read = subject.lm.dictionary(name)
+    values = _values(subject, name, activity, by, token)
+    order = [int(one) for one in np.argsort(-values, kind="stable")]
+    feature = one_unit.chosen(subject, activity, order[0])
+    calls = _one(subject, read, activity, feature, (by, SORTS[by], order, values))
+    code = asked.code(f"result.histogram({feature.index})", *calls, "result.labelled()  # [feature, number]")
+    return _tries(activity), Shown(activity.labelled, code, FEATURES)
+
+
+def _one(
+    subject: Subject, read: Dictionary, activity: Activity, feature: Unit, ranking: tuple[str, str, list[int], Float64Array]
+) -> list[str]:
+    """The list and one feature; returns the calls that compute what is shown of it."""
+    number = feature.index or 0
+    st.markdown(_said(subject, read, activity, number))
+    left, right = st.columns([2, 3], gap="large")
+    with left:
+        by, title, order, values = ranking
+        one_unit.ranked(activity, by, order, number, {} if by in RANKINGS else {title: values})
+        edits.switch(feature, key="switch feature")
+    with right:
+        st.markdown(f"**{capitalised(feature.title)}: where it is most active**")
+        strips(subject, activity, number, STREAM)
+    left, middle, right = st.columns(3, gap="large")
+    with left:
+        one_unit.distribution(activity, number)
+        near = _bars(
+            ask(subject.key, units.nearest_features, "Comparing features", name=feature.name), "Features that write alike"
+        )
+    with middle:
+        speaks = one_unit.speaks_for(subject, feature)
+        writes = _bars(ask(subject, units.written_by, "Reading the prompt", name=feature.name), "What writes it, in the prompt")
+    with right:
+        put = one_unit.steer(subject, activity, feature)
+    return [one.call for one in (near, speaks, writes, put)]
+
+
+def _bars(asked: Asked[LabelledArray], title: str) -> Asked[LabelledArray]:
+    """The largest numbers of a list as bars."""
+    values = asked.value
+    most = np.argsort(-np.abs(values.values), kind="stable")[:PARTS]
+    names = tuple(values.axes[0].labels[i] for i in most)
+    st.markdown(f"**{title}**")
+    shown = LabelledArray(values.values[most], (Axis(values.axes[0].name, names),), values.unit)
+    show_figure(promoted(shown, theme()), key=f"feature {asked.analysis}", alt=f"{title}: {', '.join(names)}.")
+    return asked
+
+
+def _said(subject: Subject, read: Dictionary, activity: Activity, feature: int) -> str:
+    """What is seen, in a sentence."""
+    most = activity.tokens(feature, 3)
+    at = ", ".join(in_quotes(subject.lm.tokenizer.label(token)) for token, value in most if value > 0)
+    where = f"most at {at}, up to {brief(activity.largest[feature])}" if at else "so at none that was read"
+    return (
+        f"**Feature {feature}** is active at {percent(float(activity.active[feature]))} of the tokens, {where}. It is one of "
+        f"{escaped(read.said)}."
+    )
+
+
+def _token(subject: Subject) -> int:
+    """The control for a token."""
+    names = tokens(subject.key).names
+    last = names[subject.seen[-1]]
+    chosen = controls.select(
+        "Token",
+        list(names[:200]),
+        key="at",
+        default=last,
+        help="The token at which features are active.",
+        other=names.__contains__,
+    )
+    return names.index(chosen)
+
+
+def _values(subject: Subject, name: str, activity: Activity, by: str, token: int) -> Float64Array:
+    """What the features are sorted by, [feature]."""
+    if by == TOKEN and activity.by_token.size:
+        return activity.by_token[:, token]
+    if by in RANKINGS:
+        return np.asarray(getattr(activity, by))
+    active = ask(subject, dictionaries.features, "Reading the prompt", dictionary=name).value
+    values = np.zeros(len(activity.largest))
+    values[[int(one) for one in active.axes[1].labels]] = active.values.mean(0)
+    return values
+
+
+def _fit(subject: Subject) -> None:
+    """Say that there is no dictionary, with the way to one."""
+    n_layer = subject.lm.model.config.n_layer
+    st.info("This model has no dictionary yet. Fit one to the data that the model learned from; it is kept for later.")
+    about = "The block after which the stream is read."
+    block = controls.whole("Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=about)
+    asked = ask(subject.key, dictionaries.fit_dictionary, "Fitting a dictionary", block=block)
+    _, say_how_far = jobs.on_demand(asked, asked.title, lambda _: asked.compute(), begins=False)
+    say_how_far("Fit a dictionary", "Begin again", "dictionary", "It goes on while you look at other pages.")
+
+
+def _tries(activity: Activity) -> list[Try]:
+    """The suggestions for these features."""
+    rare = np.where((activity.active > 0) & (activity.active <= RARE), activity.largest, 0.0)
+    offers = [Try("On this text", "The features that are most active in the prompt come first.", {"by": PROMPT})]
+    if rare.max(initial=0.0) > 0:
+        feature = int(rare.argmax())
+        share = percent(float(activity.active[feature]))
+        notice = f"Feature {feature} is active at {share} of the tokens only: what have they in common?"
+        offers.append(Try("A rare one", notice, {}, {CHOSEN: activity.unit(feature).name}))
+    return offers

@@ -1,0 +1,34 @@
+"""The page Features."""
+
+from gptviz.ui.page import DETAILS_BELOW, MODEL_ON_TOP, TOKEN_KEYS, Page, has_blocks
+
+FEATURES, SUPERPOSITION = "Features", "Superposition"
+VIEWS = (FEATURES, SUPERPOSITION)
+
+PAGE = Page(
+    name="features",
+    title="Features",
+    icon=":material/category:",
+    group="Take it apart",
+    place=55,
+    question="What does the stream speak of?",
+    caption=(
+        "A dictionary cuts the stream after a block into many features, few of which are active at a token: for one of them the "
+        "texts that make it active, the tokens it speaks for, the parts that write it, and what changes if you set it by hand."
+    ),
+    sentence="The sparse features that the stream is made of; and why five of them fit into two dimensions.",
+    step="A neuron often stands for several things: see the features that a dictionary finds in the stream.",
+    kinds=("decoder",),
+    opens_on="sentences",
+    has_what_it_shows=has_blocks,
+    words=("feature", "residual stream", "activation", "block", "head", "MLP", "token", "logit", "unembedding", "norm"),
+    tour=(
+        MODEL_ON_TOP,
+        "**Features**: the list of the features of a dictionary, in the order that **Sort by** says.",
+        "One feature: where in the text it is active, what it speaks for, which parts write it, and which others are alike.",
+        "**Superposition**: a toy model that keeps five features in two dimensions, if they are sparse.",
+        DETAILS_BELOW,
+        TOKEN_KEYS,
+    ),
+    states=({"view": SUPERPOSITION},),
+)

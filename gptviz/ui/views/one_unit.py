@@ -1,0 +1,158 @@
+"""The units of a layer, ranked, and one of them: how active it is, what it speaks for, what changes if it is set by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pandas as pd
+import streamlit as st
+
+from gptviz.figures.changing.before_after import before_after
+from gptviz.figures.kit.format import brief, counted, percent
+from gptviz.figures.units import neurons as figures
+from gptviz.interp.units.activity import BINS, Activity
+from gptviz.interp.units.unit import Unit
+from gptviz.interp.units.unit import unit as named
+from gptviz.labelled_array import Float64Array, LabelledArray
+from gptviz.language_model import units
+from gptviz.ui.shell.subject import Asked, Subject, ask
+from gptviz.ui.views import edits
+from gptviz.ui.views.where_most import largest_size
+from gptviz.ui.widgets import addresses, capitalised, controls, picking, show_figure, theme
+from gptviz.ui.widgets.figure import pixels
+from gptviz.ui.widgets.picking import pick
+
+RANKINGS = {
+    "largest": ("Largest", "The highest activation over the text."),
+    "active": ("Active", "The share of tokens at which the activation is above 0."),
+    "effect": ("Effect", "The mean length of the vector that the unit adds to the stream."),
+}
+# The key in the address of the unit that is shown.
+CHOSEN = "unit"
+# The values to set a unit to, in multiples of the largest size that its activation has in the text.
+TIMES = (-4.0, -2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+# How many units the table has.
+MOST_ROWS = 200
+HIGH = 380
+
+
+def chosen(subject: Subject, activity: Activity, first: int) -> Unit:
+    """The unit that the address asks for; `first` where it asks for none of this layer."""
+    usual = activity.unit(first)
+    linked = controls.linked(CHOSEN, lambda asked: named(asked, subject.lm.model.config), usual)
+    return linked if linked.index is not None and linked.layer == activity.layer.layer else usual
+
+
+def ranked(
+    activity: Activity, by: str, order: list[int], chosen: int, more: Mapping[str, Float64Array] = MappingProxyType({})
+) -> None:
+    """The units that rank first; choosing a row, or one in the select box below, shows it in the place of `chosen`.
+
+    Args:
+        activity: of the units.
+        by: what they are ranked by, one of `RANKINGS`, or something else that is the first of `more`.
+        order: all units, the first one first.
+        chosen: the one that is shown.
+        more: other numbers [unit] of each, by their title.
+    """
+    kind, some = activity.layer.kind, order[:MOST_ROWS]
+
+    def choose(index: int) -> None:
+        addresses.write(CHOSEN, activity.unit(index).name)
+
+    names = [by, *RANKINGS] if by in RANKINGS else [*RANKINGS]
+    columns = {title: values[some] for title, values in more.items()}
+    columns |= {RANKINGS[name][0]: getattr(activity, name)[some] for name in names}
+    number = st.column_config.NumberColumn
+    config = {title: number(format="%.3g") for title in more} | {
+        title: number(format="percent" if name == "active" else "%.3g", help=about) for name, (title, about) in RANKINGS.items()
+    }
+    picking.table(
+        pd.DataFrame({kind: some} | columns),
+        lambda row: choose(some[row]),
+        key=f"{kind}s table",
+        height=pixels(HIGH),
+        column_config=config,
+        alt=f"The {kind}s, the first of the ranking first",
+    )
+    values = getattr(activity, by) if by in RANKINGS else next(iter(more.values()))
+    pick(
+        capitalised(kind),
+        some if chosen in some else [chosen, *some],
+        chosen,
+        choose,
+        key=f"{kind}s pick",
+        help=f"The {kind} that is shown, the first of the ranking first. You can also click a row above.",
+        format_func=lambda one: f"{kind} {one}: {percent(values[one]) if by == 'active' else brief(values[one])}",
+    )
+    rest = f"The first {MOST_ROWS} of {len(order):,} {kind}s. " if len(order) > MOST_ROWS else ""
+    st.caption(f"{rest}Over {counted(activity.n_tokens, 'token')}. {RANKINGS[by][1] if by in RANKINGS else ''}")
+
+
+def distribution(activity: Activity, unit: int) -> None:
+    """The histogram of its activations."""
+    counts = activity.histogram(unit)
+    st.markdown("**How active it is**")
+    show_figure(
+        figures.histogram(counts, theme(), width=2 * float(activity.reach[unit]) / BINS),
+        key=f"{activity.layer.kind} histogram",
+        alt=f"Histogram of the activations of {activity.unit(unit).title}: from {brief(activity.smallest[unit])} to "
+        f"{brief(activity.largest[unit])}, above 0 at {percent(activity.active[unit])} of the tokens.",
+    )
+    scale = " The axis is logarithmic: a line up is ten times as many." if figures.is_logarithmic(counts) else ""
+    st.caption(f"Above 0 at {percent(activity.active[unit])} of the tokens.{scale}")
+
+
+def speaks_for(subject: Subject, unit: Unit) -> Asked[LabelledArray]:
+    """The tokens that it promotes and suppresses."""
+    asked = ask(subject.key, units.promoted, "Reading the weights", name=unit.name)
+    shown = asked.value
+    st.markdown("**What it speaks for, and against**")
+    half = len(shown.axes[0].labels) // 2
+    show_figure(
+        figures.promoted(shown, theme()),
+        key=f"{unit.kind} promoted",
+        alt=f"Tokens promoted: {', '.join(shown.axes[0].labels[:half])}; suppressed: {', '.join(shown.axes[0].labels[half:])}.",
+    )
+    st.caption("How much an activation of 1 raises each token's logit directly, up to the scale of the final norm.")
+    return asked
+
+
+def steer(subject: Subject, activity: Activity, unit: Unit) -> Asked[LabelledArray]:
+    """The guesses of the model if the unit is set."""
+    size = largest_size(activity, unit.index or 0)
+    st.markdown("**Set it, and see what changes**")
+    about = (
+        f"At every token of the prompt, in multiples of {brief(size)}, the largest size of its activation in the text. 0 is off."
+    )
+    times = float(
+        controls.notch("Times its largest activation", TIMES, key="times", default=2.0, format_func="{:g}".format, help=about)
+    )
+    value = float(f"{times * size:.6g}")
+    asked = ask_set(subject, unit, value)
+    shown = asked.value
+    before, after = shown.values
+    show_figure(
+        before_after(shown, theme()),
+        key=f"{unit.kind} steered",
+        alt=f"The {shown.unit} as it is, and with {unit.title} set to {brief(value)}: "
+        + ", ".join(
+            f"{label} {percent(a)} → {percent(b)}" for label, a, b in zip(shown.axes[1].labels, before, after, strict=True)
+        ),
+    )
+    text = f"{unit.name}={value:.6g}"
+    st.button(
+        f"Keep it at {brief(value)} on every page",
+        icon=":material/push_pin:",
+        key=f"keep {unit.kind}",
+        on_click=edits.toggle,
+        args=(text,),
+        help=f"The edit `{text}`: it stands in the address of every page, and one click takes it away.",
+    )
+    return asked
+
+
+def ask_set(subject: Subject, unit: Unit, value: float) -> Asked[LabelledArray]:
+    """The likeliest guesses as the model is, and with a unit set to `value`."""
+    return ask(subject, units.unit_set, "Reading the prompt", name=unit.name, value=value)

@@ -1,0 +1,86 @@
+"""The Features page as a reader meets it, without a browser."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import gptviz
+from gptviz.figures.kit.format import brief
+from gptviz.interp.dictionaries.superposition import SPARSITIES
+from gptviz.ui.pages.features import superposition
+from gptviz.ui.pages.features.features import PARTS
+from gptviz.ui.records.features import SUPERPOSITION
+from gptviz.ui.views.texts import OWN
+from tests.app.opening import chart, page_at, says
+from tests.drawn import numbers
+from tests.tiny import TinyModel
+
+TEXT = "a cab bed " * 40
+
+page = page_at("pages/features.py")
+
+
+@pytest.fixture
+def fitted(tiny_model: TinyModel) -> str:
+    """The name of the dictionary of a tiny model, which is called mine."""
+    tiny_model("mine", text="abcdefg ", context_length=32)
+    return str(gptviz.load("mine").fit_dictionary(1, 20, k=3, steps=60, text=TEXT).name)
+
+
+def features(at: AppTest) -> list[int]:
+    return [int(one) for one in at.dataframe[0].value["feature"]]
+
+
+def test_a_feature_is_shown_with_what_makes_it_active_and_what_writes_it(fitted: str) -> None:
+    lm = gptviz.load("mine")
+    at = page(model="mine", text=OWN, own=TEXT, prompt="a cab")
+    activity = lm.activity(f"dictionary.{fitted}", TEXT, 4_096)
+    assert features(at) == activity.ranked("effect")
+    first = features(at)[0]
+    assert f"Feature {first}** is active" in says(at)
+    assert f"up to {brief(activity.largest[first])}" in says(at)
+    name = f"dictionary.{fitted}.feature.{first}"
+    for key, expected in (
+        ("written_by", lm.written_by("a cab", name).values),
+        ("nearest_features", lm.nearest_features(name).values),
+    ):
+        (bars,) = chart(at, f"feature {key}")["data"]
+        np.testing.assert_allclose(numbers(bars["x"]), expected[np.argsort(-np.abs(expected), kind="stable")][:PARTS], rtol=1e-5)
+    before, after = chart(at, "feature steered")["data"]
+    assert (before["name"], after["name"]) == ("before", "after")
+    next(button for button in at.button if button.key == "switch feature").click().run()
+    assert str(at.query_params["edits"]).strip("[]'") == name
+
+
+def test_features_are_sorted_by_what_they_do_at_a_token_and_on_the_prompt(fitted: str) -> None:
+    lm = gptviz.load("mine")
+    activity = lm.activity(f"dictionary.{fitted}", TEXT, 4_096)
+    token = lm.tokenizer.id_of("c")
+    at = page(model="mine", text=OWN, own=TEXT, prompt="a cab", by="At a token", at="c")
+    order = features(at)
+    assert order == np.argsort(-activity.by_token[:, token], kind="stable").tolist()
+    on_prompt = lm.features("a cab")
+    at = page(model="mine", text=OWN, own=TEXT, prompt="a cab", by="On this text")
+    count = len(on_prompt.axes[1].labels)
+    assert sorted(features(at)[:count]) == sorted(int(one) for one in on_prompt.axes[1].labels)
+
+
+def test_a_model_without_a_dictionary_offers_to_fit_one(tiny_model: TinyModel) -> None:
+    tiny_model("mine")
+    at = page(model="mine")
+    assert "has no dictionary yet" in says(at)
+    assert "Fit a dictionary" in [button.label for button in at.button]
+
+
+def test_the_toy_is_drawn_as_it_was_trained() -> None:
+    at = page(view=SUPERPOSITION, sparsity="0%")
+    toy = superposition.trained(superposition.USUAL)
+    lines = [line for line in chart(at, "toy arrows")["data"] if line["name"] == "features"]
+    ends = np.array([[numbers(line["x"])[1], numbers(line["y"])[1]] for line in lines])
+    np.testing.assert_allclose(ends, toy.arrows[SPARSITIES.index(0.0)].T, atol=1e-6)
+    assert "two dimensions keep the features 1, 2" in says(at)
+    at = page(view=SUPERPOSITION, sparsity="98%")
+    assert "keep all five features" in says(at)
+    assert "finds them again" in says(at)
