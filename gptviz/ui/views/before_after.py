@@ -95,10 +95,10 @@ def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> No
     st.markdown("**What it writes**")
     sampling = sampling_controls(temperature=0.0)
     both = []
-    for place, name, one in zip(st.columns(2, gap="medium"), ("Before", "After"), (before or key.unedited, key), strict=True):
+    for place, name, model in zip(st.columns(2, gap="medium"), ("Before", "After"), (before or key.unedited, key), strict=True):
         with place:
             st.caption(name)
-            both.append(written(one, subject.seen, sampling, name))
+            both.append(written(model, subject.seen, sampling, name))
     first, after = both
     if first is not None and after is not None:
         same = next((i for i, (a, b) in enumerate(zip(first, after, strict=False)) if a != b), min(len(first), len(after)))

@@ -190,7 +190,7 @@ def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared 
 
 def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: Any) -> Try | None:
     """A suggestion that leads to the step of training at which the head for a known answer appeared: the answer to the prompt on
-    screen, else the first one. None if no head is needed that much, or its training is not known.
+    screen, else the first one. None if no head is needed that much, or if its training is not known.
 
     Args:
         key: the model on screen.

@@ -26,8 +26,8 @@ def loss_unit(folders: Iterable[Path]) -> str:
 
 
 def most_of_its_fall(curve: Curve) -> str:
-    """How far a loss on held-out data fell, and by which step most of that, as a sentence; empty where it did not fall, or was
-    measured so rarely that the step would say little.
+    """How far a loss on held-out data fell, and by which step most of it had fallen, as a sentence; empty if it did not fall, or
+    was measured too rarely to name a step.
     """
     losses, steps = curve.validation, curve.validation_steps
     if len(losses) < FEW or not losses[-1] < losses[0]:

@@ -83,7 +83,7 @@ def page_for(box: Box, kind: Kind) -> tuple[Page, dict[str, str]] | None:
 
 
 def _described(box: Box) -> dict[str, Any]:
-    """A box as it is sent to the browser: all that is known of it, and what the values mean that it computes."""
+    """A box as it is sent to the browser: all that is known of it, and the meaning of the values that it computes."""
     made = asdict(box)
     for piece in made["pieces"]:
         piece["meaning"] = GLOSSARY.get(piece["name"].rpartition(".")[2], "") if piece["kind"] == "activation" else ""

@@ -180,12 +180,12 @@ def begin(planned: PlannedRun, name: str, device: str) -> int:
     return place
 
 
-def _of_both(one: PlannedRun, other: PlannedRun) -> Tokenizer | None:
+def _of_both(first: PlannedRun, second: PlannedRun) -> Tokenizer | None:
     """For two texts the tokens that both are read as, so that the two models differ in nothing else; else None."""
-    if not (isinstance(one.source, TextSource) and isinstance(other.source, TextSource)) or one.begin is not None:
+    if not (isinstance(first.source, TextSource) and isinstance(second.source, TextSource)) or first.begin is not None:
         return None
-    both = TextSource(Corpus("both texts", f"{one.source.corpus.text}\n{other.source.corpus.text}"))
-    return both.tokenizer(one.plan.tokenizer, one.vocabulary or one.plan.config.vocab_size)
+    both = TextSource(Corpus("both texts", f"{first.source.corpus.text}\n{second.source.corpus.text}"))
+    return both.tokenizer(first.plan.tokenizer, first.vocabulary or first.plan.config.vocab_size)
 
 
 def _begin(planned: PlannedRun, name: str, device: str, tokenizer: Tokenizer | None = None, twin: str | None = None) -> int:

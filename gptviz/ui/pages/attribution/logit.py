@@ -208,9 +208,9 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
             return None
         return Cell(name, unit(name, config).title, value, texts[row * len(labels) + column], chosen=name == chosen)
 
-    def pick(one: str) -> None:
-        if one in attribution.sources or one.endswith(".mlp"):
-            st.session_state["part"] = one
+    def pick(name: str) -> None:
+        if name in attribution.sources or name.endswith(".mlp"):
+            st.session_state["part"] = name
 
     texts = side_by_side(values.ravel().tolist())
     above, below = setting.sides
@@ -351,16 +351,16 @@ def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -
         seen = LabelledArray(summed(np.asarray(seen.values, np.float64), words), (Axis("word that is read", names),), seen.unit)
     part = next(part for part in attribution.parts if part.name == head)
     token, share = in_quotes(shares.axes[0].labels[most]), signed(float(shares.values[most]))
-    one = "word" if is_merged else "token"
+    piece = "word" if is_merged else "token"
     room = 30 + 8 * min(LONGEST_LABEL, max(map(len, seen.axes[0].labels)))
     show_figure(
         contributions(seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room),
         key="sources",
-        alt=f"What {part.title} adds by each of {counted(len(seen.values), one)} that it reads; most by the token "
+        alt=f"What {part.title} adds by each of {counted(len(seen.values), piece)} that it reads; most by the token "
         f"at position {most}.",
     )
     st.caption(
-        f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each {one} that it reads, the pattern "
+        f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each {piece} that it reads, the pattern "
         f"times what the token’s value adds{', summed over the tokens of a word' if is_merged else ''}. The token that adds most "
         f"in size is {token}, position {most}{setting.place_of(head)}: {share}."
     )

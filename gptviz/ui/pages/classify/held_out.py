@@ -233,7 +233,7 @@ def probabilities(key: ModelKey, identity: str, _texts: tuple[str, ...]) -> Floa
 
 
 def show_evaluation(evaluation: LabelledAnswers, what: str, key: str) -> None:
-    """Accuracy next to that of the baseline, which label was taken for which, and the most confident mistakes."""
+    """The accuracy beside that of the baseline, the labels that are confused, and the most confident mistakes."""
     counts, of_baseline = evaluation.confusion, evaluation.baseline_confusion
     left, right = st.columns([4, 5], gap="medium")
     with left:

@@ -151,9 +151,9 @@ def table(sentences: tuple[str, ...], words: tuple[str, ...], both: Compared, sh
     for i, sentence in enumerate(sentences):
         for j, word in enumerate(words):
             line: dict[str, object] = {"sentence": sentence, "word": word}
-            for name, one, some in zip("AB", (both.a, both.b), shares, strict=True):
+            for name, side, some in zip("AB", (both.a, both.b), shares, strict=True):
                 share = some[i][j] if some else None
-                line[f"{name}, %"] = round(100 * float(one.values[i, j]), 2)
+                line[f"{name}, %"] = round(100 * float(side.values[i, j]), 2)
                 line[f"{name}: share in its data, %"] = None if share is None or not share.of else round(100 * share.value, 2)
                 ends = "" if share is None or not share.of else " to ".join(f"{100 * end:.1f}" for end in share.interval)
                 line[f"{name}: chance, %"] = ends

@@ -225,9 +225,9 @@ def code(sides: Sides, call: str, *, of_models: bool = False) -> str:
     return "\n".join([*lines, f"result = {call}", "result.table()  # A, B and B − A"])
 
 
-def _named(one: Subject) -> str:
-    step = " as saved last" if one.key.step is None else f" after {counted(one.key.step, 'step')}"
-    return escaped(f"{one.key.title}{step if scrubber.steps(one.key.name) else ''}")
+def _named(side: Subject) -> str:
+    step = " as saved last" if side.key.step is None else f" after {counted(side.key.step, 'step')}"
+    return escaped(f"{side.key.title}{step if scrubber.steps(side.key.name) else ''}")
 
 
 # Shared by all sessions: read-only. All that the page asks of the text of A is computed in one pass over it.

@@ -210,11 +210,11 @@ def parameters(config: Config) -> LabelledArray:
 def formulas(costs: Costs, chosen: CostSetting) -> None:
     """Every product and everything that a step keeps, with its formula."""
     products = {
-        "product": [one.name for one in costs.products],
-        "blocks": [one.times for one in costs.products],
-        "operations of reading, per block": [one.formula for one in costs.products],
-        "reading": [one.forward for one in costs.products],
-        "a step of training": [one.training for one in costs.products],
+        "product": [product.name for product in costs.products],
+        "blocks": [product.times for product in costs.products],
+        "operations of reading, per block": [product.formula for product in costs.products],
+        "reading": [product.forward for product in costs.products],
+        "a step of training": [product.training for product in costs.products],
     }
     kept = costs.kept.by_part(costs.batch, costs.tokens)
     kept_by = costs.optimiser[chosen.optimiser]
@@ -283,8 +283,8 @@ def tries(config: Config, chosen: CostSetting) -> list[Try]:
                 {"tokens": longest, "pass": "forward"},
             )
         )
-    one, many = (costs_of(config, batch, chosen.tokens) for batch in (1, BATCHES[-1]))
-    small, large = (in_bytes(sum(held(costs, chosen).values())) for costs in (one, many))
+    single, many = (costs_of(config, batch, chosen.tokens) for batch in (1, BATCHES[-1]))
+    small, large = (in_bytes(sum(held(costs, chosen).values())) for costs in (single, many))
     offers.append(
         Try(
             "A large batch",
@@ -293,9 +293,9 @@ def tries(config: Config, chosen: CostSetting) -> list[Try]:
             {"batch": BATCHES[-1]},
         )
     )
-    saved = one.optimiser["adamw"] - one.optimiser["muon"]
+    saved = single.optimiser["adamw"] - single.optimiser["muon"]
     if saved:
-        muon, adamw = (in_bytes(one.optimiser[name]) for name in ("muon", "adamw"))
+        muon, adamw = (in_bytes(single.optimiser[name]) for name in ("muon", "adamw"))
         notice = f"It keeps {muon} from step to step where AdamW keeps {adamw}."
         offers.append(Try("Muon", notice, {"optimiser": "muon"}))
     kept = quantisers([edit(f"{WEIGHTS}=2bit.g32", config)], config)

@@ -111,8 +111,8 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
     """What the model of `shown` loses against that of `subject`, whose weights are as they are."""
     before, config = subject.key, subject.lm.model.config
     errors = _errors(before, shown)
-    squares = [one.rows * one.width * one.spread**2 for one in errors]
-    wrong = sum(one.relative**2 * square for one, square in zip(errors, squares, strict=True) if square)
+    squares = [error.rows * error.width * error.spread**2 for error in errors]
+    wrong = sum(error.relative**2 * square for error, square in zip(errors, squares, strict=True) if square)
     together = float((wrong / sum(squares)) ** 0.5) if sum(squares) else 0.0
     size = computed.weight(config, quantisers(edits(shown.edits, config), config))
     cells = [
@@ -170,12 +170,12 @@ def _errors_shown(errors: list[MatrixError]) -> None:
         f"outliers (beyond {computed.OUTLIER:.0f} times)."
     )
     rows = {
-        "matrix": [one.name for one in ordered],
-        "error, %": [100 * one.relative for one in ordered],
-        "outliers, %": [100 * one.outliers for one in ordered],
-        "farthest / RMS": [one.farthest for one in ordered],
-        "largest error": [one.largest for one in ordered],
-        "bytes": [one.bytes for one in ordered],
+        "matrix": [error.name for error in ordered],
+        "error, %": [100 * error.relative for error in ordered],
+        "outliers, %": [100 * error.outliers for error in ordered],
+        "farthest / RMS": [error.farthest for error in ordered],
+        "largest error": [error.largest for error in ordered],
+        "bytes": [error.bytes for error in ordered],
     }
     digits = {name: st.column_config.NumberColumn(format=form) for name, form in _FORMATS.items()}
     show_table(

@@ -118,9 +118,8 @@ def projection(view: ProjectionChoice) -> tuple[Projection, ProjectionChoice]:
 
 
 def way_back(every: Sequence[int], step: int | None, n_tokens: int) -> tuple[int | None, ...]:
-    """The steps whose pictures lead to the picture of `step`: each picture begins with the one before it. First comes None, the
-    model as it was saved last, and at the end `step` itself. The result depends only on which snapshots there are, not on what
-    was shown before.
+    """The steps whose pictures lead to the picture of `step`; each begins with the one before it. First comes None (the model as
+    it was saved last), at the end `step` itself. Only the snapshots decide, not what was shown before.
     """
     if step is None:
         return (None,)
@@ -226,9 +225,7 @@ def trails_of(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int
 
 
 def what_is_lost(projected: Projection, drawn: Projection, view: ProjectionChoice, token: int, d_model: int) -> str:
-    """A line on what a projection keeps of the original space and what it loses, how much of it is `drawn`, and on whether
-    `token` is in it.
-    """
+    """What a projection keeps of the original space and loses, how much of it is `drawn`, and whether `token` is in it."""
     if view.method == "PCA":
         explained = sum(projected.explained)
         when = " when training ends (the same axes at every step)" if scrubber.steps(view.key.name) else ""

@@ -100,9 +100,7 @@ class Picture:
 
 
 def stops_at_end(subject: Subject) -> bool:
-    """The control for whether the text stops where the model ends it, or where a sequence of its task does, for models that have
-    such an end.
-    """
+    """The control for whether the text stops at the end of the model's text, or of a sequence of its task, if there is one."""
     ends, whole = subject.lm.end_tokens, subject.lm.sequence_length
     if not ends and whole is None:
         return True
@@ -283,8 +281,8 @@ def attend_clicked(writing: Writing, event: object) -> bool:
 
 
 def explain_tree(writing: Writing) -> None:
-    """Say what is not seen of the text at a glance: how often the likeliest token was drawn, that it repeats itself, that it, or
-    its tree, is at its limit, and how people write what a task writes otherwise.
+    """Lines on what is not seen at a glance: how often the likeliest token was drawn, repetition, the limits of the text and of
+    its tree, and how people write what a task writes otherwise.
     """
     path = writing.tree.path()
     if not writing.playing and len(path) > 1:

@@ -93,8 +93,8 @@ def show() -> None:
         fold.caption(f"Your lessons are read from the folder {escaped(str(own_folder()))}.")
 
 
-def _begin(number: int, one: Lesson) -> str:
+def _begin(number: int, lesson: Lesson) -> str:
     """The link that begins a lesson, and a tick that the browser shows once it is done there."""
-    tick = f'<span class="lesson-tick done-{one.name}" role="img" aria-label="done"> ✓</span>'
-    address = escape(shell.begun(one).address)
-    return f'<a class="lesson-begin" target="_self" href="{address}">{number} {escape(one.title)}</a>{tick}'
+    tick = f'<span class="lesson-tick done-{lesson.name}" role="img" aria-label="done"> ✓</span>'
+    address = escape(shell.begun(lesson).address)
+    return f'<a class="lesson-begin" target="_self" href="{address}">{number} {escape(lesson.title)}</a>{tick}'

@@ -189,16 +189,14 @@ def listed(store: Store) -> None:
             return 1, 0
         return (2, 0) if problem(about) else (0, about.parameters or 0)
 
-    def show_all() -> None:
-        st.session_state[f"all of {key}"] = True
-
     order = sorted(store.models, key=lambda place: rank(known.get(place)))
     shown = order if st.session_state.get(f"all of {key}") else order[:FIRST_SHOWN]
     with cards(key):
         for place in shown:
             card(place, known.get(place), opened)
     if len(shown) < len(order):
-        st.button(f"Show all {len(order)}", key=f"show {key}", on_click=show_all, type="tertiary")
+        everything = ({f"all of {key}": True},)
+        st.button(f"Show all {len(order)}", key=f"show {key}", on_click=st.session_state.update, args=everything, type="tertiary")
     if store.is_cut:
         st.caption(
             f"There may be more: the list ends after {stores.MOST_MODELS} models or {stores.MOST_LOOKED_AT:,} files. Any other "
@@ -213,7 +211,7 @@ def names_by_place() -> dict[str, str]:
 
 def imported_models() -> list[ImportedModel]:
     """The models of the user's own that other programs made."""
-    found = []
+    models = []
     for name, folder in checkpoints.folders().items():
         if not manage.is_own(folder):
             continue
@@ -223,8 +221,8 @@ def imported_models() -> list[ImportedModel]:
             continue
         if card.family is not None:
             place, weights = _weights(folder) if checkpoints.is_reference(folder) else (str(folder), None)
-            found.append(ImportedModel(name, card, place, weights))
-    return found
+            models.append(ImportedModel(name, card, place, weights))
+    return models
 
 
 def card(place: Place, about: Summary | None, opened: Mapping[str, str], where: str = "listed") -> None:

@@ -235,17 +235,12 @@ def search_the_hub() -> None:
             f"**{escaped(model.name)}** · {escaped(model.family)}{count}, fetched {model.downloads:,} times in a month",
             key=f"choose {model.name}",
             type="tertiary",
-            on_click=choose,
-            args=(model.name,),
+            on_click=st.session_state.update,
+            args=({SOURCE: model.name},),
         )
 
 
 _search = st.cache_data(ttl=300, max_entries=32, show_spinner="Asking the hub")(hub.search)
-
-
-def choose(given: str) -> None:
-    """Put this into the field, as if somebody had typed it."""
-    st.session_state[SOURCE] = given
 
 
 def zip_box() -> None:
@@ -282,26 +277,13 @@ def tries(known: Sequence[tuple[Place, Summary]]) -> list[Try]:
     opens = [(about.parameters, place, about) for place, about in known if about.parameters and not problem(about)]
     offers = []
     if opens:
-        count, place, about = min(opens, key=lambda one: one[0])
-        offers.append(
-            Try(
-                "The smallest one here",
-                f"{escaped(place.name)}: {escaped(about.family)}, {count:,} parameters. It is on this machine already.",
-                state={SOURCE: place.given},
-            )
-        )
-    offers.append(
-        Try(
-            "GPT-2, from the hub",
-            "The smallest of four models that OpenAI published in 2019. Asks the hub how large it is; nothing is fetched yet.",
-            state={SOURCE: "openai-community/gpt2"},
-        )
-    )
-    offers.append(
-        Try(
-            "TinyStories, from the hub",
-            "A small model that learned from stories for children only. Asks the hub how large it is.",
-            state={SOURCE: "roneneldan/TinyStories-33M"},
-        )
-    )
-    return offers
+        count, place, about = min(opens, key=lambda known: known[0])
+        here = f"{escaped(place.name)}: {escaped(about.family)}, {count:,} parameters. It is on this machine already."
+        offers.append(Try("The smallest one here", here, {SOURCE: place.given}))
+    gpt2 = "The smallest of four models that OpenAI published in 2019. Asks the hub how large it is; nothing is fetched yet."
+    stories = "A small model that learned only from stories for children. Asks the hub how large it is."
+    return [
+        *offers,
+        Try("GPT-2, from the hub", gpt2, {SOURCE: "openai-community/gpt2"}),
+        Try("TinyStories, from the hub", stories, {SOURCE: "roneneldan/TinyStories-33M"}),
+    ]

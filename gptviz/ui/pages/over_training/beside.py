@@ -21,8 +21,8 @@ KEY = "beside its relatives"
 
 
 def relatives(name: str) -> dict[str, Card]:
-    """The cards of a model and of those that its experiment is compared with, as far as they are here and were measured on the
-    same text; of all the lowest loss first. None of a model that has no such relatives.
+    """The cards of a model and of the models that its experiment is compared with, the lowest loss first: only those that are
+    here and were measured on the same text. Empty if there are no relatives.
     """
     folders = checkpoints.folders()
     if name not in folders:

@@ -66,8 +66,8 @@ class Axes:
 
 
 def without_snapshots(subject: Subject) -> None:
-    """Used instead of all else for a model without snapshots: its losses beside those of its relatives, which its training wrote
-    down, or that there is nothing; with a way to a model that has snapshots.
+    """The page of a model without snapshots: its losses beside those of its relatives, if its training wrote them down, and a way
+    to a model that has snapshots.
     """
     name = subject.key.name
     known = beside.show(name)
@@ -149,8 +149,8 @@ def possible(subject: Subject) -> tuple[str, ...]:
         "a clock": isinstance(task, Modular),
     }
     without = {"switched_off": not config.n_layer, "attribution": not adds_up}
-    offered = (one for one in MEASURES.values() if has[one.needs] and config.kind in one.kinds)
-    return tuple(one.name for one in offered if not without.get(one.name))
+    offered = (measure for measure in MEASURES.values() if has[measure.needs] and config.kind in measure.kinds)
+    return tuple(measure.name for measure in offered if not without.get(measure.name))
 
 
 def logarithmic() -> tuple[bool, bool]:
@@ -165,7 +165,7 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQ
     """What each measure is asked, by its name; with the controls `over`, `logit_of` and `minus` where a measure depends on them:
     what heads read, and which tokens count.
     """
-    needs = {one.needs for one in chosen}
+    needs = {measure.needs for measure in chosen}
     heads_read = subject.prompt
     if "texts for heads" in needs and subject.lm.repeats is not None and subject.kind != "encoder-decoder":
         about = "Random tokens that are repeated once, as on the page Heads, or the prompt above."
@@ -184,7 +184,7 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQ
         "a token": MeasureQuestion(subject.prompt, token, against),
         "two tokens": MeasureQuestion("", *two),
     }
-    return {one.name: by_need.get(one.needs, MeasureQuestion()) for one in chosen}
+    return {measure.name: by_need.get(measure.needs, MeasureQuestion()) for measure in chosen}
 
 
 def _two_tokens(subject: Subject) -> tuple[int, int]:
@@ -204,8 +204,8 @@ def say_missing(subject: Subject) -> None:
 
 
 def followed(key: ModelKey, measure: Measure, question: MeasureQuestion) -> tuple[History | None, Callable[[], None]]:
-    """The history of a measure as far as it is known, or None; and what shows how far it is, or a button that begins it where it
-    takes long. A history that takes no longer than a moment is whole.
+    """The history of a measure, if any of it is known, and a function that shows how far it is, or a button that begins it if it
+    takes long. A history that takes only a moment is complete.
 
     Raises:
         ValueError: as in `LanguageModel.given`.
@@ -341,7 +341,7 @@ def pages_at(subject: Subject, histories: Sequence[History]) -> None:
         st.caption("Click a point of a chart to open its step: all pages then show the model as it was there.")
         return
     st.markdown(f"**At step {step:,}**, open")
-    for page in dict.fromkeys(one.measure.page for one in histories if one.measure.page):
+    for page in dict.fromkeys(history.measure.page for history in histories if history.measure.page):
         frame.link(PAGES[page])
     st.caption("or any other page of the menu: all show the model as it was at this step.")
 

@@ -118,8 +118,8 @@ def maps(subject: Subject, prompts: Prompts) -> Maps:
 
 
 def exact_map(key: ModelKey, pair: PromptPair) -> Job[None] | None:
-    """The computation of what patches really do, if it was begun; its `results` are `Patched`, by quantity. Where it takes no
-    longer than a moment, it is begun and waited for.
+    """The job that computes what patches really do, if it was begun; its `results` are `Patched`, by quantity. If it takes only a
+    moment, it is begun and waited for.
     """
     computing = job.found(("patching", key, pair))
     if computing is None and effort(language_model(key).model, len(pair.clean), patches(key, pair)) <= MUCH:
@@ -131,12 +131,12 @@ def exact_map(key: ModelKey, pair: PromptPair) -> Job[None] | None:
 def patches(key: ModelKey, pair: PromptPair) -> int:
     """How many patches there are to compute."""
     config = language_model(key).model.config
-    return sum(n_patches(config, pair, one.name) for one in shown(config, (*BY_HEAD, *BY_POSITION)))
+    return sum(n_patches(config, pair, quantity.name) for quantity in shown(config, (*BY_HEAD, *BY_POSITION)))
 
 
 def shown(config: Config, names: tuple[str, ...]) -> list[Quantity]:
     """Those of the quantities `names` that the model has."""
-    has = {one.name: one for one in quantities(config)}
+    has = {quantity.name: quantity for quantity in quantities(config)}
     return [has[name] for name in names if name in has]
 
 
@@ -144,13 +144,13 @@ def begin(key: ModelKey, pair: PromptPair) -> Job[None]:
     """Begin to compute every patch of every quantity on the page, heads first: they are fewest."""
     model = language_model(key).model
     chosen = shown(model.config, (*BY_HEAD, *BY_POSITION))
-    counts = [n_patches(model.config, pair, one.name) for one in chosen]
+    counts = [n_patches(model.config, pair, quantity.name) for quantity in chosen]
 
     def compute(results: Results) -> None:
         before = 0
-        for one, number in zip(chosen, counts, strict=True):
-            with progress.part(before, sum(counts), number, doing=one.title):
-                results[one.name] = patch(model, pair, one.name)
+        for quantity, number in zip(chosen, counts, strict=True):
+            with progress.part(before, sum(counts), number, doing=quantity.title):
+                results[quantity.name] = patch(model, pair, quantity.name)
             before += number
 
     return job.begin(("patching", key, pair), "Patching", compute)
@@ -160,7 +160,7 @@ def begin(key: ModelKey, pair: PromptPair) -> Job[None]:
 def previews(key: ModelKey, pair: PromptPair) -> dict[str, Preview]:
     """By quantity, what attribution patching guesses; read-only, shared by all sessions."""
     model = language_model(key).model
-    return preview(model, pair, [one.name for one in shown(model.config, (*BY_POSITION, *BY_HEAD))])
+    return preview(model, pair, [quantity.name for quantity in shown(model.config, (*BY_POSITION, *BY_HEAD))])
 
 
 def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: Stage | None, of: int, ready: int) -> None:
@@ -224,18 +224,20 @@ def _row(quantities: Sequence[Quantity], prompts: Prompts, heatmaps: Maps, chose
 
 def _map(quantity: Quantity, prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: int, *, has_scale: bool) -> None:
     name = quantity.name
-    if (one := heatmaps.shown.get(name)) is None:
+    if (patched := heatmaps.shown.get(name)) is None:
         guess = heatmaps.guessed[name]
         st.info(
             f"**{guess.quantity.title}** is not drawn: its preview is not to be trusted here ({guess.agreement}; it is drawn "
             f"from {TRUSTED} on). “{COMPUTE}”, above, shows it."
         )
         return
-    shares = one.restored
-    [(block, place, _)] = largest(one, 1)
-    best = meaning(one, block, place, prompts.tokens, exact=heatmaps.is_exact(name, block, place))
+    shares = patched.restored
+    [(block, place, _)] = largest(patched, 1)
+    best = meaning(patched, block, place, prompts.tokens, exact=heatmaps.is_exact(name, block, place))
     blocks, places = map(range, shares.values.shape)
-    words = [[_in_lines(one, block, place, exact=heatmaps.is_exact(name, block, place)) for place in places] for block in blocks]
+    words = [
+        [_in_lines(patched, block, place, exact=heatmaps.is_exact(name, block, place)) for place in places] for block in blocks
+    ]
     figure = restored(
         shares,
         theme(),
@@ -257,9 +259,9 @@ def _map(quantity: Quantity, prompts: Prompts, heatmaps: Maps, chosen: PatchCell
         st.caption(f"preview: {heatmaps.guessed[name].agreement}")
 
 
-def largest(one: Patched, most: int) -> list[tuple[int, int, float]]:
+def largest(patched: Patched, most: int) -> list[tuple[int, int, float]]:
     """The cells that restore most: block, place and share."""
-    shares = one.shares
+    shares = patched.shares
     cells = [divmod(int(index), shares.shape[1]) for index in np.argsort(-shares, axis=None, kind="stable")[:most]]
     return [(block, place, float(shares[block, place])) for block, place in cells]
 
@@ -343,10 +345,10 @@ def which_head(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
     _choose(prompts, heatmaps, chosen, first_shown(subject, prompts))
     if chosen is not None:
         # The chosen cell in words.
-        one = heatmaps.best(chosen.what)
+        patched = heatmaps.best(chosen.what)
         right, wrong = prompts.names
-        says = meaning(one, chosen.block, chosen.place, prompts.tokens, exact=heatmaps.is_exact(*chosen))
-        share = float(one.shares[chosen.block, chosen.place])
+        says = meaning(patched, chosen.block, chosen.place, prompts.tokens, exact=heatmaps.is_exact(*chosen))
+        share = float(patched.shares[chosen.block, chosen.place])
         if share > 0.1:
             about = f"It carries some of what makes the model prefer {right} to {wrong}."
         elif share < -0.1:
@@ -381,8 +383,8 @@ def _choose(prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: i
         )
         if chosen is None:
             return
-        one = heatmaps.best(chosen.what)
-        blocks, places = map(range, one.shares.shape)
+        patched = heatmaps.best(chosen.what)
+        blocks, places = map(range, patched.shares.shape)
         pick(
             "Block",
             blocks,
@@ -391,15 +393,15 @@ def _choose(prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: i
             key="patched block",
             help="The row of the cell.",
         )
-        is_position = one.quantity.by == "position"
+        is_position = patched.quantity.by == "position"
         pick(
-            one.quantity.by.capitalize(),
+            patched.quantity.by.capitalize(),
             places[first:] if is_position and chosen.place >= first else places,
             chosen.place,
             lambda place: _put(chosen._replace(place=place)),
-            key=f"patched {one.quantity.by}",
+            key=f"patched {patched.quantity.by}",
             help="The column of the cell.",
-            format_func=lambda place: f"{place} {prompts.tokens[place]}" if is_position else str(one.places.labels[place]),
+            format_func=lambda place: f"{place} {prompts.tokens[place]}" if is_position else str(patched.places.labels[place]),
         )
 
 

@@ -154,13 +154,13 @@ def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
 
 def _offer(default: str) -> None:
     """A button that puts a prompt into the box that fits."""
-
-    def take() -> None:
-        st.session_state[CORRUPTED] = default
-
     if default:
         st.button(
-            "Change one token of the prompt instead", on_click=take, key="suggest corrupted", icon=":material/auto_fix_high:"
+            "Change one token of the prompt instead",
+            on_click=st.session_state.update,
+            args=({CORRUPTED: default},),
+            key="suggest corrupted",
+            icon=":material/auto_fix_high:",
         )
 
 

@@ -38,7 +38,7 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Rung:
-    """A rung of the ladder with its model; the label says what it has that the rung before it lacks."""
+    """A rung of the ladder with its model; the label names the part that the rung before it lacks."""
 
     label: str
     entry: Entry

@@ -107,7 +107,15 @@ def save_as(name: str) -> None:
         except checkpoints.CheckpointError as error:
             st.text(str(error))
             return
-        with_snapshots = _asks_for_snapshots(name, len(checkpoints.snapshots(folder)))
+        with_snapshots = False
+        if number := len(checkpoints.snapshots(folder)):
+            what = "snapshot" if number == 1 else f"{number} snapshots"
+            with_snapshots = st.checkbox(
+                f"With its {what} (zip file that only gptviz reads)",
+                True,
+                key=f"with snapshots of {name}",
+                help="The weights after so many steps of its training, through which the slider on every page leads.",
+            )
         for key, each in offered.items():
             if (why_not := reasons[key]) is not None:
                 st.button(each.title, key=f"no {key}", disabled=True, icon=":material/download:", width="stretch")
@@ -116,15 +124,6 @@ def save_as(name: str) -> None:
             _offer(name, key, each.bytes(folder, snapshots=with_snapshots), snapshots=with_snapshots)
             left_out = each.left_out(folder)
             st.caption(each.about + (f" Left out: {left_out}." if left_out else ""))
-
-
-def _asks_for_snapshots(name: str, number: int) -> bool:
-    """Whether the zip file is to have the snapshots of training; without any, nothing is asked."""
-    if not number:
-        return False
-    about = "The weights after so many steps of its training: with them the slider on every page goes through its training."
-    what = "snapshot" if number == 1 else f"{number} snapshots"
-    return st.checkbox(f"With its {what} (zip file that only gptviz reads)", True, key=f"with snapshots of {name}", help=about)
 
 
 def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
@@ -168,16 +167,12 @@ def _save(name: str, key: str, size: int, *, snapshots: bool) -> Path:
     """Write the model into the user's own folder of exports, and give its place. Stopped, it leaves nothing there."""
     folder = home() / "exports"
     folder.mkdir(parents=True, exist_ok=True)
-    to = _free(folder, names.possible(name), FORMATS[key].ending)
+    stem, ending = names.possible(name), FORMATS[key].ending
+    paths = (folder / f"{stem}{'' if number == 1 else f'-{number}'}{ending}" for number in count(1))
+    to = next(path for path in paths if not path.exists())
     with progress.part(0, size, size, doing=memory.in_bytes(size)):
         FORMATS[key].write(checkpoints.find(name), to, snapshots=snapshots)
     return to
-
-
-def _free(folder: Path, stem: str, ending: str) -> Path:
-    """The first of `stem`, `stem-2`, … in the folder at which nothing is."""
-    paths = (folder / f"{stem}{'' if number == 1 else f'-{number}'}{ending}" for number in count(1))
-    return next(path for path in paths if not path.exists())
 
 
 def report_of(name: str) -> None:

@@ -54,8 +54,8 @@ def replaced_by() -> str:
 
 
 def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Unit, float]:
-    """The loss without each head and MLP, as far as it is known. Where all take no longer than a moment, they are computed now;
-    else once they are asked for, with a bar that shows how far that is.
+    """The known losses without each head and MLP. If all of them take only a moment, they are computed now; else on request, with
+    a bar that shows how far that is.
 
     Args:
         subject: the model; its edits are left out here.
@@ -142,8 +142,8 @@ def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> No
 
 
 def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, float]) -> ModelKey:
-    """The model without one head, for a page on which nothing is switched off yet: the head that its guess needs most. Where that
-    takes long to find, the one that its loss needs most; as long as no loss is known either, the first unit.
+    """The model without one head, for a page on which nothing is switched off yet: the head that its guess needs most. If that
+    takes long to find, the head that its loss needs most; if no loss is known either, the first unit.
 
     Args:
         subject: the model, without edits, and the prompt.

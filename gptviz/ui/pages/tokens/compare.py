@@ -141,8 +141,8 @@ def other(own: str) -> str:
 
 @st.cache_data(ttl=60, show_spinner="Looking for tokenizers on this machine")
 def places() -> dict[str, Place]:
-    """The tokenizers that other programs keep on this machine, by what the list calls them; none on a server that only shows
-    models, whose readers are not to learn what is on it.
+    """The tokenizers that other programs keep on this machine, by their names in the list; none on a server that only shows
+    models: its readers must not learn what is on it.
     """
     return {} if hosting().read_only else {f"{place.name} ({place.store})": place for place in stores.tokenizers()}
 

@@ -142,7 +142,8 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
 
 
 def _task(name: str, *, twin: bool) -> Source:
-    """The task of this name as its controls set it; those of the `twin` begin with the settings that it suggests for a second.
+    """The task of this name with the settings of its controls; for the `twin` they begin with the settings that it suggests for a
+    second.
 
     Raises:
         ValueError: the settings do not go together.

@@ -83,7 +83,11 @@ def form(device: str) -> PlannedRun:
         with below:
             source, problem = _read(other, plan, folded, twin=True)
         second = replace(choices, source=source, problem=problem)
-        planned = replace(planned, twin=_different(planned, planned_run(second, learned_tokenizer, known_complaint)))
+        twin = planned_run(second, learned_tokenizer, known_complaint)
+        if planned.source and twin.source and planned.source.to_dict() == twin.source.to_dict():
+            same = "it is the same as the first: give it other data, or other settings of the task"
+            twin = replace(twin, problem=same)
+        planned = replace(planned, twin=twin)
     with folded:
         data_button(planned)
         if planned.twin is not None:
@@ -106,13 +110,6 @@ def _read(chosen: str, plan: Plan, folded: Any, *, twin: bool) -> tuple[Source |
     except (ValueError, OSError) as error:
         return None, str(error)
     return source, no_text(chosen) if source is None else None
-
-
-def _different(planned: PlannedRun, twin: PlannedRun) -> PlannedRun:
-    """The twin, with a problem if it would learn from the same data."""
-    if planned.source is None or twin.source is None or planned.source.to_dict() != twin.source.to_dict():
-        return twin
-    return replace(twin, problem="it is the same as the first: give it other data, or other settings of the task")
 
 
 def _follow(name: str, plan: Plan) -> None:
@@ -176,27 +173,20 @@ def experiment_list(device: str) -> None:
             with st.container(border=True, gap="xsmall"):
                 st.markdown(f"**{group.title}**")
                 for name in group.plans:
-                    st.button(name, key=f"choose {name}", type="tertiary", on_click=_choose, args=(name,))
+                    st.button(
+                        name, key=f"choose {name}", type="tertiary", on_click=st.session_state.update, args=({"plan": name},)
+                    )
                     st.caption(f"{PLANS[name].sentence} About {time_of(name, device)}.")
-
-
-def _choose(name: str) -> None:
-    st.session_state["plan"] = name
 
 
 @st.cache_data(max_entries=128, ttl=600, show_spinner="Working out how long each takes")
 def time_of(name: str, device: str) -> str:
     """How long an experiment takes on `device`, as it is planned."""
-    plan = PLANS[name]
-    expected = estimate_of(PlannedRun(name, plan, _source(plan), None, plan.recipe, {}, plan.config, None, None), device)
+    plan, absent = PLANS[name], {offer.name for offer in corpora() if not offer.ready}
+    source = None if plan.data in absent else source_named(plan.data, plan.fraction)
+    expected = estimate_of(PlannedRun(name, plan, source, None, plan.recipe, {}, plan.config, None, None), device)
     assert expected is not None
     return time_needed(expected)
-
-
-def _source(plan: Plan) -> Source | None:
-    """The data of a plan where they are on this machine, or None if they would have to be fetched."""
-    absent = {offer.name for offer in corpora() if not offer.ready}
-    return None if plan.data in absent else source_named(plan.data, plan.fraction)
 
 
 def name_control(planned: PlannedRun) -> str:
@@ -218,7 +208,7 @@ def name_control(planned: PlannedRun) -> str:
 
 
 def train_button(planned: PlannedRun, name: str, device: str) -> None:
-    """The time and memory that the run will take, or why it cannot begin, and the button that begins it and shows it."""
+    """The time and memory that the run will take, or why it cannot begin, and the button that begins it."""
     expected = estimate_of(planned, device)
     refused = refusal(planned, expected, name, device)
     if expected is not None:

@@ -187,11 +187,11 @@ def live(name: str) -> None:
                 st.caption(fell)
             show_sample(run)
             return run.is_active
-        for column, one, other in zip(st.columns(2), (run, twin), (twin, run), strict=True):
+        for column, shown, other in zip(st.columns(2), (run, twin), (twin, run), strict=True):
             with column:
-                st.markdown(f"**{escaped(one.name)}**, trained on {escaped(learned_from(one, other))}")
-                st.caption(f"{headline(one)}  \n{numbers_line(one)}")
-                show_sample(one)
+                st.markdown(f"**{escaped(shown.name)}**, trained on {escaped(learned_from(shown, other))}")
+                st.caption(f"{headline(shown)}  \n{numbers_line(shown)}")
+                show_sample(shown)
         if not run.is_active and not twin.is_active:
             both = {"model": run.name, "b_model": twin.name, "compared": ANSWERS}
             frame.link(COMPARE, "Ask both: what did the data do?", query=both)
@@ -354,9 +354,7 @@ def show_sample(run: WatchedRun) -> None:
 
 
 def learned_from(run: WatchedRun, twin: WatchedRun) -> str:
-    """What the run learns from, in words: the name of its text, or of its task with the settings in which that of its twin
-    differs.
-    """
+    """What the run learns from: the name of its text, or its task with the settings in which its twin's task differs."""
     task, other = task_of(run.card.source), task_of(twin.card.source)
     if task is None:
         return run.card.corpus or "its data"

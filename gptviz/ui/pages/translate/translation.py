@@ -69,11 +69,11 @@ def warn_of_unknown_words(subject: Subject) -> None:
         return
     named = ", ".join(in_quotes(word[:40]) for word in unknown[:MOST_NAMED])
     more = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
-    one = len(unknown) == 1
+    is_single = len(unknown) == 1
     controls.notices().warning(
-        f"{named}{more}: {'this word occurs' if one else 'these words occur'} in none of {LOOKED_THROUGH:,} sources like those "
-        f"that the model was trained on. It cannot know what {'it means' if one else 'they mean'}, and answers all the same: the "
-        "output says nothing, however sure the model is.",
+        f"{named}{more}: {'this word occurs' if is_single else 'these words occur'} in none of {LOOKED_THROUGH:,} sources like "
+        f"those that the model was trained on. It cannot know what {'it means' if is_single else 'they mean'}, and answers all "
+        "the same: the output says nothing, however sure the model is.",
         icon=":material/help:",
     )
 

@@ -33,7 +33,7 @@ MEANINGS = {
     "eigenvalue": "By how much a matrix stretches one of its own directions: below 0, it turns that direction around.",
     "circuit": "The few parts of a model that together do one thing, and how they read each other.",
     "mean ablation": "Replacing what a part computes by what it computes on average, so that it says nothing about this text.",
-    "composition": "One head reads what another one has written into the stream: two heads then do what neither can alone.",
+    "composition": "One head reads what another one has written into the stream: two heads then do what one cannot.",
     "activation": "The value of a neuron at a token.",
     "head": "One of several attentions that run side by side in a block, each with a pattern of its own.",
     "query": "What a token looks for: the vector of the token that reads.",

@@ -130,11 +130,11 @@ def opened() -> OpenLesson | None:
     return OpenLesson(lesson, min(max(number, 1), len(lesson.steps)) - 1, done)
 
 
-def keep(one: OpenLesson | None) -> None:
+def keep(open_lesson: OpenLesson | None) -> None:
     """Write into the address and the session which lesson is open; None if it was left."""
-    state = {} if one is None else one.state
-    if one is not None:
-        st.session_state.setdefault(_ANSWERED, {})[one.lesson.name] = one.done
+    state = {} if open_lesson is None else open_lesson.state
+    if open_lesson is not None:
+        st.session_state.setdefault(_ANSWERED, {})[open_lesson.lesson.name] = open_lesson.done
     for key in KEYS:
         if key in state:
             st.session_state[key] = state[key]
@@ -160,54 +160,53 @@ def is_asked() -> bool:
 
 def panel() -> bool:
     """Show the lesson that is open; whether there is one."""
-    asked, one = st.query_params.get(LESSON), opened()
+    asked, open_lesson = st.query_params.get(LESSON), opened()
     addresses.takes(LESSON, one_of(lessons().lessons))
-    if one is None:
+    if open_lesson is None:
         if asked is not None:
             st.warning(f"There is no lesson “{escaped(asked[:60])}”.", icon=":material/link_off:")
         keep(None)
         return False
-    keep(one)
-    step = one.lesson.steps[one.step]
+    keep(open_lesson)
+    step = open_lesson.lesson.steps[open_lesson.step]
     # Folded, it is one line: on a phone it then leaves the screen to the page (see `kit/lesson.css`).
-    title = f"**{_number(one.lesson)}{escaped(one.lesson.title)}**"
+    title = f"**{_number(open_lesson.lesson)}{escaped(open_lesson.lesson.title)}**"
     with st.expander(title, expanded=True, key="lesson", type="compact"), st.container(gap="small"):
         where = st.empty()  # says how many questions are answered, which a click below may change
-        if one.lesson.any_decoder:
+        if open_lesson.lesson.any_decoder:
             # Of a lesson about any decoder, on a machine with none: which model it goes on with, and the way to open another one.
-            there = address_of(OPEN_MODEL.name, one.state)
+            there = address_of(OPEN_MODEL.name, open_lesson.state)
             st.html(
                 f'<p class="lesson-offer"><a target="_self" href="{escape(there + _presented())}">{escape(OPEN_MODEL.title)} '
-                "first</a>. "
-                f"{escape(stands_in(one.lesson))}</p>"
+                f"first</a>. {escape(stands_in(open_lesson.lesson))}</p>"
             )
         st.markdown(f"### {escaped(step.title)}")
-        about = _key(one.lesson)
+        about = _key(open_lesson.lesson)
         if not (present.is_view_only() and step.questions):
             _text(step.text, about)
         if step.page is not None and step.page.look_at and not present.is_view_only():  # it names controls, which are not there
             st.info(escaped(step.page.look_at), icon=":material/visibility:")
         for number, question in enumerate(step.questions):
             with st.container(border=True, gap="small"):
-                one = _ask(one, number, question, about)
-        n_step = len(one.lesson.steps)
-        if one.step + 1 == n_step and one.lesson.based_on:
-            st.caption(f"This lesson is based on {escaped('; '.join(one.lesson.based_on))}.")
-        where.progress((one.step + 1) / n_step, f"Step {one.step + 1} of {n_step} · {one.answered_words}")
-        _ways(one)
+                open_lesson = _ask(open_lesson, number, question, about)
+        n_step = len(open_lesson.lesson.steps)
+        if open_lesson.step + 1 == n_step and open_lesson.lesson.based_on:
+            st.caption(f"This lesson is based on {escaped('; '.join(open_lesson.lesson.based_on))}.")
+        where.progress((open_lesson.step + 1) / n_step, f"Step {open_lesson.step + 1} of {n_step} · {open_lesson.answered_words}")
+        _ways(open_lesson)
     return True
 
 
 def step_on_screen() -> str | None:
     """The name of the open step, None without a lesson."""
-    one = opened()
-    return None if one is None else f"{one.lesson.name}.{one.step}"
+    open_lesson = opened()
+    return None if open_lesson is None else f"{open_lesson.lesson.name}.{open_lesson.step}"
 
 
 def done_on_screen() -> str:
     """The name of the open lesson if it is done, else an empty text."""
-    one = opened()
-    return one.lesson.name if one is not None and one.is_done else ""
+    open_lesson = opened()
+    return open_lesson.lesson.name if open_lesson is not None and open_lesson.is_done else ""
 
 
 def _number(lesson: Lesson) -> str:
@@ -267,15 +266,15 @@ def _text(text: str, about: ModelKey) -> None:
         st.error(f"A number in this text cannot be computed: {escaped(str(error))}")
 
 
-def _ask(one: OpenLesson, number: int, question: Question, about: ModelKey) -> OpenLesson:
+def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelKey) -> OpenLesson:
     """A question, a control for the reader's answer and, after that, a hint or the right answer. Returns the lesson as it then
     is.
     """
-    key = f"{one.lesson.name} {one.step} {number}"
+    key = f"{open_lesson.lesson.name} {open_lesson.step} {number}"
     _text(question.ask, about)
     given: str | float | None
     if question.kind == "state":
-        given, is_checked = _chosen(question, key, one.lesson.steps[one.step].page)
+        given, is_checked = _chosen(question, key, open_lesson.lesson.steps[open_lesson.step].page)
     else:
         given, is_checked = _given(question, key), pressed("Check", key=f"check {key}")
     if is_checked:
@@ -283,21 +282,21 @@ def _ask(one: OpenLesson, number: int, question: Question, about: ModelKey) -> O
             answer = _answer(question, about)
         except (ExpressionError, ValueError) as error:
             st.error(f"The answer cannot be computed: {escaped(str(error))}")
-            return one
+            return open_lesson
         if given is None:
             st.caption("Choose it on the page first." if question.kind == "state" else "Give an answer first: a guess is fine.")
-            return one
+            return open_lesson
         if hosting().lan:
             said = f"{given:g}" if isinstance(given, float) else given
-            votes.count((one.lesson.name, one.step, number), str(session()), said)
-        one = one.answered(number, answer.is_right(given))
-        keep(one)
-    became = one.done.get((one.step, number))
+            votes.count((open_lesson.lesson.name, open_lesson.step, number), str(session()), said)
+        open_lesson = open_lesson.answered(number, answer.is_right(given))
+        keep(open_lesson)
+    became = open_lesson.done.get((open_lesson.step, number))
     if became is not None:
         _reveal(question, became, about)
     if (allowed := hosting()).lan and not allowed.read_only:
-        _of_the_class((one.lesson.name, one.step, number))
-    return one
+        _of_the_class((open_lesson.lesson.name, open_lesson.step, number))
+    return open_lesson
 
 
 @st.fragment(run_every=3.0)
@@ -353,16 +352,16 @@ def _reveal(question: Question, became: str, about: ModelKey) -> None:
     (st.success if right else st.warning)(f"{said} {more}", icon=":material/check:" if right else ":material/close:")
 
 
-def _ways(one: OpenLesson) -> None:
+def _ways(open_lesson: OpenLesson) -> None:
     """The links to the step before and after, back to the page of this step, and out of the lesson."""
     ways = []
-    if one.step > 0:
-        ways.append(("Back", one.at(one.step - 1).address, "prev"))
-    ways.append(("This step's page", one.address, "self"))
+    if open_lesson.step > 0:
+        ways.append(("Back", open_lesson.at(open_lesson.step - 1).address, "prev"))
+    ways.append(("This step's page", open_lesson.address, "self"))
     every = list(lessons().lessons.values())
-    after = every[every.index(one.lesson) + 1 :] if one.lesson in every else []
-    if one.step + 1 < len(one.lesson.steps):
-        ways.append(("Next", one.at(one.step + 1).address, "next"))
+    after = every[every.index(open_lesson.lesson) + 1 :] if open_lesson.lesson in every else []
+    if open_lesson.step + 1 < len(open_lesson.lesson.steps):
+        ways.append(("Next", open_lesson.at(open_lesson.step + 1).address, "next"))
     elif after:
         ways.append((f"Next lesson: {after[0].title}", begun(after[0]).address, "next"))
     links = "".join(
@@ -372,7 +371,7 @@ def _ways(one: OpenLesson) -> None:
     st.html(f'<nav class="lesson-ways" aria-label="Steps of the lesson">{links}</nav>')
     with st.container(horizontal=True):
         st.button("Leave the lesson", key="leave lesson", type="tertiary", icon=":material/close:", on_click=keep, args=(None,))
-        take_lesson_home(one.lesson.name, key="take lesson home")
+        take_lesson_home(open_lesson.lesson.name, key="take lesson home")
 
 
 def _presented() -> str:

@@ -53,8 +53,8 @@ def chat_turn_button(chat: ChatTemplate, prompt: str) -> None:
             icon=":material/notes:",
             type="tertiary",
             key="as plain text",
-            on_click=_put,
-            args=(message,),
+            on_click=st.session_state.update,
+            args=({"prompt": message},),
             help="Take the message out of the chat turn.",
         )
 
@@ -75,10 +75,6 @@ def _frame(template: str, tokens: tuple[tuple[str, str], ...]) -> Frame:
 
 def _fill(chat: ChatTemplate, message: str) -> None:
     try:
-        _put(chat.turn(message))
+        st.session_state["prompt"] = chat.turn(message)
     except ChatError as error:
         st.session_state[_REFUSED] = str(error)
-
-
-def _put(prompt: str) -> None:
-    st.session_state["prompt"] = prompt

@@ -61,11 +61,6 @@ def take_away(text: str) -> None:
     put(other for other in asked() if other != text)
 
 
-def clear() -> None:
-    """Remove all edits: the model is exactly as before."""
-    put(())
-
-
 def reference_text(default: str) -> str:
     """The reference text of edits: that of the address, else the `default`."""
     try:
@@ -208,7 +203,8 @@ def _chip(texts: Sequence[str], fitted: Fitting, name: Callable[[int], str], def
             icon=":material/undo:",
             type="tertiary",
             key="take all edits away",
-            on_click=clear,
+            on_click=put,
+            args=((),),
             help="The model is then as it was, to the bit.",
         )
     return typed

@@ -115,13 +115,8 @@ def model_list(groups: Sequence[ModelGroup], chosen: str) -> None:
                 (fold if name in group.folded else st).button(
                     f"**{escaped(name)}** · {escaped(line_about(folder))}",
                     key=f"open the model {name}",
-                    on_click=_choose,
-                    args=(name,),
+                    on_click=st.session_state.update,
+                    args=({"model": name, _OPEN: False},),
                     type="tertiary",
                     icon=":material/check:" if name == chosen else None,
                 )
-
-
-def _choose(name: str) -> None:
-    st.session_state["model"] = name
-    st.session_state[_OPEN] = False
