@@ -28,7 +28,7 @@ lens = asked.value
 result.markdown(grid.where_the_answer_comes_from(subject, lens))
 st.caption(f"{grid.about_rows(subject, lens)} {fitted.about(chosen.kind)}")
 if own is not None:
-    fitted.foretold(subject, own, chosen.kind)
+    fitted.foretold(subject, own, chosen)
     fitted.take_home(subject, chosen)
 cell = grid.opened(asked)
 with st.container(horizontal=True, vertical_alignment="bottom"):

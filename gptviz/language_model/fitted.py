@@ -50,8 +50,7 @@ def fitted_lens(lm: LanguageModel, kind: LensKind, text: str | None = None, *, k
     name = _digest(lm, kind, text)
     with suppress(ValueError):
         return kept_lens(lm, name)
-    found = lenses.fit(lm.model, rows(lm, text, MOST_TOKENS), kind)
-    return _kept_as(replace(found, name=name))
+    return _kept_as(replace(lenses.fit(lm.model, rows(lm, text, MOST_TOKENS), kind), name=name))
 
 
 def _kept_as(lens: FittedLens) -> FittedLens:

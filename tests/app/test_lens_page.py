@@ -207,7 +207,7 @@ def test_a_lens_is_read_from_a_file_and_its_layers_are_the_rows(tiny_model: Tiny
     at = opened(PAGE, model="writer", prompt=TEXT, kind="Jacobian", from_file="true")
     assert not views(at)
     at.file_uploader[0].upload("no.pt", b"no lens at all").run()
-    assert any("The file was not taken: no.pt" in one.value for one in at.error)
+    assert any("The file was not taken: no" in one.value for one in at.error)
     at.file_uploader[0].upload("own.pt", (tmp_path / "own.pt").read_bytes()).run()
     while going := [one for one in job._begun.values() if one.is_active]:
         going[0].wait()

@@ -280,7 +280,7 @@ def test_a_direction_is_read_from_its_file_and_taken_home(tmp_path: Path) -> Non
     lm.write_direction(found.name, tmp_path / "plural.gguf")
     at = opened(PAGE, model="sentences", view=page.STEERING)
     at.file_uploader[0].upload("no.gguf", b"no direction").run()
-    assert any("The file was not taken: no.gguf" in one.value for one in at.error)
+    assert any("The file was not taken: no" in one.value for one in at.error)
     at.file_uploader[0].upload("plural.gguf", (tmp_path / "plural.gguf").read_bytes()).run()
     name = str(at.query_params["vector"])
     assert name.startswith("plural-")

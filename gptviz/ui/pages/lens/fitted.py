@@ -94,8 +94,10 @@ def take_home(subject: Subject, chosen: LensChoice) -> None:
         download("Download the lens", f"{names.possible(subject.key.name)}-{chosen.kind}-lens.pt", write, help=about)
 
 
-def foretold(subject: Subject, lens: FittedLens, kind: LensKind) -> None:
+def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
     """How near the guesses after each layer are to the model's own: of the logit lens, and of this one."""
+    kind, own = chosen.kind, "text that the lens was not fitted to"
+    over = own if chosen.kept is None else "the data held out of training" if chosen.text is None else "passages of books"
     table = lens.labelled(subject.lm.model, kind)
     every = layers(subject.lm.model.config)
     shorts = [every[row].short for row in lens.at]
@@ -112,7 +114,7 @@ def foretold(subject: Subject, lens: FittedLens, kind: LensKind) -> None:
     middle = len(shorts) // 2
     (plain, agrees), (other, also) = table.values[:, :, middle]
     st.caption(
-        f"Over text that the lens was not fitted to. After {every[lens.at[middle]].title} the guess of the "
+        f"Over {over}. After {every[lens.at[middle]].title} the guess of the "
         f"logit lens is {brief(plain)} nats from the model's, and has its first token at {percent(agrees)} of the places; that "
         f"of the {NAMES[kind]} {brief(other)} nats, and {percent(also)}."
     )
