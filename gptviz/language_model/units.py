@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from gptviz.interp.dictionaries import features as of_features
+from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.trace import run
 from gptviz.interp.units import head_scores as scoring
@@ -93,10 +94,11 @@ def promoted(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
         most: as above.
     """
     one = unit(name, lm.model.config)
-    if one.part == "dictionary":
-        written = dictionary(lm, one.called).decoder[one.index or 0]
-    else:
+    if one.is_neuron:
         written = of_neurons.columns(lm.model, one.block or 0)[:, one.index or 0]
+    else:
+        read, feature = _feature(lm, name)
+        written = read.decoder[feature]
     values = of_neurons.promoted(lm.model, written)
     order = np.argsort(-values, kind="stable").tolist()
     most = min(most, len(order) // 2)
@@ -128,8 +130,7 @@ def unit_set(lm: LanguageModel, prompt: str, name: str, value: float, top: int =
 @method
 def nearest_features(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
     """The features of the same dictionary that write most alike, [feature]: see `gptviz.interp.dictionaries.features.nearest`."""
-    one = unit(name, lm.model.config)
-    return of_features.nearest(dictionary(lm, one.called), one.index or 0, most)
+    return of_features.nearest(*_feature(lm, name), most)
 
 
 @method
@@ -137,9 +138,24 @@ def written_by(lm: LanguageModel, prompt: str, name: str) -> LabelledArray:
     """What each part of the model adds to the activation of a feature, [part], at the token of `prompt` where that is highest:
     see `gptviz.interp.dictionaries.features.written`.
     """
-    one, ids = unit(name, lm.model.config), lm.inputs(prompt)[0]
-    at, values = of_features.written(lm.model, ids, dictionary(lm, one.called), one.index or 0)
+    ids, _ = lm.inputs(prompt)
+    at, values = of_features.written(lm.model, ids, *_feature(lm, name))
     return replace(values, unit=f"{values.unit}, at {lm.tokenizer.label(int(ids[at]))}")
+
+
+def _feature(lm: LanguageModel, name: str) -> tuple[Dictionary, int]:
+    """The dictionary of the feature of this name, and the number of the feature.
+
+    Raises:
+        ValueError: it is no feature, its dictionary is not here or not that of this model, or has no such feature.
+    """
+    one = unit(name, lm.model.config)
+    if one.part != "dictionary" or one.index is None:
+        raise ValueError(f"{name} is no feature: name one as in dictionary.{lm.name}-features.feature.17")
+    read = dictionary(lm, one.called)
+    if one.index >= len(read.encoder):
+        raise ValueError(f"{name}: there is no feature {one.index}; features are counted from 0 to {len(read.encoder) - 1}")
+    return read, one.index
 
 
 @method

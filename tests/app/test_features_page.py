@@ -84,3 +84,15 @@ def test_the_toy_is_drawn_as_it_was_trained() -> None:
     at = page(view=SUPERPOSITION, sparsity="98%")
     assert "keep all five features" in says(at)
     assert "finds them again" in says(at)
+
+
+def test_what_is_no_feature_is_refused_in_words(fitted: str) -> None:
+    lm = gptviz.load("mine")
+    for name, message in {
+        "blocks.0.attention.head.1": "is no feature",
+        f"dictionary.{fitted}.feature.20": "counted from 0 to 19",
+        "dictionary.gone.feature.1": "no dictionary gone",
+    }.items():
+        for asked in (lm.promoted, lm.nearest_features, lambda name: lm.written_by("a cab", name)):
+            with pytest.raises(ValueError, match=message):
+                asked(name)

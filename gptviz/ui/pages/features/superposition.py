@@ -70,7 +70,7 @@ def said(toy: Toy, found: Found, at: int) -> str:
     cosine = float(found.cosines.mean())
     finds = "finds them again" if cosine > RECOVERED else "does not find them"
     return (
-        f"**At a sparsity of {SPARSITIES[at]:.0%} two dimensions keep {which}.** A dictionary that reads only the two "
+        f"**At a sparsity of {100 * SPARSITIES[at]:g} % two dimensions keep {which}.** A dictionary that reads only the two "
         f"numbers {finds}: the mean largest cosine is {cosine:.3f} (by chance, five steps around the circle: 0.935)."
     )
 
