@@ -32,7 +32,7 @@ from .fitted import hashed
 # The tokens of a text that are read at most, the last fifth of which is held out, and those over which a dictionary is measured.
 MOST_TOKENS, MOST_MEASURED = 200_000, 16_384
 # The rows of the data that are read at a time.
-ROWS = 32
+ROWS = 64
 
 
 @method
