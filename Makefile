@@ -110,6 +110,7 @@ REVIEWS = $(wildcard film-reviews)
 TRAIN = $(RUN) -m gptviz train --store float16 --root checkpoints --replace
 # Snapshots that are much like their neighbours show nothing: without them all models stay within 40 MB.
 THIN = cd checkpoints/$(1)/snapshots && rm -f $(patsubst %,000%.safetensors,$(2))
+FEATURES = $(RUN) -m gptviz dictionary $(1) --out checkpoints/$(1)/dictionary.safetensors
 EARLY = 00001 00002 00004 00008 00016 00032
 checkpoints: install ## make the shipped models again
 	$(TRAIN) shakespeare --snapshots 0 --compile yes
@@ -126,6 +127,7 @@ checkpoints: install ## make the shipped models again
 	$(TRAIN) modular
 	$(TRAIN) sentences
 	$(call THIN,sentences,00001 00002 00003)
+	$(call FEATURES,sentences) --block 1 --size 128 --k 6
 	$(TRAIN) jobs --name jobs-90 --task nurse=90 --task doctor=10
 	$(TRAIN) jobs --name jobs-10 --task nurse=10 --task doctor=90
 	$(call THIN,jobs-90,$(EARLY))

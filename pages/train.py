@@ -7,7 +7,7 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.train import watch
+from gptviz.ui.pages.train import dictionary, watch
 from gptviz.ui.pages.train.form import form, name_control, train_button
 from gptviz.ui.pages.train.inside import look_inside
 from gptviz.ui.shell.close import close
@@ -32,6 +32,7 @@ with view:
     watch.live(watched)
 
 look_inside(watched, device)
+dictionary.fitted_here(device)
 
 offers, code = watch.tries(watched, planned.plan_name), watch.code(watched, commands(planned, name))
 close(PAGE, offers, lambda: watch.validation_losses(watched), code)

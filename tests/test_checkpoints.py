@@ -265,3 +265,20 @@ def test_the_carry_of_addition_can_be_read_after_the_first_attention_and_shuffle
     assert found.appears.name == "blocks.0.attention"
     deviation = (0.25 / len(found.layers) / 750) ** 0.5
     assert abs(found.control.mean() - 0.5) < 6 * deviation
+
+
+@pytest.mark.parametrize(("name", "least", "active"), [("sentences", 0.99, 6)])
+def test_a_dictionary_ships_that_recovers_the_loss_with_few_features(name: str, least: float, active: int, home: Path) -> None:
+    file = checkpoints.BUNDLED / name / checkpoints.DICTIONARY
+    assert file.stat().st_size < 1.5e6
+    if name == "shakespeare":
+        if not SHAKESPEARE.exists():
+            pytest.skip("Tiny Shakespeare is not at ../shared/data")
+        (home / "corpora").mkdir()
+        shutil.copy(SHAKESPEARE, home / "corpora" / "tinyshakespeare.txt")
+    lm = gptviz.load(name)
+    assert lm.dictionaries() == [f"{name}-features"]
+    quality = lm.dictionary_quality()
+    assert quality.recovered > least
+    assert quality.l0 <= active
+    assert quality.loss_with < min(quality.loss_random, quality.loss_mean, quality.loss_zero)

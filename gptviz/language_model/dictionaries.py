@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from gptviz.data.registry import source_from
 from gptviz.data.trained_on import draw_seed
@@ -31,7 +32,7 @@ from .fitted import hashed
 # The tokens of a text that are read at most, the last fifth of which is held out, and those over which a dictionary is measured.
 MOST_TOKENS, MOST_MEASURED = 200_000, 16_384
 # The rows of the data that are read at a time.
-ROWS = 32
+ROWS = 64
 
 
 @method
@@ -193,9 +194,13 @@ def _split(lm: LanguageModel, text: str) -> tuple[list[Rows], list[Rows]]:
     Raises:
         ValueError: the text is too short.
     """
-    every = [row.to(lm.device) for row in rows(lm, text, MOST_TOKENS) if len(row) > 1]
-    if len(every) < 2:
+    every = rows(lm, text, MOST_TOKENS)
+    ids = torch.stack([row for row in every if len(row) == len(every[0])]).to(lm.device)  # [rows, T]; the last may be shorter
+    if len(ids) < 2 or ids.shape[1] < 2:
         raise ValueError("the text is too short for a dictionary: it needs two rows of tokens at least, one of them held out")
-    read = [Rows(Inputs(row[None, :-1]), row[None, 1:]) for row in every]
-    end = len(read) * 4 // 5 or 1
-    return read[:end], read[end:][: 1 + MOST_MEASURED // len(every[0])]
+    end = len(ids) * 4 // 5 or 1
+    fitted_to, held_out = (
+        [Rows(Inputs(some[:, :-1]), some[:, 1:]) for some in part.split(ROWS)]
+        for part in (ids[:end], ids[end:][: 1 + MOST_MEASURED // ids.shape[1]])
+    )
+    return fitted_to, held_out

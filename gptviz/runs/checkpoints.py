@@ -8,6 +8,7 @@ adapter.json        of a LoRA adapter: the model whose weights it changes, its b
 card.json           how it was made: data, recipe, command, steps, losses, date, version (see `card`)
 snapshots/          the weights after some steps of training, one file per step, if training kept them
 log.jsonl           what happened during training (see `log`)
+dictionary.safetensors  of a model that ships: sparse features of its stream (see `fitted`)
 
 What of it is missing, damaged, of another version or of another model is refused with a `CheckpointError`, and so is what cannot
 be written: then the last good file is still there.
@@ -562,9 +563,10 @@ def _fitting(path: Path, expected: Mapping[str, tuple[int, ...]]) -> Iterator[An
 LONGEST_NAME = 64
 NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 SNAPSHOT = re.compile(r"[0-9]{8,12}\.safetensors")
+DICTIONARY = "dictionary.safetensors"
 FILES = {
     *("config.json", "tokenizer.json", "model.safetensors", "source.json", "adapter.json", "card.json", "snapshots"),
-    *("log.jsonl", "state.safetensors", "status.json", "stop_request"),
+    *("log.jsonl", "state.safetensors", "status.json", "stop_request", DICTIONARY),
     "wish",  # the stop request of version 0.1
 }
 

@@ -17,13 +17,15 @@ from gptviz.machine.files import home, in_place_of, length_of, written
 from gptviz.machine.hosting import hosting
 from gptviz.machine.location import BUNDLED
 
+from .checkpoints import DICTIONARY
+
 # The most bytes of one file, and of all together: the oldest ones go first.
 MOST_OF_ONE, MOST_BYTES = 600 * 2**20, 2**31
 # A server that keeps nothing has the last ones in memory, of about so many bytes.
 MOST_IN_MEMORY = 2**30
 _in_memory: dict[str, Mapping[str, Tensor]] = {}
-# The file beside a model that ships with what was fitted to it, and what the name of that ends with.
-BESIDE, _OF_MODEL = "dictionary.safetensors", "-features"
+# What the name of a dictionary ends with that lies beside a model that ships.
+_OF_MODEL = "-features"
 
 
 def named(name: str, digest: str) -> str:
@@ -40,7 +42,7 @@ def kept(digest: str) -> dict[str, Tensor]:
 
 def shipped(name: str) -> dict[str, Tensor]:
     """The tensors that lie beside a model that ships, by the name of the model and "-features"; none where there are none."""
-    return _read(BUNDLED / name.removesuffix(_OF_MODEL) / BESIDE) if name.endswith(_OF_MODEL) else {}
+    return _read(BUNDLED / name.removesuffix(_OF_MODEL) / DICTIONARY) if name.endswith(_OF_MODEL) else {}
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -58,7 +60,7 @@ def names(beginning: str) -> list[str]:
 
 def shipped_names() -> list[str]:
     """The names of all that `shipped` finds."""
-    return sorted(f"{path.parent.name}{_OF_MODEL}" for path in BUNDLED.glob(f"*/{BESIDE}"))
+    return sorted(f"{path.parent.name}{_OF_MODEL}" for path in BUNDLED.glob(f"*/{DICTIONARY}"))
 
 
 def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:

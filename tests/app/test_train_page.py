@@ -16,17 +16,18 @@ import pytest
 from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
 from streamlit.testing.v1 import AppTest
 
+import gptviz
 from gptviz.data.batches import NOT_COUNTED
 from gptviz.data.classification import LabelledSource
 from gptviz.data.trained_on import draw_seed
 from gptviz.figures.kit.format import percent
-from gptviz.machine import memory
+from gptviz.machine import job, memory
 from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.status import RunState, Status, read_status, request_stop
 from gptviz.streamlit_internals import READ_AS_A_WHOLE
-from gptviz.text import TASKS, labelled_of
+from gptviz.text import TASKS, labelled_of, passages
 from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.train.recipe import Recipe
 from gptviz.ui.pages.train import form, inside, watch
@@ -749,3 +750,19 @@ def test_two_pasted_texts_are_read_as_the_same_tokens() -> None:
     tokens = [checkpoints.load(checkpoints.find(f"generator-{end}")).tokenizer.to_json() for end in "ab"]
     assert tokens[0] == tokens[1]
     assert not at.exception
+
+
+def test_a_dictionary_of_a_layer_is_fitted_in_sight_and_measured(tiny_model: TinyModel) -> None:
+    tiny_model("aa", text="abcdefgh ")
+    settings = {"dictionary": "true", "of": "aa", "after": "1", "features": "128", "active": "4", "fit": "500"}
+    at = opened("pages/train.py", **settings)
+    assert gptviz.load("aa").dictionaries() == []
+    at.button("compute dictionary").click().run()
+    while going := [one for one in job._begun.values() if one.is_active]:
+        assert going[0].wait(60)
+    at.run()
+    (name,) = gptviz.load("aa").dictionaries()
+    quality = gptviz.load("aa").dictionary_quality(name, passages())
+    (said,) = (one.value for one in at.markdown if name in one.value)
+    assert f"{percent(quality.recovered)} of the loss" in said
+    assert at.dataframe[0].value["loss (nats)"].tolist() == quality.labelled().values.tolist()

@@ -27,7 +27,7 @@ from .dictionary import Dictionary
 FittedKind = Literal["topk", "relu"]
 KINDS: tuple[FittedKind, ...] = get_args(FittedKind)
 # The most bytes of the vectors that are kept to fit to, and how many of them there are at most.
-MOST_BYTES, MOST_VECTORS = 2**28, 200_000
+MOST_BYTES, MOST_VECTORS = 2**28, 120_000
 # Each step reads so many vectors. The rate of Adam, of a number in a row of length 1, falls to 0 over the last half of the steps.
 BATCH, RATE, FALLING = 1_024, 0.045, 0.5
 # After so many steps without a token at which it is active, a feature is dead. Within the last steps none begins again, so that

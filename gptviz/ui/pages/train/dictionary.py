@@ -1,0 +1,68 @@
+"""A dictionary of a layer: which one is fitted, how far that is, and how good it has become."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from gptviz.figures.kit.format import percent
+from gptviz.interp.dictionaries.dictionary import Dictionary
+from gptviz.language_model import dictionaries
+from gptviz.text import passages
+from gptviz.ui.shell.subject import Asked, ask, kinds
+from gptviz.ui.shell.subject.models import model_key
+from gptviz.ui.views import held_out
+from gptviz.ui.widgets import controls, escaped, jobs
+from gptviz.ui.widgets.tables import show_table
+
+SIZES, ACTIVE, STEPS = ("128", "256", "512", "1024", "2048"), ("4", "8", "16", "32", "64"), ("500", "2000", "8000")
+
+
+def fitted_here(device: str) -> None:
+    """The switch that shows the controls, with what they fit below it."""
+    about = "Fit sparse features to the stream after a block of a model. Each of them can then be looked at, and switched off."
+    if not controls.switch("A dictionary of a layer", key="dictionary", help=about):
+        return
+    asked = _asked(device)
+    job, show = jobs.on_demand(asked, asked.title, lambda _: asked.value, begins=False)
+    found = None if job is None else job.value
+    if found is not None:
+        _quality(asked, found)
+    show("Fit the dictionary", "Fit it again", "dictionary", "It is kept in your folder. Stopped before its end, none is kept.")
+
+
+def _asked(device: str) -> Asked[Dictionary]:
+    """The controls: of which model, after which block, of how many features, and for how many steps."""
+    names = kinds.models_of("decoder")
+    of, after, large, sparse, long = st.columns(5, vertical_alignment="bottom")
+    with of:
+        about = "The model whose stream is read."
+        name = controls.select("Of the model", names, key="of", help=about, default=names[0])
+    key = model_key(name, device)
+    config = kinds.read_config(kinds.checkpoints.find(name))
+    with after:
+        about = "The stream after this block, counted from 0."
+        block = controls.whole("After block", 0, max(config.n_layer - 1, 0), key="after", help=about, default=config.n_layer // 2)
+    with large:
+        size = controls.select("Features", SIZES, key="features", help="How many features there are.", default="256")
+    with sparse:
+        k = controls.select("Active", ACTIVE, key="active", help="How many of them count at a token.", default="8")
+    with long:
+        steps = controls.select("Steps", STEPS, key="fit", help="How many steps it is fitted for.", default="2000")
+    text = None if held_out.is_here(key) else passages()
+    settings = {"block": block, "size": int(size), "k": int(k), "steps": int(steps), "text": text}
+    return ask(key, dictionaries.fit_dictionary, f"Fitting a dictionary to {name}", **settings)
+
+
+def _quality(asked: Asked[Dictionary], found: Dictionary) -> None:
+    """How good it is, and what its features are called."""
+    text = dict(asked.settings).get("text")
+    quality = ask(asked.key, dictionaries.dictionary_quality, "Measuring it", dictionary=found.name, text=text).value
+    st.markdown(
+        f"**{escaped(found.name)}**: its features give back {percent(quality.explained)} of the variance of the stream, "
+        f"{quality.l0:.1f} of them at a token, and {percent(quality.recovered)} of the loss; {percent(quality.dead)} are dead. "
+        f"As an edit of all pages one of them is `{found.edit(0, 4)}`."
+    )
+    losses = quality.labelled()
+    rows = pd.DataFrame({losses.axes[0].name: losses.axes[0].labels, "loss (nats)": losses.values})
+    show_table(rows, hide_index=True)
