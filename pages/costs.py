@@ -34,4 +34,9 @@ try_this(counts.tries(config, chosen))
 st.header("Where the parameters are", anchor=False)
 counts.parameters(config)
 counts.formulas(costs, chosen)
-close(PAGE, None, lambda: counts.operations(config, chosen.batch, chosen.of), counts.code(subject, chosen))
+close(
+    PAGE,
+    None,
+    lambda: counts.operations_over(config, chosen.batch, counts.context_lengths(config), chosen.of),
+    counts.code(subject, chosen),
+)

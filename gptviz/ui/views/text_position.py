@@ -74,15 +74,15 @@ def go_to(position: int | None) -> None:
     addresses.write("position", None if position is None else str(position))
 
 
-def plain_strip(labels: Sequence[str], position: int, *, label: str, spaced: bool) -> None:
-    """Tokens as chips without probabilities; a click sets `position`."""
+def plain_strip(labels: Sequence[str | Token], position: int, *, label: str, spaced: bool, legend: str = "") -> None:
+    """Tokens as chips, without probabilities where they are only labels; a click sets `position`."""
     token_strip(
-        [Token(each) for each in labels],
+        [each if isinstance(each, Token) else Token(each) for each in labels],
         key="tokens strip",
         selected=position,
         on_pick=go_to,
         label=label,
-        legend="",
+        legend=legend,
         height=HEIGHT,
         spaced=spaced,
     )
@@ -90,13 +90,7 @@ def plain_strip(labels: Sequence[str], position: int, *, label: str, spaced: boo
 
 def strip(subject: Subject, position: int) -> None:
     """The text as chips, tinted by how likely the model found each; a click sets `position`."""
-    token_strip(
-        _chips(subject.key, subject.seen),
-        key="tokens strip",
-        selected=position,
-        on_pick=go_to,
-        label="The tokens of the prompt; choose one to see the guess made after it",
-        legend="how likely each was; outlined: the guess comes after it",
-        height=HEIGHT,
-        spaced=subject.lm.tokenizer.is_spaced,
-    )
+    label = "The tokens of the prompt; choose one to see the guess made after it"
+    legend = "how likely each was; outlined: the guess comes after it"
+    chips = _chips(subject.key, subject.seen)
+    plain_strip(chips, position, label=label, legend=legend, spaced=subject.lm.tokenizer.is_spaced)

@@ -105,7 +105,9 @@ costs_of = st.cache_data(max_entries=64, show_spinner="Counting")(gathered.costs
 def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
     """Operations and memory over the length of a text, side by side."""
     left, right = st.columns(2)
-    work, kept = operations(config, chosen.batch, chosen.of), memory(config, chosen.batch, chosen.optimiser)
+    lengths = context_lengths(config)
+    work = operations_over(config, chosen.batch, lengths, chosen.of)
+    kept = memory_over(config, chosen.batch, lengths, chosen.optimiser)
     sums: dict[str, int] = {}
     for product in costs.products:
         sums[product.part] = sums.get(product.part, 0) + (product.training if chosen.of == "training" else product.forward)
@@ -131,20 +133,12 @@ def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
         st.caption(f"{shares}{dashed}")
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def operations(config: Config, batch: int, of: PassKind) -> LabelledArray:
-    """See `gptviz.interp.reading.costs.operations_over`."""
-    return gathered.operations_over(config, batch, context_lengths(config), of)
+operations_over = st.cache_data(max_entries=64, show_spinner=False)(gathered.operations_over)
+memory_over = st.cache_data(max_entries=64, show_spinner=False)(gathered.memory_over)
 
 
 def context_lengths(config: Config) -> list[int]:
     return np.unique(np.linspace(1, config.context_length, PLACES).round().astype(int)).tolist()
-
-
-@st.cache_data(max_entries=64, show_spinner=False)
-def memory(config: Config, batch: int, optimiser: Optimiser) -> LabelledArray:
-    """See `gptviz.interp.reading.costs.memory_over`."""
-    return gathered.memory_over(config, batch, context_lengths(config), optimiser)
 
 
 def _shares(sums: dict[str, int]) -> str:

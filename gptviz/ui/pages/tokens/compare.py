@@ -74,7 +74,9 @@ def compare(subject: Subject) -> Shown:
             return NOTHING
         both = {one.name: one.tokenizer for one in (own, beside_it)}
         read = {one: tokenizer.encode(subject.prompt) for one, tokenizer in both.items()}
-        costs_by_name = {one: costs(tokenizer) for one, tokenizer in both.items()}
+        costs_by_name = {
+            one: {title: cost(tokenizer, text) for title, text in examples().items()} for one, tokenizer in both.items()
+        }
     except (ValueError, OSError, checkpoints.CheckpointError, CorpusUnavailableError) as error:
         st.error(escaped(f"{name}: {error}. Choose another one beside it."))
         return NOTHING
@@ -205,11 +207,6 @@ def places_inside(folder: Path) -> dict[str, Place]:
     """The tokenizers in a folder that the user names and below it, by their names there."""
     inside = stores.inside(folder)
     return {place.name: place for place in (*inside.tokenizers, *inside.models)}
-
-
-def costs(tokenizer: Tokenizer) -> dict[str, Cost]:
-    """What each of the examples, which are short, costs a tokenizer."""
-    return {title: cost(tokenizer, text) for title, text in examples().items()}
 
 
 def times(costs_by_name: dict[str, dict[str, Cost]]) -> LabelledArray:
