@@ -54,9 +54,8 @@ def swap(called: str, config: Config) -> Swap:
         raise ValueError(f"swap.{called}: tokens are swapped in the stream of models that have blocks and guess tokens")
     layer = next((each for each in layers(config) if each.name == name), None)
     if layer is None:
-        raise ValueError(
-            f"swap.{called}: this model has no layer {name}; it has {', '.join(each.name for each in layers(config))}"
-        )
+        first, *_, last = (each.name for each in layers(config))
+        raise ValueError(f"swap.{called}: this model has no layer {name:.40}; they go from {first} to {last}")
     if one == other or max(one, other) >= config.vocab_size:
         raise ValueError(f"swap.{called}: name two different tokens by their ids, from 0 to {config.vocab_size - 1:,}")
     return Swap(layer, (min(one, other), max(one, other)), lens)

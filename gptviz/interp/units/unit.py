@@ -29,7 +29,7 @@ _NAME = re.compile(
 )
 FORMS = (
     "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, blocks.1.mlp.expert.3, embed, "
-    "positions, direction.NAME, dictionary.NAME.feature.17 or swap.LAYER.TOKEN.TOKEN"
+    "positions, direction.NAME, dictionary.NAME.feature.17 or swap.embed.3.7"
 )
 
 
@@ -107,7 +107,7 @@ def unit(name: str, config: Config) -> Unit:
     """
     found = _NAME.fullmatch(name)
     if found is None:
-        raise ValueError(f"{name!r:.80} names no part of a model; names are {FORMS}")
+        raise ValueError(f"{name!r:.60} names no part of a model; names are {FORMS}")
     if found["direction"]:
         return Unit("direction", called=found["direction"])
     if found["dictionary"]:

@@ -133,7 +133,7 @@ def test_an_edit_says_what_it_does_and_is_read_from_its_text() -> None:
     ("text", "config", "message"),
     [
         ("swap.blocks.1.mlp.3", tiny(), "name a layer and two tokens by their ids"),
-        ("swap.blocks.2.mlp.3.7", tiny(), "no layer blocks.2.mlp; it has embed, blocks.0.attention"),
+        ("swap.blocks.2.mlp.3.7", tiny(), "no layer blocks.2.mlp; they go from embed to blocks.1.mlp"),
         ("swap.blocks.1.mlp.3.3", tiny(), "two different tokens"),
         ("swap.blocks.1.mlp.3.11", tiny(), "from 0 to 10"),
         ("swap.blocks.1.mlp.3.7=far", tiny(), "the strength of a swap is a number from -10 to 10"),
