@@ -15,11 +15,6 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 def arrows(ends: Float64Array, theme: Theme, *, found: Float64Array, height: int) -> go.Figure:
     """The arrows of features, `ends` [feature, 2], numbered from 1, and the directions `found` [row, 2] as dashed lines."""
     figure = themed(theme, height=height, dragmode=False, showlegend=True, margin={"l": 24, "r": 8, "t": 36, "b": 24})
-    for row, end in enumerate(found):
-        line = {"color": KEY, "width": 2, "dash": "dash"}
-        figure.add_scatter(
-            x=[0, end[0]], y=[0, end[1]], mode="lines", line=line, name="found", showlegend=row == 0, hoverinfo="skip"
-        )
     for number, end in enumerate(ends, 1):
         figure.add_scatter(
             x=[0, end[0]],
@@ -33,6 +28,11 @@ def arrows(ends: Float64Array, theme: Theme, *, found: Float64Array, height: int
             name="features",
             showlegend=number == 1,
             hovertemplate=f"feature {number}: length {np.hypot(*end):.2f}<extra></extra>",
+        )
+    for row, end in enumerate(found):
+        line = {"color": KEY, "width": 2, "dash": "dash"}
+        figure.add_scatter(
+            x=[0, end[0]], y=[0, end[1]], mode="lines", line=line, name="found", showlegend=row == 0, hoverinfo="skip"
         )
     ends_of = {"range": [-REACH, REACH], "zeroline": True, "zerolinecolor": theme.faint, "dtick": 1}
     return figure.update_layout(xaxis=ends_of, yaxis=ends_of | {"scaleanchor": "x"})

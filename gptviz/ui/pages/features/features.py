@@ -9,7 +9,7 @@ from gptviz.figures.kit.format import brief, percent
 from gptviz.figures.kit.theme import STREAM
 from gptviz.figures.units.neurons import promoted
 from gptviz.interp.dictionaries.dictionary import Dictionary
-from gptviz.interp.units.activity import Activity
+from gptviz.interp.units.activity import MOST_BY_TOKEN, Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import dictionaries, units
@@ -40,10 +40,13 @@ def show(subject: Subject) -> tuple[list[Try], Shown]:
         about = "The dictionary whose features are shown: the one that ships, or one that was fitted or read on this machine."
         name = names[0] if len(names) == 1 else controls.select("Dictionary", names, key="dictionary", help=about)
         how = text_to_read(subject, "the features")
+        # The means at each token of a large vocabulary are not kept.
+        few = len(subject.lm.dictionary(name).encoder) * subject.lm.model.config.vocab_size <= MOST_BY_TOKEN
+        sorts = [one for one in SORTS if one != TOKEN or few]
         about = (
             "Largest, active and effect as in the table; at a token: the mean activation where it stands; on the prompt above."
         )
-        by = controls.select("Sort by", list(SORTS), key="by", default="effect", help=about, format_func=SORTS.__getitem__)
+        by = controls.select("Sort by", sorts, key="by", default="effect", help=about, format_func=SORTS.__getitem__)
         token = _token(subject) if by == TOKEN else 0
     asked = ask_activity(subject, f"dictionary.{name}", "Observing the features", **how)
     activity = observed(asked)
@@ -101,10 +104,10 @@ def _said(subject: Subject, read: Dictionary, activity: Activity, feature: int) 
     """What is seen, in a sentence."""
     most = activity.tokens(feature, 3)
     at = ", ".join(in_quotes(subject.lm.tokenizer.label(token)) for token, value in most if value > 0)
-    where = f"most at {at}, up to {brief(activity.largest[feature])}" if at else "so at none that was read"
+    where = f"most at {at}, " if at else ""
     return (
-        f"**Feature {feature}** is active at {percent(float(activity.active[feature]))} of the tokens, {where}. It is one of "
-        f"{escaped(read.said)}."
+        f"**Feature {feature}** is active at {percent(float(activity.active[feature]))} of the tokens, {where}up to "
+        f"{brief(activity.largest[feature])}. It is one of {escaped(read.said)}."
     )
 
 
@@ -125,7 +128,7 @@ def _token(subject: Subject) -> int:
 
 def _values(subject: Subject, name: str, activity: Activity, by: str, token: int) -> Float64Array:
     """What the features are sorted by, [feature]."""
-    if by == TOKEN and activity.by_token.size:
+    if by == TOKEN:
         return activity.by_token[:, token]
     if by in RANKINGS:
         return np.asarray(getattr(activity, by))
