@@ -228,7 +228,7 @@ def test_two_gguf_files_of_one_model_differ_by_what_their_bits_cost(
     assert "1 of 10 matrices are the same to the bit" in printed
     assert f"moves by {moved.values.mean():.4f} nats on average" in printed
     at = page_at("pages/compare.py", model="Q8_0", prompt=PROMPT)(b_model="Q4_0", b_prompt="the", compared="Weights")
-    assert "is said where A and B read the same tokens" in says(at)
+    assert "Let A and B read the same tokens to see what that does" in says(at)
 
 
 def test_a_matrix_that_was_nothing_but_zeros_in_a_is_the_one_that_differs_most(tiny_model: TinyModel) -> None:
