@@ -114,6 +114,7 @@ FEATURES = $(RUN) -m gptviz dictionary $(1) --out checkpoints/$(1)/dictionary.sa
 EARLY = 00001 00002 00004 00008 00016 00032
 checkpoints: install ## make the shipped models again
 	$(TRAIN) shakespeare --snapshots 0 --compile yes
+	$(call FEATURES,shakespeare) --block 3 --size 512 --k 32
 	$(TRAIN) generator
 	$(TRAIN) generator-unmasked --snapshots 0
 	for rung in 0 1 2 3 4 5 6 7 8; do $(TRAIN) ladder-$$rung --snapshots 0 || exit 1; done

@@ -267,7 +267,7 @@ def test_the_carry_of_addition_can_be_read_after_the_first_attention_and_shuffle
     assert abs(found.control.mean() - 0.5) < 6 * deviation
 
 
-@pytest.mark.parametrize(("name", "least", "active"), [("sentences", 0.99, 6)])
+@pytest.mark.parametrize(("name", "least", "active"), [("sentences", 0.99, 6), ("shakespeare", 0.95, 32)])
 def test_a_dictionary_ships_that_recovers_the_loss_with_few_features(name: str, least: float, active: int, home: Path) -> None:
     file = checkpoints.BUNDLED / name / checkpoints.DICTIONARY
     assert file.stat().st_size < 1.5e6

@@ -123,8 +123,8 @@ def found(name: str) -> Dictionary | None:
 
 
 def names() -> list[str]:
-    """The names of all dictionaries that are kept or ship."""
-    return [name.removeprefix(_PREFIX) for name in fitted.names(_PREFIX)] + fitted.shipped_names()
+    """The names of all dictionaries: first those that ship, then those that are kept."""
+    return [*fitted.shipped_names(), *(name.removeprefix(_PREFIX) for name in fitted.names(_PREFIX))]
 
 
 def fits(dictionary: Dictionary, config: Config) -> bool:
