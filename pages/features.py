@@ -16,8 +16,11 @@ from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls
 
 subject = subject_bar()
-about = "The features of this model; or why features share dimensions, in a toy model that is trained here."
-if controls.select("View", VIEWS, key="view", help=about, segmented=True) == SUPERPOSITION:
+row = st.container(horizontal=True, vertical_alignment="bottom")
+with row:
+    about = "The features of this model; or why features share dimensions, in a toy model that is trained here."
+    view = controls.select("View", VIEWS, key="view", help=about, segmented=True)
+if view == SUPERPOSITION:
     close(PAGE, superposition.tries(), *superposition.show())
     st.stop()
 if not subject.lm.model.config.n_layer:
@@ -25,5 +28,5 @@ if not subject.lm.model.config.n_layer:
     frame.link(NEXT_TOKEN)
     close(PAGE, view=None)
     st.stop()
-offers, shown = features.show(subject)
+offers, shown = features.show(subject, row)
 close(PAGE, offers, *shown)

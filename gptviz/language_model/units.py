@@ -140,7 +140,7 @@ def written_by(lm: LanguageModel, prompt: str, name: str) -> LabelledArray:
     """
     ids, _ = lm.inputs(prompt)
     at, values = of_features.written(lm.model, ids, *_feature(lm, name))
-    return replace(values, unit=f"{values.unit}, at {lm.tokenizer.label(int(ids[at]))}")
+    return replace(values, unit=f"added, at {lm.tokenizer.label(int(ids[at]))}")
 
 
 def _feature(lm: LanguageModel, name: str) -> tuple[Dictionary, int]:

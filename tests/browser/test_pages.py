@@ -127,7 +127,7 @@ def test_a_page_opens_in_its_frame_its_picture_high_on_the_page_its_words_apart_
     record = RECORDS[path or "home"]
     has_charts = record in CHARTS
     subject = {"model": "deep", "prompt": WORDS} if has_charts else {"model": default_model(record)} if record.has_model else {}
-    if path == "over_training":  # it shows the steps of a training, of which that model has none
+    if path in ("over_training", "features"):  # that model has neither steps of a training nor a dictionary
         subject = {"model": default_model(record)}
     standing.page.set_viewport_size(LAPTOP)
     page = standing.go(path, **subject)
@@ -163,7 +163,7 @@ def test_what_the_heads_of_a_model_from_elsewhere_may_read_stands_in_one_line_ab
     checkpoints.save("elsewhere", model, tokenizer, {"imported_from": "elsewhere"}, root=server.checkpoints)
     standing.page.set_viewport_size(LAPTOP)
     standing.go("heads", model="elsewhere", prompt=WORDS)
-    assert standing.drawn().evaluate(TOP, CHART) <= 0.42 * 800
+    assert standing.drawn().evaluate(TOP, ".stBidiComponent") <= 0.42 * 800
 
 
 # A byte-pair encoding has tokens for every text: it is on the page, and not in the box for the prompt alone.

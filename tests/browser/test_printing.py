@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page
 
 from gptviz.takehome.page import read_page
 from gptviz.takehome.page_file import as_html
+from gptviz.ui.views.one_unit import MOST_ROWS
 from tests.browser.machinery import PATIENCE, Visit
 
 pytestmark = pytest.mark.browser
@@ -82,9 +83,9 @@ def test_a_table_that_scrolls_on_a_page_of_the_app_is_printed_whole(visit: Visit
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The page Heads as a file: a figure, a view, and a table that scrolls."""
-    path = tmp_path / "heads.html"
-    path.write_text(as_html(read_page("heads", {"model": "shakespeare"})), "utf-8")
+    """The page Neurons as a file: figures, views, and a table that scrolls."""
+    path = tmp_path / "neurons.html"
+    path.write_text(as_html(read_page("neurons", {"model": "shakespeare"})), "utf-8")
     return path
 
 
@@ -99,7 +100,7 @@ def test_a_file_fits_the_sheet_with_all_rows_of_its_tables_in_light_colours(brow
     check_sheet(page)
     table = page.locator(".table")
     assert table.evaluate("one => one.scrollHeight <= one.clientHeight && one.scrollWidth <= one.clientWidth")
-    assert table.locator("tbody tr").count() == 36, "six blocks of six heads"
+    assert table.locator("tbody tr").count() == MOST_ROWS
     assert not any(one.is_visible() for one in page.locator("details").all())
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     context.close()

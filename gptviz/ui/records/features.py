@@ -12,10 +12,7 @@ PAGE = Page(
     group="Take it apart",
     place=55,
     question="What does the stream speak of?",
-    caption=(
-        "A dictionary cuts the stream after a block into many features, few of which are active at a token: for one of them the "
-        "texts that make it active, the tokens it speaks for, the parts that write it, and what changes if you set it by hand."
-    ),
+    caption="A dictionary cuts the stream after a block into many features, few of which are active at a token.",
     sentence="The sparse features that the stream is made of; and why five of them fit into two dimensions.",
     step="A neuron often stands for several things: see the features that a dictionary finds in the stream.",
     kinds=("decoder",),

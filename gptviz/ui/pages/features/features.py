@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import streamlit as st
 
@@ -30,13 +32,13 @@ PARTS = 10
 RARE = 0.02
 
 
-def show(subject: Subject) -> tuple[list[Try], Shown]:
-    """The whole view; where the model has no dictionary yet, the way to one."""
+def show(subject: Subject, row: Any) -> tuple[list[Try], Shown]:
+    """The whole view, with its controls in the container `row`; where the model has no dictionary yet, the way to one."""
     names = subject.lm.dictionaries()
     if not names:
         _fit(subject)
         return [], NOTHING
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with row:
         about = "The dictionary whose features are shown: the one that ships, or one that was fitted or read on this machine."
         name = names[0] if len(names) == 1 else controls.select("Dictionary", names, key="dictionary", help=about)
         how = text_to_read(subject, "the features")
@@ -66,11 +68,12 @@ def _one(
 ) -> list[str]:
     """The list and one feature; returns the calls that compute what is shown of it."""
     number = feature.index or 0
-    st.markdown(_said(subject, read, activity, number))
+    st.markdown(_said(subject, activity, number))
     left, right = st.columns([2, 3], gap="large")
     with left:
         by, title, order, values = ranking
         one_unit.ranked(activity, by, order, number, {} if by in RANKINGS else {title: values})
+        st.caption(f"The dictionary {read.name} has {escaped(read.said)}.")
         edits.switch(feature, key="switch feature")
     with right:
         st.markdown(f"**{capitalised(feature.title)}: where it is most active**")
@@ -100,15 +103,13 @@ def _bars(asked: Asked[LabelledArray], title: str) -> Asked[LabelledArray]:
     return asked
 
 
-def _said(subject: Subject, read: Dictionary, activity: Activity, feature: int) -> str:
+def _said(subject: Subject, activity: Activity, feature: int) -> str:
     """What is seen, in a sentence."""
     most = activity.tokens(feature, 3)
     at = ", ".join(in_quotes(subject.lm.tokenizer.label(token)) for token, value in most if value > 0)
     where = f"most at {at}, " if at else ""
-    return (
-        f"**Feature {feature}** is active at {percent(float(activity.active[feature]))} of the tokens, {where}up to "
-        f"{brief(activity.largest[feature])}. It is one of {escaped(read.said)}."
-    )
+    share, largest = percent(float(activity.active[feature])), brief(activity.largest[feature])
+    return f"**Feature {feature}** is active at {share} of the tokens, {where}up to {largest}."
 
 
 def _token(subject: Subject) -> int:
