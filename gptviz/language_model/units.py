@@ -56,6 +56,12 @@ def activity(
     return whole
 
 
+@method
+def neurons(lm: LanguageModel, block: int, text: str | None = None, most: int = 16_384) -> Activity:
+    """The `activity` of the neurons of a block's MLP."""
+    return activity(lm, f"blocks.{block}.mlp", text, most)
+
+
 def observed(
     lm: LanguageModel, layer: str, text: str | None = None, most: int = 16_384, *, written: int = 0, side: HeadSide = "query"
 ) -> Iterator[Activity]:
