@@ -30,7 +30,7 @@ left, right = st.columns([1, 1], gap="medium")
 with left:
     logit.parts(chosen, attribution)
 with right:
-    part = logit.part_control(attribution)
+    part = logit.part_control(chosen, attribution)
     if attribution.grid(subject.lm.model.config).values.size:
         logit.grid(chosen, attribution, part)
 logit.verdict(chosen, attribution)

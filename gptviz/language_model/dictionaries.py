@@ -15,6 +15,7 @@ from gptviz.data.trained_on import draw_seed
 from gptviz.interp.changing.ablation import Rows
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.dictionaries import dictionary as kept
+from gptviz.interp.dictionaries import features as of_features
 from gptviz.interp.dictionaries import fitting
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.interp.dictionaries.fitting import FittedKind
@@ -92,9 +93,10 @@ def _weights(lm: LanguageModel) -> str:
 @method
 def dictionaries(lm: LanguageModel) -> list[str]:
     """The names of the dictionaries that were fitted to this model, as it is without edits; that which ships comes first."""
-    weights = _weights(lm)
-    every = ((name, kept.found(name)) for name in kept.names())
-    return [name for name, one in every if one is not None and one.model == weights and kept.fits(one, lm.model.config)]
+    every = {name: kept.found(name) for name in kept.names()}
+    fitting = {name: each.model for name, each in every.items() if each is not None and kept.fits(each, lm.model.config)}
+    weights = _weights(lm) if fitting else ""  # of a large model this takes a moment
+    return [name for name, model in fitting.items() if model == weights]
 
 
 @method
@@ -128,6 +130,23 @@ def features(lm: LanguageModel, prompt: str, dictionary: str | None = None) -> L
     some = most[: int((active > 0).any(0).sum())]
     axes = Axis("token", tuple(map(lm.tokenizer.label, ids.tolist()))), Axis("feature", tuple(map(str, some.tolist())))
     return LabelledArray(active[:, some], axes, "activation")
+
+
+@method
+def feature_attribution(
+    lm: LanguageModel,
+    prompt: str,
+    dictionary: str | None = None,
+    token: str | int | None = None,
+    position: int | None = None,
+    against: str | int | None = None,
+) -> LabelledArray:
+    """What each active feature of a dictionary adds to the logit of a token, and what the dictionary misses, [part]: see
+    `gptviz.interp.dictionaries.features.added`.
+    """
+    ids, _ = lm.inputs(prompt)
+    chosen, other = (None if each is None else lm.token(each) for each in (token, against))
+    return of_features.added(lm.model, ids.tolist(), lm.dictionary(dictionary), chosen, position, other)
 
 
 @method

@@ -200,3 +200,13 @@ def test_a_bar_of_a_word_is_the_sum_over_its_tokens() -> None:
     place = {"model": "mine", "prompt": "a cab", "position": "3", "part": "blocks.0.attention.head.0"}
     tokens, words = (numbers(chart(page(**place, words=words), "sources")["data"][0]["y"]) for words in ("false", "true"))
     assert words == pytest.approx([tokens[0], tokens[1], tokens[2:4].sum()])
+
+
+def test_the_stream_is_split_by_the_features_of_a_dictionary_with_what_it_misses() -> None:
+    name = gptviz.load("mine").fit_dictionary(1, 20, k=3, steps=60, text="a cab, a bed. " * 40).name
+    at = page(model="mine", prompt="a cab", part=f"dictionary.{name}", minus="none: its logit alone")
+    shares = gptviz.load("mine").feature_attribution("a cab", name)
+    (bars,) = chart(at, "sources")["data"]
+    np.testing.assert_allclose(numbers(bars["y"]), shares.values, rtol=1e-6)
+    assert f"its error, {signed(shares.values[-2])}" in says(at)
+    assert "Open the first one on Features" in says(at) or at.get("page_link")

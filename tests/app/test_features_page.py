@@ -7,7 +7,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.figures.kit.format import brief
+from gptviz.figures.kit.format import brief, percent
 from gptviz.interp.dictionaries.superposition import SPARSITIES
 from gptviz.ui.pages.features import superposition
 from gptviz.ui.pages.features.features import PARTS
@@ -16,6 +16,7 @@ from gptviz.ui.views.texts import OWN
 from tests.app.opening import chart, page_at, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
+from tests.waiting import wait_until
 
 TEXT = "a cab bed " * 40
 
@@ -65,6 +66,17 @@ def test_features_are_sorted_by_what_they_do_at_a_token_and_on_the_prompt(fitted
     at = page(model="mine", text=OWN, own=TEXT, prompt="a cab", by="On this text")
     count = len(on_prompt.axes[1].labels)
     assert sorted(features(at)[:count]) == sorted(int(one) for one in on_prompt.axes[1].labels)
+
+
+def test_a_dictionary_is_measured_when_that_is_asked_for() -> None:
+    at = page(model="sentences")
+    assert "of the loss" not in says(at)
+    next(button for button in at.button if button.label == "Measure it").click().run()
+    wait_until(lambda: "of the loss" in says(at.run()))
+    quality = gptviz.load("sentences").dictionary_quality()
+    assert f"and {percent(quality.recovered)} of the loss" in says(at)
+    (losses,) = [table.value["loss (nats)"] for table in at.dataframe if "loss (nats)" in table.value]
+    assert losses.tolist() == quality.labelled().values.tolist()
 
 
 def test_a_model_without_a_dictionary_offers_to_fit_one(tiny_model: TinyModel) -> None:

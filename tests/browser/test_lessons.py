@@ -41,7 +41,7 @@ def in_strip(page: Page, answer: str) -> None:
 
 
 def in_list(page: Page, answer: str) -> None:
-    box = page.get_by_role("combobox", name=re.compile("Head or MLP"))
+    box = page.get_by_role("combobox", name=re.compile("Split further"))
     box.evaluate("(box) => box.scrollIntoView({ block: 'center' })")  # a page that is scrolled shuts its lists
     box.fill(answer)
     page.get_by_role("option", name=answer, exact=True).click()

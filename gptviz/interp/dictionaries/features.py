@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -9,12 +11,17 @@ from torch.nn import functional as F
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Transformer
 
+from ..explaining.attribution import attributed, of_tokens, stream_at
+from ..explaining.decomposition import HEAD
 from ..trace import run
 from ..units.activity import Observable, read_until
 from ..units.unit import Unit
 from .dictionary import Dictionary
 
 EMBEDDING, OWN_BIAS, REST = "embedding and positions", "its own bias", "norms on the way"
+# What is added to a logit beside the features: by the decoder's bias, by what the dictionary misses of the stream, and by what is
+# not in the stream there yet.
+DECODER_BIAS, MISSED, LATER = "the decoder’s bias", "what the dictionary misses", "what is written later"
 # What the parts miss of the whole is said from this share of it on; less is rounding.
 ROUNDING = 1e-3
 
@@ -71,3 +78,33 @@ def written(model: Transformer, ids: Tensor, dictionary: Dictionary, feature: in
     if abs(rest) > ROUNDING * values.abs().sum():
         parts, values = parts | {REST: rest}, torch.cat((values, rest[None]))
     return at, LabelledArray(values.numpy(), (Axis("part", tuple(parts)),), "added to the activation")
+
+
+@torch.inference_mode(False)
+def added(
+    model: Transformer,
+    ids: Sequence[int],
+    dictionary: Dictionary,
+    token: int | None = None,
+    position: int | None = None,
+    against: int | None = None,
+) -> LabelledArray:
+    """What each active feature adds directly to a logit, [part], those that add most in size first: its activation times the dot
+    product of its row of the decoder with the direction in the stream that makes the logit. Then what the decoder's bias adds,
+    what the dictionary misses of the stream (its error), and all that is written later. The sum is the logit, as `attribute`
+    splits it; the arguments and errors are those of `attribute`.
+    """
+    stream = stream_at(model, ids, position)
+    whole = attributed(stream, token, against)
+    _, direction, _ = of_tokens(stream, whole.token, against)
+    here = stream.after[dictionary.block]  # [1, 1, d_model]
+    (along,) = torch.autograd.grad(stream.inputs[HEAD], here, direction[None])
+    x, along, own = here.detach()[0, 0], along[0, 0], dictionary.to(stream.device)  # [d_model] each
+    active = own.encode(x).to(x)
+    each, bias = active * (own.decoder.to(x) @ along), float(own.decoder_bias.to(x) @ along)
+    in_stream = float(x @ along)
+    missed, later = in_stream - float(each.sum()) - bias, whole.sum - in_stream
+    order = [i for i in each.abs().argsort(descending=True).tolist() if active[i] > 0]
+    values = torch.tensor([*each[order].tolist(), bias, missed, later], dtype=torch.float64)
+    parts = (*(f"feature {i}" for i in order), DECODER_BIAS, MISSED, LATER)
+    return LabelledArray(values.numpy(), (Axis("part", parts),), whole.unit)

@@ -214,6 +214,7 @@ class Stream:
     def _follow(self) -> None:
         """Pass everything that was written on to everything that reads."""
         self.inputs: dict[str, Tensor] = {}
+        self.after: dict[int, Tensor] = {}  # by the number of a block, the stream behind it [1, n, d_model]
         self._leaves: dict[str, Tensor] = {}
         self._before: dict[str, tuple[str, ...]] = {}
         model, blocks = self.model, self.model.blocks
@@ -239,7 +240,8 @@ class Stream:
 
         def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
             followed, at = with_stand_ins(block, stand_ins, self.device), slice(0, len(self.rows))
-            return followed(x, None, None, at, Memory(x, None), None, edits.at(f"blocks.{index}"))
+            self.after[index] = followed(x, None, None, at, Memory(x, None), None, edits.at(f"blocks.{index}"))
+            return self.after[index]
 
         x = edits("backout", model.along(x, through))
         norm = model.head.final_norm

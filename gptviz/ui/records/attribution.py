@@ -16,12 +16,12 @@ PAGE = Page(
     step="Every part writes into the stream that the guess is read from: see which of them speak for it.",
     words=(
         *("logit", "token", "residual stream", "unembedding", "embedding", "block", "head", "MLP"),
-        *("neuron", "bias", "norm", "frozen norm", "pattern", "value", "cross-attention"),
+        *("neuron", "feature", "bias", "norm", "frozen norm", "pattern", "value", "cross-attention"),
     ),
     tour=(
         MODEL_ON_TOP,
         "Which logit is taken apart: that of a token, **Minus the logit of** another one, after a **Position** of the text.",
-        "The grid of parts: blue or red, each adds or takes away. A click, or the list **Head or MLP**, splits one further.",
+        "The grid of parts: blue or red, each adds or takes away. A click, or the list **Split further**, splits one.",
         DETAILS_BELOW,
         TOKEN_KEYS,
     ),

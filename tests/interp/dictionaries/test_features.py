@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from gptviz.interp.dictionaries.dictionary import Dictionary
-from gptviz.interp.dictionaries.features import EMBEDDING, REST, nearest, observable_features, written
+from gptviz.interp.dictionaries.features import EMBEDDING, LATER, MISSED, REST, added, nearest, observable_features, written
+from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
+from gptviz.model.edited import EditedTransformer
 from tests.tiny import scrambled, some_ids, tiny
 
 
@@ -73,3 +75,31 @@ def test_where_norms_change_what_was_written_the_difference_is_a_part() -> None:
     dictionary = replace(dictionary_of(model), k=0)
     _, parts = written(model, ids, dictionary, 2)
     assert parts.axes[0].labels[-1] == REST
+
+
+@pytest.mark.parametrize("residual", ["pre-norm", "branch-norm", "plain"])
+def test_what_is_not_in_the_stream_yet_adds_what_the_later_parts_do(residual: str) -> None:
+    model, ids = scrambled(tiny(residual=residual, n_layer=3)).requires_grad_(False), some_ids(7)[0].tolist()
+    shares = added(model, ids, dictionary_of(model), token=3, position=4, against=5)
+    whole = attribute(model, ids, 3, 4, 5)
+    assert shares.unit == whole.unit
+    later = sum(part.value for part in whole.parts if part.name.startswith(("blocks.2", "head.")))
+    assert shares.values[shares.axes[0].labels.index(LATER)] == pytest.approx(later, abs=1e-6)
+    assert shares.values.sum() == pytest.approx(whole.sum, abs=1e-9)
+
+
+def test_without_a_norm_behind_it_a_feature_adds_what_the_logit_loses_when_it_is_switched_off() -> None:
+    model = scrambled(tiny(residual="plain", final_norm=False, n_layer=2)).requires_grad_(False)
+    ids, dictionary = some_ids(7)[0], dictionary_of(model, block=1)
+    shares = added(model, ids.tolist(), dictionary, token=3)
+    values = dict(zip(shares.axes[0].labels, shares.values, strict=True))
+    plain = model(ids[None])[0, -1, 3]
+    for feature in range(6):
+        off = EditedTransformer(model, {dictionary.tap: dictionary.with_set({feature: 0.0})}, {})
+        lost = float(plain - off(ids[None])[0, -1, 3])
+        assert values.get(f"feature {feature}", 0.0) == pytest.approx(lost, abs=1e-4)
+    stream = run(model, ids[None])[dictionary.tap][0, -1]
+    missed = model.head.unembed.weight[3] @ (stream - dictionary.reconstruct(stream))
+    assert values[MISSED] == pytest.approx(float(missed), abs=1e-4)
+    bias = model.head.unembed.bias
+    assert values[LATER] == pytest.approx(0.0 if bias is None else float(bias[3]), abs=1e-6)

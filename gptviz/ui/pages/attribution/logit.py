@@ -21,6 +21,7 @@ from gptviz.interp.explaining.decomposition import Stream
 from gptviz.interp.reading.by_word import summed
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.language_model import dictionaries
 from gptviz.language_model.explaining import attribute
 from gptviz.model import Config
 from gptviz.model.parts.heads import HEADS
@@ -30,10 +31,11 @@ from gptviz.text.datasets.base import Contrast
 from gptviz.text.tokenizers.pieces import word_labels
 from gptviz.ui.records.attention import PAGE as ATTENTION
 from gptviz.ui.records.classify import PAGE as CLASSIFY
+from gptviz.ui.records.features import PAGE as FEATURES
 from gptviz.ui.records.neurons import PAGE as NEURONS
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.around.next_step import next_step
-from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model
+from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model
 from gptviz.ui.views import by_word, text_position
 from gptviz.ui.views.contrasts import known_contrast, known_offers
 from gptviz.ui.views.edits import switch
@@ -50,6 +52,7 @@ QUOTED = 12
 ROUNDED = 1e-2
 STRONGEST = "the strongest head"
 GRID = "attribution grid"
+DICTIONARY = "dictionary."
 SHOWN_NEURONS = 14
 # Next to the tall grid of many blocks there is room for more bars.
 MANY_BLOCKS = 15
@@ -180,15 +183,22 @@ def parts(setting: AttributionSetting, attribution: Attribution) -> None:
     )
 
 
-def part_control(attribution: Attribution) -> str | None:
-    """The control `part`: the head or the MLP whose share is split further, or None if the model has neither."""
+def part_control(setting: AttributionSetting, attribution: Attribution) -> str | None:
+    """The control `part`: the head or the MLP whose share is split further, or a dictionary that splits the stream. None if the
+    model has no heads and no MLPs.
+    """
     heads = list(attribution.sources)
     mlps = [part.name for part in attribution.parts if part.name.endswith(".mlp")]
     if not heads and not mlps:
         return None
-    about = "A head is split by the tokens that it reads, an MLP by its neurons. You can also click a cell of the grid."
+    lm = setting.subject.lm
+    stream = [f"{DICTIONARY}{name}" for name in lm.dictionaries()] if lm.model.config.kind == "decoder" else []
+    about = (
+        "A head is split by the tokens that it reads, an MLP by its neurons, the stream by the features of a dictionary, if "
+        "the model has one. You can also click a cell of the grid."
+    )
     first = (STRONGEST, *heads) if heads else ()
-    chosen = controls.select("Head or MLP", (*first, *mlps), key="part", help=about)
+    chosen = controls.select("Split further", (*first, *mlps, *stream), key="part", help=about)
     strongest = max(attribution.sources, key=lambda head: abs(attribution.of(head)))
     return strongest if chosen == STRONGEST else chosen
 
@@ -214,7 +224,7 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
 
     texts = side_by_side(values.ravel().tolist())
     above, below = setting.sides
-    framed = "" if chosen is None else f"; framed: {unit(chosen, config).title}"
+    framed = "" if chosen is None or chosen.startswith(DICTIONARY) else f"; framed: {unit(chosen, config).title}"
     show_cells(
         [(f"block {block}", [cell(row, i) for i in range(len(labels))]) for row, block in enumerate(cells.axes[0].labels)],
         [f"head {label}" if label.isdecimal() else label for label in labels],
@@ -309,9 +319,11 @@ def _why_not(setting: AttributionSetting, attribution: Attribution) -> str:
 
 
 def split(setting: AttributionSetting, attribution: Attribution, chosen: str) -> None:
-    """The share of a head by the tokens that it reads, or of an MLP by its neurons."""
+    """The share of a head by the tokens that it reads, of an MLP by its neurons, or of the stream by features."""
     if chosen in attribution.sources:
         by_token(setting, attribution, chosen)
+    elif chosen.startswith(DICTIONARY):
+        by_feature(setting, chosen.removeprefix(DICTIONARY))
     else:
         # The share of an MLP by its neurons.
         values = setting.attribution(chosen).neurons[chosen]
@@ -366,8 +378,48 @@ def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -
     )
 
 
+def by_feature(setting: AttributionSetting, dictionary: str) -> None:
+    """The logit by the features of a dictionary, with what the dictionary misses."""
+    shares = ask_features(setting, dictionary).value
+    labels, values = shares.axes[0].labels, shares.values
+    count = len(labels) - 3  # behind the features stand the decoder's bias, the error, and what is written later
+    shown = [*range(min(count, SHOWN_NEURONS)), *range(count, len(labels))]
+    names = (*labels[: min(count, SHOWN_NEURONS)], "bias", "missed", "later")
+    above, below = setting.sides
+    show_figure(
+        contributions(
+            LabelledArray(values[shown], (Axis("part", names),), shares.unit),
+            theme(),
+            above=above,
+            below=below,
+            height=300,
+            has_bias=False,
+            room=90,
+        ),
+        key="sources",
+        alt=f"What the features of {dictionary} add: " + ", ".join(f"{labels[i]} {signed(values[i])}" for i in shown[:5]) + ".",
+    )
+    bias, missed, later = map(signed, values[count:])
+    st.caption(
+        f"**The stream by the features of {escaped(dictionary)}**: each adds its activation times its row of the decoder. The "
+        f"{counted(count, 'active feature')} add {signed(float(values[:count].sum()))}, the decoder’s bias {bias}, and what the "
+        f"dictionary misses, its error, {missed}; what is written later adds {later}."
+    )
+
+
+def ask_features(setting: AttributionSetting, dictionary: str) -> Asked[LabelledArray]:
+    """What each active feature of a dictionary adds."""
+    chosen = {"token": setting.token, "position": setting.position, "against": setting.against}
+    return ask(setting.subject, dictionaries.feature_attribution, "Reading the prompt", dictionary=dictionary, **chosen)
+
+
 def into(setting: AttributionSetting, chosen: str) -> None:
-    """Ways to go on with a head or an MLP: switch it off, or look into it on its own page."""
+    """Ways to go on with a head or an MLP: switch it off, or look into it on its own page; of a dictionary, its page."""
+    if chosen.startswith(DICTIONARY):
+        most = ask_features(setting, chosen.removeprefix(DICTIONARY)).value.axes[0].labels[0].replace(" ", ".")
+        query = {**frame.shared_state(), "unit": f"{chosen}.{most}"}
+        frame.link(FEATURES, f"Open the first one on {FEATURES.title}", query=query)
+        return
     part = unit(chosen, setting.subject.lm.model.config)
     page, query = ATTENTION, {"block": str(part.block), "head": str(part.index)}
     if part.part == "mlp":

@@ -15,10 +15,12 @@ from gptviz.interp.units.activity import MOST_BY_TOKEN, Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import dictionaries, units
+from gptviz.text import passages
 from gptviz.ui.records.features import FEATURES
 from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import Asked, Subject, ask
-from gptviz.ui.views import edits, one_unit
+from gptviz.ui.views import edits, held_out, one_unit
+from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
 from gptviz.ui.views.one_unit import CHOSEN, RANKINGS
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.views.where_most import ask_activity, observed, strips, text_to_read
@@ -59,6 +61,8 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], Shown]:
     order = [int(one) for one in np.argsort(-values, kind="stable")]
     feature = one_unit.chosen(subject, activity, order[0])
     calls = _one(subject, read, activity, feature, (by, SORTS[by], order, values))
+    with st.expander("How good is this dictionary?"):
+        _measure(subject, read)
     code = asked.code(f"result.histogram({feature.index})", *calls, "result.labelled()  # [feature, number]")
     return _tries(activity), Shown(activity.labelled, code, FEATURES)
 
@@ -90,6 +94,18 @@ def _one(
     with right:
         put = one_unit.steer(subject, activity, feature)
     return [one.call for one in (near, speaks, writes, put)]
+
+
+def _measure(subject: Subject, read: Dictionary) -> None:
+    """A button that measures the dictionary, and then how good it is."""
+    key = subject.key.unedited
+    asked = ask_quality(key, read.name, None if held_out.is_here(key) else passages())
+    measuring, say_how_far = jobs.on_demand(asked, asked.title, lambda _: asked.value, begins=False)
+    if measuring is not None and measuring.value is not None:
+        show_quality(read, measuring.value)
+    say_how_far(
+        "Measure it", "Measure it again", "quality", "The loss of the model that goes on with what the features give back."
+    )
 
 
 def _bars(asked: Asked[LabelledArray], title: str) -> Asked[LabelledArray]:

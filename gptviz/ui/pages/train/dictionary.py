@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
-from gptviz.figures.kit.format import percent
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.language_model import dictionaries
 from gptviz.text import passages
 from gptviz.ui.shell.subject import Asked, ask, kinds
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
-from gptviz.ui.widgets import controls, escaped, jobs
-from gptviz.ui.widgets.tables import show_table
+from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
+from gptviz.ui.widgets import controls, jobs
 
 SIZES, ACTIVE, STEPS = ("128", "256", "512", "1024", "2048"), ("4", "8", "16", "32", "64"), ("500", "2000", "8000")
 
@@ -27,7 +25,8 @@ def fitted_here(device: str) -> None:
     job, show = jobs.on_demand(asked, asked.title, lambda _: asked.value, begins=False)
     found = None if job is None else job.value
     if found is not None:
-        _quality(asked, found)
+        quality = ask_quality(asked.key, found.name, dict(asked.settings).get("text")).value
+        show_quality(found, quality)
     show("Fit the dictionary", "Fit it again", "dictionary", "It is kept in your folder. Stopped before its end, none is kept.")
 
 
@@ -52,17 +51,3 @@ def _asked(device: str) -> Asked[Dictionary]:
     text = None if held_out.is_here(key) else passages()
     settings = {"block": block, "size": int(size), "k": int(k), "steps": int(steps), "text": text}
     return ask(key, dictionaries.fit_dictionary, f"Fitting a dictionary to {name}", **settings)
-
-
-def _quality(asked: Asked[Dictionary], found: Dictionary) -> None:
-    """How good it is, and what its features are called."""
-    text = dict(asked.settings).get("text")
-    quality = ask(asked.key, dictionaries.dictionary_quality, "Measuring it", dictionary=found.name, text=text).value
-    st.markdown(
-        f"**{escaped(found.name)}**: its features give back {percent(quality.explained)} of the variance of the stream, "
-        f"{quality.l0:.1f} of them at a token, and {percent(quality.recovered)} of the loss; {percent(quality.dead)} are dead. "
-        f"As an edit of all pages one of them is `{found.edit(0, 4)}`."
-    )
-    losses = quality.labelled()
-    rows = pd.DataFrame({losses.axes[0].name: losses.axes[0].labels, "loss (nats)": losses.values})
-    show_table(rows, hide_index=True)
