@@ -102,6 +102,6 @@ def test_the_step_passes_over_a_page_about_parts_that_the_model_lacks() -> None:
     def follows(path: str, name: str) -> str:
         return last_link(opened(path, model=name))[0]
 
-    assert follows("pages/heads.py", "ladder-5") == "switch_off"
+    assert follows("pages/heads.py", "ladder-5") == "features"
     assert follows("pages/attribution.py", "ladder-0") == "circuit"
     assert follows("pages/positions.py", "ladder-0") == "gradients"

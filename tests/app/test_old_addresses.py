@@ -122,5 +122,6 @@ def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     return keys
 
 
-def test_there_is_an_address_for_every_page() -> None:
-    assert {one.partition("?")[0] for one in FIRST} == set(page_names())
+def test_there_is_an_address_for_every_page_of_the_first_version() -> None:
+    since = {"features"}
+    assert {one.partition("?")[0] for one in FIRST} == set(page_names()) - since

@@ -10,9 +10,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz import language_model
 from gptviz.interp.over_prompts import SAYS, Asked, How, measured
 from gptviz.interp.units.unit import heads_and_mlps
+from gptviz.language_model import changing
 from gptviz.machine import job
 from gptviz.text.datasets.prompt_pairs import as_csv, prompt_rows
 from gptviz.ui.shell.subject.models import model_key
@@ -102,7 +102,7 @@ def test_a_list_that_is_stopped_keeps_the_prompts_that_are_ready(
         return measured(*asked)
 
     monkeypatch.setattr(over_prompts, "MUCH", 0)
-    monkeypatch.setattr(language_model.changing, "measured", slow)
+    monkeypatch.setattr(changing, "measured", slow)
     page("attribution", pairs=TYPED).button(key="compute list").click().run()
     work = job.found(("over prompts", "attribute", model_key("mine", "cpu"), TYPED))
     assert work is not None

@@ -149,7 +149,7 @@ def test_a_finished_run_is_a_model_with_a_card_that_says_how_it_was_made() -> No
     assert opened.card.steps == 8
     assert read_status(folder).state == "finished"
     assert {file.name for file in folder.iterdir() if not file.name.startswith(".")} == (
-        checkpoints.FILES - {"source.json", "adapter.json", "state.safetensors", "stop_request", "wish"}
+        checkpoints.FILES - {"source.json", "adapter.json", "state.safetensors", "stop_request", "wish", "dictionary.safetensors"}
     )
 
 
