@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
@@ -350,6 +350,21 @@ def test_a_lens_is_fitted_once_for_the_same_weights_and_text(tiny_model: TinyMod
     lm.fitted_lens("tuned", text)
     lm.fitted_lens("jacobian", text[6:])
     assert fits == ["tuned", "jacobian"]
+
+
+def test_a_label_of_a_table_is_that_of_the_last_token_of_each_text(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcd ")
+    lm = gptviz.load("mine")
+    ends = {"a": "vowel", "b": "other"}
+    table = "text,label\n" + "\n".join(
+        f"{before}{end},{ends[end]}" for end in ends for before in map("".join, product("abcd", repeat=3))
+    )
+    probed = lm.probe("table", table)
+    assert sorted(probed.classes) == ["other", "vowel"]
+    assert probed.accuracy[0] == 1, "the embedding of the last token has it"
+    assert abs(probed.control[0] - 0.5) < 0.3
+    with pytest.raises(ValueError, match="label"):
+        lm.probe("table", "text\na")
 
 
 def test_the_lens_of_an_encoder_decoder_reads_the_source_and_its_own_answer() -> None:

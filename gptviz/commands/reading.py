@@ -143,7 +143,8 @@ def probe(lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | No
     """What linear probes read from the stream after each layer, beside shuffled labels.
 
     Args:
-        label: what the probe says of a token: case, word (the place in it), before-1 to before-4, or of its task, such as carry.
+        label: what the probe says of a token: case, word (the place in it), quotes, before-1 to before-4, or of its task, such as
+            carry. With table the corpus is a CSV file with the columns text and label, the label that of a text's last token.
         layer: a layer, such as blocks.0.mlp; default: all.
     """
     probed = lm.probe(label, text_of(corpus))

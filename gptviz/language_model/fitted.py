@@ -22,6 +22,7 @@ from gptviz.interp.reading.layers import ends_of_blocks, layers
 from gptviz.interp.reading.probes import Probed
 from gptviz.pretrained import published_lenses
 from gptviz.runs import fitted
+from gptviz.text.datasets.labelled_texts import labelled_of
 
 from .core import LanguageModel, method
 from .data import rows
@@ -124,7 +125,7 @@ def probe_labels(lm: LanguageModel) -> dict[str, str]:
     """The labels that probes of this model can be fitted to, in words, by name: first those of its task."""
     task = lm.task
     own = {} if task is None else {name: name.capitalize() for name in task.token_labels(task.held_out(1).ids)}
-    return own | probes.FROM_TEXT
+    return own | probes.FROM_TEXT | {probes.TABLE: probes.OF_TABLE}
 
 
 @method
@@ -133,10 +134,11 @@ def probe(lm: LanguageModel, label: str, text: str | None = None) -> Probed:
 
     Args:
         label: one of `probe_labels`.
-        text: what is read; by default the data that was held out of training, as always for a label of the task.
+        text: what is read; by default the data that was held out of training, as always for a label of the task. For the label
+            "table" a CSV table with the columns text and label: each label is that of the last token of its text.
 
     Raises:
-        ValueError: there is no such label; as in `rows`; or as in `probes.probe`.
+        ValueError: there is no such label; it is no such table; as in `rows`; or as in `probes.probe`.
         OSError: the data is not here.
     """
     return probes.probe(lm.model, *_labelled(lm, label, text))
@@ -146,6 +148,12 @@ def _labelled(lm: LanguageModel, label: str, text: str | None) -> tuple[Sequence
     """The rows that are read, and of each the labels of its tokens."""
     if label not in (known := probe_labels(lm)):
         raise ValueError(f"{lm.name} has no label {label!r:.40}: choose one of {', '.join(known)}")
+    if label == probes.TABLE:
+        table = labelled_of((text or "").encode(), "table")
+        order = np.random.default_rng(0).permutation(len(table))  # tables are often sorted by their labels
+        read = [lm.seen(lm.encode(table.texts[i])) for i in order[: probes.MOST_TOKENS]]
+        names = [table.names[table.labels[i]] for i in order[: len(read)]]
+        return read, [[*([None] * (len(row) - 1)), name] for row, name in zip(read, names, strict=True)]
     if label not in probes.FROM_TEXT and lm.task is not None:
         ids = lm.task.held_out(probes.MOST_TOKENS // lm.task.length).ids[:, :-1]  # from the last token nothing is guessed
         values = lm.task.token_labels(ids)[label].tolist()

@@ -221,6 +221,14 @@ def test_the_direction_of_a_label_is_an_edit_too() -> None:
     assert not at.warning
 
 
+def test_labels_may_be_those_of_a_table(tiny_model: TinyModel) -> None:
+    tiny_model("writer", text="abcd ")
+    table = "text,label\n" + "".join(f"{text}{end},{end}\n" for end in "ab" for text in ("c", "d", "cd", "dc", "aa", "bb") * 4)
+    at = opened(PAGE, model="writer", view=page.PROBES, label="A table of yours", table=table)
+    assert gptviz.load("writer").probe("table", table).said in says(at)
+    assert "writer: " in says(opened(PAGE, model="writer", view=page.PROBES, label="A table of yours"))
+
+
 def test_a_label_that_no_probe_can_be_fitted_to_is_said() -> None:
     at = opened(PAGE, model="writer", prompt=TEXT, view=page.PROBES, fitted=OWN, own="hello you all again and again")
     assert any("of at least two kinds" in info.value for info in at.info)

@@ -25,9 +25,13 @@ from .layers import Layer, layers, stream_of, trace_stream
 FROM_TEXT = {
     "case": "Upper case",
     "word": "Place in the word",
+    "quotes": "In quotes",
     **{f"before-{back}": f"The token {back} before" for back in range(1, 5)},
 }
+# The label of the last token of each text of a table with the columns text and label.
+TABLE, OF_TABLE = "table", "A table of yours"
 FURTHEST_IN_WORD, MOST_CLASSES = 5, 20
+QUOTES = '“”"'
 # The most tokens that are read, and the fewest that a probe is fitted to.
 MOST_TOKENS, FEWEST = 4_096, 20
 # The share of the tokens that the probe is fitted to; it is tested on the others.
@@ -94,17 +98,25 @@ def text_labels(pieces: Sequence[str], name: str) -> list[str | None]:
     Raises:
         ValueError: there is no such label.
     """
+    labels: list[str | None] = []
     if name == "case":
         letters = [next((letter for letter in piece if letter.isalpha()), "") for piece in pieces]
         return [None if not letter else "upper" if letter.isupper() else "lower" for letter in letters]
     if name == "word":
-        labels: list[str | None] = []
         place = 0
         for before, piece in zip(["", *pieces], pieces, strict=False):
             begins = not before[-1:].isalpha() or not piece[:1].isalpha()
             place = 0 if begins else place + 1
             is_last = place >= FURTHEST_IN_WORD
             labels.append((f"{FURTHEST_IN_WORD} or more" if is_last else str(place)) if piece.strip()[:1].isalpha() else None)
+        return labels
+    if name == "quotes":
+        inside = False
+        for piece in pieces:
+            marks = [letter for letter in piece if letter in QUOTES]
+            labels.append(None if marks else "in quotes" if inside else "outside")
+            for mark in marks:
+                inside = mark == "“" or (mark == '"' and not inside)
         return labels
     if name not in FROM_TEXT:
         raise ValueError(f"there is no label {name!r:.40}: choose one of {', '.join(FROM_TEXT)}")

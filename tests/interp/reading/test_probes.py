@@ -61,3 +61,5 @@ def test_the_labels_of_a_text_are_those_that_one_sees() -> None:
     assert text_labels(["When", " Mary", "'s", " ha", "t"], "word") == ["0", "0", None, "0", "1"]
     assert text_labels(text, "before-2") == [None, None, *text[:-2]]
     assert text_labels("a", "before-4") == [None]
+    quoted = text_labels('a"bc"d “e” f', "quotes")
+    assert [label and label[0] for label in quoted] == [*"o", None, *"ii", None, *"oo", None, "i", None, *"oo"]

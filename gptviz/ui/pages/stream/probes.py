@@ -6,7 +6,7 @@ import streamlit as st
 
 from gptviz.figures.kit.format import counted, percent
 from gptviz.figures.reading.lens import by_layer
-from gptviz.interp.reading.probes import FROM_TEXT, Probed
+from gptviz.interp.reading.probes import FROM_TEXT, TABLE, Probed
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted
 from gptviz.ui.shell.subject import Asked, Subject, ask
@@ -27,6 +27,13 @@ def ask_probe(subject: Subject) -> Asked[Probed]:
     titles = list(labels.values())
     label = list(labels)[titles.index(controls.select("Label", titles, key="label", help=about))]
     text = text_to_fit(subject) if label in FROM_TEXT else None
+    if label == TABLE:
+        about = (
+            "CSV with the columns text and label. A label is that of the last token of its text; 20 texts are needed at least."
+        )
+        text = controls.text(
+            "Table", key="table", help=about, longest=100_000, height=160, placeholder="text,label\nthe king,one"
+        )
     return ask(subject, fitted.probe, "Fitting probes", label=label, text=text)
 
 
