@@ -56,9 +56,3 @@ def texts(key: ModelKey) -> tuple[torch.Tensor, ...]:
         OSError: as in `tested`.
     """
     return tuple(language_model(key).rows(most=MOST_TOKENS))
-
-
-def code_of_tested(key: ModelKey) -> str:
-    """The lines of `gptviz` that read the result of `tested`, for a model `lm`, into `rows`."""
-    return f"""# About {sum(row.reading.ids.numel() for row in tested(key)):,} tokens of what was held out.
-rows = lm.tested_rows({MOST_TOKENS})["loss"]"""
