@@ -36,7 +36,7 @@ def features(at: AppTest) -> list[int]:
 
 def test_a_feature_is_shown_with_what_makes_it_active_and_what_writes_it(fitted: str) -> None:
     lm = gptviz.load("mine")
-    at = page(model="mine", text=OWN, own=TEXT, prompt="a cab")
+    at = page(model="mine", text=OWN, own=TEXT, prompt="a cab", by="Effect")
     activity = lm.activity(f"dictionary.{fitted}", TEXT, 4_096)
     assert features(at) == activity.ranked("effect")
     first = features(at)[0]
@@ -63,7 +63,7 @@ def test_features_are_sorted_by_what_they_do_at_a_token_and_on_the_prompt(fitted
     order = features(at)
     assert order == np.argsort(-activity.by_token[:, token], kind="stable").tolist()
     on_prompt = lm.features("a cab")
-    at = page(model="mine", text=OWN, own=TEXT, prompt="a cab", by="On this text")
+    at = page(model="mine", text=OWN, own=TEXT, prompt="a cab")
     count = len(on_prompt.axes[1].labels)
     assert sorted(features(at)[:count]) == sorted(int(one) for one in on_prompt.axes[1].labels)
 

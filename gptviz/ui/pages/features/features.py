@@ -50,7 +50,7 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], Shown]:
         about = (
             "Largest, active and effect as in the table; at a token: the mean activation where it stands; on the prompt above."
         )
-        by = controls.select("Sort by", sorts, key="by", default="effect", help=about, format_func=SORTS.__getitem__)
+        by = controls.select("Sort by", sorts, key="by", default=PROMPT, help=about, format_func=SORTS.__getitem__)
         token = _token(subject) if by == TOKEN else 0
     asked = ask_activity(subject, f"dictionary.{name}", "Observing the features", **how)
     activity = observed(asked)
@@ -169,7 +169,8 @@ def _fit(subject: Subject) -> None:
 def _tries(activity: Activity) -> list[Try]:
     """The suggestions for these features."""
     rare = np.where((activity.active > 0) & (activity.active <= RARE), activity.largest, 0.0)
-    offers = [Try("On this text", "The features that are most active in the prompt come first.", {"by": PROMPT})]
+    notice = "The features that add the longest vectors to the stream, on average over the text, come first."
+    offers = [Try("Of the largest effect", notice, {"by": "effect"})]
     if rare.max(initial=0.0) > 0:
         feature = int(rare.argmax())
         share = percent(float(activity.active[feature]))
