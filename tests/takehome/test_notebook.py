@@ -116,7 +116,7 @@ def test_the_picture_of_a_notebook_is_the_page_that_was_taken_home(name: str, qu
     assert not shown.rejected
 
 
-OTHERS = {"classify": "classifier", "over_training": "induction", "translate": "seq2seq"}
+OTHERS = {"classify": "classifier", "features": "sentences", "over_training": "induction", "translate": "seq2seq"}
 
 
 @pytest.mark.full
