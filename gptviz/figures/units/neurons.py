@@ -49,9 +49,9 @@ def is_logarithmic(counts: LabelledArray) -> bool:
     return float(np.max(counts.values, initial=0)) >= FROM_LOGARITHMIC
 
 
-def promoted(values: LabelledArray, theme: Theme, colour: str | None = None) -> go.Figure:
+def promoted(values: LabelledArray, theme: Theme, colour: str | None = None, longest: int = LONGEST_LABEL) -> go.Figure:
     """A bar for each of `values` [token], in their order from the top: blue is promoted, orange suppressed, unless all bars have
-    one `colour`.
+    one `colour`. A label has at most `longest` characters.
     """
     numbers, labels = np.asarray(values.values, float), values.axes[0].labels
     places = list(range(len(labels)))
@@ -67,10 +67,10 @@ def promoted(values: LabelledArray, theme: Theme, colour: str | None = None) -> 
         theme,
         bars,
         height=PITCH * len(labels) + 60,
-        margin={"l": 16 + 9 * max(min(len(label), LONGEST_LABEL) for label in labels), "r": 16, "t": 8, "b": 44},
+        margin={"l": 16 + 9 * max(min(len(label), longest) for label in labels), "r": 16, "t": 8, "b": 44},
         dragmode=False,
         bargap=0.3,
         showlegend=False,
         xaxis={"title": {"text": values.unit, "standoff": 6}, "zeroline": True, "nticks": 6},
-        yaxis=rows([plain(label, LONGEST_LABEL) for label in labels]) | {"tickfont": MONOSPACE | {"size": 13}},
+        yaxis=rows([plain(label, longest) for label in labels]) | {"tickfont": MONOSPACE | {"size": 13}},
     )

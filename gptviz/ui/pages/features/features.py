@@ -115,7 +115,7 @@ def _bars(asked: Asked[LabelledArray], title: str) -> Asked[LabelledArray]:
     names = tuple(values.axes[0].labels[i] for i in most)
     st.markdown(f"**{title}**")
     shown = LabelledArray(values.values[most], (Axis(values.axes[0].name, names),), values.unit)
-    show_figure(promoted(shown, theme()), key=f"feature {asked.analysis}", alt=f"{title}: {', '.join(names)}.")
+    show_figure(promoted(shown, theme(), longest=18), key=f"feature {asked.analysis}", alt=f"{title}: {', '.join(names)}.")
     return asked
 
 
