@@ -34,10 +34,15 @@ LARGE = """(sheet) => {
 
 
 def print_on_a4(page: Page) -> None:
-    """Print the page, which notes how large it is drawn, and show it as it is on the sheet."""
+    """Print the page, which notes how large it is drawn, and show it as it is on the sheet.
+
+    A sheet is no smaller window: figures are not told that the size has changed, as they are not told of a printer's.
+    """
     page.pdf(format="A4")
-    page.set_viewport_size({"width": SHEET, "height": 1047})
+    page.evaluate("addEventListener('resize', (event) => event.stopImmediatePropagation(), { capture: true })")
     page.emulate_media(media="print")
+    page.set_viewport_size({"width": SHEET, "height": 1047})
+    page.evaluate("new Promise((laidOut) => requestAnimationFrame(() => requestAnimationFrame(laidOut)))")
 
 
 def check_sheet(page: Page) -> None:
