@@ -19,7 +19,7 @@ from gptviz.ui.views import model_map, real_model
 subject = subject_bar()
 lesson.first()
 glance = home.glance(subject.key, subject.seen)
-if subject.kind == "decoder":
+if subject.kind.continues:
     home.say_guess(glance.guesses)
 model_map.show(subject, glance.tokens, glance.guesses, glance.guess_ids, glance.shape)
 home.link_to_own_page(subject)
@@ -27,7 +27,7 @@ home.what_to_look_at(subject)
 real_model.offer()
 next_step()
 
-if others := [page for page in PAGES.values() if subject.kind not in page.kinds]:
+if others := [page for page in PAGES.values() if subject.kind.name not in page.kinds]:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("About other kinds of models:", width="content")
         for page in others:

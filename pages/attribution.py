@@ -18,7 +18,7 @@ from gptviz.ui.widgets import controls, escaped
 subject = subject_bar()
 logit.check_head(subject)
 text = read_by(subject)
-*beside, of, less = st.columns([6, 1.6, 2, 2.4] if subject.kind != "classifier" else 2)
+*beside, of, less = st.columns([6, 1.6, 2, 2.4] if subject.kind.guesses == "token" else 2)
 strip, place = beside or [controls.notices()] * 2
 position = logit.position_control(subject, text, strip, place)
 with logit.refused():

@@ -53,7 +53,7 @@ calls = []
 with left:
     one_unit.distribution(activity, number)
 with middle:
-    if subject.kind == "decoder":
+    if subject.kind.continues:
         calls.append(one_unit.speaks_for(subject, neuron).call)
     else:
         st.caption("This model guesses labels, not tokens: its neurons speak for no token.")

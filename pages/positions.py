@@ -19,7 +19,7 @@ key, config = subject.key, subject.lm.model.config
 for sentence in edits.about_positions(subject.lm):
     controls.notices().info(escaped(sentence), icon=":material/edit:")
 stack, block = encoder_decoder.DECODER, 0
-if subject.kind == "encoder-decoder" and vectors.has_own_stacks(config.positions):
+if subject.kind.has_source and vectors.has_own_stacks(config.positions):
     stack = encoder_decoder.stack_control()  # each has vectors of its own
 own, fixed = vectors.kinds(key, stack)
 own_config = encoder_decoder.stack_of(subject.lm.model, stack).config

@@ -19,7 +19,7 @@ read = read_by(subject)
 vectors.stop_unless_numbers(subject, read)
 chosen = None
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    view = vectors.view_control(is_decoder=subject.kind == "decoder")
+    view = vectors.view_control(is_decoder=subject.kind.continues)
     if view == MAP:
         chosen = vectors.map_controls(subject, read)
     elif view == PROBES:

@@ -49,7 +49,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gptviz.takehome": {
         *("streamlit", "numpy", "pandas", "plotly", "markdown_it", "latex2mathml", "PIL"),
         *("gptviz._version", "gptviz.settings", "gptviz.machine", "gptviz.components", "gptviz.figures", "gptviz.language_model"),
-        *("gptviz.interp.trace", "gptviz.lessons", "gptviz.model", "gptviz.runs", "gptviz.train", "gptviz.streamlit_internals"),
+        *("gptviz.interp.trace", "gptviz.labelled_array", "gptviz.lessons", "gptviz.model", "gptviz.runs", "gptviz.train"),
+        "gptviz.streamlit_internals",
     },
     "gptviz.streamlit_internals": {"streamlit", "gptviz.settings", "gptviz.machine"},
     "gptviz.language_model": {

@@ -1,4 +1,4 @@
-"""From an idea to library, command, figure, page and tests: at most 8 places, and no list that is kept by hand.
+"""From an idea to library, command, page and tests: at most 6 places, and no list that is kept by hand.
 
 An analysis is added to a copy of the project, by new files alone: for each token of a text, how often it stood there before.
 """
@@ -49,33 +49,6 @@ def test_the_third_of_three_equal_tokens_stood_there_twice(tiny_model: TinyModel
     tiny_model("mine", text="abc ")
     assert gptviz.load("mine").seen_before("abaa").values.tolist() == [0, 0, 1, 2]
 ''',
-    "gptviz/figures/reading/repeats.py": '''
-"""How often each token stood there before, as bars."""
-
-import plotly.graph_objects as go
-
-from gptviz.figures.kit.theme import Theme, themed
-from gptviz.labelled_array import LabelledArray
-
-
-def bars(counts: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
-    """A bar for each of `counts` [position]."""
-    return themed(theme, go.Bar(y=counts.values), height=height)
-''',
-    "tests/figures/reading/test_repeats_figure.py": '''
-"""The bars of the repeated tokens."""
-
-import numpy as np
-
-from gptviz.figures.kit.theme import LIGHT
-from gptviz.figures.reading.repeats import bars
-from gptviz.labelled_array import Axis, LabelledArray
-
-
-def test_a_bar_is_as_high_as_the_token_stood_there_before() -> None:
-    counts = LabelledArray(np.array([0, 1]), (Axis("token", ("a", "a")),), "times")
-    assert list(bars(counts, LIGHT, height=200).data[0].y) == [0, 1]
-''',
     "gptviz/ui/records/repeats.py": '''
 """The page Repeats."""
 
@@ -99,36 +72,24 @@ PAGE = Page(
     f"{ROOM}/bars.py": '''
 """The tokens of a text, and how often each stood there before."""
 
-import streamlit as st
-
-from gptviz.figures.reading import repeats as figures
+from gptviz.figures.kit.labelled import picture
+from gptviz.language_model.seen_before import seen_before
+from gptviz.ui.shell.subject import Asked, Subject, ask
 from gptviz.labelled_array import LabelledArray
-from gptviz.ui.shell.subject.models import ModelKey, Subject, language_model
 from gptviz.ui.widgets import Try
 from gptviz.ui.widgets.figure import show_figure, theme
 
 
-def bars(subject: Subject) -> LabelledArray:
-    """The bars, and the numbers that they show."""
-    shown = counts(subject.key, subject.text)
-    show_figure(figures.bars(shown, theme(), height=300), key="repeats", alt="How often each token stood there before.")
-    return shown
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def counts(key: ModelKey, prompt: str) -> LabelledArray:
-    """How often each token of `prompt` stood there before, once for all sessions."""
-    return language_model(key).seen_before(prompt)
+def bars(subject: Subject) -> Asked[LabelledArray]:
+    """What was counted, as bars."""
+    asked = ask(subject, seen_before, "Counting")
+    show_figure(picture(asked.value, theme()), key="repeats", alt="How often each token stood there before.")
+    return asked
 
 
 def tries() -> list[Try]:
     """A text of a single token."""
     return [Try("The same again", "Every token but the first stood there before.", {"prompt": "aaaa"})]
-
-
-def code(subject: Subject) -> str:
-    """The lines of `gptviz` that compute the same numbers."""
-    return f"import gptviz\\n\\ngptviz.load({subject.key.name!r}).seen_before({subject.prompt!r})"
 ''',
     f"{ROOM}/about.md": """
 # Repeats
@@ -149,13 +110,13 @@ from gptviz.ui.shell.frame import open_page
 
 open_page(PAGE)
 
-from gptviz.ui.pages.repeats.bars import bars, code, tries
+from gptviz.ui.pages.repeats.bars import bars, tries
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 
 subject = subject_bar()
-counts = bars(subject)
-close(PAGE, tries(), lambda: counts, code(subject))
+asked = bars(subject)
+close(PAGE, tries(), lambda: asked.value, asked.code("result"))
 ''',
     "tests/app/test_repeats_page.py": '''
 """The page Repeats, and the way to it."""
@@ -220,11 +181,11 @@ def run(project: Path, home: Path) -> Callable[..., str]:
     return one
 
 
-def test_an_analysis_takes_at_most_eight_places() -> None:
+def test_an_analysis_takes_at_most_six_places() -> None:
     places = {ROOM if path.startswith(ROOM) else path for path in ADDED}
-    assert len(places) <= 8
+    assert len(places) <= 6
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert "From an idea to a page: at most 8 places" in guide
+    assert "From an idea to a page: at most 6 places" in guide
 
 
 def test_the_command_line_finds_a_new_command(run: Callable[..., str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from .analysis import File, Name, analysis
-from .common import UsageError, answer, nats, picked
+from .common import UsageError, nats, picked
 from .pairs import Pairs
 from .printing import Lines, Shown, Table
 
@@ -153,7 +153,7 @@ def patch(
     patched = attribution_patching.preview(lm.model, pair, [what])[what] if preview else patching.patch(lm.model, pair, what)
     ids = (pair.clean_source if patched.quantity.in_encoder else None) or pair.clean
     patched = patched.labelled([lm.tokenizer.label(i) for i in ids])
-    answers = [answer(lm, each) for each in (pair.right, pair.wrong)]
+    answers = [lm.answer_space.text(each) for each in (pair.right, pair.wrong)]
     content = {"what": patched.quantity.name, "exact": not preview}
     content |= picked(patched, "correlation", "checked", "is_trusted") if preview else {}
     content |= {"right": answers[0], "wrong": answers[1], **picked(patched, "clean", "corrupted")}
@@ -169,7 +169,7 @@ def _restored(patched: Patched) -> Lines:
     from gptviz.interp.changing.attribution_patching import TRUSTED, Preview
 
     if not patched.is_defined:
-        return ["both prompts have the same answer, so there is nothing to restore"]
+        return ["both prompts have the same so there is nothing to restore"]
     lines: Lines = []
     if isinstance(patched, Preview):
         lines.append(f"preview: {patched.agreement}")

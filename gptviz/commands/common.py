@@ -131,11 +131,6 @@ def text_of(path: str | None) -> str | None:
     return None if path is None else read_corpus(path).text
 
 
-def answer(lm: LanguageModel, number: int) -> str:
-    """The answer of a model: the text of a token, or a classifier's label."""
-    return lm.labels[number] if lm.model.config.kind == "classifier" else token_text(lm, number)
-
-
 @contextmanager
 def with_bar() -> Iterator[None]:
     """Show on a terminal how far the computation in this block is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .analysis import analysis
-from .common import UsageError, answer, picked
+from .common import UsageError, picked
 from .pairs import Pairs
 from .printing import Lines, Shown, Table
 
@@ -24,15 +24,14 @@ def attribute(
         token: whose logit; of a classifier a label. Default: the likeliest.
         against: another token: the parts then add up to the difference of both logits.
     """
-    is_classifier = lm.model.config.kind == "classifier"
-    if position is not None and is_classifier:
+    if position is not None and lm.answer_space.noun == "label":
         raise UsageError(f"{lm.name} is a classifier: a label is of the whole text, so leave --position out")
     attribution = lm.attribute(prompt, token, position, against)
     content = picked(attribution, "logit", "sum", "capped", "error")
-    content |= {"token": answer(lm, attribution.token)}
-    content |= {"against": None if attribution.against is None else answer(lm, attribution.against)}
+    content |= {"token": lm.answer_space.text(attribution.token)}
+    content |= {"against": None if attribution.against is None else lm.answer_space.text(attribution.against)}
     content |= {"position": attribution.position, "parts": [picked(part, "name", "value") for part in attribution.parts]}
-    of = lm.labels.__getitem__ if is_classifier else lm.tokenizer.label
+    of = lm.answer_space.label
     minus = "" if attribution.against is None else f" minus that of {of(attribution.against)}"
     after = "" if attribution.position is None else f" after position {attribution.position}"
     lines: Lines = [f"the logit of {of(attribution.token)}{minus}{after} is {attribution.logit:.4f}"]

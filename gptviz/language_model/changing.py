@@ -93,8 +93,7 @@ def guess(lm: LanguageModel, prompt: str) -> Guess:
     ((read, targets),) = lm.counted_rows(prompt)
     if lm.model.config.kind == "decoder":
         return guess_and_loss(lm.model, read, targets)
-    first = read if read.source is None else read._replace(ids=read.ids[:, :1])
-    return Guess(guess_of(lm.model, first), loss(lm.model, [Rows(read, targets)]))
+    return Guess(guess_of(lm.model, read.before_answer), loss(lm.model, [Rows(read, targets)]))
 
 
 @method

@@ -19,7 +19,7 @@ from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.trace import Trace, run
 from gptviz.model import Transformer
 from gptviz.model.costs.effort import n_parameters
-from gptviz.model.kinds import Kind
+from gptviz.model.kinds import MODEL_KINDS, Kind, ModelKind
 from gptviz.model.precision import STORED, said
 from gptviz.runs.card import Card
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
@@ -165,6 +165,11 @@ class LanguageModel:
         )
 
     @property
+    def kind(self) -> ModelKind:
+        """The kind of the model, by its output for a text: its next token, a label, or another text."""
+        return MODEL_KINDS[self.model.config.kind]
+
+    @property
     def device(self) -> torch.device:
         """The device that holds the weights."""
         return self.model.embed.weight.device
@@ -236,12 +241,6 @@ class LanguageModel:
             raise ValueError(f"the source has {len(ids):,} tokens with its end; {self.name} reads at most {most:,}: shorten it")
         return ids
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The names of a classifier's labels, or "0", "1", … if its card has none that differ. Empty for other models."""
-        named, n_label = self.card.labels or (), self.model.config.n_label
-        return named if len(named) == len(set(named)) == n_label else tuple(map(str, range(n_label)))
-
     def trace(
         self,
         prompt: str,
@@ -280,33 +279,6 @@ class LanguageModel:
             end = special.end if ended and len(ids) > len(written) else None
         return Reading(torch.tensor(ids, device=self.device), source, end)
 
-    def token(self, text: str | int) -> int:
-        """The token that stands for exactly `text`; of a classifier, the label of this name. An id stays as it is.
-
-        Raises:
-            ValueError: there is none.
-        """
-        if isinstance(text, int):
-            return text
-        if self.model.config.kind == "classifier":
-            if text not in self.labels:
-                raise ValueError(f"{text!r:.80} is no label of {self.name}; its labels are {', '.join(self.labels)}"[:400])
-            return self.labels.index(text)
-        return self._of_vocabulary(text)
-
-    def _of_vocabulary(self, text: str | int) -> int:
-        """As `token`, of the vocabulary for a classifier too."""
-        if isinstance(text, int):
-            return text
-        if (found := self.tokenizer.id_of(text)) is not None:
-            return found
-        read = self.tokenizer.encode(text)
-        ids = read.ids[self.tokenizer.inside(read.ids)]
-        if len(ids) == 1 and not read.unknown:
-            return ids[0]
-        pieces = " · ".join(self.tokenizer.label(i) for i in ids[:20])
-        raise ValueError(f"{text!r:.80} is no single token of {self.name}" + (f": it is read as {pieces}" if pieces else ""))
-
     @property
     def task(self) -> Task | None:
         """The task that a decoder has learned, in its own tokens; None for other data."""
@@ -325,12 +297,14 @@ class LanguageModel:
 
 def method(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Make a function of a language model a method of it too: `lens(lm, prompt)` is then also `lm.lens(prompt)`."""
+    assert not hasattr(LanguageModel, function.__name__), f"two methods are called {function.__name__}"
     setattr(LanguageModel, function.__name__, function)
     return function
 
 
 def as_property(function: Callable[[LanguageModel], Result]) -> Callable[[LanguageModel], Result]:
     """Make a function whose only argument is a language model a property of it: `base(lm)` is then also `lm.base`."""
+    assert not hasattr(LanguageModel, function.__name__), f"two methods are called {function.__name__}"
     setattr(LanguageModel, function.__name__, property(function))
     return function
 

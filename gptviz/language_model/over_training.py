@@ -11,6 +11,7 @@ from gptviz.interp.units.head_scores import scored
 from gptviz.machine import progress
 from gptviz.runs import checkpoints
 
+from .answer_space import token_of_vocabulary
 from .core import LanguageModel, method
 from .opening import load
 from .reading import clock_of
@@ -87,7 +88,7 @@ def given(lm: LanguageModel, measure: Measure, question: MeasureQuestion) -> Mea
     if needs == "two tokens":
         if question.token is None or question.against is None:
             raise ValueError(f"the measure {measure.name} compares two tokens: name both, as token and as against")
-        return MeasureInput(token=lm._of_vocabulary(question.token), against=lm._of_vocabulary(question.against))
+        return MeasureInput(token=token_of_vocabulary(lm, question.token), against=token_of_vocabulary(lm, question.against))
     if not question.prompt:
         raise ValueError(f"the measure {measure.name} needs a prompt")
     ids, source = lm.inputs(question.prompt)

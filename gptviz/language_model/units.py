@@ -127,9 +127,8 @@ def unit_set(lm: LanguageModel, prompt: str, name: str, value: float, top: int =
     read = (run(one.model, ids[None], ["logits"], logits_at=slice(-1, None)) for one in (lm, lm.edited(f"{name}={value:g}")))
     sides = [probabilities(one["logits"].flatten(0, -2)[-1].float().cpu()) for one in read]
     some = list(dict.fromkeys(i for side in sides for i in np.argsort(-side, kind="stable")[:top].tolist()))
-    is_label = lm.model.config.kind == "classifier"
-    label, what = (lm.labels.__getitem__, "label") if is_label else (lm.tokenizer.label, "next token")
-    axes = Axis("side", ("before", "after")), Axis("guess", tuple(map(label, some)))
+    what = {"label": "label", "token": "next token"}[lm.answer_space.noun]
+    axes = Axis("side", ("before", "after")), Axis("guess", tuple(map(lm.answer_space.label, some)))
     return LabelledArray(np.stack(sides)[:, some], axes, f"probability of the {what}")
 
 

@@ -16,13 +16,16 @@ class ModelKind:
     name: Kind  #: as a config gives it
     with_article: str  #: its name in a sentence: "a decoder"
     does: str  #: what a model of this kind does, as the rest of a sentence that begins with "it"
-    reads_end: bool = False  #: whether it reads the end of a text that is longer than its context; else it reads the beginning
+    guesses: Literal["token", "label"] = "token"  #: what its logits are of
+    #: whether what it writes goes on with what it reads; of a text longer than its context it reads the end, others the beginning
+    continues: bool = False
+    has_source: bool = False  #: whether it reads one text, the source, and writes another
 
 
 MODEL_KINDS: dict[Kind, ModelKind] = {
-    "decoder": ModelKind("decoder", "a decoder", "goes on with a text, one token after another", reads_end=True),
-    "classifier": ModelKind("classifier", "a classifier", "gives a whole text a label"),
-    "encoder-decoder": ModelKind("encoder-decoder", "an encoder–decoder", "reads one text and writes another"),
+    "decoder": ModelKind("decoder", "a decoder", "goes on with a text, one token after another", continues=True),
+    "classifier": ModelKind("classifier", "a classifier", "gives a whole text a label", guesses="label"),
+    "encoder-decoder": ModelKind("encoder-decoder", "an encoder–decoder", "reads one text and writes another", has_source=True),
 }
 
 

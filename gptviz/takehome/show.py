@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING, overload
 
+from gptviz.figures.kit.labelled import picture
+from gptviz.figures.kit.theme import LIGHT
 from gptviz.interp.trace import Trace
+from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import LanguageModel, TextTrace
 
 from .page import PageContent, PageError, read_page
 from .page_file import as_html
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
 
 # Jupyter removes the frame from a notebook of somebody else until the reader trusts it; this line stays.
 UNTRUSTED = (
@@ -36,26 +43,40 @@ class NotebookPage:
         return f'<iframe sandbox="{rights}" title="{title}" style="{look}" srcdoc="{frame}"></iframe>{UNTRUSTED}'
 
 
+@overload
+def show(what: LabelledArray, /, *, height: int | None = None) -> Figure: ...
+@overload
 def show(
     what: Trace | LanguageModel | str | None,
     /,
     prompt: str | None = None,
     page: str = "attention",
     *,
-    height: int = 720,
+    height: int | None = None,
     **state: object,
-) -> NotebookPage:
-    """A page of the app about a trace, or about a model and a prompt, to be shown below a cell of a notebook.
+) -> NotebookPage: ...
+def show(
+    what: Trace | LanguageModel | LabelledArray | str | None,
+    /,
+    prompt: str | None = None,
+    page: str = "attention",
+    *,
+    height: int | None = None,
+    **state: object,
+) -> NotebookPage | Figure:
+    """A page of the app about a trace, or about a model and a prompt, to be shown below a cell of a notebook; or the picture of
+    an array, which most methods of a `LanguageModel` return.
 
     >>> gptviz.show("shakespeare", "O Romeo, Romeo", block=2)
     >>> gptviz.show(gptviz.load("shakespeare").trace("O Romeo, Romeo"), page="lens")
+    >>> gptviz.show(gptviz.load("shakespeare").composition())
 
     Args:
-        what: a trace that `LanguageModel.trace` recorded; or a model, or its name. A model that was opened with edits or at a
-            step of its training is shown so. None: the model that the page opens on, if it shows any.
+        what: an array with one or two axes; a trace that `LanguageModel.trace` recorded; or a model, or its name. A model that
+            was opened with edits or at a step of its training is shown so. None: the model that the page opens on, if any.
         prompt: the text that the model reads; by default the one that the page opens on. A trace has its own.
         page: the name of a page, as its address has it: "attention", "next_token", "lens", …
-        height: of the frame, in pixels.
+        height: in pixels; by default 720 of a page, 360 of a picture.
         state: more values of the page's address.
 
     Raises:
@@ -63,6 +84,8 @@ def show(
         ValueError: there is no such page, or it cannot be shown; it does not accept a value of `state`; or no page can compute
             the values that the trace recorded.
     """
+    if isinstance(what, LabelledArray):
+        return picture(what, LIGHT, height=height or 360)
     if isinstance(what, Trace):
         if prompt is not None:
             raise ValueError(f"a trace has its text already, and {prompt!r:.40} is another: name a page as page={prompt!r:.40}")
@@ -75,14 +98,14 @@ def show(
             )
         what, prompt = what.lm, what.prompt
     if not isinstance(what, str | LanguageModel | None):
-        raise TypeError(f"{what!r:.80} cannot be shown: give a trace, a model or the name of a model")
+        raise TypeError(f"{what!r:.80} cannot be shown: give an array, a trace, a model or the name of a model")
     query = {"model": what} if isinstance(what, str) else {} if what is None else _query(what)
     if prompt is not None:
         query["prompt"] = prompt
     content = read_page(page, query | {key: str(value) for key, value in state.items()})
     if content.rejected:
         raise PageError("; ".join(content.rejected.values()))
-    return NotebookPage(content, height)
+    return NotebookPage(content, height or 720)
 
 
 def _query(lm: LanguageModel) -> dict[str, str]:

@@ -101,10 +101,10 @@ def of_heads(subject: Subject, score: str) -> list[float]:
     last wrote; of a decoder over data held out.
     """
     lm, losses = language_model(subject.key), score == "delta_loss"
-    if subject.kind == "decoder":
+    if subject.kind.continues:
         return lm.head_scores(losses=losses).values[score].ravel().tolist()
     read = language_model(replace(subject.key, step=None)).inputs(subject.text)
-    stacks = ("decoder",) if subject.kind == "classifier" else get_args(Stack)
+    stacks = ("decoder",) if subject.kind.guesses == "label" else get_args(Stack)
     with patch.object(LanguageModel, "inputs", lambda *_: read):
         found = [lm.head_scores(subject.text, stack=stack, losses=losses).values[score].ravel() for stack in stacks]
     return [value for values in found for value in values.tolist()]
@@ -112,9 +112,9 @@ def of_heads(subject: Subject, score: str) -> list[float]:
 
 def probability(subject: Subject, read: Read, token: int) -> float:
     """The probability of a token after the text, of the first token of an answer, or of a label."""
-    if subject.kind == "classifier":
+    if subject.kind.guesses == "label":
         return judged(subject.key, subject.seen).probabilities[token]
-    if subject.kind == "encoder-decoder":
+    if subject.kind.has_source:
         return float(probabilities(output_of(subject.key, subject.seen, read.ids).logits[0])[token])
     return float(probabilities(guesses.logits_after(subject.key, subject.seen, len(subject.seen) - 1))[token])
 
@@ -122,7 +122,7 @@ def probability(subject: Subject, read: Read, token: int) -> float:
 def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequence[float]:
     """What the page of a measure computes for the model, and at the place, of `subject`."""
     key, read, last = subject.key, Read(subject.seen), len(subject.seen) - 1
-    if subject.kind == "encoder-decoder":
+    if subject.kind.has_source:
         read = read_by(replace(subject, key=replace(key, step=None)))
     place = {"decoder": last, "classifier": None, "encoder-decoder": 0}[subject.kind]
     held_out = texts.LossText(texts.HELD_OUT)

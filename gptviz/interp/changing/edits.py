@@ -231,6 +231,11 @@ class Inputs(NamedTuple):
     ids: Tensor  #: [B, T], the tokens; padding counts in no mean
     source: Tensor | None = None  #: [B, S], what the encoder reads, or None if there is no encoder
 
+    @property
+    def before_answer(self) -> Inputs:
+        """What is read before the first guess: the whole text; of an encoder–decoder, the source and the start token."""
+        return self if self.source is None else self._replace(ids=self.ids[:, :1])
+
 
 def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()) -> Transformer:
     """`model` with these `edits`: it shares all weights that are not edited, and none is touched. Without edits, the same model.

@@ -187,7 +187,7 @@ def scored(ids: Tensor, config: Config) -> Tensor:
     """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or, of a model that reads a text from its beginning, the
     first.
     """
-    return ids[-MOST_TOKENS:] if MODEL_KINDS[config.kind].reads_end else ids[:MOST_TOKENS]
+    return ids[-MOST_TOKENS:] if MODEL_KINDS[config.kind].continues else ids[:MOST_TOKENS]
 
 
 @torch.inference_mode()

@@ -17,7 +17,7 @@ from gptviz.machine import hosting
 from gptviz.machine.memory import release_memory
 from gptviz.model import devices
 from gptviz.model.devices import STORED
-from gptviz.model.kinds import Kind
+from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import ANY
 from gptviz.ui.menu import GROUPS, IN_MENU, PAGES
@@ -125,7 +125,7 @@ def open_page(page: Page) -> None:
             with st.container(horizontal=True, width="content", gap="xsmall", key="page-tools"):
                 tour.tour_button(page)
                 glossary.words_button(page)
-                share(page.name, model_on_screen() if kind == "decoder" else None)
+                share(page.name, model_on_screen() if MODEL_KINDS[kind].continues else None)
         st.caption(_about(page.caption, kind))
     begun.set()
 

@@ -23,7 +23,6 @@ from gptviz.interp.units.unit import Unit
 from gptviz.language_model import LanguageModel
 from gptviz.machine.memory import release_memory
 from gptviz.model import Config, Transformer
-from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.settings.address_values import Values
 from gptviz.text.tokenizers.pieces import word_labels
@@ -45,7 +44,7 @@ MOST_OF_BLOCK = 36 * 2**20
 
 def stack_of(subject: Subject) -> str:
     """The control `stack`, if the model has more than one."""
-    if subject.kind != "encoder-decoder":
+    if not subject.kind.has_source:
         return encoder_decoder.DECODER
     about = (
         "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token; in "
@@ -58,9 +57,9 @@ def stack_of(subject: Subject) -> str:
 
 def stack_read(subject: Subject, stack: str) -> Read:
     """The tokens that the `stack` reads on a page about `subject`; if the text is too long for the explorer, the part shown."""
-    if subject.kind != "encoder-decoder":
+    if not subject.kind.has_source:
         most = most_tokens(subject.lm.model.config)
-        return Read(subject.seen[-most:] if MODEL_KINDS[subject.kind].reads_end else subject.seen[:most], stack=stack)
+        return Read(subject.seen[-most:] if subject.kind.continues else subject.seen[:most], stack=stack)
     if stack == encoder_decoder.ENCODER:
         return Read(subject.seen, stack=stack)
     both = read_by(subject)
@@ -193,7 +192,7 @@ def show(subject: Subject, stack: str) -> None:
     """
     read = stack_read(subject, stack)
     if len(read.ids) < len(subject.seen):
-        which = "last" if MODEL_KINDS[subject.kind].reads_end else "first"
+        which = "last" if subject.kind.continues else "first"
         st.info(
             f"The patterns of one block over {counted(len(subject.seen), 'token')} are too many numbers for a browser: here the "
             f"model reads the {which} {counted(len(read.ids), 'token')}.",
@@ -322,26 +321,26 @@ def no_attention(subject: Subject) -> None:
     """Used instead of the view for a stack without blocks: say that there is no attention, and link to a page that has something
     to show.
     """
-    guesses = subject.kind == "decoder"
+    guesses = subject.kind.continues
     alone = ": it guesses the next token only from the last one" if guesses else ""
     st.info(f"This model has no blocks and therefore no attention{alone}.")
-    page = NEXT_TOKEN if guesses else frame.page_about(subject.kind)
+    page = NEXT_TOKEN if guesses else frame.page_about(subject.kind.name)
     frame.link(page, "See its guesses" if guesses else f"See what this model does with the text: {page.title}")
 
 
 def code(subject: Subject, stack: str) -> str:
     """The code that computes a `reading`, which contains everything that is shown."""
     read, prompt = stack_read(subject, stack), subject.prompt
-    if read.source is not None:
+    if read.source:
         return code_of_two(subject, read)
-    if subject.kind == "encoder-decoder":
+    if subject.kind.has_source:
         if len(subject.encoding.ids) > reading.capacity(subject.lm):
             prompt = subject.lm.tokenizer.decode(subject.seen)  # a longer source is refused
         model, ids = "lm.model.encoder", f"lm.source({prompt!r})"
     else:
         model, ids = "lm.model", f"lm.seen(lm.encode({prompt!r}))"
         if len(read.ids) < len(subject.seen):
-            ids += f"[-{len(read.ids)}:]" if MODEL_KINDS[subject.kind].reads_end else f"[:{len(read.ids)}]"
+            ids += f"[-{len(read.ids)}:]" if subject.kind.continues else f"[:{len(read.ids)}]"
     return f"""{opening(subject.lm, "from gptviz.interp.reading.attention import read")}
 reading = read({model}, {ids}.tolist())"""
 
@@ -358,7 +357,7 @@ reading = read(lm.model, output, source{part})"""
 
 def code_of_head(lm: LanguageModel, read: Read, block: int | None, head: int | None) -> str:
     """The code that computes the pattern of one head, as `shares`."""
-    given = "" if read.source is None else f", {list(read.source)}" + (', "cross_attention"' if read.stack == CROSS else "")
+    given = (f", {list(read.source)}" if read.source else "") + (', "cross_attention"' if read.stack == CROSS else "")
     model = "lm.model.encoder" if lm.model.encoder is not None and read.stack == encoder_decoder.ENCODER else "lm.model"
     return f"""{opening(lm, "from gptviz.interp.reading.attention import pattern")}
 ids = {list(read.ids)}

@@ -47,14 +47,12 @@ def figure(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> t
     asked, first_asked, lm = ask_guess(key, subject.text), ask_guess(before or key.unedited, subject.text), subject.lm
     change = Change(first_asked.value.probabilities, asked.value.probabilities)
     release_memory()  # two texts are written meanwhile, each in a thread with its own heap
-    if subject.kind == "classifier":
-        ids, labels, name = list(range(len(lm.labels))), list(lm.labels), "label"
-    else:
-        ids, name = change.likeliest(MOST_SHOWN), "token"
-        labels = [lm.tokenizer.label(i) for i in ids]
-    table = change.table(ids, labels, name)
+    answers = lm.answer_space
+    ids = change.likeliest(MOST_SHOWN) if answers.noun == "token" else list(range(len(lm.labels)))
+    labels = [answers.label(i) for i in ids]
+    table = change.table(ids, labels, answers.noun)
     first, then = int(change.before.argmax()), int(change.after.argmax())
-    said = {one: lm.labels[one] if name == "label" else lm.tokenizer.label(one) for one in (first, then)}
+    said = {number: answers.label(number) for number in (first, then)}
     moves = change_in_words(change.before[first], change.after[first])
     alt = f"The guess before and after: {said[first]} {moves}."
     now = "is still the likeliest" if first == then else f"gives way to {in_quotes(said[then])} ({percent(change.after[then])})"
@@ -68,7 +66,7 @@ def figure(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> t
         "from gptviz.interp.changing.before_after import Change",
         "",
         f"before = {other}.{first_asked.call.removeprefix('lm.')}",
-        f"Change(before.probabilities, result.probabilities).table({ids}, {labels}, {name!r})  # [when, {name}]",
+        f"Change(before.probabilities, result.probabilities).table({ids}, {labels}, {answers.noun!r})  # [when, {answers.noun}]",
     )
     return table, code
 
@@ -90,7 +88,7 @@ def losses(subject: Subject, key: ModelKey, text: LossText, before: ModelKey | N
 
 def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> None:
     """The texts that the model writes after the prompt without and with the edits of `key`, with the same random numbers."""
-    if subject.kind == "classifier":
+    if subject.kind.guesses == "label":
         return
     st.markdown("**What it writes**")
     sampling = sampling_controls(temperature=0.0)
@@ -108,7 +106,7 @@ def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> No
         begin = f"They begin with the same {some}" if first[:same].strip() else "They differ from the beginning"
         alike = "Both texts are the same" if first == after else begin
         st.caption(f"{alike}. Both {how}.")
-    if subject.kind == "decoder":
+    if subject.kind.continues:
         query = frame.shared_state()
         if key != subject.key:
             query |= {edits.EDITS: ",".join(key.edits)}
@@ -123,7 +121,7 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
     """
     lm = language_model(key)
     text: str | None
-    if lm.model.config.kind != "decoder" or affordable(lm.model, len(ids), MOST_WRITTEN, LEAST) == MOST_WRITTEN:
+    if not lm.kind.continues or affordable(lm.model, len(ids), MOST_WRITTEN, LEAST) == MOST_WRITTEN:
         text, is_whole = _written(key, ids, sampling), True
     else:
         # The computation of a text, which is begun at once, and how far it is.

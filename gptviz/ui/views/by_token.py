@@ -27,7 +27,7 @@ def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
     Args:
         about: what is found, as the help of the control.
     """
-    if subject.kind != "decoder":
+    if not subject.kind.continues:
         return
     names = tokens(subject.key).names
     likely = (-logits_after(subject.key, subject.seen, len(subject.seen) - 1)).argsort(kind="stable")[:LISTED].tolist()

@@ -62,7 +62,7 @@ def answer(key: ModelKey, source: tuple[int, ...], sampling: Sampling | None = N
     other model, and where nobody knows which token an answer begins with.
     """
     lm = language_model(key)
-    has_one = lm.model.config.kind == "encoder-decoder" and isinstance(lm.tokenizer, SpecialTokensTokenizer)
+    has_one = lm.kind.has_source and isinstance(lm.tokenizer, SpecialTokensTokenizer)
     return _answer(key, source, sampling) if has_one else None
 
 

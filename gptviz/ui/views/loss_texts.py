@@ -32,7 +32,7 @@ class LossText:
 
 def unit_of(lm: LanguageModel) -> str:
     """The unit of a loss."""
-    return "nats per text" if lm.model.config.kind == "classifier" else "nats per token"
+    return "nats per text" if lm.kind.guesses == "label" else "nats per token"
 
 
 def choose(subject: Subject) -> LossText:
@@ -45,7 +45,7 @@ def choose(subject: Subject) -> LossText:
             options,
             key="over",
             # Of a task only the answers count, and a prompt may be without one.
-            default=HELD_OUT if subject.kind == "decoder" and subject.on_task else PROMPT,
+            default=HELD_OUT if subject.kind.continues and subject.on_task else PROMPT,
             segmented=True,
             help="The loss is the mean surprise, −ln of the probability that the model gave to what really came: over the prompt "
             f"above, or over the first {held_out.MOST_TOKENS:,} tokens or so of {held_out.said(subject.key)}, of which only the "
@@ -92,7 +92,7 @@ def without_each(key: ModelKey, prompt: str) -> dict[Unit, Float64Array]:
     """The guess after the prompt without each head; empty for a model that needs more than a moment for that."""
     model, ((read, _),) = language_model(key).model, rows(key, LossText(PROMPT, prompt))
     heads = [unit for unit in heads_and_mlps(model.config) if unit.is_head]
-    if effort(model, (read.ids if read.source is None else read.source).shape[1], len(heads)) > LITTLE:
+    if effort(model, max(part.shape[1] for part in read if part is not None), len(heads)) > LITTLE:
         return {}
-    first = read if read.source is None else read._replace(ids=read.ids[:, :1])  # where an answer begins
-    return {one.unit: guess(twin, first) for one, twin in edited_by_each(model, [UnitEdit(head) for head in heads])}
+    twins = edited_by_each(model, [UnitEdit(head) for head in heads])
+    return {edit.unit: guess(twin, read.before_answer) for edit, twin in twins}

@@ -21,7 +21,7 @@ from gptviz.interp.trace import Trace, run
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.language_model import LanguageModel
 from gptviz.model import GLOSSARY, Config, Transformer, Watch, parameter_count, read_in_passes
-from gptviz.model.kinds import Kind
+from gptviz.model.kinds import ModelKind
 from gptviz.settings.address_values import declared
 from gptviz.ui.page import Page
 from gptviz.ui.records.attention import PAGE as ATTENTION
@@ -68,17 +68,17 @@ def page_of(box: Box) -> tuple[Page, dict[str, str]] | None:
     }.get(box.part)
 
 
-def page_for(box: Box, kind: Kind) -> tuple[Page, dict[str, str]] | None:
+def page_for(box: Box, kind: ModelKind) -> tuple[Page, dict[str, str]] | None:
     """The page that shows what a box computes, if that page is about models of this kind: see `page_of`."""
     destination = page_of(box)
     if destination is None:
         return None
     page, query = destination
     if page is NEXT_TOKEN:
-        page = page if kind in page.kinds else frame.page_about(kind)
-    if kind not in page.kinds:
+        page = page if kind.name in page.kinds else frame.page_about(kind.name)
+    if kind.name not in page.kinds:
         return None
-    suitable = {name: value for name, value in query.items() if kind == "encoder-decoder" or name != "stack"}
+    suitable = {name: value for name, value in query.items() if kind.has_source or name != "stack"}
     return page, suitable
 
 
@@ -113,26 +113,26 @@ def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
 
 
 @jobs.resource("Reading the prompt", max_entries=8)
-def patterns(key: ModelKey, ids: tuple[int, ...], source: tuple[int, ...] | None) -> dict[str, npt.NDArray[np.uint8]]:
+def patterns(key: ModelKey, read: Read) -> dict[str, npt.NDArray[np.uint8]]:
     """Thumbnails of the patterns of each kind of attention [block, head, query, key], for as many blocks and heads as fit."""
     lm = language_model(key)
-    read = torch.tensor([ids], device=lm.device)
+    ids, source = read.tensors(lm.device)
     small: dict[str, dict[str, list[npt.NDArray[np.uint8]]]] = {"encoder": {}, "decoder": {}, "cross": {}}
 
     def see(name: str, value: torch.Tensor) -> None:
         kind = "encoder" if name.startswith("encoder.") else "cross" if ".cross_attention." in name else "decoder"
         heads = min(value.shape[1], view.MOST_HEADS)
         if name in small[kind] or len(small[kind]) < view.MOST_THUMBNAILS // heads:
-            mask = _hidden(lm.model, name, value) if kind == "decoder" else None
-            whole = (len(ids), len(ids)) if kind == "decoder" else None
+            mask = whole = None
+            if kind == "decoder":
+                mask, whole = _hidden(lm.model, name, value), (len(read.ids), len(read.ids))
             small[kind].setdefault(name, []).append(view.thumbnails(value[0, :heads].float().cpu().numpy(), mask, whole))
 
     with torch.inference_mode():
         if lm.model.encoder is None:
-            read_in_passes(lm.model, read, Watch(["*.pattern"], see), view.pooling(len(ids)))
+            read_in_passes(lm.model, ids, Watch(["*.pattern"], see), view.pooling(len(read.ids)))
         else:
-            source_ids = None if source is None else torch.tensor([source], device=lm.device)
-            lm.model(read, source_ids, tap=Watch(["*.pattern"], see), logits_at=slice(-1, None))
+            lm.model(ids, source, tap=Watch(["*.pattern"], see), logits_at=slice(-1, None))
     return {kind: np.stack([np.concatenate(parts, axis=1) for parts in of.values()]) for kind, of in small.items() if of}
 
 
@@ -168,13 +168,12 @@ def _tensor(
 
 def _pass(lm: LanguageModel, read: Read, piece: BoxTensor) -> Trace:
     """A trace with the value of `piece`; an empty one for weights and fixed numbers, which need no forward pass."""
-    ids = torch.tensor([read.ids], device=lm.device)
-    source_ids = None if read.source is None else torch.tensor([read.source], device=lm.device)
+    ids, source = read.tensors(lm.device)
     if piece.kind != "activation":
-        return Trace(ids, {}, source_ids)
+        return Trace(ids, {}, source)
     # Values inside blocks need logits of one position only: all logits of a large vocabulary may be as large as the model.
     at = slice(-1, None) if "blocks." in piece.name else slice(None)
-    return run(lm.model, ids, [piece.name], source=source_ids, logits_at=at)
+    return run(lm.model, ids, [piece.name], source=source, logits_at=at)
 
 
 def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> list[str] | None:
@@ -193,11 +192,11 @@ def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> 
 def traced(key: ModelKey, read: Read, prompt: str, name: str) -> str:
     """The lines that compute, as `trace`, the pass over the `prompt` whose value `name` the map shows."""
     lm = language_model(key)
-    own = None if read.source is None else encoder_decoder.answer(key, read.source)
+    own = encoder_decoder.answer(key, read.source) if read.source else None
     is_whole = (
         own is not None and not own.is_cut(lm.model.config) and len(lm.tokenizer.encode(prompt).ids) <= reading.capacity(lm)
     )
-    if read.source is None or is_whole:
+    if not read.source or is_whole:
         return f"{opening(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
     return f"""{opening(lm, "import torch", "from gptviz.interp.trace import run")}
 # The ids of the output from the start token on, and of the source, each as far as it is read.
@@ -246,8 +245,8 @@ def payload(
         ],
         "counts": _counts(whole),
         # In an encoder–decoder the prompt is the source; the decoder reads its own answer.
-        "tokens": own if read.source is None else [[label(i), None] for i in read.ids],
-        "source": [] if read.source is None else own,
+        "tokens": [[label(i), None] for i in read.ids] if read.source else own,
+        "source": own if read.source else [],
         "guesses": _labelled(guesses),
         "takes": takes,
         "spaced": lm.tokenizer.is_spaced,
@@ -257,7 +256,7 @@ def payload(
         "opened": None if look is None else [look.box, look.piece, look.at],
         "tensor": None,
     }
-    arrays: dict[str, Any] = dict(patterns(key, read.ids, read.source))
+    arrays: dict[str, Any] = dict(patterns(key, read))
     if look is not None and (opened := view.fit(look, whole)) is not None:
         header["tensor"], numbers = _tensor(key, read, prompt, *opened)
         arrays |= numbers

@@ -43,7 +43,7 @@ def over_prompts(subject: Subject, how: How, here: Asked) -> None:
     """The folded list, which all pages with one have in common, and what `how` says of it beside the prompt on screen, `here`. A
     decoder has one; other models have none.
     """
-    if subject.kind != "decoder":
+    if not subject.kind.continues:
         return
     fold = details.folded(TITLE, icon=":material/list_alt:", key="list of prompts fold", is_needed=LIST in st.query_params)
     if fold is None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
+from gptviz.interp.changing.edits import Inputs
 from gptviz.ui.shell.subject import Subject, opening
 from gptviz.ui.views import encoder_decoder
 
@@ -19,6 +22,11 @@ class Read:
     #: the stack that reads `ids`, encoder or decoder, or the cross-attention between the two
     stack: str = encoder_decoder.DECODER
 
+    def tensors(self, device: torch.device) -> Inputs:
+        """The tokens as a batch of one."""
+        source = torch.tensor([self.source], device=device) if self.source else None
+        return Inputs(torch.tensor([self.ids], device=device), source)
+
     @property
     def following(self) -> int | None:
         """The token that follows the last one, if it is known."""
@@ -27,7 +35,7 @@ class Read:
 
 def read_by(subject: Subject) -> Read:
     """The tokens that are read on a page about `subject`."""
-    if subject.kind != "encoder-decoder":
+    if not subject.kind.has_source:
         return Read(subject.seen)
     own = encoder_decoder.answer(subject.key, subject.seen)
     return Read(encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen, () if own is None else own.written)
@@ -35,7 +43,7 @@ def read_by(subject: Subject) -> Read:
 
 def opening_code(subject: Subject, read: Read, *imports: str) -> str:
     """The lines of Python, after the `imports`, that open the model as `lm` and set `ids`, and `source` if there is one."""
-    if read.source is None:
+    if not read.source:
         ids = f"ids = lm.seen(lm.encode({subject.prompt!r})).tolist()"
     else:
         ids = f"ids = {list(read.ids)}  # what the decoder reads\nsource = {list(read.source)}  # what the encoder reads"

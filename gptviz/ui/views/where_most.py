@@ -46,7 +46,7 @@ def text_to_read(subject: Subject, what: str) -> dict[str, Any]:
         what: what is observed, as in "the neurons".
     """
     kinds = [HELD_OUT] if held_out.is_here(subject.key) else []
-    written = [WRITTEN] if subject.kind == "decoder" else []
+    written = [WRITTEN] if subject.kind.continues else []
     # A large model would write for a long time: unless that is asked for, it reads the prompt.
     is_large = effort(subject.lm.model, WRITING * MOST_WRITTEN) > MOST
     kinds += [PROMPT, *written, OWN] if is_large else [*written, PROMPT, OWN]

@@ -33,7 +33,7 @@ class Logit(NamedTuple):
 
 def names(subject: Subject) -> Sequence[str]:
     """The names by number of what has a logit: labels of a classifier, else tokens. No two are alike."""
-    return subject.lm.labels if subject.kind == "classifier" else tokens(subject.key).names
+    return subject.lm.labels if subject.kind.guesses == "label" else tokens(subject.key).names
 
 
 def which_logit(subject: Subject, likely: Sequence[int], of: Any, less: Any, *, at_end: bool = True, minus: str = RIVAL) -> Logit:
@@ -47,7 +47,7 @@ def which_logit(subject: Subject, likely: Sequence[int], of: Any, less: Any, *, 
         at_end: whether this is the guess after the whole prompt, to which there may be a known answer.
         minus: what the second control shows at first.
     """
-    every, what = names(subject), "label" if subject.kind == "classifier" else "token"
+    every, what = names(subject), subject.lm.answer_space.noun
     _take_over(every)
     listed = [every[i] for i in likely[:LISTED]]
     typed, other = "", None

@@ -76,7 +76,7 @@ class AttributionSetting:
 
     def name(self, token: int) -> str:
         """The token or the label, as text."""
-        return self.subject.lm.labels[token] if self.subject.kind == "classifier" else self.subject.lm.tokenizer.label(token)
+        return str(self.subject.lm.answer_space.label(token))
 
     @property
     def known(self) -> Contrast | None:
@@ -104,14 +104,14 @@ class AttributionSetting:
 
     def read(self, part: str) -> tuple[str, ...]:
         """The visible forms of the tokens that the head of this name reads."""
-        ids = self.text.source if "cross_attention" in part and self.text.source is not None else self.text.ids
-        return tuple(map(self.subject.lm.tokenizer.label, ids))
+        ids = self.text.source if "cross_attention" in part else self.text.ids
+        return tuple(map(self.subject.lm.tokenizer.label, ids or ()))
 
 
 def check_head(subject: Subject) -> None:
     """Where this model's answer is no sum over its parts, a message says why, and the page stops."""
     head = HEADS[subject.lm.model.config.head]
-    if subject.kind == "classifier" and not head.has_shares:
+    if subject.kind.guesses == "label" and not head.has_shares:
         st.info(
             f"The head of this classifier, “{head.title}”, passes what it reads through a curved function: the score of a label "
             "is then no sum of what the parts of the model add. The page Classify shows what each word is worth instead.",
@@ -126,13 +126,13 @@ def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> i
     """The control `position` in the container `beside`, and the tokens, one of which can be clicked, in `strip`. A classifier has
     neither.
     """
-    if subject.kind == "classifier":
+    if subject.kind.guesses == "label":
         return None
-    first = 0 if subject.kind == "encoder-decoder" else None  # the token after the start, whose guess is no end
+    first = 0 if subject.kind.has_source else None  # the token after the start, whose guess is no end
     with beside:
         position = text_position.position(len(text.ids) - 1, first)
     with strip:
-        if subject.kind == "decoder":
+        if subject.kind.continues:
             text_position.strip(subject, position)
         else:
             labels = [subject.lm.tokenizer.label(i) for i in text.ids]
@@ -192,7 +192,7 @@ def part_control(setting: AttributionSetting, attribution: Attribution) -> str |
     if not heads and not mlps:
         return None
     lm = setting.subject.lm
-    stream = [f"{DICTIONARY}{name}" for name in lm.dictionaries()] if lm.model.config.kind == "decoder" else []
+    stream = [f"{DICTIONARY}{name}" for name in lm.dictionaries()] if lm.kind.continues else []
     about = (
         "A head is split by the tokens that it reads, an MLP by its neurons, the stream by the features of a dictionary, if "
         "the model has one. You can also click a cell of the grid."
@@ -425,11 +425,11 @@ def into(setting: AttributionSetting, chosen: str) -> None:
     if part.part == "mlp":
         strongest = int(np.abs(setting.attribution(chosen).neurons[chosen]).argmax())
         page, query = NEURONS, {"block": str(part.block), "unit": Unit("mlp", part.block, strongest).name}
-    elif setting.subject.kind == "encoder-decoder":
+    elif setting.subject.kind.has_source:
         query["stack"] = DECODER
     with st.container(horizontal=True, vertical_alignment="center"):
         switch(part, key="switch off")
-        if part.part != "cross_attention" and setting.subject.kind in page.kinds:
+        if part.part != "cross_attention" and setting.subject.kind.name in page.kinds:
             frame.link(page, f"Open it on {page.title}", query={**frame.shared_state(), **query})
 
 

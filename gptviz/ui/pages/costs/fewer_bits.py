@@ -15,7 +15,6 @@ from gptviz.interp.changing.fewer_bits import MatrixError
 from gptviz.labelled_array import Float64Array
 from gptviz.machine.memory import in_bytes
 from gptviz.model import Config, Transformer, parameter_count, precision
-from gptviz.model.kinds import MODEL_KINDS
 from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, matrix_names
 from gptviz.ui.records.compare import PAGE as COMPARE
 from gptviz.ui.records.costs import BITS as VIEW
@@ -51,7 +50,7 @@ def show(subject: Subject) -> Shown:
         kept = f"{in_bytes(precision.bytes_in_memory(model))} ({precision.said(model)})"
         st.caption(f"In memory the weights take {kept}, and {whole} in float32. Choose a number of bits.")
         return NOTHING
-    if MODEL_KINDS[subject.kind].reads_end:
+    if subject.kind.continues:
         subject = shortened(subject, long_prompts.read_in_seconds(config), "It is read twice here")
     others = [one for one in subject.key.edits if not edit(one, config).is_of_weights]
     reference = on_screen.reference_text(subject.default)
@@ -124,7 +123,7 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
         ("Bits with scales", f"{size.bits:.3g}", "Of a number of these matrices, with its share of their scales."),
         ("Their error", percent(together), "‖Ŵ − W‖ / ‖W‖ of all these matrices together."),
     ]
-    if subject.kind == "decoder":
+    if subject.kind.continues:
         moved = _divergences(before, shown, subject.seen)
         help_text = (
             f"Kullback–Leibler divergence from the whole model's guess, mean over the last {len(moved):,} tokens of the prompt."
@@ -208,7 +207,7 @@ def _elsewhere(subject: Subject, shown: ModelKey, text: str) -> None:
                 args=(text, subject.lm.original.model),
                 help=f"The edit `{text}`: it stands in the address, and every page shows the model with these weights.",
             )
-        if subject.kind == "decoder":
+        if subject.kind.continues:
             query = frame.shared_state() | {on_screen.EDITS: ",".join(subject.key.edits), "b_edits": ",".join(shown.edits)}
             frame.link(COMPARE, "Compare it with the whole model", query={key: value for key, value in query.items() if value})
 
@@ -226,4 +225,4 @@ def _code(subject: Subject, shown: ModelKey, text: str) -> str:
     return f"""{opening(lm, "from gptviz.interp.changing.fewer_bits import by_block, divergences, errors")}
 twin = {opened}
 found = errors(lm.model, twin.model)
-table = by_block(found)  # [block, matrix]{moved if subject.kind == "decoder" else ""}"""
+table = by_block(found)  # [block, matrix]{moved if subject.kind.continues else ""}"""

@@ -17,6 +17,7 @@ from gptviz.interp.reading.embeddings import Neighbours, Projection, Vectors
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import LanguageModel
 from gptviz.model import Config
+from gptviz.model.kinds import MODEL_KINDS
 from gptviz.runs import checkpoints
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, model_key, opening, scrubber
 from gptviz.ui.views import projections
@@ -60,7 +61,7 @@ def view_controls(key: ModelKey, config: Config) -> tuple[ProjectionChoice, bool
         space = controls.select(
             "Vectors",
             # A tied model has one matrix for both, and a classifier has no unembedding.
-            embeddings.SPACES[:1] if config.tied or config.kind == "classifier" else embeddings.SPACES,
+            embeddings.SPACES[:1] if config.tied or MODEL_KINDS[config.kind].guesses == "label" else embeddings.SPACES,
             key="space",
             help=(
                 "Embedding: the vectors that tokens are read as. Unembedding: the vectors that the model's last state is "
@@ -303,7 +304,7 @@ def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:
             "model what a vowel is."
         ).replace("-", "−")
         offers.append(Try("Vowels", notice, {"token": "e", "method": "t-SNE", "dimensions": "2-D"}))
-    if subject.kind == "classifier" and {"good", "bad"} <= set(names):
+    if subject.kind.guesses == "label" and {"good", "bad"} <= set(names):
         rows = embeddings.vectors(subject.lm.model, "embedding")
         cosine = embeddings.mean_cosine(rows, [names.index("good")], [names.index("bad")])
         if cosine < -CLEARLY:

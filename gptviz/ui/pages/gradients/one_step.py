@@ -74,7 +74,7 @@ def show() -> Shown:
 def _why_not(subject: Subject) -> str | None:
     """The reason why there is no step of learning to show, or None."""
     config = subject.lm.model.config
-    if config.kind != "decoder":
+    if not subject.kind.continues:
         return "This works for models that continue a text: choose a decoder above."
     if parameter_count(config) > MOST_PARAMETERS:
         return f"This model is too large: this works for models of up to {MOST_PARAMETERS:,} parameters."

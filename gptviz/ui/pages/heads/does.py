@@ -71,7 +71,7 @@ def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
     own answer.
     """
     asked = partial(ask, analysis=units.head_scores, title="Scoring the heads", stack=stack)
-    if subject.kind == "encoder-decoder" or subject.lm.repeats is None:
+    if subject.kind.has_source or subject.lm.repeats is None:
         return asked(subject)
     about = (
         "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
@@ -80,7 +80,7 @@ def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
         "come with gptviz, or a text of yours."
     )
     options = [RANDOM, PROMPT]
-    options += [HELD_OUT] if subject.kind == "decoder" and held_out.is_here(subject.key) else []
+    options += [HELD_OUT] if subject.kind.continues and held_out.is_here(subject.key) else []
     options += [PASSAGES, OWN] if subject.is_imported else []
     # The skill that a model was trained for shows in texts that need it, not in random tokens.
     usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
@@ -145,14 +145,14 @@ def with_losses(asked: Asked[HeadScores]) -> tuple[Asked[HeadScores], HeadScores
 
     Losses that take a moment are computed at once, others when somebody asks for them. Once they are there, the scores have them.
     """
-    scores, model = asked.value, language_model(asked.key).model
-    if model.config.kind == "classifier" or scores.n_tokens < 2:
+    scores, lm = asked.value, language_model(asked.key)
+    if lm.kind.guesses == "label" or scores.n_tokens < 2:
         return asked, scores, None
     whole = replace(asked, settings=(*asked.settings, ("losses", True)))
     n_heads = math.prod(scores.shape)
     title = f"The loss without each of {n_heads:,} heads"
     tokens = scores.n_tokens if "held_out" in dict(asked.settings) else min(scores.n_tokens, LOSS_TOKENS)
-    begins = effort(model, tokens, n_heads) <= LITTLE
+    begins = effort(lm.model, tokens, n_heads) <= LITTLE
     computed, show = jobs.on_demand(whole, title, lambda _: whole.value, begins=begins)
     label = "Compute the loss without each head"
     about = f"{n_heads:,} forward passes; they go on while you look at other pages."
@@ -234,7 +234,7 @@ def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
     own = "the text that is read" if chosen.get("prompt") == subject.text else "the prompt"
     st.caption(f"What this head looks at, over {'the first of the random texts' if is_random else own}.{cut}")
     query = {"block": str(head.block), "head": str(head.index)}
-    if subject.kind == "encoder-decoder":
+    if subject.kind.has_source:
         query["stack"] = read.stack
     written = lm.tokenizer.decode(ids[lm.tokenizer.inside(ids)])
     if is_random and list(lm.tokenizer.encode(written).ids) == ids:  # these tokens can be written as a text
@@ -251,7 +251,7 @@ def pattern(key: ModelKey, read: Read, head: Unit) -> LabelledArray:
     assert head.block is not None
     assert head.index is not None
     ids = scored(torch.tensor(read.ids), lm.model.config).tolist()
-    stack, source = encoder_decoder.stack_of(lm.model, read.stack), None if read.source is None else list(read.source)
+    stack, source = encoder_decoder.stack_of(lm.model, read.stack), read.source
     part: patterns.AttentionPart = "cross_attention" if crosses else "attention"
     values = patterns.pattern(stack, ids, head.block, head.index, source, part)
     read_ids = ((read.written or ids), source or ()) if crosses else (ids, ids)

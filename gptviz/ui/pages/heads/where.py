@@ -29,7 +29,7 @@ LISTED, OFTEN = 10, 3
 
 def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> Shown:
     """The whole view of one of the `heads`."""
-    if subject.kind == "encoder-decoder":
+    if subject.kind.has_source:
         st.info("This model reads one text and writes another: the texts are found for the heads of models that read one.")
         return NOTHING
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -48,14 +48,14 @@ def glance(key: ModelKey, ids: tuple[int, ...]) -> Glance:
     """The prompt `ids` and the guesses of the model for it."""
     lm = language_model(key)
     label, shape, tokens = lm.tokenizer.label, shape_of(lm.model.config), tuple(Token(lm.tokenizer.label(i)) for i in ids)
-    if lm.model.config.kind == "decoder":
+    if lm.kind.continues:
         # Its tokens tinted by how probable they were, and the likeliest next ones, which can be taken.
         guess = next_token.predict(logits_after(key, ids, len(ids) - 1), Sampling())
         order = guess.order()[:SHOWN].tolist()
         seen = guesses(key, ids).tokens.probability.tolist()
         tokens = tuple(Token(label(i), None if np.isnan(p) else p) for i, p in zip(ids, seen, strict=True))
         return Glance(tokens, tuple(Token(label(i), float(guess.before[i])) for i in order), tuple(order), shape)
-    if lm.model.config.kind == "classifier":
+    if lm.kind.guesses == "label":
         shares = judge(lm.model, torch.tensor(ids, device=lm.device)).probabilities
         order = np.argsort(-shares, kind="stable")[:SHOWN].tolist()
         return Glance(tokens, tuple(Token(lm.labels[i], float(shares[i]), note=lm.labels[i]) for i in order), (), shape)
@@ -69,7 +69,7 @@ def glance(key: ModelKey, ids: tuple[int, ...]) -> Glance:
 def shape_of(config: Config) -> str:
     """The size of a model in words."""
     stacks = f"{config.n_encoder_layer} + {config.n_layer}" if config.n_encoder_layer else f"{config.n_layer}"
-    none = "no blocks: a bigram" if config.kind == "decoder" else "no blocks"
+    none = "no blocks: a bigram" if MODEL_KINDS[config.kind].continues else "no blocks"
     heads = counted(config.n_head, "head")
     if config.key_heads < config.n_head:
         heads += f" over {counted(config.key_heads, 'key head')}"
@@ -91,9 +91,9 @@ def say_guess(guesses: Sequence[Token]) -> None:
 
 def link_to_own_page(subject: Subject) -> None:
     """For a model that guesses no next token: what it does instead, and a link to the page that shows it."""
-    if subject.kind == "decoder":
+    if subject.kind.continues:
         return
-    kind = MODEL_KINDS[subject.kind]
+    kind = subject.kind
     st.caption(f"This model is {kind.with_article}: it {kind.does}; it does not continue a text.")
     page = frame.page_about(kind.name)
     frame.link(page, f"Look at it closely: {page.title}")
@@ -103,7 +103,7 @@ def what_to_look_at(subject: Subject) -> None:
     """The findings of all pages for this model and prompt, the most telling first, each with a link to its page. Of a large model
     they are looked for when somebody asks.
     """
-    if subject.kind != "decoder":
+    if not subject.kind.continues:
         return
     st.markdown("**What to look at**")
     asked = ask(subject, scan, "Looking for what stands out")

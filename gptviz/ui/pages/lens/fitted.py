@@ -38,7 +38,7 @@ class LensChoice(NamedTuple):
 
 def choice(subject: Subject) -> LensChoice | None:
     """The controls, and what they say; None after a message that asks for a file."""
-    if subject.kind != "decoder" or not subject.lm.model.config.n_layer:
+    if not subject.kind.continues or not subject.lm.model.config.n_layer:
         return LensChoice("logit")
     about = (
         "Logit: the stream of every layer goes to the head as it is. The others first bring it to where the last layer is. "

@@ -133,7 +133,7 @@ def game_of(key: ModelKey, number: int) -> Played | str:
     """
     lm = language_model(key)
     pieces = [lm.tokenizer.piece(i) for i in range(lm.tokenizer.vocab_size)] if lm.tokenizer.vocab_size == CHANCE else []
-    if lm.model.config.kind != "decoder" or pieces != list(CHARACTERS):
+    if not lm.kind.continues or pieces != list(CHARACTERS):
         return f"its tokens are not the {CHANCE} characters of this text, so its bits per token are about other tokens"
     before, guessed = passage(number)
     played = play(lm.model, lm.tokenizer.encode(before + guessed).ids, len(before))

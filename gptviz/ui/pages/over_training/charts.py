@@ -107,7 +107,7 @@ def measures(subject: Subject) -> list[Measure]:
             raise ValueError(f"it names {len(names)} measures, and at most {MOST_CHOSEN} are shown")
         return names
 
-    known_for = next((names for names in OF_TASKS if subject.lm.task and set(names) <= set(offered)), USUAL[subject.kind])
+    known_for = next((names for names in OF_TASKS if subject.lm.task and set(names) <= set(offered)), USUAL[subject.kind.name])
     usual = [name for name in known_for if name in offered] or list(offered[:1])
     words = address_values.Values(f"at most {MOST_CHOSEN} names of measures with commas between")
     st.session_state[_BY_NAME] = controls.linked(KEY, named, usual, values=words, instead="the usual measures")
@@ -116,7 +116,7 @@ def measures(subject: Subject) -> list[Measure]:
         chosen = st.session_state[_BY_NAME]
         addresses.write(KEY, ",".join(chosen) if chosen and chosen != usual else None)
 
-    told = {name: MEASURES[name].of(subject.kind) for name in offered}
+    told = {name: MEASURES[name].of(subject.kind.name) for name in offered}
     chosen: list[str] = st.multiselect(
         "Measures",
         offered,
@@ -134,7 +134,7 @@ def measures(subject: Subject) -> list[Measure]:
 def possible(subject: Subject) -> tuple[str, ...]:
     """The measures that this model has."""
     config, task, kinds = subject.lm.model.config, subject.lm.task, tokens(subject.key).kinds
-    adds_up = config.kind != "classifier" or HEADS[config.head].has_shares
+    adds_up = subject.kind.guesses == "token" or HEADS[config.head].has_shares
     has = {
         "weights": True,
         "a prompt": True,
@@ -145,7 +145,7 @@ def possible(subject: Subject) -> tuple[str, ...]:
         "held-out texts": here,
         "vowels": kinds.count("vowel") > 1 and "consonant" in kinds,
         "tasks": task is not None and bool(task.parts),
-        "answers": task is not None or (config.kind != "decoder" and here),
+        "answers": task is not None or (not subject.kind.continues and here),
         "a clock": isinstance(task, Modular),
     }
     without = {"switched_off": not config.n_layer, "attribution": not adds_up}
@@ -167,7 +167,7 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQ
     """
     needs = {measure.needs for measure in chosen}
     heads_read = subject.prompt
-    if "texts for heads" in needs and subject.lm.repeats is not None and subject.kind != "encoder-decoder":
+    if "texts for heads" in needs and subject.lm.repeats is not None and not subject.kind.has_source:
         about = "Random tokens that are repeated once, as on the page Heads, or the prompt above."
         over = controls.select("Heads read", [RANDOM, PROMPT], key="over", help=about, segmented=True)
         heads_read = subject.prompt if over == PROMPT else ""
@@ -177,7 +177,7 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQ
         shares = ask_guess(scrubber.as_saved_last(subject.key), subject.text).value.probabilities
         likeliest = (-shares).argsort(kind="stable")[:LISTED].tolist()
         token, against = which_logit(subject, likeliest, nullcontext(), nullcontext())
-    two = _two_tokens(subject) if subject.kind == "classifier" and "two tokens" in needs else (token, against)
+    two = _two_tokens(subject) if subject.kind.guesses == "label" and "two tokens" in needs else (token, against)
     by_need = {
         "texts for heads": MeasureQuestion(heads_read),
         "a prompt": MeasureQuestion(subject.prompt),
@@ -287,7 +287,7 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     )
     most, heads = figures.MOST_PANELS, is_apart and any(".head." in name for name in history.series)
     of_heads = " 0.1 is head 1 of block 0."
-    if subject.kind == "encoder-decoder":
+    if subject.kind.has_source:
         of_heads = " 0.1 is head 1 of block 0, e0.1 that of the encoder, c0.1 that of cross-attention."
     cut = f" The first {most} of {len(history.series)} have a panel." if is_apart and len(history.series) > most else ""
     st.caption(f"**{measure.title}.** {escaped(measure.about)} {escaped(said)}{of_heads if heads else ''}{cut}")

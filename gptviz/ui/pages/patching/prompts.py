@@ -17,7 +17,6 @@ from gptviz.interp.reading.next_token import Logits, probabilities
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import Config
 from gptviz.model.costs.activations import kept_activations
-from gptviz.model.kinds import MODEL_KINDS
 from gptviz.ui.shell.subject import Subject
 from gptviz.ui.shell.subject.bar import longest_prompt, shortened
 from gptviz.ui.shell.subject.reading import encoded
@@ -60,7 +59,7 @@ class Prompts:
 
 def with_room(subject: Subject) -> Subject:
     """The subject, its prompt cut to what fits in memory: all that a pass of a decoder computes is held for the preview."""
-    if not MODEL_KINDS[subject.kind].reads_end or len(subject.seen) <= FEWEST_TOKENS:
+    if not subject.kind.continues or len(subject.seen) <= FEWEST_TOKENS:
         return subject
     return shortened(subject, _with_room(subject.lm.model.config), "The preview holds in memory all that a pass computes")
 

@@ -162,7 +162,7 @@ def framed(subject: Subject, kind: str, stack: str) -> tuple[str, ...]:
     """The tokens of the prompt at these positions; none if the map is of distances, or the stack does not read the prompt."""
     if POSITIONS[kind].acts_on not in ("embedding", "query and key"):
         return ()
-    reads = subject.kind != "encoder-decoder" or stack == ENCODER or not has_own_stacks(kind)
+    reads = not subject.kind.has_source or stack == ENCODER or not has_own_stacks(kind)
     return subject.labels if reads else ()
 
 
@@ -202,7 +202,7 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
     # The example of the original experiment (Wheeler 2024): with one more word, everything after it is at another position.
     before, after = (subject.lm.tokenizer.encode(text) for text in WORD_MORE)
     is_read = not after.unknown and len(after.ids) <= config.context_length and positions.shown(config).step == 1
-    if subject.kind == "decoder" and not subject.on_task and is_read and POSITIONS[own].acts_on != "nothing":
+    if subject.kind.continues and not subject.on_task and is_read and POSITIONS[own].acts_on != "nothing":
         old, new = len(before.ids) - 1, len(after.ids) - 1
         notice = f"“{WORD_MORE[0]}” with one more word: its last token moves from position {old} to {new}. "
         if POSITIONS[own].acts_on == "embedding":

@@ -299,7 +299,7 @@ def tries(subject: Subject, read: Read) -> list[Try]:
 def code(subject: Subject, read: Read, index: int | None, chosen: MapChoice | None) -> str:
     """The lines of `gptviz` that compute the numbers of the map, or of what is written where no map is chosen."""
     last = "" if len(read.ids) <= MOST_POSITIONS else f", last={MOST_POSITIONS}"
-    and_source = "" if read.source is None else ", source"
+    and_source = ", source" if read.source else ""
     opened = opening_code(
         subject, read, *(["import numpy as np"] if chosen is None else []), "from gptviz.interp.reading import stream"
     )

@@ -20,7 +20,7 @@ from gptviz.figures.reading.frequencies import MOST, frequencies
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine.hosting import NO_UPLOADS, hosting, upload_limit
 from gptviz.model import Config
-from gptviz.model.kinds import Kind
+from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs.experiments import Plan
 from gptviz.settings.address_values import whole
 from gptviz.settings.fields import field_infos
@@ -78,7 +78,7 @@ ABOUT_BATCH = {
 
 def two_control(plan: Plan, on_change: Callable[[], None]) -> bool:
     """The control `two_texts`: whether a second model is trained on other data; models that do not go on with texts have none."""
-    if plan.config.kind != "decoder":
+    if not MODEL_KINDS[plan.config.kind].continues:
         return False
     about = (
         "Train a second model beside this one: its data differ, and nothing else, not even the seed. Then ask both, and see what "
@@ -126,7 +126,7 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
         label = "Your second file" if twin else "Your file"
         file = st.file_uploader(label, help=about, key=f"{key}{end}", max_upload_size=most)
         return _uploaded(file.name, file.getvalue(), kind, plan.fraction) if file else None
-    if kind != "decoder":
+    if not MODEL_KINDS[kind].continues:
         return _made(data, plan.fraction)
     offer = next(offer for offer in corpora() if offer.name == data)
     if not offer.ready:

@@ -54,7 +54,7 @@ def look_inside(name: str, device: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         block = number = 0
         stack = encoder_decoder.DECODER
-        if config.kind == "encoder-decoder":
+        if config.n_encoder_layer:
             with st.container(width=pixels(180)):
                 stack = encoder_decoder.stack_control()
         n_layer = encoder_decoder.n_blocks(config, stack)
@@ -129,7 +129,7 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
     config = lm.model.config
     n_layer = encoder_decoder.n_blocks(config, head.stack)
     if not n_layer:
-        alone = ": it guesses the next token only from the last one" if config.kind == "decoder" else ""
+        alone = ": it guesses the next token only from the last one" if lm.kind.continues else ""
         st.caption(f"This model has no blocks and therefore no attention{alone}.")
         return
     read = attention.stack_read(read_prompt(key, lm, prompt, default), head.stack)

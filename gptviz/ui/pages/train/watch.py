@@ -15,7 +15,7 @@ from gptviz.data.registry import task_of
 from gptviz.figures.kit.format import brief, counted, duration, percent, small
 from gptviz.figures.training import curves, places
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.model.kinds import Kind
+from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs import checkpoints, queue
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.log import curve_points
@@ -299,7 +299,7 @@ def draw_accuracy(run: WatchedRun) -> Drawn | None:
 
 def numbers_line(run: WatchedRun) -> str:
     """The losses, the accuracy and the speed of the run, in a line of Markdown."""
-    parts, step, last, card = list[str](), run.step, run.evaluation, run.card
+    parts, step, last, card, kind = list[str](), run.step, run.evaluation, run.card, MODEL_KINDS[run.kind or "decoder"]
     if step and step.loss is not None:
         parts.append(f"training loss {small(step.loss, 3)}")
     loss = card.validation_loss if last is None else last.loss
@@ -308,7 +308,7 @@ def numbers_line(run: WatchedRun) -> str:
         when = f" after {counted(last.step, 'step')}" if last and step and step.step > last.step else ""
         if last and last.share is not None and last.share < 1:
             when += f" on {percent(last.share)} of the data held out"
-        perplexity = "" if run.kind == "classifier" else f", perplexity {curves.perplexity_in_words(loss)}"
+        perplexity = "" if kind.guesses == "label" else f", perplexity {curves.perplexity_in_words(loss)}"
         parts.append(f"validation **{small(loss, 3)}** nats{perplexity}{when}")
     if card.floor is not None:
         parts.append(f"floor {card.floor:.3f}")
@@ -334,14 +334,15 @@ def show_sample(run: WatchedRun) -> None:
     """The last sample: a text; of a task, what the model made of a sequence it was never trained on."""
     if not run.sample:
         return
-    st.markdown(f"**{SAMPLE_TITLES[run.kind or 'decoder']}** after {counted(run.sample.step, 'step')}")
-    is_short = run.card.task is not None or run.kind != "decoder"
+    kind = MODEL_KINDS[run.kind or "decoder"]
+    st.markdown(f"**{SAMPLE_TITLES[kind.name]}** after {counted(run.sample.step, 'step')}")
+    is_short = run.card.task is not None or not kind.continues
     say_how_written(task_of(run.card.source))
     text = (run.sample.text or "")[:LONGEST_SAMPLE]
     st.code(text, language=None, wrap_lines=True, height="content" if is_short else pixels(150))
-    if run.kind == "classifier":
+    if kind.guesses == "label":
         st.caption("Texts it was never trained on: its label and how sure it is, the right label in brackets, then the text.")
-    elif run.kind == "encoder-decoder":
+    elif kind.has_source:
         st.caption("A source it was never trained on, and its answer.")
     elif is_short:
         task = task_of(run.card.source)

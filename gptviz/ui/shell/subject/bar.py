@@ -14,7 +14,7 @@ from gptviz.language_model import LanguageModel
 from gptviz.lessons.real_model import opened_last
 from gptviz.machine.hosting import hosting
 from gptviz.model import devices
-from gptviz.model.kinds import MODEL_KINDS, Kind
+from gptviz.model.kinds import MODEL_KINDS, Kind, ModelKind
 from gptviz.model.precision import PRECISIONS, STORED, said
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
@@ -79,11 +79,11 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         scrubber.without_snapshots()
     if folder is not None and checkpoints.is_adapter(folder):
         edits.strength_slider(bar)
-    kind = kinds.kind_of(folder)
-    default = default_prompt(kind, card)
+    kind = MODEL_KINDS[kinds.kind_of(folder) or "decoder"]
+    default = default_prompt(kind.name, card)
     with bar:
         prompt = prompt_box(default)
-    if kind == "decoder" and card.chat is not None:
+    if kind.continues and card.chat is not None:
         with about:
             chat_turn_button(card.chat, prompt)
     controls.notices_in()
@@ -98,11 +98,11 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         st.error(f"{escaped(str(error))}. Choose {other} above." if str(error) else "There is not enough memory for this model.")
         st.stop()
     st.sidebar.caption(f"Its weights are in memory as {said(lm.model)}.")
-    if lm.model.config.kind not in frame.current_page().kinds:
-        explain_wrong_kind(name, lm.model.config.kind)
+    if lm.kind.name not in frame.current_page().kinds:
+        explain_wrong_kind(name, lm.kind)
         st.stop()
     subject = read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt)
-    if needs_prompt and MODEL_KINDS[subject.kind].reads_end:
+    if needs_prompt and subject.kind.continues:
         subject = _read_in_seconds(subject)
     model = key.title if key.step is None else f"{key.title}, step {key.step:,}"
     changed = [f"edits: {', '.join(key.edits)}"] if key.edits else []
@@ -119,15 +119,14 @@ def _card(name: str) -> tuple[Path | None, Card]:
         return None, Card()
 
 
-def explain_wrong_kind(name: str, kind: Kind) -> None:
+def explain_wrong_kind(name: str, kind: ModelKind) -> None:
     """Say that the page is not about models of this `kind`, that of the model called `name`. Links lead to the page about them,
     and to a model for this page.
     """
-    page, suitable_page = frame.current_page(), frame.page_about(kind)
+    page, suitable_page = frame.current_page(), frame.page_about(kind.name)
     wanted = ", or that ".join(MODEL_KINDS[other].does for other in page.kinds)
-    about = MODEL_KINDS[kind]
     st.info(
-        f"{escaped(name)} is {about.with_article}: it {about.does}. This page is about a model that {wanted}.",
+        f"{escaped(name)} is {kind.with_article}: it {kind.does}. This page is about a model that {wanted}.",
         icon=":material/info:",
     )
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -144,13 +143,13 @@ def _open_model(name: str) -> None:
     st.session_state["model"] = name
 
 
-def default_prompt(kind: Kind | None, card: Card) -> str:
+def default_prompt(kind: Kind, card: Card) -> str:
     """The prompt before anything is typed: an example of the model's training data, else some lines of a play. For a decoder
     trained by other people, a sentence of whole words: most of them read parts of words, not characters.
     """
-    if kind == "decoder" and card.imported_from is not None:
+    if MODEL_KINDS[kind].continues and card.imported_from is not None:
         return prompts.SENTENCE
-    return prompts.example(kind or "decoder", json.dumps(card.source or {}))
+    return prompts.example(kind, json.dumps(card.source or {}))
 
 
 def prompt_box(default: str) -> str:
@@ -218,11 +217,11 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
         encoding = lm.tokenizer.encode(prompt)
     elif encoding.unknown and needs_prompt:
         st.warning(escaped(encoding.unknown_sentence()), icon=":material/help:")
-        if lm.model.config.kind == "decoder":
+        if lm.kind.continues:
             _offer_reader(prompt)
     capacity = reading.capacity(lm)
     if len(encoding.ids) > capacity and needs_prompt:
-        which = "last" if MODEL_KINDS[lm.model.config.kind].reads_end else "first"
+        which = "last" if lm.kind.continues else "first"
         st.info(
             f"The prompt has {counted(len(encoding.ids), 'token')}; this model sees {capacity} at a time: "
             f"it reads the {which} {capacity}.",

@@ -24,7 +24,7 @@ from .prompts import LINES
 
 if TYPE_CHECKING:
     from gptviz.language_model import LanguageModel
-    from gptviz.model.kinds import Kind
+    from gptviz.model.kinds import ModelKind
     from gptviz.text import Encoding
 
 # Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. Of a larger model only one
@@ -74,14 +74,14 @@ class Subject:
     left_off: str = ""  #: the part of the prompt before `prompt`, if only its end is read: see `shortened`
 
     @property
-    def kind(self) -> Kind:
-        """The kind of the model, by its output for a text: its next token, a label, or another text."""
-        return self.lm.model.config.kind
+    def kind(self) -> ModelKind:
+        """The kind of the model."""
+        return self.lm.kind
 
     @property
     def text(self) -> str:
         """The prompt for methods of `lm`: of one that is too long for an encoder–decoder, which they refuse, what is read."""
-        is_cut = self.kind == "encoder-decoder" and len(self.encoding.ids) >= len(self.seen)  # uncut there is an end token more
+        is_cut = self.kind.has_source and len(self.encoding.ids) >= len(self.seen)  # uncut there is an end token more
         return self.lm.tokenizer.decode(self.seen) if is_cut else self.prompt
 
     @property

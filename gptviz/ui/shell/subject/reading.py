@@ -5,7 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from gptviz.language_model import LanguageModel
-from gptviz.model.kinds import MODEL_KINDS
 from gptviz.text import Encoding
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.widgets import escaped, in_quotes
@@ -23,7 +22,7 @@ def tokens_read(lm: LanguageModel, ids: list[int]) -> list[int]:
     """The part of the text `ids` that the model reads: a decoder reads the end, other models the beginning, and an encoder also
     the end token.
     """
-    if MODEL_KINDS[lm.model.config.kind].reads_end:
+    if lm.kind.continues:
         return ids[-capacity(lm) :]
     return [*lm.tokenizer.beginning(ids, capacity(lm)), *_end_tokens(lm)]
 
@@ -46,6 +45,6 @@ def encoded(lm: LanguageModel, text: str, then: str) -> Encoding | None:
 
 def _end_tokens(lm: LanguageModel) -> list[int]:
     """The end token that an encoder–decoder reads after a text; nothing for other models."""
-    if lm.model.config.kind == "encoder-decoder" and isinstance(lm.tokenizer, SpecialTokensTokenizer):
+    if lm.kind.has_source and isinstance(lm.tokenizer, SpecialTokensTokenizer):
         return [lm.tokenizer.end]
     return []
