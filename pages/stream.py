@@ -12,35 +12,34 @@ from gptviz.ui.records.stream import MAP, PROBES, STEERING
 from gptviz.ui.shell.close import close
 from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.views import projections
-from gptviz.ui.views.read import read_by
 
 subject = subject_bar()
-read = read_by(subject)
-vectors.stop_unless_numbers(subject, read)
+asked = vectors.ask_stream(subject)
+vectors.stop_unless_numbers(asked)
 chosen = None
 with st.container(horizontal=True, vertical_alignment="bottom"):
     view = vectors.view_control(is_decoder=subject.kind.continues)
     if view == MAP:
-        chosen = vectors.map_controls(subject, read)
+        chosen = vectors.map_controls(asked.value)
     elif view == PROBES:
-        asked = probes.ask_probe(subject)
+        probed = probes.ask_probe(subject)
 if view == PROBES:
-    table = probes.show(subject, asked)
-    close(PAGE, vectors.tries(subject, read), None if table is None else lambda: table, probes.code(asked), view)
+    table = probes.show(subject, probed)
+    close(PAGE, vectors.tries(asked), None if table is None else lambda: table, probes.code(probed), view)
     st.stop()
 if view == STEERING:
     table, code = steering.show(subject)
-    close(PAGE, vectors.tries(subject, read), None if table is None else lambda: table, code, view)
+    close(PAGE, vectors.tries(asked), None if table is None else lambda: table, code, view)
     st.stop()
 picture = st.container()
-index = vectors.position_control(subject, read)
+index = vectors.position_control(subject, asked)
 
 with picture:
     if chosen is not None:
-        shown = vectors.map_of(subject, read, chosen, index)
+        shown = vectors.map_of(subject, asked, chosen, index)
     else:
-        st.markdown(vectors.who_writes_most(subject, read))
-        shown = vectors.written(subject, read, index)
+        st.markdown(vectors.who_writes_most(asked))
+        shown = vectors.written(subject, asked, index)
 
-code = vectors.code(subject, read, index, chosen)
-close(PAGE, vectors.tries(subject, read), lambda: shown, code, more=projections.HOW_STABLE)
+code = vectors.code(asked, index, chosen)
+close(PAGE, vectors.tries(asked), lambda: shown, code, more=projections.HOW_STABLE)

@@ -169,7 +169,7 @@ def _restored(patched: Patched) -> Lines:
     from gptviz.interp.changing.attribution_patching import TRUSTED, Preview
 
     if not patched.is_defined:
-        return ["both prompts have the same so there is nothing to restore"]
+        return ["both prompts have the same answer, so there is nothing to restore"]
     lines: Lines = []
     if isinstance(patched, Preview):
         lines.append(f"preview: {patched.agreement}")

@@ -47,10 +47,12 @@ def probabilities(lm: LanguageModel, texts: Sequence[str]) -> Float64Array:
 
 
 @method
-def stream(lm: LanguageModel, prompt: str, target: str | None = None) -> StreamSummary:
-    """The residual stream after every layer, and what each sublayer writes into it: see `gptviz.interp.reading.stream`."""
+def stream(lm: LanguageModel, prompt: str, target: str | None = None, *, last: int | None = None) -> StreamSummary:
+    """The residual stream after every layer, and what each sublayer writes into it, at the `last` positions, by default all: see
+    `gptviz.interp.reading.stream`.
+    """
     ids, source = lm.inputs(prompt, target)
-    return compute_stream(lm.model, ids.tolist(), None if source is None else source.tolist())
+    return compute_stream(lm.model, ids.tolist(), None if source is None else source.tolist(), last=last)
 
 
 @method

@@ -8,7 +8,7 @@ import pytest
 
 from gptviz.labelled_array import LabelledArray
 from gptviz.ui.menu import PAGES
-from gptviz.ui.records import classify, compare
+from gptviz.ui.records import classify, compare, stream
 from gptviz.ui.records.features import SUPERPOSITION
 from gptviz.ui.records.gradients import STEP
 from gptviz.ui.records.heads import READS
@@ -36,6 +36,8 @@ STATES: list[tuple[str, dict[str, str]]] = [
     *(("neurons", {"text": text, "own": "the film 'was' good"}) for text in (OWN, WRITTEN)),
     ("patching", {}),
     ("patching", {"of": "Values (v)", "wrong": "e"}),
+    *(("stream", {"view": view, "position": "1"}) for view in (stream.MAP, stream.WRITTEN)),
+    ("stream", {"view": stream.WRITTEN}),
     ("switch_off", {}),
     ("switch_off", {"edits": "blocks.0.mlp=mean,blocks.1.attention.head.0"}),
     *(("compare", {"compared": view, "b_edits": "blocks.0.mlp"}) for view in compare.VIEWS),

@@ -19,9 +19,11 @@ from gptviz.data.text import TaskSource
 from gptviz.interp.changing.ablation import Rows
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.over_training.measures import MEASURES, MeasureInput, MeasureQuestion, measure_named
+from gptviz.interp.reading import stream
 from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.units.head_scores import SCORES, Stack
 from gptviz.language_model import LanguageModel
+from gptviz.model import Transformer
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, labelled_of, pairs_of, task
@@ -32,7 +34,6 @@ from gptviz.ui.pages.classify.decision import judged
 from gptviz.ui.pages.context import left_out as context
 from gptviz.ui.pages.embeddings import token_map as embeddings
 from gptviz.ui.pages.over_training.charts import values_at as values
-from gptviz.ui.pages.stream import vectors as stream
 from gptviz.ui.pages.switch_off import grid
 from gptviz.ui.pages.translate.translation import output_of
 from gptviz.ui.shell.subject.bar import read_prompt
@@ -119,12 +120,17 @@ def probability(subject: Subject, read: Read, token: int) -> float:
     return float(probabilities(guesses.logits_after(subject.key, subject.seen, len(subject.seen) - 1))[token])
 
 
+def lengths_of_last(model: Transformer, read: Read) -> list[float]:
+    """How long the vector of the last token is after each layer."""
+    return stream.stream(model, read.ids, read.source).states[:, -1].norm(dim=-1).tolist()
+
+
 def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequence[float]:
     """What the page of a measure computes for the model, and at the place, of `subject`."""
     key, read, last = subject.key, Read(subject.seen), len(subject.seen) - 1
     if subject.kind.has_source:
         read = read_by(replace(subject, key=replace(key, step=None)))
-    place = {"decoder": last, "classifier": None, "encoder-decoder": 0}[subject.kind]
+    place = {"decoder": last, "classifier": None, "encoder-decoder": 0}[subject.kind.name]
     held_out = texts.LossText(texts.HELD_OUT)
     near = embeddings.neighbours_of(key, "embedding", token)
     of: dict[str, Callable[[], Sequence[float]]] = {
@@ -141,7 +147,9 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
         ],
         "probability": lambda: [probability(subject, read, token)],
         "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
-        "stream.length": lambda: stream.lengths_of(key, read).values[:, -1].tolist(),
+        "stream.length": lambda: (
+            stream.stream(language_model(key).model, read.ids, read.source).states[:, -1].norm(dim=-1).tolist()
+        ),
         "waves": lambda: language_model(key).waves().powers.values[-1].tolist(),
         "similarity.vowels": lambda: embeddings.vowel_cosines(key, "embedding"),
     } | {f"heads.{score}": lambda score=score: of_heads(subject, score) for score in SCORES}

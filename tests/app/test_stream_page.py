@@ -19,7 +19,7 @@ from gptviz.runs import fitted
 from gptviz.ui.records import stream as page
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views.texts import OWN
-from tests.app.opening import ROOT, chart, opened, press, ran, says
+from tests.app.opening import ROOT, chart, last_value, opened, press, ran, says
 from tests.drawn import numbers
 from tests.tiny import TinyModel
 from tests.waiting import PATIENCE, wait_until
@@ -35,10 +35,8 @@ def _writer(tiny_model: TinyModel) -> None:
 
 def computed(at: AppTest) -> np.ndarray:
     """The numbers that the code of the page computes."""
-    made: dict[str, Any] = {}
     (code,) = (one.value for one in at.code)
-    exec(code, made)
-    return np.asarray(made["shown"], float)
+    return np.asarray(last_value(code).values, float)
 
 
 @pytest.mark.parametrize("position", [None, "4"])

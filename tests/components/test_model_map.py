@@ -18,6 +18,7 @@ from gptviz.components.token_strip import Token
 from gptviz.interp.reading.anatomy import anatomy
 from gptviz.interp.trace import run
 from gptviz.model import PRESETS, parameter_count
+from gptviz.model.kinds import MODEL_KINDS
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import model_map
 from gptviz.ui.views.read import Read
@@ -238,18 +239,18 @@ def test_every_page_a_box_leads_to_is_about_models_of_its_kind() -> None:
     configs = [tiny(), tiny(n_encoder_layer=1), tiny(head="mean", n_label=2), tiny(positions="rotary"), tiny(positions="alibi")]
     for config in configs:
         for box in anatomy(config, 3, 3).boxes:
-            found = model_map.page_for(box, config.kind)
+            found = model_map.page_for(box, MODEL_KINDS[config.kind])
             if found is not None:
                 assert config.kind in found[0].kinds, box.path
                 assert set(found[1]) <= {"block", "stack"}
-        paths = {box.path: model_map.page_for(box, config.kind) for box in anatomy(config, 3, 3).boxes}
+        paths = {box.path: model_map.page_for(box, MODEL_KINDS[config.kind]) for box in anatomy(config, 3, 3).boxes}
         of_attention = paths["blocks.1.attention.pattern"]
         assert of_attention[0] is ATTENTION
         assert of_attention[1]["block"] == "1"
         assert ("stack" in of_attention[1]) == (config.kind == "encoder-decoder")
         assert paths["logits"] is not None
     box = next(b for b in anatomy(tiny(n_encoder_layer=1), 3).boxes if "cross" in b.path)
-    crossing = model_map.page_for(box, "encoder-decoder")
+    crossing = model_map.page_for(box, MODEL_KINDS["encoder-decoder"])
     assert crossing[0] is TRANSLATE
 
 

@@ -97,6 +97,12 @@ def shares(seen: StreamSummary, tokens: Sequence[str]) -> LabelledArray:
     return LabelledArray(values.numpy(), axes, "share of the stream")
 
 
+def at_position(shares: LabelledArray, index: int | None) -> LabelledArray:
+    """Of the `shares` those of one position, [quantity, sublayer]; None: their medians over all positions."""
+    values = np.median(shares.values.astype(np.float64), axis=2) if index is None else shares.values[:, :, index]
+    return LabelledArray(values, shares.axes[:2], shares.unit)
+
+
 def _directions(vectors: Tensor) -> Tensor:
     exact = vectors.double()
     return exact / exact.norm(dim=-1, keepdim=True).clamp(min=NOTHING)

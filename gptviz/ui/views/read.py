@@ -1,4 +1,4 @@
-"""The tokens that a model reads on a page, and the lines of Python that compute them."""
+"""The tokens that a model reads on a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from gptviz.interp.changing.edits import Inputs
-from gptviz.ui.shell.subject import Subject, opening
+from gptviz.ui.shell.subject import Subject
 from gptviz.ui.views import encoder_decoder
 
 
@@ -39,12 +39,3 @@ def read_by(subject: Subject) -> Read:
         return Read(subject.seen)
     own = encoder_decoder.answer(subject.key, subject.seen)
     return Read(encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen, () if own is None else own.written)
-
-
-def opening_code(subject: Subject, read: Read, *imports: str) -> str:
-    """The lines of Python, after the `imports`, that open the model as `lm` and set `ids`, and `source` if there is one."""
-    if not read.source:
-        ids = f"ids = lm.seen(lm.encode({subject.prompt!r})).tolist()"
-    else:
-        ids = f"ids = {list(read.ids)}  # what the decoder reads\nsource = {list(read.source)}  # what the encoder reads"
-    return f"{opening(subject.lm, *imports)}\n{ids}"

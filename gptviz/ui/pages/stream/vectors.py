@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import streamlit as st
 
 from gptviz.components.token_strip import Token, token_strip
@@ -17,13 +16,14 @@ from gptviz.interp.reading import stream as interp
 from gptviz.interp.reading.embeddings import METHODS, Projection, Vectors
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.labelled_array import LabelledArray
+from gptviz.language_model import reading
 from gptviz.settings.address_values import Values, whole
 from gptviz.ui.records.stream import GONE, MAP, PROBES, STEERING, VIEWS
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model
+from gptviz.ui.shell.subject import Asked, Subject, ask, language_model
 from gptviz.ui.views import projections
 from gptviz.ui.views.projections import Placing, begun
-from gptviz.ui.views.read import Read, opening_code
-from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.views.read import read_by
+from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, show_figure, theme
 from gptviz.ui.widgets.headings import say_chosen
 
 _HEIGHT, _MAP_HEIGHT = 470, 460
@@ -60,12 +60,23 @@ def view_control(*, is_decoder: bool) -> str:
     return controls.select("View", views, key="view", help=about, segmented=True, gone=GONE)
 
 
-def position_control(subject: Subject, read: Read) -> int | None:
+def ask_stream(subject: Subject) -> Asked[StreamSummary]:
+    """The stream of the text; if that is long, of its end."""
+    is_long = len(read_by(subject).ids) > MOST_POSITIONS
+    return ask(subject, reading.stream, "Reading every layer", last=MOST_POSITIONS if is_long else None)
+
+
+def labels(asked: Asked[StreamSummary]) -> tuple[str, ...]:
+    """The visible forms of the tokens at the positions shown."""
+    return tuple(map(language_model(asked.key).tokenizer.label, asked.value.ids))
+
+
+def position_control(subject: Subject, asked: Asked[StreamSummary]) -> int | None:
     """The tokens as chips: which of the positions shown is chosen, None for all of them together.
 
     The choice stands in the address as `position`. A click on the chosen one gives it up.
     """
-    seen, tokens = stream_summary(subject.key, read), labels(subject.key, read)
+    seen, tokens = asked.value, labels(asked)
     values = whole(seen.positions.start, seen.positions[-1])
     index = controls.linked(
         "position",
@@ -96,25 +107,9 @@ def position_control(subject: Subject, read: Read) -> int | None:
     return index
 
 
-# Shared by all sessions: read-only. An entry has the stream at the positions shown, and what was written: 72 MB for 61 layers of
-# 576 numbers.
-@jobs.resource("Reading every layer", max_entries=3)
-def stream_summary(key: ModelKey, read: Read) -> StreamSummary:
-    """The stream of a text."""
-    return interp.stream(language_model(key).model, read.ids, read.source, last=MOST_POSITIONS)
-
-
-def labels(key: ModelKey, read: Read) -> tuple[str, ...]:
-    """The visible forms of the tokens at the positions shown."""
-    label = language_model(key).tokenizer.label
-    return tuple(label(read.ids[i]) for i in stream_summary(key, read).positions)
-
-
-def written(subject: Subject, read: Read, index: int | None) -> LabelledArray:
+def written(subject: Subject, asked: Asked[StreamSummary], index: int | None) -> LabelledArray:
     """The amount that each sublayer writes, as bars; the numbers of the picture."""
-    shares = shares_of(subject.key, read)
-    values = median_of(shares, 2) if index is None else shares.values[:, :, index]
-    shown = LabelledArray(values, shares.axes[:2], shares.unit)
+    shown = interp.at_position(shares_of(asked), index)
     if not shown.axes[1].labels:
         st.info("This model has no blocks: nothing is written into the stream after the embedding.")
         return shown
@@ -134,22 +129,18 @@ def written(subject: Subject, read: Read, index: int | None) -> LabelledArray:
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def shares_of(key: ModelKey, read: Read) -> LabelledArray:
-    return interp.shares(stream_summary(key, read), labels(key, read))
+def shares_of(asked: Asked[StreamSummary]) -> LabelledArray:
+    return interp.shares(asked.value, labels(asked))
 
 
-def median_of(table: LabelledArray, axis: int) -> npt.NDArray[np.float64]:
-    return np.asarray(np.median(np.asarray(table.values, np.float64), axis=axis))
-
-
-def who_writes_most(subject: Subject, read: Read) -> str:
+def who_writes_most(asked: Asked[StreamSummary]) -> str:
     """The sublayer that writes most against the stream it finds, and the one that writes least; empty where nothing
     can be said.
     """
-    seen = stream_summary(subject.key, read)
+    seen = asked.value
     if not seen.writers:
         return ""
-    median = median_of(shares_of(subject.key, read), 2)[0]
+    median = interp.at_position(shares_of(asked), None).values[0]
     most, least = int(median.argmax()), int(median.argmin())
     if most == least:
         return ""
@@ -159,11 +150,11 @@ def who_writes_most(subject: Subject, read: Read) -> str:
     )
 
 
-def stop_unless_numbers(subject: Subject, read: Read) -> None:
+def stop_unless_numbers(asked: Asked[StreamSummary]) -> None:
     """End the page with a message if the vectors of a damaged model are not numbers."""
-    if not np.isfinite(stream_summary(subject.key, read).states.numpy()).all():
+    if not np.isfinite(asked.value.states.numpy()).all():
         about = "the vectors of its stream are not all numbers: its weights are damaged"
-        st.error(escaped(f"{subject.key.name}: {about}. Choose another model or step above."))
+        st.error(escaped(f"{asked.key.name}: {about}. Choose another model or step above."))
         st.stop()
 
 
@@ -174,13 +165,12 @@ def _title(seen: StreamSummary, writer: str) -> str:
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def lengths_of(key: ModelKey, read: Read) -> LabelledArray:
-    return interp.lengths(stream_summary(key, read), labels(key, read))
+def lengths_of(asked: Asked[StreamSummary]) -> LabelledArray:
+    return interp.lengths(asked.value, labels(asked))
 
 
-def map_controls(subject: Subject, read: Read) -> MapChoice:
+def map_controls(seen: StreamSummary) -> MapChoice:
     """The controls of the map."""
-    layers = stream_summary(subject.key, read).layers
     about = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
     method = controls.select("Projection", METHODS, key="method", help=about, segmented=True)
     about = (
@@ -189,7 +179,7 @@ def map_controls(subject: Subject, read: Read) -> MapChoice:
     )
     vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=about, segmented=True)
     seed, compared = (0, False) if method == "PCA" else projections.seed_controls()
-    names = [one.name for one in layers]
+    names = [layer.name for layer in seen.layers]
     about = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
     layer = names[0]
     if len(names) > 1:
@@ -197,17 +187,17 @@ def map_controls(subject: Subject, read: Read) -> MapChoice:
     return MapChoice(names.index(layer), method, vectors == DIRECTION, seed, compared)
 
 
-def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -> LabelledArray:
+def map_of(subject: Subject, asked: Asked[StreamSummary], chosen: MapChoice, index: int | None) -> LabelledArray:
     """The positions as points, with what the picture loses; the numbers of the picture."""
-    seen, tokens = stream_summary(subject.key, read), labels(subject.key, read)
-    by_layer, pictures = maps_of(subject.key, read, chosen.unit)
+    seen, tokens = asked.value, labels(asked)
+    by_layer, pictures = maps_of(asked, chosen.unit)
     picture, made = pictures[chosen.layer], replace(chosen, method="PCA", seed=0, compared=False)
     if chosen.method != "PCA":
-        asked = replace(chosen, compared=False)
-        ready = projections.finished(placing_of(subject.key, read, asked), chosen.method)
-        picture, made = (picture, made) if ready is None else (ready, asked)
-    vectors, kinds = by_layer[chosen.layer], [subject.lm.tokenizer.kind_of(read.ids[i]) for i in seen.positions]
-    lengths = lengths_of(subject.key, read)
+        bent = replace(chosen, compared=False)
+        ready = projections.finished(placing_of(asked, bent), chosen.method)
+        picture, made = (picture, made) if ready is None else (ready, bent)
+    vectors, kinds = by_layer[chosen.layer], list(map(subject.lm.tokenizer.kind_of, seen.ids))
+    lengths = lengths_of(asked)
     near = embeddings.neighbours(vectors, tokens, index, count=5).ids if index is not None and len(tokens) > 1 else ()
     ends = scatter.ends(np.concatenate([np.asarray(one.points.values) for one in (*pictures, picture)]))
     show_figure(
@@ -225,7 +215,7 @@ def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -
         alt=f"{counted(len(tokens), 'position')} of the text after {seen.layers[chosen.layer].title}, by {made.method}.",
     )
     # What the picture loses.
-    score, judged = trust_of(subject.key, read, made)
+    score, judged = trust_of(asked, made)
     keeps = f"{made.method} keeps neighbours together and loses the rest: distances and sizes mean nothing."
     if made.method == "PCA":
         keeps = (
@@ -234,47 +224,47 @@ def map_of(subject: Subject, read: Read, chosen: MapChoice, index: int | None) -
         )
     trust = projections.trust(score, judged, len(seen.positions), "positions")
     st.caption(f"{keeps} {trust} Pictures of all layers are turned and resized to match each other, on the same axes.")
-    medians = median_of(lengths, 1)
+    medians = np.median(lengths.values.astype(np.float64), axis=1)
     st.caption(
         f"The median length of the vectors is {brief(medians[chosen.layer])} here, and {brief(medians[0])} after the "
         f"embedding; point at a token for its own. {interp.about_length(subject.lm.model.config)}"
     )
     if chosen.compared and chosen.method != "PCA":
-        placings = [placing_of(subject.key, read, replace(chosen, seed=int(seed), compared=False)) for seed in projections.SEEDS]
+        placings = [placing_of(asked, replace(chosen, seed=int(seed), compared=False)) for seed in projections.SEEDS]
         projections.over_seeds(placings, lambda _: kinds, chosen.method)
     return picture.points
 
 
 @st.cache_resource(max_entries=8, show_spinner="Placing the positions")
-def maps_of(key: ModelKey, read: Read, unit: bool) -> tuple[list[Vectors], list[Projection]]:
+def maps_of(asked: Asked[StreamSummary], unit: bool) -> tuple[list[Vectors], list[Projection]]:
     """The vectors after each layer, and their pictures by PCA."""
-    by_layer = interp.rows(stream_summary(key, read), unit=unit)
-    return by_layer, interp.maps(by_layer, labels(key, read))
+    by_layer = interp.rows(asked.value, unit=unit)
+    return by_layer, interp.maps(by_layer, labels(asked))
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
-def placing_of(key: ModelKey, read: Read, chosen: MapChoice) -> Placing:
+def placing_of(asked: Asked[StreamSummary], chosen: MapChoice) -> Placing:
     """A picture by t-SNE or UMAP, computed once for all sessions."""
-    by_layer, pictures = maps_of(key, read, chosen.unit)
-    tokens, vectors, like = labels(key, read), by_layer[chosen.layer], pictures[chosen.layer]
+    by_layer, pictures = maps_of(asked, chosen.unit)
+    tokens, vectors, like = labels(asked), by_layer[chosen.layer], pictures[chosen.layer]
     return begun(lambda: interp.map_after(vectors, tokens, chosen.method, chosen.seed, like), len(tokens))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def trust_of(key: ModelKey, read: Read, chosen: MapChoice) -> tuple[float, int]:
-    by_layer, pictures = maps_of(key, read, chosen.unit)
-    picture = pictures[chosen.layer] if chosen.method == "PCA" else placing_of(key, read, chosen).job.result()
+def trust_of(asked: Asked[StreamSummary], chosen: MapChoice) -> tuple[float, int]:
+    by_layer, pictures = maps_of(asked, chosen.unit)
+    picture = pictures[chosen.layer] if chosen.method == "PCA" else placing_of(asked, chosen).job.result()
     return embeddings.trustworthiness(by_layer[chosen.layer], picture)
 
 
-def tries(subject: Subject, read: Read) -> list[Try]:
+def tries(asked: Asked[StreamSummary]) -> list[Try]:
     """The suggestions for this model and text; all sentences are computed from its stream."""
-    seen, offers = stream_summary(subject.key, read), list[Try]()
+    seen, offers = asked.value, list[Try]()
     if not seen.writers:
         return offers
     # A position whose vector becomes far longer than the others.
-    lengths = lengths_of(subject.key, read)
-    ratio = lengths.values / np.maximum(median_of(lengths, 1)[:, None], 1e-12)
+    lengths = lengths_of(asked)
+    ratio = lengths.values / np.maximum(np.median(lengths.values.astype(np.float64), axis=1)[:, None], 1e-12)
     layer, index = (int(place) for place in np.unravel_index(ratio.argmax(), ratio.shape))
     if ratio[layer, index] >= LONG:
         notice = (
@@ -285,7 +275,7 @@ def tries(subject: Subject, read: Read) -> list[Try]:
         offers.append(Try("A long vector", notice, opened, {"position": str(seen.positions[index])}))
     # How much of the variance two directions hold at both ends of the model.
     if len(seen.positions) >= embeddings.FEWEST_PLACED:
-        _, pictures = maps_of(subject.key, read, True)
+        _, pictures = maps_of(asked, True)
         first, last = (percent(sum(picture.explained)) for picture in (pictures[0], pictures[-1]))
         notice = (
             f"After the embedding two directions hold {first} of the variance of the positions, at the end {last}. Move the "
@@ -296,23 +286,16 @@ def tries(subject: Subject, read: Read) -> list[Try]:
     return offers
 
 
-def code(subject: Subject, read: Read, index: int | None, chosen: MapChoice | None) -> str:
+def code(asked: Asked[StreamSummary], index: int | None, chosen: MapChoice | None) -> str:
     """The lines of `gptviz` that compute the numbers of the map, or of what is written where no map is chosen."""
-    last = "" if len(read.ids) <= MOST_POSITIONS else f", last={MOST_POSITIONS}"
-    and_source = ", source" if read.source else ""
-    opened = opening_code(
-        subject, read, *(["import numpy as np"] if chosen is None else []), "from gptviz.interp.reading import stream"
-    )
-    begin = f"""{opened}
-seen = stream.stream(lm.model, ids{and_source}{last})
-tokens = [lm.tokenizer.label(ids[i]) for i in seen.positions]
-"""
+    lines = ["from gptviz.interp.reading import stream", "tokens = [lm.tokenizer.label(i) for i in result.ids]"]
     if chosen is None:
-        of = "np.median(shares, axis=2)" if index is None else f"shares[:, :, {index}]"
-        return f"{begin}shares = stream.shares(seen, tokens).values  # [quantity, sublayer, position]\nshown = {of}"
-    begin += f"by_layer = stream.rows(seen, unit={chosen.unit})  # [position, d_model] each\n"
-    begin += "pictures = stream.maps(by_layer, tokens)\n"
+        return asked.code(*lines, f"stream.at_position(stream.shares(result, tokens), {index})  # [quantity, sublayer]")
+    lines += [
+        f"by_layer = stream.rows(result, unit={chosen.unit})  # [position, d_model] each",
+        "pictures = stream.maps(by_layer, tokens)",
+    ]
     if chosen.method == "PCA":
-        return f"{begin}shown = pictures[{chosen.layer}].points.values  # [position, component]"
+        return asked.code(*lines, f"pictures[{chosen.layer}].points  # [position, component]")
     at = f"by_layer[{chosen.layer}], tokens, {chosen.method!r}, {chosen.seed}, pictures[{chosen.layer}]"
-    return f"{begin}shown = stream.map_after({at}).points.values  # [position, component]"
+    return asked.code(*lines, f"stream.map_after({at}).points  # [position, component]")
