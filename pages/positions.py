@@ -50,8 +50,5 @@ if has_waves:
     vectors.one_wave(key, own, fixed, block, stack)
 
 mapped = beside if own == "none" else own
-close(
-    PAGE,
-    numbers=lambda: vectors.numbers(key, mapped, block, stack),
-    code=vectors.code(subject.lm, mapped, block, stack),
-)
+asked = vectors.ask_map(key, mapped, block, stack)
+close(PAGE, numbers=lambda: asked.value, code=asked.code("result"))

@@ -21,7 +21,7 @@ BUDGET: dict[str, int] = {
     "gptviz/figures": 4_000,
     "gptviz/generate": 1_450,
     "gptviz/interp": 11_500,
-    "gptviz/language_model": 2_650,
+    "gptviz/language_model": 2_700,
     "gptviz/lessons": 1_700,
     "gptviz/machine": 1_100,
     "gptviz/model": 5_150,

@@ -295,6 +295,19 @@ class LanguageModel:
             raise ValueError(f"{self.name} is a {self.model.config.kind}: {why}")
 
 
+def stack_of(lm: LanguageModel, stack: str) -> Transformer:
+    """The "encoder" of a model; or, as "decoder" or for its "cross"-attention, the model itself.
+
+    Raises:
+        ValueError: it has no encoder.
+    """
+    if stack == "decoder" or (stack == "cross" and lm.model.encoder is not None):
+        return lm.model
+    if lm.model.encoder is None:
+        raise ValueError(f"{lm.name} has one stack, which is called decoder here")
+    return lm.model.encoder
+
+
 def method(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Make a function of a language model a method of it too: `lens(lm, prompt)` is then also `lm.lens(prompt)`."""
     assert not hasattr(LanguageModel, function.__name__), f"two methods are called {function.__name__}"

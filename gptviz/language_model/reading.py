@@ -9,6 +9,7 @@ from gptviz.data.classification import padded
 from gptviz.interp.compare import Side
 from gptviz.interp.explaining import context_use as use
 from gptviz.interp.reading import embeddings
+from gptviz.interp.reading import positions as of_positions
 from gptviz.interp.reading import waves as clock
 from gptviz.interp.reading.classification import judge, label_probabilities
 from gptviz.interp.reading.costs import Costs
@@ -20,12 +21,13 @@ from gptviz.interp.reading.lens import course as compute_course
 from gptviz.interp.reading.lens import lens as compute_lens
 from gptviz.interp.reading.stream import StreamSummary
 from gptviz.interp.reading.stream import stream as compute_stream
+from gptviz.interp.units.head_scores import Stack
 from gptviz.labelled_array import Float64Array, LabelledArray
 from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
 
-from .core import LanguageModel, method
+from .core import LanguageModel, method, stack_of
 from .fitted import fitted_lens, kept_lens
 
 
@@ -141,6 +143,28 @@ def nearest(lm: LanguageModel, word: str | int, count: int = 5) -> dict[str, flo
     near = embeddings.neighbours(rows, lm.tokenizer.labels(), token, count + len(special))
     cosines = zip(near.ids, near.similarity.values.tolist(), strict=True)
     return dict(islice(((lm.tokenizer.label(i), cosine) for i, cosine in cosines if i not in special), count))
+
+
+@method
+def position_vectors(lm: LanguageModel, kind: str, *, block: int = 0, stack: Stack = "decoder") -> LabelledArray:
+    """The vectors of the positions of a `kind`, its own or one that it could use without training, [position, dimension]: see
+    `gptviz.interp.reading.positions.vectors`.
+
+    Args:
+        block: the block that uses them, where blocks have positions of their own.
+        stack: which stack of an encoder–decoder, "encoder" or "decoder".
+    """
+    return of_positions.vectors(stack_of(lm, stack), kind, block)
+
+
+@method
+def positions(lm: LanguageModel, kind: str, *, block: int = 0, stack: Stack = "decoder") -> LabelledArray:
+    """How alike any two positions of a `kind` are, the cosine of their vectors [position, other position]. For a kind without
+    vectors, such as "alibi", what each head adds to a score [head, distance]. Arguments as in `position_vectors`.
+    """
+    if not of_positions.has_vectors(kind):
+        return of_positions.score_bias(stack_of(lm, stack), kind, block)
+    return of_positions.similarity(lm.position_vectors(kind, block=block, stack=stack))
 
 
 @method

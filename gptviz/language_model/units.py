@@ -26,9 +26,8 @@ from gptviz.interp.units.head_weights import HeadInput, copying
 from gptviz.interp.units.neurons import observable_neurons
 from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import Axis, LabelledArray
-from gptviz.model import Transformer
 
-from .core import LanguageModel, as_property, method
+from .core import LanguageModel, as_property, method, stack_of
 from .dictionaries import dictionary
 
 _OF_DICTIONARY = "dictionary."
@@ -208,7 +207,7 @@ def head_scores(
     """
     if prompt is None and lm.model.encoder is not None:
         raise ValueError(f"{lm.name} reads a text and writes another: give a prompt for its heads to read")
-    model, repeats = _stack(lm, stack), lm.repeats if lm.model.encoder is None else None
+    model, repeats = stack_of(lm, stack), lm.repeats if lm.model.encoder is None else None
     ids, source = torch.empty(0), None
     if prompt is not None:
         ids, source = lm.inputs(prompt)
@@ -232,15 +231,7 @@ def composition(lm: LanguageModel, reads: HeadInput = "key", *, stack: Stack = "
     """How much of what one head of a stack writes another one reads by its query, key or value, [reader, writer], from weights
     alone: see `gptviz.interp.units.head_weights.composition`.
     """
-    return head_weights.composition(_stack(lm, stack), reads)
-
-
-def _stack(lm: LanguageModel, stack: Stack) -> Transformer:
-    if stack == "decoder" or (stack == "cross" and lm.model.encoder is not None):
-        return lm.model
-    if lm.model.encoder is None:
-        raise ValueError(f"{lm.name} has one stack, which is called decoder here")
-    return lm.model.encoder
+    return head_weights.composition(stack_of(lm, stack), reads)
 
 
 @method

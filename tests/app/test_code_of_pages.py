@@ -36,6 +36,8 @@ STATES: list[tuple[str, dict[str, str]]] = [
     *(("neurons", {"text": text, "own": "the film 'was' good"}) for text in (OWN, WRITTEN)),
     ("patching", {}),
     ("patching", {"of": "Values (v)", "wrong": "e"}),
+    ("positions", {}),
+    ("positions", {"model": "ladder-8", "beside": "ALiBi"}),
     *(("stream", {"view": view, "position": "1"}) for view in (stream.MAP, stream.WRITTEN)),
     ("stream", {"view": stream.WRITTEN}),
     ("switch_off", {}),

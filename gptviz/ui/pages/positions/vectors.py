@@ -12,10 +12,10 @@ from gptviz.figures.kit import heat, lines
 from gptviz.figures.kit.format import fixed
 from gptviz.interp.reading import positions
 from gptviz.labelled_array import LabelledArray
-from gptviz.language_model import LanguageModel
+from gptviz.language_model import reading
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.runs import checkpoints
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, scrubber
+from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, language_model, scrubber
 from gptviz.ui.views.encoder_decoder import DECODER, ENCODER, stack_of
 from gptviz.ui.widgets import Try, controls, escaped, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
@@ -37,10 +37,14 @@ def has_own_stacks(kind: str) -> bool:
     return POSITIONS[kind].is_trained
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def vectors(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
-    """See `gptviz.interp.reading.positions.vectors`."""
-    return positions.vectors(stack_of(language_model(key).model, stack), kind, block)
+def ask_map(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> Asked[LabelledArray]:
+    """What the map of `kind` shows: how alike positions are, or what each head adds to a score."""
+    return ask(key, reading.positions, "Comparing positions", kind=kind, block=block, stack=stack)
+
+
+def ask_vectors(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> Asked[LabelledArray]:
+    """The vectors of the positions of a kind."""
+    return ask(key, reading.position_vectors, "Reading the positions", kind=kind, block=block, stack=stack)
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
@@ -74,7 +78,7 @@ def headline(key: ModelKey, own: str, block: int, stack: str) -> str:
     kind = f"This model has **{name(own)}** positions"
     if not positions.has_vectors(own):
         return f"{kind}: each head takes the more from a score, the farther away a token is."
-    near, far = positions.nearness(similarity(key, own, block, stack)[0])
+    near, far = positions.nearness(ask_map(key, own, block, stack).value)
     if math.isnan(near):
         return f"{kind}."
     what = "positions" if POSITIONS[own].acts_on != "scores" else "distances"
@@ -103,10 +107,11 @@ def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, s
         return
     tokens: tuple[str, ...] = ()
     if not positions.has_vectors(kind):
-        figure = lines.fan(bias(key, kind, block, stack), theme(), height=height, floor=FLOOR)
+        figure = lines.fan(ask_map(key, kind, block, stack).value, theme(), height=height, floor=FLOOR)
         ends = "The steeper the line of a head, the nearer the tokens it looks at."
     else:
-        square, spread = similarity(key, kind, block, stack)
+        square = ask_map(key, kind, block, stack).value
+        spread = positions.spread(square)
         tokens = framed(subject, kind, stack)
         figure = heat.signed_matrix(square, theme(), height=height, square=True, tokens=tokens)
         # Whether only the distance counts, and how alike near and far places are.
@@ -145,19 +150,6 @@ def _without_positions(key: ModelKey, stack: str) -> str:
     return POSITIONS["none"].about
 
 
-@st.cache_data(max_entries=16, show_spinner=False)
-def bias(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
-    """See `gptviz.interp.reading.positions.score_bias`."""
-    return positions.score_bias(stack_of(language_model(key).model, stack), kind, block)
-
-
-@st.cache_data(max_entries=16, show_spinner=False)
-def similarity(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> tuple[LabelledArray, float]:
-    """The cosine of any two rows of `vectors`, and its spread along diagonals."""
-    square = positions.similarity(vectors(key, kind, block, stack))
-    return square, positions.spread(square)
-
-
 def framed(subject: Subject, kind: str, stack: str) -> tuple[str, ...]:
     """The tokens of the prompt at these positions; none if the map is of distances, or the stack does not read the prompt."""
     if POSITIONS[kind].acts_on not in ("embedding", "query and key"):
@@ -188,7 +180,7 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
         offers.append(Try("Learned positions", notice, {"model": learned}))
     if own != "alibi" and "alibi" in fixed and config.n_head > 1:
         # How far the heads of this model would look if it had ALiBi.
-        reaches = positions.reaches(bias(subject.key, "alibi", 0))
+        reaches = positions.reaches(ask_map(subject.key, "alibi", 0).value)
         near = [(reach, head) for head, reach in enumerate(reaches) if reach is not None]
         notice = "In such a short context no head of ALiBi takes as much as 1 from a score."
         if near:
@@ -206,7 +198,7 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
         old, new = len(before.ids) - 1, len(after.ids) - 1
         notice = f"“{WORD_MORE[0]}” with one more word: its last token moves from position {old} to {new}. "
         if POSITIONS[own].acts_on == "embedding":
-            cosine = f"{similarity(subject.key, own, 0)[0].values[old, new]:.2f}".replace("-", "−")
+            cosine = f"{ask_map(subject.key, own, 0).value.values[old, new]:.2f}".replace("-", "−")
             notice += f"To this model these are two different vectors (cosine {cosine}), and “cat” has moved too."
         else:
             notice += "This model’s scores depend only on distances, and “sat” is as far from “cat” as before."
@@ -243,7 +235,7 @@ def one_wave(key: ModelKey, own: str, fixed: Sequence[str], block: int, stack: s
     with right:
         about = "Whose vectors: one row per position."
         kind = controls.select("Table", tables(own, fixed), key="table", help=about, format_func=name, segmented=True)
-        table = vectors(key, kind, block, stack)
+        table = ask_vectors(key, kind, block, stack).value
         size = len(table.axes[1].labels)
         wave = controls.whole(
             "Dimension", 0, size - 1, key="wave", help="One column of the table, drawn as a wave.", default=size // 4
@@ -273,8 +265,7 @@ def limit(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> float:
 
 @st.cache_data(max_entries=16, show_spinner="Reading the snapshots")
 def _limit(key: ModelKey, every: tuple[int, ...], kind: str, block: int, stack: str) -> float:
-    models = (stack_of(language_model(one).model, stack) for one in scrubber.compared_keys(key))
-    return max(positions.bound(positions.vectors(model, kind, block)) for model in models)
+    return max(positions.bound(ask_vectors(step, kind, block, stack).value) for step in scrubber.compared_keys(key))
 
 
 def wave_note(key: ModelKey, table: LabelledArray, kind: str, dimension: int, block: int, stack: str = DECODER) -> str:
@@ -292,22 +283,3 @@ def wave_note(key: ModelKey, table: LabelledArray, kind: str, dimension: int, bl
     if positions.is_fixed(kind):
         return f"One number of each vector: {POSITIONS[kind].equation}"
     return "This column was learned, not computed from a formula: if it is a wave, training found a wave useful."
-
-
-def numbers(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> LabelledArray:
-    """The numbers that the map of `kind` shows."""
-    if not positions.has_vectors(kind):
-        return bias(key, kind, block, stack)
-    return similarity(key, kind, block, stack)[0]
-
-
-def code(lm: LanguageModel, kind: str, block: int, stack: str = DECODER) -> str:
-    """The lines of `gptviz` that compute what the map of `kind` shows."""
-    model = "lm.model" if stack_of(lm.model, stack) is lm.model else "lm.model.encoder"
-    opened = f"import gptviz\nfrom gptviz.interp.reading import positions\n\nlm = {load_call(lm)}\n"
-    if not positions.has_vectors(kind):
-        return f"{opened}positions.score_bias({model}, {kind!r}, block={block}).values  # [head, distance]"
-    return (
-        f"{opened}vectors = positions.vectors({model}, {kind!r}, block={block})  # [position, dimension]\n"
-        "positions.similarity(vectors).values  # [position, other position]"
-    )
