@@ -160,8 +160,7 @@ def patch(
     content |= {"by": patched.places.name, "places": list(patched.places.labels)}
     content |= {"restored": patched.restored.values.tolist(), "answers": patched.answers.tolist()}
     after = f"{patched.clean:.3f} after the clean prompt, {patched.corrupted:.3f} corrupted"
-    first = f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {after}"
-    return Shown(content, [first, *_restored(patched)])
+    return Shown(content, [f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {after}", *_restored(patched)])
 
 
 def _restored(patched: Patched) -> Lines:

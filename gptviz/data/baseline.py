@@ -34,5 +34,4 @@ def baseline(training: LabelledTexts, held_out: LabelledTexts) -> Baseline:
     model.fit(words.fit_transform(training.texts), training.labels)
     probabilities = np.zeros((len(held_out), len(training.names)))
     probabilities[:, model.classes_] = model.predict_proba(words.transform(held_out.texts))
-    accuracy = float((probabilities.argmax(1) == np.asarray(held_out.labels)).mean())
-    return Baseline(accuracy, probabilities)
+    return Baseline(float((probabilities.argmax(1) == np.asarray(held_out.labels)).mean()), probabilities)

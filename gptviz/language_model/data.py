@@ -98,10 +98,8 @@ def answers(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -
         ValueError: the model is no decoder, has never seen a word or a part of a sentence, or reads them as other tokens when
             they stand together; there are no sentences or no words.
     """
-    asked = _asked_words(lm, sentences, words)
-    values = [[probability_of(lm.model, prompt, word) for word in some] for prompt, some in asked]
-    axes = Axis("sentence", tuple(sentences)), Axis("word", tuple(words))
-    return LabelledArray(np.array(values), axes, "probability")
+    values = [[probability_of(lm.model, prompt, word) for word in some] for prompt, some in _asked_words(lm, sentences, words)]
+    return LabelledArray(np.array(values), (Axis("sentence", tuple(sentences)), Axis("word", tuple(words))), "probability")
 
 
 @method

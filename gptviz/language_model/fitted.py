@@ -156,8 +156,7 @@ def _labelled(lm: LanguageModel, label: str, text: str | None) -> tuple[Sequence
         return read, [[*([None] * (len(row) - 1)), name] for row, name in zip(read, names, strict=True)]
     if label not in probes.FROM_TEXT and lm.task is not None:
         ids = lm.task.held_out(probes.MOST_TOKENS // lm.task.length).ids[:, :-1]  # from the last token nothing is guessed
-        values = lm.task.token_labels(ids)[label].tolist()
-        own = [[None if value < 0 else str(value) for value in row] for row in values]
+        own = [[None if value < 0 else str(value) for value in row] for row in lm.task.token_labels(ids)[label].tolist()]
         return [torch.from_numpy(row) for row in ids], own
     read = rows(lm, text, probes.MOST_TOKENS)
     pieces = [[lm.tokenizer.piece(one) for one in row.tolist()] for row in read]

@@ -35,8 +35,7 @@ def classify(lm: LanguageModel, text: str) -> dict[str, float]:
 
     `gptviz.interp.reading.classification.classify` also gives what each word adds to each label.
     """
-    result = judge(lm.model, lm.seen(lm.encode(text)))
-    return dict(zip(lm.labels, result.probabilities.tolist(), strict=True))
+    return dict(zip(lm.labels, judge(lm.model, lm.seen(lm.encode(text))).probabilities.tolist(), strict=True))
 
 
 @method
@@ -177,5 +176,4 @@ def costs(lm: LanguageModel, batch: int = 1, context: int | None = None) -> Cost
 def side(lm: LanguageModel, prompt: str) -> Side:
     """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`."""
     lm.require("decoder", "only decoders are compared")
-    ids = tuple(lm.inputs(prompt)[0].tolist())
-    return Side(lm.model, ids, tuple(lm.tokenizer.labels()), lm.name, lm.repeats)
+    return Side(lm.model, tuple(lm.inputs(prompt)[0].tolist()), tuple(lm.tokenizer.labels()), lm.name, lm.repeats)

@@ -64,8 +64,7 @@ def generate(
     grown = generation(lm, prompt, _sampling(sampling), slide=slide)
     ends = frozenset() if go_on else lm.end_tokens
     most = max_new_tokens if go_on else to_write(lm, grown.prompt_length, max_new_tokens)
-    steps = progress.each(until_drawn(grown, ends), most, "token")
-    tokens = [int(step.tokens[0]) for step in steps]
+    tokens = [int(step.tokens[0]) for step in progress.each(until_drawn(grown, ends), most, "token")]
     return lm.tokenizer.continuation(without_end(tokens, ends)[0])
 
 

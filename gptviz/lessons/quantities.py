@@ -330,8 +330,7 @@ def _pattern(lm: LanguageModel, prompt: str, block: int, head: int) -> np.ndarra
 
 def best_head(lm: LanguageModel, score: str, prompt: str | None = None) -> str:
     """The head with the largest value of a score, such as "induction", as "block.head": see the page Heads."""
-    rows = _heads(lm, score, prompt)
-    best = max(rows, key=lambda row: row[score])
+    best = max(_heads(lm, score, prompt), key=lambda row: row[score])
     return f"{best['block']}.{best['head']}"
 
 

@@ -137,8 +137,7 @@ def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined
 def too_large(offer: HubModel) -> str | None:
     """The reason why a model of the hub cannot be opened in the memory that is free, or None if it can."""
     config = outline_of(offer.fields).config
-    number = number_bytes(offer.weights, parameter_count(config), STORED)
-    needs = memory_needed.needed(config, number)
+    needs = memory_needed.needed(config, number_bytes(offer.weights, parameter_count(config), STORED))
     return memory_needed.refusal(needs, memory.room(needs.total))
 
 

@@ -199,11 +199,9 @@ def _piece(element: Element) -> Iterator[PagePiece]:
         case "Heading":
             yield Heading(message.body, int(message.tag[1:] or 2))
         case "Markdown":
-            is_caption = message.element_type == message.Type.CAPTION
-            yield MarkdownText(message.body, "caption" if is_caption else "text")
+            yield MarkdownText(message.body, "caption" if message.element_type == message.Type.CAPTION else "text")
         case "Alert":
-            looks = {1: "error", 2: "warning", 3: "info", 4: "success"}
-            yield MarkdownText(message.body, looks.get(message.format, "info"))
+            yield MarkdownText(message.body, {1: "error", 2: "warning", 3: "info", 4: "success"}.get(message.format, "info"))
         case "Text":
             yield PlainText(message.body)
         case "Code":

@@ -62,8 +62,7 @@ def payload(
     def packed(cell: Cell | None) -> dict[str, Any] | None:
         if cell is None:
             return None
-        known = cell.value is not None and math.isfinite(cell.value)
-        return {**vars(cell), "value": cell.value if known else None}
+        return {**vars(cell), "value": cell.value if cell.value is not None and math.isfinite(cell.value) else None}
 
     lines = [{"name": name, "cells": [packed(cell) for cell in cells]} for name, cells in rows]
     return pack({**vars(about), "heads": list(columns), "rows": lines, "ends": ends})

@@ -210,6 +210,5 @@ def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     arrays = {}
     for name, layout in header.pop("arrays").items():
         kind, shape = np.dtype(layout["kind"]), tuple(layout["shape"])
-        count = int(np.prod(shape))
-        arrays[name] = np.frombuffer(packed, kind, count, start + layout["offset"]).reshape(shape)
+        arrays[name] = np.frombuffer(packed, kind, int(np.prod(shape)), start + layout["offset"]).reshape(shape)
     return header, arrays

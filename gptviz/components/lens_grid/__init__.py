@@ -95,8 +95,7 @@ def payload(
 
 def address(names: Sequence[str], positions: range) -> dict[str, Values]:
     """The choices that the address may hold for the view, by the names of its layers and its positions."""
-    place = whole(positions[0], positions[-1])
-    return {"layer": one_of(names), "position": place, "colour": one_of(COLOURS), "words": ON_OR_OFF}
+    return {"layer": one_of(names), "position": whole(positions[0], positions[-1]), "colour": one_of(COLOURS), "words": ON_OR_OFF}
 
 
 def lens_grid(packed: bytes, *, key: str, on_open: Callable[[object], None]) -> None:

@@ -131,8 +131,7 @@ def cloud(
     places = np.full(len(picture.labels), "top center", dtype=object)
     if picture.few and not picture.solid:  # chosen so that labels cover each other little
         x, y = (points.values if set_out is None else set_out).astype(np.float64).T
-        lengths = [len(label) for label in points.axes[0].labels]
-        places[:] = text_positions(x, y, lengths, across=WIDTH, along=height - 60)
+        places[:] = text_positions(x, y, [len(label) for label in points.axes[0].labels], across=WIDTH, along=height - 60)
     # The rarest kinds come last, on top: the common ones would hide them.
     for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
         if picture.solid and KIND_SHAPES[kind] in SOLID_LETTERS:
@@ -193,8 +192,7 @@ class _Points:
         self.labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
         self.written = self.labels  #: the same, as text next to a point
         if self.solid:  # text in a 3-D scene knows tags but no entities: a tag is broken up instead
-            broken_up = [html.unescape(label).replace("<", "<\u2060") for label in self.labels]
-            self.written = np.array(broken_up, dtype=object)
+            self.written = np.array([html.unescape(label).replace("<", "<\u2060") for label in self.labels], dtype=object)
         self.font = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}  #: of labels next to points
 
     def coordinates(self, which: Any) -> dict[str, Any]:

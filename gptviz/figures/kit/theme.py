@@ -99,8 +99,7 @@ def diverging(theme: Theme) -> list[list[Any]]:
 
 def plain(label: str, longest: int = 24) -> str:
     """A token's label as plotly shows it unchanged: no markup, at most `longest` long, its direction of writing isolated."""
-    short = label if len(label) <= longest else label[: longest - 1] + "…"
-    escaped = html.escape(short, quote=False)
+    escaped = html.escape(label if len(label) <= longest else label[: longest - 1] + "…", quote=False)
     return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
 
 

@@ -107,5 +107,4 @@ def _layers(names: Sequence[str]) -> dict[str, Any]:
     for place, name in enumerate(names):
         blocks.setdefault(f"block {name.rpartition(' ')[-1]}", []).append(place)
     shown = [list(blocks)[i] for i in some(len(blocks), MOST_ACROSS)]
-    middles = [sum(blocks[name]) / len(blocks[name]) for name in shown]
-    return {"tickvals": middles, "ticktext": shown, "tickfont": MONOSPACE}
+    return {"tickvals": [sum(blocks[name]) / len(blocks[name]) for name in shown], "ticktext": shown, "tickfont": MONOSPACE}

@@ -67,8 +67,7 @@ def summed(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[float,
 
 
 def _nats(logits: Tensor, targets: Tensor) -> float:
-    flat = logits.flatten(0, -2).float()
-    return F.cross_entropy(flat, targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum").item()
+    return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum").item()
 
 
 def loss_with_each(

@@ -47,8 +47,7 @@ def _read(model: Transformer, ids: Sequence[int]) -> _Before:
     # The changes of a long prompt are read from the changed token on.
     is_long = AT_ONCE // len(ids) < 2 and first > 0 and config.kind == "decoder" and config.mask == "causal"
     cache = model.new_cache(1, len(ids)) if is_long else None
-    at = slice(max(0, first - 1), len(ids))
-    logits = model(*one_row(model, ids), cache=cache, logits_at=at)[0]
+    logits = model(*one_row(model, ids), cache=cache, logits_at=slice(max(0, first - 1), len(ids)))[0]
     return _Before(logits.float().cpu().numpy(), cache)
 
 

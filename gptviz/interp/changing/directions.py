@@ -125,8 +125,7 @@ def found(name: str) -> Direction | None:
     if "separation" not in tensors:
         return None
     separation = tensors.pop("separation").double().numpy()
-    vectors = sorted((int(key.removeprefix(_PREFIX)), each) for key, each in tensors.items())
-    return Direction(name, dict(vectors), separation)
+    return Direction(name, dict(sorted((int(key.removeprefix(_PREFIX)), each) for key, each in tensors.items())), separation)
 
 
 def kept(name: str, config: Config) -> Mapping[int, Tensor]:

@@ -104,8 +104,7 @@ def context_use(model: Transformer, ids: Sequence[int], how: How = "replaced", k
     Raises:
         ValueError: as in `left_out`.
     """
-    without = left_out(model, ids, how, kept=kept)
-    return ContextUse(tuple(ids), losses(model, ids), by_window(model, ids, kept=kept), without)
+    return ContextUse(tuple(ids), losses(model, ids), by_window(model, ids, kept=kept), left_out(model, ids, how, kept=kept))
 
 
 @torch.inference_mode()
@@ -116,8 +115,7 @@ def with_guess(model: Transformer, ids: Sequence[int]) -> list[int]:
         ValueError: the model is no decoder, or there are more tokens than its context holds.
     """
     _check(model, [*ids, 0])
-    logits = model(*one_row(model, ids), logits_at=slice(-1, None))
-    return [*ids, int(logits[0, -1].argmax())]
+    return [*ids, int(model(*one_row(model, ids), logits_at=slice(-1, None))[0, -1].argmax())]
 
 
 @torch.inference_mode()

@@ -175,8 +175,7 @@ class Stream:
                 self.values[name] = kept
 
         watch = Watch((*taps, *states, *self._changed), see, in_parts=True)
-        at = slice(self.guess, self.guess + 1)
-        self.logits = self.model(*one_row(self.model, ids, source), tap=watch, logits_at=at)[0]
+        self.logits = self.model(*one_row(self.model, ids, source), tap=watch, logits_at=slice(self.guess, self.guess + 1))[0]
         if self.model.config.kind != "classifier":
             self.logits = self.logits[-1]
 

@@ -221,8 +221,7 @@ def _kl(own: Tensor, other: Tensor) -> Tensor:
 
 def _streams(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
     """The stream after every layer over some rows, one after the other: [layer, tokens, d_model]."""
-    read = [stream_of(trace_stream(model, row.tolist()), model.config) for row in rows]
-    return torch.cat(read, 1)
+    return torch.cat([stream_of(trace_stream(model, row.tolist()), model.config) for row in rows], 1)
 
 
 @torch.no_grad()

@@ -201,8 +201,7 @@ def _config(name: str, commit: str) -> Mapping[str, Any]:
     from huggingface_hub import get_session, hf_hub_url, hf_raise_for_status
 
     with _answers(name):
-        url = hf_hub_url(name, "config.json", revision=commit)
-        answer = get_session().get(url, headers=_headers(), timeout=PATIENCE)
+        answer = get_session().get(hf_hub_url(name, "config.json", revision=commit), headers=_headers(), timeout=PATIENCE)
         hf_raise_for_status(answer)
     try:
         if len(answer.content) > LONGEST_CONFIG:

@@ -74,8 +74,7 @@ def _looked_through() -> list[Store]:
     lm_studio = [home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
     caches = {"darwin": "Library/Caches", "win32": "AppData/Local"}.get(sys.platform, ".cache")
     llama_cpp = Path(os.environ.get("LLAMA_CACHE") or home / caches / "llama.cpp")
-    own = [_files("LM Studio", folder) for folder in lm_studio]
-    return [_hugging_face(), _ollama(), *own, _files("llama.cpp", llama_cpp)]
+    return [_hugging_face(), _ollama(), *[_files("LM Studio", folder) for folder in lm_studio], _files("llama.cpp", llama_cpp)]
 
 
 def inside(folder: Path) -> Store:

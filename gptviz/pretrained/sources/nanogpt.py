@@ -83,8 +83,7 @@ class _OfGPT2(ModelSource):
     def opened(self) -> Opened:
         outline = self.outline()
         characters, others = characters_near(self.path), FolderTokens(self.path.parent)
-        words = characters or others.tokenizer()
-        tokenizer, notes = fitted(words, outline.config.vocab_size, others.file or "meta.pkl")
+        tokenizer, notes = fitted(characters or others.tokenizer(), outline.config.vocab_size, others.file or "meta.pkl")
         return Opened(outline.family, outline.config, tokenizer, notes)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:

@@ -48,8 +48,7 @@ class Corpus:
     def __post_init__(self) -> None:
         if not self.text:
             raise ValueError(f"the corpus “{self.name}” is empty")
-        digest = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
-        object.__setattr__(self, "sha256", digest)
+        object.__setattr__(self, "sha256", hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest())
 
     def split(self, fraction: float = 0.9) -> tuple[str, str]:
         """The first `fraction` of the characters for training and the rest for validation.

@@ -93,8 +93,7 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledTexts:
     place = Path(path)
     if place.is_dir():
         return _folder(place)
-    corpus = read_corpus(place)
-    return _labelled(corpus.text, place.stem, str(place))
+    return _labelled(read_corpus(place).text, place.stem, str(place))
 
 
 def labelled_of(data: bytes, name: str) -> LabelledTexts:

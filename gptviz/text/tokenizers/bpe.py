@@ -86,8 +86,7 @@ class BPETokenizer(Tokenizer):
         self._reader: tokenizers.Tokenizer | ReadingOutside = outside or backend
         self.before, self.after = _frame(fields["post_processor"])
         # Whether spaces are written as SentencePiece does: as ▁. If not, only the library knows how tokens become a text.
-        parts = (fields["pre_tokenizer"], fields["normalizer"], fields["decoder"])
-        self._spaces = "▁" in json.dumps(parts, ensure_ascii=False)
+        self._spaces = "▁" in json.dumps((fields["pre_tokenizer"], fields["normalizer"], fields["decoder"]), ensure_ascii=False)
         # Whether the tokens are written in GPT-2's alphabet of bytes.
         self._byte_level = any('"ByteLevel"' in json.dumps(fields[part]) for part in ("pre_tokenizer", "normalizer"))
         self._bytes = _token_bytes(tokens, fields, "▁" if self._spaces else " ", byte_level=self._byte_level)
@@ -150,8 +149,9 @@ class BPETokenizer(Tokenizer):
         from tokenizers import models
 
         vocabulary: dict[str, Any] = parse_object(_read(encoder_json_path))
-        lines = _read(vocab_bpe_path).split("\n")
-        merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        merges = [
+            tuple(line.split(" ")) for line in _read(vocab_bpe_path).split("\n") if line and not line.startswith("#version")
+        ]
         with as_value_error(f"{encoder_json_path} and {vocab_bpe_path} are not a vocabulary and its merges"):
             backend = Backend(models.BPE(vocab=vocabulary, merges=merges))  # type: ignore[arg-type]
         _split_as_gpt2(backend)
@@ -297,8 +297,7 @@ class BPETokenizer(Tokenizer):
 
     def bytes_of(self, id: int) -> bytes:
         """The bytes of the text that a token stands for; without the mark of a piece that goes on with a word, WordPiece's ##."""
-        data = self._bytes[int(self.checked([id])[0])]
-        return data.removeprefix(self._goes_on.encode())
+        return self._bytes[int(self.checked([id])[0])].removeprefix(self._goes_on.encode())
 
     def begins_apart(self, id: int) -> bool:
         return self.is_spaced and not (self._goes_on and self._bytes[id].startswith(self._goes_on.encode()))
@@ -322,8 +321,7 @@ class BPETokenizer(Tokenizer):
         from tokenizers import models
 
         merges = self.merges()[:count]
-        letters = sorted(byte_alphabet(), key=self._id_of_written)
-        tokens = [*letters, *dict.fromkeys(left + right for left, right in merges)]
+        tokens = [*sorted(byte_alphabet(), key=self._id_of_written), *dict.fromkeys(left + right for left, right in merges)]
         backend = Backend(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
         _split_as_gpt2(backend)
         return BPETokenizer(backend)
