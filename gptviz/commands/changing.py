@@ -105,11 +105,7 @@ def _direction(
     layer: str,
     how: Literal["means", "component"],
 ) -> Direction:
-    """The direction that the options of `steer` name.
-
-    Raises:
-        UsageError: they name none, or two.
-    """
+    """The direction that the options of `steer` name. A UsageError if they name none, or two."""
     from gptviz.text import read_corpus
 
     if direction is not None and toward is None and away is None:

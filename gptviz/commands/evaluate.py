@@ -88,10 +88,8 @@ def evaluate(
 
 
 def _edited(lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, everything: bool) -> Transformer:
-    """The model with the edits. Means are over the beginning of what it is evaluated on, and so are patterns of another text.
-
-    Raises:
-        ValueError: as in `Source.evaluation`.
+    """The model with the edits. Means are over the beginning of what it is evaluated on, and so are patterns of another text. A
+    ValueError as in `Source.evaluation`.
     """
     from gptviz.data.rows import first_batches
     from gptviz.interp.changing.edits import Inputs, edited

@@ -150,11 +150,8 @@ def _batch(examples: Examples) -> Batch:
 def consecutive_windows(ids: Tensor, context: int, tokens: int = EVALUATION_TOKENS) -> Iterator[Batch]:
     """All of `ids` [N], cut into consecutive windows of the context length (the last may be shorter), `tokens` at a time.
 
-    Within its window, every token is predicted from those before it. So each token of the text is predicted once, except the
-    very first.
-
-    Raises:
-        ValueError: there are fewer than two tokens, so that nothing can be predicted.
+    Within its window, every token is predicted from those before it. So each token of the text is predicted once, except the very
+    first. A ValueError if there are fewer than two tokens, so that nothing can be predicted.
     """
     if len(ids) < 2:
         raise ValueError(f"a loss needs at least 2 tokens, the text has {len(ids)}")

@@ -275,10 +275,8 @@ class Moved:
 
 def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     """The vectors of the tokens that both models have, in one picture along the principal axes of both together, from one of the
-    spaces of `gptviz.interp.reading.embeddings.vectors`.
-
-    Raises:
-        ValueError: the two vocabularies have fewer than three tokens in common.
+    spaces of `gptviz.interp.reading.embeddings.vectors`. A ValueError if the two vocabularies have fewer than three tokens in
+    common.
     """
     common = _common(a.vocabulary, b.vocabulary)
     if len(common) < 3:
@@ -348,10 +346,8 @@ def logit_lens(a: Side, b: Side, quantity: str = "probability", last: int | None
 def attribution(a: Side, b: Side, token: str) -> Compared:
     """The amount that each part adds to the logit of the token of this visible form, at the end of the text [part].
 
-    A part that one model does not have is NaN there and in the difference.
-
-    Raises:
-        ValueError: one of the vocabularies has no such token.
+    A part that one model does not have is NaN there and in the difference. A ValueError if one of the vocabularies has no such
+    token.
     """
     for name, side in ((A, a), (B, b)):
         if token not in side.vocabulary:
@@ -366,10 +362,8 @@ HEAD_SCORES = tuple(name for name in SCORES if name != "delta_loss")
 
 
 def head_scores(a: Side, b: Side, score: str) -> Compared:
-    """One of `HEAD_SCORES` of every head, [block, head]: see `gptviz.interp.units.head_scores`.
-
-    Raises:
-        ValueError: there is no such score.
+    """One of `HEAD_SCORES` of every head, [block, head]: see `gptviz.interp.units.head_scores`. A ValueError if there is no such
+    score.
     """
     if score not in HEAD_SCORES:
         raise ValueError(f"there is no score {score!r:.80} of heads{instead(score, HEAD_SCORES)}")
@@ -455,10 +449,8 @@ def moved_guesses(a: Side, b: Side) -> LabelledArray | None:
 
 def singular_values(a: Side, b: Side, name: str) -> LabelledArray:
     """The singular values [number] of B − A for the matrix of a part, as in "blocks.0.mlp.up", the largest first: by how much the
-    difference stretches each of the directions that it reads. Of an adapter of rank r at most r of them are not 0.
-
-    Raises:
-        ValueError: a model has no such matrix, or they are of other shapes.
+    difference stretches each of the directions that it reads. Of an adapter of rank r at most r of them are not 0. A ValueError
+    if a model has no such matrix, or the two are of other shapes.
     """
     both = [_by_part(side.model) for side in (a, b)]
     for each in both:

@@ -50,10 +50,8 @@ class Answer:
 
 
 def answer_to(question: Question, functions: Functions) -> Answer:
-    """The answer that the model gives.
-
-    Raises:
-        ExpressionError: it cannot be computed, or is of another kind than the question asks for: no number, none of the options.
+    """The answer that the model gives. An ExpressionError if it cannot be computed, or is of another kind than the question asks
+    for: no number, none of the options.
     """
     value = computed(question.answer, functions)
     if question.kind == "number":
@@ -67,10 +65,8 @@ def answer_to(question: Question, functions: Functions) -> Answer:
 
 
 def filled(text: str, functions: Functions) -> str:
-    """A text of a lesson, as Markdown, with each `{{ expression }}` replaced by its value, which is escaped.
-
-    Raises:
-        ExpressionError: a value cannot be computed.
+    """A text of a lesson, as Markdown, with each `{{ expression }}` replaced by its value, which is escaped. An ExpressionError
+    if a value cannot be computed.
     """
     return EXPRESSION.sub(lambda found: _plain(computed(found[1], functions)), text)
 

@@ -76,11 +76,7 @@ class _Evaluator(SimpleEval):  # type: ignore[misc]
 
 
 def parsed(text: str) -> ast.expr:
-    """The tree of an expression.
-
-    Raises:
-        ExpressionError: it is too long or too deep, or no expression.
-    """
+    """The tree of an expression. An ExpressionError if it is too long or too deep, or no expression."""
     if len(text) > LONGEST:
         raise ExpressionError(f"an expression has {len(text):,} characters, and {LONGEST:,} are the most")
     try:
@@ -119,10 +115,8 @@ def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
 
 
 def compared(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[Any]:
-    """The values that an expression compares, from left to right; an expression that is no comparison has none.
-
-    Raises:
-        ExpressionError: as in `computed`.
+    """The values that an expression compares, from left to right; an expression that is no comparison has none. An
+    ExpressionError as in `computed`.
     """
     tree = parsed(text)
     sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []

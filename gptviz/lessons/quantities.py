@@ -89,10 +89,8 @@ def _check(function: Function, *arguments: Any, **named: Any) -> None:
 
 
 def _named(name: str, what: str, known: Mapping[str, Entry]) -> Entry:
-    """The entry of this name, of several that are known.
-
-    Raises:
-        ValueError: there is none; the message says `what` it would be, and names those that there are.
+    """The entry of this name, of several that are known. A ValueError if there is none: the message says `what` it would be, and
+    names those that there are.
     """
     if name not in known:
         raise ValueError(f"there is no {what} {name!r:.40}; there are {', '.join(known)}")
@@ -100,11 +98,7 @@ def _named(name: str, what: str, known: Mapping[str, Entry]) -> Entry:
 
 
 def _within(name: str, number: int, low: int, high: int) -> int:
-    """The number, which is called `name`, if it is from `low` to `high`.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """The number, which is called `name`; a ValueError if it is not from `low` to `high`."""
     if not low <= number <= high:
         raise ValueError(f"{name} is {number}; it must be from {low} to {high}")
     return number
@@ -115,11 +109,7 @@ def _ids(lm: LanguageModel, text: str) -> list[int]:
 
 
 def _token(lm: LanguageModel, token: str) -> int:
-    """The id of a token that is given as its text.
-
-    Raises:
-        ValueError: there is no such token.
-    """
+    """The id of a token that is given as its text. A ValueError if there is no such token."""
     if (number := lm.tokenizer.id_of(token)) is None:
         raise ValueError(f"{lm.name} has no token {token!r:.40}")
     return number

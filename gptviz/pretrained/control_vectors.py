@@ -22,11 +22,8 @@ _NAME = re.compile(r"direction\.([0-9]{1,4})")
 
 
 def read(path: Path) -> dict[int, Tensor]:
-    """The vectors [d_model] of a file, by block.
-
-    Raises:
-        ValueError: it is no control vector, or its vectors are not equally long.
-        OSError: it cannot be read.
+    """The vectors [d_model] of a file, by block. A ValueError if it is no control vector, or its vectors are not equally long; an
+    OSError if it cannot be read.
     """
     from .sources.gguf_reader import Reader
 
@@ -44,10 +41,8 @@ def read(path: Path) -> dict[int, Tensor]:
 
 
 def write(path: Path, vectors: Mapping[int, Tensor], model: str) -> None:
-    """Write vectors [d_model], by block, as a file; `model` is what it says of the model that they belong to.
-
-    Raises:
-        OSError: it cannot be written.
+    """Write vectors [d_model], by block, as a file; `model` is what it says of the model that they belong to. An OSError if it
+    cannot be written.
     """
     from gguf import GGUFWriter
 

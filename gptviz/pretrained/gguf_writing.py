@@ -38,10 +38,7 @@ GEMMA3_PATTERN, GEMMA3_NEAR_BASE = "wwwwwf", 10_000.0
 
 def as_gguf(config: Config, first: str | None = None) -> Expressed:
     """A model with this config in the form of a family that GGUF files have; if several compute the same, in that of the family
-    with the title `first`.
-
-    Raises:
-        NotExpressibleError: there is none; the message names what the nearest one lacks.
+    with the title `first`. A NotExpressibleError if there is none; the message names what the nearest one lacks.
     """
     written = expressed(config, first, among=tuple(NAMES))
     back = _Planned(_settings(written, config), _names(written, config)).outline().config

@@ -60,11 +60,8 @@ def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSo
 
 
 def tokenizer_at(path: Path) -> Tokenizer:
-    """The tokenizer at this path: of a model, or in a folder that has only the files of a tokenizer. No weights are read.
-
-    Raises:
-        ImportRefusedError: there is none, or gptviz cannot read it.
-        OSError: a file cannot be read.
+    """The tokenizer at this path: of a model, or in a folder that has only the files of a tokenizer. No weights are read. An
+    ImportRefusedError if there is none, or gptviz cannot read it; an OSError if a file cannot be read.
     """
     tokenizer = FolderTokens(path).tokenizer() if path.is_dir() else source_at(path).opened().tokenizer
     if tokenizer is None:

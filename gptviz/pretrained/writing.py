@@ -50,11 +50,8 @@ class Written:
 
 
 def write_transformers(model: Written, folder: Path) -> None:
-    """Write a model into an empty folder, for the classes of `transformers`.
-
-    Raises:
-        NotExpressibleError: no family of theirs computes the same.
-        OSError: the disk is full or not writable.
+    """Write a model into an empty folder, for the classes of `transformers`. A NotExpressibleError if no family of theirs
+    computes the same; an OSError if the disk is full or not writable.
     """
     written = expressed(model.config, model.family)
     tensors = {name: tensor.contiguous() for name, tensor in written.tensors(model.weights)}
@@ -82,11 +79,8 @@ def write_transformers(model: Written, folder: Path) -> None:
 
 
 def write_nanogpt(model: Written, folder: Path) -> None:
-    """Write a model into an empty folder, for nanoGPT's `sample.py`: ckpt.pt, and meta.pkl for characters.
-
-    Raises:
-        NotExpressibleError: nanoGPT has no such model.
-        OSError: the disk is full or not writable.
+    """Write a model into an empty folder, for nanoGPT's `sample.py`: ckpt.pt, and meta.pkl for characters. A NotExpressibleError
+    if nanoGPT has no such model; an OSError if the disk is full or not writable.
     """
     written = nanogpt.as_nanogpt(model.config)
     about = {"iter_num": 0, "best_val_loss": None, "config": {"dataset": model.name}}

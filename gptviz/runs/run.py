@@ -144,11 +144,8 @@ def adapter_for(recipe: Recipe, config: Config, base: Path | None) -> checkpoint
 
 
 def read_run(folder: Path) -> Run:
-    """The run in `folder`.
-
-    Raises:
-        RunError: the checkpoint does not say how it was trained.
-        CheckpointError: the checkpoint cannot be read.
+    """The run in `folder`. A RunError if the checkpoint does not say how it was trained; a CheckpointError if the checkpoint
+    cannot be read.
     """
     card = checkpoints.read_card(folder)
     values = card.values

@@ -106,11 +106,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def first_fitting(patterns: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """For each name, the place of the first of these regular expressions that fits the name, or its end after a dot.
-
-    Raises:
-        ValueError: one of them is no regular expression, or they take too long.
-        OSError: the system cannot start a process.
+    """For each name, the place of the first of these regular expressions that fits the name, or its end after a dot. A ValueError
+    if one of them is no regular expression, or they take too long; an OSError if the system cannot start a process.
     """
     places: list[int | None] = (
         Confined().ask("fit", patterns=list(patterns), names=list(names)) if patterns else [None] * len(names)

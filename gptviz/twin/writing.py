@@ -46,11 +46,7 @@ MODULES = {
 
 
 def check(config: Config, tokenizer: Tokenizer) -> None:
-    """Refuse a model that has no twin.
-
-    Raises:
-        ValueError: the message names the part that is missing.
-    """
+    """Refuse a model that has no twin. The message of the ValueError names the part that is missing."""
     if config.kind != "decoder":
         raise ValueError("only a decoder can be written as plain Python")
     if (number := parameter_count(config)) > MOST_PARAMETERS:
@@ -96,10 +92,8 @@ def _in_json(numbers: Any) -> str:
 
 
 def tokens(tokenizer: Tokenizer) -> dict[str, Any]:
-    """What lies beside a twin of its tokenizer: all `tokens` and, where pairs of them are merged, the `merges`.
-
-    Raises:
-        ValueError: a twin cannot read as it does; the message says what is missing.
+    """What lies beside a twin of its tokenizer: all `tokens` and, where pairs of them are merged, the `merges`. A ValueError if a
+    twin cannot read as it does; the message says what is missing.
     """
     if tokenizer.kind != "bpe":
         pieces = map(tokenizer.piece, range(tokenizer.vocab_size))

@@ -92,10 +92,8 @@ def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, 
 
 
 def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
-    """The stream after every block at the last token of each of these rows [T]: [rows, block, d_model].
-
-    Raises:
-        ValueError: the model is no decoder, or has no blocks.
+    """The stream after every block at the last token of each of these rows [T]: [rows, block, d_model]. A ValueError if the model
+    is no decoder, or has no blocks.
     """
     if model.config.kind != "decoder" or not model.config.n_layer:
         raise ValueError(f"this model is a {model.config.kind}: directions are found in the stream of decoders that have blocks")
@@ -106,11 +104,8 @@ def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
 
 
 def keep(direction: Direction) -> None:
-    """Keep a direction, so that its name is an edit.
-
-    Raises:
-        ValueError: it is no direction: its vectors are not all numbers, or 0.
-        OSError: it cannot be written.
+    """Keep a direction, so that its name is an edit. A ValueError if it is no direction, since its vectors are not all numbers,
+    or are 0; an OSError if it cannot be written.
     """
     for block, vector in direction.vectors.items():
         if not vector.isfinite().all() or not vector.any():
@@ -129,10 +124,8 @@ def found(name: str) -> Direction | None:
 
 
 def kept(name: str, config: Config) -> Mapping[int, Tensor]:
-    """The vectors of the direction of this name, by block, for a model of this config.
-
-    Raises:
-        ValueError: it is not kept here, or does not fit the model.
+    """The vectors of the direction of this name, by block, for a model of this config. A ValueError if it is not kept here, or
+    does not fit the model.
     """
     direction = found(name)
     if direction is None:

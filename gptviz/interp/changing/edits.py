@@ -133,10 +133,8 @@ def becomes(part: Unit) -> tuple[str, ...]:
 
 
 def edit(text: str, config: Config) -> UnitEdit:
-    """The edit that `text` says, of a model of this config.
-
-    Raises:
-        ValueError: it says none, or the model has no such unit; the message names what is possible.
+    """The edit that `text` says, of a model of this config. A ValueError if it says none, or the model has no such unit; the
+    message names what is possible.
     """
     name, equals, to = text.strip().partition("=")
     if name == WEIGHTS or name.endswith(OF_MATRIX):
@@ -204,10 +202,8 @@ def _number(text: str) -> float | None:
 
 
 def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:
-    """The edits that `texts` say, in the order of the model's parts.
-
-    Raises:
-        ValueError: as in `edit`; a unit is edited twice; or there are more than 200.
+    """The edits that `texts` say, in the order of the model's parts. A ValueError as in `edit`, or if a unit is edited twice, or
+    there are more than 200.
     """
     found: dict[Unit, UnitEdit] = {}
     for text in texts:
@@ -275,10 +271,8 @@ def quantisers(edits: Iterable[UnitEdit], config: Config) -> dict[str, Quantiser
 
 
 def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transformer:
-    """A twin of `model` whose matrices are `kept` in few bits, by name, and brought back to float32; without any, the model.
-
-    Raises:
-        ValueError: a matrix has numbers that are not finite, or there is too little memory for it in float32.
+    """A twin of `model` whose matrices are `kept` in few bits, by name, and brought back to float32; without any, the model. A
+    ValueError if a matrix has numbers that are not finite, or there is too little memory for it in float32.
     """
     if not kept:
         return model
@@ -301,10 +295,8 @@ def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transf
 def edited_by_each(
     model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()
 ) -> Iterator[tuple[UnitEdit, Transformer]]:
-    """For each of `edits`, `model` with that edit alone. What they take from the reference text is computed once for all.
-
-    Raises:
-        ValueError: as in `edited`.
+    """For each of `edits`, `model` with that edit alone. What they take from the reference text is computed once for all. A
+    ValueError as in `edited`.
     """
     values = _Values(model, [one for one in edits if one.is_of_values], reference)
     return ((one, _with(model, (one,), values) if one.is_of_values else edited(model, (one,))) for one in edits)
@@ -324,10 +316,8 @@ def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Tra
 
 
 def _in_stream(edits: Sequence[UnitEdit], model: Transformer) -> Iterator[tuple[str, Replacement]]:
-    """What the edits of directions, features and swaps do, with the tap where they do it; those of one dictionary act together.
-
-    Raises:
-        ValueError: one of them is not here, or does not fit the model.
+    """What the edits of directions, features and swaps do, with the tap where they do it; those of one dictionary act together. A
+    ValueError if one of them is not here, or does not fit the model.
     """
     of_each: dict[Unit, dict[int | None, str | float]] = {}
     for one in edits:

@@ -90,11 +90,7 @@ def _quantities(config: Config, *, in_encoder: bool) -> Iterator[Quantity]:
 
 
 def quantity(name: str, config: Config) -> Quantity:
-    """The quantity of this name.
-
-    Raises:
-        ValueError: the model has none of this name; the message lists those it has.
-    """
+    """The quantity of this name. A ValueError if the model has none of this name; the message lists those it has."""
     has = {kind.name: kind for kind in quantities(config)}
     if not has:
         raise ValueError("this model has no blocks, so there is nothing between its embedding and its answer to patch")

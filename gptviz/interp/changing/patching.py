@@ -78,11 +78,7 @@ class PromptPair:
 
 
 def check_lengths(clean: int, corrupted: int, what: str = "prompt") -> None:
-    """Refuse two texts that are not of one length, in tokens.
-
-    Raises:
-        ValueError: the message says both lengths.
-    """
+    """Refuse two texts that are not of one length, in tokens. The message of the ValueError says both lengths."""
     if clean != corrupted:
         has = f"the clean {what} has {clean:,} token{'s' * (clean != 1)} and the corrupted {what} {corrupted:,}"
         raise ValueError(
@@ -157,10 +153,8 @@ def is_difference(clean: float, corrupted: float) -> bool:
 
 
 def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patched:
-    """Patch every piece of a quantity (`what`, see `quantities`), one at a time: each in each block.
-
-    Raises:
-        ValueError: the model has no such quantity, or the prompts are not for this model.
+    """Patch every piece of a quantity (`what`, see `quantities`), one at a time: each in each block. A ValueError if the model
+    has no such quantity, or the prompts are not for this model.
     """
     chosen = quantity(what, model.config)
     places = chosen.places(model.config, len(pair.clean), len(pair.clean_source or ()))
@@ -173,11 +167,7 @@ def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patc
 
 
 def n_patches(config: Config, pair: PromptPair, what: str) -> int:
-    """How many patches `patch` computes.
-
-    Raises:
-        ValueError: the model has no such quantity.
-    """
+    """How many patches `patch` computes. A ValueError if the model has no such quantity."""
     return len(_cells(quantity(what, config), config, pair))
 
 
@@ -194,10 +184,8 @@ def _cells(chosen: Quantity, config: Config, pair: PromptPair) -> list[tuple[int
 def answers(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> tuple[float, float, list[float]]:
     """The answer to the clean prompt, to the corrupted one, and to the corrupted one with each of the `patches`.
 
-    A patch may replace many pieces at once. Patches that begin in the same or in neighbouring blocks share passes.
-
-    Raises:
-        ValueError: as in `patch`; a patch of what the model does not compute.
+    A patch may replace many pieces at once. Patches that begin in the same or in neighbouring blocks share passes. A ValueError
+    as in `patch`, or if the model does not compute what a patch replaces.
     """
     check_pair(model, pair)
     with progress.part(0, 1 + len(patches)):
@@ -231,10 +219,8 @@ def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: P
 
 
 def check_pair(model: Transformer, pair: PromptPair) -> None:
-    """Refuse a pair that is not for this model.
-
-    Raises:
-        ValueError: it has a source and the model no encoder, or the other way round; or the model has no such answer.
+    """Refuse a pair that is not for this model. A ValueError if it has a source and the model no encoder, or the other way round,
+    or the model has no such answer.
     """
     config = model.config
     if (pair.clean_source is not None) != (config.n_encoder_layer > 0):

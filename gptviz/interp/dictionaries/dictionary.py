@@ -101,11 +101,8 @@ class Dictionary:
 
 
 def keep(dictionary: Dictionary) -> None:
-    """Keep a dictionary, so that its features are units.
-
-    Raises:
-        ValueError: some of its numbers are not finite.
-        OSError: it cannot be written.
+    """Keep a dictionary, so that its features are units. A ValueError if some of its numbers are not finite; an OSError if it
+    cannot be written.
     """
     if not all(getattr(dictionary, name).isfinite().all() for name in TENSORS):
         raise ValueError("the numbers of this dictionary are not all finite: fit it again, to other text or with fewer features")
@@ -133,11 +130,7 @@ def fits(dictionary: Dictionary, config: Config) -> bool:
 
 
 def kept(name: str, config: Config) -> Dictionary:
-    """The dictionary of this name, for a model of this config.
-
-    Raises:
-        ValueError: it is not kept here, or does not fit the model.
-    """
+    """The dictionary of this name, for a model of this config. A ValueError if it is not kept here, or does not fit the model."""
     dictionary = found(name)
     if dictionary is None:
         raise ValueError(f"there is no dictionary {name} on this machine: fit it, or read its files, with gptviz dictionary")
@@ -150,10 +143,8 @@ def kept(name: str, config: Config) -> Dictionary:
 
 
 def setting(name: str, activations: Mapping[int, float], config: Config) -> dict[str, Replacement]:
-    """By the tap where it acts, what sets features of the dictionary of this name to these activations.
-
-    Raises:
-        ValueError: it has no such feature, or as in `kept`.
+    """By the tap where it acts, what sets features of the dictionary of this name to these activations. A ValueError as in
+    `kept`, or if it has no such feature.
     """
     dictionary, last = kept(name, config), max(activations)
     if last >= len(dictionary.encoder):

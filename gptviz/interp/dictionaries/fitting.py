@@ -45,10 +45,8 @@ def seen(rows: Rows) -> Tensor:
 def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
     """The stream after a block at the tokens of `rows` that are `seen`, one after the other: [tokens, d_model] in float32.
 
-    Of endless rows the first `MOST_VECTORS` tokens are read, or as many as take `MOST_BYTES`.
-
-    Raises:
-        ValueError: the model is no decoder, there is no such block, or there are fewer than two tokens.
+    Of endless rows the first `MOST_VECTORS` tokens are read, or as many as take `MOST_BYTES`. A ValueError if the model is no
+    decoder, there is no such block, or there are fewer than two tokens.
     """
     config, tap = model.config, f"blocks.{block}.resid_post"
     if config.kind != "decoder" or not 0 <= block < config.n_layer:

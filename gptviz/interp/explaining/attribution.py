@@ -69,11 +69,7 @@ class Attribution:
         return {part.name: part.value for part in self.parts}
 
     def of(self, name: str) -> float:
-        """How much the part of this name adds, such as "blocks.1.mlp".
-
-        Raises:
-            ValueError: the model has no such part.
-        """
+        """How much the part of this name adds, such as "blocks.1.mlp". A ValueError if the model has no such part."""
         if name not in self.values:
             raise ValueError(f"the model has no part {name!r:.60}")
         return self.values[name]

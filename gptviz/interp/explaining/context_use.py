@@ -99,11 +99,7 @@ class ContextUse:
 
 
 def context_use(model: Transformer, ids: Sequence[int], how: How = "replaced", kept: int = 0) -> ContextUse:
-    """How a decoder uses the context in the text `ids`: see the functions of this file.
-
-    Raises:
-        ValueError: as in `left_out`.
-    """
+    """How a decoder uses the context in the text `ids`: see the functions of this file. A ValueError as in `left_out`."""
     return ContextUse(tuple(ids), losses(model, ids), by_window(model, ids, kept=kept), left_out(model, ids, how, kept=kept))
 
 

@@ -89,10 +89,8 @@ def runner_up(judged: Judged, label: int) -> int:
 
 def left_out(model: Transformer, ids: Tensor, places: Sequence[int] | None = None) -> Float64Array:
     """The logit of every label for the text `ids` [T] without the token at each of the `places` in turn, by default each of them:
-    [places, n_label].
-
-    Raises:
-        ValueError: the model is not a classifier, or the text has fewer than two tokens, so that nothing would be left.
+    [places, n_label]. A ValueError if the model is not a classifier, or the text has fewer than two tokens, so that nothing would
+    be left.
     """
     if len(ids) < 2:
         raise ValueError("a text of a single token has nothing left without it")

@@ -261,10 +261,7 @@ class Stream:
         The dot product of a direction with what is read at a position is a sum over writers: for each the dot product of what it
         wrote there with its own direction, which is returned by its name, [..., n, d_model]. All who write before the reader
         reads are there; the direction is 0 where nothing of what they wrote arrives. Biases of norms that do not lie on the way
-        are left out.
-
-        Raises:
-            ValueError: nothing reads under this name, or the way from a writer to the reader is not linear.
+        are left out. A ValueError if nothing reads under this name, or the way from a writer to the reader is not linear.
         """
         if reader not in self.inputs:
             raise ValueError(f"{reader!r:.80} reads nothing from the stream; readers are {', '.join(self.inputs)}")

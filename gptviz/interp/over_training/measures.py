@@ -321,10 +321,8 @@ def _ranks(model: Transformer, _: MeasureInput) -> Numbers:
 
 
 def measure_named(name: str, kind: Kind = "decoder") -> Measure:
-    """The measure of this name, as models of this kind have it.
-
-    Raises:
-        ValueError: there is none, or none for this kind; the message names those that there are.
+    """The measure of this name, as models of this kind have it. A ValueError if there is none, or none for this kind; the message
+    names those that there are.
     """
     if name not in MEASURES:
         raise ValueError(f"there is no measure {name!r:.60}{instead(name, MEASURES)}")

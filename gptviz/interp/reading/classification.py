@@ -51,10 +51,8 @@ def has_shares(model: Transformer) -> bool:
 
 
 def judge(model: Transformer, ids: Tensor) -> Judged:
-    """The labels that `model` gives the text `ids` [T], which has no padding.
-
-    Raises:
-        ValueError: the model is not a classifier, there is no token, or there are more than the context holds.
+    """The labels that `model` gives the text `ids` [T], which has no padding. A ValueError if the model is not a classifier,
+    there is no token, or there are more than the context holds.
     """
     _check(model)
     if not len(ids):
@@ -64,10 +62,8 @@ def judge(model: Transformer, ids: Tensor) -> Judged:
 
 
 def classify(model: Transformer, ids: Tensor) -> Classified:
-    """The labels that `model` gives the text `ids` [T], which has no padding, and what each token adds to them.
-
-    Raises:
-        ValueError: as in `judge`; or the logits are no sum over the tokens (see `has_shares`).
+    """The labels that `model` gives the text `ids` [T], which has no padding, and what each token adds to them. A ValueError as
+    in `judge`, or if the logits are no sum over the tokens (see `has_shares`).
     """
     _check(model)
     if not has_shares(model):

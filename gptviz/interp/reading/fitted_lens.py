@@ -79,11 +79,9 @@ class FittedLens:
 
 
 def fit(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> FittedLens:
-    """Fit a lens to the first four fifths of the tokens of `rows` [T], and measure it on the others.
-
-    Raises:
-        ValueError: the kind is "logit", which needs no fit; the model is no decoder or has no blocks; there are fewer than five
-            tokens; or its maps take more than `MOST_BYTES`.
+    """Fit a lens to the first four fifths of the tokens of `rows` [T], and measure it on the others. A ValueError if the kind is
+    "logit", which needs no fit, the model is no decoder or has no blocks, there are fewer than five tokens, or its maps take more
+    than `MOST_BYTES`.
     """
     config = model.config
     if kind == "logit" or kind not in KINDS:

@@ -49,10 +49,8 @@ def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequ
 
 
 def probability_of(model: Transformer, prompt: Sequence[int], word: Sequence[int]) -> float:
-    """The probability that the tokens of `word` come after those of `prompt`: the product of the probability of each token.
-
-    Raises:
-        ValueError: the model is a classifier, or there are more tokens than the context holds.
+    """The probability that the tokens of `word` come after those of `prompt`: the product of the probability of each token. A
+    ValueError if the model is a classifier, or there are more tokens than the context holds.
     """
     logits = logits_after(model, [*prompt, *word[:-1]], slice(len(prompt) - 1, len(prompt) + len(word) - 1))
     return float(np.prod(probabilities(logits)[np.arange(len(word)), list(word)]))

@@ -57,10 +57,8 @@ def own_kind(model: Transformer) -> str:
 
 
 def encoding(model: Transformer, kind: str, block: int = 0) -> PositionEncoding:
-    """The model's own position object (of `block`, where each block has one), or a fresh one of a fixed kind at its sizes.
-
-    Raises:
-        ValueError: the kind is learned and this model has not learned it, or the sizes of the model do not allow it.
+    """The model's own position object (of `block`, where each block has one), or a fresh one of a fixed kind at its sizes. A
+    ValueError if the kind is learned and this model has not learned it, or the sizes of the model do not allow it.
     """
     if kind == own_kind(model):
         whose = model if POSITIONS[kind].acts_on == "embedding" else model.blocks[block].attention

@@ -93,10 +93,7 @@ class Probed:
 
 def text_labels(pieces: Sequence[str], name: str) -> list[str | None]:
     """The labels of the tokens of a text, of the kind `name`, one of `FROM_TEXT`; `pieces` are the texts of the tokens. None for
-    a token that has no label.
-
-    Raises:
-        ValueError: there is no such label.
+    a token that has no label. A ValueError if there is no such label.
     """
     labels: list[str | None] = []
     if name == "case":

@@ -86,10 +86,8 @@ def powers(model: Transformer, task: Modular) -> LabelledArray:
 
 
 def neuron_values(model: Transformer, task: Modular) -> LabelledArray:
-    """The activation of each neuron of the first block at the equals sign of each sum: [neuron, first number, second number].
-
-    Raises:
-        ValueError: the model has no neurons.
+    """The activation of each neuron of the first block at the equals sign of each sum: [neuron, first number, second number]. A
+    ValueError if the model has no neurons.
     """
     _, neurons = _computed(model, task)
     if neurons is None:

@@ -23,11 +23,7 @@ from .unit import Unit
 
 
 def observable_neurons(model: Transformer, block: int) -> Observable:
-    """The neurons of a block, with their activations.
-
-    Raises:
-        ValueError: the model has no such block, or no MLP.
-    """
+    """The neurons of a block, with their activations. A ValueError if the model has no such block, or no MLP."""
     n_neuron = model.config.mlp_size
     if not n_neuron or block not in range(model.config.n_layer):
         sizes = f"{model.config.n_layer} blocks, counted from 0, with MLPs of {n_neuron} neurons"

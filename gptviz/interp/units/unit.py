@@ -100,10 +100,8 @@ class Unit:
 
 
 def unit(name: str, config: Config) -> Unit:
-    """The unit of this `name`.
-
-    Raises:
-        ValueError: it is no name of a unit, or the model has no such unit; the message names what is possible.
+    """The unit of this `name`. A ValueError if it is no name of a unit, or the model has no such unit; the message names what is
+    possible.
     """
     found = _NAME.fullmatch(name)
     if found is None:

@@ -63,11 +63,8 @@ class Plain(pickle._Unpickler):
 
     @classmethod
     def content_of(cls, data: bytes) -> Any:
-        """The content of a file.
-
-        Raises:
-            UnpicklingError: it holds anything else, which could run code.
-            ValueError: it is damaged.
+        """The content of a file. An UnpicklingError if it holds anything else, which could run code; a ValueError if it is
+        damaged.
         """
         try:
             return cls(BytesIO(data)).load()

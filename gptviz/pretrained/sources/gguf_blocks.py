@@ -25,11 +25,7 @@ class OpenFile:
         self.path, self._file, self._lock = path, path.open("rb", buffering=0), Lock()
 
     def read(self, start: int, size: int) -> Tensor:
-        """Some bytes of it, [size] as uint8.
-
-        Raises:
-            OSError: there are fewer: it was cut while it was open.
-        """
+        """Some bytes of it, [size] as uint8. An OSError if there are fewer, since the file was cut while it was open."""
         data = bytearray(size)
         view, done = memoryview(data), 0
         with self._lock:

@@ -55,10 +55,8 @@ class LivePage:
 
 
 def write_live(folder: Path, shared: str, page: LivePage) -> None:
-    """Write the page and its models into `folder`, where `shared` is the folder with the `SCRIPTS` of views.
-
-    Raises:
-        OSError: a file cannot be written.
+    """Write the page and its models into `folder`, where `shared` is the folder with the `SCRIPTS` of views. An OSError if a file
+    cannot be written.
     """
     prompts = {name: prompt for name, prompt in page.prompts.items() if name not in page.missing}
     (folder / MODELS).mkdir(exist_ok=True)

@@ -141,12 +141,9 @@ def python_reference() -> Corpus:
 def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
     """Tiny Shakespeare (Karpathy, char-rnn; public domain): from the cache folder, else fetched once and kept there.
 
-    It is fetched only if `fetch`, and the network is waited for at most `timeout` seconds.
-
-    Raises:
-        NotAllowedError: it is not in the cache, and this server keeps nothing.
-        CorpusUnavailableError: it is not in the cache and may not be fetched, the network cannot be reached in time, or the text
-            that comes does not have the known SHA-256.
+    It is fetched only if `fetch`, and the network is waited for at most `timeout` seconds. A NotAllowedError if it is not in the
+    cache, and this server keeps nothing; a CorpusUnavailableError if it is not in the cache and may not be fetched, the network
+    cannot be reached in time, or the text that comes does not have the known SHA-256.
     """
     cached = _cached(_TINY_SHAKESPEARE)
     data = _cached_bytes(cached)

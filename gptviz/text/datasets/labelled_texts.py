@@ -84,11 +84,8 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledTexts:
     """Texts with labels from a CSV file or a folder, in UTF-8; blank lines are ignored.
 
     The CSV file has the columns text and label, separated by commas, semicolons or tabs. The folder has a file of lines for each
-    label: `positive.txt` holds the texts whose label is "positive".
-
-    Raises:
-        OSError: something is missing or may not be read.
-        ValueError: it holds no such texts. Each message names the file and what to do.
+    label: `positive.txt` holds the texts whose label is "positive". An OSError if something is missing or may not be read; a
+    ValueError if it holds no such texts. Each message names the file and what to do.
     """
     place = Path(path)
     if place.is_dir():

@@ -273,11 +273,8 @@ def read_pairs(path: str | os.PathLike[str]) -> Pairs:
     """A file in UTF-8 with a source and its answer in each line, in two columns.
 
     The separator is the one that makes two columns of every line: a tab, where quotation marks have no meaning, or a comma or a
-    semicolon, as in CSV. A first line `source,target` and blank lines are left out.
-
-    Raises:
-        OSError: the file is missing or not readable.
-        ValueError: it holds no such pairs; the message names the file, the line and what to do.
+    semicolon, as in CSV. A first line `source,target` and blank lines are left out. An OSError if the file is missing or not
+    readable; a ValueError if it holds no such pairs. Each message names the file, the line and what to do.
     """
     corpus = read_corpus(path)
     return _pairs(corpus.text, corpus.name, str(path))

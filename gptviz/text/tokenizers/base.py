@@ -156,11 +156,7 @@ class Tokenizer(ABC):
         return slice(first, count - last)
 
     def checked(self, ids: Sequence[int] | Ids) -> Ids:
-        """`ids` as an array [n_tokens].
-
-        Raises:
-            ValueError: they are not whole numbers inside the vocabulary.
-        """
+        """`ids` as an array [n_tokens]. A ValueError if they are not whole numbers inside the vocabulary."""
         array = np.asarray(ids)
         if array.size == 0:
             return np.empty(0, np.int64)

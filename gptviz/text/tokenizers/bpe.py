@@ -113,10 +113,8 @@ class BPETokenizer(Tokenizer):
         """A byte-level vocabulary of the 256 bytes and the most frequent merges in `text`, split as GPT-2 splits.
 
         It stays smaller than `vocab_size` if the text has no more pairs to merge. It reports how much of the text was read, and
-        can be stopped meanwhile; the merges, which take less time, are learned at once.
-
-        Raises:
-            ValueError: the text is empty, or `vocab_size` is below 256.
+        can be stopped meanwhile; the merges, which take less time, are learned at once. A ValueError if the text is empty, or
+        `vocab_size` is below 256.
         """
         from tokenizers import Tokenizer as Backend
         from tokenizers import models, pre_tokenizers, trainers
@@ -161,11 +159,8 @@ class BPETokenizer(Tokenizer):
 
     @classmethod
     def from_file(cls, path: StrPath) -> "BPETokenizer":
-        """The tokenizer in a Hugging Face `tokenizer.json`.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError: it is not such a file.
+        """The tokenizer in a Hugging Face `tokenizer.json`. An OSError if the file cannot be read; a ValueError if it is not such
+        a file.
         """
         return cls.from_json(_read(path))
 

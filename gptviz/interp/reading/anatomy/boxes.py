@@ -95,11 +95,7 @@ class Anatomy:
 
 
 def lines(what: Callable[..., Any], looked_at: str = "") -> SourceLines:
-    """The source of a function or class; the lines with the text `looked_at` are marked.
-
-    Raises:
-        ValueError: no line has this text.
-    """
+    """The source of a function or class; the lines with the text `looked_at` are marked; a ValueError if no line has it."""
     return _lines(cast(Hashable, what), looked_at)
 
 
