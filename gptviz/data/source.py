@@ -155,10 +155,8 @@ class Source(ABC):
     def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
         """Further entries of the card besides loss and accuracy, measured in evaluation mode: JSON values.
 
-        Those that are numbers, or objects of numbers, are also noted at every evaluation.
-
-        Args:
-            rows: about the number of held-out rows to measure on, evenly spread; default: all of them.
+        Those that are numbers, or objects of numbers, are also noted at every evaluation. They are measured on about so many
+        held-out `rows`, evenly spread, or on all of them.
         """
         return {}
 

@@ -45,7 +45,6 @@ class ModelDrafter:
 
     Args:
         model: a decoder in evaluation mode, of the large model's tokens.
-        sampling: the settings.
         never: tokens that are never drawn.
         vocab_size: that of the large model, if it has another number of tokens that are never drawn at its end.
     """
@@ -213,7 +212,6 @@ class Speculation:
 
     Args:
         model: the large model, a causal decoder in evaluation mode.
-        drafter: what proposes tokens.
         ids: [T] token ids to start from, at least one.
         sampling: how tokens are drawn; a `ModelDrafter` should have the same.
         most_drafted: how many tokens a round drafts, from 1 to `MOST_DRAFTED`.

@@ -129,10 +129,8 @@ def next_token(a: Side, b: Side, known: tuple[Float64Array, Float64Array] | None
     """The probability of every token [token] to come next.
 
     Where the vocabularies differ, tokens are matched by their visible form; those that one side lacks are NaN there and in the
-    difference. A form that several tokens of a vocabulary have counts as one, with the sum of their probabilities.
-
-    Args:
-        known: what `distribution` gave of both; computed unless given.
+    difference. A form that several tokens of a vocabulary have counts as one, with the sum of their probabilities. `known` is
+    what `distribution` gave of both; it is computed unless given.
     """
     shares = known or (distribution(a), distribution(b))
     if a.vocabulary == b.vocabulary:

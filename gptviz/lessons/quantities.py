@@ -46,10 +46,7 @@ class Quantities:
 
     Every function takes `model`, the name of a model, and `step`, one of its snapshots; by default the lesson's model as it was
     saved last. It also takes `without`, a part that is switched off, as in `without="blocks.1.attention.head.3"`, or a list.
-
-    Args:
-        opened: returns the model of a name and a step.
-        model: the name of the model to use if none is given.
+    `opened` returns the model of a name and a step.
     """
 
     def __init__(self, opened: Callable[[str, int | None], LanguageModel], model: str) -> None:

@@ -80,7 +80,6 @@ def place(
     Args:
         model: its parameters take no memory yet, since nothing was written to them.
         weights: every parameter by name, in the type that it is stored in.
-        device: where the weights are to be.
         precision: one of `PRECISIONS`, or None for a model that is to be trained: in float32, and nothing is turned.
     """
     device = torch.device(device)

@@ -146,12 +146,8 @@ def check_gguf(config: Config, tokenizer: Tokenizer, family: str | None) -> None
 
 
 def write_gguf(model: Written, path: Path, kind: str = "F16") -> None:
-    """Write a model as one GGUF file.
-
-    Args:
-        model: what is written.
-        path: the file, which is new.
-        kind: how its matrices are kept, a key of `BITS_OF_KIND`; norms, biases and tables of positions stay in float32.
+    """Write a model as one GGUF file, which is new. Its matrices are kept as `kind`, a key of `BITS_OF_KIND`, says; norms, biases
+    and tables of positions stay in float32.
 
     Raises:
         NotExpressibleError: a GGUF file cannot hold the model, its tokenizer, or one of its numbers.

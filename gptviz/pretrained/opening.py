@@ -36,10 +36,9 @@ SOURCES: dict[str, type[ModelSource]] = {kind.kind: kind for kind in (Folder, GG
 
 
 def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSource:
-    """The source at this path.
+    """The source at this path, a folder or file.
 
     Args:
-        path: a folder or file.
         additions: facts that its files do not tell: a "mapping" (see `mapping.mapping_of`), or fields of our config under "set".
 
     Raises:
@@ -121,13 +120,8 @@ def with_weights(
     """The model with this config and the weights of the source.
 
     Names and shapes are compared before memory is allocated, and tensors are copied one after the other, so that the weights are
-    in memory once. It reports how many tensors are read.
-
-    Args:
-        source: the source.
-        config: as the source describes it.
-        device: the device for the weights.
-        precision: as in `gptviz.model.precision.place`.
+    in memory once. It reports how many tensors are read. `config` is as the source describes it, `precision` as in
+    `gptviz.model.precision.place`.
 
     Raises:
         ImportRefusedError: there is too little memory; or a tensor is missing, of another shape, left over, or has values that

@@ -182,7 +182,6 @@ def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[st
     """The factors of our matrices. Those of several modules that are one matrix here stand side by side, so their ranks add up.
 
     Args:
-        adapter: the adapter.
         config: of its base.
         family: the family that the base was imported as, by its title; None for others.
 
@@ -221,7 +220,6 @@ def write(adapter: Adapter, config: Config, family: str | None, base: str, folde
         config: of its base.
         family: as in `as_ours`.
         base: the name of the base, as the hub or a path has it.
-        folder: the folder.
 
     Raises:
         ImportRefusedError: no family of `transformers` computes the same as the base.

@@ -23,14 +23,9 @@ MOST_BYTES = 2**30
 
 
 def read(path: Path, most: int) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
-    """The matrices [d_model, d_model] of a lens, and the biases [d_model] where it has some, by block, in float32.
-
-    Args:
-        most: the most bytes that they may take in float32.
-
-    Raises:
-        ValueError: the file is no lens, is damaged or too large, or would run code.
-        OSError: it cannot be read.
+    """The matrices [d_model, d_model] of a lens, and the biases [d_model] where it has some, by block, in float32, where they may
+    take `most` bytes. A ValueError if the file is no lens, is damaged or too large, or would run code; an OSError if it cannot be
+    read.
     """
     from .sources.tensors import load_pickle, require_plain
 

@@ -113,16 +113,8 @@ def _tensors(folder: Path, architecture: str) -> dict[str, Tensor]:
 
 
 def write(folder: Path, dictionary: Mapping[str, Any], kind: str, model: str) -> None:
-    """Write a dictionary, as `read` gives it, into a folder, which is made.
-
-    Args:
-        folder: where its two files are put.
-        dictionary: as above.
-        kind: "relu", "topk" or "jumprelu".
-        model: what it says of the model that it belongs to.
-
-    Raises:
-        OSError: it cannot be written.
+    """Write a dictionary, as `read` gives it, as two files in a folder, which is made; `kind` is "relu", "topk" or "jumprelu",
+    and `model` is what the files say of the model that it belongs to. An OSError if it cannot be written.
     """
     d_sae, d_in = dictionary["encoder"].shape
     config = {"architecture": "standard" if kind == "relu" else kind, "d_in": d_in, "d_sae": d_sae, "dtype": "float32"}

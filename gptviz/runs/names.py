@@ -57,7 +57,6 @@ def claimed(name: str, root: Path | None = None, *, replace: bool = False, or_ne
     """Claim the name of a new model while the block runs: of all threads and processes that want it, one gets it.
 
     Args:
-        name: the name wanted.
         root: the folder of models the name is for; default: the user's own.
         replace: whether the name may be that of a model, which is going to be replaced (or hidden, if it is a shipped one).
         or_next: whether the next free name is taken (see `free_name`) if this one is in use.

@@ -22,7 +22,6 @@ def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:
     """Read the adapter in a folder of PEFT, and open it once to see that it is sound.
 
     Args:
-        path: the folder.
         base: the model here that it changes; None for the one that its files name.
         card: further facts for its card.
 

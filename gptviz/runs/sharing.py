@@ -159,7 +159,6 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
     then gets its name.
 
     Args:
-        file: the zip file.
         name: the name of the model; default: its name in the zip file, with a number if that is in use.
         base: for an adapter of PEFT, the model here that it changes; default: the one that its files name.
 

@@ -63,7 +63,6 @@ def train(
     threads is the same. It is smaller while other processes use the cores, and sums are then rounded differently.
 
     Args:
-        device: the device that computes.
         world: the processes that train together; default: this one alone.
         claim: the claim on the name of the run, if the caller still holds it since it prepared the run.
         stop_requested: called after every step, while the engine is chosen, and between the batches of an evaluation; "pause" and

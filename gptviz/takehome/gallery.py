@@ -62,7 +62,6 @@ def write_gallery(
 
     Args:
         folder: a new or empty one, or one that has a gallery: its files of the same names are replaced.
-        exhibits: what is shown.
         live: what the page “Try it” shows; None for no such page.
         thumbnails: whether a browser that is found on this machine takes a small picture of each.
 

@@ -51,7 +51,6 @@ def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -
     Its content security policy forbids loading anything from elsewhere. Text of models and visitors is escaped.
 
     Args:
-        page: the page.
         shared: the folder of the scripts that several files share, as seen from this file (see `shared_scripts`); if it is empty,
             the file has its scripts in itself.
         own: the address of a page for the reader's own prompt, by the name of a page and its query; "" where there is none.

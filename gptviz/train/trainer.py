@@ -77,9 +77,7 @@ class Trainer:
     in evaluation mode.
 
     Args:
-        model: the model to train.
         data: the batches to train on and the held-out batches.
-        recipe: how to train.
         forward: the compiled model, which computes the same; default: the model itself.
         bfloat16: whether matrix products run in bfloat16.
         world: the processes that train together; each reads its share of every batch.

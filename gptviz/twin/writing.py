@@ -65,18 +65,8 @@ def check(config: Config, tokenizer: Tokenizer) -> None:
 def write(
     name: str, config: Config, tokenizer: Tokenizer, weights: Mapping[str, Tensor], ends: tuple[int, ...], folder: Path
 ) -> None:
-    """Write the files `name`.py and `name`.json into an empty folder, for a model that `check` accepts.
-
-    Args:
-        name: that of the model.
-        config: its architecture.
-        tokenizer: its tokenizer.
-        weights: its parameters by name.
-        ends: the tokens that end a text.
-        folder: where the files are written.
-
-    Raises:
-        OSError: the disk is full or not writable.
+    """Write the files `name`.py and `name`.json into an empty folder, for a model that `check` accepts; `weights` are its
+    parameters by name, and `ends` the tokens that end a text. An OSError if the disk is full or not writable.
     """
     (folder / f"{name}.py").write_text(source(name, config, tokenizer, ends), encoding="utf-8")
     with (folder / f"{name}.json").open("w", encoding="utf-8") as file:

@@ -182,12 +182,8 @@ def _blank(values: Float32Array, blocked: npt.NDArray[np.bool_] | None) -> Float
 def attention_explorer(
     packed: bytes, *, key: str, on_block: Callable[[object], None], on_switch: Callable[[object], None]
 ) -> None:
-    """Show what `payload` packed.
-
-    Args:
-        key: tells the views of one page apart.
-        on_block: called with the event that asks for the numbers of another block: see `wanted`.
-        on_switch: called with the event that asks for the model without a head, or with it again: see `switched`.
+    """Show what `payload` packed. `on_block` gets the event that asks for the numbers of another block (see `wanted`),
+    `on_switch` the one that asks for the model without a head, or with it again (see `switched`).
     """
     _mount(key=key, data=packed, block=on_block, switch=on_switch)
 

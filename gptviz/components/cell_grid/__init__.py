@@ -69,13 +69,7 @@ def payload(
 
 
 def cell_grid(packed: bytes, *, key: str, on_choose: Callable[[object], None]) -> None:
-    """Show what `payload` packed.
-
-    Args:
-        packed: the payload.
-        key: tells the views of one page apart.
-        on_choose: called with the event of a cell that was clicked: see `clicked`.
-    """
+    """Show what `payload` packed; `on_choose` gets the event of a cell that was clicked (see `clicked`)."""
     _mount(key=key, data=packed, choose=on_choose)
 
 

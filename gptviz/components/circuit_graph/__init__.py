@@ -42,7 +42,6 @@ def payload(
     """The bytes that the browser gets.
 
     Args:
-        found: the circuit.
         label: the visible form of a token.
         of: identifies the graph: a click that was made on another one is refused.
         title: of pictures.

@@ -32,13 +32,7 @@ def payload(known: float, heading: Mapping[str, Any], *, name: str, sharp: bool)
 
 
 def figure_tools(data: bytes, *, key: str, on_size: Callable[[float], None]) -> None:
-    """Show the tools of the figure that stands in the same container.
-
-    Args:
-        data: from `payload`.
-        key: tells the tools of one page apart.
-        on_size: called with the new size of the page.
-    """
+    """Show the tools of the figure that stands in the same container; `on_size` gets the new size."""
 
     def answer(value: object) -> None:
         if (size := told(value)) is not None:

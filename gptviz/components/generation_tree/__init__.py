@@ -36,13 +36,8 @@ def generation_tree(
     on_take: Callable[[object], None],
     on_attend: Callable[[object], None],
 ) -> None:
-    """Show the result of `packed`.
-
-    Args:
-        key: tells the trees of one page apart.
-        on_go: called when a token was clicked; see `place`.
-        on_take: called when a token was chosen to come after another; see `taken`.
-        on_attend: called when the browser asks for the attention of a step that was not sent; see `place`.
+    """Show the result of `packed`. `on_go` is called when a token was clicked (see `place`), `on_take` when one was chosen to
+    come after another (see `taken`), and `on_attend` when the browser asks for the attention of a step that was not sent.
     """
     _mount(key=key, data=shown, go=on_go, take=on_take, attend=on_attend)
 
@@ -69,8 +64,6 @@ def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None)
     there is room for.
 
     Args:
-        tree: the texts.
-        look: how they are shown.
         finished: the parts of this tree that were packed before.
         asked: the node after which the attention of the step is sent in any case. Steps of the current path come next.
     """

@@ -138,12 +138,7 @@ def page_style(*, lesson: bool = False, presenting: bool = False, view_only: boo
 
     The rules for the menu, for a lesson and for a page in front of a class are added only where they are needed. Rules that test
     for such a page (`:root:has(…)`) made a browser check the whole page again whenever a part of it changed, and pages opened a
-    fifth slower.
-
-    Args:
-        lesson: whether a lesson stands next to the page.
-        presenting: whether the page stands in front of a class.
-        view_only: whether its controls are folded away.
+    fifth slower. With `view_only` the controls are folded away.
     """
     has_menu = not lesson and not presenting
     sheets = ["page.css", *["menu.css"] * has_menu, *["lesson.css"] * lesson, *["presenting.css"] * presenting]

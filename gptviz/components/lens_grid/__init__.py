@@ -48,7 +48,6 @@ def payload(
     """The bytes that the browser gets.
 
     Args:
-        seen: the result of the lens.
         label: the visible form of a token.
         of: identifies the text and the model: a chosen cell stays chosen while this stays the same.
         model: the name of the model, for pictures.
@@ -99,13 +98,7 @@ def address(names: Sequence[str], positions: range) -> dict[str, Values]:
 
 
 def lens_grid(packed: bytes, *, key: str, on_open: Callable[[object], None]) -> None:
-    """Show what `payload` packed.
-
-    Args:
-        packed: the payload.
-        key: tells the views of one page apart.
-        on_open: called with the event of a cell that was opened: see `opened`.
-    """
+    """Show what `payload` packed; `on_open` gets the event of a cell that was opened (see `opened`)."""
     _mount(key=key, data=packed, open=on_open)
 
 

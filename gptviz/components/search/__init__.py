@@ -22,11 +22,7 @@ def index(entries: Sequence[Sequence[str]]) -> PayloadPart:
 
 
 def payload(found: PayloadPart, state: Mapping[str, str], around: Mapping[str, str]) -> Packed:
-    """The index, and what links bring along.
-
-    Args:
-        found: the `index`.
-        state: the query of a link to a page that goes on with what the reader has chosen.
-        around: the part of it that stays when another model is opened.
+    """The index, and what links bring along: `state` is the query of a link to a page that goes on with what the reader has
+    chosen, `around` the part of it that stays when another model is opened.
     """
     return pack_in_parts({"state": dict(state), "around": dict(around)}, [found])

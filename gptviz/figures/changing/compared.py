@@ -33,7 +33,6 @@ def cells(
     """`array` [row, column] as a heatmap, the first row at the top; NaN stays blank.
 
     Args:
-        array: what is shown.
         limit: where the scale ends; it begins at 0, or where it is `signed` at -limit, and 0 is the background.
         signed: whether values have a sign.
         colour: of the scale where they have none.
@@ -151,7 +150,6 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
     """A bar for each label of `difference` [label]: to the right and blue where B has more, to the left and orange where A has.
 
     Args:
-        difference: what is shown.
         limit: the largest size.
         percent: whether numbers are written as percent.
         signed: whether there are two sides; a distance has one.

@@ -25,7 +25,6 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
     """`parts` [part] as bars that begin where the last one ended, the largest first; the last bar is their sum.
 
     Args:
-        parts: what each adds.
         whole: what the sum is called.
         above: what a part that adds speaks for.
         below: what a part that takes away speaks for.

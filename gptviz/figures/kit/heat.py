@@ -26,9 +26,6 @@ def heatmap(
     """`values` [row, column] as cells on the scale `low` … `high`; NaN stays blank.
 
     Args:
-        values: what is shown.
-        low: where the scale begins.
-        high: where it ends.
         colour: of the scale; None for one of two colours, orange and blue, with the background in the middle.
         gap: pixels between cells.
         look: other arguments of `go.Heatmap`, as `colorbar` (see `scale`).

@@ -46,7 +46,6 @@ def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, wid
     Args:
         nodes: each after its parent.
         winner: the indices of the nodes on the path of the best answer, which is drawn thick.
-        theme: that of the page.
         width: the width of the beam.
     """
     rows, left_out = ranks(nodes, width)

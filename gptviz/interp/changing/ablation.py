@@ -77,7 +77,6 @@ def loss_with_each(
 
     Args:
         model: in evaluation mode; it may have edits already, which stay.
-        texts: what the loss is over.
         edits: such as every head and every MLP at zero.
         reference: what means and patterns are taken from; read once for all edits.
 

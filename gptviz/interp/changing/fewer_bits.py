@@ -106,10 +106,8 @@ def by_block(errors: Sequence[MatrixError]) -> LabelledArray | None:
 @torch.inference_mode()
 def divergences(whole: Transformer, other: Transformer, ids: Sequence[int]) -> Float64Array:
     """How far the guess after each of the last tokens moves between two decoders of one vocabulary, in nats: the Kullback–Leibler
-    divergence Σ p · ln(p / q), where p is what `whole` guesses and q what `other` does.
-
-    Returns:
-        [places]: of all places, or, with a large vocabulary, of as many at the end as have `MOST_LOGITS` logits.
+    divergence Σ p · ln(p / q), where p is what `whole` guesses and q what `other` does: [places], of all places, or, with a large
+    vocabulary, of as many at the end as have `MOST_LOGITS` logits.
     """
     first = max(0, len(ids) - max(1, MOST_LOGITS // whole.config.vocab_size))
     before, after = (

@@ -78,13 +78,9 @@ def fit(
     steps: int = 2_000,
     seed: int = 0,
 ) -> Dictionary:
-    """A dictionary of so many features, fitted to vectors of the stream after a block, [tokens, d_model].
+    """A dictionary of `size` features, fitted to `vectors` of the stream after a block, [tokens, d_model].
 
     Args:
-        vectors: as above.
-        block: the number of the block.
-        size: the number of features.
-        kind: "topk" or "relu".
         k: of "topk", how many features are active at a token.
         cost: of "relu", what the sum of the activations costs beside the error.
         steps: each reads `BATCH` of the vectors, drawn at random.

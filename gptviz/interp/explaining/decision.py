@@ -64,13 +64,8 @@ class Worth:
 
 
 def worth(judged: Judged, without: Float64Array, label: int, against: int | None = None) -> Worth:
-    """The worth of each token to the logit of `label`, or to its difference from the logit of another label.
-
-    Args:
-        judged: the whole text.
-        without: [tokens left out, n_label], the logits without each of them: see `left_out`.
-        label: the label.
-        against: the other label.
+    """The worth of each token to the logit of `label`, or to its difference from the logit of the label `against`; `without` are
+    the logits without each token, [tokens left out, n_label], from `left_out`.
     """
     total = float(_for(judged.logits, label, against))
     return Worth(label, against, total - _for(without, label, against), total)

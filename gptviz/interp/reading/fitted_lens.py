@@ -161,10 +161,7 @@ def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor
 
 def tuned(model: Transformer, rows: Sequence[Tensor], seed: int = 0) -> tuple[Tensor, Tensor]:
     """For each layer the matrix and the bias with which the head's guess has the least KL divergence from the model's own,
-    [layer, d_model, d_model] and [layer, d_model]. They begin as the identity and 0.
-
-    Args:
-        seed: decides which tokens each step reads.
+    [layer, d_model, d_model] and [layer, d_model]. They begin as the identity and 0; `seed` decides which tokens each step reads.
     """
     config = model.config
     room = MOST_BYTES // (len(layers(config)) * config.d_model * FLOAT32)

@@ -123,7 +123,6 @@ def untrained(
     Args:
         depth: how many blocks they have.
         width: how many numbers a token has in the stream (d_model); `HEADS` heads share them.
-        activation: that of their MLPs.
     """
     tokenizer = CharTokenizer(LINES)
     ids = torch.tensor([tokenizer.encode(LINES).ids])

@@ -164,12 +164,8 @@ def _likeliest(logits: Tensor, maxima: Tensor, count: int) -> tuple[Tensor, Tens
 
 
 class _LogitSummary:
-    """The values that are kept of the logits of all rows of a lens; a few rows come at a time.
-
-    Args:
-        n_layer: how many layers the lens has.
-        count: how many positions.
-        top: how many of the likeliest tokens are kept.
+    """The values that are kept of the logits of all rows of a lens of `n_layer` layers and `count` positions, with the `top`
+    likeliest tokens of each; a few rows come at a time.
     """
 
     def __init__(self, n_layer: int, count: int, top: int) -> None:
@@ -213,13 +209,8 @@ def _sums(logits: Tensor, mine: Tensor, below: Tensor, weights: Tensor) -> Tenso
     """Four numbers of each row of `logits` [n, vocab_size], [4, n].
 
     They are the largest logit m; the sum of e^(logit − m) over all tokens; that of (logit − m) · e^(logit − m); and how many
-    logits are larger than `mine`.
-
-    Args:
-        logits: some rows.
-        mine: a logit of each row, [n, 1].
-        below: room for as many numbers, which are written over.
-        weights: the same.
+    logits are larger than `mine`, a logit of each row [n, 1]. `below` and `weights` are room for as many numbers as `logits` has,
+    which are written over.
     """
     largest = logits.amax(-1, keepdim=True)
     torch.sub(logits, largest, out=below).clamp_(min=LEAST_LOGIT)  # at most 0
@@ -252,11 +243,9 @@ def course(
     some layer, followed through all layers.
 
     Args:
-        seen: what `lens` gave.
-        layer: the index of the layer.
         index: the place among `seen.positions`.
         labels: the visible forms of all tokens.
-        follow: another token that is followed too; None for no other one.
+        follow: another token that is followed too.
     """
     shares = _logits(model, seen.stream[:, index]).double().softmax(-1).cpu()  # [layer, vocab_size]
     likeliest = shares[layer].topk(min(count, shares.shape[-1])).indices.tolist()

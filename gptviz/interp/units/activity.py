@@ -110,12 +110,7 @@ class Activity:
 
 
 class Observation:
-    """What is kept while a text is read.
-
-    Args:
-        observable: the units.
-        rows: as in `Activity`.
-    """
+    """What is kept while a text is read; `rows` are those of `Activity`."""
 
     def __init__(self, observable: Observable, rows: Sequence[Tensor] = ()) -> None:
         self.observable, self.rows, n_unit = observable, tuple(rows), len(observable.lengths)
@@ -196,7 +191,6 @@ def observe(observable: Observable, rows: Sequence[Tensor]) -> Iterator[Observat
     """Read the rows of a text and observe the units of a layer: after each batch the same observation, which has grown.
 
     Args:
-        observable: the units.
         rows: [T] each, token ids without padding, at most as long as the context. Rows of equal length that follow each other
             are read together.
 

@@ -96,7 +96,7 @@ def _from_embedding_to_logits(model: Transformer) -> Tensor:
 
 @torch.inference_mode()
 def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
-    """How much of what one head writes another one reads, [reader, writer], only from weights.
+    """How much of what one head writes another one reads by one of its vectors, [reader, writer], only from weights.
 
     For the key it is ‖W_QK W_OV‖ / (‖W_QK‖ ‖W_OV‖), where W_QK = W_Qᵀ W_K is of the reader, W_OV = W_O W_V of the writer, and ‖·‖
     is the Frobenius norm: the root of the sum of the squares. For the query W_QK is transposed, and for the value it is the
@@ -105,9 +105,6 @@ def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
 
     NaN where the reader does not stand behind the writer. Without residual connections a head reads only what the block just
     before it wrote, and nothing at all where an MLP stands between.
-
-    Args:
-        reads: by which of its vectors the later head reads.
     """
     config, adds = model.config, "add" in RESIDUALS[model.config.residual].steps
     values = np.full((config.n_layer, config.n_head, config.n_layer, config.n_head), np.nan)

@@ -56,7 +56,6 @@ def expressed(config: Config, first: str | None = None, among: Collection[str] =
     """A model with this config in the form of a family that computes exactly the same.
 
     Args:
-        config: our config.
         first: the family to prefer, by its title, if several compute the same.
         among: the families that count, by the keys of `FAMILIES`.
 

@@ -29,13 +29,9 @@ _LONGEST_FORM: Final = 18  # characters: U+FDFA in NFKD
 
 
 def check_growth(fields: Mapping[str, Any]) -> None:
-    """Refuse a tokenizer that can make a text so long that it fills the memory.
-
-    Args:
-        fields: the content of a `tokenizer.json`; of its model, the vocabulary may be missing.
-
-    Raises:
-        TooMuchError: one character can become more than `MOST_GROWTH` in one of its stages, with what is put beside it.
+    """Refuse a tokenizer that can make a text so long that it fills the memory, by the content of its `tokenizer.json`, in which
+    the vocabulary may be missing. A TooMuchError if one character can become more than `MOST_GROWTH` in one of its stages, with
+    what is put beside it.
     """
     for stage in _STAGES:
         steps = [*steps_of(fields.get(stage))]

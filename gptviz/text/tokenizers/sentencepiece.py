@@ -69,7 +69,6 @@ def from_sentencepiece(
     """The tokenizer in a `tokenizer.model` with this content; a ValueError if it is damaged, or gptviz does not read its kind.
 
     Args:
-        content: of the file.
         start: whether the token for the beginning of a text, if there is one, is put before a text.
         end: the same for the token after a text.
         space_before: where a space is put; None for as the file says.

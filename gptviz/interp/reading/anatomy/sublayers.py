@@ -138,9 +138,6 @@ class Sublayers(Drawing):
         """Add the queries, keys or values of `x`, split into heads; the path of their box.
 
         Args:
-            at: the path of the attention they belong to.
-            one: which of the three.
-            x: what they are computed from.
             linear: the name of the linear part that computes them.
             rows: the rows of its matrix that do, or None for all.
             steps: what queries and keys pass through afterwards.
