@@ -125,21 +125,19 @@ class Tree:
     node, are dropped first.
 
     Args:
-        generation: of a single sample, with nothing generated yet; from now on it belongs to the tree, which also taps it.
+        generation: with nothing generated yet; from now on it belongs to the tree, which also taps it.
         most_nodes: the most generated tokens in the tree.
         most_bytes: the most memory that logits and attention may take, in bytes.
         n_candidates: how many of the likeliest tokens each node has.
 
     Raises:
-        ValueError: the generation has several samples, or tokens after the prompt.
+        ValueError: the generation has tokens after the prompt.
     """
 
     def __init__(
         self, generation: Generation, *, most_nodes: int = 4_000, most_bytes: int = 32 * 2**20, n_candidates: int = 8
     ) -> None:
-        samples, length = generation.ids.shape
-        if samples != 1:
-            raise ValueError(f"the generation has {samples} samples; a tree has one place to go on from")
+        length = generation.ids.shape[1]
         if length != generation.prompt_length:
             raise ValueError("the generation has already drawn tokens: a tree begins at the prompt")
         self.generation, self.n_candidates = generation, n_candidates

@@ -93,7 +93,6 @@ def course(lm: LanguageModel, lens: Lens, layer: int, index: int, follow: int | 
     """How the likeliest tokens of one cell of a lens rose and fell from layer to layer.
 
     Args:
-        lens: what `lens` gave.
         layer: the index of the layer among `lens.layers`.
         index: the place among `lens.positions`.
         follow: a token that is followed too, whether it is likely or not.
@@ -149,16 +148,12 @@ def waves(lm: LanguageModel) -> clock.ClockWaves:
     powers = clock.powers(model, task)
     used = clock.used(powers)
     others = set(range(1, task.modulus // 2 + 1)) - set(used)
-    whole, alone, without = (clock.accuracy(model, task, kept) for kept in (None, used, others))
-    return clock.ClockWaves(powers, used, (whole, alone, without))
+    whole, with_used, with_others = (clock.accuracy(model, task, kept) for kept in (None, used, others))
+    return clock.ClockWaves(powers, used, (whole, with_used, with_others))
 
 
 def clock_of(lm: LanguageModel) -> Modular:
-    """The task of a model of sums on a clock.
-
-    Raises:
-        ValueError: the model has not learned such sums.
-    """
+    """The task of a model of sums on a clock; a ValueError if it has learned others."""
     if not isinstance(lm.task, Modular):
         raise ValueError(f"{lm.name} has not learned sums on a clock")
     return lm.task

@@ -161,11 +161,6 @@ class Queue:
                 self._thread = Thread(target=self._attend, name="training queue", daemon=True)
                 self._thread.start()
 
-    def processes(self) -> dict[str, int]:
-        """The ids of the processes that this queue started and that have not ended, by the names of their runs."""
-        with self._lock:
-            return {name: process.pid for name, process in self._processes.items()}
-
     def close(self) -> None:
         """Start no more runs, and kill the processes that this queue started; their runs can be resumed."""
         with self._lock:

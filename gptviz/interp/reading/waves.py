@@ -85,28 +85,6 @@ def powers(model: Transformer, task: Modular) -> LabelledArray:
     return LabelledArray(np.stack(list(rows.values())), axes, SHARE)
 
 
-def neuron_values(model: Transformer, task: Modular) -> LabelledArray:
-    """The activation of each neuron of the first block at the equals sign of each sum: [neuron, first number, second number]. A
-    ValueError if the model has no neurons.
-    """
-    _, neurons = _computed(model, task)
-    if neurons is None:
-        raise ValueError("this model has no neurons")
-    numbers = tuple(map(str, range(task.modulus)))
-    axes = (
-        numbered("neuron", neurons.shape[1]),
-        Axis("first number", numbers),
-        Axis("second number", numbers),
-    )
-    return LabelledArray(neurons.T.reshape(-1, task.modulus, task.modulus), axes, "activation")
-
-
-def neuron_powers(values: LabelledArray) -> LabelledArray:
-    """The share of each frequency in each neuron [neuron, frequency], of `neuron_values`, as in `powers`."""
-    frequencies = numbered("frequency", values.values.shape[1] // 2, first=1)
-    return LabelledArray(np.stack([power(value) for value in values.values]), (values.axes[0], frequencies), SHARE)
-
-
 def used(powers: LabelledArray) -> tuple[int, ...]:
     """The frequencies that the model uses, in rising order: the fewest that together hold `USED` of its logits."""
     shares = powers.values[-1]
