@@ -47,7 +47,9 @@ class Route:
             if isinstance(choice, int):
                 parts += [f"f{choice}"] * count
             else:
-                parts += [*_changes(now, choice), f"n{count}"]
+                old, new = _settings(now), _settings(choice)
+                changes = [f"{letter}{number.removesuffix('.0')}" for letter, number in new.items() if number != old[letter]]
+                parts += [*changes, f"n{count}"]
                 now = choice
         return f"{''.join(parts) or 'n0'}_{self.checksum}"
 
@@ -98,9 +100,3 @@ def _settings(sampling: Sampling) -> dict[str, str]:
         "p": repr(float(sampling.top_p or 0)),
         "s": str(sampling.seed),
     }
-
-
-def _changes(before: Sampling, after: Sampling) -> list[str]:
-    """The parts of a line that change the settings from `before` to `after`."""
-    old = _settings(before)
-    return [f"{letter}{number.removesuffix('.0')}" for letter, number in _settings(after).items() if number != old[letter]]

@@ -9,7 +9,7 @@ Where there is no difference (other lengths, other numbers of heads), `Compared`
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -276,7 +276,12 @@ def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     spaces of `gptviz.interp.reading.embeddings.vectors`. A ValueError if the two vocabularies have fewer than three tokens in
     common.
     """
-    common = _common(a.vocabulary, b.vocabulary)
+    # The ids in A and in B of the tokens that both have, by their visible form; of equal forms the first.
+    if a.vocabulary == b.vocabulary:
+        common = [(i, i) for i in range(len(a.vocabulary))]
+    else:
+        ours, theirs = ({form: i for i, form in reversed(list(enumerate(side.vocabulary)))} for side in (a, b))
+        common = sorted((i, theirs[form]) for form, i in ours.items() if form in theirs)
     if len(common) < 3:
         raise ValueError(f"the vocabularies have {len(common)} tokens in common; a picture of both needs at least 3")
     first, second = (np.array([pair[side] for pair in common]) for side in (0, 1))
@@ -296,14 +301,6 @@ def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     left_out = len(a.vocabulary) - len(common), len(b.vocabulary) - len(common)
     moved = LabelledArray(distance, (labels,), "distance between B and A")
     return Moved(points, moved, axes.explained(np.concatenate(rows)), turned, left_out)
-
-
-def _common(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
-    """The ids in A and in B of the tokens that both have, by their visible form; of equal forms the first."""
-    if a == b:
-        return [(i, i) for i in range(len(a))]
-    ours, theirs = ({form: i for i, form in reversed(list(enumerate(forms)))} for forms in (a, b))
-    return sorted((i, theirs[form]) for form, i in ours.items() if form in theirs)
 
 
 def _turned(a: Vectors, b: Vectors) -> list[Vectors]:

@@ -69,10 +69,7 @@ class _Evaluator(SimpleEval):  # type: ignore[misc]
     def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
         super().__init__(_OPERATORS, dict(functions), {})
         parts = {part: self.nodes[part] for part in _PARTS}  # type: ignore[has-type]
-        self.nodes = parts | dict.fromkeys((ast.List, ast.Tuple), self._list)
-
-    def _list(self, node: ast.List | ast.Tuple) -> list[Any]:
-        return [self._eval(element) for element in node.elts]
+        self.nodes = parts | dict.fromkeys((ast.List, ast.Tuple), lambda node: [self._eval(element) for element in node.elts])
 
 
 def parsed(text: str) -> ast.expr:

@@ -8,12 +8,11 @@ A step sends little: the finished part of the tree is sent in parts, each once (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gptviz.components.kit import Packed, pack_in_parts, register
 from gptviz.components.kit.events import read
@@ -21,7 +20,7 @@ from gptviz.generate.tree import Tree
 from gptviz.settings.address_values import Values, declared, pairs
 
 from .finished import Finished, packed_attention, packed_choices
-from .look import Ghost, Look
+from .look import Look
 
 _mount = register(Path(__file__).parent)
 # Code that rebuilds more tokens than this would be too long to read: above it, the code rebuilds only the current branch.
@@ -72,7 +71,11 @@ def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None)
     parts, nodes = finished.nodes(tree, look)
     labels, columns = packed_choices(nodes, tree.n_candidates, look)
     header = _header(tree, look) | labels
-    arrays = columns | _ghosts(look.ghosts)
+    ghosts = [(ghost.probability, ghost.drawn_with) for ghost in look.ghosts]
+    arrays = columns | {
+        "ghost": np.array([ghost.token for ghost in look.ghosts], np.int32),
+        "ghost_p": np.array(ghosts, np.float64).reshape(-1, 2),
+    }
     header["labels"] |= {ghost.token: look.label(ghost.token) for ghost in look.ghosts}
     if not look.playing:
         more, steps = finished.attention(tree, asked)
@@ -120,11 +123,4 @@ def _header(tree: Tree, look: Look) -> dict[str, Any]:
         "status": look.status,
         "heading": dict(look.heading),
         "address": dict(look.address),
-    }
-
-
-def _ghosts(ghosts: Sequence[Ghost]) -> dict[str, npt.NDArray[Any]]:
-    return {
-        "ghost": np.array([ghost.token for ghost in ghosts], np.int32),
-        "ghost_p": np.array([(ghost.probability, ghost.drawn_with) for ghost in ghosts], np.float64).reshape(-1, 2),
     }

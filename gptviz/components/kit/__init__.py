@@ -183,18 +183,14 @@ def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
         body += [little.data.cast("B") if little.size else b"", bytes(-little.nbytes % ALIGNED)]  # copied once, below
         offset += little.nbytes + -little.nbytes % ALIGNED
     text = json.dumps({**header, "arrays": layout}, allow_nan=False).encode("ascii")
-    return b"".join([_aligned(struct.pack("<I", len(text)) + text), *body])
+    head = struct.pack("<I", len(text)) + text
+    return b"".join([head, bytes(-len(head) % ALIGNED), *body])  # a browser reads a number only where its size divides the offset
 
 
 def pack_in_parts(header: Mapping[str, Any], parts: Sequence[PayloadPart], **arrays: npt.NDArray[Any]) -> Packed:
     """A payload as `pack` makes it, with parts that the view finds unpacked as `payload.parts`, in this order."""
     parts = tuple({part.name: part for part in parts}.values())
     return Packed(pack({**header, "part_names": [part.name for part in parts]}, **arrays), parts)
-
-
-def _aligned(part: bytes) -> bytes:
-    """`part`, padded so that the bytes after it begin at an offset where the browser can read any type of number."""
-    return part + bytes(-len(part) % ALIGNED)
 
 
 def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:

@@ -127,7 +127,10 @@ def cloud(
     if trail is not None:
         figure.add_trace(_trail(trail, picture.scatter))
     if chosen is not None and len(neighbours):
-        figure.add_trace(_lines(picture, chosen, neighbours))
+        pairs = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
+        lines = {name: np.where(pairs < 0, np.nan, values) for name, values in picture.coordinates(pairs).items()}
+        line = {"color": theme.text, "width": 1}
+        figure.add_trace(picture.scatter(**lines, mode="lines", line=line, hoverinfo="skip", showlegend=False))
     places = np.full(len(picture.labels), "top center", dtype=object)
     if picture.few and not picture.solid:  # chosen so that labels cover each other little
         x, y = (points.values if set_out is None else set_out).astype(np.float64).T
@@ -199,14 +202,6 @@ class _Points:
         """The coordinates of the points with these indices, as arguments of a trace."""
         values = self.points.values
         return {name: values[which, i].astype(np.float32) for i, name in enumerate("xyz"[: values.shape[1]])}
-
-
-def _lines(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
-    """A line from the chosen point to each of its neighbours."""
-    pairs = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
-    lines = {name: np.where(pairs < 0, np.nan, values) for name, values in picture.coordinates(pairs).items()}
-    line = {"color": picture.theme.text, "width": 1}
-    return picture.scatter(**lines, mode="lines", line=line, hoverinfo="skip", showlegend=False)
 
 
 def _tokens_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64], places: npt.NDArray[np.object_]) -> Any:

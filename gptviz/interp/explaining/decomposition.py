@@ -196,10 +196,6 @@ class Stream:
             self._leaves[name] = self.numbers(value)[None].requires_grad_()
         return self._leaves[name]
 
-    def _bias_of(self, norm: str) -> Callable[[Tensor], Tensor]:
-        """The bias of a norm is one more writer."""
-        return lambda bias: self.leaf(f"{norm}.bias", bias[0])
-
     def numbers(self, tensor: Tensor) -> Tensor:
         """A tensor in the type and on the device of the sums, without a history."""
         return tensor.detach().to(self.device, self.dtype)
@@ -218,7 +214,7 @@ class Stream:
         self._before: dict[str, tuple[str, ...]] = {}
         model, blocks = self.model, self.model.blocks
         stand_ins: dict[nn.Module, nn.Module] = {
-            part: FrozenNorm(part, self.numbers, self._bias_of(name))
+            part: FrozenNorm(part, self.numbers, lambda bias, name=name: self.leaf(f"{name}.bias", bias[0]))
             for name, part in model.named_modules()
             if isinstance(part, Norm)
         }

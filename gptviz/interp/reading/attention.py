@@ -300,8 +300,7 @@ def read(
     if part == "cross_attention" and model.encoder is None:
         raise ValueError("this model has no cross-attention: it has no encoder to look into")
     held = range(model.config.n_layer) if blocks is None else blocks
-    residuals = [getattr(model.blocks[block], RESIDUAL_OF[part]) for block in held]
-    norms = [norm_behind(residual) for residual in residuals]
+    norms = [norm_behind(getattr(model.blocks[block], RESIDUAL_OF[part])) for block in held]
     is_normed, stream = bool(norms) and norms[0][0] is not None, "resid_pre" if part == "attention" else "resid_self"
     of_part = ("q", "k", "v", "pattern", *(["out"] if is_normed else []))
     names = [*([f"blocks.*.{stream}"] if is_normed else []), *(f"blocks.*.{part}.{tap}" for tap in of_part)]

@@ -8,7 +8,6 @@ dictionary, `dictionary.sentences-features.feature.17`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -149,14 +148,12 @@ def _counted(kind: str, count: int) -> str:
 
 def heads_and_mlps(config: Config) -> tuple[Unit, ...]:
     """Every head and every whole MLP, in the order in which the model computes them: those of the encoder first."""
-    return tuple(_pieces(config))
-
-
-def _pieces(config: Config) -> Iterator[Unit]:
+    units: list[Unit] = []
     for in_encoder, n_block in ((True, config.n_encoder_layer), (False, config.n_layer)):
         for block in range(n_block):
-            yield from (Unit("attention", block, head, in_encoder) for head in range(config.n_head))
+            units += [Unit("attention", block, head, in_encoder) for head in range(config.n_head)]
             if config.n_encoder_layer and not in_encoder:
-                yield from (Unit("cross_attention", block, head) for head in range(config.n_head))
+                units += [Unit("cross_attention", block, head) for head in range(config.n_head)]
             if config.mlp_size:
-                yield Unit("mlp", block, in_encoder=in_encoder)
+                units.append(Unit("mlp", block, in_encoder=in_encoder))
+    return tuple(units)

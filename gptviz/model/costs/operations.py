@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
-from torch import nn
 
 from gptviz.machine.memory import FLOAT32
 
@@ -140,34 +139,26 @@ def _factors(config: Config) -> dict[_Factors, int]:
         elif ".experts." in path:
             continue  # counted above: a token passes few of them
         elif isinstance(part, Linear):
-            rows = _rows(model, path, tokens)
+            # How many vectors it multiplies; none where the head reads nothing.
+            holder, _, name = path.rpartition(".")
+            owner, rows = model.get_submodule(holder), "B" + tokens
+            if isinstance(owner, Head):
+                rows = {"tokens": rows, "text": "B", "nothing": ""}[owner.layers_read.get(name, "tokens")]
+            elif isinstance(owner, CrossAttention) and name == "kv":
+                rows = "BS"
             made = [_Factors(in_every_block(path), rows, (part.in_features, part.out_features), learns)] if rows else []
         elif isinstance(part, AttentionBase):
-            made = _of_attention(config, part, in_every_block(path), tokens, learns)
+            # The products between tokens: scores, what is read by them, and those of positions that compare queries with vectors.
+            at, sizes = in_every_block(path), (config.n_head, config.head_size)
+            keys = "S" if isinstance(part, CrossAttention) else tokens
+            made = [_Factors(f"{at}.{name}", "B" + tokens + keys, sizes, learns) for name in ("scores", "z")]
+            if isinstance(part, Attention) and (compared := part.positions.compared_with):
+                made.append(_Factors(f"{at}.positions", "B" + tokens, (*sizes, compared), learns))
         else:
             continue
         for product in made:
             counts[product] = counts.get(product, 0) + 1
     return counts
-
-
-def _rows(model: nn.Module, path: str, tokens: str) -> str:
-    """How many vectors a linear layer multiplies, in letters; empty for one that multiplies none."""
-    holder, _, name = path.rpartition(".")
-    owner = model.get_submodule(holder)
-    if isinstance(owner, Head):
-        return {"tokens": "B" + tokens, "text": "B", "nothing": ""}[owner.layers_read.get(name, "tokens")]
-    return "BS" if isinstance(owner, CrossAttention) and name == "kv" else "B" + tokens
-
-
-def _of_attention(config: Config, part: AttentionBase, path: str, tokens: str, learns: bool) -> list[_Factors]:
-    """The products between tokens: scores, what is read by them, and those of positions that compare queries with vectors."""
-    sizes = (config.n_head, config.head_size)
-    keys = "S" if isinstance(part, CrossAttention) else tokens
-    made = [_Factors(f"{path}.{name}", "B" + tokens + keys, sizes, learns) for name in ("scores", "z")]
-    if isinstance(part, Attention) and (compared := part.positions.compared_with):
-        made.append(_Factors(f"{path}.positions", "B" + tokens, (*sizes, compared), learns))
-    return made
 
 
 def cache_numbers(config: Config, batch: int, tokens: int, source: int | None = None) -> int:

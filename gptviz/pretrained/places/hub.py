@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gptviz.machine import progress
 from gptviz.machine.bounded import parse_json
@@ -27,9 +27,6 @@ from ..sources.folder import LONGEST_CONFIG, MOST_VALUES
 from ..sources.gguf import WHOLE_ALONE
 from ..sources.tensors import WEIGHTS, parts_in
 from .download import download, here
-
-if TYPE_CHECKING:
-    from huggingface_hub.hf_api import ModelInfo
 
 NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
 FILES = (".gguf", ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".zip")  # a text with such an ending is the path of a file
@@ -150,20 +147,17 @@ def look_up(text: str) -> HubModel:
     name, gguf = _check(text)
     with _answers(name):
         info = HfApi().model_info(name, files_metadata=True, timeout=PATIENCE)
-    all_files = {file.path: file for file in _files(info)}
+    all_files = dict[str, HubFile]()
+    for file in info.siblings or ():
+        sha256 = file.lfs.sha256 if file.lfs is not None else None
+        key = sha256 or file.blob_id
+        if key is not None and file.size is not None and re.fullmatch("[0-9a-f]{40,64}", key):
+            all_files[file.rfilename] = HubFile(file.rfilename, file.size, key, sha256)
     paths = _needed(name, set(all_files), gguf)
     commit = info.sha or "main"
     fields: Mapping[str, Any] = {} if gguf else _config(name, commit)
     licence = next((tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")), None)
     return HubModel(name, commit, tuple(all_files[path] for path in paths), fields, licence)
-
-
-def _files(info: ModelInfo) -> Iterator[HubFile]:
-    for file in info.siblings or ():
-        sha256 = file.lfs.sha256 if file.lfs is not None else None
-        key = sha256 or file.blob_id
-        if key is not None and file.size is not None and re.fullmatch("[0-9a-f]{40,64}", key):
-            yield HubFile(file.rfilename, file.size, key, sha256)
 
 
 def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:

@@ -55,7 +55,10 @@ class Encoding:
         if not self.unknown:
             return ""
         distinct = {unknown.character: unknown.name for unknown in self.unknown}
-        names = [_quoted(character, name) for character, name in list(distinct.items())[:MOST_NAMED]]
+        names = list[str]()
+        for character, name in list(distinct.items())[:MOST_NAMED]:
+            form = visible(character)  # with its name, unless it cannot be seen or the name has it already
+            names.append(name if len(character) != 1 or form.startswith("U+") else f"{form} ({name})")
         if len(distinct) > MOST_NAMED:
             names.append(f"and {len(distinct) - MOST_NAMED} more")
         instead = " or ".join(dict.fromkeys(unknown.instead or "nothing" for unknown in self.unknown))
@@ -177,9 +180,3 @@ def parse_object(text: str) -> dict[str, object]:
     if not isinstance(fields, dict):
         raise ValueError(f"the tokenizer must be a JSON object, not {type(fields).__name__}")
     return fields
-
-
-def _quoted(character: str, name: str) -> str:
-    """The character and its name; only the name if the character cannot be seen or the name has it already."""
-    form = visible(character)
-    return name if len(character) != 1 or form.startswith("U+") else f"{form} ({name})"
