@@ -304,7 +304,20 @@ class Tree:
     def _grow(self, token: int, drawn: Sampling | None, origin: str = "") -> TreeNode:
         here = self.nodes[self.current]
         if token not in here.children:
-            self._add(here, token, drawn, origin)
+            never = self.generation.never
+            stages = ledger(self.after().logits, drawn or self.generation.sampling, never)
+            logprob = float(stages.logits.log_softmax(-1)[token])
+            possible = stages.before.index_fill(0, torch.tensor(list(never), dtype=torch.long), -1.0)
+            likeliest = possible.topk(min(self.n_candidates, len(possible) - len(never))).indices.tolist()
+            before, after = stages.before, stages.after
+            candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)
+            chosen = token, drawn, logprob, float(after[token].log()), here.total + logprob
+            node = TreeNode(self._next, here.id, here.position + 1, *chosen, candidates, origin)
+            self._next += 1
+            self.nodes[node.id] = node
+            here.children[token] = node.id
+            self._leaves.discard(here.id)
+            self._leaves.add(node.id)
         self.current = here.children[token]
         while len(self.nodes) - 1 > self.most_nodes:
             oldest = min((leaf for leaf in self._leaves if leaf != self.current), default=None)
@@ -312,22 +325,6 @@ class Tree:
                 break
             self._drop(self.nodes[oldest])
         return self.nodes[self.current]
-
-    def _add(self, parent: TreeNode, token: int, drawn: Sampling | None, origin: str) -> None:
-        never = self.generation.never
-        stages = ledger(self.after().logits, drawn or self.generation.sampling, never)
-        logprob = float(stages.logits.log_softmax(-1)[token])
-        possible = stages.before.index_fill(0, torch.tensor(list(never), dtype=torch.long), -1.0)
-        likeliest = possible.topk(min(self.n_candidates, len(possible) - len(never))).indices.tolist()
-        before, after = stages.before, stages.after
-        candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)
-        chosen = token, drawn, logprob, float(after[token].log()), parent.total + logprob
-        node = TreeNode(self._next, parent.id, parent.position + 1, *chosen, candidates, origin)
-        self._next += 1
-        self.nodes[node.id] = node
-        parent.children[token] = node.id
-        self._leaves.discard(parent.id)
-        self._leaves.add(node.id)
 
     def _drop(self, leaf: TreeNode) -> None:
         assert leaf.parent is not None

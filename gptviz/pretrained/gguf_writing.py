@@ -44,7 +44,14 @@ def as_gguf(config: Config, first: str | None = None) -> Expressed:
     back = _Planned(_settings(written, config), _names(written, config)).outline().config
     lacks = differences(config, back)
     if written.family.model_type == "gemma3_text":
-        lacks += _beyond_gemma3(config)
+        kinds = "".join("w" if config.windowed(block) else "f" for block in range(config.n_layer))
+        usual = (GEMMA3_PATTERN * config.n_layer)[: config.n_layer]
+        checked = {
+            "window_pattern": kinds == usual,
+            "window_rotary_base": config.window_rotary_base == GEMMA3_NEAR_BASE,
+            "score_scale": abs(config.scale * config.head_size**0.5 - 1) < 1e-6,
+        }
+        lacks += [name for name, is_usual in checked.items() if not is_usual]
     if written.family.model_type == "gpt_neox" and config.tied:
         lacks.append("tied")
     if {config.activation, back.activation} <= set(GELUS):
@@ -53,17 +60,6 @@ def as_gguf(config: Config, first: str | None = None) -> Expressed:
         differs = fields_in_words(config, lacks)
         raise NotExpressibleError(f"a GGUF file of the family {written.family.title} cannot say what differs in {differs}")
     return written
-
-
-def _beyond_gemma3(config: Config) -> list[str]:
-    kinds = "".join("w" if config.windowed(block) else "f" for block in range(config.n_layer))
-    usual = (GEMMA3_PATTERN * config.n_layer)[: config.n_layer]
-    checked = {
-        "window_pattern": kinds == usual,
-        "window_rotary_base": config.window_rotary_base == GEMMA3_NEAR_BASE,
-        "score_scale": abs(config.scale * config.head_size**0.5 - 1) < 1e-6,
-    }
-    return [name for name, is_usual in checked.items() if not is_usual]
 
 
 class _Planned(GGUF):

@@ -110,14 +110,8 @@ def _write_tokenizer(model: Written, folder: Path) -> bool:
     if whole is None:
         return False
     (folder / "tokenizer.json").write_text(whole, encoding="utf-8")
-    _write_json(folder / "tokenizer_config.json", _settings_of_tokenizer(model))
-    return True
-
-
-def _settings_of_tokenizer(model: Written) -> dict[str, Any]:
-    """The settings that the tokenizer's own file lacks."""
     padding = model.config.padding
-    return {
+    settings = {  # what the tokenizer's own file lacks
         "tokenizer_class": "PreTrainedTokenizerFast",
         "clean_up_tokenization_spaces": False,
         "model_max_length": model.config.context_length,
@@ -125,6 +119,8 @@ def _settings_of_tokenizer(model: Written) -> dict[str, Any]:
         **({} if padding is None or not model.tokenizer.piece(padding) else {"pad_token": model.tokenizer.piece(padding)}),
         **({"chat_template": model.chat.template, **model.chat.tokens} if model.chat else {}),
     }
+    _write_json(folder / "tokenizer_config.json", settings)
+    return True
 
 
 def _readme(model: Written, *, has_tokenizer: bool) -> str:

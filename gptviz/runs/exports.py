@@ -99,7 +99,21 @@ class _Files(Format):
     def write_model(self, folder: Path, fresh: Path) -> None:
         """Write the model in `folder` into an empty folder; a `NotExpressibleError` if the other program has no such model."""
         with progress.part(0, 2):
-            written = _written(folder, exactly=self.is_exact)
+            config, card = checkpoints.read_config(folder), checkpoints.read_card(folder)
+            written = Written(
+                name=names.possible(folder.name),
+                config=config,
+                tokenizer=checkpoints.read_tokenizer(folder),
+                weights=_weights(folder, config, exactly=self.is_exact),
+                family=card.family,
+                card=_about(config, card),
+                licence=card.licence,
+                chat=card.chat,
+                ends=card.end_tokens,
+                labels=card.labels or (),
+                notes=card.notes,
+                languages=card.languages,
+            )
         self.write_files(written, fresh)
 
     def why_not(self, folder: Path) -> str | None:
@@ -276,25 +290,6 @@ def _check_free(to: Path) -> None:
         raise CheckpointError(f"there is something at {to} already: choose another path, or remove it first")
     if not to.parent.is_dir():
         raise CheckpointError(f"there is no folder {to.parent}: make it, or choose another path")
-
-
-def _written(folder: Path, *, exactly: bool = False) -> Written:
-    """The model in `folder` with all that is written; `exactly` as in `_weights`."""
-    config, card = checkpoints.read_config(folder), checkpoints.read_card(folder)
-    return Written(
-        name=names.possible(folder.name),
-        config=config,
-        tokenizer=checkpoints.read_tokenizer(folder),
-        weights=_weights(folder, config, exactly=exactly),
-        family=card.family,
-        card=_about(config, card),
-        licence=card.licence,
-        chat=card.chat,
-        ends=card.end_tokens,
-        labels=card.labels or (),
-        notes=card.notes,
-        languages=card.languages,
-    )
 
 
 def _weights(folder: Path, config: Config, *, exactly: bool) -> dict[str, Tensor]:

@@ -227,7 +227,13 @@ class Queue:
             del self._processes[name]
             self._stop_requests.pop(name, None)
             if folder.exists():
-                _note_end(folder, process.returncode)
+                clear_stop_request(folder)
+                # The process may have ended without writing a status itself.
+                state, error = read_status(folder).state, _last_error(folder, process.returncode)
+                if state == "interrupted":
+                    write_status(folder, "interrupted", f"{error}; it can be resumed from the last state saved")
+                elif state == "waiting":
+                    write_status(folder, "failed", f"it could not begin: {error}")
         if not self._closed:
             for name in self._next():
                 self._start(name)
@@ -267,16 +273,6 @@ class Queue:
                 )
         except OSError as error:
             write_status(folder, "failed", f"no process could be started to train it ({error})")
-
-
-def _note_end(folder: Path, code: int) -> None:
-    """Write the status of a run whose process has ended without writing one itself; `code` is its exit status."""
-    clear_stop_request(folder)
-    status = read_status(folder)
-    if status.state == "interrupted":
-        write_status(folder, "interrupted", f"{_last_error(folder, code)}; it can be resumed from the last state saved")
-    elif status.state == "waiting":
-        write_status(folder, "failed", f"it could not begin: {_last_error(folder, code)}")
 
 
 def _last_error(folder: Path, code: int) -> str:

@@ -286,7 +286,18 @@ class _Recorder:
     def record(self, event: Event) -> Iterator[Sampled]:
         """Record an event. After an evaluation, also save the run, and yield a sample of the model's text."""
         if isinstance(event, Evaluated):
-            yield self._evaluated(event)
+            model = self.trainer.model.eval()
+            measured = self.source.measured(model, self.tokenizer, self.data, None if event.share == 1 else event.rows)
+            numbers = dict(_numbers_in(measured))
+            if event.share < 1:
+                numbers["share"] = round(event.share, 4)
+            if event.training is not None and self.source.has_right_answers:
+                numbers["training_accuracy"] = event.training.accuracy
+            self.log.evaluated(event, by_place=self.source.has_places, **numbers)
+            self._note(event, measured, numbers)
+            sample = Sampled(event.step, self.source.sample(model, self.tokenizer, self.data))
+            self.log.sampled(sample.step, sample.text)
+            yield sample
             self._save()
             return
         self.log.stepped(event)
@@ -316,20 +327,6 @@ class _Recorder:
         self.log.flush()
         card = checkpoints.read_card(self.folder).changed(diverged=message)
         checkpoints.write_json(self.folder / "card.json", card.to_json())
-
-    def _evaluated(self, event: Evaluated) -> Sampled:
-        model = self.trainer.model.eval()
-        measured = self.source.measured(model, self.tokenizer, self.data, None if event.share == 1 else event.rows)
-        numbers = dict(_numbers_in(measured))
-        if event.share < 1:
-            numbers["share"] = round(event.share, 4)
-        if event.training is not None and self.source.has_right_answers:
-            numbers["training_accuracy"] = event.training.accuracy
-        self.log.evaluated(event, by_place=self.source.has_places, **numbers)
-        self._note(event, measured, numbers)
-        sample = Sampled(event.step, self.source.sample(model, self.tokenizer, self.data))
-        self.log.sampled(sample.step, sample.text)
-        return sample
 
     def _note(self, event: Evaluated, measured: dict[str, Any], numbers: dict[str, float]) -> None:
         """Put an evaluation on the card, with the other measurements; those that are `numbers` also become curves."""

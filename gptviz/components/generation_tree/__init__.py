@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -70,7 +69,22 @@ def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None)
         tree.after(asked)
     parts, nodes = finished.nodes(tree, look)
     labels, columns = packed_choices(nodes, tree.n_candidates, look)
-    header = _header(tree, look) | labels
+    config = tree.generation.model.config
+    header = {
+        "number": look.number,
+        "current": tree.current,
+        "prompt": list(look.prompt),
+        "prompt_length": len(tree.prompt),
+        "heads": [config.n_layer, config.n_head],
+        "declared": declared(address(config.n_layer, config.n_head), {}),
+        "cut": [ghost.cut for ghost in look.ghosts],
+        "playing": look.playing,
+        "full": look.full,
+        "spaced": look.spaced,
+        "status": look.status,
+        "heading": dict(look.heading),
+        "address": dict(look.address),
+    } | labels
     ghosts = [(ghost.probability, ghost.drawn_with) for ghost in look.ghosts]
     arrays = columns | {
         "ghost": np.array([ghost.token for ghost in look.ghosts], np.int32),
@@ -105,22 +119,3 @@ def code(call: str, prompt: str, tree: Tree) -> str:
         "    computed = tree.chosen_from(node.id)  # its logits [vocab_size] and attention [n_layer, n_head, keys]\n"
         "    print(node.position, node.token, lm.tokenizer.label(node.token), node.logprob, node.total)"
     )
-
-
-def _header(tree: Tree, look: Look) -> dict[str, Any]:
-    config = tree.generation.model.config
-    return {
-        "number": look.number,
-        "current": tree.current,
-        "prompt": list(look.prompt),
-        "prompt_length": len(tree.prompt),
-        "heads": [config.n_layer, config.n_head],
-        "declared": declared(address(config.n_layer, config.n_head), {}),
-        "cut": [ghost.cut for ghost in look.ghosts],
-        "playing": look.playing,
-        "full": look.full,
-        "spaced": look.spaced,
-        "status": look.status,
-        "heading": dict(look.heading),
-        "address": dict(look.address),
-    }

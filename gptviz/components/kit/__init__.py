@@ -93,7 +93,13 @@ def register(folder: Path) -> Callable[..., None]:
     """
     name = f"gptviz_{folder.name}_{hashlib.sha256((script(folder) + style(folder)).encode()).hexdigest()[:8]}"
     view = st.components.v2.component(name, html='<div class="root"></div>', js=modules.joined(FOLDER / "loader.js"))
-    provided = st.components.v2.component(f"{name}_script", js=_provided(folder, name))
+    # This script hands over the view in `folder` and its style sheet under a name.
+    arrival = FOLDER / "arrival.js"
+    text = modules.joined(folder / f"{folder.name}.js", arrival).replace("\nexport default ", "\nconst mount = ")
+    handed = ", ".join([json.dumps(name), "mount", json.dumps(style(folder))])
+    provided = st.components.v2.component(
+        f"{name}_script", js=f"{text}\nexport default () => {modules.scope(arrival)}.provide({handed});\n"
+    )
 
     def mount(*, key: str, data: bytes | Packed, **events: Callable[[Any], None]) -> None:
         def told(name: str, act: Callable[[Any], None]) -> Callable[[], None]:
@@ -123,14 +129,6 @@ def begin_page() -> None:
 
 PART = "gptviz_part"
 _part = st.components.v2.component(PART, js=modules.joined(FOLDER / "part.js"))
-
-
-def _provided(folder: Path, name: str) -> str:
-    """A script that hands over the view in `folder` and its style sheet under a name."""
-    arrival = FOLDER / "arrival.js"
-    text = modules.joined(folder / f"{folder.name}.js", arrival).replace("\nexport default ", "\nconst mount = ")
-    handed = ", ".join([json.dumps(name), "mount", json.dumps(style(folder))])
-    return f"{text}\nexport default () => {modules.scope(arrival)}.provide({handed});\n"
 
 
 def page_style(*, lesson: bool = False, presenting: bool = False, view_only: bool = False) -> str:

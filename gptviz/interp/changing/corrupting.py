@@ -61,7 +61,15 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
     with torch.inference_mode():
         before = _read(model, ids)
     first = max(0, len(ids) - MOST_PLACES)
-    return _ranked(model, ids, _changes(model, ids, first, before.guesses[:-1]), before, first)
+    # Prompts that differ from `ids` in one token from `first` on, those that change a late token first.
+    likely: list[list[int]] = [(-logits).argsort()[: EACH + 1].tolist() for logits in before.guesses[:-1]]
+    if not first:  # nothing stands before the first token: others of the prompt, or else any, take its place
+        likely.insert(0, list(dict.fromkeys([*ids, *range(min(EACH + 1, model.config.vocab_size))])))
+    changes = []
+    for place in [*reversed(range(first, len(ids) - 1)), len(ids) - 1]:
+        others = [token for token in likely[place - first] if token != ids[place]]
+        changes += [(*ids[:place], token, *ids[place + 1 :]) for token in others[:EACH]]
+    return _ranked(model, ids, changes, before, first)
 
 
 @torch.inference_mode()
@@ -95,17 +103,3 @@ def _ranked(
         flips = (after.argmax(-1) != right).int() * (2 - (rows[:, -1] != ids[-1]).int().cpu())  # 0 where the answer stays
         measured += zip(flips.tolist(), lost.tolist(), tried[start : start + each], strict=True)
     return [changed for _, _, changed in sorted(measured, key=lambda one: one[:2], reverse=True)]
-
-
-def _changes(model: Transformer, ids: Sequence[int], first: int, guesses: Logits) -> list[tuple[int, ...]]:
-    """Prompts that differ from `ids` in one token from `first` on, those that change a late token first; `guesses` [places,
-    vocab_size] are those of the model at these places, without a first place that has no tokens before it.
-    """
-    likely: list[list[int]] = [(-logits).argsort()[: EACH + 1].tolist() for logits in guesses]
-    if not first:  # others of the prompt, or else any, take the place of its first token
-        likely.insert(0, list(dict.fromkeys([*ids, *range(min(EACH + 1, model.config.vocab_size))])))
-    changes = []
-    for place in [*reversed(range(first, len(ids) - 1)), len(ids) - 1]:
-        others = [token for token in likely[place - first] if token != ids[place]]
-        changes += [(*ids[:place], token, *ids[place + 1 :]) for token in others[:EACH]]
-    return changes

@@ -138,7 +138,15 @@ def edit(text: str, config: Config) -> UnitEdit:
     """
     name, equals, to = text.strip().partition("=")
     if name == WEIGHTS or name.endswith(OF_MATRIX):
-        return _of_weights(name, to, config)
+        matrix = "" if name == WEIGHTS else name
+        if matrix and matrix not in matrix_names(config):
+            # A model of many blocks has many matrices with the same names.
+            named = dict.fromkeys(re.sub(r"blocks\.[0-9]+", "blocks.N", one) for one in matrix_names(config))
+            raise ValueError(f"{name!r:.80} is no matrix of this model; there are {', '.join(named)}")
+        try:
+            return UnitEdit(Unit(WEIGHTS, called=matrix), quantiser(to).name)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     if name == ADAPTER:
         return UnitEdit(Unit(ADAPTER), _strength(text.strip(), "an adapter"))
     part = unit(name, config)
@@ -159,18 +167,6 @@ def edit(text: str, config: Config) -> UnitEdit:
     if number is None:
         raise ValueError(f"{text!r:.80}: {part.title} cannot become {to!r:.40}, but {choices}")
     return UnitEdit(part, number)
-
-
-def _of_weights(name: str, to: str, config: Config) -> UnitEdit:
-    matrix = "" if name == WEIGHTS else name
-    if matrix and matrix not in matrix_names(config):
-        # A model of many blocks has many matrices with the same names.
-        named = dict.fromkeys(re.sub(r"blocks\.[0-9]+", "blocks.N", one) for one in matrix_names(config))
-        raise ValueError(f"{name!r:.80} is no matrix of this model; there are {', '.join(named)}")
-    try:
-        return UnitEdit(Unit(WEIGHTS, called=matrix), quantiser(to).name)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 def strength(text: str) -> float | None:
@@ -454,7 +450,9 @@ def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
         if to == UNIFORM:
             rows = open_to
         elif to == PREVIOUS:
-            rows = _on_previous(value, at) * open_to
+            # The pattern [1, 1, query, key] in which every token reads the one before it, and the first one itself.
+            previous = torch.arange(at.start, at.stop, device=value.device).sub(1).clamp(min=0)
+            rows = torch.nn.functional.one_hot(previous, value.shape[-1]).to(value)[None, None] * open_to
         else:
             assert stored is not None
             rows = _of_reference(value, at, stored[heads]) * open_to
@@ -469,12 +467,6 @@ def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
 
 
 WHOLE = 1e-4
-
-
-def _on_previous(value: Tensor, at: slice) -> Tensor:
-    """The pattern [1, 1, query, key] in which every token reads the one before it, and the first one itself."""
-    previous = torch.arange(at.start, at.stop, device=value.device).sub(1).clamp(min=0)
-    return torch.nn.functional.one_hot(previous, value.shape[-1]).to(value)[None, None]
 
 
 def _of_reference(value: Tensor, at: slice, stored: Tensor) -> Tensor:

@@ -278,13 +278,8 @@ class Stream:
             for name, back in by_writer
             if back is not None or not name.endswith(".bias")
         }
-        self._check_linear(pulled, asked * read.detach()[0])
-        return pulled
-
-    def _check_linear(self, pulled: Mapping[str, Tensor], whole: Tensor) -> None:
-        """Refuse what does not sum to `whole`, the products [..., n, d_model] of directions with what is read: only where it does
-        is the derivative that of a linear map.
-        """
+        # The derivative is that of a linear map only if all products add up to those of the directions with what is read.
+        whole = asked * read.detach()[0]  # [..., n, d_model]
         products = torch.stack([*(direction * self.written[name] for name, direction in pulled.items()), -whole])
         off = products.sum(-1).sum(0)  # [..., n]
         size = products.abs_().sum(-1).amax(0)  # rounding grows with it
@@ -294,6 +289,7 @@ class Stream:
                 f"the residual “{kind}” is not linear in the stream and in what a sublayer gives, even with its norms frozen: "
                 "what is read is no sum of what was written"
             )
+        return pulled
 
     def added(self, pulled: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """How much each part adds, [..., n], in the order of writing, from the result of `pull`; the sum is what was pulled.

@@ -138,7 +138,14 @@ class Observation:
             self.sums.index_add_(0, tokens, flat.double())
         for side, sign in enumerate((1, -1)):
             self._keep_extremes(side, sign * numbers, first_row)
-        self._count(flat)
+        largest = flat.abs().max(0).values
+        while (narrow := largest >= self.reach).any():
+            # Twice the reach: two neighbouring bins become one, so that no number has to be looked at again.
+            pairs = self.counts[narrow].view(-1, BINS // 2, 2).sum(-1)
+            self.counts[narrow] = torch.nn.functional.pad(pairs, (BINS // 4, BINS // 4))
+            self.reach[narrow] *= 2
+        bins = ((flat / self.reach + 1) * (BINS // 2)).long().clamp(0, BINS - 1).T  # [unit, tokens]
+        self.counts.scatter_add_(1, bins, torch.ones_like(bins))
 
     def _keep_extremes(self, side: int, numbers: Tensor, first_row: int) -> None:
         values, places = [self.values[side]], [self.places[side]]
@@ -151,16 +158,6 @@ class Observation:
         kept = every.topk(MOST_PLACES, dim=0)
         self.values[side] = kept.values
         self.places[side] = torch.cat(places).gather(0, kept.indices[..., None].expand(-1, -1, 2))
-
-    def _count(self, flat: Tensor) -> None:
-        largest = flat.abs().max(0).values
-        while (narrow := largest >= self.reach).any():
-            # Twice the reach: two neighbouring bins become one, so that no number has to be looked at again.
-            pairs = self.counts[narrow].view(-1, BINS // 2, 2).sum(-1)
-            self.counts[narrow] = torch.nn.functional.pad(pairs, (BINS // 4, BINS // 4))
-            self.reach[narrow] *= 2
-        bins = ((flat / self.reach + 1) * (BINS // 2)).long().clamp(0, BINS - 1).T  # [unit, tokens]
-        self.counts.scatter_add_(1, bins, torch.ones_like(bins))
 
     def activity(self) -> Activity:
         """What was seen so far."""

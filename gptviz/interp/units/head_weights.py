@@ -68,7 +68,16 @@ def copying(model: Transformer) -> Float64Array:
     """
     if not isinstance(model.head, Unembed):
         raise ValueError("this model has no unembedding: what its heads add to the logit of a token cannot be said")
-    through = _from_embedding_to_logits(model)  # [d_model, d_model]
+    # W_Uᵀ W_E [d_model, d_model], with the linear part of the norms beside them, in pieces of the vocabulary.
+    final, embed, unembed = model.head.final_norm, model.embed.weight, model.head.unembed.weight
+    assert final is None or isinstance(final, Norm)
+    mean = unembed.detach().float().mean(0)
+    through = embed.new_zeros(model.config.d_model, model.config.d_model, dtype=torch.float32)
+    for start in range(0, len(embed), ROWS):
+        at = slice(start, start + ROWS)
+        tokens = written_through(model.embed_norm, embed[at].float().T)  # [d_model, rows]
+        guesses = read_through(final, unembed[at].float() - mean)  # [rows, d_model]
+        through += guesses.T @ tokens.T
     by_block = []
     for block in range(model.config.n_layer):
         of = matrices(model, block)
@@ -77,21 +86,6 @@ def copying(model: Transformer) -> Float64Array:
         size = values.abs().sum(-1)
         by_block.append(torch.where(size > 0, values.real.sum(-1) / size.clamp(min=torch.finfo(size.dtype).tiny), torch.nan))
     return np.stack([values.numpy() for values in by_block]) if by_block else np.zeros((0, model.config.n_head))
-
-
-def _from_embedding_to_logits(model: Transformer) -> Tensor:
-    """W_Uᵀ W_E [d_model, d_model], with the linear part of the norms beside them, in pieces of the vocabulary."""
-    assert isinstance(model.head, Unembed)
-    final, embed, unembed = model.head.final_norm, model.embed.weight, model.head.unembed.weight
-    assert final is None or isinstance(final, Norm)
-    mean = unembed.detach().float().mean(0)
-    total = embed.new_zeros(model.config.d_model, model.config.d_model, dtype=torch.float32)
-    for start in range(0, len(embed), ROWS):
-        at = slice(start, start + ROWS)
-        tokens = written_through(model.embed_norm, embed[at].float().T)  # [d_model, rows]
-        guesses = read_through(final, unembed[at].float() - mean)  # [rows, d_model]
-        total += guesses.T @ tokens.T
-    return total
 
 
 @torch.inference_mode()

@@ -224,7 +224,15 @@ def fetch(offer: HubModel) -> Path:
     """
     from huggingface_hub import hf_hub_download, hf_hub_url
 
-    _check_disk(offer)
+    root = _cache()
+    while not root.exists():
+        root = root.parent
+    free = shutil.disk_usage(root).free
+    if offer.missing > free:
+        raise ImportRefusedError(
+            f"{offer.name} takes {in_words(offer.missing)} more on the disk of {root}, and {in_words(free)} is free: "
+            "free some space"
+        )
     arrived = 0
     try:
         with _answers(offer.name):
@@ -241,18 +249,6 @@ def fetch(offer: HubModel) -> Path:
         missing = in_words(offer.missing)
         raise HubUnreachableError(f"{offer.name}: {error}, {missing} are missing: open it again to go on from there") from None
     return next((path for path in paths if path.suffix.lower() == ".gguf"), paths[0].parent)
-
-
-def _check_disk(offer: HubModel) -> None:
-    root = _cache()
-    while not root.exists():
-        root = root.parent
-    free = shutil.disk_usage(root).free
-    if offer.missing > free:
-        raise ImportRefusedError(
-            f"{offer.name} takes {in_words(offer.missing)} more on the disk of {root}, and {in_words(free)} is free: "
-            "free some space"
-        )
 
 
 @contextmanager

@@ -286,16 +286,7 @@ def pairs_of(data: bytes, name: str) -> Pairs:
 
 
 def _pairs(content: str, name: str, file: str) -> Pairs:
-    pairs = _in_two_columns(content, file)
-    if pairs and (pairs[0][0].lower(), pairs[0][1].lower()) == ("source", "target"):
-        del pairs[0]
-    if not pairs:
-        raise ValueError(f"{file} holds no pairs: write a source and its answer in each line")
-    return Pairs(name, tuple(pairs))
-
-
-def _in_two_columns(content: str, file: str) -> list[SourceAndAnswer]:
-    """The rows, divided by the separator that makes two columns of every one."""
+    # The rows, divided by the separator that makes two columns of every one.
     separators = "".join(separator for separator in SEPARATORS if separator in content or separator == ",")
     tried = readings(content, file, _pair, separators=separators, quoted=",;")
     fitting = [separator for separator, reading in tried.items() if reading.problem is None]
@@ -310,7 +301,12 @@ def _in_two_columns(content: str, file: str) -> list[SourceAndAnswer]:
             f"{file}, line 1: a comma and a semicolon both split every line in two: begin with the line source,target or "
             "source;target to say which"
         )
-    return tried["\t" if "\t" in fitting else fitting[0]].rows
+    pairs = tried["\t" if "\t" in fitting else fitting[0]].rows
+    if pairs and (pairs[0][0].lower(), pairs[0][1].lower()) == ("source", "target"):
+        del pairs[0]
+    if not pairs:
+        raise ValueError(f"{file} holds no pairs: write a source and its answer in each line")
+    return Pairs(name, tuple(pairs))
 
 
 def _pair(cells: list[str], place: str) -> SourceAndAnswer:

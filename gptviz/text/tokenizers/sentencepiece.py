@@ -126,18 +126,7 @@ def from_pieces(pieces: Pieces) -> BPETokenizer:
     """
     from tokenizers import Tokenizer as Backend
 
-    texts = _checked(pieces)
-    with as_value_error("this vocabulary of SentencePiece cannot be opened"):
-        backend = Backend(_unigram(texts, pieces) if pieces.unigram else _merging(texts, pieces))
-        _add_tokens(backend, texts, pieces)
-        _normalise(backend, pieces)
-        tokenizer = BPETokenizer(backend)
-    before, after = ([] if place is None else [place] for place in (pieces.start, pieces.end))
-    return tokenizer.framed(before, after)
-
-
-def _checked(pieces: Pieces) -> list[str]:
-    """The pieces as they are written in the vocabulary: user-defined ones as `_add_tokens` looks for them."""
+    # The pieces as they are written in the vocabulary: user-defined ones as `_add_tokens` looks for them.
     count = len(pieces.texts)
     check_tokens(pieces.texts, MOST_CHARACTERS)
     if not 0 < count <= MOST_PIECES:
@@ -155,7 +144,13 @@ def _checked(pieces: Pieces) -> list[str]:
         texts.append(text)
     if len(set(texts)) != count:
         raise ValueError("two of its pieces are the same text")
-    return texts
+    with as_value_error("this vocabulary of SentencePiece cannot be opened"):
+        backend = Backend(_unigram(texts, pieces) if pieces.unigram else _merging(texts, pieces))
+        _add_tokens(backend, texts, pieces)
+        _normalise(backend, pieces)
+        tokenizer = BPETokenizer(backend)
+    before, after = ([] if place is None else [place] for place in (pieces.start, pieces.end))
+    return tokenizer.framed(before, after)
 
 
 def _merging(texts: list[str], pieces: Pieces) -> tokenizers.models.BPE:

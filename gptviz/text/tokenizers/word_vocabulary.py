@@ -72,8 +72,11 @@ class WordVocabulary(Tokenizer):
 
     def label(self, id: int) -> str:
         """The visible form of a token, without the space before it."""
-        return visible(self._tokens[int(self.checked([id])[0])])
+        return visible(self._token(id))
 
     def to_json(self) -> str:
         """`kind` and the words, a list in the order of the ids."""
         return json.dumps({"kind": self.kind, self.one_of: self.words})
+
+    def _token(self, id: int) -> str:
+        return self._tokens[int(self.checked([id])[0])]
