@@ -2,7 +2,7 @@
 
 Such a file has a table: `J` gives for the number of a block, counted from 0, the matrix J [d_model, d_model] with which the
 stream x after it is brought to where it is after the last block, J x. Beside it are `source_layers`, `d_model`, and in
-`n_prompts` over how many texts the mean was taken. Nothing else in the table is read. A lens of ours that adds a bias has them by
+`n_prompts` over how many texts the mean was taken. Nothing else in the table is read. A lens of ours that adds biases has them by
 block in `b`.
 """
 

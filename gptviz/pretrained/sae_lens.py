@@ -38,11 +38,8 @@ _KNOWN = {
 
 def read(folder: Path) -> dict[str, Any]:
     """The dictionary of a folder: `block`, `k`, and the tensors `encoder`, `encoder_bias`, `decoder`, `decoder_bias` and
-    `threshold` in float32, as `gptviz.interp.dictionaries` has them.
-
-    Raises:
-        ValueError: it is none, it is damaged, or it computes or reads something else than dictionaries here do.
-        OSError: a file cannot be read.
+    `threshold` in float32, as `gptviz.interp.dictionaries` has them. A ValueError if the folder has none, it is damaged, or it
+    computes or reads something else than dictionaries here do; an OSError if a file cannot be read.
     """
     config = _config(folder)
     where, architecture = _HOOK.fullmatch(str(config["hook_name"])), config["architecture"]
@@ -64,8 +61,11 @@ def read(folder: Path) -> dict[str, Any]:
         encoder, bias, decoder = encoder * norm[:, None], bias * norm, decoder / norm[:, None]
     if not config.get("apply_b_dec_to_input", True):
         bias = bias + encoder @ back
-    found = {"encoder": encoder.contiguous(), "encoder_bias": bias, "decoder": decoder, "decoder_bias": back}
-    return found | {
+    return {
+        "encoder": encoder.contiguous(),
+        "encoder_bias": bias,
+        "decoder": decoder,
+        "decoder_bias": back,
         "threshold": tensors.get("threshold", torch.zeros(features)),
         "block": int(where[1]) - (where[2] == "pre"),  # the stream before a block is that after the one before
         "k": k,

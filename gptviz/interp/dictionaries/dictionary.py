@@ -1,8 +1,9 @@
 """A dictionary of the stream after a block, a sparse autoencoder: few of its features are active at a token, and their rows of
 the decoder, each as often as its feature is active, add up to nearly the whole stream there.
 
-Of a vector x of the stream, the activations are relu(W (x − c) + b). Of a TopK dictionary the k largest of them count, of a
-JumpReLU dictionary those above a threshold. The features give back the sum of the decoder's rows times their activations, plus c.
+The activations at a vector x of the stream are relu(W (x − c) + b). In a TopK dictionary only the k largest of them count, in a
+JumpReLU dictionary only those above a threshold. The features give back the sum of the decoder's rows times their activations,
+plus c.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gptviz.model import Config
 from gptviz.model.edited import Pass, Replacement
 from gptviz.runs import fitted
 
-# Of a dictionary in a file, the tensors of numbers; beside them "block", "k", and the bytes of "model".
+# The tensors of numbers in the file of a dictionary; beside them "block", "k", and the bytes of "model".
 TENSORS: Final = ("encoder", "encoder_bias", "decoder", "decoder_bias", "threshold")
 _PREFIX: Final = "dictionary."
 
