@@ -201,10 +201,7 @@ class Tree:
         return self._grow(int(token), sampling)
 
     def take(self, token: int) -> TreeNode:
-        """Go to the node of `token`, chosen by hand; one that is already in the tree is used.
-
-        A ValueError if the vocabulary has no such token, or it stands for nothing.
-        """
+        """Go to the node of `token`, chosen by hand, new or not; a ValueError if there is none, or it stands for nothing."""
         size = self.generation.model.config.vocab_size
         if not 0 <= token < size:
             raise ValueError(f"the token is {token}; it must be from 0 to {size - 1}")

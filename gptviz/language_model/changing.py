@@ -82,9 +82,7 @@ def swap(lm: LanguageModel, layer: str, one: str | int, other: str | int, streng
 
 @method
 def guess(lm: LanguageModel, prompt: str) -> Guess:
-    """The guess after `prompt`, and the loss over it: see `counted_rows`. An encoder–decoder guesses the first token of its
-    answer.
-    """
+    """The guess after `prompt`, and the loss over it (see `counted_rows`); of an encoder–decoder its answer's first token."""
     ((read, targets),) = lm.counted_rows(prompt)
     if lm.model.config.kind == "decoder":
         return guess_and_loss(lm.model, read, targets)

@@ -135,9 +135,7 @@ def losses_of_rows(lm: LanguageModel, rows: Sequence[Row]) -> LabelledArray:
 
 @method
 def trained_on(lm: LanguageModel) -> Trained:
-    """What a decoder was trained on, up to its step: all its batches can be drawn again. A ValueError if its card does not say
-    what it learned from and how.
-    """
+    """What a decoder was trained on, up to its step: all its batches can be drawn again, if its card says from what and how."""
     lm.require("decoder", "only the rows of decoders are drawn again")
     recipe, steps = lm.card.recipe or {}, lm.card.steps if lm.step is None else lm.step
     size, seed = recipe.get("batch_size"), recipe.get("seed")

@@ -150,9 +150,7 @@ def dictionary_quality(lm: LanguageModel, dictionary: str | None = None, text: s
 
 @method
 def write_dictionary(lm: LanguageModel, dictionary: str, path: str | Path) -> None:
-    """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship are; else to a folder, as
-    SAELens does.
-    """
+    """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship; else to a folder of SAELens."""
     path, written = Path(path).absolute(), lm.dictionary(dictionary)
     if path.suffix != ".safetensors":
         sae_lens.write(path, vars(written), written.kind, lm.name)

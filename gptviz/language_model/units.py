@@ -221,8 +221,6 @@ def _stack(lm: LanguageModel, stack: Stack) -> Transformer:
 
 @method
 def heads(lm: LanguageModel, prompt: str | None = None, *, losses: bool = False) -> list[dict[str, Any]]:
-    """The `head_scores` of all stacks, a row for each head: `gptviz.interp.units.head_scores.SCORES` defines them. None if one
-    has no meaning.
-    """
+    """The `head_scores` of all stacks, a row for each head; None if one has no meaning. See `gptviz.interp.units.head_scores`."""
     every = (head_scores(lm, prompt, stack=stack, losses=losses) for stack in stacks_of(lm.model))
     return [row for scores in every for row in scores.rows()]

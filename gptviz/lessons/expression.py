@@ -112,9 +112,7 @@ def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
 
 
 def compared(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[Any]:
-    """The values that an expression compares, from left to right; an expression that is no comparison has none. An
-    ExpressionError as in `computed`.
-    """
+    """The values that an expression compares, from left to right, if it compares any; an ExpressionError as in `computed`."""
     tree = parsed(text)
     sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []
     return [_value(side, functions) for side in sides]

@@ -86,9 +86,7 @@ def _check(function: Function, *arguments: Any, **named: Any) -> None:
 
 
 def _named(name: str, what: str, known: Mapping[str, Entry]) -> Entry:
-    """The entry of this name, of several that are known. A ValueError if there is none: the message says `what` it would be, and
-    names those that there are.
-    """
+    """The entry of this name; if there is none, a ValueError says `what` it would be, and names those that there are."""
     if name not in known:
         raise ValueError(f"there is no {what} {name!r:.40}; there are {', '.join(known)}")
     return known[name]
@@ -342,9 +340,7 @@ def _heads(lm: LanguageModel, score: str, prompt: str | None) -> list[dict[str, 
 
 
 def contribution(lm: LanguageModel, prompt: str, token: str, part: str, against: str | None = None) -> float:
-    """The amount that a part, such as "blocks.1.attention.head.3", adds to the logit of a token, or to its difference from
-    another's.
-    """
+    """The amount that a part, such as "blocks.1.attention.head.3", adds to a token's logit, or its difference from another's."""
     return float(lm.attribute(prompt, token, against=against).of(part))
 
 

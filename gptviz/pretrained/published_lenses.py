@@ -60,9 +60,7 @@ def read(path: Path, most: int) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
 
 
 def write(path: Path, maps: Mapping[int, Tensor], biases: Mapping[int, Tensor]) -> None:
-    """Write matrices [d_model, d_model] and biases [d_model], which may be none, by block, as such a file. An OSError if it
-    cannot be written.
-    """
+    """Write matrices [d_model, d_model] and perhaps biases [d_model], by block, as such a file; an OSError if that fails."""
     tables = {
         name: {block: each.cpu().clone() for block, each in table.items()} for name, table in ((MAPS, maps), (BIASES, biases))
     }

@@ -381,9 +381,7 @@ def base_folders(folder: Path) -> list[Path]:
 
 
 def weight_files(folder: Path, step: int | None = None) -> list[Path]:
-    """The files from which the weights of the checkpoint in `folder` are read; for an adapter those of its base too. They may be
-    missing.
-    """
+    """The files with the weights of the checkpoint in `folder`, for an adapter those of its base too; they may be missing."""
     bases = base_folders(folder) if is_adapter(folder) else []
     return [
         folder / "model.safetensors" if step is None else snapshot_path(folder, step),

@@ -88,9 +88,7 @@ class _Files(Format):
 
     @abstractmethod
     def check(self, config: Config, family: str | None, folder: Path) -> None:
-        """Refuse a model that the other program does not have with a `NotExpressibleError`; what more there is to know of it lies
-        in `folder`.
-        """
+        """Refuse with a `NotExpressibleError` what the other program does not have; `folder` has what more there is to know."""
 
     @abstractmethod
     def write_files(self, model: Written, folder: Path) -> None:

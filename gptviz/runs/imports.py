@@ -124,9 +124,7 @@ def additions_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, 
 
 
 def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined | None:
-    """The tensors of the file `given` compared with its mapping, or a draft of a mapping; None for any other source. `additions`
-    are as for `import_model`.
-    """
+    """The tensors of the file `given` compared with its mapping or a draft, None for other sources; see `import_model`."""
     try:
         source = source_at(Path(given), additions) if os.path.lexists(given) else None
         return source.examined() if isinstance(source, Mapped) else None

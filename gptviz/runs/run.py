@@ -142,9 +142,7 @@ def adapter_for(recipe: Recipe, config: Config, base: Path | None) -> checkpoint
 
 
 def read_run(folder: Path) -> Run:
-    """The run in `folder`. A RunError if the checkpoint does not say how it was trained; a CheckpointError if the checkpoint
-    cannot be read.
-    """
+    """The run in `folder`; a RunError if nothing says how it was trained, a CheckpointError if the checkpoint cannot be read."""
     card = checkpoints.read_card(folder)
     values = card.values
     try:

@@ -82,9 +82,7 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
 
 
 def check_is_whole(folder: Path) -> None:
-    """Refuse a model that lacks a file, as a run does before its first step, or whose files are not from one model; no weights
-    are read.
-    """
+    """Refuse a model that lacks a file, as a run before its first step, or with files of several models; no weights are read."""
     checkpoints.check_weights(folder, checkpoints.read_config(folder))
     for name in PACKED[:2] if checkpoints.is_reference(folder) else PACKED[:3]:
         if not os.path.lexists(folder / name) or (folder / name).is_symlink():

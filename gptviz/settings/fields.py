@@ -146,10 +146,7 @@ def check_choices(settings: Any) -> None:
 
 
 def check_numbers(settings: object) -> None:
-    """Refuse a dataclass with a field that is to be a number and is none, or one beyond its limits.
-
-    The ValueError names the field, its value and the limits.
-    """
+    """Refuse a dataclass with a number that is none or beyond its limits; the ValueError names field, value and limits."""
     for name, (info, _) in _declared(cast(Any, type(settings))).items():
         value = getattr(settings, name)
         if info.kind in ("whole", "number") and not (value is None and info.optional) and not is_within(info, value):

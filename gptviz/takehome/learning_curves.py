@@ -13,9 +13,7 @@ from gptviz.runs.log import curve_points, read_log
 
 
 def read_curve(folder: Path) -> Curve:
-    """The losses of the model in `folder`: from its log, or from its card if there is no log. A CheckpointError if its config or
-    its card cannot be read.
-    """
+    """The losses of a model, from its log, or without one its card; a CheckpointError if its config or card cannot be read."""
     card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
     training = curve_points(log, "step", "loss") or [
         (entry.step, entry.training) for entry in card.losses if entry.training is not None

@@ -169,9 +169,7 @@ def _flat(pieces: tuple[PagePiece, ...]) -> Iterator[PagePiece]:
 
 
 def read_page(name: str, query: Mapping[str, str]) -> PageContent:
-    """The content of the page called `name` at the address `query`. A PageError if there is no such page or model, or the page
-    fails.
-    """
+    """The content of the page called `name` at the address `query`; a PageError if page or model is missing, or it fails."""
     if name not in page_names():
         raise PageError(f"there is no page {name!r:.40}{instead(name, page_names())}")
     if "model" in query:  # for a model that is missing the page would open another one and say so

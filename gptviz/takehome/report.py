@@ -36,9 +36,7 @@ OTHERS = (
 
 
 def report(name: str) -> PageContent:
-    """The report of the run that made the model called `name`. A CheckpointError if there is no such model, or its card or config
-    cannot be read.
-    """
+    """The report of the run that made the model called `name`; a CheckpointError if the model, its card or config is missing."""
     folder = checkpoints.find(name)
     card, config, log = checkpoints.read_card(folder), checkpoints.read_config(folder), read_log(folder / "log.jsonl")
     pieces: tuple[PagePiece, ...] = (

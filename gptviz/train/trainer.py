@@ -239,9 +239,7 @@ class Trainer:
 
     @torch.no_grad()
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Set weights, optimisers and step to a `state` that `state()` returned; a ValueError if it is of another model or
-        recipe.
-        """
+        """Set weights, optimisers and step to a `state` of `state()`; a ValueError if it is of another model or recipe."""
         weights = {f"weights.{name}": parameter for name, parameter in self.model.named_parameters()}
         shapes = {name: parameter.shape for name, parameter in weights.items()} | dict.fromkeys(COUNTS, torch.Size())
         if any(name not in state or state[name].shape != shape for name, shape in shapes.items()):

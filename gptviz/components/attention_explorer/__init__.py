@@ -197,8 +197,6 @@ def switched(value: object, shown: str, n_block: int, n_head: int) -> tuple[int,
 
 
 def wanted(value: object, shown: str, n_block: int) -> int | None:
-    """The block that an event asks for, {"block": number, "of": `shown`}; None if it is about another text than the one
-    shown, or is not what this view sends.
-    """
+    """The block that an event asks for, {"block": number, "of": `shown`}; None if it is stale or not what this view sends."""
     fields = read(value, of=shown, block=range(n_block))
     return None if fields is None else fields["block"]

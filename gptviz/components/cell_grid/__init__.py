@@ -74,8 +74,6 @@ def cell_grid(packed: bytes, *, key: str, on_choose: Callable[[object], None]) -
 
 
 def clicked(value: object, of: str, names: Collection[str]) -> str | None:
-    """The name of the cell that an event is about, {"name": name, "of": `of`}; None if it is about another grid than the one
-    shown, or is not what this view sends.
-    """
+    """The name of the cell of an event, {"name": name, "of": `of`}; None if it is stale or not what this view sends."""
     fields = read(value, of=of, name=names)
     return None if fields is None else fields["name"]

@@ -103,9 +103,7 @@ def lens_grid(packed: bytes, *, key: str, on_open: Callable[[object], None]) -> 
 
 
 def opened(value: object, of: str, n_layer: int, n_position: int) -> LensCell | None:
-    """The cell that an event opens, {"layer": index, "index": index, "of": `of`}; None if it is about another text than the one
-    shown, or is not what this view sends.
-    """
+    """The cell that an event opens, {"layer": index, "index": index, "of": `of`}; None if stale or not what this view sends."""
     fields = read(value, of=of, layer=range(n_layer), index=range(n_position))
     return None if fields is None else LensCell(fields["layer"], fields["index"])
 

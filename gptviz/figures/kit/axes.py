@@ -75,9 +75,7 @@ def token_room(axis: Axis) -> int:
 
 
 def token_axis(axis: Axis, down: bool = False) -> dict[str, Any]:
-    """Every token where single characters fit; elsewhere plotly's own choice for a category axis, which never overlaps
-    and shows more on zooming in.
-    """
+    """Every token where single characters fit; else plotly's choice, which never overlaps and shows more on zooming in."""
     title = {"text": axis.name, "standoff": 14}
     look = {"title": title, "ticks": "", "automargin": False, "type": "category", "tickfont": MONOSPACE}
     if not all_fit(axis):

@@ -204,9 +204,7 @@ def _checked(model: Transformer, pair: PromptPair, guesses: Mapping[str, Preview
 
 
 def correlation(exact: Float64Array, guess: Float64Array) -> float:
-    """How well guesses order and size what patches really do: Pearson's correlation over all cells, from −1 to 1; NaN where one
-    of them is the same everywhere.
-    """
+    """How well guesses tell what patches do: Pearson's correlation over all cells; NaN where one is the same everywhere."""
     if not exact.size:
         return float("nan")
     x, y = exact.ravel() - exact.mean(), guess.ravel() - guess.mean()

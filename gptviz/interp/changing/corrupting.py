@@ -24,9 +24,7 @@ FEWEST_TRIED = 3
 
 @torch.inference_mode()
 def likeliest_answers(model: Transformer, pair: PromptPair) -> tuple[int, int]:
-    """The likeliest answer to the clean prompt, and the likeliest other one to the corrupted prompt: tokens, or labels. Those
-    that `pair` has do not count.
-    """
+    """The likeliest answer to the clean prompt, and the likeliest other one to the corrupted one; `pair` may have others."""
     device = model.embed.weight.device
     logits = model(pair.ids(device), pair.sources(device), logits_at=slice(-1, None)).reshape(2, -1)
     right = int(logits[0].argmax())

@@ -124,9 +124,7 @@ def found(name: str) -> Direction | None:
 
 
 def kept(name: str, config: Config) -> Mapping[int, Tensor]:
-    """The vectors of the direction of this name, by block, for a model of this config. A ValueError if it is not kept here, or
-    does not fit the model.
-    """
+    """The vectors of a direction by block, for a model of this config; a ValueError if it is not kept here, or does not fit."""
     direction = found(name)
     if direction is None:
         raise ValueError(

@@ -133,9 +133,7 @@ def becomes(part: Unit) -> tuple[str, ...]:
 
 
 def edit(text: str, config: Config) -> UnitEdit:
-    """The edit that `text` says, of a model of this config. A ValueError if it says none, or the model has no such unit; the
-    message names what is possible.
-    """
+    """The edit that `text` says; if it says none, or the model has no such unit, a ValueError names what is possible."""
     name, equals, to = text.strip().partition("=")
     if name == WEIGHTS or name.endswith(OF_MATRIX):
         matrix = "" if name == WEIGHTS else name
@@ -198,9 +196,7 @@ def _number(text: str) -> float | None:
 
 
 def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:
-    """The edits that `texts` say, in the order of the model's parts. A ValueError as in `edit`, or if a unit is edited twice, or
-    there are more than 200.
-    """
+    """The edits that `texts` say, in the model's order; a ValueError as in `edit`, for a unit edited twice, and beyond 200."""
     found: dict[Unit, UnitEdit] = {}
     for text in texts:
         one = edit(text, config)
@@ -291,9 +287,7 @@ def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transf
 def edited_by_each(
     model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()
 ) -> Iterator[tuple[UnitEdit, Transformer]]:
-    """For each of `edits`, `model` with that edit alone. What they take from the reference text is computed once for all. A
-    ValueError as in `edited`.
-    """
+    """For each of `edits`, `model` with only that edit; the reference text is read once for all. A ValueError as in `edited`."""
     values = _Values(model, [one for one in edits if one.is_of_values], reference)
     return ((one, _with(model, (one,), values) if one.is_of_values else edited(model, (one,))) for one in edits)
 
@@ -427,9 +421,7 @@ def _along(vector: Tensor, to: str | float) -> Replacement:
 
 
 def _less(vector: Tensor, share: float) -> Replacement:
-    """The stream [B, T, d_model] less a `share` of its part along the `vector`: at 1 nothing of that is left, at 2 it is turned
-    round, which mirrors the stream.
-    """
+    """The stream [B, T, d_model] less a `share` of its part along the `vector`: 1 leaves nothing of it, 2 mirrors the stream."""
 
     def replace(value: Tensor, seen: Pass) -> Tensor:
         along = vector.to(value) / vector.to(value).norm()

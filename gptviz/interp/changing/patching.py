@@ -153,9 +153,7 @@ def is_difference(clean: float, corrupted: float) -> bool:
 
 
 def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patched:
-    """Patch every piece of a quantity (`what`, see `quantities`), one at a time: each in each block. A ValueError if the model
-    has no such quantity, or the prompts are not for this model.
-    """
+    """Patch every piece of the quantity `what` in each block, one at a time; a ValueError if model or prompts do not fit."""
     chosen = quantity(what, model.config)
     places = chosen.places(model.config, len(pair.clean), len(pair.clean_source or ()))
     cells = _cells(chosen, model.config, pair)
@@ -219,9 +217,7 @@ def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: P
 
 
 def check_pair(model: Transformer, pair: PromptPair) -> None:
-    """Refuse a pair that is not for this model. A ValueError if it has a source and the model no encoder, or the other way round,
-    or the model has no such answer.
-    """
+    """Refuse a pair with a source for a model without an encoder, or the other way round, or with impossible answers."""
     config = model.config
     if (pair.clean_source is not None) != (config.n_encoder_layer > 0):
         raise ValueError("give a source to a model with an encoder, and to no other")
@@ -232,9 +228,7 @@ def check_pair(model: Transformer, pair: PromptPair) -> None:
 
 
 def rows_at_once(config: Config, length: int, source: int = 0) -> int:
-    """How many patches of a prompt of so many tokens, and a source, one pass computes in addition to the clean row, so that it
-    stays within `MOST_BYTES` and `MOST_TOKENS`.
-    """
+    """How many patches of such prompts one pass computes beside the clean row, within `MOST_BYTES` and `MOST_TOKENS`."""
     tokens = max(length, source)
     heads = config.n_head + 2 * config.key_heads
     # What lives at once in the widest places of a block, with the copies that patches are written into.

@@ -44,9 +44,7 @@ class Swap:
 
 
 def swap(called: str, config: Config) -> Swap:
-    """The swap of this name, of a model of this config. A ValueError if the model has no such layer or tokens, or guesses no
-    tokens, or both tokens are the same.
-    """
+    """The swap of this name; a ValueError if the model has no such layer or tokens, guesses none, or both are the same."""
     name, one, other, lens = _parts(called)
     if config.kind == "classifier" or not config.n_layer:
         raise ValueError(f"swap.{called}: tokens are swapped in the stream of models that have blocks and guess tokens")

@@ -102,9 +102,7 @@ class Dictionary:
 
 
 def keep(dictionary: Dictionary) -> None:
-    """Keep a dictionary, so that its features are units. A ValueError if some of its numbers are not finite; an OSError if it
-    cannot be written.
-    """
+    """Keep a dictionary, so that its features are units; a ValueError if numbers are not finite, an OSError if that fails."""
     if not all(getattr(dictionary, name).isfinite().all() for name in TENSORS):
         raise ValueError("the numbers of this dictionary are not all finite: fit it again, to other text or with fewer features")
     fitted.keep(_PREFIX + dictionary.name, dictionary.tensors())

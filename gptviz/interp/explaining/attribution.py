@@ -195,9 +195,7 @@ def difference(values: Tensor, token: int, against: int | None) -> float:
 
 
 def of_tokens(stream: Stream, token: int, against: int | None) -> tuple[Tensor, Tensor, dict[str, float]]:
-    """The logits before the cap [vocab_size], the direction [1, d_model] that makes one of them, and the bias of the unembedding
-    where there is one.
-    """
+    """The logits before the cap [vocab_size], the direction [1, d_model] that makes one of them, and its bias, if it has one."""
     head = cast(Unembed, stream.model.head)
     logits, unembed = stream.logits, head.unembed
     if head.cap is not None:

@@ -80,9 +80,7 @@ class Frozen:
     """
 
     def __init__(self, model: Transformer, ids: Tensor, position: int, usual: Usual = None) -> None:
-        """Run a decoder over `ids` [T]; it guesses at `position`. A ValueError as in `Stream`, or if the model is not a decoder,
-        or there are no tokens, or too many.
-        """
+        """Run a decoder over `ids` [T]; it guesses at `position`. A ValueError as in `Stream`, or for no tokens, or too many."""
         if model.config.kind != "decoder":
             raise ValueError(f"a circuit is that of a decoder's guess, and this model is a {model.config.kind}")
         if ids.dim() != 1 or not len(ids):

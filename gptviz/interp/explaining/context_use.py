@@ -209,9 +209,7 @@ def by_window(
 
 
 def _read(model: Transformer, ids: Sequence[int], part: Sequence[_Window], kept: int) -> Tensor:
-    """The logits [rows, n, vocab_size] of a pass over the readings of a part, after the last n tokens of the longest of them,
-    from the first guess on.
-    """
+    """The logits [rows, n, vocab_size] after the last n tokens of the longest reading of a part, from the first guess on."""
     width = part[-1].width
     rows = [[*ids[:kept], *ids[window.start : window.stop], *[0] * (width - window.width)] for window in part]
     first = kept + min(place - window.start - 1 for window in part for place in window.targets)
@@ -335,9 +333,7 @@ def mean_embedding(model: Transformer) -> Tensor:
 
 
 def _replaced(before: _Beginning, places: Sequence[int], mean: Tensor) -> Float64Array:
-    """The losses [places, T] of the text in which one token after the other has the `mean` embedding [d_model]; NaN for those
-    that come before all of these places.
-    """
+    """The losses [places, T] with the `mean` embedding [d_model] for one token after the other; NaN before all these places."""
     start = before.unchanged(places)
     rows = before.ids[start:].expand(len(places), -1)
 

@@ -321,9 +321,7 @@ def _ranks(model: Transformer, _: MeasureInput) -> Numbers:
 
 
 def measure_named(name: str, kind: Kind = "decoder") -> Measure:
-    """The measure of this name, as models of this kind have it. A ValueError if there is none, or none for this kind; the message
-    names those that there are.
-    """
+    """The measure of this name for models of this kind; if there is none, a ValueError names those that there are."""
     if name not in MEASURES:
         raise ValueError(f"there is no measure {name!r:.60}{instead(name, MEASURES)}")
     if kind not in MEASURES[name].kinds:

@@ -89,9 +89,7 @@ def pattern(
     source: Sequence[int] | None = None,
     part: AttentionPart = "attention",
 ) -> Float32Array:
-    """The pattern [query, key] of one head over `ids`; NaN where its mask forbids to look. The pass ends with its block. The
-    arguments and errors are those of `read`.
-    """
+    """The pattern [query, key] of one head over `ids`, NaN where masked, by a pass up to its block. See `read`."""
     name = f"blocks.{block}.{part}.pattern"
     shares: list[Float32Array] = []
     watch(model, ids, source, [name], lambda _block, _name, value: shares.append(_numbers(value[0, head])), name)
@@ -269,9 +267,7 @@ class Midway:
                 self.rolled[block + 1] = self._through
 
     def before(self, block: int) -> tuple[tuple[int, Tensor] | None, Tensor | None]:
-        """For `Transformer.forward`, where to go on to come to this block soonest, and the rollout up to there, or None for the
-        beginning.
-        """
+        """For `Transformer.forward`, where to go on to come to this block soonest, and the rollout up to there, or None."""
         first = max((held for held in self.streams if held <= block), default=None)
         return (None, None) if first is None else ((first, self.streams[first]), self.rolled.get(first))
 
@@ -348,9 +344,7 @@ def padding_mask(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bo
 
 
 def _position_terms(model: Transformer, held: range, queries: Sequence[Tensor]) -> Float32Array | None:
-    """What positions add to the scores of the blocks held, [n_block, n_head, T, T], or None if they add nothing. Each block has
-    its queries [n_head, T, d_head].
-    """
+    """What positions add to scores of the blocks held, [n_block, n_head, T, T], or None; `queries` [n_head, T, d_head] each."""
     parts = [cast(Attention, model.blocks[block].attention).positions for block in held]
     if any(part.acts_on != "scores" for part in parts):
         return None

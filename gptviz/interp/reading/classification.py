@@ -119,9 +119,7 @@ class Mistake:
 
 
 def mistakes(labels: Sequence[int], probabilities: Float64Array, at_most: int = 20) -> list[Mistake]:
-    """The texts whose likeliest label, by `probabilities` [N, n_label], is not the right one of `labels` [N]; those with the most
-    confident predictions first.
-    """
+    """The texts whose likeliest label by `probabilities` [N, n_label] is not that of `labels` [N], most confident ones first."""
     truth = np.asarray(labels, np.int64)
     predicted = probabilities.argmax(-1)
     confidence = probabilities.max(-1, initial=0.0)

@@ -221,9 +221,7 @@ def _streams(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
 
 @torch.no_grad()
 def _measured(model: Transformer, lens: FittedLens, rows: Sequence[Tensor]) -> Float64Array:
-    """How near the guesses of the logit lens and of `lens` are to the model's own
-    after each layer that has a map: [lens, measure, row].
-    """
+    """How near the guesses of the logit lens and of `lens` are to the model's own where there are maps: [lens, measure, row]."""
     config = model.config
     each = n_parameters(model) + 2 * len(layers(config)) * config.d_model * config.vocab_size
     read = _first(rows, min(_affordable(each, MOST_MEASURED), 1_024), config.context_length)

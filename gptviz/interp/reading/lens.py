@@ -175,9 +175,7 @@ class _LogitSummary:
         self.rank, self.final_probability = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows)
 
     def add(self, start: int, logits: Tensor, targets: Tensor) -> None:
-        """The `logits` [n, vocab_size] of the rows from `start` on, and the true token of each, -1 where it is not known. Rows of
-        later layers come before.
-        """
+        """The `logits` [n, vocab_size] of the rows from `start` on, and their true tokens, -1 if unknown; later layers first."""
         count, at = self.top.shape[1], slice(start, start + len(logits))
         cached = CACHED * torch.get_num_threads() // logits.shape[1]
         each = max(1, cached) if logits.device.type == "cpu" else len(logits)
@@ -259,9 +257,7 @@ def course(
 
 
 def leaders(seen: Lens, index: int) -> list[int]:
-    """The tokens that are the likeliest after some layer at one place of a text: the final guess, then those that are so after
-    most layers.
-    """
+    """The tokens that are the likeliest after some layer at one place: the final guess, then those that are so most often."""
     first = seen.top[:, index, 0].tolist()
     times = Counter(reversed(first))  # of those that led equally often the latest is first
     return sorted(times, key=lambda token: (token != first[-1], -times[token]))

@@ -110,9 +110,7 @@ def token_probabilities(logits: Logits, ids: Sequence[int], n: int = 8) -> Token
 
 @dataclass(frozen=True)
 class Guesses:
-    """The guesses of a model at every place of a text, without the logits of all places: of a large vocabulary these take
-    gigabytes.
-    """
+    """The guesses of a model at every place of a text, without the logits of all places, which can take gigabytes."""
 
     states: Tensor | None  #: [T, d_model], the stream that the head reads, or None for a model without blocks
     tokens: TokenProbabilities  #: how probable the tokens of the text were, and which were likeliest

@@ -127,9 +127,7 @@ def maps(by_layer: Sequence[Vectors], tokens: Sequence[str]) -> list[Projection]
 
 
 def map_after(vectors: Vectors, tokens: Sequence[str], method: str, seed: int, like: Projection) -> Projection:
-    """The picture of the positions after one layer by t-SNE or UMAP, brought to the place and spread of the picture `like`. A
-    ValueError if there are fewer than 4 positions.
-    """
+    """The positions after one layer by t-SNE or UMAP, in the place and spread of `like`; a ValueError for fewer than 4."""
     return fitted(project(vectors, tokens, method, seed=seed), like)
 
 

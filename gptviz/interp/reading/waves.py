@@ -36,9 +36,7 @@ class ClockWaves(NamedTuple):
 
 
 def waves(p: int) -> npt.NDArray[np.float64]:
-    """The waves [frequency, 2, p] of the frequencies 1 to p // 2, a cosine and a sine, each of length 1. For an even p the last
-    sine is 0 everywhere.
-    """
+    """The waves [frequency, 2, p] of frequencies 1 to p // 2, cosine and sine of length 1; for an even p the last sine is 0."""
     angles = 2 * np.pi / p * np.outer(np.arange(1, p // 2 + 1), np.arange(p))  # [frequency, p]
     both = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     both[np.abs(both) < 1e-12] = 0.0
@@ -107,9 +105,7 @@ def circle(model: Transformer, task: Modular, frequency: int) -> LabelledArray:
 
 @torch.no_grad()
 def accuracy(model: Transformer, task: Modular, keep: Iterable[int] | None = None) -> float:
-    """The share of all sums of a task that its model gets right, with only the frequencies to `keep` in the embedding of its
-    numbers, beside the constant; by default all.
-    """
+    """The share of sums that are right with only the frequencies to `keep`, by default all, and the constant in the embedding."""
     ids = _questions(model, task)
     weights = {}
     if keep is not None:

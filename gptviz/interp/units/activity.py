@@ -92,10 +92,7 @@ class Activity:
         return [(token, float(means[token])) for token in order if np.isfinite(means[token])]
 
     def histogram(self, unit: int) -> LabelledArray:
-        """How many tokens have a number in each bin, which is called by its lower end; without the empty bins at both ends.
-
-        A bin is 2 · reach / BINS wide.
-        """
+        """How many tokens have a number in each bin (2 · reach / BINS wide, called by its lower end), without empty ends."""
         counts, reach = self.counts[unit], float(self.reach[unit])
         filled = np.flatnonzero(counts)
         some = slice(filled[0], filled[-1] + 1) if len(filled) else slice(BINS // 2, BINS // 2 + 1)

@@ -184,9 +184,7 @@ def repeated_tokens(
 
 
 def scored(ids: Tensor, config: Config) -> Tensor:
-    """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or, of a model that reads a text from its beginning, the
-    first.
-    """
+    """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or the first where a model reads from the beginning."""
     return ids[-MOST_TOKENS:] if MODEL_KINDS[config.kind].continues else ids[:MOST_TOKENS]
 
 

@@ -64,9 +64,7 @@ class Unit:
 
     @property
     def layer(self) -> str:
-        """The path that the tap names of its attention or MLP begin with, as in `blocks.1.attention`; for the embedding and the
-        positions, the name itself.
-        """
+        """What tap names of its attention or MLP begin with, as in `blocks.1.attention`; of embedding and positions the name."""
         if self.called:
             return self.called if self.part == "weights" else f"{self.part}.{self.called}"
         part = "mlp" if self.part == "expert" else self.part
@@ -99,9 +97,7 @@ class Unit:
 
 
 def unit(name: str, config: Config) -> Unit:
-    """The unit of this `name`. A ValueError if it is no name of a unit, or the model has no such unit; the message names what is
-    possible.
-    """
+    """The unit of this `name`; if it is none, or the model has no such unit, a ValueError names what is possible."""
     found = _NAME.fullmatch(name)
     if found is None:
         raise ValueError(f"{name!r:.60} names no part of a model; names are {FORMS}")

@@ -92,9 +92,7 @@ class ModelSource(ABC):
         """
 
     def origin(self, config: Config, parameter: str) -> str:
-        """The origin of a parameter of our model, for messages: the file, and the name of the tensor there, or ours if that is
-        not known.
-        """
+        """The origin of a parameter of our model, for messages: the file, and the name of the tensor there, if known, or ours."""
         return f"{self.path.name}: {parameter}"
 
     @abstractmethod

@@ -55,9 +55,7 @@ class LivePage:
 
 
 def write_live(folder: Path, shared: str, page: LivePage) -> None:
-    """Write the page and its models into `folder`, where `shared` is the folder with the `SCRIPTS` of views. An OSError if a file
-    cannot be written.
-    """
+    """Write the page and its models into `folder`; `shared` is the folder with the `SCRIPTS` of views. An OSError if it fails."""
     prompts = {name: prompt for name, prompt in page.prompts.items() if name not in page.missing}
     (folder / MODELS).mkdir(exist_ok=True)
     for name in prompts:

@@ -164,9 +164,7 @@ class Task(ABC):
         return (), ()
 
     def opposites(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """Pairs of texts that differ in only one thing: what it is called, one text of each pair, and the others. All empty if
-        the task has none.
-        """
+        """Pairs of texts that differ in one thing: its name, one text of each pair, and the others; all empty without any."""
         return "", (), ()
 
     def contrasts(self) -> tuple[Contrast, ...]:

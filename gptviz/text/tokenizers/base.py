@@ -49,9 +49,7 @@ class Encoding:
     unknown: tuple[Unknown, ...] = ()
 
     def unknown_sentence(self) -> str:
-        """One sentence for the reader that names what the vocabulary lacks, at most `MOST_NAMED` of it, and what is read instead;
-        empty if nothing is unknown.
-        """
+        """What the vocabulary lacks, at most `MOST_NAMED` of it, and what is read instead, in a sentence; empty for nothing."""
         if not self.unknown:
             return ""
         distinct = {unknown.character: unknown.name for unknown in self.unknown}

@@ -159,9 +159,7 @@ class BPETokenizer(Tokenizer):
 
     @classmethod
     def from_file(cls, path: StrPath) -> "BPETokenizer":
-        """The tokenizer in a Hugging Face `tokenizer.json`. An OSError if the file cannot be read; a ValueError if it is not such
-        a file.
-        """
+        """The tokenizer in a Hugging Face `tokenizer.json`; an OSError if it cannot be read, a ValueError if it is none."""
         return cls.from_json(_read(path))
 
     @classmethod

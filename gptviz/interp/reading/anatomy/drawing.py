@@ -63,9 +63,7 @@ class Drawing:
         self.width, self.key_width = config.n_head * config.head_size, config.key_heads * config.head_size
 
     def add(self, box: Box, reads: Sequence[str] = (), gives: tuple[int, ...] | None = None) -> str:
-        """Add a box with arrows from the boxes that it reads; the path of the box. It `gives` the shape of its first piece unless
-        said otherwise.
-        """
+        """Add a box with arrows from the boxes that it reads; its path. By default it `gives` the shape of its first piece."""
         self.boxes.append(box)
         self.flows[box.path] = gives if gives is not None else box.pieces[0].shape
         self.arrows += [Arrow(start, box.path, self.flows[start]) for start in reads]
