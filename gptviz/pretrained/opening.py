@@ -36,13 +36,9 @@ SOURCES: dict[str, type[ModelSource]] = {kind.kind: kind for kind in (Folder, GG
 
 
 def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSource:
-    """The source at this path, a folder or file.
-
-    Args:
-        additions: facts that its files do not tell: a "mapping" (see `mapping.mapping_of`), or fields of our config under "set".
-
-    Raises:
-        ImportRefusedError: there is nothing, or nothing that gptviz can open, or an addition is already in its files.
+    """The source at this path, a folder or file, with facts that its files do not tell: a "mapping" (see `mapping.mapping_of`),
+    or fields of our config under "set". An ImportRefusedError if gptviz can open nothing there, or an addition is already in its
+    files.
     """
     if path.name in WHOLE_MODELS and Folder.fits(path.parent) and not additions:
         return Folder(path.parent.resolve())

@@ -179,14 +179,9 @@ def _pieces(config: Config, family: str | None) -> Iterator[_Piece]:
 
 
 def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[str, Factors]:
-    """The factors of our matrices. Those of several modules that are one matrix here stand side by side, so their ranks add up.
-
-    Args:
-        config: of its base.
-        family: the family that the base was imported as, by its title; None for others.
-
-    Raises:
-        ImportRefusedError: it changes what is no matrix inside the blocks of the base, or is of a model of another shape.
+    """The factors of our matrices, for a base of this config that was imported as this `family` (its title). Those of several
+    modules that are one matrix here stand side by side, so their ranks add up. An ImportRefusedError if the adapter changes what
+    is no matrix inside the blocks of the base, or is of a model of another shape.
     """
     left, ours = dict(adapter.modules), dict[str, Factors]()
     reads = {name: shape[1] for name, shape in matrices(config).items()}

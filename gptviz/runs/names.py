@@ -29,11 +29,8 @@ class Claim:
 
 
 def free_name(name: str, root: Path | None = None, ends: Sequence[str] = ("",)) -> str:
-    """`name` if no model has it, else the first of `name-2`, `name-3`, … that no model has.
-
-    Args:
-        root: the folder of models the name is for; default: the user's own, where names of shipped models are not free either.
-        ends: what stands after the name, for several models whose names begin alike: all of them are free.
+    """`name` if no model has it, else the first of `name-2`, `name-3`, … that no model has, in the folder `root`, by default the
+    user's own, where names of shipped models are not free either. With several `ends`, it is free with each of them behind it.
     """
     return next(
         candidate for candidate in _candidates(name) if not any(checkpoints.is_in_use(f"{candidate}{end}", root) for end in ends)

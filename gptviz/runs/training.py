@@ -259,10 +259,8 @@ def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
 class _Recorder:
     """Records a run in its folder: card, log, snapshots, weights and state.
 
-    When a run is resumed, everything written after its saved state is removed first: the same steps are taken again.
-
-    Args:
-        state: the tensors saved with the trainer's state, empty for a run that begins.
+    When a run is resumed, everything written after its saved state is removed first: the same steps are taken again. `state` are
+    the tensors saved with the trainer's state, empty for a run that begins.
     """
 
     def __init__(

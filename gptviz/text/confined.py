@@ -28,14 +28,8 @@ class EndedError(ValueError):
 
 
 class Confined:
-    """A process for requests, one at a time: it begins with the first, and ends with this object.
-
-    Attributes:
-        first_result: the result of the first request, if there is one.
-
-    Args:
-        memory: the bytes that it may take.
-        first: a request that comes before all others, again after the process was ended.
+    """A process for requests, one at a time, that may take `memory` bytes: it begins with the first, and ends with this object.
+    The request `first` comes before all others, again after the process was ended, and has the `first_result`.
     """
 
     def __init__(self, memory: int = MOST_MEMORY, first: dict[str, Any] | None = None) -> None:

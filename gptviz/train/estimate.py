@@ -101,11 +101,8 @@ class Estimate:
 
 
 def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None = None, held_out: int = 0) -> Estimate:
-    """The cost of training a model of `config` by `recipe` on a machine of this `speed`.
-
-    Args:
-        tokens: per row of a batch; default: the context.
-        held_out: tokens that are held out; the last evaluation reads all of them.
+    """The cost of training a model of `config` by `recipe` on a machine of this `speed`, with so many `tokens` in a row of a
+    batch, by default the context, and so many `held_out`, all of which the last evaluation reads.
     """
     tokens = config.context_length if tokens is None else tokens
     parameters = parameter_count(config)

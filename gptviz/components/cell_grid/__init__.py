@@ -50,13 +50,9 @@ class About:
 def payload(
     rows: Sequence[tuple[str, Sequence[Cell | None]]], columns: Sequence[str], ends: tuple[float, float], about: About
 ) -> bytes:
-    """The bytes that the browser gets.
-
-    Args:
-        rows: the lines, each its name and its cells; None where a line has no cell.
-        columns: what each column is called.
-        ends: the values at the ends of the scale, which is of two colours where the first is below 0; both 0 for no colours.
-        about: the words around the cells.
+    """The bytes that the browser gets: for each of the `rows` its name and its cells, None where it has no cell, below the names
+    of the `columns`, and the words `about` them. `ends` are the values at the ends of the scale, which is of two colours where
+    the first is below 0; both are 0 for no colours.
     """
 
     def packed(cell: Cell | None) -> dict[str, Any] | None:

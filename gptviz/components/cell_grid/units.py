@@ -54,14 +54,9 @@ class About:
 def payload(
     lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Unit, float], about: About, example: str | None = None
 ) -> bytes:
-    """The bytes that the browser gets.
-
-    Args:
-        lines: the grid.
-        edits: by unit, the edit that the model has.
-        changes: by unit, how much the loss rises without it; values that are not known yet, or NaN, are left out.
-        about: the words around the grid.
-        example: the name of the unit that is framed though the model has no edit of it.
+    """The bytes that the browser gets of the grid `lines`, with the words `about` it. By unit, `edits` are those that the model
+    has, and `changes` how much the loss rises without it; values that are not known yet, or NaN, are left out. The unit called
+    `example` is framed though the model has no edit of it.
     """
 
     def cell(unit: Unit | None) -> cell_grid.Cell | None:

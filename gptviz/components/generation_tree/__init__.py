@@ -59,11 +59,8 @@ def taken(value: object, tree: Tree, number: int) -> tuple[int, int] | None:
 
 def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None) -> Packed:
     """All of the tree: for each node its candidates, and, unless the tree is growing by itself, the attention of as many steps as
-    there is room for.
-
-    Args:
-        finished: the parts of this tree that were packed before.
-        asked: the node after which the attention of the step is sent in any case. Steps of the current path come next.
+    there is room for: in any case of that after the node `asked`, then of those of the current path. `finished` are the parts of
+    this tree that were packed before.
     """
     if asked is not None and asked in tree.nodes:
         tree.after(asked)

@@ -76,11 +76,8 @@ class Finished:
         return full, []
 
     def attention(self, tree: Tree, asked: int | None) -> tuple[list[PayloadPart], list[ShownStep]]:
-        """The full parts with the attention of steps, and the steps that are in none: as many steps as there is room for.
-
-        Args:
-            tree: attention that is no longer in memory is not sent.
-            asked: the node after which a step is sent in any case.
+        """The full parts with the attention of steps, and the steps that are in none, as far as it is in memory and there is
+        room; that after the node `asked` is sent in any case.
         """
         self._check(tree)
         wanted = _wanted(tree, asked)

@@ -23,12 +23,9 @@ ABOVE = {"orientation": "h", "x": 1, "xanchor": "right", "xpad": 0, "yref": "con
 def heatmap(
     values: npt.ArrayLike, low: float, high: float, theme: Theme, *, colour: str | None = None, gap: int = 0, **look: Any
 ) -> go.Heatmap:
-    """`values` [row, column] as cells on the scale `low` … `high`; NaN stays blank.
-
-    Args:
-        colour: of the scale; None for one of two colours, orange and blue, with the background in the middle.
-        gap: pixels between cells.
-        look: other arguments of `go.Heatmap`, as `colorbar` (see `scale`).
+    """`values` [row, column] as cells on the scale `low` … `high`, with a `gap` of so many pixels; NaN stays blank. Without a
+    `colour` the scale is of two, orange and blue, with the background in the middle. `look` are other arguments of `go.Heatmap`,
+    as `colorbar` (see `scale`).
     """
     shades = diverging(theme) if colour is None else sequential(colour, theme)
     shown = np.ascontiguousarray(values, np.float32)

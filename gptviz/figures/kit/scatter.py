@@ -48,16 +48,10 @@ PLACES = {
 
 
 def text_positions(x: Float64Array, y: Float64Array, widths: Sequence[int], *, across: int, along: int) -> list[str]:
-    """Where to write the label of each point, so that labels cover few labels and markers, and stay within the picture.
+    """Where to write the label of each point x, y [token], of so many characters (`widths`), in a picture of `across` times
+    `along` pixels, so that labels cover few labels and markers, and stay within the picture.
 
     Each in turn takes the best of eight places around its point: no label moves another, and a crowd stays a crowd.
-
-    Args:
-        x: the points, [token].
-        y: likewise.
-        widths: how many characters each label has.
-        across: size of the picture in pixels.
-        along: likewise.
     """
     scale = max(float(np.ptp(x)) / across, float(np.ptp(y)) / along) or 1.0
     px, py = x / scale, y / scale

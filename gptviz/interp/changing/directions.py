@@ -62,16 +62,11 @@ def halves(count: int) -> tuple[slice, slice]:
 
 
 def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, Tensor]:
-    """The direction between two lists of vectors after every block, one spread long [block, d_model], and its separation [block].
+    """The direction between two lists of vectors [texts, block, d_model] after every block, one spread long [block, d_model], and
+    its separation [block]. It is the difference of the means; or the first principal component, that of the differences of pairs
+    where both lists have as many texts, else that of all texts around the middle of both means.
 
-    Args:
-        toward: [texts, block, d_model].
-        away: the same of the other list; of as many texts, those at the same place are a pair.
-        how: the difference of the means; or the first principal component: of pairs that of their differences, else that of all
-            texts around the middle of both means.
-
-    Raises:
-        ValueError: a list is empty, vectors are not all numbers, or both lists have the same mean.
+    A ValueError if a list is empty, vectors are not all numbers, or both lists have the same mean.
     """
     lists = toward, away
     if not len(toward) or not len(away):

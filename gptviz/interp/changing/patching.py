@@ -198,10 +198,7 @@ def answers(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> t
 
 def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: PromptPair) -> Iterator[list[int]]:
     """Which patches share a pass: those of a block and, as long as they are few, of the next blocks, as far as memory allows.
-
-    Args:
-        order: the indices of the patches, those that begin in an early block first.
-        blocks: the block in which each patch begins.
+    `order` has the indices of the patches, early blocks first, and `blocks` the block in which each patch begins.
     """
     length, source = len(pair.clean), len(pair.clean_source or ())
     most = rows_at_once(config, length, source)

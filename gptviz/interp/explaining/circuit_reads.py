@@ -255,17 +255,14 @@ def _score_row(attention: Attention, q: Tensor, k: Tensor, head: int, position: 
 
 
 def choice(scores: Tensor, values: Tensor) -> Tensor:
-    """How much each score adds to what a head reads by choosing, per unit of the score: [N].
+    """How much each score [N] adds to what a head reads by choosing, per unit of the score: [N]. The values [N] are what reading
+    only one key would give.
 
     A head reads Σ softmax(scores) · values. Were all scores equal, it would read the mean of the values. The difference is what
     it gains by its choice. On the straight way from equal scores to these, every score has its share in it: the integral of the
     gradient, times the score (Sundararajan et al. 2017, integrated gradients; the Aumann–Shapley value). The shares add up to the
     difference exactly, even where the softmax is so sure that its gradient is 0. The weights sum to 0: what is added to all
     scores alike changes nothing.
-
-    Args:
-        scores: [N].
-        values: [N], what reading only this key would give.
     """
     span = float(scores.max() - scores.min())
     # The softmax changes fast while the scores still differ little: panels that double in width, from there to the whole way.

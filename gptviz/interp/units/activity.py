@@ -182,14 +182,8 @@ class Observation:
 
 
 def observe(observable: Observable, rows: Sequence[Tensor]) -> Iterator[Observation]:
-    """Read the rows of a text and observe the units of a layer: after each batch the same observation, which has grown.
-
-    Args:
-        rows: [T] each, token ids without padding, at most as long as the context. Rows of equal length that follow each other
-            are read together.
-
-    Raises:
-        ValueError: a row is longer than the context.
+    """Read the rows of a text [T] and observe the units of a layer: after each batch the same observation, which has grown. Rows
+    of equal length that follow each other are read together. A ValueError if a row is longer than the context.
     """
     observation = Observation(observable, rows)
     start, of = 0, sum(map(len, rows))

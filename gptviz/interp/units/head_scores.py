@@ -361,17 +361,9 @@ def _of_block(patterns: Tensor, weighed: _Weighed | None, visible: Tensor) -> di
 def losses_without(
     model: Transformer, ids: Tensor, heads: Sequence[Unit], source: Tensor | None = None, *, counted_from: int = 1
 ) -> Iterator[tuple[Unit, float]]:
-    """For each of `heads` how much the loss rises, in nats per token, if what it adds is replaced by zero.
-
-    Args:
-        model: one that guesses tokens: a decoder or an encoder–decoder.
-        ids: [B, T], the texts that it reads; the loss is over the first of them, of `LOSS_TOKENS` tokens together.
-        heads: of any stack of the model.
-        source: [B, S], what its encoder reads.
-        counted_from: the position of the first token whose prediction counts.
-
-    Raises:
-        ValueError: the model guesses no tokens, or there is none to guess.
+    """For each of `heads`, of any stack, how much the loss of a model that guesses tokens rises, in nats per token, if what the
+    head adds is replaced by zero. The loss is over the first of the texts `ids` [B, T], of `LOSS_TOKENS` tokens together, from
+    the position `counted_from` on; `source` [B, S] is what an encoder reads. A ValueError if there is no token to guess.
     """
     if model.config.kind == "classifier":
         raise ValueError("this model gives a whole text a label: without the right label it has no loss")

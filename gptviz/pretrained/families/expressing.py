@@ -53,14 +53,9 @@ class Expressed:
 
 
 def expressed(config: Config, first: str | None = None, among: Collection[str] = tuple(FAMILIES)) -> Expressed:
-    """A model with this config in the form of a family that computes exactly the same.
-
-    Args:
-        first: the family to prefer, by its title, if several compute the same.
-        among: the families that count, by the keys of `FAMILIES`.
-
-    Raises:
-        NotExpressibleError: there is no such family; the message names what the nearest one lacks.
+    """A model with this config in the form of a family that computes exactly the same, of those `among` the keys of `FAMILIES`;
+    if several do, of the one with the title `first`. A NotExpressibleError if there is none; the message names what the nearest
+    one lacks.
     """
     nearest: tuple[tuple[bool, int], list[str], str] | None = None
     for family in sorted((FAMILIES[name] for name in among), key=lambda family: family.title != first):
