@@ -69,9 +69,13 @@ def test_a_cache_that_is_full_takes_more_room_and_can_be_written_to_in_every_mod
         torch.testing.assert_close(step.logits, expected.logits, rtol=1e-4, atol=1e-4)
         rooms.append(grown.cache.layers[0].keys.shape[2])
     assert rooms == [3, 3, 6, 6, 6, 9]
-    before = grown.cache.layers[0].keys[:, :, :7].clone()
-    grown.cache.reorder(torch.tensor([0, 0]))  # as a search with beams does, outside of inference
-    assert torch.equal(grown.cache.layers[0].keys[:, :, :7], torch.cat((before, before)))
+    cache, rows = model.new_cache(2, 3), some_ids(7, batch=2)
+    with torch.inference_mode():
+        for at in range(7):
+            model(rows[:, at : at + 1], cache=cache)
+    before = cache.layers[0].keys[:, :, :7].clone()
+    cache.reorder(torch.tensor([1, 0]))  # as a search with beams does, outside of inference
+    assert torch.equal(cache.layers[0].keys[:, :, :7], before.flip(0))
 
 
 @pytest.mark.parametrize(
