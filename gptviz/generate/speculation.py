@@ -193,7 +193,7 @@ class Speculation:
     """A text that grows by rounds: the drafter proposes, one pass of the large model judges.
 
     The seed decides everything: the numbers of a position are a hash of it and the position, the first of them that of
-    generation without a drafter. So a model that drafts for itself writes the text that it writes alone. At temperature 0 the
+    generation without a drafter. So a model that drafts for itself writes the text that it writes by itself. At temperature 0 the
     text is the large model's greedy text for any drafter (unless its two likeliest tokens differ by no more than the rounding
     of a pass over several tokens).
 

@@ -279,7 +279,7 @@ def _widened(x: Tensor, numbers: Tensor, group: int, scales: Tensor) -> Tensor:
     return torch.cat(products, dim=1)
 
 
-# PyTorch has fast code for processors with AVX2 or AVX-512, and on Linux alone; elsewhere this is a loop over single numbers.
+# PyTorch has fast code for processors with AVX2 or AVX-512, and only on Linux; elsewhere this is a loop over single numbers.
 KERNEL = FourBitProduct(lambda q: torch._convert_weight_to_int4pack_for_cpu(q.int(), 1), torch._weight_int4pack_mm_for_cpu)
 WIDENED = FourBitProduct(lambda q: q[:, : q.shape[1] // 2] | q[:, q.shape[1] // 2 :] << 4, _widened)
 

@@ -177,7 +177,7 @@ def in_float32(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 class _InFloat32(torch.autograd.Function):
-    """x · Wᵀ, of which autograd alone would keep the float32 parts of W until the gradient comes back. W itself gets none."""
+    """x · Wᵀ, of which autograd by itself would keep the float32 parts of W until the gradient comes back. W itself gets none."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:

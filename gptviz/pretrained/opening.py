@@ -147,7 +147,7 @@ def _checked(source: ModelSource, config: Config, expected: Mapping[str, tuple[i
             )
         if tensor.is_complex():
             raise ImportRefusedError(
-                f"{source.origin(config, name)} holds complex numbers, and gptviz has models of real ones alone"
+                f"{source.origin(config, name)} holds complex numbers, and gptviz has only models of real ones"
             )
         # torch supports few operations on 8-bit numbers: not even `isfinite`.
         number = tensor.float() if tensor.element_size() == 1 else tensor

@@ -77,7 +77,7 @@ def read(folder: Path) -> PeftAdapter:
         fields = parse_json(read_regular(folder / CONFIG, LONGEST_CONFIG), MOST_VALUES)
     if not isinstance(fields, dict) or fields.get("peft_type") != "LORA":
         kind = fields.get("peft_type") if isinstance(fields, dict) else None
-        raise ImportRefusedError(f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens LORA alone")
+        raise ImportRefusedError(f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens only LORA")
     for name, values in WITHOUT.items():
         if name in fields and fields[name] not in values:
             raise ImportRefusedError(
@@ -92,7 +92,7 @@ def read(folder: Path) -> PeftAdapter:
             named = _NAME.fullmatch(name)
             if named is None:
                 raise ImportRefusedError(
-                    f"{path.name}: {name[:80]} is no factor of a matrix: gptviz opens adapters of matrices alone"
+                    f"{path.name}: {name[:80]} is no factor of a matrix: gptviz opens only adapters of matrices"
                 )
             pairs.setdefault(named["module"], {})[named["factor"]] = file.tensor(name).float()
     base = fields.get("base_model_name_or_path")

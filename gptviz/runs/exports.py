@@ -250,7 +250,7 @@ class PythonFormat(_Files):
     """The plain twin: a decoder as one file of Python, with its weights beside it."""
 
     title, ending, is_exact = "Plain Python", "-python", True
-    about = "Tokenizer, forward pass and sampling in one file to read, which needs Python alone; its weights lie beside it."
+    about = "Tokenizer, forward pass and sampling in one file to read, which needs only Python; its weights lie beside it."
 
     def is_for(self, folder: Path) -> bool:
         return checkpoints.read_config(folder).kind == "decoder"

@@ -15,7 +15,7 @@ from gptviz.pretrained.families import ImportRefusedError
 from . import checkpoints, names
 from .checkpoints import CheckpointError
 
-NO_BASE = "is no LoRA adapter of PEFT, which alone has a base: leave --base out"
+NO_BASE = "is no LoRA adapter of PEFT, and only such an adapter has a base: leave --base out"
 
 
 def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:

@@ -248,7 +248,7 @@ class Queue:
         return waiting[: max(len(self._processes), len(training)) - pairs < self.most_training]
 
     def _twin(self, name: str) -> str | None:
-        """The run that is trained beside this one; None for a run alone."""
+        """The run that is trained beside this one; None if there is none."""
         with suppress(OSError, checkpoints.CheckpointError):
             twin = checkpoints.read_card(self.root / name).twin
             return twin if twin != name else None

@@ -63,7 +63,7 @@ def train(
     threads is the same. It is smaller while other processes use the cores, and sums are then rounded differently.
 
     Args:
-        world: the processes that train together; default: this one alone.
+        world: the processes that train together; default: only this one.
         claim: the claim on the name of the run, if the caller still holds it since it prepared the run.
         stop_requested: called after every step, while the engine is chosen, and between the batches of an evaluation; "pause" and
             "stop" end the training early, as `status.request_stop` does.

@@ -100,8 +100,8 @@ class Recipe:
         0,
         "LoRA rank",
         "0 trains all weights. Any other number leaves the weights of the model that the run begins with as they are, and trains "
-        "a small adapter beside each matrix of its blocks: two factors of this rank. The adapter is saved alone, and needs that "
-        "model to be opened.",
+        "a small adapter beside each matrix of its blocks: two factors of this rank. Only the adapter is saved, and it needs "
+        "that model to be opened.",
         low=0,
         high=10**4,
     )

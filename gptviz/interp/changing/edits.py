@@ -91,7 +91,7 @@ class UnitEdit:
             ZERO: f"{name} {are} switched off (zero)",
             MEAN: f"{name} is replaced by its mean over the reference text",
             UNIFORM: f"{name}: {pattern} is uniform, every token it may read weighs the same",
-            PREVIOUS: f"{name}: {pattern} is on the previous token alone",
+            PREVIOUS: f"{name}: {pattern} is only on the previous token",
             FROM: f"{name}: {pattern} is that over the reference text",
             SHUFFLED: f"{name} are told in a random order",
         }[self.to]
@@ -273,7 +273,7 @@ def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transf
     if needed > MOST_OF_MEMORY * (free := room(needed, model.embed.weight.device)):
         raise ValueError(
             f"weights with fewer bits are computed with as float32, for which {in_bytes(needed)} are needed beside the model, "
-            f"and {in_bytes(free)} is free: {way_out()}, or quantise one matrix alone"
+            f"and {in_bytes(free)} is free: {way_out()}, or quantise only one matrix"
         )
     fresh: dict[str, Tensor] = {}
     for name, each in progress.each(iter(kept.items()), len(kept), "matrix"):

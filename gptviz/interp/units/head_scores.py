@@ -74,7 +74,7 @@ SCORES: dict[str, Score] = {
     "copying": Score(
         "Copying",
         "Whether the head makes the tokens that it reads likelier (1) or less likely (−1): the sum of the eigenvalues of what it "
-        "does to logits, divided by the sum of their sizes. From the weights alone.",
+        "does to logits, divided by the sum of their sizes. Only from the weights.",
         low=-1.0,
     ),
     "delta_loss": Score(

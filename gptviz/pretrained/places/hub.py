@@ -178,7 +178,7 @@ def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
         if weights:
             break
     if not weights and (ggufs := _first(there, "*.gguf")):
-        raise ImportRefusedError(f"{name} on the hub has GGUF files alone: give the name of one with it, as {name}/{ggufs}")
+        raise ImportRefusedError(f"{name} on the hub has only GGUF files: give the name of one with it, as {name}/{ggufs}")
     if not weights or "config.json" not in there:
         what = "config.json" if weights else "model.safetensors and no pytorch_model.bin"
         raise ImportRefusedError(f"{name} on the hub has no {what}: gptviz cannot open it")

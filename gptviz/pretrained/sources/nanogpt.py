@@ -160,7 +160,7 @@ class MinGPT(_OfGPT2):
         """The number of heads of a block: from the additions, or from the config.json next to the file."""
         fields = self.additions.get("set", {})
         if isinstance(fields, dict) and (unknown := sorted(fields.keys() - {"n_head"})):
-            raise ImportRefusedError(f"{self.path.name} tells {unknown[0]} itself: of such a file --set takes n_head alone")
+            raise ImportRefusedError(f"{self.path.name} tells {unknown[0]} itself: of such a file --set takes only n_head")
         heads = fields.get("n_head") if isinstance(fields, dict) else None
         if heads is None:
             heads = self._heads_beside()

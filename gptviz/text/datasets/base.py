@@ -114,7 +114,7 @@ class Task(ABC):
 
     @abstractmethod
     def examples(self, count: int, rng: Generator) -> Examples:
-        """`count` sequences to train on, drawn by `rng` alone."""
+        """`count` sequences to train on, drawn only by `rng`."""
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
         """`count` sequences to validate on, always the same ones: drawn from random numbers that no seed gives to `examples`."""

@@ -78,7 +78,7 @@ class PairTask(ABC):
 
     @abstractmethod
     def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
-        """`count` pairs, drawn by `rng` alone; some of them are held out."""
+        """`count` pairs, drawn only by `rng`; some of them are held out."""
 
     @cached_property
     def tokenizer(self) -> SpecialTokensTokenizer:
@@ -90,7 +90,7 @@ class PairTask(ABC):
         return len(answer) > _SHORT and blake2b(answer.encode(), digest_size=8).digest()[0] % 10 == 0
 
     def pairs(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
-        """`count` pairs to train on, drawn by `rng` alone; none is held out."""
+        """`count` pairs to train on, drawn only by `rng`; none is held out."""
         pairs: list[SourceAndAnswer] = []
         while len(pairs) < count:
             pairs += [pair for pair in self.draw(count, rng) if not self.holds_out(pair[1])]

@@ -1,8 +1,8 @@
 """The growth of a text in a tokenizer from elsewhere: how many characters one can become at most.
 
 A `tokenizer.json` may replace texts by longer ones in any number of steps: "a" by ten of them, twelve times, makes 10¹² of one.
-The library works on it until the memory of the process is full, and cannot be stopped. So the growth is bounded from the rules
-alone, before any text is read. The bound is never too low; for rules that replace a fixed text it is mostly exact.
+The library works on it until the memory of the process is full, and cannot be stopped. So the growth is bounded by the rules,
+before any text is read. The bound is never too low; for rules that replace a fixed text it is mostly exact.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _text(step: Mapping[str, Any]) -> str:
 def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
     """The characters that one character becomes in a step that replaces, at most.
 
-    What a fixed text becomes is counted for its first character, since that alone decides how many such texts there can be. A
+    What a fixed text becomes is counted for its first character, since only that decides how many such texts there can be. A
     regular expression may find nothing between any two characters, and puts its content there.
     """
     itself, content = Counter([character]), Counter(str(step["content"]))
