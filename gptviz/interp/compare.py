@@ -244,13 +244,13 @@ def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | 
     n_layer, n_head = (min(getattr(side.model.config, name) for side in (a, b)) for name in ("n_layer", "n_head"))
     rows: list[npt.NDArray[np.float64]] = []
     cells = max(side.model.config.n_head for side in (a, b)) * len(a.ids) * min(len(a.ids), last or len(a.ids))
-    each = max(1, MOST_HELD // cells)  # blocks at a time
+    at_once = max(1, MOST_HELD // cells)  # blocks at a time
     of_a = of_b = None  # where the pass of each side goes on
-    for start in range(0, n_layer, each):
-        blocks = range(start, min(start + each, n_layer))
-        with progress.part(2 * (start // each), 2 * -(-n_layer // each)):
+    for start in range(0, n_layer, at_once):
+        blocks = range(start, min(start + at_once, n_layer))
+        with progress.part(2 * (start // at_once), 2 * -(-n_layer // at_once)):
             ours, of_a = _patterns(a, blocks, last, of_a)
-        with progress.part(2 * (start // each) + 1, 2 * -(-n_layer // each)):
+        with progress.part(2 * (start // at_once) + 1, 2 * -(-n_layer // at_once)):
             theirs, of_b = _patterns(b, blocks, last, of_b)
         for one, other in zip(ours, theirs, strict=True):
             rows.append(np.abs(other[:n_head] - one[:n_head]).sum(-1, dtype=np.float64).mean(-1) / 2)

@@ -87,9 +87,9 @@ def promoted(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
     """The tokens whose logits a neuron or a feature, such as "blocks.1.mlp.neuron.17", raises most, then those that it lowers
     most, the lowest last: `most` of each. How much an activation of 1 adds: see `gptviz.interp.units.neurons.promoted`.
     """
-    one = unit(name, lm.model.config)
-    if one.is_neuron:
-        written = of_neurons.columns(lm.model, one.block or 0)[:, one.index or 0]
+    of = unit(name, lm.model.config)
+    if of.is_neuron:
+        written = of_neurons.columns(lm.model, of.block or 0)[:, of.index or 0]
     else:
         read, feature = _feature(lm, name)
         written = read.decoder[feature]
@@ -132,13 +132,13 @@ def written_by(lm: LanguageModel, prompt: str, name: str) -> LabelledArray:
 
 def _feature(lm: LanguageModel, name: str) -> tuple[Dictionary, int]:
     """The dictionary of the feature of this name, and the number of the feature."""
-    one = unit(name, lm.model.config)
-    if one.part != "dictionary" or one.index is None:
+    of = unit(name, lm.model.config)
+    if of.part != "dictionary" or of.index is None:
         raise ValueError(f"{name} is no feature: name one as in dictionary.{lm.name}-features.feature.17")
-    read = dictionary(lm, one.called)
-    if one.index >= len(read.encoder):
-        raise ValueError(f"{name}: there is no feature {one.index}; features are counted from 0 to {len(read.encoder) - 1}")
-    return read, one.index
+    read = dictionary(lm, of.called)
+    if of.index >= len(read.encoder):
+        raise ValueError(f"{name}: there is no feature {of.index}; features are counted from 0 to {len(read.encoder) - 1}")
+    return read, of.index
 
 
 @method

@@ -195,8 +195,8 @@ def steered(lm: LanguageModel, prompt: str, strength: float) -> str:
     if lm.task is None:
         raise ValueError(f"{lm.name} has learned no task with pairs of texts")
     name, toward, away = lm.task.opposites()
-    found = lm.direction(toward, away, block=lm.model.config.n_layer // 2, name=name)
-    return _text(lm, int(_logits(lm.edited(found.edit(strength)), prompt).argmax()))
+    direction = lm.direction(toward, away, block=lm.model.config.n_layer // 2, name=name)
+    return _text(lm, int(_logits(lm.edited(direction.edit(strength)), prompt).argmax()))
 
 
 def drawn(lm: LanguageModel, prompt: str, token: str, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> float:

@@ -87,10 +87,10 @@ class _Planned(GGUF):
         return tensor
 
 
-def _settings(found: Expressed, config: Config) -> dict[str, Any]:
+def _settings(written: Expressed, config: Config) -> dict[str, Any]:
     """The settings of the header that describe the model, and the size of its vocabulary."""
-    name = NAMES[found.family.model_type]
-    fields = {key: value for key, value in found.fields.items() if value is not None}
+    name = NAMES[written.family.model_type]
+    fields = {key: value for key, value in written.fields.items() if value is not None}
     given = {end: next((fields[name] for name in theirs if name in fields), None) for end, theirs in SETTINGS.items()}
     given["attention.value_length"] = given["attention.key_length"]
     if config.window is None or not any(config.windowed(block) for block in range(config.n_layer)):

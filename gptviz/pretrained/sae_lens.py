@@ -80,10 +80,10 @@ def _config(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder.name}/{CONFIG} is damaged: {error}") from None
     if not isinstance(said, dict):
         raise ValueError(f"{folder.name}/{CONFIG} is no config of a dictionary")
-    about = said.get("metadata")
+    metadata = said.get("metadata")
     old = {"hook_point": "hook_name", "activation_fn_str": "activation_fn"}
     config: dict[str, Any] = {
-        old.get(name) or name: value for name, value in (said | (about if isinstance(about, dict) else {})).items()
+        old.get(name) or name: value for name, value in (said | (metadata if isinstance(metadata, dict) else {})).items()
     }
     more = config.get("activation_fn_kwargs")
     if config.get("activation_fn") == "topk" and isinstance(more, dict):

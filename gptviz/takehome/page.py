@@ -207,9 +207,9 @@ def _piece(element: Element) -> Iterator[PagePiece]:
         case "BidiComponent":
             if message.component_name == PART:
                 yield PayloadPart.of(message.bytes)
-            found = _VIEW.fullmatch(message.component_name)
-            if found and found[1] != "figure_tools":
-                yield SavedView(found[1], message.bytes)
+            view = _VIEW.fullmatch(message.component_name)
+            if view and view[1] != "figure_tools":
+                yield SavedView(view[1], message.bytes)
         case "ArrowDataFrame" | "Arrow" | "Dataframe":
             yield PageTable(element.value)
         case "ImageList":

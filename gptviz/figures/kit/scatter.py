@@ -75,8 +75,8 @@ def text_positions(x: Float64Array, y: Float64Array, widths: Sequence[int], *, a
 
 def groups(kinds: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
     """The indices of the tokens of each kind, for the kinds there are."""
-    each = np.array(kinds, dtype=object)
-    return {kind: np.flatnonzero(each == kind) for kind in KIND_COLOURS if kind in each}
+    all_kinds = np.array(kinds, dtype=object)
+    return {kind: np.flatnonzero(all_kinds == kind) for kind in KIND_COLOURS if kind in all_kinds}
 
 
 def ends(points: npt.NDArray[Any]) -> list[tuple[float, float]]:

@@ -87,9 +87,9 @@ def _ranked(
     unchanged, tried = torch.from_numpy(guesses[-1]).double(), changes[:most]
     right = int(unchanged.argmax())
     measured: list[tuple[int, float, tuple[int, ...]]] = []
-    each = max(1, AT_ONCE // len(ids))
-    for start in range(0, len(tried), each):
-        rows = torch.tensor(tried[start : start + each], device=device)
+    at_once = max(1, AT_ONCE // len(ids))
+    for start in range(0, len(tried), at_once):
+        rows = torch.tensor(tried[start : start + at_once], device=device)
         if cache is not None:
             cache.truncate(first)
         read = rows if cache is None else rows[:, first:]
@@ -99,5 +99,5 @@ def _ranked(
         wrong = others.argmax(-1)
         lost = (unchanged[right] - unchanged[wrong]) - (after[:, right] - after.gather(1, wrong[:, None])[:, 0])  # [rows]
         flips = (after.argmax(-1) != right).int() * (2 - (rows[:, -1] != ids[-1]).int().cpu())  # 0 where the answer stays
-        measured += zip(flips.tolist(), lost.tolist(), tried[start : start + each], strict=True)
+        measured += zip(flips.tolist(), lost.tolist(), tried[start : start + at_once], strict=True)
     return [changed for _, _, changed in sorted(measured, key=lambda one: one[:2], reverse=True)]

@@ -71,17 +71,18 @@ def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, 
     lists = toward, away
     if not len(toward) or not len(away):
         raise ValueError("a direction needs a text on each side")
-    found, held = ([each[halves(len(each))[part]] for each in lists] for part in (0, 1))
-    means = [each.mean(0) for each in found]  # [block, d_model]
+    fitted, held = ([each[halves(len(each))[part]] for each in lists] for part in (0, 1))
+    means = [each.mean(0) for each in fitted]  # [block, d_model]
     middle, along = (means[0] + means[1]) / 2, means[0] - means[1]
     if not along.isfinite().all() or not along.norm(dim=-1).all():
         raise ValueError("both lists of texts end in the same place of the stream: there is no direction between them")
     if how == "component":
-        spanned = found[0] - found[1] if len(found[0]) == len(found[1]) else torch.cat(found) - middle  # [texts, block, d_model]
+        are_pairs = len(fitted[0]) == len(fitted[1])
+        spanned = fitted[0] - fitted[1] if are_pairs else torch.cat(fitted) - middle  # [texts, block, d_model]
         first = torch.linalg.svd(spanned.transpose(0, 1), full_matrices=False).Vh[:, 0]
         along = first * (first * along).sum(-1, keepdim=True).sign()
     along = along / along.norm(dim=-1, keepdim=True)
-    spread = ((torch.cat(found) - middle) * along).sum(-1).std(0, correction=0)  # [block]
+    spread = ((torch.cat(fitted) - middle) * along).sum(-1).std(0, correction=0)  # [block]
     right = [sign * ((each - middle) * along).sum(-1) > 0 for each, sign in zip(held, (1, -1), strict=True)]
     return along * spread[:, None], torch.cat(right).double().mean(0)
 
@@ -94,8 +95,8 @@ def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
         raise ValueError(f"this model is a {model.config.kind}: directions are found in the stream of decoders that have blocks")
     taps = [f"blocks.{block}.resid_post" for block in range(model.config.n_layer)]
     traces = (run(model, row[None], taps, logits_at=slice(-1, None), last=1) for row in rows)
-    found = [torch.stack([trace[tap][0, -1] for tap in taps]) for trace in progress.each(traces, len(rows), "text")]
-    return torch.stack(found)
+    ends_of_texts = [torch.stack([trace[tap][0, -1] for tap in taps]) for trace in progress.each(traces, len(rows), "text")]
+    return torch.stack(ends_of_texts)
 
 
 def keep(direction: Direction) -> None:

@@ -197,14 +197,14 @@ def _number(text: str) -> float | None:
 
 def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:
     """The edits that `texts` say, in the model's order; a ValueError as in `edit`, for a unit edited twice, and beyond 200."""
-    found: dict[Unit, UnitEdit] = {}
+    by_unit: dict[Unit, UnitEdit] = {}
     for text in texts:
-        one = edit(text, config)
-        if found.setdefault(one.unit, one) != one:
-            raise ValueError(f"{one.unit.name} is edited twice: {found[one.unit].text} and {one.text}")
-    if len(found) > MOST_EDITS:
-        raise ValueError(f"there are {len(found):,} edits; the most are {MOST_EDITS}")
-    return tuple(sorted(found.values(), key=_place))
+        new = edit(text, config)
+        if by_unit.setdefault(new.unit, new) != new:
+            raise ValueError(f"{new.unit.name} is edited twice: {by_unit[new.unit].text} and {new.text}")
+    if len(by_unit) > MOST_EDITS:
+        raise ValueError(f"there are {len(by_unit):,} edits; the most are {MOST_EDITS}")
+    return tuple(sorted(by_unit.values(), key=_place))
 
 
 def _place(one: UnitEdit) -> tuple[bool, bool, int, str, int, str]:
@@ -501,10 +501,10 @@ def fitting(texts: Iterable[str], model: Transformer) -> Fitting:
 def _tried(texts: Iterable[str], model: Transformer) -> Iterator[tuple[str, UnitEdit | str]]:
     for text in texts:
         try:
-            one = edit(text, model.config)
-            if one.unit.part == ADAPTER:
+            new = edit(text, model.config)
+            if new.unit.part == ADAPTER:
                 _adapted(model)
-            list(_in_stream([one], model))
-            yield text, one
+            list(_in_stream([new], model))
+            yield text, new
         except ValueError as error:
             yield text, str(error)

@@ -41,8 +41,8 @@ class Quantity:
             return numbered(self.by, source if self.in_encoder else length)
         if self.by == "head":
             return numbered(self.by, config.n_head)
-        each = config.n_head // config.key_heads
-        return Axis(self.by, tuple(f"{i} (heads {i * each}–{(i + 1) * each - 1})" for i in range(config.key_heads)))
+        group = config.n_head // config.key_heads
+        return Axis(self.by, tuple(f"{i} (heads {i * group}–{(i + 1) * group - 1})" for i in range(config.key_heads)))
 
 
 _STREAM = (

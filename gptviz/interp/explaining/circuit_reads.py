@@ -101,8 +101,8 @@ class Frozen:
                 self.units += [unit(name, model.config) for name in names]
         self.place = {one: i for i, one in enumerate(self.units)}
         # What is read at the same positions, such as by key and by value, shares one pass through the norms.
-        each = sum(read.nbytes for read in self.stream.inputs.values())
-        self._at = lru_cache(maxsize=max(2, MOST_KEPT // each))(self.stream.at)
+        nbytes = sum(read.nbytes for read in self.stream.inputs.values())
+        self._at = lru_cache(maxsize=max(2, MOST_KEPT // nbytes))(self.stream.at)
 
     @torch.no_grad()
     def logit(self, token: int, against: int | None) -> Reads:

@@ -283,10 +283,10 @@ def left_out(
     with progress.part(0, 1 + len(gone)):
         before = _Beginning(model, ids)
     rise = np.full((len(ids), len(gone)), np.nan)
-    each = max(1, min(MOST_TOKENS // len(ids), MOST_LOGITS // (len(ids) * model.config.vocab_size)))
+    at_once = max(1, min(MOST_TOKENS // len(ids), MOST_LOGITS // (len(ids) * model.config.vocab_size)))
     mean = mean_embedding(model) if how == "replaced" and gone else None
-    for start in range(0, len(gone), each):
-        some = gone[start : start + each]
+    for start in range(0, len(gone), at_once):
+        some = gone[start : start + at_once]
         with progress.part(1, 1 + len(gone), len(gone)), progress.part(start, len(gone), len(some), step="token"):
             without = _replaced(before, some, mean) if mean is not None else _removed(before, some)
         for column, place in enumerate(some, start):

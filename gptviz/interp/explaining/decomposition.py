@@ -337,8 +337,8 @@ class Stream:
         wanted = self.to_heads(layer, pulled[layer])  # [..., n, n_head, d_head]
         values = self.numbers(self.values[f"{layer}.v"])  # [keys, n_kv_head, d_head]
         grouped = wanted.unflatten(-2, (values.shape[1], -1))  # [..., n, n_kv_head, group, d_head]
-        each = torch.einsum("...kgd,skd->...kgs", grouped, values).flatten(-3, -2)  # [..., n, n_head, keys]
-        return each * self.numbers(self.values[f"{layer}.pattern"])
+        products = torch.einsum("...kgd,skd->...kgs", grouped, values).flatten(-3, -2)  # [..., n, n_head, keys]
+        return products * self.numbers(self.values[f"{layer}.pattern"])
 
     def neurons(self, layer: str, pulled: Mapping[str, Tensor]) -> Tensor:
         """How much each neuron of an MLP adds, [..., n, d_mlp]; with the MLP's bias they sum to what it adds."""

@@ -219,8 +219,8 @@ def _switched_off(model: Transformer, given: MeasureInput) -> Numbers:
     """How much the loss rises, over data held out, if what a part computes is replaced by zero."""
     (rows,) = given.rows.values()
     usual = loss(model, rows)
-    each = loss_with_each(model, rows, [UnitEdit(unit) for unit in heads_and_mlps(model.config)])
-    return {edit.unit.name: value - usual for edit, value in each}
+    losses = loss_with_each(model, rows, [UnitEdit(unit) for unit in heads_and_mlps(model.config)])
+    return {edit.unit.name: value - usual for edit, value in losses}
 
 
 _TO_A_LABEL = "What each head, MLP and bias adds to the logit of a label, or to its difference from another."

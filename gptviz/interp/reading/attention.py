@@ -249,8 +249,8 @@ class Midway:
     """
 
     def __init__(self, model: Transformer, n_tokens: int, part: AttentionPart = "attention") -> None:
-        each = FLOAT32 * n_tokens * (model.config.d_model + (n_tokens if part == "attention" else 0))
-        self._every = -(-model.config.n_layer * each // MOST_MIDWAY)
+        size = FLOAT32 * n_tokens * (model.config.d_model + (n_tokens if part == "attention" else 0))
+        self._every = -(-model.config.n_layer * size // MOST_MIDWAY)
         self._through: Tensor | None = None
         self._rolls = part == "attention"
         self.streams: dict[int, Tensor] = {}  #: by block, the stream [1, T, d_model] that enters it

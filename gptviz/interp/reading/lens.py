@@ -107,16 +107,17 @@ def lens(
     flat = stream.flatten(0, 1)  # [layer · count, d_model]
     targets = torch.from_numpy(np.tile(true, len(stream))).to(stream.device)
     error, end = 0.0, len(flat) - compared  # the rows from `end` on are to be the model's own logits
-    each = max(1, LOGITS_AT_ONCE // config.vocab_size)
-    for done, start in enumerate(reversed(range(0, len(flat), each)), 1):  # the last layer comes first: the others need its guess
-        logits = _logits(model, flat[start : start + each])
-        reading.add(start, logits, targets[start : start + each])
+    at_once = max(1, LOGITS_AT_ONCE // config.vocab_size)
+    # The last layer comes first: the others need its guess.
+    for done, start in enumerate(reversed(range(0, len(flat), at_once)), 1):
+        logits = _logits(model, flat[start : start + at_once])
+        reading.add(start, logits, targets[start : start + at_once])
         same = slice(max(end - start, 0), None)
         if len(mine := logits[same]):
             first = max(start - end, 0)
             error = max(error, float((mine - trace["logits"][0, first : first + len(mine)].float()).abs().max()))
         with progress.part(1, 2):
-            progress.report(min(done * each, len(flat)), len(flat), "cell")
+            progress.report(min(done * at_once, len(flat)), len(flat), "cell")
     named = dict(zip(ends_of_blocks(every), of_whole_blocks(every), strict=True)) if blocks_only else every
     return Lens(
         tuple(named[row] for row in read),
@@ -178,11 +179,11 @@ class _LogitSummary:
         """The `logits` [n, vocab_size] of the rows from `start` on, and their true tokens, -1 if unknown; later layers first."""
         count, at = self.top.shape[1], slice(start, start + len(logits))
         cached = CACHED * torch.get_num_threads() // logits.shape[1]
-        each = max(1, cached) if logits.device.type == "cpu" else len(logits)
+        at_once = max(1, cached) if logits.device.type == "cpu" else len(logits)
         maxima, sums = list[Tensor](), list[Tensor]()
         mine = logits.gather(1, targets.clamp(min=0)[:, None])  # [n, 1]
-        below, weights = (torch.empty_like(logits[:each]) for _ in range(2))
-        for some, own in zip(logits.split(each), mine.split(each), strict=True):
+        below, weights = (torch.empty_like(logits[:at_once]) for _ in range(2))
+        for some, own in zip(logits.split(at_once), mine.split(at_once), strict=True):
             maxima.append(_maxima(some, count))
             sums.append(_sums(some, own, below[: len(some)], weights[: len(some)]))
         largest, whole, weighed, above = torch.cat(sums, dim=1)  # [n] each

@@ -137,17 +137,17 @@ def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
     count, most = len(ids), min(n, model.config.vocab_size)
     probability, surest = np.full(count, np.nan), np.full(count, np.nan)
     likely, likely_probability = np.zeros((count, most), np.int64), np.full((count, most), np.nan)
-    each = max(1, MOST_LOGITS // model.config.vocab_size)
-    for start in range(0, count, each):
-        guess = torch.from_numpy(logits_at(model, ids, states, slice(start, start + each))).double().softmax(-1)
+    at_once = max(1, MOST_LOGITS // model.config.vocab_size)
+    for start in range(0, count, at_once):
+        guess = torch.from_numpy(logits_at(model, ids, states, slice(start, start + at_once))).double().softmax(-1)
         top = guess.topk(most)
-        surest[start : start + each] = top.values[:, 0].numpy()
-        behind = slice(start + 1, min(start + each, count - 1) + 1)  # the tokens that were guessed here
+        surest[start : start + at_once] = top.values[:, 0].numpy()
+        behind = slice(start + 1, min(start + at_once, count - 1) + 1)  # the tokens that were guessed here
         known = behind.stop - behind.start
         probability[behind] = guess[:known].gather(1, torch.tensor(ids[behind])[:, None])[:, 0].numpy()
         likely[behind], likely_probability[behind] = top.indices[:known].numpy(), top.values[:known].numpy()
         with progress.part(1, 2):
-            progress.report(min(start + each, count), count, "token")
+            progress.report(min(start + at_once, count), count, "token")
     return Guesses(states, TokenProbabilities(probability, likely, likely_probability), surest)
 
 

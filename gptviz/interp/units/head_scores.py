@@ -172,13 +172,13 @@ def repeated_tokens(
         ValueError: there is no room for a token and its copy, or there are fewer than two tokens to draw from.
     """
     ordinary = torch.tensor([token for token in range(vocab_size) if token not in {*without, *before, *after}])
-    each = min(MOST_REPEATED, len(ordinary), (room - len(before) - len(after)) // 2)
-    if each < 2:
+    length = min(MOST_REPEATED, len(ordinary), (room - len(before) - len(after)) // 2)
+    if length < 2:
         raise ValueError(
             f"random tokens cannot be repeated: the model reads {room} tokens and knows {len(ordinary)} ordinary ones"
         )
     generator = torch.Generator().manual_seed(seed)
-    halves = [ordinary[torch.randperm(len(ordinary), generator=generator)[:each]].repeat(2) for _ in range(N_SEQUENCES)]
+    halves = [ordinary[torch.randperm(len(ordinary), generator=generator)[:length]].repeat(2) for _ in range(N_SEQUENCES)]
     ends = torch.tensor(before, dtype=torch.long), torch.tensor(after, dtype=torch.long)
     return torch.stack([torch.cat((ends[0], half, ends[1])) for half in halves])
 

@@ -61,14 +61,14 @@ def expressed(config: Config, first: str | None = None, among: Collection[str] =
     for family in sorted((FAMILIES[name] for name in among), key=lambda family: family.title != first):
         fields = family.fields(config)
         try:
-            found = Expressed(family, fields, family.our_config(Given(fields, family.title)))
+            candidate = Expressed(family, fields, family.our_config(Given(fields, family.title)))
         except ImportRefusedError:  # no possible model
             continue
-        lacks = differences(config, found.config)
+        lacks = differences(config, candidate.config)
         if not lacks:
-            return found
+            return candidate
         # A model with another kind of output is never near, even if few fields differ.
-        distance = found.config.kind != config.kind, len(lacks)
+        distance = candidate.config.kind != config.kind, len(lacks)
         if nearest is None or distance < nearest[0]:
             nearest = distance, lacks, family.title
     _, lacks, title = nearest or ((True, 1), ["head"], "none")
