@@ -373,7 +373,6 @@ def head_scores(a: Side, b: Side, score: str) -> Compared:
     return compared(*_of_both(scores, a, b))
 
 
-NORM = "norm of the weights"
 OUTSIDE = "outside blocks"
 
 
@@ -418,7 +417,7 @@ def _by_block(side: Side, values: dict[str, float]) -> LabelledArray:
     table = np.full((len(rows), len(columns)), np.nan)
     for name, (row, column) in places.items():
         table[rows.index(row), columns.index(column)] = values[name]
-    return LabelledArray(table, (Axis("block", rows), Axis("matrix", tuple(columns))), NORM)
+    return LabelledArray(table, (Axis("block", rows), Axis("matrix", tuple(columns))), "norm of the weights")
 
 
 def relative(compared: Compared) -> LabelledArray:

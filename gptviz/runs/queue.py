@@ -37,7 +37,6 @@ from .status import (
     write_status,
 )
 
-MOST_TRAINING = 1
 MOST_WAITING = 30
 POLL = 0.5  # seconds
 # The file for the stderr of a process. Because of the dot it does not count as a file of the model.
@@ -66,7 +65,7 @@ class Queue:
         self,
         root: Path,
         *,
-        training: int = MOST_TRAINING,
+        training: int = 1,
         waiting: int = MOST_WAITING,
         twins: bool = True,
         launch: Callable[..., subprocess.Popen[bytes]] | None = None,

@@ -49,7 +49,7 @@ def report(name: str) -> PageContent:
         PieceGroup((PageTable(settings_table(Config, config.to_dict())),), "folded", "The architecture"),
         *_samples(log),
         Heading("Card", 2),
-        *([MarkdownText("The command that trains it again:"), Code(card.command, "bash")] if card.command else []),
+        *((MarkdownText("The command that trains it again:"), Code(card.command, "bash")) if card.command else ()),
         PieceGroup((Code(json.dumps(card.values, indent=1, ensure_ascii=False), "json"),), "folded", "The card, as it is kept"),
     )
     return PageContent("report", {"model": name}, pieces, f"The report of the run that made {name}.")

@@ -12,7 +12,6 @@ from gptviz.settings.known_names import instead
 Optimiser = Literal["adamw", "adam", "sgd", "muon"]
 Schedule = Literal["cosine", "linear", "constant"]
 Precision = Literal["auto", "bfloat16", "float32"]
-Compiling = Literal["auto", "yes", "no"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +129,7 @@ class Recipe:
         "Precision",
         "The kind of number in which matrices are multiplied. bfloat16 is faster where the processor has it; “auto” tries both.",
     )
-    compile: Compiling = setting(
+    compile: Literal["auto", "yes", "no"] = setting(
         "auto",
         "Compile",
         "Whether torch.compile first turns the model into machine code. That takes about half a minute, which long runs win "

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from gptviz.components import cell_grid
 from gptviz.interp.units.unit import Unit
 
-HINT = "A click, or Enter, switches a head or an MLP off on every page, or brings it back; the arrow keys walk."
-
 
 @dataclass(frozen=True)
 class Row:
@@ -76,7 +74,7 @@ def payload(
         says="without it the loss changes by",
         unit=about.unit,
         legend=blue if limit else "Colours, what the loss is without each, come when they are computed: below.",
-        hint=HINT,
+        hint="A click, or Enter, switches a head or an MLP off on every page, or brings it back; the arrow keys walk.",
         file="switch_off",
         model=about.model,
         prompt=about.prompt,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None)
     parts, nodes = finished.nodes(tree, look)
     labels, columns = packed_choices(nodes, tree.n_candidates, look)
     config = tree.generation.model.config
-    header = {
+    header: dict[str, Any] = {
         "number": look.number,
         "current": tree.current,
         "prompt": list(look.prompt),

@@ -25,7 +25,6 @@ from ..reading.next_token import logits_after
 OUTLIER = 6.0
 # How many numbers of a matrix are compared at a time, and how many logits: a large vocabulary has many at each place.
 AT_ONCE, MOST_LOGITS = 2**22, 2**22
-WHOLE_BLOCK = "all of the block"
 _IN_BLOCK = re.compile(r"(encoder\.)?blocks\.([0-9]+)\.(.+)\.weight")
 
 
@@ -99,7 +98,7 @@ def by_block(errors: Sequence[MatrixError]) -> LabelledArray | None:
         weighed = [(error.relative, error.rows * error.width * error.spread**2) for error in own.values()]
         squares = sum(square for _, square in weighed)
         values[row, -1] = math.sqrt(sum(each**2 * square for each, square in weighed) / squares) if squares else math.nan
-    axes = Axis("block", tuple(cells)), Axis("matrix", (*columns, WHOLE_BLOCK))
+    axes = Axis("block", tuple(cells)), Axis("matrix", (*columns, "all of the block"))
     return LabelledArray(values, axes, "relative error ‖Ŵ − W‖ / ‖W‖")
 
 

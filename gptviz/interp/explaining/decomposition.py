@@ -214,7 +214,7 @@ class Stream:
         self._before: dict[str, tuple[str, ...]] = {}
         model, blocks = self.model, self.model.blocks
         stand_ins: dict[nn.Module, nn.Module] = {
-            part: FrozenNorm(part, self.numbers, lambda bias, name=name: self.leaf(f"{name}.bias", bias[0]))
+            part: FrozenNorm(part, self.numbers, self._bias_of(name))
             for name, part in model.named_modules()
             if isinstance(part, Norm)
         }
@@ -242,6 +242,10 @@ class Stream:
         norm = model.head.final_norm
         self.reads(HEAD, x if norm is None else stand_ins[norm](x))
         self.written = {name: leaf.detach()[0] for name, leaf in self._leaves.items()}
+
+    def _bias_of(self, norm: str) -> Callable[[Tensor], Tensor]:
+        """The bias of a norm is one more writer."""
+        return lambda bias: self.leaf(f"{norm}.bias", bias[0])
 
     def layers(self) -> tuple[str, ...]:
         """The sublayers, in the order in which they write."""
