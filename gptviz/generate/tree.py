@@ -251,10 +251,7 @@ class Tree:
         return Snapshot(tuple(self.nodes.values()), self.current, self.dropped, values)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Become the tree of a snapshot of the same model and prompt; a ValueError if the prompt is another.
-
-        Values that it does not have at hand are computed again when they are needed.
-        """
+        """Become the tree of a snapshot; a ValueError if the prompt is another. Values not at hand are computed when needed."""
         root = snapshot.nodes[0]
         if (root.position, root.token) != (self.nodes[ROOT].position, self.nodes[ROOT].token):
             raise ValueError("the snapshot is of a tree with another prompt")

@@ -96,10 +96,7 @@ class Compared:
 
 
 def compared(a: LabelledArray, b: LabelledArray) -> Compared:
-    """Both with their difference, where they have as many cells along each axis.
-
-    Where labels of the same place differ, as two tokens do, the difference names both.
-    """
+    """Both with their difference, where they have as many cells along each axis; it names both labels of a place that differ."""
     for one, other in zip(a.axes, b.axes, strict=True):
         if len(one.labels) != len(other.labels):
             short = one.name.partition(" (")[0]
@@ -164,9 +161,8 @@ def total_variation(compared: Compared) -> float:
 
 
 def chosen(compared: Compared, count: int, least: float = 0.0) -> Compared:
-    """The `count` entries of a comparison along one axis that differ most, and the likeliest of each side.
-
-    What differs most comes first. Entries that are below `least` on both sides are left out.
+    """The `count` entries of a comparison along one axis that differ most, and the likeliest of each side. What differs most
+    comes first. Entries that are below `least` on both sides are left out.
     """
     assert compared.difference is not None
     differences = np.nan_to_num(compared.difference.values)

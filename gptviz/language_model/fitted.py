@@ -95,9 +95,7 @@ def read_lens(lm: LanguageModel, path: str | Path) -> str:
 
 @method
 def write_lens(lm: LanguageModel, path: str | Path, kind: LensKind = "jacobian", text: str | None = None) -> None:
-    """Write a lens that is fitted to this model, as `fitted_lens` gives it, as a file that `read_lens` and jlens read: what it
-    has for the end of each block but the last.
-    """
+    """Write a lens as `fitted_lens` gives it, for the end of each block but the last, as a file for `read_lens` and jlens."""
     lens, every = fitted_lens(lm, kind, text), layers(lm.model.config)
     ends = ends_of_blocks(every)[1:-1]
     maps, biases = ({every[row].block or 0: each[row] for row in ends} for each in (lens.matrices, lens.biases))

@@ -131,9 +131,7 @@ def context_use(lm: LanguageModel, prompt: str, how: use.How = "replaced", *, la
 
 @method
 def nearest(lm: LanguageModel, word: str | int, count: int = 5) -> dict[str, float]:
-    """The `count` tokens whose embeddings have the largest cosine with that of `word`, a token, the nearest first, with that
-    cosine; special tokens, which are no text, are left out.
-    """
+    """The `count` tokens, without special ones, whose embeddings have the largest cosine with that of `word`, and the cosines."""
     special = {token for token in range(lm.tokenizer.vocab_size) if lm.tokenizer.is_special(token)}
     rows, token = embeddings.vectors(lm.model, "embedding"), lm.token(word)
     near = embeddings.neighbours(rows, lm.tokenizer.labels(), token, count + len(special))

@@ -143,9 +143,7 @@ def _feature(lm: LanguageModel, name: str) -> tuple[Dictionary, int]:
 
 @method
 def repeated_tokens(lm: LanguageModel) -> Tensor:
-    """Random tokens of the vocabulary, each sequence of which is repeated once, as a text of this model: [sequences, tokens]. A
-    ValueError if the context is too short, or the vocabulary too small.
-    """
+    """Random tokens, each sequence repeated once, as a text of this model: [sequences, tokens]; a ValueError without room."""
     tokenizer, special = lm.tokenizer, {lm.tokenizer.padding, lm.tokenizer.unknown_id, *lm.end_tokens}
     without = {token for token in special if token is not None}
     room = lm.model.config.context_length

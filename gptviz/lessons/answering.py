@@ -48,9 +48,7 @@ class Answer:
 
 
 def answer_to(question: Question, functions: Functions) -> Answer:
-    """The answer that the model gives. An ExpressionError if it cannot be computed, or is of another kind than the question asks
-    for: no number, none of the options.
-    """
+    """The answer that the model gives; an ExpressionError if there is none, or it is no number or option as the question asks."""
     value = computed(question.answer, functions)
     if question.kind == "number":
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):

@@ -144,9 +144,7 @@ def rounds(model: Transformer) -> bool:
 
 
 def exactly(model: Transformer) -> Transformer:
-    """A twin with the same weights, in the same memory, that multiplies them in float32: slower, since they become float32 for
-    each product, some rows at a time.
-    """
+    """A twin with the same weights in the same memory that multiplies in float32, some rows at a time, and so more slowly."""
     twin = copy.deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})
     for part in twin.modules():
         if isinstance(part, Linear):

@@ -50,9 +50,7 @@ class Written:
 
 
 def write_transformers(model: Written, folder: Path) -> None:
-    """Write a model into an empty folder, for the classes of `transformers`. A NotExpressibleError if no family of theirs
-    computes the same; an OSError if the disk is full or not writable.
-    """
+    """Write a model into an empty folder, for `transformers`; a NotExpressibleError if it has no such family, or an OSError."""
     written = expressed(model.config, model.family)
     tensors = {name: tensor.contiguous() for name, tensor in written.tensors(model.weights)}
     is_bfloat = model.weights["embed.weight"].dtype is torch.bfloat16

@@ -468,9 +468,7 @@ def source_of(folder: Path) -> ModelSource:
 
 
 def check_weights(folder: Path, config: Config, step: int | None = None) -> None:
-    """Check that the weights of a checkpoint, or of its snapshot after `step` steps, fit its config, by names, shapes and the
-    file's length; no weights are read.
-    """
+    """Check that weights, or those of a snapshot, fit the config by names, shapes and the file's length; none are read."""
     if step is None and is_reference(folder):
         source_of(folder)
         return

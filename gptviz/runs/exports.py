@@ -291,9 +291,7 @@ def _check_free(to: Path) -> None:
 
 
 def _weights(folder: Path, config: Config, *, exactly: bool) -> dict[str, Tensor]:
-    """The weights in the types in which they are stored; of an adapter, those of its base with its changes, which are in float32
-    if they are to be had `exactly`.
-    """
+    """The weights in their stored types; of an adapter, those of its base with its changes, in float32 if wanted `exactly`."""
     if checkpoints.is_adapter(folder):
         weights = _weights(checkpoints.base_of(folder), config, exactly=exactly)
         for part, factors in checkpoints.read_factors(folder).items():

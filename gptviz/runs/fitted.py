@@ -64,9 +64,7 @@ def shipped_names() -> list[str]:
 
 
 def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
-    """Keep tensors under a digest, and remove the oldest files where all together are too many bytes. A read-only server writes
-    nothing. An OSError if the file cannot be written.
-    """
+    """Keep tensors under a digest, unless read-only, and remove the oldest files if all are too large; an OSError if it fails."""
     if hosting().read_only:
         _in_memory[digest] = tensors
         while (

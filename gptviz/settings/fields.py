@@ -133,10 +133,7 @@ def field_infos(settings: type) -> dict[str, FieldInfo]:
 
 
 def check_choices(settings: Any) -> None:
-    """Refuse a dataclass with a field that is none of the choices, or that must be true or false and is neither.
-
-    The ValueError names the field, its value and the choices.
-    """
+    """Refuse a dataclass with a field that is none of its choices, or no truth value; the message names field, value, choices."""
     for name, (info, table) in _declared(cast(Any, type(settings))).items():
         value, choices = getattr(settings, name), info.choices if table is None else tuple(table)
         if info.kind == "switch" and not isinstance(value, bool):

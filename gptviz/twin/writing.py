@@ -82,9 +82,7 @@ def _in_json(numbers: Any) -> str:
 
 
 def tokens(tokenizer: Tokenizer) -> dict[str, Any]:
-    """What lies beside a twin of its tokenizer: all `tokens` and, where pairs of them are merged, the `merges`. A ValueError if a
-    twin cannot read as it does; the message says what is missing.
-    """
+    """What lies beside a twin of its tokenizer: all `tokens`, and any `merges`; a ValueError says why a twin cannot read them."""
     if tokenizer.kind != "bpe":
         pieces = map(tokenizer.piece, range(tokenizer.vocab_size))
         return {"tokens": [piece.removeprefix(" ") if tokenizer.is_spaced else piece for piece in pieces]}

@@ -109,9 +109,7 @@ def preview(
 def _slopes(
     model: Transformer, pair: PromptPair, chosen: Sequence[Quantity], steps: int
 ) -> tuple[float, float, dict[str, Float64Array], dict[str, NDArray[np.bool_]]]:
-    """The answers to both prompts, and by tap name what each of its pieces is guessed to add [T] or [H], and whether it is the
-    same in both runs.
-    """
+    """The answers to both prompts; by tap what each piece is guessed to add [T] or [H], and whether both runs have the same."""
     device = model.embed.weight.device
     ids, source = pair.ids(device), pair.sources(device)
     begins = ["blocks.0.resid_pre", "encoder.blocks.0.resid_pre"]

@@ -323,10 +323,7 @@ def numbers_of_a_token(config: Config) -> int:
 
 
 def means(model: Transformer, texts: Tensor) -> dict[str, Tensor]:
-    """The mean output of every unit over all positions of `texts` [B, T], by tap name.
-
-    Token embeddings, positions and MLPs have [d_model] each, `z` of the heads of a block has [H, d_head].
-    """
+    """The mean output of every unit over the positions of `texts` [B, T], by tap: [d_model], or [H, d_head] for `z` of heads."""
     trace = run(model, texts, WRITTEN, logits_at=slice(-1, None))
     axes = {"positions": (0,), "z": (0, 2)}
     averages = {name: value.mean(axes.get(name.rpartition(".")[2], (0, 1))).clone() for name, value in trace.items()}

@@ -346,9 +346,7 @@ def _replaced(before: _Beginning, places: Sequence[int], mean: Tensor) -> Float6
 
 
 def _removed(before: _Beginning, places: Sequence[int]) -> Float64Array:
-    """The losses [places, T] of the text that is read without one token after the other; NaN where nothing is left to read, and
-    for tokens that come before all of these places.
-    """
+    """The losses [places, T] without one token after the other; NaN if nothing is left to read, and before all these places."""
     length, start = len(before.ids), before.unchanged(places)
     start = max(0, start - 1)  # the token before is read again, for its guess at what follows
     others = torch.arange(start, length - 1).expand(len(places), -1)

@@ -51,9 +51,7 @@ def has_shares(model: Transformer) -> bool:
 
 
 def judge(model: Transformer, ids: Tensor) -> Judged:
-    """The labels that `model` gives the text `ids` [T], which has no padding. A ValueError if the model is not a classifier,
-    there is no token, or there are more than the context holds.
-    """
+    """The labels that a classifier gives the text `ids` [T] without padding; a ValueError if there is no token, or too many."""
     _check(model)
     if not len(ids):
         raise ValueError("there is no token to classify")

@@ -92,9 +92,7 @@ class Probed:
 
 
 def text_labels(pieces: Sequence[str], name: str) -> list[str | None]:
-    """The labels of the tokens of a text, of the kind `name`, one of `FROM_TEXT`; `pieces` are the texts of the tokens. None for
-    a token that has no label. A ValueError if there is no such label.
-    """
+    """The labels of the `pieces` of a text of the kind `name`, one of `FROM_TEXT`, None without one; a ValueError for others."""
     labels: list[str | None] = []
     if name == "case":
         letters = [next((letter for letter in piece if letter.isalpha()), "") for piece in pieces]

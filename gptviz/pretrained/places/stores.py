@@ -183,9 +183,7 @@ def _place(title: str, root: Path, path: Path) -> Place:
 
 
 def _walk(root: Path, depth: int) -> Iterator[Path | None]:
-    """The files below a folder, and None at the end if the search stopped after `MOST_LOOKED_AT` files and folders. No link to a
-    folder is followed, and hidden folders are left out.
-    """
+    """The files below a folder, without links and hidden folders; None at the end if it stopped after `MOST_LOOKED_AT` of all."""
     left = MOST_LOOKED_AT
     for folder, folders, files in os.walk(root):
         below = len(Path(folder).relative_to(root).parts)

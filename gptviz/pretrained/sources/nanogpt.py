@@ -206,9 +206,7 @@ def _turned(name: str, tensor: Tensor) -> Tensor:
 
 
 def as_nanogpt(config: Config) -> Expressed:
-    """A model with this config in the form of nanoGPT, with its `model_args`. A NotExpressibleError if nanoGPT has no such model;
-    the message names the fields of the config that it lacks.
-    """
+    """A model with this config in nanoGPT's form, with its `model_args`; a NotExpressibleError names the fields that it lacks."""
     settings = {
         "n_layer": config.n_layer,
         "n_head": config.n_head,

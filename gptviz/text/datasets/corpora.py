@@ -51,10 +51,7 @@ class Corpus:
         object.__setattr__(self, "sha256", hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest())
 
     def split(self, fraction: float = 0.9) -> tuple[str, str]:
-        """The first `fraction` of the characters for training and the rest for validation.
-
-        A ValueError if the fraction is not between 0 and 1, or the text is too short for two parts.
-        """
+        """The first `fraction` of the characters for training, the rest for validation; a ValueError if a part is impossible."""
         check_fraction(fraction)
         cut = int(fraction * len(self.text))
         if not 0 < cut < len(self.text):
@@ -167,10 +164,7 @@ def remember(corpus: Corpus) -> None:
 
 
 def recall(name: str, sha256: str) -> Corpus:
-    """The text with this SHA-256: the copy that was kept, else the corpus of that name that comes with Python or is fetched.
-
-    A `CorpusUnavailableError` if there is neither.
-    """
+    """The text with this SHA-256: a kept copy, else the corpus of that name; a `CorpusUnavailableError` if there is neither."""
     data = _cached_bytes(_cached(f"{sha256}.txt")) if re.fullmatch("[0-9a-f]{64}", sha256) else b""
     if data and hashlib.sha256(data).hexdigest() == sha256:
         return Corpus(name, data.decode("utf-8", "surrogatepass"))
