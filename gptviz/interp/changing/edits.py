@@ -350,21 +350,15 @@ def _tap(one: UnitEdit) -> str:
 
 
 class _Values:
-    """The values that edits take from a reference text, computed in one run of the unedited model over each piece of it.
-
-    Attributes:
-        means: by tap name, the mean over all tokens: of z [n_head, d_head], of other values [size].
-        patterns: by tap name, [n_head, query, key] over the first row of the first piece.
-
-    Raises:
-        ValueError: an edit needs a reference text, and there is none.
+    """The values that edits take from a reference text, computed in one run of the unedited model over each piece of it. A
+    ValueError if an edit needs such a text, and there is none.
     """
 
     def __init__(self, model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs]) -> None:
         if not reference and (waiting := [one for one in edits if one.needs_text]):
             raise ValueError(f"{waiting[0].text} needs a reference text to take the {_taken(waiting[0])} from: give a text")
-        self.means: dict[str, Tensor] = {}
-        self.patterns: dict[str, Tensor] = {}
+        self.means: dict[str, Tensor] = {}  #: by tap name, over all tokens: of z [n_head, d_head], of other values [size]
+        self.patterns: dict[str, Tensor] = {}  #: by tap name, [n_head, query, key] over the first row of the first piece
         averaged = {_tap(one) for one in edits if one.to == MEAN}
         copied = {_tap(one) for one in edits if one.to == FROM}
         counts = dict.fromkeys(averaged, 0)

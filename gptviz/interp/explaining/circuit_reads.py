@@ -69,15 +69,7 @@ class Reads(NamedTuple):
 
 
 class Frozen:
-    """A decoder's run over one text, with its norms and patterns frozen.
-
-    Attributes:
-        ids: [T].
-        stream: what was written into the residual stream at all positions.
-        units: all that writes into the stream: embedding, positions (where the model adds them there), heads and MLPs, in the
-            order of the pass.
-        place: the number of each unit among them.
-    """
+    """A decoder's run over one text, with its norms and patterns frozen."""
 
     def __init__(self, model: Transformer, ids: Tensor, position: int, usual: Usual = None) -> None:
         """Run a decoder over `ids` [T]; it guesses at `position`. A ValueError as in `Stream`, or for no tokens, or too many."""
@@ -86,12 +78,14 @@ class Frozen:
         if ids.dim() != 1 or not len(ids):
             raise ValueError("there are no tokens to read")
         self.model, self.ids = model, ids
+        #: what was written into the residual stream at all positions
         self.stream = Stream(model, ids.tolist(), guess=position, taps=TAPS, exactly=False)
         if usual == "its mean":  # there is none of a text of a single token
             written = {name: value.mean(0) for name, value in self.stream.values.items()} if len(ids) > 1 else {}
             # Where there is a smear, the stream begins behind it.
             usual = written | {"smear": written["embed"]} if written else {}
         self._usual = usual or {}
+        #: all that writes into the stream, in the order of the pass: embedding, positions (if they are added), heads and MLPs
         self.units: list[Unit] = []
         self._columns: dict[str, slice] = {}  # by layer, the places of its units
         for layer in self.stream.written:

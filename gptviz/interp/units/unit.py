@@ -64,7 +64,7 @@ class Unit:
 
     @property
     def layer(self) -> str:
-        """What tap names of its attention or MLP begin with, as in `blocks.1.attention`; the name of the embedding and positions."""
+        """What tap names of its attention or MLP begin with, as in `blocks.1.attention`; its name for embedding and positions."""
         if self.called:
             return self.called if self.part == "weights" else f"{self.part}.{self.called}"
         part = "mlp" if self.part == "expert" else self.part

@@ -50,11 +50,8 @@ class Opened:
 
 
 class ModelSource(ABC):
-    """A model in the files of another program.
-
-    Attributes:
-        path: the folder or file.
-        additions: facts that its files do not tell, as JSON values; saved in the file that refers to it, as "said".
+    """A model in the files of another program, a folder or a file. Its `additions` are facts that the files do not tell, as JSON
+    values; they are saved in the file that refers to it, as "said".
     """
 
     kind: ClassVar[str]  #: its name in the file that refers to it
