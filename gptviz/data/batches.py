@@ -50,10 +50,8 @@ class Data(Protocol):
 
 class Windows:
     """A text as token ids: windows of `context` tokens at random places of the part to train on [N], consecutive windows of the
-    part to validate with [M].
-
-    Raises:
-        ValueError: the training text is not longer than the context, or the other has fewer than two tokens.
+    part to validate with [M]. A ValueError if the training text is not longer than the context, or the other has fewer than two
+    tokens.
     """
 
     def __init__(self, training: Tensor, validation: Tensor, context: int) -> None:

@@ -184,10 +184,8 @@ def chosen(compared: Compared, count: int, least: float = 0.0) -> Compared:
 
 @torch.inference_mode()
 def attention(a: Side, b: Side, block: int, head: int | None, last: int | None = None) -> Compared:
-    """The pattern [query, key] of a head, or where `head` is None the mean over the heads of the block; NaN where masked.
-
-    Raises:
-        ValueError: a model has no such block or head, or no blocks.
+    """The pattern [query, key] of a head, or where `head` is None the mean over the heads of the block; NaN where masked. A
+    ValueError if a model has no such block or head, or no blocks.
     """
     return compared(*_of_both(lambda side: _pattern(side, block, head, last), a, b))
 

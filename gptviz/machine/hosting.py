@@ -25,11 +25,7 @@ class NotAllowedError(ValueError):
 
 @dataclass(frozen=True)
 class Hosting:
-    """The limits of a server; `gptviz app --help` lists the variables.
-
-    Raises:
-        ValueError: a value is out of range.
-    """
+    """The limits of a server; `gptviz app --help` lists the variables. A ValueError if a value is out of range."""
 
     read_only: bool = setting(
         False,

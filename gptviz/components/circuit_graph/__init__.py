@@ -129,10 +129,8 @@ def chosen(value: object, of: str, circuit: Circuit) -> str | None:
 
 
 def read_file(content: bytes) -> tuple[dict[str, Any], dict[str, str | None]]:
-    """The choices in a file that the view saved, and its pins and groups as the address has them.
-
-    Raises:
-        ValueError: it is no such file.
+    """The choices in a file that the view saved, and its pins and groups as the address has them. A ValueError if it is no such
+    file.
     """
     try:
         file = parse_json(content, MOST_VALUES)

@@ -165,10 +165,8 @@ def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
     """A payload as bytes: a length, a header in JSON, and the numbers of `arrays` as they lie in memory.
 
     Bytes are used because Streamlit would pack a dictionary again, twice, at every run. Pack once and keep the result: the same
-    bytes are not sent again.
-
-    Raises:
-        ValueError: the header has a number that JSON lacks (NaN), or an array is of a kind that the browser lacks.
+    bytes are not sent again. A ValueError if the header has a number that JSON lacks (NaN), or an array is of a kind that the
+    browser lacks.
     """
     layout: dict[str, dict[str, Any]] = {}
     body: list[bytes | memoryview] = []

@@ -48,10 +48,7 @@ class MatrixError:
 @torch.no_grad()
 def errors(whole: Transformer, other: Transformer, kept: Mapping[str, Quantiser] | None = None) -> list[MatrixError]:
     """For each matrix, how far `other` is from `whole`, a model with the same matrices by name; with `kept`, how matrices are
-    kept in few bits, only for these.
-
-    Raises:
-        ValueError: the two models do not have the same matrices.
+    kept in few bits, only for these. A ValueError if the two models do not have the same matrices.
     """
     first, second = matrices(whole), matrices(other)
     if {name: matrix.shape for name, matrix in first.items()} != {name: matrix.shape for name, matrix in second.items()}:

@@ -33,10 +33,8 @@ SHARE = "share of the answer restored"
 
 @dataclass(frozen=True)
 class PromptPair:
-    """Two prompts of one length, and the two answers that are weighed against each other.
-
-    Raises:
-        ValueError: the prompts are empty or not of one length.
+    """Two prompts of one length, and the two answers that are weighed against each other. A ValueError if the prompts are empty
+    or not of one length.
     """
 
     clean: tuple[int, ...]  #: the ids [T] of the prompt that values are taken from

@@ -105,10 +105,8 @@ def context_use(model: Transformer, ids: Sequence[int], how: How = "replaced", k
 
 @torch.inference_mode()
 def with_guess(model: Transformer, ids: Sequence[int]) -> list[int]:
-    """The text `ids` and the model's likeliest next token.
-
-    Raises:
-        ValueError: the model is no decoder, or there are more tokens than its context holds.
+    """The text `ids` and the model's likeliest next token. A ValueError if the model is no decoder, or there are more tokens than
+    its context holds.
     """
     _check(model, [*ids, 0])
     return [*ids, int(model(*one_row(model, ids), logits_at=slice(-1, None))[0, -1].argmax())]
@@ -116,10 +114,8 @@ def with_guess(model: Transformer, ids: Sequence[int]) -> list[int]:
 
 @torch.inference_mode()
 def losses(model: Transformer, ids: Sequence[int]) -> Float64Array:
-    """The loss of every token of `ids` guessed from all before it [T], in nats; NaN for the first.
-
-    Raises:
-        ValueError: the model is no decoder, the text has fewer than two tokens, or more are read than its context holds.
+    """The loss of every token of `ids` guessed from all before it [T], in nats; NaN for the first. A ValueError if the model is
+    no decoder, the text has fewer than two tokens, or more are read than its context holds.
     """
     _check(model, ids)
     rows, _ = one_row(model, ids)
@@ -133,10 +129,8 @@ def most_data(model: Transformer) -> int:
 
 @torch.inference_mode()
 def by_position(model: Transformer, rows: Sequence[Sequence[int]]) -> LabelledArray:
-    """The mean loss of the tokens at each position of `rows`, each of which is a separate text; NaN for the first position.
-
-    Raises:
-        ValueError: as in `losses`, for any row, or there is none.
+    """The mean loss of the tokens at each position of `rows`, each of which is a separate text; NaN for the first position. A
+    ValueError as in `losses`, for any row, or if there is none.
     """
     if not rows:
         raise ValueError("there is no text to measure the loss on")

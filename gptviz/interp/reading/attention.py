@@ -69,11 +69,8 @@ def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | Non
     """The patterns of self-attention of all heads over `ids`, from one forward pass of `model`.
 
     For the patterns of an encoder, call this with `model.encoder` and the ids of the source. No token looks at padding, and the
-    rows of padding mean nothing: both are masked.
-
-    Raises:
-        ValueError: the model has no blocks and so no attention, there are more ids than the context holds, or an
-            encoder–decoder was given no source.
+    rows of padding mean nothing: both are masked. A ValueError if the model has no blocks and so no attention, there are more ids
+    than the context holds, or an encoder–decoder was given no source.
     """
     blocks: list[Float32Array] = []
     watch(model, ids, source, ["blocks.*.attention.pattern"], lambda _block, _name, value: blocks.append(_numbers(value[0])))

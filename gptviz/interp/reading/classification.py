@@ -84,10 +84,8 @@ def label_probabilities(model: Transformer, ids: Tensor) -> Float64Array:
 
 @torch.inference_mode()
 def logits_of(model: Transformer, ids: Tensor) -> Float64Array:
-    """The logit of each label for many texts `ids` [N, T], [N, n_label]; shorter texts are filled up with padding.
-
-    Raises:
-        ValueError: the model is not a classifier, or the texts are longer than its context.
+    """The logit of each label for many texts `ids` [N, T], [N, n_label]; shorter texts are filled up with padding. A ValueError
+    if the model is not a classifier, or the texts are longer than its context.
     """
     _check(model)
     rows = max(1, _AT_A_TIME // max(1, ids.shape[1]))

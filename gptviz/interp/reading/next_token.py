@@ -37,10 +37,8 @@ def perplexity(probabilities: Float64Array) -> float:
 
 @torch.inference_mode()
 def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequence[int] | None = None) -> Logits:
-    """The logits [positions, vocab_size] of the token after each position `at` of `ids`. No others are computed.
-
-    Raises:
-        ValueError: the model is a classifier, which guesses no token, or there are more ids than the context holds.
+    """The logits [positions, vocab_size] of the token after each position `at` of `ids`. No others are computed. A ValueError if
+    the model is a classifier, which guesses no token, or there are more ids than the context holds.
     """
     if model.config.kind == "classifier":
         raise ValueError("this model gives a whole text a label: it has no next token")
@@ -120,10 +118,7 @@ class Guesses:
 @torch.inference_mode()
 def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
     """The guesses of a decoder after every token of `ids`, from one pass through its blocks, with the `n` likeliest tokens of
-    each place.
-
-    Raises:
-        ValueError: as in `logits_after`.
+    each place. A ValueError as in `logits_after`.
     """
     if model.config.kind != "decoder":
         raise ValueError("only a decoder guesses a token after every token it reads")

@@ -142,10 +142,8 @@ def reaches(bias: LabelledArray) -> tuple[int | None, ...]:
 @torch.inference_mode()
 def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> LabelledArray:
     """The numbers that ALiBi, or another kind, adds to a score by the distance of query and key: [head, distance]. A fixed kind
-    is computed for this model's sizes; of a trained kind the weights of `block` are used.
-
-    Raises:
-        ValueError: the kind does not act on scores only by distance, or this model cannot show it (see `encoding`).
+    is computed for this model's sizes; of a trained kind the weights of `block` are used. A ValueError if the kind does not act
+    on scores only by distance, or this model cannot show it (see `encoding`).
     """
     if has_vectors(kind) or POSITIONS[kind].acts_on != "scores":
         raise ValueError(f"{kind} positions add no number to a score that depends only on the distance")

@@ -40,10 +40,8 @@ class StreamSummary:
 def stream(
     model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, *, last: int | None = None
 ) -> StreamSummary:
-    """The residual stream of a decoder at the `last` positions of `ids`, by default all, from one forward pass.
-
-    Raises:
-        ValueError: the model is a classifier, there are no ids, or more than its context holds.
+    """The residual stream of a decoder at the `last` positions of `ids`, by default all, from one forward pass. A ValueError if
+    the model is a classifier, there are no ids, or more than its context holds.
     """
     config = model.config
     count = min(len(ids), last or len(ids))

@@ -224,10 +224,8 @@ def head_scores(
 @torch.inference_mode()
 def scores_over_texts(model: Transformer, texts: Sequence[Tensor], repeats: Tensor | None = None) -> HeadScores:
     """The scores of every head of a stack over texts [T] of any lengths without padding, but for the scores that come from
-    weights: the mean over the queries of all texts. `repeats` are as in `head_scores`.
-
-    Raises:
-        ValueError: as in `head_scores`; or there is no text.
+    weights: the mean over the queries of all texts. `repeats` are as in `head_scores`. A ValueError as in `head_scores`, or if
+    there is no text.
     """
     if not texts:
         raise ValueError("there is no text to read")

@@ -61,10 +61,8 @@ def copying(model: Transformer) -> Float64Array:
     token's embedding and what it writes goes straight to the unembedding. 1: every eigenvalue is positive, so the head makes what
     it reads likelier; −1: every one is negative. What all tokens' logits gain alike is taken away: a softmax does not see it.
 
-    Its eigenvalues other than 0 are those of the small matrix W_O W_U W_E W_V [d_head, d_head], which is computed instead.
-
-    Raises:
-        ValueError: the model does not guess tokens: it has no unembedding.
+    Its eigenvalues other than 0 are those of the small matrix W_O W_U W_E W_V [d_head, d_head], which is computed instead. A
+    ValueError if the model does not guess tokens: it has no unembedding.
     """
     if not isinstance(model.head, Unembed):
         raise ValueError("this model has no unembedding: what its heads add to the logit of a token cannot be said")

@@ -51,10 +51,7 @@ def promoted(model: Transformer, written: Tensor) -> Float64Array:
 
     Norms are replaced by what is linear in them (see `through_norms`), so all numbers lack one common factor. What all tokens
     have in common is taken away: a softmax does not see it. Later blocks, which read what was written, and a cap of the logits
-    are left out.
-
-    Raises:
-        ValueError: the model does not guess tokens.
+    are left out. A ValueError if the model does not guess tokens.
     """
     if not isinstance(model.head, Unembed):
         raise ValueError("this model has no unembedding: it promotes no tokens")

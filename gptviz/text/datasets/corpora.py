@@ -34,11 +34,7 @@ def check_fraction(fraction: float) -> None:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text to train on.
-
-    Raises:
-        ValueError: the text is empty.
-    """
+    """A text to train on. A ValueError if the text is empty."""
 
     name: str  #: what it is called
     text: str = field(repr=False)  #: all of it

@@ -20,10 +20,8 @@ _MOST_LINES: Final = 5  # that a message names
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Texts, each with a label.
-
-    Raises:
-        ValueError: the number of names is another, there is not one label for every text, or a label has no name.
+    """Texts, each with a label. A ValueError if the number of names is another, there is not one label for every text, or a label
+    has no name.
     """
 
     name: str  #: what they are called

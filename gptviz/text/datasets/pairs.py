@@ -219,11 +219,7 @@ PAIR_TASKS: dict[str, PairTask] = {task.name: task for task in (Dates(), Numbers
 
 @dataclass(frozen=True)
 class Pairs:
-    """The user's pairs.
-
-    Raises:
-        ValueError: a text is empty, or there are fewer than two different sources.
-    """
+    """The user's pairs. A ValueError if a text is empty, or there are fewer than two different sources."""
 
     name: str  #: what they are called
     pairs: tuple[SourceAndAnswer, ...] = field(repr=False)  #: (source, answer), in their order
