@@ -120,7 +120,7 @@ def data_rows(lm: LanguageModel, text: str | None = None, most: int = MOST_ROWS)
 
 @method
 def losses_of_rows(lm: LanguageModel, rows: Sequence[Row]) -> LabelledArray:
-    """The loss of each row [row], as of `data_rows`, in nats per token; a ValueError if there is none, or one does not fit."""
+    """The loss of each row [row] of `data_rows`, in nats per token; a ValueError if there is none, or one does not fit."""
     config = lm.model.config
     lm.require("decoder", "only decoders read rows")
     if not rows:

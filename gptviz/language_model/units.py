@@ -143,7 +143,7 @@ def _feature(lm: LanguageModel, name: str) -> tuple[Dictionary, int]:
 
 @method
 def repeated_tokens(lm: LanguageModel) -> Tensor:
-    """Random tokens, each sequence repeated once, as a text of this model: [sequences, tokens]; a ValueError without room."""
+    """Random tokens, each sequence repeated once, as a text of this model, [sequences, tokens]; a ValueError without room."""
     tokenizer, special = lm.tokenizer, {lm.tokenizer.padding, lm.tokenizer.unknown_id, *lm.end_tokens}
     without = {token for token in special if token is not None}
     room = lm.model.config.context_length

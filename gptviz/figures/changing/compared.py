@@ -101,7 +101,7 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
 
 
 def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, float]]], theme: Theme) -> go.Figure:
-    """The figure of `pairs`, in percent, with a mark on each bar: a share, and the range that chance gives it. NaN has none."""
+    """The figure of `pairs`, in percent, with a mark on each bar: a share, and the range that chance gives it; none for NaN."""
     bars, count = list(figure.data), len(sides[0])
     apart = (1 - figure.layout.bargap) / 4  # from the middle of a row to that of a bar
     for side, shares, at in zip(bars, sides, (-apart, apart), strict=True):

@@ -88,7 +88,7 @@ def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, 
 
 
 def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
-    """The stream after every block at the last token of each row [T], [rows, block, d_model]; a ValueError if there is none."""
+    """The stream of a decoder after every block at the last token of each row [T], [rows, block, d_model]; else a ValueError."""
     if model.config.kind != "decoder" or not model.config.n_layer:
         raise ValueError(f"this model is a {model.config.kind}: directions are found in the stream of decoders that have blocks")
     taps = [f"blocks.{block}.resid_post" for block in range(model.config.n_layer)]

@@ -196,7 +196,7 @@ def _number(text: str) -> float | None:
 
 
 def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:
-    """The edits that `texts` say, in the model's order; a ValueError as in `edit`, for a unit edited twice, and beyond 200."""
+    """The edits that `texts` say, in the model's order; a ValueError as in `edit`, for a unit edited twice, or more than 200."""
     by_unit: dict[Unit, UnitEdit] = {}
     for text in texts:
         new = edit(text, config)

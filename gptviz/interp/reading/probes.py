@@ -92,7 +92,7 @@ class Probed:
 
 
 def text_labels(pieces: Sequence[str], name: str) -> list[str | None]:
-    """The labels of the `pieces` of a text of the kind `name`, one of `FROM_TEXT`, None without one; a ValueError for others."""
+    """The labels of the `pieces` of a text, of the kind `name` in `FROM_TEXT` (else a ValueError); None where there is none."""
     labels: list[str | None] = []
     if name == "case":
         letters = [next((letter for letter in piece if letter.isalpha()), "") for piece in pieces]

@@ -185,8 +185,8 @@ class FolderTokens:
             return MarianTokenizer(source, target, pieces, usual["unk_token"], usual["eos_token"], usual["pad_token"])
 
     def ends(self, configured: object, tokenizer: Tokenizer | None) -> tuple[int, ...]:
-        """The tokens that end a text: those at which other programs stop generating, by generation_config.json or else what
-        config.json has `configured`, and the end token of the `tokenizer`.
+        """The tokens that end a text: the end token of the `tokenizer`, and those at which other programs stop generating, by
+        generation_config.json or else what config.json has `configured`.
         """
         ends = self._fields("generation_config.json").get("eos_token_id", configured)
         ids = [token for token in (ends if isinstance(ends, list) else [ends]) if type(token) is int and token >= 0]

@@ -145,7 +145,7 @@ class GGUF(ModelSource):
                 fields |= dict.fromkeys(names, value)
         fields["tie_word_embeddings"] = not self._has("output.weight")
         if kind == "llama":
-            fields |= {field: any(name.endswith(ends) for name in self._by_name) for field, ends in BIASES.items()}
+            fields |= {field: self._has_any(ends) for field, ends in BIASES.items()}
         if kind in NORMED:
             fields["norm_topk_prob"] = NORMED[kind]
         self._rotary(architecture, fields)
@@ -199,6 +199,9 @@ class GGUF(ModelSource):
 
     def _has(self, name: str) -> bool:
         return name in self._by_name
+
+    def _has_any(self, endings: tuple[str, ...]) -> bool:
+        return any(name.endswith(endings) for name in self._by_name)
 
     def _rows(self, name: str) -> int:
         if not self._has(name):

@@ -47,7 +47,7 @@ class Corpus:
         object.__setattr__(self, "sha256", hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest())
 
     def split(self, fraction: float = 0.9) -> tuple[str, str]:
-        """The first `fraction` of the characters for training, the rest for validation; a ValueError if a part is impossible."""
+        """The first `fraction` of the characters for training, the rest for validation; a ValueError if a part is empty."""
         check_fraction(fraction)
         cut = int(fraction * len(self.text))
         if not 0 < cut < len(self.text):
