@@ -148,17 +148,22 @@ def _factors(config: Config) -> dict[_Factors, int]:
                 rows = "BS"
             made = [_Factors(in_every_block(path), rows, (part.in_features, part.out_features), learns)] if rows else []
         elif isinstance(part, AttentionBase):
-            # The products between tokens: scores, what is read by them, and those of positions that compare queries with vectors.
-            at, sizes = in_every_block(path), (config.n_head, config.head_size)
-            keys = "S" if isinstance(part, CrossAttention) else tokens
-            made = [_Factors(f"{at}.{name}", "B" + tokens + keys, sizes, learns) for name in ("scores", "z")]
-            if isinstance(part, Attention) and (compared := part.positions.compared_with):
-                made.append(_Factors(f"{at}.positions", "B" + tokens, (*sizes, compared), learns))
+            made = _of_attention(config, part, in_every_block(path), tokens, learns)
         else:
             continue
         for product in made:
             counts[product] = counts.get(product, 0) + 1
     return counts
+
+
+def _of_attention(config: Config, part: AttentionBase, path: str, tokens: str, learns: bool) -> list[_Factors]:
+    """The products between tokens: scores, what is read by them, and those of positions that compare queries with vectors."""
+    sizes = (config.n_head, config.head_size)
+    keys = "S" if isinstance(part, CrossAttention) else tokens
+    made = [_Factors(f"{path}.{name}", "B" + tokens + keys, sizes, learns) for name in ("scores", "z")]
+    if isinstance(part, Attention) and (compared := part.positions.compared_with):
+        made.append(_Factors(f"{path}.positions", "B" + tokens, (*sizes, compared), learns))
+    return made
 
 
 def cache_numbers(config: Config, batch: int, tokens: int, source: int | None = None) -> int:
