@@ -177,7 +177,8 @@ def _compared(a: Side, b: Side, options: argparse.Namespace) -> Compared:
         case "lens":
             return compare.logit_lens(a, b)
         case "attribution":
-            return compare.attribution(a, b, options.token or a.vocabulary[int(compare.next_token(a, a).a.values.argmax())])
+            shares = compare.next_token(a, a).a.values
+            return compare.attribution(a, b, options.token or a.vocabulary[int(shares.argmax())])
         case "heads":
             return compare.head_scores(a, b, options.score)
         case "weights":

@@ -41,7 +41,8 @@ def observable_neurons(model: Transformer, block: int) -> Observable:
 def columns(model: Transformer, block: int) -> Tensor:
     """How much an activation of 1 of each neuron adds to the stream, [d_model, neuron]; a norm counts by its linear part."""
     part = model.blocks[block]
-    return written_through(norms_of(part.get_submodule("mlp_residual"))[1], cast(AnyMLP, part.mlp).written()[0].detach().float())
+    after = norms_of(part.get_submodule("mlp_residual"))[1]
+    return written_through(after, cast(AnyMLP, part.mlp).written()[0].detach().float())
 
 
 @torch.inference_mode()

@@ -147,9 +147,8 @@ class BPETokenizer(Tokenizer):
         from tokenizers import models
 
         vocabulary: dict[str, Any] = parse_object(_read(encoder_json_path))
-        merges = [
-            tuple(line.split(" ")) for line in _read(vocab_bpe_path).split("\n") if line and not line.startswith("#version")
-        ]
+        lines = _read(vocab_bpe_path).split("\n")
+        merges = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
         with as_value_error(f"{encoder_json_path} and {vocab_bpe_path} are not a vocabulary and its merges"):
             backend = Backend(models.BPE(vocab=vocabulary, merges=merges))  # type: ignore[arg-type]
         _split_as_gpt2(backend)
