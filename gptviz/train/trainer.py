@@ -228,10 +228,7 @@ class Trainer:
             )
 
     def state(self) -> dict[str, Tensor]:
-        """All that the next step depends on: the weights, the state of the optimisers, the step.
-
-        The tensors are those in use, not copies: the next step changes them.
-        """
+        """All that the next step depends on: weights, state of the optimisers, step; not copies, but the tensors in use."""
         weights = {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
         memory = {f"optimiser.{name}": value for name, value in optimisers.tensors(self.optimisers).items()}
         counts = {"step": torch.tensor(self.step), "evaluated": torch.tensor(self.evaluated)}

@@ -129,9 +129,7 @@ def chosen(value: object, of: str, circuit: Circuit) -> str | None:
 
 
 def read_file(content: bytes) -> tuple[dict[str, Any], dict[str, str | None]]:
-    """The choices in a file that the view saved, and its pins and groups as the address has them. A ValueError if it is no such
-    file.
-    """
+    """The choices in a file that the view saved, its pins and groups as an address has them; a ValueError for other files."""
     try:
         file = parse_json(content, MOST_VALUES)
     except ValueError as error:

@@ -117,9 +117,7 @@ class Guesses:
 
 @torch.inference_mode()
 def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
-    """The guesses of a decoder after every token of `ids`, from one pass through its blocks, with the `n` likeliest tokens of
-    each place. A ValueError as in `logits_after`.
-    """
+    """The guesses of a decoder after every token of `ids`, from one pass, with the `n` likeliest tokens of each place."""
     if model.config.kind != "decoder":
         raise ValueError("only a decoder guesses a token after every token it reads")
     states = None

@@ -31,9 +31,7 @@ class WritesFor(NamedTuple):
 
 @torch.inference_mode()
 def neurons_for(model: Transformer, token: int, most: int = 8) -> list[WritesFor]:
-    """The neurons of all blocks that add most to the logit of a token, the largest first. A ValueError if the model does not
-    guess tokens.
-    """
+    """The neurons of all blocks that add most to the logit of a token, the largest first; a ValueError for a classifier."""
     wanted, writers = _direction(model, token), list[WritesFor]()
     for block in range(model.config.n_layer if model.config.mlp_size else 0):
         values, at = (wanted @ columns(model, block)).topk(min(most, model.config.mlp_size))
