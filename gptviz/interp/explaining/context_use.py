@@ -105,7 +105,7 @@ def context_use(model: Transformer, ids: Sequence[int], how: How = "replaced", k
 
 @torch.inference_mode()
 def with_guess(model: Transformer, ids: Sequence[int]) -> list[int]:
-    """The text `ids` and the likeliest next token of a decoder; a ValueError for another model, or more than its context."""
+    """The text `ids` and the likeliest next token of a decoder; a ValueError for another model, or too many tokens."""
     _check(model, [*ids, 0])
     return [*ids, int(model(*one_row(model, ids), logits_at=slice(-1, None))[0, -1].argmax())]
 

@@ -142,7 +142,9 @@ def principal_axes(rows: Vectors, dimensions: int) -> PrincipalAxes:
 
 
 def pca(rows: Vectors, dimensions: int, reference: Vectors | None = None) -> tuple[Vectors, tuple[float, ...]]:
-    """The coordinates [token, dimensions] of `rows` [token, d] on their, or a `reference`'s, principal axes, and their shares."""
+    """The coordinates [token, dimensions] of `rows` [token, d] along principal axes (their own, or those of a `reference`), and
+    the share of their variance along each.
+    """
     axes = principal_axes(rows if reference is None else reference, dimensions)
     return axes.place(rows), axes.explained(rows)
 

@@ -117,7 +117,9 @@ class Guesses:
 
 @torch.inference_mode()
 def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
-    """The guesses of a decoder after every token of `ids`, from one pass, with the `n` likeliest tokens of each place."""
+    """The guesses of a decoder after every token of `ids`, in one pass, with the `n` likeliest of each; errors as in
+    `logits_after`.
+    """
     if model.config.kind != "decoder":
         raise ValueError("only a decoder guesses a token after every token it reads")
     states = None
