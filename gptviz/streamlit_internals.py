@@ -71,7 +71,7 @@ SELECTORS = {
     "[data-testid=stTextArea]": "the prompt takes several lines, its name stands above it",
     "[data-testid=stTextAreaRootElement]": "the prompt is cut while it is edited",
     "[data-testid=stWidgetLabel]": "controls in one line are not in the middle of it",
-    "[data-testid=stElementContainer]": "a class that is to see the view alone sees the controls",
+    "[data-testid=stElementContainer]": "a class that is to see only the view sees the controls",
     "[data-testid=stSlider]": "sliders cannot be seen where colours are forced",
     "[data-rac]": "sliders cannot be seen where colours are forced",
     "[data-testid=stCaptionContainer]": "code in a caption is too faint",
@@ -105,7 +105,7 @@ def session() -> str | None:
 
 
 def is_fragment() -> bool:
-    """Whether this thread runs a fragment of a page, which may draw controls in itself alone."""
+    """Whether this thread runs a fragment of a page, which may draw controls only in itself."""
     return ThreadState.get().fragment_id is not None
 
 

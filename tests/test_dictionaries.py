@@ -38,6 +38,22 @@ def test_a_dictionary_is_kept_for_the_model_that_it_was_fitted_to(tiny_model: Ti
     assert lm.fit_dictionary(0, **SETTINGS).name.startswith("block-0-")
 
 
+def test_the_weights_of_a_model_are_hashed_once_and_again_when_they_change(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_model("mine", text="abcdefg ")
+    lm = gptviz.load("mine")
+    found = lm.fit_dictionary(1, 20, **SETTINGS)
+    seen: list[object] = []
+    monkeypatch.setattr("gptviz.language_model.dictionaries.hashed", lambda said, tensors: seen.append(tensors) or "0f")
+    assert lm.dictionaries() == lm.edited("blocks.0.mlp").dictionaries() == [found.name]
+    assert not seen
+    with torch.no_grad():
+        lm.model.embed.weight.mul_(2)
+    assert lm.dictionaries() == lm.edited("blocks.0.mlp").dictionaries() == []
+    assert len(seen) == 1
+
+
 def test_the_features_of_a_prompt_are_those_of_its_stream(tiny_model: TinyModel) -> None:
     tiny_model("mine", text="abcdefg ")
     lm = gptviz.load("mine")

@@ -62,8 +62,7 @@ def _answers(lm: LanguageModel, sentences: list[str], words: list[str], nearest:
         for word, probability, share in zip(words, probabilities, of_data, strict=True):
             low, high = (None, None) if share is None or not share.of else share.interval
             data = {"share": None, "of": None} if share is None else {"share": share.value, "of": share.of}
-            row = {"sentence": sentence, "word": word, "probability": probability}
-            rows.append(row | data | {"low": low, "high": high})
+            rows.append({"sentence": sentence, "word": word, "probability": probability} | data | {"low": low, "high": high})
     content: dict[str, Any] = {"model": lm.name, "answers": rows}
     if nearest is not None:
         content["nearest"] = lm.nearest(nearest, NEIGHBOURS)

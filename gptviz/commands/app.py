@@ -45,10 +45,8 @@ def app(options: argparse.Namespace) -> None:
 
 
 def _for_a_class(given: list[str]) -> list[str]:
-    """Set the limits of a server for a class, unless they are set, and print its address; the options that it runs with.
-
-    Raises:
-        UsageError: this machine is in no network.
+    """Set the limits of a server for a class, unless they are set, and print its address; the options that it runs with. A
+    UsageError if this machine is in no network.
     """
     address = own_address()
     if address is None:

@@ -60,11 +60,7 @@ def costs(options: argparse.Namespace) -> Shown:
 
 
 def _architecture(options: argparse.Namespace) -> Config:
-    """The configuration of the model or of the preset that the options name.
-
-    Raises:
-        UsageError: they name neither, or both.
-    """
+    """The configuration of the model or of the preset that the options name. A UsageError if they name neither, or both."""
     from gptviz.model import preset
     from gptviz.runs import checkpoints
 

@@ -105,11 +105,7 @@ def _direction(
     layer: str,
     how: Literal["means", "component"],
 ) -> Direction:
-    """The direction that the options of `steer` name.
-
-    Raises:
-        UsageError: they name none, or two.
-    """
+    """The direction that the options of `steer` name. A UsageError if they name none, or two."""
     from gptviz.text import read_corpus
 
     if direction is not None and toward is None and away is None:
@@ -160,8 +156,7 @@ def patch(
     content |= {"by": patched.places.name, "places": list(patched.places.labels)}
     content |= {"restored": patched.restored.values.tolist(), "answers": patched.answers.tolist()}
     after = f"{patched.clean:.3f} after the clean prompt, {patched.corrupted:.3f} corrupted"
-    first = f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {after}"
-    return Shown(content, [first, *_restored(patched)])
+    return Shown(content, [f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {after}", *_restored(patched)])
 
 
 def _restored(patched: Patched) -> Lines:

@@ -151,11 +151,7 @@ def warn_of_unknown(encoding: Encoding) -> None:
 
 
 def require_place(out: Path) -> None:
-    """Check, before long work, that a file can be written to this path.
-
-    Raises:
-        UsageError: its folder does not exist, or there is a folder at its place.
-    """
+    """Check, before long work, that a file can be written there; a UsageError if its folder is missing, or it is a folder."""
     if not out.absolute().parent.is_dir():
         raise UsageError(f"there is no folder {out.parent}: make it, or choose another place for {out.name}")
     if out.is_dir():
@@ -163,11 +159,7 @@ def require_place(out: Path) -> None:
 
 
 def write_whole(out: Path, text: str, title: str, about: dict[str, Any]) -> Shown:
-    """Write a file, so that what was there stays until the new file is complete; says where `title` is now.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
+    """Write a file; what was there stays until it is complete. Says where `title` is now; a UsageError if that fails."""
     from gptviz.machine.memory import in_bytes
 
     content = text.encode("utf-8", "replace")

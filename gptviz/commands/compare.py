@@ -1,4 +1,4 @@
-"""The command `compare`: two prompts, steps of training, models or sets of edits, and the difference; and an adapter along its
+"""The command `compare`: two prompts, steps of training, models or sets of edits, and their difference; or an adapter by
 strength.
 """
 

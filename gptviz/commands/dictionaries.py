@@ -36,9 +36,9 @@ def dictionary(
     Args:
         block: the number of the block, counted from 0.
         size: how many features it has; default: four times as many as the stream has numbers.
-        kind: whether so many features count at each token, or all that are active, and their sum costs something.
-        k: of topk, how many features count at a token.
-        cost: of relu, what the sum of all activations costs beside the error.
+        kind: with topk the most active features count at each token; with relu all that are active, and their sum has a cost.
+        k: with topk, how many features count at a token.
+        cost: with relu, what the sum of all activations costs beside the error.
         steps: how many steps it is fitted for.
         seed: decides where the features begin.
         corpus: a text file that it is fitted to, without its last fifth; default: the data that the model was trained on.
@@ -51,14 +51,14 @@ def dictionary(
     text = text_of(corpus)
     if read is None:
         settings: dict[str, Any] = {"kind": kind, "k": k, "cost": cost, "steps": steps, "seed": seed}
-        found = lm.fit_dictionary(block, size, **settings, text=text, name=called)
+        fresh = lm.fit_dictionary(block, size, **settings, text=text, name=called)
     else:
-        found = lm.read_dictionary(read, called)
+        fresh = lm.read_dictionary(read, called)
     if out is not None:
-        lm.write_dictionary(found.name, out)
-    shown = quality_shown(lm.dictionary_quality(found.name, text))
-    lines = [f"{found.name}: {found.said}", *shown.lines, f"As an edit of all pages a feature is {found.edit(0, 4)}."]
-    return Shown({"name": found.name} | shown.content, lines)
+        lm.write_dictionary(fresh.name, out)
+    shown = quality_shown(lm.dictionary_quality(fresh.name, text))
+    lines = [f"{fresh.name}: {fresh.said}", *shown.lines, f"As an edit of all pages a feature is {fresh.edit(0, 4)}."]
+    return Shown({"name": fresh.name} | shown.content, lines)
 
 
 def quality_shown(quality: Quality) -> Shown:
@@ -79,9 +79,9 @@ def features(lm: LanguageModel, prompt: str, dictionary: Name | None = None) -> 
     Args:
         dictionary: its name; default: the first that was fitted to the model.
     """
-    found = lm.features(prompt, dictionary)
-    tokens, numbers = (axis.labels for axis in found.axes)
-    active = [[(number, float(value)) for number, value in zip(numbers, row, strict=True) if value > 0] for row in found.values]
+    table = lm.features(prompt, dictionary)
+    tokens, numbers = (axis.labels for axis in table.axes)
+    active = [[(number, float(value)) for number, value in zip(numbers, row, strict=True) if value > 0] for row in table.values]
     content = [
         {"token": token, "feature": int(number), "value": value}
         for token, some in zip(tokens, active, strict=True)
@@ -89,6 +89,6 @@ def features(lm: LanguageModel, prompt: str, dictionary: Name | None = None) -> 
     ]
     rows = []
     for token, some in zip(tokens, active, strict=True):
-        most = sorted(some, key=lambda one: -one[1])[:MOST_FEATURES]
+        most = sorted(some, key=lambda feature: -feature[1])[:MOST_FEATURES]
         rows.append((token, str(len(some)), ", ".join(f"{number} ({value:.2f})" for number, value in most)))
     return Shown(content, [Table(rows, ("token", "active", "the most active features"))])

@@ -88,11 +88,7 @@ def evaluate(
 
 
 def _edited(lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, everything: bool) -> Transformer:
-    """The model with the edits. Means are over the beginning of what it is evaluated on, and so are patterns of another text.
-
-    Raises:
-        ValueError: as in `Source.evaluation`.
-    """
+    """The model with the edits. Means and patterns of another text are over the beginning of what it is evaluated on."""
     from gptviz.data.rows import first_batches
     from gptviz.interp.changing.edits import Inputs, edited
 

@@ -44,5 +44,4 @@ def _measures() -> Shown:
         for measure in MEASURES.values()
     ]
     said = "{about} In: {unit}. Needs: {needs}. Of: {kinds}."
-    lines = [(row["name"], said.format(kinds=", ".join(row["of"]), **row)) for row in rows]
-    return Shown(rows, [Table(lines)])
+    return Shown(rows, [Table([(row["name"], said.format(kinds=", ".join(row["of"]), **row)) for row in rows])])

@@ -151,8 +151,7 @@ def probe(lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | No
     names = [layer.name for layer in probed.layers]
     if layer not in ("all", *names):
         raise UsageError(f"{lm.name} has no layer {layer}: give all, or one of {', '.join(names)}")
-    every = zip(names, probed.accuracy.tolist(), probed.control.tolist(), strict=True)
-    rows = [row for row in every if layer in ("all", row[0])]
+    rows = [row for row in zip(names, probed.accuracy.tolist(), probed.control.tolist(), strict=True) if layer in ("all", row[0])]
     cells = [(name, f"{right:.1%}", f"{control:.1%}") for name, right, control in rows]
     table = Table(cells, ("tokens whose label is right", "probe", "shuffled labels"))
     lines: Lines = [table, f"always saying the commonest of the {len(probed.classes)} labels: {probed.commonest:.1%}"]

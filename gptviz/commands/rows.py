@@ -40,8 +40,7 @@ def rows(
         every = lm.data_rows(text_of(text), most)
         losses = lm.losses_of_rows(every).values.tolist()
         if before is not None or than is not None:
-            other = gptviz.load(than or lm.name, str(lm.device), before, lm.precision)
-            earlier = other.losses_of_rows(every).values.tolist()
+            earlier = gptviz.load(than or lm.name, str(lm.device), before, lm.precision).losses_of_rows(every).values.tolist()
     except ValueError as error:
         raise UsageError(f"{lm.name}: {error}") from None
     seen = [loss for loss, row in zip(losses, every, strict=True) if row.times]

@@ -50,10 +50,8 @@ class Data(Protocol):
 
 class Windows:
     """A text as token ids: windows of `context` tokens at random places of the part to train on [N], consecutive windows of the
-    part to validate with [M].
-
-    Raises:
-        ValueError: the training text is not longer than the context, or the other has fewer than two tokens.
+    part to validate with [M]. A ValueError if the training text is not longer than the context, or the other has fewer than two
+    tokens.
     """
 
     def __init__(self, training: Tensor, validation: Tensor, context: int) -> None:
@@ -150,11 +148,8 @@ def _batch(examples: Examples) -> Batch:
 def consecutive_windows(ids: Tensor, context: int, tokens: int = EVALUATION_TOKENS) -> Iterator[Batch]:
     """All of `ids` [N], cut into consecutive windows of the context length (the last may be shorter), `tokens` at a time.
 
-    Within its window, every token is predicted from those before it. So each token of the text is predicted once, except the
-    very first.
-
-    Raises:
-        ValueError: there are fewer than two tokens, so that nothing can be predicted.
+    Within its window, every token is predicted from those before it. So each token of the text is predicted once, except the very
+    first. A ValueError if there are fewer than two tokens, so that nothing can be predicted.
     """
     if len(ids) < 2:
         raise ValueError(f"a loss needs at least 2 tokens, the text has {len(ids)}")

@@ -248,10 +248,7 @@ class _TextData:
 
 
 def without_some(ids: Tensor, share: float, padding: int, generator: torch.Generator) -> Tensor:
-    """The texts `ids` [N, T] without a `share` of their tokens, drawn at random; those left move together, in their order.
-
-    If a text would lose all its tokens, the first one stays.
-    """
+    """The texts `ids` [N, T] without a random `share` of their tokens, but one at least; those left move together, in order."""
     gone = (torch.rand(ids.shape, generator=generator) < share) | (ids == padding)
     gone[:, 0] &= ~gone.all(1)
     return ids.masked_fill(gone, padding).gather(1, gone.byte().argsort(dim=1, stable=True))

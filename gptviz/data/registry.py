@@ -62,10 +62,7 @@ def kind_of(content: dict[str, Any]) -> Any:
 
 
 def source_from(content: dict[str, Any]) -> Source:
-    """The source that `Source.to_dict` wrote down.
-
-    A ValueError if it describes no source, a `CorpusUnavailableError` if the data is no longer on this machine.
-    """
+    """The source that `to_dict` wrote down; a ValueError if it is none, a `CorpusUnavailableError` if its data are not here."""
     try:
         kind = kind_of(content)
         if kind not in SOURCES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gptviz.text import Examples, Tokenizer
+from gptviz.text import Tokenizer
 
 from .batches import Generated, Windows, spaced
 from .trained_on import Trained
@@ -50,13 +50,13 @@ def text_rows(
         for begin in range(start, int(stop), context)
     ]
     spans = [span for span in spans if tokenizer.decode(ids[span].tolist()).strip()]
-    return [(_row(ids, span, tokenizer, context, held_out), span) for span in (spans[i] for i in spaced(most, len(spans)))]
-
-
-def _row(ids: Tensor, span: slice, tokenizer: Tokenizer, context: int, held_out: bool | None) -> Row:
-    first = max(0, span.stop - context - 1)
-    counted = tuple(place >= span.start for place in range(first + 1, span.stop))
-    return Row(tokenizer.decode(ids[span].tolist()), tuple(ids[first : span.stop].tolist()), counted, held_out)
+    rows = []
+    for span in (spans[i] for i in spaced(most, len(spans))):
+        first = max(0, span.stop - context - 1)
+        counted = tuple(place >= span.start for place in range(first + 1, span.stop))
+        row = Row(tokenizer.decode(ids[span].tolist()), tuple(ids[first : span.stop].tolist()), counted, held_out)
+        rows.append((row, span))
+    return rows
 
 
 def data_rows(trained: Trained, tokenizer: Tokenizer, context: int, most: int = MOST_ROWS) -> list[Row]:
@@ -98,21 +98,15 @@ def _task_rows(trained: Trained, data: Generated, tokenizer: Tokenizer, most: in
     rows: dict[tuple[int, ...], Row] = {}
     for held_out, examples in drawn:
         fresh: dict[tuple[int, ...], Row] = {}
-        for row in _split(examples, tokenizer, data.task.end, held_out):
+        for whole, counted in zip(examples.ids.tolist(), examples.counted.tolist(), strict=True):
             if len(fresh) == most:
                 break
-            if row.ids not in rows:
-                fresh.setdefault(row.ids, row)
+            ids = whole[: _length(whole, data.task.end)]
+            if tuple(ids) not in rows:
+                fresh.setdefault(tuple(ids), Row(tokenizer.decode(ids), tuple(ids), tuple(counted[: len(ids) - 1]), held_out))
         rows |= fresh
     times = _times(trained, data, rows)
     return [replace(row, times=times[ids]) for ids, row in rows.items()]
-
-
-def _split(examples: Examples, tokenizer: Tokenizer, end: int | None, held_out: bool) -> Iterator[Row]:
-    """The sequences of a task, as far as their end."""
-    for ids, counted in zip(examples.ids.tolist(), examples.counted.tolist(), strict=True):
-        stop = _length(ids, end)
-        yield Row(tokenizer.decode(ids[:stop]), tuple(ids[:stop]), tuple(counted[: stop - 1]), held_out)
 
 
 def _length(ids: Sequence[int], end: int | None) -> int:

@@ -88,10 +88,7 @@ class PairData:
 
 
 def answers(model: Transformer, tokenizer: SpecialTokensTokenizer, sources: Sequence[str]) -> list[tuple[str, bool]]:
-    """The greedy answer of the model, in evaluation mode, to each source, and whether it ends (else it was cut).
-
-    A ValueError if a source is longer than the model's context.
-    """
+    """The greedy answer to each source, and whether it ends (else it was cut); a ValueError if a source is too long."""
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     by_index: dict[int, tuple[str, bool]] = {}
     rows = max(EVALUATION_TOKENS // model.config.context_length, 1)

@@ -140,11 +140,9 @@ class Source(ABC):
     def evaluation(
         self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
     ) -> EvaluationData:
-        """The data that a model, in evaluation mode, is evaluated on after its training.
-
-        Args:
-            everything: all the data instead of those held out. It changes nothing for a task, whose data never end.
-            labels: the labels that a classifier tells apart, in its order; by default those of the source.
+        """The data that a model, in evaluation mode, is evaluated on after its training: those held out, or with `everything` all
+        of them; the data of a task never end. `labels` are those that a classifier tells apart, in its order, by default those of
+        the source.
         """
         return EvaluationData(self.data(tokenizer, model.config).validation())
 
@@ -155,10 +153,8 @@ class Source(ABC):
     def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
         """Further entries of the card besides loss and accuracy, measured in evaluation mode: JSON values.
 
-        Those that are numbers, or objects of numbers, are also noted at every evaluation.
-
-        Args:
-            rows: about the number of held-out rows to measure on, evenly spread; default: all of them.
+        Those that are numbers, or objects of numbers, are also noted at every evaluation. They are measured on about so many
+        held-out `rows`, evenly spread, or on all of them.
         """
         return {}
 

@@ -177,9 +177,7 @@ class TaskSource(GeneratedSource):
         return self.task.length - 1
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
-        """Its continuation of the first question of the task, or of the given part of the first sequence held out, with the
-        likeliest token each time.
-        """
+        """Its continuation of the task's first question, or of the beginning of a held-out sequence, by the likeliest tokens."""
         batch, end = next(iter(data.validation())), self.end
         if asked := self.task.questions()[0]:
             prompt = torch.tensor(tokenizer.encode(asked[0]).ids)

@@ -38,8 +38,7 @@ class Trained:
 
     def seeds(self) -> Iterator[int]:
         """The seeds that draw the batches, one for each step."""
-        every = (draw_seed(self.seed, step, "batch") for step in range(self.steps))
-        return progress.each(every, self.steps, "step")
+        return progress.each((draw_seed(self.seed, step, "batch") for step in range(self.steps)), self.steps, "step")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,1 @@
-"""Labelled arrays to plotly figures. No torch, no streamlit.
-
-Everywhere `theme` is light or dark, and `height` is in pixels.
-"""
+"""Labelled arrays to plotly figures, without torch and streamlit. `theme` is light or dark, and `height` is in pixels."""

@@ -215,8 +215,8 @@ def beam_search(
 
 
 def _continued(nodes: list[BeamNode], beam: list[int], steps: Tensor, depth: int, n_kept: int, end: int) -> list[BeamNode]:
-    """The `n_kept` likeliest continuations of each node of the beam, by the log-probabilities `steps` [beam, vocab_size] of the
-    next tokens; the `n_kept` best of all are marked as `kept`.
+    """The `n_kept` likeliest continuations of each node, by log-probabilities `steps` [beam, vocab_size]; the best of all are
+    `kept`.
     """
     most = min(n_kept, steps.shape[1])
     values, tokens = (ranked[:, :most].tolist() for ranked in steps.sort(dim=-1, descending=True, stable=True))

@@ -22,21 +22,21 @@ def window_start(length: int, context_length: int, slide: int = 1) -> int:
 
 @dataclass(frozen=True)
 class GenerationStep:
-    """One generated token of each sample."""
+    """One generated token."""
 
     position: int  #: how many tokens came before it
-    tokens: Tensor  #: [B], the token each sample took
-    logits: Tensor  #: [B, vocab_size], the model's output there
+    tokens: Tensor  #: [1], the token
+    logits: Tensor  #: [1, vocab_size], the model's output there
 
 
 @dataclass(frozen=True)
 class Held:
     """The state of a generation at one time, in tensors that nothing changes later."""
 
-    ids: Tensor  #: [B, T], the tokens
+    ids: Tensor  #: [1, T], the tokens
     cache: KVCache | None  #: the saved keys and values, or None if it has no cache
     cached_from: int  #: the position of the first of them
-    logits: Tensor | None  #: [B, vocab_size], of the next token, or None if they have not been computed
+    logits: Tensor | None  #: [1, vocab_size], of the next token, or None if they have not been computed
 
     @property
     def bytes(self) -> int:
@@ -45,7 +45,7 @@ class Held:
 
 
 def until_drawn(steps: Iterable[GenerationStep], ends: Container[int]) -> Iterator[GenerationStep]:
-    """The steps up to the first in which the first sample takes one of the tokens `ends`; that step is the last."""
+    """The steps up to the first that takes one of the tokens `ends`; that step is the last."""
     for step in steps:
         yield step
         if int(step.tokens[0]) in ends:
@@ -70,7 +70,6 @@ class Generation(Iterator[GenerationStep]):
     Args:
         model: in evaluation mode, else its dropout is on.
         ids: [T] token ids to start from, at least one.
-        samples: how many sequences grow side by side, each with its own draws.
         use_cache: keep keys and values instead of computing the window again at each step; a model that looks ahead
             (a full mask) cannot use them.
         slide: how many tokens leave the window at a time, from 1 to `context_length`.
@@ -79,7 +78,7 @@ class Generation(Iterator[GenerationStep]):
         never: tokens that are never drawn, such as those that stand for nothing (`unused_ids` of a tokenizer).
 
     Raises:
-        ValueError: no token to start from, no sample to grow, or a slide the window cannot make.
+        ValueError: no token to start from, or a slide the window cannot make.
     """
 
     def __init__(
@@ -88,7 +87,6 @@ class Generation(Iterator[GenerationStep]):
         ids: Tensor,
         sampling: Sampling | None = None,
         *,
-        samples: int = 1,
         use_cache: bool = True,
         slide: int = 1,
         tap: Tap = IDENTITY,
@@ -96,19 +94,17 @@ class Generation(Iterator[GenerationStep]):
     ) -> None:
         if ids.numel() == 0:
             raise ValueError("there is no token to start from: give a prompt of at least one character")
-        if samples < 1:
-            raise ValueError(f"samples is {samples}; it must be 1 or more")
         if not 1 <= slide <= model.config.context_length:
             raise ValueError(f"slide is {slide}; it must be from 1 to the context of {model.config.context_length}")
         self.model, self.sampling, self.slide, self.tap, self.never = model, sampling or Sampling(), slide, tap, never
         self.device = model.embed.weight.device
-        self.ids = ids.to(self.device).expand(samples, -1)  #: [samples, T], the tokens so far, on the model's device
+        self.ids = ids.to(self.device)[None]  #: [1, T], the tokens so far, on the model's device
         self.prompt_length = self.ids.shape[1]  #: how many of them are the prompt
         cached = use_cache and model.config.mask == "causal"
         # Memory for the whole prompt is taken at once: if it were taken block by block, while a pass holds other values for a
         # moment, gaps would remain that nothing else fits into.
         #: the saved keys and values, or None if it has no cache
-        self.cache = model.new_cache(samples, self.prompt_length + 1) if cached else None
+        self.cache = model.new_cache(1, self.prompt_length + 1) if cached else None
         self._cached_from = 0
         self._step: OneToken | None = None
         self._logits: Tensor | None = None
@@ -121,7 +117,7 @@ class Generation(Iterator[GenerationStep]):
 
     @property
     def logits(self) -> Tensor:
-        """The logits of the next token [B, vocab_size]."""
+        """The logits of the next token [1, vocab_size]."""
         if self._logits is None:
             self._logits = self._forward()
         return self._logits
@@ -134,7 +130,7 @@ class Generation(Iterator[GenerationStep]):
         return self._pass(last, self.tap)[:, -1]
 
     def _pass(self, at: slice, tap: Tap) -> Tensor:
-        """The logits [B, 1, vocab_size] after the tokens `at`."""
+        """The logits [1, 1, vocab_size] after the tokens `at`."""
         ids, cache = self.ids[:, at], self.cache
         if cache is not None and cache.length and ids.shape[1] == 1 and tap.only_patterns:
             if self._step is None or self._step.cache is not cache:
@@ -148,7 +144,10 @@ class Generation(Iterator[GenerationStep]):
         window, cache = self.window, self.cache
         if cache is None:
             return [window]
-        first = self._first_pass(window.start)
+        # These tokens fill the cache at once, and the others follow one by one. They depend on nothing but the window, so that
+        # after an undo the same passes are repeated: other passes would round differently.
+        slid = window.start + self.model.config.context_length - self.slide + 1 if window.start else 0
+        first = slice(window.start, max(slid, self.prompt_length))
         filling: list[slice] = []
         if window.start != self._cached_from or cache.length < first.stop - first.start:
             cache.truncate(0)
@@ -157,19 +156,11 @@ class Generation(Iterator[GenerationStep]):
         done = first.stop if filling else window.start + cache.length
         return filling + [slice(position, position + 1) for position in range(done, window.stop)]
 
-    def _first_pass(self, start: int) -> slice:
-        """The tokens that fill the cache at once when the window begins at `start`; the others follow one by one.
-
-        They depend on nothing else, so that after an undo the same passes are repeated: other passes would round differently.
-        """
-        slid = start + self.model.config.context_length - self.slide + 1 if start else 0
-        return slice(start, max(slid, self.prompt_length))
-
     def __next__(self) -> GenerationStep:
         return self.take(choose_tokens(self.logits, self.sampling, self.ids.shape[1], self.never))
 
     def take(self, tokens: Tensor) -> GenerationStep:
-        """Append `tokens` [B], drawn or chosen by hand."""
+        """Append the token `tokens` [1], drawn or chosen by hand."""
         step = GenerationStep(self.ids.shape[1], tokens, self.logits)
         self.ids = torch.cat((self.ids, tokens.to(self.device)[:, None]), dim=1)
         self._logits = None
@@ -182,7 +173,7 @@ class Generation(Iterator[GenerationStep]):
             self.replace(length, self.ids[:, :0])
 
     def replace(self, start: int, tokens: Tensor) -> None:
-        """Put `tokens` [B, n] in place of all tokens from index `start` on: another branch with the same beginning.
+        """Put `tokens` [1, n] in place of all tokens from index `start` on: another branch with the same beginning.
 
         The results for the beginning are kept; the rest is computed when the logits are needed. A ValueError if the prompt would
         be changed, or there are fewer than `start` tokens.

@@ -47,16 +47,15 @@ class Route:
             if isinstance(choice, int):
                 parts += [f"f{choice}"] * count
             else:
-                parts += [*_changes(now, choice), f"n{count}"]
+                old, new = _settings(now), _settings(choice)
+                changes = [f"{letter}{number.removesuffix('.0')}" for letter, number in new.items() if number != old[letter]]
+                parts += [*changes, f"n{count}"]
                 now = choice
         return f"{''.join(parts) or 'n0'}_{self.checksum}"
 
     @classmethod
     def read(cls, line: str, *, vocab_size: int, most: int) -> Route:
-        """The route that a line stands for, to at most `most` tokens of a vocabulary of `vocab_size`.
-
-        A ValueError if the line is not a route, names an impossible setting or token, or is too long.
-        """
+        """The route of a line, of at most `most` tokens of a vocabulary of `vocab_size`; a ValueError if it is none."""
         whole = _LINE.fullmatch(line)
         if whole is None:
             raise ValueError("it does not have the form of a route")
@@ -98,9 +97,3 @@ def _settings(sampling: Sampling) -> dict[str, str]:
         "p": repr(float(sampling.top_p or 0)),
         "s": str(sampling.seed),
     }
-
-
-def _changes(before: Sampling, after: Sampling) -> list[str]:
-    """The parts of a line that change the settings from `before` to `after`."""
-    old = _settings(before)
-    return [f"{letter}{number.removesuffix('.0')}" for letter, number in _settings(after).items() if number != old[letter]]

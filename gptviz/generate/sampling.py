@@ -86,8 +86,7 @@ def _without(logits: Tensor, never: Sequence[int]) -> Tensor:
 
 def _scale(logits: Tensor, temperature: float) -> Tensor:
     if temperature == 0:
-        likeliest = logits.argmax(-1, keepdim=True)
-        return torch.full_like(logits, float("-inf")).scatter_(-1, likeliest, 0.0)
+        return torch.full_like(logits, float("-inf")).scatter_(-1, logits.argmax(-1, keepdim=True), 0.0)
     # Subtracting the largest first keeps a tiny temperature finite.
     return (logits - logits.amax(-1, keepdim=True)) / temperature
 

@@ -41,13 +41,8 @@ class Drafter(Protocol):
 
 
 class ModelDrafter:
-    """A model that drafts: it draws its tokens with the settings of the large model.
-
-    Args:
-        model: a decoder in evaluation mode, of the large model's tokens.
-        sampling: the settings.
-        never: tokens that are never drawn.
-        vocab_size: that of the large model, if it has another number of tokens that are never drawn at its end.
+    """A model that drafts, a decoder in evaluation mode: it draws its tokens with the settings of the large model, and never
+    those of `never`. `vocab_size` is that of the large model, if it has another number of tokens that are never drawn at its end.
     """
 
     def __init__(
@@ -82,16 +77,10 @@ class ModelDrafter:
 
 
 class LookupDrafter:
-    """The text's own continuation: what followed the latest earlier place that has the same last tokens.
+    """The text's own continuation: what followed the latest earlier place that has the same `n` last tokens; where there is no
+    such place, one fewer, down to 1. `vocab_size` is that of the large model. A ValueError if `n` is below 1.
 
     It costs nothing, and its distribution has all its mass on the token that it copies (Saxena 2023, “Prompt lookup decoding”).
-
-    Args:
-        vocab_size: that of the large model.
-        n: how many of the last tokens are looked for; where there is no such place, one fewer, down to 1.
-
-    Raises:
-        ValueError: `n` is below 1.
     """
 
     def __init__(self, vocab_size: int, n: int = 3) -> None:
@@ -204,7 +193,7 @@ class Speculation:
     """A text that grows by rounds: the drafter proposes, one pass of the large model judges.
 
     The seed decides everything: the numbers of a position are a hash of it and the position, the first of them that of
-    generation without a drafter. So a model that drafts for itself writes the text that it writes alone. At temperature 0 the
+    generation without a drafter. So a model that drafts for itself writes the text that it writes by itself. At temperature 0 the
     text is the large model's greedy text for any drafter (unless its two likeliest tokens differ by no more than the rounding
     of a pass over several tokens).
 
@@ -213,7 +202,6 @@ class Speculation:
 
     Args:
         model: the large model, a causal decoder in evaluation mode.
-        drafter: what proposes tokens.
         ids: [T] token ids to start from, at least one.
         sampling: how tokens are drawn; a `ModelDrafter` should have the same.
         most_drafted: how many tokens a round drafts, from 1 to `MOST_DRAFTED`.

@@ -125,21 +125,19 @@ class Tree:
     node, are dropped first.
 
     Args:
-        generation: of a single sample, with nothing generated yet; from now on it belongs to the tree, which also taps it.
+        generation: with nothing generated yet; from now on it belongs to the tree, which also taps it.
         most_nodes: the most generated tokens in the tree.
         most_bytes: the most memory that logits and attention may take, in bytes.
         n_candidates: how many of the likeliest tokens each node has.
 
     Raises:
-        ValueError: the generation has several samples, or tokens after the prompt.
+        ValueError: the generation has tokens after the prompt.
     """
 
     def __init__(
         self, generation: Generation, *, most_nodes: int = 4_000, most_bytes: int = 32 * 2**20, n_candidates: int = 8
     ) -> None:
-        samples, length = generation.ids.shape
-        if samples != 1:
-            raise ValueError(f"the generation has {samples} samples; a tree has one place to go on from")
+        length = generation.ids.shape[1]
         if length != generation.prompt_length:
             raise ValueError("the generation has already drawn tokens: a tree begins at the prompt")
         self.generation, self.n_candidates = generation, n_candidates
@@ -203,10 +201,7 @@ class Tree:
         return self._grow(int(token), sampling)
 
     def take(self, token: int) -> TreeNode:
-        """Go to the node of `token`, chosen by hand; one that is already in the tree is used.
-
-        A ValueError if the vocabulary has no such token, or it stands for nothing.
-        """
+        """Go to the node of `token`, chosen by hand, new or not; a ValueError if there is none, or it stands for nothing."""
         size = self.generation.model.config.vocab_size
         if not 0 <= token < size:
             raise ValueError(f"the token is {token}; it must be from 0 to {size - 1}")
@@ -256,10 +251,7 @@ class Tree:
         return Snapshot(tuple(self.nodes.values()), self.current, self.dropped, values)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Become the tree of a snapshot of the same model and prompt; a ValueError if the prompt is another.
-
-        Values that it does not have at hand are computed again when they are needed.
-        """
+        """Become the tree of a snapshot; a ValueError if the prompt is another. Values not at hand are computed when needed."""
         root = snapshot.nodes[0]
         if (root.position, root.token) != (self.nodes[ROOT].position, self.nodes[ROOT].token):
             raise ValueError("the snapshot is of a tree with another prompt")
@@ -306,7 +298,20 @@ class Tree:
     def _grow(self, token: int, drawn: Sampling | None, origin: str = "") -> TreeNode:
         here = self.nodes[self.current]
         if token not in here.children:
-            self._add(here, token, drawn, origin)
+            never = self.generation.never
+            stages = ledger(self.after().logits, drawn or self.generation.sampling, never)
+            logprob = float(stages.logits.log_softmax(-1)[token])
+            possible = stages.before.index_fill(0, torch.tensor(list(never), dtype=torch.long), -1.0)
+            likeliest = possible.topk(min(self.n_candidates, len(possible) - len(never))).indices.tolist()
+            before, after = stages.before, stages.after
+            candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)
+            chosen = token, drawn, logprob, float(after[token].log()), here.total + logprob
+            node = TreeNode(self._next, here.id, here.position + 1, *chosen, candidates, origin)
+            self._next += 1
+            self.nodes[node.id] = node
+            here.children[token] = node.id
+            self._leaves.discard(here.id)
+            self._leaves.add(node.id)
         self.current = here.children[token]
         while len(self.nodes) - 1 > self.most_nodes:
             oldest = min((leaf for leaf in self._leaves if leaf != self.current), default=None)
@@ -314,22 +319,6 @@ class Tree:
                 break
             self._drop(self.nodes[oldest])
         return self.nodes[self.current]
-
-    def _add(self, parent: TreeNode, token: int, drawn: Sampling | None, origin: str) -> None:
-        never = self.generation.never
-        stages = ledger(self.after().logits, drawn or self.generation.sampling, never)
-        logprob = float(stages.logits.log_softmax(-1)[token])
-        possible = stages.before.index_fill(0, torch.tensor(list(never), dtype=torch.long), -1.0)
-        likeliest = possible.topk(min(self.n_candidates, len(possible) - len(never))).indices.tolist()
-        before, after = stages.before, stages.after
-        candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)
-        chosen = token, drawn, logprob, float(after[token].log()), parent.total + logprob
-        node = TreeNode(self._next, parent.id, parent.position + 1, *chosen, candidates, origin)
-        self._next += 1
-        self.nodes[node.id] = node
-        parent.children[token] = node.id
-        self._leaves.discard(parent.id)
-        self._leaves.add(node.id)
 
     def _drop(self, leaf: TreeNode) -> None:
         assert leaf.parent is not None

@@ -9,7 +9,7 @@ Where there is no difference (other lengths, other numbers of heads), `Compared`
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -96,10 +96,7 @@ class Compared:
 
 
 def compared(a: LabelledArray, b: LabelledArray) -> Compared:
-    """Both with their difference, where they have as many cells along each axis.
-
-    Where labels of the same place differ, as two tokens do, the difference names both.
-    """
+    """Both with their difference, where they have as many cells along each axis; it names both labels of a place that differ."""
     for one, other in zip(a.axes, b.axes, strict=True):
         if len(one.labels) != len(other.labels):
             short = one.name.partition(" (")[0]
@@ -129,10 +126,8 @@ def next_token(a: Side, b: Side, known: tuple[Float64Array, Float64Array] | None
     """The probability of every token [token] to come next.
 
     Where the vocabularies differ, tokens are matched by their visible form; those that one side lacks are NaN there and in the
-    difference. A form that several tokens of a vocabulary have counts as one, with the sum of their probabilities.
-
-    Args:
-        known: what `distribution` gave of both; computed unless given.
+    difference. A form that several tokens of a vocabulary have counts as one, with the sum of their probabilities. `known` is
+    what `distribution` gave of both; it is computed unless given.
     """
     shares = known or (distribution(a), distribution(b))
     if a.vocabulary == b.vocabulary:
@@ -166,9 +161,8 @@ def total_variation(compared: Compared) -> float:
 
 
 def chosen(compared: Compared, count: int, least: float = 0.0) -> Compared:
-    """The `count` entries of a comparison along one axis that differ most, and the likeliest of each side.
-
-    What differs most comes first. Entries that are below `least` on both sides are left out.
+    """The `count` entries of a comparison along one axis that differ most, and the likeliest of each side. What differs most
+    comes first. Entries that are below `least` on both sides are left out.
     """
     assert compared.difference is not None
     differences = np.nan_to_num(compared.difference.values)
@@ -190,10 +184,8 @@ def chosen(compared: Compared, count: int, least: float = 0.0) -> Compared:
 
 @torch.inference_mode()
 def attention(a: Side, b: Side, block: int, head: int | None, last: int | None = None) -> Compared:
-    """The pattern [query, key] of a head, or where `head` is None the mean over the heads of the block; NaN where masked.
-
-    Raises:
-        ValueError: a model has no such block or head, or no blocks.
+    """The pattern [query, key] of a head, or where `head` is None the mean over the heads of the block; NaN where masked. A
+    ValueError if a model has no such block or head, or no blocks.
     """
     return compared(*_of_both(lambda side: _pattern(side, block, head, last), a, b))
 
@@ -246,13 +238,13 @@ def changed_heads(a: Side, b: Side, last: int | None = None) -> LabelledArray | 
     n_layer, n_head = (min(getattr(side.model.config, name) for side in (a, b)) for name in ("n_layer", "n_head"))
     rows: list[npt.NDArray[np.float64]] = []
     cells = max(side.model.config.n_head for side in (a, b)) * len(a.ids) * min(len(a.ids), last or len(a.ids))
-    each = max(1, MOST_HELD // cells)  # blocks at a time
+    at_once = max(1, MOST_HELD // cells)  # blocks at a time
     of_a = of_b = None  # where the pass of each side goes on
-    for start in range(0, n_layer, each):
-        blocks = range(start, min(start + each, n_layer))
-        with progress.part(2 * (start // each), 2 * -(-n_layer // each)):
+    for start in range(0, n_layer, at_once):
+        blocks = range(start, min(start + at_once, n_layer))
+        with progress.part(2 * (start // at_once), 2 * -(-n_layer // at_once)):
             ours, of_a = _patterns(a, blocks, last, of_a)
-        with progress.part(2 * (start // each) + 1, 2 * -(-n_layer // each)):
+        with progress.part(2 * (start // at_once) + 1, 2 * -(-n_layer // at_once)):
             theirs, of_b = _patterns(b, blocks, last, of_b)
         for one, other in zip(ours, theirs, strict=True):
             rows.append(np.abs(other[:n_head] - one[:n_head]).sum(-1, dtype=np.float64).mean(-1) / 2)
@@ -275,12 +267,15 @@ class Moved:
 
 def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     """The vectors of the tokens that both models have, in one picture along the principal axes of both together, from one of the
-    spaces of `gptviz.interp.reading.embeddings.vectors`.
-
-    Raises:
-        ValueError: the two vocabularies have fewer than three tokens in common.
+    spaces of `gptviz.interp.reading.embeddings.vectors`. A ValueError if the two vocabularies have fewer than three tokens in
+    common.
     """
-    common = _common(a.vocabulary, b.vocabulary)
+    # The ids in A and in B of the tokens that both have, by their visible form; of equal forms the first.
+    if a.vocabulary == b.vocabulary:
+        common = [(i, i) for i in range(len(a.vocabulary))]
+    else:
+        ours, theirs = ({form: i for i, form in reversed(list(enumerate(side.vocabulary)))} for side in (a, b))
+        common = sorted((i, theirs[form]) for form, i in ours.items() if form in theirs)
     if len(common) < 3:
         raise ValueError(f"the vocabularies have {len(common)} tokens in common; a picture of both needs at least 3")
     first, second = (np.array([pair[side] for pair in common]) for side in (0, 1))
@@ -300,14 +295,6 @@ def embeddings(a: Side, b: Side, space: str = "embedding") -> Moved:
     left_out = len(a.vocabulary) - len(common), len(b.vocabulary) - len(common)
     moved = LabelledArray(distance, (labels,), "distance between B and A")
     return Moved(points, moved, axes.explained(np.concatenate(rows)), turned, left_out)
-
-
-def _common(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
-    """The ids in A and in B of the tokens that both have, by their visible form; of equal forms the first."""
-    if a == b:
-        return [(i, i) for i in range(len(a))]
-    ours, theirs = ({form: i for i, form in reversed(list(enumerate(forms)))} for forms in (a, b))
-    return sorted((i, theirs[form]) for form, i in ours.items() if form in theirs)
 
 
 def _turned(a: Vectors, b: Vectors) -> list[Vectors]:
@@ -348,10 +335,8 @@ def logit_lens(a: Side, b: Side, quantity: str = "probability", last: int | None
 def attribution(a: Side, b: Side, token: str) -> Compared:
     """The amount that each part adds to the logit of the token of this visible form, at the end of the text [part].
 
-    A part that one model does not have is NaN there and in the difference.
-
-    Raises:
-        ValueError: one of the vocabularies has no such token.
+    A part that one model does not have is NaN there and in the difference. A ValueError if one of the vocabularies has no such
+    token.
     """
     for name, side in ((A, a), (B, b)):
         if token not in side.vocabulary:
@@ -366,11 +351,7 @@ HEAD_SCORES = tuple(name for name in SCORES if name != "delta_loss")
 
 
 def head_scores(a: Side, b: Side, score: str) -> Compared:
-    """One of `HEAD_SCORES` of every head, [block, head]: see `gptviz.interp.units.head_scores`.
-
-    Raises:
-        ValueError: there is no such score.
-    """
+    """One of `HEAD_SCORES` of every head, [block, head] (see `gptviz.interp.units.head_scores`); a ValueError if it is none."""
     if score not in HEAD_SCORES:
         raise ValueError(f"there is no score {score!r:.80} of heads{instead(score, HEAD_SCORES)}")
 
@@ -386,7 +367,6 @@ def head_scores(a: Side, b: Side, score: str) -> Compared:
     return compared(*_of_both(scores, a, b))
 
 
-NORM = "norm of the weights"
 OUTSIDE = "outside blocks"
 
 
@@ -431,7 +411,7 @@ def _by_block(side: Side, values: dict[str, float]) -> LabelledArray:
     table = np.full((len(rows), len(columns)), np.nan)
     for name, (row, column) in places.items():
         table[rows.index(row), columns.index(column)] = values[name]
-    return LabelledArray(table, (Axis("block", rows), Axis("matrix", tuple(columns))), NORM)
+    return LabelledArray(table, (Axis("block", rows), Axis("matrix", tuple(columns))), "norm of the weights")
 
 
 def relative(compared: Compared) -> LabelledArray:
@@ -455,10 +435,8 @@ def moved_guesses(a: Side, b: Side) -> LabelledArray | None:
 
 def singular_values(a: Side, b: Side, name: str) -> LabelledArray:
     """The singular values [number] of B − A for the matrix of a part, as in "blocks.0.mlp.up", the largest first: by how much the
-    difference stretches each of the directions that it reads. Of an adapter of rank r at most r of them are not 0.
-
-    Raises:
-        ValueError: a model has no such matrix, or they are of other shapes.
+    difference stretches each of the directions that it reads. Of an adapter of rank r at most r of them are not 0. A ValueError
+    if a model has no such matrix, or the two are of other shapes.
     """
     both = [_by_part(side.model) for side in (a, b)]
     for each in both:

@@ -47,10 +47,8 @@ def measured(model: Transformer, asked: Asked, how: How) -> dict[str, float]:
 
     "patch": the share of the answer that comes back if what the head hands on, or what the MLP adds, is put at all positions into
     the pass over the corrupted prompt. "attribute": what it adds to the logit of the right answer, less that of the wrong one.
-    "switch off": how much −ln of the probability of the right answer rises if it is replaced by zero.
-
-    Raises:
-        ValueError: to patch, there is no corrupted prompt, or both prompts have the same answer; else as in `attribute`.
+    "switch off": how much −ln of the probability of the right answer rises if it is replaced by zero. A ValueError as in
+    `attribute`, or, to patch, if there is no corrupted prompt or both prompts have the same answer.
     """
     units = heads_and_mlps(model.config)
     if how == "patch":

@@ -72,14 +72,9 @@ def swap(lm: LanguageModel, layer: str, one: str | int, other: str | int, streng
 
     Args:
         layer: its name, as `lens` gives it.
-        one: a token, as text or id.
-        other: the other one.
+        one: a token, as text or id, and so is `other`.
         strength: 0 changes nothing, and at 0.5 both tokens are alike.
-        lens: the name of a fitted lens, `FittedLens.name`, that the directions of the tokens are those of; the logit lens unless
-            given.
-
-    Raises:
-        ValueError: there is no such layer or token, or both tokens are the same.
+        lens: the name of a fitted lens, `FittedLens.name`, which gives the directions of the tokens; the logit lens unless given.
     """
     parts = (unit_edits.SWAP, layer, str(lm.token(one)), str(lm.token(other)), *([lens] if lens else []))
     return unit_edits.edit(f"{'.'.join(parts)}={strength:g}", lm.model.config).text
@@ -87,9 +82,7 @@ def swap(lm: LanguageModel, layer: str, one: str | int, other: str | int, streng
 
 @method
 def guess(lm: LanguageModel, prompt: str) -> Guess:
-    """The guess after `prompt`, and the loss over it: see `counted_rows`. An encoder–decoder guesses the first token of its
-    answer.
-    """
+    """The guess after `prompt`, and the loss over it (see `counted_rows`); of an encoder–decoder its answer's first token."""
     ((read, targets),) = lm.counted_rows(prompt)
     if lm.model.config.kind == "decoder":
         return guess_and_loss(lm.model, read, targets)
@@ -124,7 +117,7 @@ def each_loss_without(lm: LanguageModel, rows: Sequence[Rows], to: str, referenc
 def pair(
     lm: LanguageModel, clean: str, corrupted: str, right: str | int | None = None, wrong: str | int | None = None
 ) -> PromptPair:
-    """Two prompts of one length and their answers, for `patch`.
+    """Two prompts of the same number of tokens and their answers, for `patch`.
 
     For an encoder–decoder the prompts are sources: its decoder reads the beginning that both its answers have in common.
 
@@ -133,9 +126,6 @@ def pair(
         corrupted: the prompt that they are put into.
         right: a token, as text or id, or a label of a classifier; by default the likeliest after the clean prompt.
         wrong: the same for the corrupted prompt; if that is `right`, the likeliest other one.
-
-    Raises:
-        ValueError: the prompts do not have the same number of tokens, or as in `token`.
     """
     texts = (clean, corrupted)
     if lm.model.config.kind == "encoder-decoder":
@@ -211,9 +201,6 @@ def example_pairs(lm: LanguageModel, count: int = 20, part: str = "") -> list[Pr
     """Pairs of prompts for `over_prompts`, `count` of them or fewer: held-out prompts of the task that the model has learned,
     of which it knows the answer, and the same with one token changed so that it answers otherwise. `part` names one of the
     tasks that this task mixes.
-
-    Raises:
-        ValueError: it has not learned a task.
     """
     if lm.task is None:
         raise ValueError(f"{lm.name} has not learned a task that writes prompts: give a list of them")
@@ -229,14 +216,12 @@ def example_pairs(lm: LanguageModel, count: int = 20, part: str = "") -> list[Pr
 
 @method
 def over_prompts(lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch") -> Spread:
-    """What a list of prompts says of every head and every MLP: see `gptviz.interp.over_prompts`.
+    """What a list of prompts says of every head and every MLP: see `gptviz.interp.over_prompts`. If some rows do not fit the
+    decoder, the ValueError names their lines.
 
     Args:
         rows: the prompts, such as `gptviz.text.datasets.prompt_pairs.prompt_rows` reads from a file, or `example_pairs`.
         how: "patch", for which each row needs a corrupted prompt; "attribute" or "switch off".
-
-    Raises:
-        ValueError: there is no row, the model is no decoder, or some rows do not fit it; the message names their lines.
     """
     return spread(list(each_prompt(lm, rows, how)), how)
 
@@ -307,9 +292,6 @@ def along_strength(lm: LanguageModel, strengths: Sequence[float] = STRENGTHS, mo
     """Of a LoRA adapter the loss [text, strength] in nats per token (0 is the base, 1 what was trained), without other edits, on
     about `most` tokens of the data that were held out when it was trained, and of its base: what is learned from one text, and
     what is forgotten of the other. A warning names data that are not on this machine, which are left out.
-
-    Raises:
-        ValueError: it is no adapter, or neither of these data are here.
     """
     model, base = lm.original.model, lm.base
     if base is None or not isinstance(model, MergedTransformer):

@@ -61,9 +61,11 @@ class LanguageModel:
     - position: the token is guessed after the token at this position; by default the last.
     - token: the token that is guessed, as text or id; by default the likeliest. Of a classifier, a label.
     - against: another token, which is compared with it: its logit is taken from that of the token.
+    - dictionary: the name of one that is kept; by default the first of `dictionaries`.
 
-    They all raise `ValueError` where the prompt is empty, the model is of another kind or has no such part, or a setting is not
-    possible; and `OSError` where they need the data that were held out of training, and these are not on this machine.
+    They all raise `ValueError` where the prompt is empty, the model is of another kind or has no such part, a setting is not
+    possible, or what they are asked for by its name or in a file is not there, damaged, or that of another model; and `OSError`
+    where they need data that are not on this machine, or a file cannot be read, written or kept.
 
     Attributes:
         name: the checkpoint's name.
@@ -143,11 +145,7 @@ class LanguageModel:
         return twin
 
     def readings(self, text: str) -> list[Inputs]:
-        """The pieces of a reference text for edits, as the model reads it.
-
-        Raises:
-            ValueError: the text is empty or, for an encoder–decoder, too long.
-        """
+        """The pieces of a reference text for edits, as the model reads it; an encoder–decoder refuses one that is too long."""
         config = self.model.config
         if config.kind != "decoder":
             ids, source = self.inputs(text)
@@ -175,12 +173,7 @@ class LanguageModel:
         return self.model.embed.weight.device
 
     def encode(self, text: str) -> Tensor:
-        """The token ids [T] of `text`. What the vocabulary lacks is named in a warning.
-
-        Raises:
-            TypeError: it is no text.
-            ValueError: the text is empty.
-        """
+        """The token ids [T] of `text`. What the vocabulary lacks is named in a warning; a TypeError if it is no text."""
         if not isinstance(text, str):
             raise TypeError(f'{text!r:.80} is no text: give a string, such as "O Romeo"')
         encoding = self.tokenizer.encode(text)
@@ -189,11 +182,7 @@ class LanguageModel:
         return self.tensor(encoding)
 
     def tensor(self, encoding: Encoding) -> Tensor:
-        """The ids [T] of an encoding, on the model's device.
-
-        Raises:
-            ValueError: the encoding has no ids; for a classifier, none but those that are put around every text.
-        """
+        """The ids [T] of an encoding, on the model's device. A ValueError if there are none but those around every text."""
         if self.model.config.kind == "classifier":
             if len(encoding.ids) <= len(self.tokenizer.before) + len(self.tokenizer.after):
                 raise ValueError(f"the text to classify has {self.tokenizer.without}")
@@ -220,22 +209,14 @@ class LanguageModel:
 
     @property
     def special_tokens(self) -> SpecialTokensTokenizer:
-        """The tokenizer of an encoder–decoder, which has start, end and padding.
-
-        Raises:
-            ValueError: the model is no encoder–decoder, or its tokenizer has no special tokens.
-        """
+        """The tokenizer of an encoder–decoder, which has start, end and padding."""
         self.require("encoder-decoder", "only an encoder–decoder answers a text with another")
         if not isinstance(self.tokenizer, SpecialTokensTokenizer):
             raise ValueError(f"{self.name} cannot answer: its tokens ({self.tokenizer.kind}) have no start and end tokens")
         return self.tokenizer
 
     def source(self, text: str) -> Tensor:
-        """The tokens that an encoder reads of `text`: its ids and the end token, [S].
-
-        Raises:
-            ValueError: the text is empty or longer than the model's context, or the model is no encoder–decoder.
-        """
+        """The tokens that an encoder reads of `text`: its ids and the end token, [S]; a ValueError if they are too many."""
         ids = torch.cat((self.encode(text), torch.tensor([self.special_tokens.end], device=self.device)))
         if len(ids) > (most := self.model.config.context_length):
             raise ValueError(f"the source has {len(ids):,} tokens with its end; {self.name} reads at most {most:,}: shorten it")
@@ -286,11 +267,7 @@ class LanguageModel:
         return task if task is not None and self.tokenizer.to_json() == task.tokenizer.to_json() else None
 
     def require(self, kind: Kind, why: str) -> None:
-        """Check that the model is of this kind.
-
-        Raises:
-            ValueError: it is of another kind; the message says `why` that matters.
-        """
+        """Refuse a model of another kind with a ValueError that says `why` the kind matters."""
         if self.model.config.kind != kind:
             raise ValueError(f"{self.name} is a {self.model.config.kind}: {why}")
 

@@ -52,10 +52,6 @@ def tested_rows(
     """The first rows that were held out of training, about `most` tokens of them, with the tokens whose prediction counts in
     the loss: of a task only its answers. As "loss"; or by the "tasks" that the model's task mixes; or as "held out" beside
     "learned", the rows that it was trained on, if they are so few that they come again and again.
-
-    Raises:
-        ValueError: nobody knows what the model learned from, it does not fit the model, or its task mixes no others.
-        OSError: it is not on this machine.
     """
     data = source_from(dict(lm.card.source or {})).data(lm.tokenizer, lm.model.config)
     if of == "data":
@@ -92,16 +88,11 @@ def counted_rows(lm: LanguageModel, prompt: str | None = None, most: int = 2_048
 @method
 def answers(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -> LabelledArray:
     """How likely each of `words` is to come next after each of the `sentences`, [sentence, word]. A word may have several
-    tokens: then its probability is that of all of them.
-
-    Raises:
-        ValueError: the model is no decoder, has never seen a word or a part of a sentence, or reads them as other tokens when
-            they stand together; there are no sentences or no words.
+    tokens: then its probability is that of all of them. A ValueError if the vocabulary lacks a word or a part of a sentence, or
+    reads them as other tokens when they stand together.
     """
-    asked = _asked_words(lm, sentences, words)
-    values = [[probability_of(lm.model, prompt, word) for word in some] for prompt, some in asked]
-    axes = Axis("sentence", tuple(sentences)), Axis("word", tuple(words))
-    return LabelledArray(np.array(values), axes, "probability")
+    values = [[probability_of(lm.model, prompt, word) for word in some] for prompt, some in _asked_words(lm, sentences, words)]
+    return LabelledArray(np.array(values), (Axis("sentence", tuple(sentences)), Axis("word", tuple(words))), "probability")
 
 
 @method
@@ -117,10 +108,6 @@ def shares_in_data(lm: LanguageModel, sentences: Sequence[str], words: Sequence[
 def data_rows(lm: LanguageModel, text: str | None = None, most: int = MOST_ROWS) -> list[Row]:
     """Single rows, a sentence or a line each: of `text`, or of the data that this model was trained on and of those held out,
     at most `most` of each, with how often it had read each up to this step.
-
-    Raises:
-        ValueError: the text has no token or fewer than two; without a text as in `trained_on`.
-        OSError: as in `trained_on`.
     """
     context = lm.model.config.context_length
     if text is None:
@@ -133,11 +120,7 @@ def data_rows(lm: LanguageModel, text: str | None = None, most: int = MOST_ROWS)
 
 @method
 def losses_of_rows(lm: LanguageModel, rows: Sequence[Row]) -> LabelledArray:
-    """The loss of each row [row], such as `data_rows` gives them, in nats per token.
-
-    Raises:
-        ValueError: there is no row, the model is no decoder, or a row has tokens that this model lacks, or too many.
-    """
+    """The loss of each row [row] of `data_rows`, in nats per token; a ValueError if there is none, or one does not fit."""
     config = lm.model.config
     lm.require("decoder", "only decoders read rows")
     if not rows:
@@ -150,12 +133,7 @@ def losses_of_rows(lm: LanguageModel, rows: Sequence[Row]) -> LabelledArray:
 
 @method
 def trained_on(lm: LanguageModel) -> Trained:
-    """What this model was trained on, up to its step: all its batches can be drawn again.
-
-    Raises:
-        ValueError: the card does not say what it learned from and how, or the model is no decoder.
-        OSError: the data are not on this machine.
-    """
+    """What a decoder was trained on, up to its step: all its batches can be drawn again, if its card says from what and how."""
     lm.require("decoder", "only the rows of decoders are drawn again")
     recipe, steps = lm.card.recipe or {}, lm.card.steps if lm.step is None else lm.step
     size, seed = recipe.get("batch_size"), recipe.get("seed")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ from gptviz.interp.dictionaries.quality import Quality, measured
 from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
+from gptviz.model import Transformer
 from gptviz.pretrained import sae_lens
 from gptviz.runs import fitted
 
@@ -34,6 +36,8 @@ from .fitted import hashed
 MOST_TOKENS, MOST_MEASURED = 200_000, 16_384
 # The rows of the data that are read at a time.
 ROWS = 64
+# For each model how often its tensors had been changed in place, and the hash of its weights then.
+_HASHES: WeakKeyDictionary[Transformer, tuple[list[int], str]] = WeakKeyDictionary()
 
 
 @method
@@ -54,58 +58,51 @@ def fit_dictionary(
     are units. See `gptviz.interp.dictionaries`.
 
     Args:
-        block: the number of the block.
         size: the number of features; default: four times as many as the stream has numbers.
-        kind: "topk" or "relu".
         k: of "topk", how many features are active at a token.
         cost: of "relu", what the sum of the activations costs beside the error.
-        steps: how many steps it is fitted for.
         seed: decides where the features begin, and which tokens a step reads.
         text: what it is fitted to, without its last fifth; by default the data that the model was trained on.
         name: what it is called; a digest of its numbers is added to it. By default it is called after the block.
-
-    Raises:
-        ValueError: as in `fitting.vectors` and `fitting.fit`; or without a text, nobody knows what the model learned from.
-        OSError: the data is not here, or the dictionary cannot be kept.
     """
     lm = lm.original
     with progress.part(0, 5, doing="reading the text"):
         vectors = fitting.vectors(lm.model, block, _to_fit(lm, text))
     with progress.part(1, 5, 4):
         size = 4 * lm.model.config.d_model if size is None else size
-        found = fitting.fit(vectors, block, size, kind, k=k, cost=cost, steps=steps, seed=seed)
-    return keep_dictionary(lm, found, f"block {block}" if name is None else name)
+        fresh = fitting.fit(vectors, block, size, kind, k=k, cost=cost, steps=steps, seed=seed)
+    return keep_dictionary(lm, fresh, f"block {block}" if name is None else name)
 
 
-def keep_dictionary(lm: LanguageModel, found: Dictionary, name: str) -> Dictionary:
+def keep_dictionary(lm: LanguageModel, fresh: Dictionary, name: str) -> Dictionary:
     """A dictionary of this model, kept under this name and a digest."""
-    found = replace(found, model=_weights(lm))
-    found = replace(found, name=fitted.named(name, hashed(b"", found.tensors().values())))
-    kept.keep(found)
-    return found.to(lm.device)
+    of_model = replace(fresh, model=_weights(lm))
+    named = replace(of_model, name=fitted.named(name, hashed(b"", of_model.tensors().values())))
+    kept.keep(named)
+    return named.to(lm.device)
 
 
 def _weights(lm: LanguageModel) -> str:
-    """The hash of the weights of the model as they are without edits."""
-    return hashed(b"", lm.original.model.state_dict().values())
+    """The hash of the weights of the model without edits. It is computed once, and again where a weight was changed in place."""
+    model = lm.original.model
+    tensors = list(model.state_dict().values())
+    versions = [tensor._version for tensor in tensors]
+    if _HASHES.get(model, (None, ""))[0] != versions:
+        _HASHES[model] = versions, hashed(b"", tensors)
+    return _HASHES[model][1]
 
 
 @method
 def dictionaries(lm: LanguageModel) -> list[str]:
-    """The names of the dictionaries that were fitted to this model, as it is without edits; that which ships comes first."""
+    """The names of the dictionaries that were fitted to this model, as it is without edits; the one that ships comes first."""
     every = {name: kept.found(name) for name in kept.names()}
     fitting = {name: each.model for name, each in every.items() if each is not None and kept.fits(each, lm.model.config)}
-    weights = _weights(lm) if fitting else ""  # of a large model this takes a moment
-    return [name for name, model in fitting.items() if model == weights]
+    return [name for name, model in fitting.items() if model == _weights(lm)]
 
 
 @method
 def dictionary(lm: LanguageModel, name: str | None = None) -> Dictionary:
-    """The dictionary of this name, or the first of `dictionaries`.
-
-    Raises:
-        ValueError: there is none, or it does not fit this model.
-    """
+    """The dictionary of this name, or the first of `dictionaries`."""
     if name is None and not (known := dictionaries(lm)):
         raise ValueError(f"{lm.name} has no dictionary yet: fit one with gptviz dictionary, or lm.fit_dictionary(block)")
     return kept.kept(known[0] if name is None else name, lm.model.config).to(lm.device)
@@ -115,13 +112,6 @@ def dictionary(lm: LanguageModel, name: str | None = None) -> Dictionary:
 def features(lm: LanguageModel, prompt: str, dictionary: str | None = None) -> LabelledArray:
     """How active the features of a dictionary are at each token of a prompt, [token, feature]: of all that are active at some
     token, the most active first. A feature is called by its number.
-
-    Args:
-        prompt: what the model reads.
-        dictionary: its name; default: the first of `dictionaries`.
-
-    Raises:
-        ValueError: as in `dictionary` and `trace`.
     """
     read = lm.dictionary(dictionary)
     ids, _ = lm.inputs(prompt)
@@ -153,10 +143,6 @@ def feature_attribution(
 def dictionary_quality(lm: LanguageModel, dictionary: str | None = None, text: str | None = None) -> Quality:
     """How good a dictionary is over the data that was held out of training, or over the last fifth of a text: see
     `gptviz.interp.dictionaries.quality`.
-
-    Raises:
-        ValueError: as in `dictionary`, or the data is unknown or does not fit the model.
-        OSError: the data is not here.
     """
     held_out = tested_rows(lm, MOST_MEASURED)["loss"] if text is None else _split(lm, text)[1]
     return measured(lm.model, lm.dictionary(dictionary), held_out)
@@ -164,36 +150,26 @@ def dictionary_quality(lm: LanguageModel, dictionary: str | None = None, text: s
 
 @method
 def write_dictionary(lm: LanguageModel, dictionary: str, path: str | Path) -> None:
-    """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship are; else to a folder, as
-    SAELens does.
-
-    Raises:
-        ValueError: as in `dictionary`.
-        OSError: it cannot be written.
-    """
-    path, found = Path(path).absolute(), lm.dictionary(dictionary)
+    """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship; else to a folder of SAELens."""
+    path, written = Path(path).absolute(), lm.dictionary(dictionary)
     if path.suffix != ".safetensors":
-        sae_lens.write(path, vars(found), found.kind, lm.name)
+        sae_lens.write(path, vars(written), written.kind, lm.name)
         return
-    fitted.write(path, {name: one.half() if one.is_floating_point() else one for name, one in found.tensors().items()})
+    tensors = written.tensors().items()
+    fitted.write(path, {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors})
 
 
 @method
 def read_dictionary(lm: LanguageModel, folder: str | Path, name: str | None = None) -> Dictionary:
-    """The dictionary in a folder of SAELens, kept as one of this model, under the name of the folder unless another is given.
-
-    Raises:
-        ValueError: as in `sae_lens.read`, or it is a dictionary of another model.
-        OSError: it cannot be read, or kept.
-    """
+    """The dictionary in a folder of SAELens, kept as one of this model, under the name of the folder unless another is given."""
     folder = Path(folder).absolute()
-    found, config = Dictionary(**sae_lens.read(folder)), lm.model.config
-    if not kept.fits(found, config):
+    foreign, config = Dictionary(**sae_lens.read(folder)), lm.model.config
+    if not kept.fits(foreign, config):
         raise ValueError(
-            f"{folder.name} reads vectors of {found.encoder.shape[1]:,} numbers after block {found.block}; {lm.name} has "
+            f"{folder.name} reads vectors of {foreign.encoder.shape[1]:,} numbers after block {foreign.block}; {lm.name} has "
             f"{config.n_layer} blocks, and vectors of {config.d_model:,} numbers"
         )
-    return keep_dictionary(lm, found, folder.name if name is None else name)
+    return keep_dictionary(lm, foreign, folder.name if name is None else name)
 
 
 def _to_fit(lm: LanguageModel, text: str | None) -> Iterator[Rows]:
@@ -208,11 +184,7 @@ def _to_fit(lm: LanguageModel, text: str | None) -> Iterator[Rows]:
 
 
 def _split(lm: LanguageModel, text: str) -> tuple[list[Rows], list[Rows]]:
-    """The rows of a text, every prediction of which counts: those that a dictionary is fitted to, and those held out.
-
-    Raises:
-        ValueError: the text is too short.
-    """
+    """The rows of a text, every prediction of which counts: those that a dictionary is fitted to, and those held out."""
     every = rows(lm, text, MOST_TOKENS)
     ids = torch.stack([row for row in every if len(row) == len(every[0])]).to(lm.device)  # [rows, T]; the last may be shorter
     if len(ids) < 2 or ids.shape[1] < 2:

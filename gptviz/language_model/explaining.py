@@ -48,8 +48,7 @@ def learning_step(
         last: guess no more than this many tokens, and read none before those.
     """
     guesses = min(lm.model.config.context_length, last or lm.model.config.context_length)
-    ids = lm.encode(prompt)[-guesses - 1 :]
-    return compute_learning_step(lm.model, ids.tolist(), part, at)
+    return compute_learning_step(lm.model, lm.encode(prompt)[-guesses - 1 :].tolist(), part, at)
 
 
 @method

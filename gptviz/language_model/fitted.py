@@ -40,10 +40,6 @@ def fitted_lens(lm: LanguageModel, kind: LensKind, text: str | None = None, *, k
         kind: "jacobian" or "tuned".
         text: what it is fitted to; by default the data that was held out of training.
         kept: the name of a lens that `read_lens` read: it is not fitted, but measured over the text.
-
-    Raises:
-        ValueError: as in `rows`, and as in `fitted_lens.fit`; or there is no such lens.
-        OSError: the data is not here, or the lens cannot be kept.
     """
     lm = lm.original
     if kept is not None:
@@ -63,11 +59,7 @@ def _kept_as(lens: FittedLens) -> FittedLens:
 
 @method
 def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
-    """The lens that was fitted to this model, or read, and is kept under this name.
-
-    Raises:
-        ValueError: there is none, or it is that of another model.
-    """
+    """The lens that was fitted to this model, or read, and is kept under this name."""
     tensors = fitted.kept(name) if re.fullmatch("[0-9a-f]{32}", name) else {}  # not a path, which a link may have made up
     if tensors.keys() != {"at", "measured", "matrices", "biases"}:
         raise ValueError(f"there is no lens {name:.40} on this machine: read its file again under Logit lens")
@@ -84,10 +76,6 @@ def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
 def read_lens(lm: LanguageModel, path: str | Path) -> str:
     """Read a published Jacobian lens, a file of jlens, Neuronpedia, TransformerLens or `write_lens`, and keep it. Returns its
     name, for `lm.lens(prompt, kept=name)`. It has a row for each block that the file has, and the model's own guess.
-
-    Raises:
-        ValueError: the file is no lens, or that of another model.
-        OSError: it cannot be read, or the lens kept.
     """
     path, config, every = Path(path), lm.model.config, layers(lm.model.config)
     maps, biases = published_lenses.read(path, lenses.MOST_BYTES)
@@ -107,13 +95,7 @@ def read_lens(lm: LanguageModel, path: str | Path) -> str:
 
 @method
 def write_lens(lm: LanguageModel, path: str | Path, kind: LensKind = "jacobian", text: str | None = None) -> None:
-    """Write a lens that is fitted to this model, as `fitted_lens` gives it, as a file that `read_lens` and jlens read: what it
-    has for the end of each block but the last.
-
-    Raises:
-        ValueError: as in `fitted_lens`.
-        OSError: as in `fitted_lens`, or the file cannot be written.
-    """
+    """Write a lens as `fitted_lens` gives it, for the end of each block but the last, as a file for `read_lens` and jlens."""
     lens, every = fitted_lens(lm, kind, text), layers(lm.model.config)
     ends = ends_of_blocks(every)[1:-1]
     maps, biases = ({every[row].block or 0: each[row] for row in ends} for each in (lens.matrices, lens.biases))
@@ -136,10 +118,6 @@ def probe(lm: LanguageModel, label: str, text: str | None = None) -> Probed:
         label: one of `probe_labels`.
         text: what is read; by default the data that was held out of training, as always for a label of the task. For the label
             "table" a CSV table with the columns text and label: each label is that of the last token of its text.
-
-    Raises:
-        ValueError: there is no such label; it is no such table; as in `rows`; or as in `probes.probe`.
-        OSError: the data is not here.
     """
     return probes.probe(lm.model, *_labelled(lm, label, text))
 
@@ -156,8 +134,7 @@ def _labelled(lm: LanguageModel, label: str, text: str | None) -> tuple[Sequence
         return read, [[*([None] * (len(row) - 1)), name] for row, name in zip(read, names, strict=True)]
     if label not in probes.FROM_TEXT and lm.task is not None:
         ids = lm.task.held_out(probes.MOST_TOKENS // lm.task.length).ids[:, :-1]  # from the last token nothing is guessed
-        values = lm.task.token_labels(ids)[label].tolist()
-        own = [[None if value < 0 else str(value) for value in row] for row in values]
+        own = [[None if value < 0 else str(value) for value in row] for row in lm.task.token_labels(ids)[label].tolist()]
         return [torch.from_numpy(row) for row in ids], own
     read = rows(lm, text, probes.MOST_TOKENS)
     pieces = [[lm.tokenizer.piece(one) for one in row.tolist()] for row in read]
@@ -173,10 +150,6 @@ def label_direction(lm: LanguageModel, label: str, value: str, text: str | None 
         label: as in `probe`, and so is `text`.
         value: the label that it leads to, one of `Probed.classes`.
         block: as in `direction`.
-
-    Raises:
-        ValueError: there is no such block, no token has this label or all have it, or as in `probe`.
-        OSError: as in `probe`, or it cannot be kept.
     """
     lm = lm.original
     read, labels = _labelled(lm, label, text)
@@ -200,7 +173,7 @@ def direction(
 ) -> Direction:
     """The direction in the stream of this model, without edits, that leads from the texts of one list to those of another, at
     their last tokens. It is found on three quarters of each list, tested on the others, and kept in the user's folder: its edit
-    is `lm.edited(found.edit(2))`.
+    is `lm.edited(direction.edit(2))`.
 
     Args:
         toward: the texts that it leads to.
@@ -208,10 +181,6 @@ def direction(
         block: after which block it acts, counted from 0; after all of them unless given.
         how: "means", the difference of the means, or "component", the first principal component.
         name: what it is called; a digest of the model and of all this is added to it.
-
-    Raises:
-        ValueError: there is no such block, a text is empty, or as in `directions.ends` and `directions.contrast`.
-        OSError: it cannot be kept.
     """
     lm = lm.original
     called = fitted.named(name, _digest(lm, repr((tuple(toward), tuple(away), block, how))))
@@ -228,9 +197,9 @@ def _kept(lm: LanguageModel, name: str, vectors: Tensor, separation: Tensor, blo
     if block is not None and not 0 <= block < count:
         raise ValueError(f"there is no block {block}: they are counted from 0 to {count - 1}")
     acts = range(count) if block is None else (block,)
-    found = Direction(name, {each: vectors[each].clone() for each in acts}, separation.numpy())
-    directions.keep(found)
-    return found
+    direction = Direction(name, {each: vectors[each].clone() for each in acts}, separation.numpy())
+    directions.keep(direction)
+    return direction
 
 
 def _digest(lm: LanguageModel, *settings: str | None) -> str:
@@ -241,7 +210,7 @@ def _digest(lm: LanguageModel, *settings: str | None) -> str:
 
 def hashed(said: bytes, tensors: Iterable[Tensor]) -> str:
     """The SHA-256 of some bytes and of the numbers of tensors."""
-    found = hashlib.sha256(said)
+    digest = hashlib.sha256(said)
     for tensor in tensors:
-        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return found.hexdigest()
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -53,11 +53,7 @@ def load(name: str | Path, device: str | None = None, step: int | None = None, p
 
 
 def folder_called(name: str) -> Path:
-    """The checkpoint of this name, else that of the model which has the name on the hub, imported now if it was not before.
-
-    Raises:
-        CheckpointError: there is neither.
-    """
+    """The checkpoint of this name, else that of the hub, imported if it was not before; a CheckpointError if neither exists."""
     try:
         return checkpoints.find(name)
     except checkpoints.CheckpointError as error:

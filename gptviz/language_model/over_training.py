@@ -33,9 +33,6 @@ def over_training(
         measure: its name, such as "loss" or "heads.induction": see `gptviz.interp.over_training.measures.MEASURES`.
         prompt: what the model reads, for measures of what it makes of a text; heads read repeated random tokens without one.
             For an encoder–decoder its source: the decoder reads the answer of this model, the same at every snapshot.
-        token: the token that is guessed after it, as text or id; by default the likeliest for this model. Of a classifier, a
-            label.
-        against: another one, which it is compared with.
     """
     return History.of(*_followed(lm, measure, MeasureQuestion(prompt or "", token, against)))
 

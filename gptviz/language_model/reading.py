@@ -37,8 +37,7 @@ def classify(lm: LanguageModel, text: str) -> dict[str, float]:
 
     `gptviz.interp.reading.classification.classify` also gives what each word adds to each label.
     """
-    result = judge(lm.model, lm.seen(lm.encode(text)))
-    return dict(zip(lm.labels, result.probabilities.tolist(), strict=True))
+    return dict(zip(lm.labels, judge(lm.model, lm.seen(lm.encode(text))).probabilities.tolist(), strict=True))
 
 
 @method
@@ -96,7 +95,6 @@ def course(lm: LanguageModel, lens: Lens, layer: int, index: int, follow: int | 
     """How the likeliest tokens of one cell of a lens rose and fell from layer to layer.
 
     Args:
-        lens: what `lens` gave.
         layer: the index of the layer among `lens.layers`.
         index: the place among `lens.positions`.
         follow: a token that is followed too, whether it is likely or not.
@@ -135,9 +133,7 @@ def context_use(lm: LanguageModel, prompt: str, how: use.How = "replaced", *, la
 
 @method
 def nearest(lm: LanguageModel, word: str | int, count: int = 5) -> dict[str, float]:
-    """The `count` tokens whose embeddings have the largest cosine with that of `word`, a token, the nearest first, with that
-    cosine; special tokens, which are no text, are left out.
-    """
+    """The `count` tokens, without special ones, whose embeddings have the largest cosine with that of `word`, and the cosines."""
     special = {token for token in range(lm.tokenizer.vocab_size) if lm.tokenizer.is_special(token)}
     rows, token = embeddings.vectors(lm.model, "embedding"), lm.token(word)
     near = embeddings.neighbours(rows, lm.tokenizer.labels(), token, count + len(special))
@@ -174,16 +170,12 @@ def waves(lm: LanguageModel) -> clock.ClockWaves:
     powers = clock.powers(model, task)
     used = clock.used(powers)
     others = set(range(1, task.modulus // 2 + 1)) - set(used)
-    whole, alone, without = (clock.accuracy(model, task, kept) for kept in (None, used, others))
-    return clock.ClockWaves(powers, used, (whole, alone, without))
+    whole, with_used, with_others = (clock.accuracy(model, task, kept) for kept in (None, used, others))
+    return clock.ClockWaves(powers, used, (whole, with_used, with_others))
 
 
 def clock_of(lm: LanguageModel) -> Modular:
-    """The task of a model of sums on a clock.
-
-    Raises:
-        ValueError: the model has not learned such sums.
-    """
+    """The task of a model of sums on a clock; a ValueError if it has learned others."""
     if not isinstance(lm.task, Modular):
         raise ValueError(f"{lm.name} has not learned sums on a clock")
     return lm.task
@@ -201,5 +193,4 @@ def costs(lm: LanguageModel, batch: int = 1, context: int | None = None) -> Cost
 def side(lm: LanguageModel, prompt: str) -> Side:
     """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`."""
     lm.require("decoder", "only decoders are compared")
-    ids = tuple(lm.inputs(prompt)[0].tolist())
-    return Side(lm.model, ids, tuple(lm.tokenizer.labels()), lm.name, lm.repeats)
+    return Side(lm.model, tuple(lm.inputs(prompt)[0].tolist()), tuple(lm.tokenizer.labels()), lm.name, lm.repeats)

@@ -61,15 +61,11 @@ def steer(
     that it writes, always with the likeliest token, at `-strength`, 0 and `strength`.
 
     Args:
-        prompt: what it goes on with.
         direction: the name of one that is kept: that of `lm.direction(…)`, or of a file that was read.
         strength: how often its spread is added to the stream.
-        frozen: whether attention looks, in every pass, where it looks without the direction.
+        frozen: whether attention looks, in every pass, where it looks without the direction; the prompt then has at most 512
+            tokens.
         max_new_tokens: the most tokens of a text.
-
-    Raises:
-        ValueError: there is no such direction, it is that of another model, or as in `generate`; a prompt is too long for frozen
-            attention.
     """
     ids, _ = lm.inputs(prompt)
     if frozen and len(ids) > MOST_FROZEN:
@@ -129,10 +125,7 @@ def turned(
 ) -> tuple[int, int]:
     """How many held-out texts of `away` go on with the direction as their partners of `toward` do without it, and of how many.
     Below strength 0 it is the other way round; pairs that go on alike in any case do not count. The arguments are those of
-    `direction` and `steer`.
-
-    Raises:
-        ValueError: the lists are not equally long, or as in `steer`.
+    `direction` and `steer`; both lists are equally long.
     """
     if len(toward) != len(away):
         raise ValueError(f"{len(toward):,} and {len(away):,} texts are no pairs")
@@ -152,27 +145,17 @@ def _guesses(lm: LanguageModel, texts: Sequence[str]) -> list[int]:
 
 @method
 def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
-    """The direction of a GGUF control vector (of llama.cpp, repeng or `write_direction`), kept under the name of its file.
-
-    Raises:
-        ValueError: the file is no control vector, or that of a model of another size.
-        OSError: it cannot be read, or kept.
-    """
+    """The direction of a GGUF control vector (of llama.cpp, repeng or `write_direction`), kept under the name of its file."""
     path, count = Path(path), lm.model.config.n_layer
     vectors = control_vectors.read(path)
     digest = sha256(b"".join(f"{block}:".encode() + each.numpy().tobytes() for block, each in sorted(vectors.items())))
-    found = Direction(fitted.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan))
-    directions.keep(found)
-    directions.kept(found.name, lm.model.config)
-    return found
+    direction = Direction(fitted.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan))
+    directions.keep(direction)
+    directions.kept(direction.name, lm.model.config)
+    return direction
 
 
 @method
 def write_direction(lm: LanguageModel, direction: str, path: str | Path) -> None:
-    """Write a direction that is kept as a GGUF control vector.
-
-    Raises:
-        ValueError: there is none, or it is that of another model.
-        OSError: the file cannot be written.
-    """
+    """Write a direction that is kept as a GGUF control vector."""
     control_vectors.write(Path(path).absolute(), directions.kept(direction, lm.model.config), lm.name)

@@ -43,13 +43,9 @@ def activity(
     Args:
         layer: "blocks.1.mlp", whose neurons have their activations; "blocks.1.attention", whose heads have the length of the
             vector that each adds to the stream; or "dictionary.NAME", whose features have their activations.
-        text: what is read.
         most: how many tokens are read at most.
         written: how many tokens the model writes after `text`; then it reads what it wrote, and nothing else.
         side: of heads, whether the number is at the token that reads (query), or at the token that is read (key).
-
-    Raises:
-        ValueError: as in `rows`, `generate` and `observable`.
     """
     *_, whole = observed(lm, layer, text, most, written=written, side=side)
     return whole
@@ -74,11 +70,7 @@ def observed(
 
 
 def observable(lm: LanguageModel, layer: str, side: HeadSide = "query") -> Observable:
-    """The units of a layer: see `activity`.
-
-    Raises:
-        ValueError: the model has no such layer, the layer is not made of units, or the model is an encoder–decoder.
-    """
+    """The units of a layer, which is named as in `activity`; a ValueError if it is not made of units."""
     if lm.model.encoder is not None:
         raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.units.activity.observe on one of them")
     if layer.startswith(_OF_DICTIONARY):
@@ -91,16 +83,12 @@ def observable(lm: LanguageModel, layer: str, side: HeadSide = "query") -> Obser
 
 @method
 def promoted(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
-    """The tokens whose logits a neuron or a feature raises most, then those that it lowers most, the lowest last: `most` of each.
-    How much an activation of 1 adds: see `gptviz.interp.units.neurons.promoted`.
-
-    Args:
-        name: of the unit, such as "blocks.1.mlp.neuron.17".
-        most: as above.
+    """The tokens whose logits a neuron or a feature, such as "blocks.1.mlp.neuron.17", raises most, then those that it lowers
+    most, the lowest last: `most` of each. How much an activation of 1 adds: see `gptviz.interp.units.neurons.promoted`.
     """
-    one = unit(name, lm.model.config)
-    if one.is_neuron:
-        written = of_neurons.columns(lm.model, one.block or 0)[:, one.index or 0]
+    of = unit(name, lm.model.config)
+    if of.is_neuron:
+        written = of_neurons.columns(lm.model, of.block or 0)[:, of.index or 0]
     else:
         read, feature = _feature(lm, name)
         written = read.decoder[feature]
@@ -114,13 +102,7 @@ def promoted(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
 @method
 def unit_set(lm: LanguageModel, prompt: str, name: str, value: float, top: int = 5) -> LabelledArray:
     """The guesses after `prompt` as the model is, and with a neuron or a feature set to `value` at every token: the probabilities
-    of the `top` likeliest of both, [before or after, guess].
-
-    Args:
-        prompt: the text that is read.
-        name: of the unit, as in `promoted`.
-        value: its activation.
-        top: as above.
+    of the `top` likeliest of both, [before or after, guess]. The unit is named as in `promoted`.
     """
     ids, _ = lm.inputs(prompt)
     read = (run(one.model, ids[None], ["logits"], logits_at=slice(-1, None)) for one in (lm, lm.edited(f"{name}={value:g}")))
@@ -148,27 +130,19 @@ def written_by(lm: LanguageModel, prompt: str, name: str) -> LabelledArray:
 
 
 def _feature(lm: LanguageModel, name: str) -> tuple[Dictionary, int]:
-    """The dictionary of the feature of this name, and the number of the feature.
-
-    Raises:
-        ValueError: it is no feature, its dictionary is not here or not that of this model, or has no such feature.
-    """
-    one = unit(name, lm.model.config)
-    if one.part != "dictionary" or one.index is None:
+    """The dictionary of the feature of this name, and the number of the feature."""
+    of = unit(name, lm.model.config)
+    if of.part != "dictionary" or of.index is None:
         raise ValueError(f"{name} is no feature: name one as in dictionary.{lm.name}-features.feature.17")
-    read = dictionary(lm, one.called)
-    if one.index >= len(read.encoder):
-        raise ValueError(f"{name}: there is no feature {one.index}; features are counted from 0 to {len(read.encoder) - 1}")
-    return read, one.index
+    read = dictionary(lm, of.called)
+    if of.index >= len(read.encoder):
+        raise ValueError(f"{name}: there is no feature {of.index}; features are counted from 0 to {len(read.encoder) - 1}")
+    return read, of.index
 
 
 @method
 def repeated_tokens(lm: LanguageModel) -> Tensor:
-    """Random tokens of the vocabulary, each sequence of which is repeated once, as a text of this model: [sequences, tokens].
-
-    Raises:
-        ValueError: the context is too short, or the vocabulary too small.
-    """
+    """Random tokens, each sequence repeated once, as a text of this model, [sequences, tokens]; a ValueError without room."""
     tokenizer, special = lm.tokenizer, {lm.tokenizer.padding, lm.tokenizer.unknown_id, *lm.end_tokens}
     without = {token for token in special if token is not None}
     room = lm.model.config.context_length
@@ -228,22 +202,14 @@ def head_scores(
 
 @method
 def composition(lm: LanguageModel, reads: HeadInput = "key", *, stack: Stack = "decoder") -> LabelledArray:
-    """How much of what one head of a stack writes another one reads by its query, key or value, [reader, writer], from weights
-    alone: see `gptviz.interp.units.head_weights.composition`.
+    """How much of what one head of a stack writes another one reads by its query, key or value, [reader, writer], only from
+    weights: see `gptviz.interp.units.head_weights.composition`.
     """
     return head_weights.composition(stack_of(lm, stack), reads)
 
 
 @method
 def heads(lm: LanguageModel, prompt: str | None = None, *, losses: bool = False) -> list[dict[str, Any]]:
-    """The scores of every head, a row each: `gptviz.interp.units.head_scores.SCORES` defines them. None if one has no
-    meaning.
-
-    They are computed over the tokens of `prompt` that the model sees, at most 1,024 of them, or, without a prompt, over
-    repeated random tokens. In a text in which no token comes back, the scores of repeats are over repeated random tokens.
-
-    An encoder–decoder reads `prompt` as its source, and the decoder its own answer. With `losses`, there is also
-    `delta_loss`: how much the loss rises without the head, which takes a pass for every head.
-    """
+    """The `head_scores` of all stacks, a row for each head; None if one has no meaning. See `gptviz.interp.units.head_scores`."""
     every = (head_scores(lm, prompt, stack=stack, losses=losses) for stack in stacks_of(lm.model))
     return [row for scores in every for row in scores.rows()]

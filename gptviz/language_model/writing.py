@@ -51,11 +51,9 @@ def generate(
     For an encoder–decoder, this is its `answer`: with its likeliest tokens unless a `sampling` is given.
 
     Args:
-        prompt: what the model goes on with, or answers.
         max_new_tokens: the most tokens that are written; fewer where the model ends its text, or a sequence of its task ends.
         go_on: write on there; an end token is then a part of the text.
         slide: how many tokens a decoder forgets at a time past its context length, see `Generation`; more are faster.
-        sampling: the fields of `Sampling`.
     """
     if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
         raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
@@ -64,8 +62,7 @@ def generate(
     grown = generation(lm, prompt, _sampling(sampling), slide=slide)
     ends = frozenset() if go_on else lm.end_tokens
     most = max_new_tokens if go_on else to_write(lm, grown.prompt_length, max_new_tokens)
-    steps = progress.each(until_drawn(grown, ends), most, "token")
-    tokens = [int(step.tokens[0]) for step in steps]
+    tokens = [int(step.tokens[0]) for step in progress.each(until_drawn(grown, ends), most, "token")]
     return lm.tokenizer.continuation(without_end(tokens, ends)[0])
 
 
@@ -85,17 +82,12 @@ def speculate(
     The text is distributed as that of `generate`. With the same seed it is another one, unless the temperature is 0.
 
     Args:
-        prompt: what the model goes on with.
         drafter: a smaller model with the same vocabulary; or "prompt", which copies what followed the last tokens earlier in
             the text.
         max_new_tokens: the most tokens that are written; fewer as in `generate`.
         drafted: how many tokens a round drafts at most, from 1 to 16.
         go_on: write on where the model ends its text, or a sequence of its task ends.
         sampling: the fields of `Sampling`, for both models.
-
-    Raises:
-        ValueError: one of the models does not continue a text, their vocabularies differ, the prompt is empty, a setting is
-            not possible, or this model looks ahead.
     """
     if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
         raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
@@ -158,7 +150,6 @@ def beams(lm: LanguageModel, text: str, width: int, longest: int | None = None, 
     """The answers to `text` that a beam search of this `width` finds: see `gptviz.generate.decoding.beam_search`.
 
     Args:
-        text: the source.
         width: how many outputs are kept at each step; 1 is greedy decoding.
         longest: the most tokens of an answer, its end token included; by default the context.
         length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1 compares the mean per token.
@@ -186,12 +177,7 @@ def beam_sums(lm: LanguageModel, search: Beams) -> LabelledArray:
 
 
 def _sampling(settings: Mapping[str, Any]) -> Sampling:
-    """How tokens are drawn, from the fields of `Sampling` by name.
-
-    Raises:
-        TypeError: there is no such field.
-        ValueError: as in `Sampling`.
-    """
+    """How tokens are drawn, from the fields of `Sampling` by name. A TypeError if there is no such field."""
     known = [field.name for field in fields(Sampling)]
     for name in settings:
         if name not in known:

@@ -25,9 +25,7 @@ class Answer:
     question: Question  #: the question that it answers
 
     def is_right(self, given: str | float) -> bool:
-        """Whether a reader's answer is right: a number within the question's tolerance, else the same text. A token may be typed
-        without the space before it.
-        """
+        """Whether a reader's answer is right: a number within the tolerance, else the same text; a token may lack its space."""
         if self.question.kind == "token" and isinstance(given, str) and isinstance(self.value, str):
             return given == self.value or given.strip() == self.value.strip() != ""
         if self.question.kind != "number":
@@ -50,11 +48,7 @@ class Answer:
 
 
 def answer_to(question: Question, functions: Functions) -> Answer:
-    """The answer that the model gives.
-
-    Raises:
-        ExpressionError: it cannot be computed, or is of another kind than the question asks for: no number, none of the options.
-    """
+    """The answer that the model gives; an ExpressionError if there is none, or it is no number or option as the question asks."""
     value = computed(question.answer, functions)
     if question.kind == "number":
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -67,11 +61,7 @@ def answer_to(question: Question, functions: Functions) -> Answer:
 
 
 def filled(text: str, functions: Functions) -> str:
-    """A text of a lesson, as Markdown, with each `{{ expression }}` replaced by its value, which is escaped.
-
-    Raises:
-        ExpressionError: a value cannot be computed.
-    """
+    """A text of a lesson, as Markdown, with each `{{ expression }}` replaced by its escaped value, or an ExpressionError."""
     return EXPRESSION.sub(lambda found: _plain(computed(found[1], functions)), text)
 
 

@@ -69,18 +69,11 @@ class _Evaluator(SimpleEval):  # type: ignore[misc]
     def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
         super().__init__(_OPERATORS, dict(functions), {})
         parts = {part: self.nodes[part] for part in _PARTS}  # type: ignore[has-type]
-        self.nodes = parts | dict.fromkeys((ast.List, ast.Tuple), self._list)
-
-    def _list(self, node: ast.List | ast.Tuple) -> list[Any]:
-        return [self._eval(element) for element in node.elts]
+        self.nodes = parts | dict.fromkeys((ast.List, ast.Tuple), lambda node: [self._eval(element) for element in node.elts])
 
 
 def parsed(text: str) -> ast.expr:
-    """The tree of an expression.
-
-    Raises:
-        ExpressionError: it is too long or too deep, or no expression.
-    """
+    """The tree of an expression. An ExpressionError if it is too long or too deep, or no expression."""
     if len(text) > LONGEST:
         raise ExpressionError(f"an expression has {len(text):,} characters, and {LONGEST:,} are the most")
     try:
@@ -119,11 +112,7 @@ def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
 
 
 def compared(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[Any]:
-    """The values that an expression compares, from left to right; an expression that is no comparison has none.
-
-    Raises:
-        ExpressionError: as in `computed`.
-    """
+    """The values that an expression compares, from left to right, if it compares any; an ExpressionError as in `computed`."""
     tree = parsed(text)
     sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []
     return [_value(side, functions) for side in sides]

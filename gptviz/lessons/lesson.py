@@ -169,11 +169,7 @@ class Lesson:
 
 
 def read_lesson(path: Path) -> Lesson:
-    """The lesson in a file.
-
-    Raises:
-        LessonError: the file cannot be read, or is no lesson.
-    """
+    """The lesson in a file. A LessonError if the file cannot be read, or is no lesson."""
     try:
         raw = read_regular(path, LARGEST_FILE)
         content = raw.decode("utf-8")
@@ -193,11 +189,7 @@ def shown_name(path: Path) -> str:
 
 
 def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
-    """The lesson with this `content` of a file; `name` is that of the lesson in addresses, `file` that of the file in messages.
-
-    Raises:
-        LessonError: as in `read_lesson`.
-    """
+    """The lesson with this `content`, called `name` in addresses and `file` in messages; a LessonError as in `read_lesson`."""
     if not NAME.fullmatch(name):
         raise LessonError(f"{file}: the name of a lesson's file has letters, digits, '-' and '_' only")
     front, text, first = _front_matter(content.replace("\r\n", "\n"), file)

@@ -49,11 +49,11 @@ def library(*folders: Path) -> Library:
     faults: dict[str, str] = {}
     for folder in folders or (SHIPPED, own_folder()):
         for path in [folder] if folder.is_file() else sorted(folder.glob("*.md"))[:MOST_LESSONS]:
-            found = _read(path)
-            if isinstance(found, str):
-                faults[shown_name(path)] = found
+            lesson = _read(path)
+            if isinstance(lesson, str):
+                faults[shown_name(path)] = lesson
             else:
-                lessons[path.stem] = found
+                lessons[path.stem] = lesson
     return Library(lessons, faults)
 
 

@@ -46,10 +46,7 @@ class Quantities:
 
     Every function takes `model`, the name of a model, and `step`, one of its snapshots; by default the lesson's model as it was
     saved last. It also takes `without`, a part that is switched off, as in `without="blocks.1.attention.head.3"`, or a list.
-
-    Args:
-        opened: returns the model of a name and a step.
-        model: the name of the model to use if none is given.
+    `opened` returns the model of a name and a step.
     """
 
     def __init__(self, opened: Callable[[str, int | None], LanguageModel], model: str) -> None:
@@ -89,22 +86,14 @@ def _check(function: Function, *arguments: Any, **named: Any) -> None:
 
 
 def _named(name: str, what: str, known: Mapping[str, Entry]) -> Entry:
-    """The entry of this name, of several that are known.
-
-    Raises:
-        ValueError: there is none; the message says `what` it would be, and names those that there are.
-    """
+    """The entry of this name; if there is none, a ValueError says `what` it would be, and names those that there are."""
     if name not in known:
         raise ValueError(f"there is no {what} {name!r:.40}; there are {', '.join(known)}")
     return known[name]
 
 
 def _within(name: str, number: int, low: int, high: int) -> int:
-    """The number, which is called `name`, if it is from `low` to `high`.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """The number, which is called `name`; a ValueError if it is not from `low` to `high`."""
     if not low <= number <= high:
         raise ValueError(f"{name} is {number}; it must be from {low} to {high}")
     return number
@@ -115,11 +104,7 @@ def _ids(lm: LanguageModel, text: str) -> list[int]:
 
 
 def _token(lm: LanguageModel, token: str) -> int:
-    """The id of a token that is given as its text.
-
-    Raises:
-        ValueError: there is no such token.
-    """
+    """The id of a token that is given as its text. A ValueError if there is no such token."""
     if (number := lm.tokenizer.id_of(token)) is None:
         raise ValueError(f"{lm.name} has no token {token!r:.40}")
     return number
@@ -210,8 +195,8 @@ def steered(lm: LanguageModel, prompt: str, strength: float) -> str:
     if lm.task is None:
         raise ValueError(f"{lm.name} has learned no task with pairs of texts")
     name, toward, away = lm.task.opposites()
-    found = lm.direction(toward, away, block=lm.model.config.n_layer // 2, name=name)
-    return _text(lm, int(_logits(lm.edited(found.edit(strength)), prompt).argmax()))
+    direction = lm.direction(toward, away, block=lm.model.config.n_layer // 2, name=name)
+    return _text(lm, int(_logits(lm.edited(direction.edit(strength)), prompt).argmax()))
 
 
 def drawn(lm: LanguageModel, prompt: str, token: str, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> float:
@@ -330,8 +315,7 @@ def _pattern(lm: LanguageModel, prompt: str, block: int, head: int) -> np.ndarra
 
 def best_head(lm: LanguageModel, score: str, prompt: str | None = None) -> str:
     """The head with the largest value of a score, such as "induction", as "block.head": see the page Heads."""
-    rows = _heads(lm, score, prompt)
-    best = max(rows, key=lambda row: row[score])
+    best = max(_heads(lm, score, prompt), key=lambda row: row[score])
     return f"{best['block']}.{best['head']}"
 
 
@@ -356,9 +340,7 @@ def _heads(lm: LanguageModel, score: str, prompt: str | None) -> list[dict[str, 
 
 
 def contribution(lm: LanguageModel, prompt: str, token: str, part: str, against: str | None = None) -> float:
-    """The amount that a part, such as "blocks.1.attention.head.3", adds to the logit of a token, or to its difference from
-    another's.
-    """
+    """The amount that a part, such as "blocks.1.attention.head.3", adds to a token's logit, or its difference from another's."""
     return float(lm.attribute(prompt, token, against=against).of(part))
 
 

@@ -20,9 +20,7 @@ def opened_last() -> str | None:
 
 
 def about_what_is_open(lesson: Lesson) -> Lesson:
-    """The lesson with its model filled in: one about any decoder is about the one opened last, and then about no other. If none
-    was opened, and for other lessons, it is unchanged.
-    """
+    """The lesson with its model filled in: one about any decoder is then about the one opened last, if any was, and no other."""
     model = opened_last() if lesson.any_decoder else None
     return lesson if model is None else replace(lesson, model=model, any_decoder=False)
 

@@ -56,13 +56,9 @@ def n_values(content: bytes | str) -> int:
 
 def parse_json(content: bytes | str, most_values: int, *, exactly: bool = False) -> Any:
     """The content of JSON. A value takes up to a hundred times as much memory as in the file, so that their number is limited.
+    Lone surrogates, which some tokenizers have tokens for, are kept `exactly`, or become U+FFFD, which can be shown.
 
-    Args:
-        exactly: keep lone surrogates, as of a tokenizer that has tokens for them; else each becomes U+FFFD, which can be shown.
-
-    Raises:
-        ValueError: it is no JSON, or is nested too deeply.
-        TooMuchError: it has more values than that.
+    A ValueError if it is no JSON, or is nested too deeply, and a TooMuchError if it has more values than that.
     """
     if (count := n_values(content)) > most_values:
         raise TooMuchError(f"it holds {count:,} values, and {most_values:,} is the most that is read of such a file")

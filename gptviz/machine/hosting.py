@@ -25,11 +25,7 @@ class NotAllowedError(ValueError):
 
 @dataclass(frozen=True)
 class Hosting:
-    """The limits of a server; `gptviz app --help` lists the variables.
-
-    Raises:
-        ValueError: a value is out of range.
-    """
+    """The limits of a server; `gptviz app --help` lists the variables. A ValueError if a value is out of range."""
 
     read_only: bool = setting(
         False,
@@ -84,10 +80,7 @@ def guests_are(is_guest: Callable[[], bool]) -> None:
 
 
 def hosting() -> Hosting:
-    """The limits of this server for the visitor whose page runs now.
-
-    A ValueError names the variable that has a value that makes no sense, and the value.
-    """
+    """The limits of this server for the visitor whose page runs; a ValueError names the variable whose value makes no sense."""
     given = tuple((name, text) for name in (limit.name for limit in fields(Hosting)) if (text := os.environ.get(variable(name))))
     allowed = _hosting(given)
     return replace(allowed, read_only=True) if allowed.lan and _is_guest() else allowed

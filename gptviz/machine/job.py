@@ -69,9 +69,7 @@ class Slots:
             self.move_up()
 
     def move_up(self) -> None:
-        """Start the computations whose turn has come. If some wait, forgotten ones among them are dropped, and a forgotten one
-        that goes on is stopped.
-        """
+        """Start the computations whose turn has come; if some wait, drop forgotten ones, and stop one that runs."""
         with _lock:
             for job in [job for job in self._line[self.number :] if job.is_forgotten]:
                 job.stop()

@@ -54,9 +54,7 @@ def way_out() -> str:
 
 
 def available(device: torch.device | str = "cpu") -> int:
-    """Bytes of memory that are free on `device`, without swapping and within the server's limit. Whether something fits is asked
-    of `room`.
-    """
+    """Bytes of memory that are free on `device`, without swapping and within the server's limit; see `room` for what fits."""
     if str(device).startswith("cuda"):
         import torch
 

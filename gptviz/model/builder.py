@@ -29,8 +29,7 @@ from .transformer import Transformer
 def build(config: Config, *, seed: int | None = None, device: torch.device | str = "cpu") -> Transformer:
     """A transformer with fresh weights on `device`; the same `seed` gives the same weights on every device."""
     model = lay_out(config)
-    generator = None if seed is None else torch.Generator().manual_seed(seed)
-    initialise(model, generator)
+    initialise(model, None if seed is None else torch.Generator().manual_seed(seed))
     make_fast(model)
     return model.to(device)
 

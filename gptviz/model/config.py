@@ -259,7 +259,7 @@ class Config:
         "How a label is decided",
         "What the model's last state becomes: a guess at the next token (unembed), or a label: from one number for every "
         "token, weighed by its place (flatten), from the mean of all tokens (mean), from their sum divided by the square "
-        "root of their number (sum), or from a layer that reads the first token alone (first, first-relu).",
+        "root of their number (sum), or from a layer that reads only the first token (first, first-relu).",
         choices=HEADS,
     )
     n_label: int = setting(0, "Labels", "How many labels a classifier chooses from.", low=0, high=10_000)
@@ -310,7 +310,7 @@ class Config:
         if RESIDUALS[self.residual].parallel and self.n_encoder_layer:
             raise ValueError(f"residual {self.residual} has attention and an MLP side by side; there is no cross-attention in it")
         if self.n_encoder_layer and not QK_NORMS[self.qk_norm].crosses:
-            raise ValueError(f"qk_norm {self.qk_norm} is for self-attention alone; this model has cross-attention too")
+            raise ValueError(f"qk_norm {self.qk_norm} is only for self-attention; this model has cross-attention too")
 
     def _check_kind(self) -> None:
         """Refuse fields that an encoder, a classifier or padding does not allow."""

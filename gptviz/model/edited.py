@@ -43,8 +43,7 @@ class Pass:
         """
         if crosses:
             return None if self.memory is None else self.memory.blocked
-        mask = self.model.masks[self.model.mask_of[block]]
-        return cast(Tensor | None, mask(self.ids, at, self.model.config.padding))
+        return cast(Tensor | None, self.model.masks[self.model.mask_of[block]](self.ids, at, self.model.config.padding))
 
 
 # From a value (a copy, which may be changed in place) and the pass to what takes its place. A pattern over a long text comes in

@@ -48,12 +48,8 @@ Adapter = Mapping[str, Factors]
 
 
 class LoraLinear(Linear):
-    """x · Wᵀ + b + x · Aᵀ · Bᵀ, of which only A and B are trained.
-
-    Args:
-        linear: the part with W and b, which are shared.
-        rank: how many rows A has.
-        generator: draws A, from -1/√in to 1/√in as for any matrix that reads as many numbers (He et al. 2015).
+    """x · Wᵀ + b + x · Aᵀ · Bᵀ, of which only A and B are trained; W and b are those of `linear`. A has `rank` rows, which
+    `generator` draws, from -1/√in to 1/√in as for any matrix that reads as many numbers (He et al. 2015).
     """
 
     def __init__(self, linear: Linear, rank: int, generator: torch.Generator | None = None) -> None:
@@ -74,12 +70,9 @@ class LoraLinear(Linear):
 
 
 class AdaptedTransformer(Twin):
-    """A transformer whose weights stay as they are, with an adapter that is trained: its parameters are those of the adapter.
-
-    Args:
-        base: the model; its weights are shared, and never changed.
-        ranks: by the name of a part with a matrix, the rank of its change; see `matrices`.
-        seed: decides the first numbers of A.
+    """A transformer whose weights are those of its `base` and stay as they are, with an adapter that is trained: its parameters
+    are those of the adapter. `ranks` are, by the names of parts with a matrix, those of its changes (see `matrices`); `seed`
+    decides the first numbers of A.
     """
 
     def __init__(self, base: Transformer, ranks: Mapping[str, int], seed: int = 0) -> None:
@@ -117,12 +110,9 @@ class _Origin:
 
 
 class MergedTransformer(Twin):
-    """A transformer with the weights W + strength · B · A: as fast as its base, and read as any other model is.
-
-    Args:
-        base: the model; all weights that the adapter does not change are shared, at strength 0 all weights.
-        adapter: the factors by the names of their parts.
-        strength: 0 is the base, 1 what was trained; less than 0 and more than 1 go on along the same line.
+    """A transformer with the weights W + strength · B · A: as fast as its base, and read as any other model is. Weights that the
+    adapter does not change are shared with the base, at strength 0 all of them. Strength 1 is what was trained; less than 0 and
+    more than 1 go on along the same line.
     """
 
     def __init__(self, base: Transformer, adapter: Adapter, strength: float = TUNED) -> None:

@@ -279,7 +279,7 @@ def _widened(x: Tensor, numbers: Tensor, group: int, scales: Tensor) -> Tensor:
     return torch.cat(products, dim=1)
 
 
-# PyTorch has fast code for processors with AVX2 or AVX-512, and on Linux alone; elsewhere this is a loop over single numbers.
+# PyTorch has fast code for processors with AVX2 or AVX-512, and only on Linux; elsewhere this is a loop over single numbers.
 KERNEL = FourBitProduct(lambda q: torch._convert_weight_to_int4pack_for_cpu(q.int(), 1), torch._weight_int4pack_mm_for_cpu)
 WIDENED = FourBitProduct(lambda q: q[:, : q.shape[1] // 2] | q[:, q.shape[1] // 2 :] << 4, _widened)
 
@@ -397,17 +397,9 @@ def _transposed(packed: Packed) -> Packed:
     return turned
 
 
-def _sliced(packed: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed | None:
-    return packed.rows(slice(start, end, step)) if dim == 0 and not packed.turned else None
-
-
 def _indexed(packed: Packed, index: Any) -> Packed | None:
     is_rows = isinstance(index, slice) or (isinstance(index, Tensor) and index.ndim == 1)
     return packed.rows(index) if is_rows and not packed.turned else None
-
-
-def _selected(packed: Packed, dim: int, index: int) -> Tensor | None:
-    return packed.rows(torch.tensor([index]))._read()[0] if dim == 0 and not packed.turned else None
 
 
 def _split_rows(packed: Packed, size: Any, dim: int = 0) -> list[Packed] | None:
@@ -434,10 +426,6 @@ def _same(packed: Packed) -> Packed:
     return same
 
 
-def _permuted(packed: Packed, dims: list[int]) -> Packed:
-    return _transposed(packed) if list(dims) in ([1, 0], [-1, -2]) else _same(packed)
-
-
 _kept_numbers = byte_cache(lambda numbers: numbers.nbytes, MOST_KEPT)
 _kept = cached(_kept_numbers, key=lambda packed: packed._own, condition=Condition())(Packed._all)
 memory.gives_way(_kept.cache_clear)
@@ -450,9 +438,13 @@ _HANDLERS: dict[Any, Callable[..., Any]] = {
     _aten.alias.default: _same,
     _aten.t.default: _transposed,
     _aten.transpose.int: lambda packed, one, other: _same(packed) if one % 2 == other % 2 else _transposed(packed),
-    _aten.permute.default: _permuted,
-    _aten.slice.Tensor: _sliced,
-    _aten.select.int: _selected,
+    _aten.permute.default: lambda packed, dims: _transposed(packed) if list(dims) in ([1, 0], [-1, -2]) else _same(packed),
+    _aten.slice.Tensor: lambda packed, dim=0, start=None, end=None, step=1: (
+        packed.rows(slice(start, end, step)) if dim == 0 and not packed.turned else None
+    ),
+    _aten.select.int: lambda packed, dim, index: (
+        packed.rows(torch.tensor([index]))._read()[0] if dim == 0 and not packed.turned else None
+    ),
     _aten.split.Tensor: _split_rows,
     _aten.split_with_sizes.default: _split_rows,
     _aten.embedding.default: lambda table, ids, *_: looked_up_packed(ids, table),

@@ -80,7 +80,6 @@ def place(
     Args:
         model: its parameters take no memory yet, since nothing was written to them.
         weights: every parameter by name, in the type that it is stored in.
-        device: where the weights are to be.
         precision: one of `PRECISIONS`, or None for a model that is to be trained: in float32, and nothing is turned.
     """
     device = torch.device(device)
@@ -145,9 +144,7 @@ def rounds(model: Transformer) -> bool:
 
 
 def exactly(model: Transformer) -> Transformer:
-    """A twin with the same weights, in the same memory, that multiplies them in float32: slower, since they become float32 for
-    each product, some rows at a time.
-    """
+    """A twin with the same weights in the same memory that multiplies in float32, some rows at a time, and so more slowly."""
     twin = copy.deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})
     for part in twin.modules():
         if isinstance(part, Linear):
@@ -178,7 +175,7 @@ def in_float32(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 class _InFloat32(torch.autograd.Function):
-    """x · Wᵀ, of which autograd alone would keep the float32 parts of W until the gradient comes back. W itself gets none."""
+    """x · Wᵀ, of which autograd by itself would keep the float32 parts of W until the gradient comes back. W itself gets none."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:

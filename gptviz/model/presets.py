@@ -27,9 +27,8 @@ _WITH_DROPOUT = replace(_WITH_RESIDUAL, residual="none")
 _WITH_HEADS = replace(_WITH_DROPOUT, dropout=0.0)
 _WITH_ATTENTION = replace(_WITH_HEADS, n_head=1, d_head=64)
 _WITH_POSITIONS = replace(_WITH_ATTENTION, n_layer=0)
-_BIGRAM = replace(_WITH_POSITIONS, positions="none")
 RUNGS = {
-    "a bigram (each token guesses the next by itself)": _BIGRAM,
+    "a bigram (each token guesses the next by itself)": replace(_WITH_POSITIONS, positions="none"),
     "+ positions": _WITH_POSITIONS,
     "+ one attention head": _WITH_ATTENTION,
     "+ eight heads": _WITH_HEADS,

@@ -51,9 +51,7 @@ class Quantiser(Protocol):
         """The bytes that a matrix of this shape takes, its scales included."""
 
     def brought_back(self, weight: Tensor) -> Tensor:
-        """The numbers [out, in], in float32, that stand for those of a matrix [out, in]; a ValueError if some are not finite, or
-        too large for the scale.
-        """
+        """The numbers [out, in] in float32 that stand for those of a matrix; a ValueError if some are not finite or too large."""
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,7 @@ _NAME = re.compile(r"direction\.([0-9]{1,4})")
 
 
 def read(path: Path) -> dict[int, Tensor]:
-    """The vectors [d_model] of a file, by block.
-
-    Raises:
-        ValueError: it is no control vector, or its vectors are not equally long.
-        OSError: it cannot be read.
-    """
+    """The vectors [d_model] of a file, by block; a ValueError if it is none or they differ in length, an OSError if it fails."""
     from .sources.gguf_reader import Reader
 
     require_regular(path)
@@ -44,11 +39,7 @@ def read(path: Path) -> dict[int, Tensor]:
 
 
 def write(path: Path, vectors: Mapping[int, Tensor], model: str) -> None:
-    """Write vectors [d_model], by block, as a file; `model` is what it says of the model that they belong to.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write vectors [d_model], by block, as a file that names the `model` that they belong to; an OSError if that fails."""
     from gguf import GGUFWriter
 
     with in_place_of(path) as fresh:

@@ -38,16 +38,20 @@ GEMMA3_PATTERN, GEMMA3_NEAR_BASE = "wwwwwf", 10_000.0
 
 def as_gguf(config: Config, first: str | None = None) -> Expressed:
     """A model with this config in the form of a family that GGUF files have; if several compute the same, in that of the family
-    with the title `first`.
-
-    Raises:
-        NotExpressibleError: there is none; the message names what the nearest one lacks.
+    with the title `first`. A NotExpressibleError if there is none; the message names what the nearest one lacks.
     """
     written = expressed(config, first, among=tuple(NAMES))
     back = _Planned(_settings(written, config), _names(written, config)).outline().config
     lacks = differences(config, back)
     if written.family.model_type == "gemma3_text":
-        lacks += _beyond_gemma3(config)
+        kinds = "".join("w" if config.windowed(block) else "f" for block in range(config.n_layer))
+        usual = (GEMMA3_PATTERN * config.n_layer)[: config.n_layer]
+        checked = {
+            "window_pattern": kinds == usual,
+            "window_rotary_base": config.window_rotary_base == GEMMA3_NEAR_BASE,
+            "score_scale": abs(config.scale * config.head_size**0.5 - 1) < 1e-6,
+        }
+        lacks += [name for name, is_usual in checked.items() if not is_usual]
     if written.family.model_type == "gpt_neox" and config.tied:
         lacks.append("tied")
     if {config.activation, back.activation} <= set(GELUS):
@@ -56,17 +60,6 @@ def as_gguf(config: Config, first: str | None = None) -> Expressed:
         differs = fields_in_words(config, lacks)
         raise NotExpressibleError(f"a GGUF file of the family {written.family.title} cannot say what differs in {differs}")
     return written
-
-
-def _beyond_gemma3(config: Config) -> list[str]:
-    kinds = "".join("w" if config.windowed(block) else "f" for block in range(config.n_layer))
-    usual = (GEMMA3_PATTERN * config.n_layer)[: config.n_layer]
-    checked = {
-        "window_pattern": kinds == usual,
-        "window_rotary_base": config.window_rotary_base == GEMMA3_NEAR_BASE,
-        "score_scale": abs(config.scale * config.head_size**0.5 - 1) < 1e-6,
-    }
-    return [name for name, is_usual in checked.items() if not is_usual]
 
 
 class _Planned(GGUF):
@@ -94,10 +87,10 @@ class _Planned(GGUF):
         return tensor
 
 
-def _settings(found: Expressed, config: Config) -> dict[str, Any]:
+def _settings(written: Expressed, config: Config) -> dict[str, Any]:
     """The settings of the header that describe the model, and the size of its vocabulary."""
-    name = NAMES[found.family.model_type]
-    fields = {key: value for key, value in found.fields.items() if value is not None}
+    name = NAMES[written.family.model_type]
+    fields = {key: value for key, value in written.fields.items() if value is not None}
     given = {end: next((fields[name] for name in theirs if name in fields), None) for end, theirs in SETTINGS.items()}
     given["attention.value_length"] = given["attention.key_length"]
     if config.window is None or not any(config.windowed(block) for block in range(config.n_layer)):
@@ -149,12 +142,8 @@ def check_gguf(config: Config, tokenizer: Tokenizer, family: str | None) -> None
 
 
 def write_gguf(model: Written, path: Path, kind: str = "F16") -> None:
-    """Write a model as one GGUF file.
-
-    Args:
-        model: what is written.
-        path: the file, which is new.
-        kind: how its matrices are kept, a key of `BITS_OF_KIND`; norms, biases and tables of positions stay in float32.
+    """Write a model as one GGUF file, which is new. Its matrices are kept as `kind`, a key of `BITS_OF_KIND`, says; norms, biases
+    and tables of positions stay in float32.
 
     Raises:
         NotExpressibleError: a GGUF file cannot hold the model, its tokenizer, or one of its numbers.

@@ -36,14 +36,9 @@ SOURCES: dict[str, type[ModelSource]] = {kind.kind: kind for kind in (Folder, GG
 
 
 def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSource:
-    """The source at this path.
-
-    Args:
-        path: a folder or file.
-        additions: facts that its files do not tell: a "mapping" (see `mapping.mapping_of`), or fields of our config under "set".
-
-    Raises:
-        ImportRefusedError: there is nothing, or nothing that gptviz can open, or an addition is already in its files.
+    """The source at this path, a folder or file, with facts that its files do not tell: a "mapping" (see `mapping.mapping_of`),
+    or fields of our config under "set". An ImportRefusedError if gptviz can open nothing there, or an addition is already in its
+    files.
     """
     if path.name in WHOLE_MODELS and Folder.fits(path.parent) and not additions:
         return Folder(path.parent.resolve())
@@ -60,11 +55,8 @@ def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSo
 
 
 def tokenizer_at(path: Path) -> Tokenizer:
-    """The tokenizer at this path: of a model, or in a folder that has only the files of a tokenizer. No weights are read.
-
-    Raises:
-        ImportRefusedError: there is none, or gptviz cannot read it.
-        OSError: a file cannot be read.
+    """The tokenizer at this path: of a model, or in a folder that has only the files of a tokenizer. No weights are read. An
+    ImportRefusedError if there is none, or gptviz cannot read it; an OSError if a file cannot be read.
     """
     tokenizer = FolderTokens(path).tokenizer() if path.is_dir() else source_at(path).opened().tokenizer
     if tokenizer is None:
@@ -124,13 +116,8 @@ def with_weights(
     """The model with this config and the weights of the source.
 
     Names and shapes are compared before memory is allocated, and tensors are copied one after the other, so that the weights are
-    in memory once. It reports how many tensors are read.
-
-    Args:
-        source: the source.
-        config: as the source describes it.
-        device: the device for the weights.
-        precision: as in `gptviz.model.precision.place`.
+    in memory once. It reports how many tensors are read. `config` is as the source describes it, `precision` as in
+    `gptviz.model.precision.place`.
 
     Raises:
         ImportRefusedError: there is too little memory; or a tensor is missing, of another shape, left over, or has values that
@@ -160,7 +147,7 @@ def _checked(source: ModelSource, config: Config, expected: Mapping[str, tuple[i
             )
         if tensor.is_complex():
             raise ImportRefusedError(
-                f"{source.origin(config, name)} holds complex numbers, and gptviz has models of real ones alone"
+                f"{source.origin(config, name)} holds complex numbers, and gptviz has only models of real ones"
             )
         # torch supports few operations on 8-bit numbers: not even `isfinite`.
         number = tensor.float() if tensor.element_size() == 1 else tensor

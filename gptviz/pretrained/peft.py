@@ -77,7 +77,7 @@ def read(folder: Path) -> PeftAdapter:
         fields = parse_json(read_regular(folder / CONFIG, LONGEST_CONFIG), MOST_VALUES)
     if not isinstance(fields, dict) or fields.get("peft_type") != "LORA":
         kind = fields.get("peft_type") if isinstance(fields, dict) else None
-        raise ImportRefusedError(f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens LORA alone")
+        raise ImportRefusedError(f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens only LORA")
     for name, values in WITHOUT.items():
         if name in fields and fields[name] not in values:
             raise ImportRefusedError(
@@ -92,7 +92,7 @@ def read(folder: Path) -> PeftAdapter:
             named = _NAME.fullmatch(name)
             if named is None:
                 raise ImportRefusedError(
-                    f"{path.name}: {name[:80]} is no factor of a matrix: gptviz opens adapters of matrices alone"
+                    f"{path.name}: {name[:80]} is no factor of a matrix: gptviz opens only adapters of matrices"
                 )
             pairs.setdefault(named["module"], {})[named["factor"]] = file.tensor(name).float()
     base = fields.get("base_model_name_or_path")
@@ -179,15 +179,9 @@ def _pieces(config: Config, family: str | None) -> Iterator[_Piece]:
 
 
 def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[str, Factors]:
-    """The factors of our matrices. Those of several modules that are one matrix here stand side by side, so their ranks add up.
-
-    Args:
-        adapter: the adapter.
-        config: of its base.
-        family: the family that the base was imported as, by its title; None for others.
-
-    Raises:
-        ImportRefusedError: it changes what is no matrix inside the blocks of the base, or is of a model of another shape.
+    """The factors of our matrices, for a base of this config that was imported as this `family` (its title). Those of several
+    modules that are one matrix here stand side by side, so their ranks add up. An ImportRefusedError if the adapter changes what
+    is no matrix inside the blocks of the base, or is of a model of another shape.
     """
     left, ours = dict(adapter.modules), dict[str, Factors]()
     reads = {name: shape[1] for name, shape in matrices(config).items()}
@@ -221,7 +215,6 @@ def write(adapter: Adapter, config: Config, family: str | None, base: str, folde
         config: of its base.
         family: as in `as_ours`.
         base: the name of the base, as the hub or a path has it.
-        folder: the folder.
 
     Raises:
         ImportRefusedError: no family of `transformers` computes the same as the base.

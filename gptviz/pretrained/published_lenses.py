@@ -2,7 +2,7 @@
 
 Such a file has a table: `J` gives for the number of a block, counted from 0, the matrix J [d_model, d_model] with which the
 stream x after it is brought to where it is after the last block, J x. Beside it are `source_layers`, `d_model`, and in
-`n_prompts` over how many texts the mean was taken. Nothing else in the table is read. A lens of ours that adds a bias has them by
+`n_prompts` over how many texts the mean was taken. Nothing else in the table is read. A lens of ours that adds biases has them by
 block in `b`.
 """
 
@@ -23,14 +23,9 @@ MOST_BYTES = 2**30
 
 
 def read(path: Path, most: int) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
-    """The matrices [d_model, d_model] of a lens, and the biases [d_model] where it has some, by block, in float32.
-
-    Args:
-        most: the most bytes that they may take in float32.
-
-    Raises:
-        ValueError: the file is no lens, is damaged or too large, or would run code.
-        OSError: it cannot be read.
+    """The matrices [d_model, d_model] of a lens, and the biases [d_model] where it has some, by block, in float32, where they may
+    take `most` bytes. A ValueError if the file is no lens, is damaged or too large, or would run code; an OSError if it cannot be
+    read.
     """
     from .sources.tensors import load_pickle, require_plain
 
@@ -65,11 +60,7 @@ def read(path: Path, most: int) -> tuple[dict[int, Tensor], dict[int, Tensor]]:
 
 
 def write(path: Path, maps: Mapping[int, Tensor], biases: Mapping[int, Tensor]) -> None:
-    """Write matrices [d_model, d_model] and biases [d_model], which may be none, by block, as such a file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write matrices [d_model, d_model] and perhaps biases [d_model], by block, as such a file; an OSError if that fails."""
     tables = {
         name: {block: each.cpu().clone() for block, each in table.items()} for name, table in ((MAPS, maps), (BIASES, biases))
     }

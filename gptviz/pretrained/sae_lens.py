@@ -38,11 +38,8 @@ _KNOWN = {
 
 def read(folder: Path) -> dict[str, Any]:
     """The dictionary of a folder: `block`, `k`, and the tensors `encoder`, `encoder_bias`, `decoder`, `decoder_bias` and
-    `threshold` in float32, as `gptviz.interp.dictionaries` has them.
-
-    Raises:
-        ValueError: it is none, it is damaged, or it computes or reads something else than dictionaries here do.
-        OSError: a file cannot be read.
+    `threshold` in float32, as `gptviz.interp.dictionaries` has them. A ValueError if the folder has none, it is damaged, or it
+    computes or reads something else than dictionaries here do; an OSError if a file cannot be read.
     """
     config = _config(folder)
     where, architecture = _HOOK.fullmatch(str(config["hook_name"])), config["architecture"]
@@ -64,8 +61,11 @@ def read(folder: Path) -> dict[str, Any]:
         encoder, bias, decoder = encoder * norm[:, None], bias * norm, decoder / norm[:, None]
     if not config.get("apply_b_dec_to_input", True):
         bias = bias + encoder @ back
-    found = {"encoder": encoder.contiguous(), "encoder_bias": bias, "decoder": decoder, "decoder_bias": back}
-    return found | {
+    return {
+        "encoder": encoder.contiguous(),
+        "encoder_bias": bias,
+        "decoder": decoder,
+        "decoder_bias": back,
         "threshold": tensors.get("threshold", torch.zeros(features)),
         "block": int(where[1]) - (where[2] == "pre"),  # the stream before a block is that after the one before
         "k": k,
@@ -80,10 +80,10 @@ def _config(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{folder.name}/{CONFIG} is damaged: {error}") from None
     if not isinstance(said, dict):
         raise ValueError(f"{folder.name}/{CONFIG} is no config of a dictionary")
-    about = said.get("metadata")
+    metadata = said.get("metadata")
     old = {"hook_point": "hook_name", "activation_fn_str": "activation_fn"}
     config: dict[str, Any] = {
-        old.get(name) or name: value for name, value in (said | (about if isinstance(about, dict) else {})).items()
+        old.get(name) or name: value for name, value in (said | (metadata if isinstance(metadata, dict) else {})).items()
     }
     more = config.get("activation_fn_kwargs")
     if config.get("activation_fn") == "topk" and isinstance(more, dict):
@@ -113,16 +113,8 @@ def _tensors(folder: Path, architecture: str) -> dict[str, Tensor]:
 
 
 def write(folder: Path, dictionary: Mapping[str, Any], kind: str, model: str) -> None:
-    """Write a dictionary, as `read` gives it, into a folder, which is made.
-
-    Args:
-        folder: where its two files are put.
-        dictionary: as above.
-        kind: "relu", "topk" or "jumprelu".
-        model: what it says of the model that it belongs to.
-
-    Raises:
-        OSError: it cannot be written.
+    """Write a dictionary, as `read` gives it, as two files in a folder, which is made; `kind` is "relu", "topk" or "jumprelu",
+    and `model` is what the files say of the model that it belongs to. An OSError if it cannot be written.
     """
     d_sae, d_in = dictionary["encoder"].shape
     config = {"architecture": "standard" if kind == "relu" else kind, "d_in": d_in, "d_sae": d_sae, "dtype": "float32"}

@@ -50,12 +50,7 @@ class Written:
 
 
 def write_transformers(model: Written, folder: Path) -> None:
-    """Write a model into an empty folder, for the classes of `transformers`.
-
-    Raises:
-        NotExpressibleError: no family of theirs computes the same.
-        OSError: the disk is full or not writable.
-    """
+    """Write a model into an empty folder, for `transformers`; a NotExpressibleError if it has no such family, or an OSError."""
     written = expressed(model.config, model.family)
     tensors = {name: tensor.contiguous() for name, tensor in written.tensors(model.weights)}
     is_bfloat = model.weights["embed.weight"].dtype is torch.bfloat16
@@ -82,11 +77,8 @@ def write_transformers(model: Written, folder: Path) -> None:
 
 
 def write_nanogpt(model: Written, folder: Path) -> None:
-    """Write a model into an empty folder, for nanoGPT's `sample.py`: ckpt.pt, and meta.pkl for characters.
-
-    Raises:
-        NotExpressibleError: nanoGPT has no such model.
-        OSError: the disk is full or not writable.
+    """Write a model into an empty folder, for nanoGPT's `sample.py`: ckpt.pt, and meta.pkl for characters. A NotExpressibleError
+    if nanoGPT has no such model; an OSError if the disk is full or not writable.
     """
     written = nanogpt.as_nanogpt(model.config)
     about = {"iter_num": 0, "best_val_loss": None, "config": {"dataset": model.name}}
@@ -116,14 +108,8 @@ def _write_tokenizer(model: Written, folder: Path) -> bool:
     if whole is None:
         return False
     (folder / "tokenizer.json").write_text(whole, encoding="utf-8")
-    _write_json(folder / "tokenizer_config.json", _settings_of_tokenizer(model))
-    return True
-
-
-def _settings_of_tokenizer(model: Written) -> dict[str, Any]:
-    """The settings that the tokenizer's own file lacks."""
     padding = model.config.padding
-    return {
+    settings = {  # what the tokenizer's own file lacks
         "tokenizer_class": "PreTrainedTokenizerFast",
         "clean_up_tokenization_spaces": False,
         "model_max_length": model.config.context_length,
@@ -131,6 +117,8 @@ def _settings_of_tokenizer(model: Written) -> dict[str, Any]:
         **({} if padding is None or not model.tokenizer.piece(padding) else {"pad_token": model.tokenizer.piece(padding)}),
         **({"chat_template": model.chat.template, **model.chat.tokens} if model.chat else {}),
     }
+    _write_json(folder / "tokenizer_config.json", settings)
+    return True
 
 
 def _readme(model: Written, *, has_tokenizer: bool) -> str:

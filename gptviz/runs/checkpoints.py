@@ -381,9 +381,7 @@ def base_folders(folder: Path) -> list[Path]:
 
 
 def weight_files(folder: Path, step: int | None = None) -> list[Path]:
-    """The files from which the weights of the checkpoint in `folder` are read; for an adapter those of its base too. They may be
-    missing.
-    """
+    """The files with the weights of the checkpoint in `folder`, for an adapter those of its base too; they may be missing."""
     bases = base_folders(folder) if is_adapter(folder) else []
     return [
         folder / "model.safetensors" if step is None else snapshot_path(folder, step),
@@ -470,9 +468,7 @@ def source_of(folder: Path) -> ModelSource:
 
 
 def check_weights(folder: Path, config: Config, step: int | None = None) -> None:
-    """Check that the weights of a checkpoint, or of its snapshot after `step` steps, fit its config, by names, shapes and the
-    file's length; no weights are read.
-    """
+    """Check that weights, or those of a snapshot, fit the config by names, shapes and the file's length; none are read."""
     if step is None and is_reference(folder):
         source_of(folder)
         return

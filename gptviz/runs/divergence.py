@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 
 from gptviz.model import Config
 from gptviz.train.divergence import advice, has_diverged
@@ -19,7 +20,10 @@ def diverged(card: Card, config: Config) -> str | None:
 
     It is computed from the losses if the card does not have such a sentence: cards of older versions never have one.
     """
-    return (card.diverged or "")[:LONGEST] or divergence_of(card.losses, config, _recipe(card))
+    recipe = None
+    with suppress(TypeError, ValueError):
+        recipe = Recipe.from_dict(dict(card.recipe)) if card.recipe else None
+    return (card.diverged or "")[:LONGEST] or divergence_of(card.losses, config, recipe)
 
 
 def divergence_of(losses: Sequence[LossEntry], config: Config, recipe: Recipe | None) -> str | None:
@@ -41,10 +45,3 @@ def divergence_of(losses: Sequence[LossEntry], config: Config, recipe: Recipe | 
 
 def _nats(loss: float) -> str:
     return f"{loss:,.3f}" if loss < 1_000 else f"{loss:,.0f}" if loss < 1e9 else f"{loss:.3g}"
-
-
-def _recipe(card: Card) -> Recipe | None:
-    try:
-        return Recipe.from_dict(dict(card.recipe)) if card.recipe else None
-    except (TypeError, ValueError):
-        return None

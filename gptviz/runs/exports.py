@@ -88,9 +88,7 @@ class _Files(Format):
 
     @abstractmethod
     def check(self, config: Config, family: str | None, folder: Path) -> None:
-        """Refuse a model that the other program does not have with a `NotExpressibleError`; what more there is to know of it lies
-        in `folder`.
-        """
+        """Refuse with a `NotExpressibleError` what the other program does not have; `folder` has what more there is to know."""
 
     @abstractmethod
     def write_files(self, model: Written, folder: Path) -> None:
@@ -99,7 +97,21 @@ class _Files(Format):
     def write_model(self, folder: Path, fresh: Path) -> None:
         """Write the model in `folder` into an empty folder; a `NotExpressibleError` if the other program has no such model."""
         with progress.part(0, 2):
-            written = _written(folder, exactly=self.is_exact)
+            config, card = checkpoints.read_config(folder), checkpoints.read_card(folder)
+            written = Written(
+                name=names.possible(folder.name),
+                config=config,
+                tokenizer=checkpoints.read_tokenizer(folder),
+                weights=_weights(folder, config, exactly=self.is_exact),
+                family=card.family,
+                card=_about(config, card),
+                licence=card.licence,
+                chat=card.chat,
+                ends=card.end_tokens,
+                labels=card.labels or (),
+                notes=card.notes,
+                languages=card.languages,
+            )
         self.write_files(written, fresh)
 
     def why_not(self, folder: Path) -> str | None:
@@ -238,7 +250,7 @@ class PythonFormat(_Files):
     """The plain twin: a decoder as one file of Python, with its weights beside it."""
 
     title, ending, is_exact = "Plain Python", "-python", True
-    about = "Tokenizer, forward pass and sampling in one file to read, which needs Python alone; its weights lie beside it."
+    about = "Tokenizer, forward pass and sampling in one file to read, which needs only Python; its weights lie beside it."
 
     def is_for(self, folder: Path) -> bool:
         return checkpoints.read_config(folder).kind == "decoder"
@@ -278,29 +290,8 @@ def _check_free(to: Path) -> None:
         raise CheckpointError(f"there is no folder {to.parent}: make it, or choose another path")
 
 
-def _written(folder: Path, *, exactly: bool = False) -> Written:
-    """The model in `folder` with all that is written; `exactly` as in `_weights`."""
-    config, card = checkpoints.read_config(folder), checkpoints.read_card(folder)
-    return Written(
-        name=names.possible(folder.name),
-        config=config,
-        tokenizer=checkpoints.read_tokenizer(folder),
-        weights=_weights(folder, config, exactly=exactly),
-        family=card.family,
-        card=_about(config, card),
-        licence=card.licence,
-        chat=card.chat,
-        ends=card.end_tokens,
-        labels=card.labels or (),
-        notes=card.notes,
-        languages=card.languages,
-    )
-
-
 def _weights(folder: Path, config: Config, *, exactly: bool) -> dict[str, Tensor]:
-    """The weights in the types in which they are stored; of an adapter, those of its base with its changes, which are in float32
-    if they are to be had `exactly`.
-    """
+    """The weights in their stored types; of an adapter, those of its base with its changes, in float32 if wanted `exactly`."""
     if checkpoints.is_adapter(folder):
         weights = _weights(checkpoints.base_of(folder), config, exactly=exactly)
         for part, factors in checkpoints.read_factors(folder).items():

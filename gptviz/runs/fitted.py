@@ -64,12 +64,7 @@ def shipped_names() -> list[str]:
 
 
 def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
-    """Keep tensors under a digest, and remove the oldest files where all together are too many bytes. A read-only server writes
-    nothing.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Keep tensors under a digest, unless read-only, and remove the oldest files if all are too large; an OSError if it fails."""
     if hosting().read_only:
         _in_memory[digest] = tensors
         while (
@@ -88,11 +83,7 @@ def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
 
 
 def write(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors to a file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """Write tensors to a file. An OSError if it cannot be written."""
     with in_place_of(path.absolute()) as fresh:
         save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, fresh)
 

@@ -124,9 +124,7 @@ def additions_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, 
 
 
 def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined | None:
-    """The tensors of the file `given` compared with its mapping, or a draft of a mapping; None for any other source. `additions`
-    are as for `import_model`.
-    """
+    """The tensors of the file `given` compared with its mapping or a draft, None for other sources; see `import_model`."""
     try:
         source = source_at(Path(given), additions) if os.path.lexists(given) else None
         return source.examined() if isinstance(source, Mapped) else None
@@ -137,8 +135,7 @@ def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined
 def too_large(offer: HubModel) -> str | None:
     """The reason why a model of the hub cannot be opened in the memory that is free, or None if it can."""
     config = outline_of(offer.fields).config
-    number = number_bytes(offer.weights, parameter_count(config), STORED)
-    needs = memory_needed.needed(config, number)
+    needs = memory_needed.needed(config, number_bytes(offer.weights, parameter_count(config), STORED))
     return memory_needed.refusal(needs, memory.room(needs.total))
 
 

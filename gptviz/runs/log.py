@@ -155,9 +155,7 @@ def read_log(path: Path, at_most: int = LONGEST_LOG) -> list[LogLine]:
 
 
 def curve_points(lines: Iterable[LogLine], kind: str, quantity: str) -> list[tuple[int, float]]:
-    """The step and the `quantity` (a field of `LogLine`) of every line of this `kind` that has one, in their order. Of a
-    step that was taken twice, the last one counts.
-    """
+    """The step and the `quantity` of every line of this `kind` that has one, in order; of a step taken twice the last counts."""
     values = {line.step: value for line in lines if line.kind == kind and (value := getattr(line, quantity)) is not None}
     return sorted(values.items())
 

@@ -29,11 +29,8 @@ class Claim:
 
 
 def free_name(name: str, root: Path | None = None, ends: Sequence[str] = ("",)) -> str:
-    """`name` if no model has it, else the first of `name-2`, `name-3`, … that no model has.
-
-    Args:
-        root: the folder of models the name is for; default: the user's own, where names of shipped models are not free either.
-        ends: what stands after the name, for several models whose names begin alike: all of them are free.
+    """`name` if no model has it, else the first of `name-2`, `name-3`, … that no model has, in the folder `root`, by default the
+    user's own, where names of shipped models are not free either. With several `ends`, it is free with each of them behind it.
     """
     return next(
         candidate for candidate in _candidates(name) if not any(checkpoints.is_in_use(f"{candidate}{end}", root) for end in ends)
@@ -57,7 +54,6 @@ def claimed(name: str, root: Path | None = None, *, replace: bool = False, or_ne
     """Claim the name of a new model while the block runs: of all threads and processes that want it, one gets it.
 
     Args:
-        name: the name wanted.
         root: the folder of models the name is for; default: the user's own.
         replace: whether the name may be that of a model, which is going to be replaced (or hidden, if it is a shipped one).
         or_next: whether the next free name is taken (see `free_name`) if this one is in use.

@@ -15,20 +15,13 @@ from gptviz.pretrained.families import ImportRefusedError
 from . import checkpoints, names
 from .checkpoints import CheckpointError
 
-NO_BASE = "is no LoRA adapter of PEFT, which alone has a base: leave --base out"
+NO_BASE = "is no LoRA adapter of PEFT, and only such an adapter has a base: leave --base out"
 
 
 def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:
-    """Read the adapter in a folder of PEFT, and open it once to see that it is sound.
-
-    Args:
-        path: the folder.
-        base: the model here that it changes; None for the one that its files name.
-        card: further facts for its card.
-
-    Returns:
-        A function that writes the checkpoint and returns its folder. It takes the name, and the folder `root` if that is not the
-        user's own.
+    """Open the adapter in a folder of PEFT once to see that it is sound. Returns a function of the name, and of the folder `root`
+    if that is not the user's own, which writes the checkpoint, with `card` on its card, and returns its folder. `base` is the
+    model here that the adapter changes; None for the one that its files name.
     """
     try:
         read = peft.read(path)

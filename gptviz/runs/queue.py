@@ -37,7 +37,6 @@ from .status import (
     write_status,
 )
 
-MOST_TRAINING = 1
 MOST_WAITING = 30
 POLL = 0.5  # seconds
 # The file for the stderr of a process. Because of the dot it does not count as a file of the model.
@@ -66,7 +65,7 @@ class Queue:
         self,
         root: Path,
         *,
-        training: int = MOST_TRAINING,
+        training: int = 1,
         waiting: int = MOST_WAITING,
         twins: bool = True,
         launch: Callable[..., subprocess.Popen[bytes]] | None = None,
@@ -161,11 +160,6 @@ class Queue:
                 self._thread = Thread(target=self._attend, name="training queue", daemon=True)
                 self._thread.start()
 
-    def processes(self) -> dict[str, int]:
-        """The ids of the processes that this queue started and that have not ended, by the names of their runs."""
-        with self._lock:
-            return {name: process.pid for name, process in self._processes.items()}
-
     def close(self) -> None:
         """Start no more runs, and kill the processes that this queue started; their runs can be resumed."""
         with self._lock:
@@ -232,7 +226,13 @@ class Queue:
             del self._processes[name]
             self._stop_requests.pop(name, None)
             if folder.exists():
-                _note_end(folder, process.returncode)
+                clear_stop_request(folder)
+                # The process may have ended without writing a status itself.
+                state, error = read_status(folder).state, _last_error(folder, process.returncode)
+                if state == "interrupted":
+                    write_status(folder, "interrupted", f"{error}; it can be resumed from the last state saved")
+                elif state == "waiting":
+                    write_status(folder, "failed", f"it could not begin: {error}")
         if not self._closed:
             for name in self._next():
                 self._start(name)
@@ -247,7 +247,7 @@ class Queue:
         return waiting[: max(len(self._processes), len(training)) - pairs < self.most_training]
 
     def _twin(self, name: str) -> str | None:
-        """The run that is trained beside this one; None for a run alone."""
+        """The run that is trained beside this one; None if there is none."""
         with suppress(OSError, checkpoints.CheckpointError):
             twin = checkpoints.read_card(self.root / name).twin
             return twin if twin != name else None
@@ -272,16 +272,6 @@ class Queue:
                 )
         except OSError as error:
             write_status(folder, "failed", f"no process could be started to train it ({error})")
-
-
-def _note_end(folder: Path, code: int) -> None:
-    """Write the status of a run whose process has ended without writing one itself; `code` is its exit status."""
-    clear_stop_request(folder)
-    status = read_status(folder)
-    if status.state == "interrupted":
-        write_status(folder, "interrupted", f"{_last_error(folder, code)}; it can be resumed from the last state saved")
-    elif status.state == "waiting":
-        write_status(folder, "failed", f"it could not begin: {_last_error(folder, code)}")
 
 
 def _last_error(folder: Path, code: int) -> str:

@@ -93,41 +93,39 @@ def prepare(
         ValueError: the data does not suit the model.
     """
     with nullcontext(claim) if claim else claimed(spec.name, root, replace=replace) as mine:
-        return _prepare(spec, mine.folder, device)
-
-
-def _prepare(spec: RunSpec, folder: Path, device: torch.device | str) -> Path:
-    config, tokenizer, source, recipe = spec.config, spec.tokenizer, spec.source, spec.recipe
-    if config.vocab_size != tokenizer.vocab_size:
-        raise RunError(f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} tokens: leave it out")
-    adapter = adapter_for(recipe, config, spec.base)
-    source.data(tokenizer, config)
-    needed = estimate.estimate(config, recipe, estimate.UNMEASURED, tokens=source.tokens(config))
-    if problem := estimate.refusal(needed, memory.room(needed.memory, device)):
-        raise RunError(problem)
-    try:
-        source.keep()
-    except OSError as error:
-        raise CheckpointError(f"cannot keep a copy of the text to train on ({error}): make room on the disk") from None
-    model = build(config, seed=recipe.seed) if spec.initial is None else spec.initial
-    if adapter is not None:
-        model = AdaptedTransformer(model, adapter.ranks, recipe.seed)
-    card = {
-        **spec.about,
-        **source.origin(),
-        "recipe": recipe.to_dict(),
-        "source": source.to_dict(),
-        "store": spec.store,
-        "engine": None,
-        "steps": 0,
-        "seconds": 0.0,
-        "validation_loss": None,
-        "losses": [],
-    }
-    # The claim on the name has already checked whether a model may be replaced.
-    checkpoints.save(folder.name, model, tokenizer, card, adapter=adapter, root=folder.parent, replace=True)
-    write_status(folder, "ready")
-    return folder
+        config, tokenizer, source, recipe = spec.config, spec.tokenizer, spec.source, spec.recipe
+        if config.vocab_size != tokenizer.vocab_size:
+            raise RunError(
+                f"vocab_size is {config.vocab_size:,}; the tokenizer has {tokenizer.vocab_size:,} tokens: leave it out"
+            )
+        adapter = adapter_for(recipe, config, spec.base)
+        source.data(tokenizer, config)
+        needed = estimate.estimate(config, recipe, estimate.UNMEASURED, tokens=source.tokens(config))
+        if problem := estimate.refusal(needed, memory.room(needed.memory, device)):
+            raise RunError(problem)
+        try:
+            source.keep()
+        except OSError as error:
+            raise CheckpointError(f"cannot keep a copy of the text to train on ({error}): make room on the disk") from None
+        model = build(config, seed=recipe.seed) if spec.initial is None else spec.initial
+        if adapter is not None:
+            model = AdaptedTransformer(model, adapter.ranks, recipe.seed)
+        card = {
+            **spec.about,
+            **source.origin(),
+            "recipe": recipe.to_dict(),
+            "source": source.to_dict(),
+            "store": spec.store,
+            "engine": None,
+            "steps": 0,
+            "seconds": 0.0,
+            "validation_loss": None,
+            "losses": [],
+        }
+        # The claim on the name has already checked whether a model may be replaced.
+        checkpoints.save(mine.folder.name, model, tokenizer, card, adapter=adapter, root=mine.folder.parent, replace=True)
+        write_status(mine.folder, "ready")
+        return mine.folder
 
 
 def adapter_for(recipe: Recipe, config: Config, base: Path | None) -> checkpoints.Adapter | None:
@@ -144,12 +142,7 @@ def adapter_for(recipe: Recipe, config: Config, base: Path | None) -> checkpoint
 
 
 def read_run(folder: Path) -> Run:
-    """The run in `folder`.
-
-    Raises:
-        RunError: the checkpoint does not say how it was trained.
-        CheckpointError: the checkpoint cannot be read.
-    """
+    """The run in `folder`; a RunError if nothing says how it was trained, a CheckpointError if the checkpoint cannot be read."""
     card = checkpoints.read_card(folder)
     values = card.values
     try:

@@ -82,9 +82,7 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
 
 
 def check_is_whole(folder: Path) -> None:
-    """Refuse a model that lacks a file, as a run does before its first step, or whose files are not from one model; no weights
-    are read.
-    """
+    """Refuse a model that lacks a file, as a run before its first step, or with files of several models; no weights are read."""
     checkpoints.check_weights(folder, checkpoints.read_config(folder))
     for name in PACKED[:2] if checkpoints.is_reference(folder) else PACKED[:3]:
         if not os.path.lexists(folder / name) or (folder / name).is_symlink():
@@ -159,7 +157,6 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
     then gets its name.
 
     Args:
-        file: the zip file.
         name: the name of the model; default: its name in the zip file, with a number if that is in use.
         base: for an adapter of PEFT, the model here that it changes; default: the one that its files name.
 
@@ -194,7 +191,21 @@ class _ZippedModel:
 
     def __init__(self, content: ZipEntries, name: str) -> None:
         self._content = content
-        self._main = _main_file(content.names)
+        # The main file of the model: the highest config.json, or that of an adapter, with weights next to it, else the only .gguf
+        # or .pt file.
+        real = [PurePosixPath(path) for path in content.names if not path.startswith("__MACOSX/")]
+        adapters = {path.parent for path in real if path.name == peft.CONFIG}
+        found_in = (path for path in real if path.name == (peft.CONFIG if path.parent in adapters else CONFIG))
+        configs = sorted(found_in, key=lambda path: len(path.parts))
+        with_weights = {path.parent for path in real if path.suffix in (".safetensors", ".bin")}
+        whole = [path for path in configs if path.parent in with_weights]  # minGPT has its own config.json next to its .pt
+        highest = [path for path in whole if len(path.parts) == len(whole[0].parts)]
+        models = highest or [path for path in real if path.suffix.lower() in (".gguf", *SUFFIXES)] or configs
+        if not models:
+            raise ZipError("it holds no model: neither a config.json with weights, nor a .gguf file or the ckpt.pt of nanoGPT")
+        if len(models) > 1:
+            raise ZipError(f"it holds several models ({models[0]}, {models[1]}): unpack it, and open one of them")
+        self._main = str(models[0])
         at = PurePosixPath(self._main).parent
         beside_it = {path.relative_to(at): name for name in content.names if (path := PurePosixPath(name)).is_relative_to(at)}
         self._is_ours = PurePosixPath(self._main).name == CONFIG and self._config_is_ours()
@@ -250,22 +261,3 @@ class _ZippedModel:
         except (CheckpointError, ImportRefusedError) as error:
             raise ZipError(str(error).replace(f"{given.parent}{os.sep}", "")) from None
         return made
-
-
-def _main_file(paths: list[str]) -> str:
-    """The main file of the model: the highest config.json, or that of an adapter, with weights next to it, else the only .gguf or
-    .pt file.
-    """
-    real = [PurePosixPath(path) for path in paths if not path.startswith("__MACOSX/")]
-    adapters = {path.parent for path in real if path.name == peft.CONFIG}
-    found_in = (path for path in real if path.name == (peft.CONFIG if path.parent in adapters else CONFIG))
-    configs = sorted(found_in, key=lambda path: len(path.parts))
-    with_weights = {path.parent for path in real if path.suffix in (".safetensors", ".bin")}
-    whole = [path for path in configs if path.parent in with_weights]  # minGPT has its own config.json next to its .pt
-    highest = [path for path in whole if len(path.parts) == len(whole[0].parts)]
-    models = highest or [path for path in real if path.suffix.lower() in (".gguf", *SUFFIXES)] or configs
-    if not models:
-        raise ZipError("it holds no model: neither a config.json with weights, nor a .gguf file or the ckpt.pt of nanoGPT")
-    if len(models) > 1:
-        raise ZipError(f"it holds several models ({models[0]}, {models[1]}): unpack it, and open one of them")
-    return str(models[0])

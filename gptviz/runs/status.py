@@ -88,17 +88,12 @@ def end_before_a_step(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, wait: float = 1.0) -> Iterator[None]:
-    """Keep all other threads and processes from training, replacing or moving the model in `folder`, which need not exist yet.
+    """Keep all other threads and processes from training, replacing or moving the model in `folder`, which need not exist yet. A
+    RunError if another one has the lock for more than `wait` seconds: `read_status` holds that of a run in training for a moment.
 
-    The lock belongs to the folder's name: its file lies outside of the folder, and stays where it is while the folder is
-    renamed or replaced. The system releases it when the process ends, also if that is killed.
-
-    Args:
-        wait: how long to wait for the lock, in seconds. `read_status` holds that of a run in training for a moment.
-
-    Raises:
-        RunError: another one has the lock.
-        OSError: the folder that holds `folder` cannot be written to.
+    The lock belongs to the folder's name: its file lies outside of the folder, and stays where it is while the folder is renamed
+    or replaced. The system releases it when the process ends, also if that is killed. An OSError if the folder that holds
+    `folder` cannot be written to.
     """
     try:
         with FileLock(_lock_file(folder), timeout=wait):

@@ -63,8 +63,7 @@ def train(
     threads is the same. It is smaller while other processes use the cores, and sums are then rounded differently.
 
     Args:
-        device: the device that computes.
-        world: the processes that train together; default: this one alone.
+        world: the processes that train together; default: only this one.
         claim: the claim on the name of the run, if the caller still holds it since it prepared the run.
         stop_requested: called after every step, while the engine is chosen, and between the batches of an evaluation; "pause" and
             "stop" end the training early, as `status.request_stop` does.
@@ -260,10 +259,8 @@ def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
 class _Recorder:
     """Records a run in its folder: card, log, snapshots, weights and state.
 
-    When a run is resumed, everything written after its saved state is removed first: the same steps are taken again.
-
-    Args:
-        state: the tensors saved with the trainer's state, empty for a run that begins.
+    When a run is resumed, everything written after its saved state is removed first: the same steps are taken again. `state` are
+    the tensors saved with the trainer's state, empty for a run that begins.
     """
 
     def __init__(
@@ -287,7 +284,18 @@ class _Recorder:
     def record(self, event: Event) -> Iterator[Sampled]:
         """Record an event. After an evaluation, also save the run, and yield a sample of the model's text."""
         if isinstance(event, Evaluated):
-            yield self._evaluated(event)
+            model = self.trainer.model.eval()
+            measured = self.source.measured(model, self.tokenizer, self.data, None if event.share == 1 else event.rows)
+            numbers = dict(_numbers_in(measured))
+            if event.share < 1:
+                numbers["share"] = round(event.share, 4)
+            if event.training is not None and self.source.has_right_answers:
+                numbers["training_accuracy"] = event.training.accuracy
+            self.log.evaluated(event, by_place=self.source.has_places, **numbers)
+            self._note(event, measured, numbers)
+            sample = Sampled(event.step, self.source.sample(model, self.tokenizer, self.data))
+            self.log.sampled(sample.step, sample.text)
+            yield sample
             self._save()
             return
         self.log.stepped(event)
@@ -317,20 +325,6 @@ class _Recorder:
         self.log.flush()
         card = checkpoints.read_card(self.folder).changed(diverged=message)
         checkpoints.write_json(self.folder / "card.json", card.to_json())
-
-    def _evaluated(self, event: Evaluated) -> Sampled:
-        model = self.trainer.model.eval()
-        measured = self.source.measured(model, self.tokenizer, self.data, None if event.share == 1 else event.rows)
-        numbers = dict(_numbers_in(measured))
-        if event.share < 1:
-            numbers["share"] = round(event.share, 4)
-        if event.training is not None and self.source.has_right_answers:
-            numbers["training_accuracy"] = event.training.accuracy
-        self.log.evaluated(event, by_place=self.source.has_places, **numbers)
-        self._note(event, measured, numbers)
-        sample = Sampled(event.step, self.source.sample(model, self.tokenizer, self.data))
-        self.log.sampled(sample.step, sample.text)
-        return sample
 
     def _note(self, event: Evaluated, measured: dict[str, Any], numbers: dict[str, float]) -> None:
         """Put an evaluation on the card, with the other measurements; those that are `numbers` also become curves."""

@@ -40,7 +40,14 @@ class ZipEntries:
         if len(entries) > MOST_ENTRIES:
             raise ZipError(f"it has {len(entries):,} entries, and {MOST_ENTRIES:,} is the most that is unpacked")
         for entry in entries:
-            _check_kind(entry)
+            # Refuse an entry that is neither a plain file nor a folder, or that is packed in an unusual way.
+            mode = entry.external_attr >> 16
+            if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR) or (stat.S_ISDIR(mode) and not entry.is_dir()):
+                raise ZipError(f"{_shown(entry)} is a link or a device, not a file")
+            if entry.flag_bits & 0x1:
+                raise ZipError(f"{_shown(entry)} is locked by a password")
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ZipError(f"{_shown(entry)} is packed by another method than the usual one (deflate)")
         _check_paths(entries)
         self._by_name = {entry.filename: entry for entry in entries if not entry.is_dir()}
         self.names = list(self._by_name)  #: the paths of its files, in their order; folders are not listed
@@ -118,17 +125,6 @@ def _explained() -> Iterator[None]:
         raise ZipError(
             f"it is no zip file, or damaged ({str(error)[:120] or type(error).__name__}): copy or download it again"
         ) from None
-
-
-def _check_kind(entry: zipfile.ZipInfo) -> None:
-    """Refuse an entry that is neither a plain file nor a folder, or that is packed in an unusual way."""
-    mode = entry.external_attr >> 16
-    if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR) or (stat.S_ISDIR(mode) and not entry.is_dir()):
-        raise ZipError(f"{_shown(entry)} is a link or a device, not a file")
-    if entry.flag_bits & 0x1:
-        raise ZipError(f"{_shown(entry)} is locked by a password")
-    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ZipError(f"{_shown(entry)} is packed by another method than the usual one (deflate)")
 
 
 def _check_paths(entries: list[zipfile.ZipInfo]) -> None:

@@ -133,10 +133,7 @@ def field_infos(settings: type) -> dict[str, FieldInfo]:
 
 
 def check_choices(settings: Any) -> None:
-    """Refuse a dataclass with a field that is none of the choices, or that must be true or false and is neither.
-
-    The ValueError names the field, its value and the choices.
-    """
+    """Refuse a dataclass with a field that is none of its choices, or no truth value; the message names field, value, choices."""
     for name, (info, table) in _declared(cast(Any, type(settings))).items():
         value, choices = getattr(settings, name), info.choices if table is None else tuple(table)
         if info.kind == "switch" and not isinstance(value, bool):
@@ -146,10 +143,7 @@ def check_choices(settings: Any) -> None:
 
 
 def check_numbers(settings: object) -> None:
-    """Refuse a dataclass with a field that is to be a number and is none, or one beyond its limits.
-
-    The ValueError names the field, its value and the limits.
-    """
+    """Refuse a dataclass with a number that is none or beyond its limits; the ValueError names field, value and limits."""
     for name, (info, _) in _declared(cast(Any, type(settings))).items():
         value = getattr(settings, name)
         if info.kind in ("whole", "number") and not (value is None and info.optional) and not is_within(info, value):

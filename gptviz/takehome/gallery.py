@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,7 +62,6 @@ def write_gallery(
 
     Args:
         folder: a new or empty one, or one that has a gallery: its files of the same names are replaced.
-        exhibits: what is shown.
         live: what the page “Try it” shows; None for no such page.
         thumbnails: whether a browser that is found on this machine takes a small picture of each.
 
@@ -95,7 +94,11 @@ def write_gallery(
     for exhibit, has_picture in _thumbnails(folder, listed) if thumbnails else ():
         shown |= {exhibit.name} if has_picture else set()
         yield exhibit
-    _write(index, _index(listed, shown))
+    sections = []
+    for group, some in groupby(listed, lambda exhibit: exhibit.group):
+        cards = "\n".join(_card(exhibit, exhibit.name in shown) for exhibit in some)
+        sections.append(f"<h2>{escape(group)}</h2>\n<ul>\n{cards}\n</ul>")
+    _write(index, filled(HERE / "gallery.html", mark=f'{MARK} {__version__}">', sections="\n".join(sections)))
 
 
 def _write(path: Path, text: str) -> None:
@@ -134,14 +137,6 @@ def _thumbnail(program: str, folder: Path, exhibit: Exhibit) -> bool:
         small.save(folder / THUMBNAILS / f"{exhibit.name}.webp", quality=70)
         return True
     return False
-
-
-def _index(exhibits: Sequence[Exhibit], shown: Collection[str]) -> str:
-    sections = []
-    for group, some in groupby(exhibits, lambda exhibit: exhibit.group):
-        cards = "\n".join(_card(exhibit, exhibit.name in shown) for exhibit in some)
-        sections.append(f"<h2>{escape(group)}</h2>\n<ul>\n{cards}\n</ul>")
-    return filled(HERE / "gallery.html", mark=f'{MARK} {__version__}">', sections="\n".join(sections))
 
 
 def _card(exhibit: Exhibit, has_picture: bool) -> str:

@@ -13,11 +13,7 @@ from gptviz.runs.log import curve_points, read_log
 
 
 def read_curve(folder: Path) -> Curve:
-    """The losses of the model in `folder`: from its log, or from its card if there is no log.
-
-    Raises:
-        CheckpointError: its config or its card cannot be read.
-    """
+    """The losses of a model, from its log, or without one its card; a CheckpointError if its config or card cannot be read."""
     card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
     training = curve_points(log, "step", "loss") or [
         (entry.step, entry.training) for entry in card.losses if entry.training is not None
@@ -44,10 +40,8 @@ def read_curve(folder: Path) -> Curve:
 def read_accuracy(folder: Path) -> Accuracy | None:
     """The accuracy of the model in `folder` over its training: of whole answers if it has answers.
 
-    None if a prediction is neither right nor wrong, as in a text that can go on in many ways, or if nothing was measured.
-
-    Raises:
-        CheckpointError: its card cannot be read.
+    None if a prediction is neither right nor wrong, as in a text that can go on in many ways, or if nothing was measured. A
+    CheckpointError if its card cannot be read.
     """
     card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
     if card.accuracy is None:

@@ -15,15 +15,9 @@ Reader = Callable[[str, Mapping[str, str]], PageContent]
 
 
 def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_page) -> PageContent:
-    """The lesson with every page that it opens, every value in its texts, and its questions, which are answered in the file.
-
-    Args:
-        functions: those of its expressions, by name (`gptviz.lessons.quantities`).
-        read: reads a page by its name and the query of its address.
-
-    Raises:
-        PageError: a page of it cannot be opened.
-        ExpressionError: a value or an answer cannot be computed.
+    """The lesson with every page that it opens (`read` reads them), every value in its texts by the `functions` of its
+    expressions, and its questions, which are answered in the file. A PageError if a page of it cannot be opened, an
+    ExpressionError if a value or an answer cannot be computed.
     """
     sources = [PlainText(f"Based on: {'; '.join(lesson.based_on)}")] if lesson.based_on else []
     about = [PlainText(stands_in(lesson))] if lesson.any_decoder else []

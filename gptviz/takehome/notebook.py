@@ -42,9 +42,9 @@ def as_notebook(page: PageContent) -> str:
 def codes(page: PageContent) -> list[str]:
     """The pieces of Python on a page, each once; one that goes on where the one before it ends, without what that one has."""
     below = [piece.body for piece in page.all(Code) if piece.language == "python"]
-    found = [*(code for view in page.all(SavedView) if (code := _of_view(view)) is not None), *below]
-    each = dict.fromkeys(code.strip() for code in found)
-    return [f"{code}\n".removeprefix(f"{before}\n").strip() for before, code in pairwise(["", *each])]
+    pieces = [*(code for view in page.all(SavedView) if (code := _of_view(view)) is not None), *below]
+    distinct = dict.fromkeys(code.strip() for code in pieces)
+    return [f"{code}\n".removeprefix(f"{before}\n").strip() for before, code in pairwise(["", *distinct])]
 
 
 def picture(page: PageContent) -> str:

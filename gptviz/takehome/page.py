@@ -169,11 +169,7 @@ def _flat(pieces: tuple[PagePiece, ...]) -> Iterator[PagePiece]:
 
 
 def read_page(name: str, query: Mapping[str, str]) -> PageContent:
-    """The content of the page called `name` at the address `query`.
-
-    Raises:
-        PageError: there is no such page or model, or the page fails.
-    """
+    """The content of the page called `name` at the address `query`; a PageError if page or model is missing, or it fails."""
     if name not in page_names():
         raise PageError(f"there is no page {name!r:.40}{instead(name, page_names())}")
     if "model" in query:  # for a model that is missing the page would open another one and say so
@@ -199,11 +195,9 @@ def _piece(element: Element) -> Iterator[PagePiece]:
         case "Heading":
             yield Heading(message.body, int(message.tag[1:] or 2))
         case "Markdown":
-            is_caption = message.element_type == message.Type.CAPTION
-            yield MarkdownText(message.body, "caption" if is_caption else "text")
+            yield MarkdownText(message.body, "caption" if message.element_type == message.Type.CAPTION else "text")
         case "Alert":
-            looks = {1: "error", 2: "warning", 3: "info", 4: "success"}
-            yield MarkdownText(message.body, looks.get(message.format, "info"))
+            yield MarkdownText(message.body, {1: "error", 2: "warning", 3: "info", 4: "success"}.get(message.format, "info"))
         case "Text":
             yield PlainText(message.body)
         case "Code":
@@ -213,9 +207,9 @@ def _piece(element: Element) -> Iterator[PagePiece]:
         case "BidiComponent":
             if message.component_name == PART:
                 yield PayloadPart.of(message.bytes)
-            found = _VIEW.fullmatch(message.component_name)
-            if found and found[1] != "figure_tools":
-                yield SavedView(found[1], message.bytes)
+            view = _VIEW.fullmatch(message.component_name)
+            if view and view[1] != "figure_tools":
+                yield SavedView(view[1], message.bytes)
         case "ArrowDataFrame" | "Arrow" | "Dataframe":
             yield PageTable(element.value)
         case "ImageList":

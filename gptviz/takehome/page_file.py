@@ -51,18 +51,19 @@ def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -
     Its content security policy forbids loading anything from elsewhere. Text of models and visitors is escaped.
 
     Args:
-        page: the page.
         shared: the folder of the scripts that several files share, as seen from this file (see `shared_scripts`); if it is empty,
             the file has its scripts in itself.
         own: the address of a page for the reader's own prompt, by the name of a page and its query; "" where there is none.
     """
     writer = _Writer(shared, own)
+    of = "".join(f", {key} = {value[:200]}" for key, value in page.query.items())
+    by = f"{page.source} Written by gptviz {__version__}" if page.source else f"Page “{page.name}” of gptviz {__version__}{of}"
     return filled(
         HERE / "page.html",
         address=escape(urlencode(page.query)),
         title=escape(f"{page.title} · gptviz"),
         body=writer.whole(page),
-        made=escape(_made(page)),
+        made=escape(f"{by}. Every number was computed by the model named."),
         scripts=writer.scripts(),
         beside="'self' file:" if shared else "",
     )
@@ -104,13 +105,6 @@ def _plotly() -> str:
     import plotly.offline
 
     return str(plotly.offline.get_plotlyjs())
-
-
-def _made(page: PageContent) -> str:
-    if page.source:
-        return f"{page.source} Written by gptviz {__version__}. Every number was computed by the model named."
-    of = "".join(f", {key} = {value[:200]}" for key, value in page.query.items())
-    return f"Page “{page.name}” of gptviz {__version__}{of}. Every number was computed by the model named."
 
 
 def _variables(scheme: str) -> str:

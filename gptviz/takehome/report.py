@@ -36,11 +36,7 @@ OTHERS = (
 
 
 def report(name: str) -> PageContent:
-    """The report of the run that made the model called `name`.
-
-    Raises:
-        CheckpointError: there is no such model, or its card or config cannot be read.
-    """
+    """The report of the run that made the model called `name`; a CheckpointError if the model, its card or config is missing."""
     folder = checkpoints.find(name)
     card, config, log = checkpoints.read_card(folder), checkpoints.read_config(folder), read_log(folder / "log.jsonl")
     pieces: tuple[PagePiece, ...] = (
@@ -52,7 +48,9 @@ def report(name: str) -> PageContent:
         PageTable(settings_table(Recipe, card.recipe or {})),
         PieceGroup((PageTable(settings_table(Config, config.to_dict())),), "folded", "The architecture"),
         *_samples(log),
-        *_card(card),
+        Heading("Card", 2),
+        *((MarkdownText("The command that trains it again:"), Code(card.command, "bash")) if card.command else ()),
+        PieceGroup((Code(json.dumps(card.values, indent=1, ensure_ascii=False), "json"),), "folded", "The card, as it is kept"),
     )
     return PageContent("report", {"model": name}, pieces, f"The report of the run that made {name}.")
 
@@ -140,14 +138,6 @@ def _samples(log: Sequence[LogLine]) -> Iterator[PagePiece]:
     for step, text in shown:
         yield Heading(f"After {step:,} {'step' if step == 1 else 'steps'}", 3, plain=True)
         yield Code(text, "")
-
-
-def _card(card: Card) -> Iterator[PagePiece]:
-    yield Heading("Card", 2)
-    if card.command:
-        yield MarkdownText("The command that trains it again:")
-        yield Code(card.command, "bash")
-    yield PieceGroup((Code(json.dumps(card.values, indent=1, ensure_ascii=False), "json"),), "folded", "The card, as it is kept")
 
 
 def evenly(entries: Sequence[tuple[int, str]], most: int) -> list[tuple[int, str]]:

@@ -34,10 +34,8 @@ class ChatTemplate:
             raise ChatError(f"the chat template has {len(self.template):,} characters, and {LONGEST_TEMPLATE:,} are the most")
 
     def turn(self, message: str) -> str:
-        """The text of a chat that begins with this message of the user, up to where the model's answer begins.
-
-        Raises:
-            ChatError: the template has an error, is too large, takes too long, or refuses the message.
+        """The text of a chat that begins with this message of the user, up to where the model's answer begins. A ChatError if the
+        template has an error, is too large, takes too long, or refuses the message.
         """
         self.check_length()
         values = {

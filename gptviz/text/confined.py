@@ -28,14 +28,8 @@ class EndedError(ValueError):
 
 
 class Confined:
-    """A process for requests, one at a time: it begins with the first, and ends with this object.
-
-    Attributes:
-        first_result: the result of the first request, if there is one.
-
-    Args:
-        memory: the bytes that it may take.
-        first: a request that comes before all others, again after the process was ended.
+    """A process for requests, one at a time, that may take `memory` bytes: it begins with the first, and ends with this object.
+    The request `first` comes before all others, again after the process was ended, and has the `first_result`.
     """
 
     def __init__(self, memory: int = MOST_MEMORY, first: dict[str, Any] | None = None) -> None:
@@ -106,11 +100,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def first_fitting(patterns: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """For each name, the place of the first of these regular expressions that fits the name, or its end after a dot.
-
-    Raises:
-        ValueError: one of them is no regular expression, or they take too long.
-        OSError: the system cannot start a process.
+    """For each name, the place of the first of these regular expressions that fits the name, or its end after a dot. A ValueError
+    if one of them is no regular expression, or they take too long; an OSError if the system cannot start a process.
     """
     places: list[int | None] = (
         Confined().ask("fit", patterns=list(patterns), names=list(names)) if patterns else [None] * len(names)

@@ -64,11 +64,8 @@ def choose_engine(
 ) -> Engine:
     """The engine for `recipe` on the device of `model`: what the recipe says, otherwise the fastest in a probe of a few steps.
 
-    The probe trains a copy; the model is not changed.
-
-    Args:
-        meanwhile: called ten times a second with a description of the current trial. An error that it raises ends the choice at
-            once, also while the model is being compiled.
+    The probe trains a copy; the model is not changed. `meanwhile` is called ten times a second with a description of the current
+    trial; an error that it raises ends the choice at once, also while the model is being compiled.
     """
     device = model.embed.weight.device
     candidates = {

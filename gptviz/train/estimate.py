@@ -101,11 +101,8 @@ class Estimate:
 
 
 def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None = None, held_out: int = 0) -> Estimate:
-    """The cost of training a model of `config` by `recipe` on a machine of this `speed`.
-
-    Args:
-        tokens: per row of a batch; default: the context.
-        held_out: tokens that are held out; the last evaluation reads all of them.
+    """The cost of training a model of `config` by `recipe` on a machine of this `speed`, with so many `tokens` in a row of a
+    batch, by default the context, and so many `held_out`, all of which the last evaluation reads.
     """
     tokens = config.context_length if tokens is None else tokens
     parameters = parameter_count(config)
@@ -255,29 +252,18 @@ def _measured(device: torch.device, bfloat16: bool) -> Speed:
     works = [step_work(config, rows, config.context_length) for config, rows in _PROBES]
     amounts = np.array([[work.operations, work.bytes, work.flops] for work in works], float)  # [probe, kind of work]
     fastest = np.array([taken.min() for taken in times])  # [probe]
-    overhead, per_byte, per_flop = _seconds_per_unit(fastest, amounts).tolist()
-    slowdown = float(np.median([taken.mean() / taken.min() for taken in times]))
-    return Speed(1 / per_flop, 1 / per_byte, overhead, slowdown=slowdown)
-
-
-def _seconds_per_unit(seconds: npt.NDArray[np.float64], amounts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The seconds [kind] that a unit of each kind of work takes: those for which `amounts` take `seconds`.
-
-    Solved by repetition: each probe does mostly work of one kind, and gives the price of this kind once the time of its other
-    work is subtracted. At least a quarter of the time stays, so that noise makes no speed infinite or negative, which could
-    happen if the equations were solved at once.
-
-    Args:
-        seconds: the time that each probe takes [probe].
-        amounts: how much work of each kind each probe does [probe, kind]; probe i does mostly work of kind i.
-    """
+    # The seconds [kind] that a unit of each kind of work takes. Probe i does mostly work of kind i, and gives the price of this
+    # kind once the time of its other work is subtracted, again and again. At least a quarter of the time stays, so that noise
+    # makes no speed infinite or negative, which could happen if the equations were solved at once.
     own = amounts.diagonal()
-    prices = seconds / own
+    prices = fastest / own
     for _ in range(20):
         for kind in range(len(own)):
             others = amounts[kind] @ prices - own[kind] * prices[kind]
-            prices[kind] = max(seconds[kind] - others, seconds[kind] / 4) / own[kind]
-    return prices
+            prices[kind] = max(fastest[kind] - others, fastest[kind] / 4) / own[kind]
+    overhead, per_byte, per_flop = prices.tolist()
+    slowdown = float(np.median([taken.mean() / taken.min() for taken in times]))
+    return Speed(1 / per_flop, 1 / per_byte, overhead, slowdown=slowdown)
 
 
 class _Noise:

@@ -41,10 +41,7 @@ class Evaluation:
 
 @torch.inference_mode()
 def evaluate(model: Transformer, batches: Iterable[Batch]) -> Evaluation:
-    """The loss and accuracy over all `batches`, without dropout and in the precision of the weights.
-
-    A ValueError if there is no prediction that counts.
-    """
+    """The loss and accuracy over all `batches`, without dropout, in the type of the weights; a ValueError if none counts."""
     device = model.embed.weight.device
     was_training = model.training
     model.eval()

@@ -98,10 +98,7 @@ def tensors(optimizers: list[Optimizer]) -> dict[str, Tensor]:
 
 
 def restore(optimizers: list[Optimizer], named: dict[str, Tensor]) -> None:
-    """Give new optimisers a copy of the state `named` that `tensors` took from optimisers of the same kind.
-
-    A ValueError if the state is of another model or optimiser.
-    """
+    """Give new optimisers a copy of the state `named` of others of their kind; a ValueError if it does not fit them."""
     _take_no_step(optimizers)
     expected = {name: value.shape for name, value in tensors(optimizers).items()}
     if {name: value.shape for name, value in named.items()} != expected:

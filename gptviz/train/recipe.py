@@ -12,7 +12,6 @@ from gptviz.settings.known_names import instead
 Optimiser = Literal["adamw", "adam", "sgd", "muon"]
 Schedule = Literal["cosine", "linear", "constant"]
 Precision = Literal["auto", "bfloat16", "float32"]
-Compiling = Literal["auto", "yes", "no"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +99,8 @@ class Recipe:
         0,
         "LoRA rank",
         "0 trains all weights. Any other number leaves the weights of the model that the run begins with as they are, and trains "
-        "a small adapter beside each matrix of its blocks: two factors of this rank. The adapter is saved alone, and needs that "
-        "model to be opened.",
+        "a small adapter beside each matrix of its blocks: two factors of this rank. Only the adapter is saved, and it needs "
+        "that model to be opened.",
         low=0,
         high=10**4,
     )
@@ -130,7 +129,7 @@ class Recipe:
         "Precision",
         "The kind of number in which matrices are multiplied. bfloat16 is faster where the processor has it; “auto” tries both.",
     )
-    compile: Compiling = setting(
+    compile: Literal["auto", "yes", "no"] = setting(
         "auto",
         "Compile",
         "Whether torch.compile first turns the model into machine code. That takes about half a minute, which long runs win "

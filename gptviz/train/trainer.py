@@ -77,9 +77,7 @@ class Trainer:
     in evaluation mode.
 
     Args:
-        model: the model to train.
         data: the batches to train on and the held-out batches.
-        recipe: how to train.
         forward: the compiled model, which computes the same; default: the model itself.
         bfloat16: whether matrix products run in bfloat16.
         world: the processes that train together; each reads its share of every batch.
@@ -230,10 +228,7 @@ class Trainer:
             )
 
     def state(self) -> dict[str, Tensor]:
-        """All that the next step depends on: the weights, the state of the optimisers, the step.
-
-        The tensors are those in use, not copies: the next step changes them.
-        """
+        """All that the next step depends on: weights, state of the optimisers, step; not copies, but the tensors in use."""
         weights = {f"weights.{name}": parameter.detach() for name, parameter in self.model.named_parameters()}
         memory = {f"optimiser.{name}": value for name, value in optimisers.tensors(self.optimisers).items()}
         counts = {"step": torch.tensor(self.step), "evaluated": torch.tensor(self.evaluated)}
@@ -241,9 +236,7 @@ class Trainer:
 
     @torch.no_grad()
     def restore(self, state: dict[str, Tensor]) -> None:
-        """Set weights, optimisers and step to a `state` that `state()` returned; a ValueError if it is of another model or
-        recipe.
-        """
+        """Set weights, optimisers and step to a `state` of `state()`; a ValueError if it is of another model or recipe."""
         weights = {f"weights.{name}": parameter for name, parameter in self.model.named_parameters()}
         shapes = {name: parameter.shape for name, parameter in weights.items()} | dict.fromkeys(COUNTS, torch.Size())
         if any(name not in state or state[name].shape != shape for name, shape in shapes.items()):

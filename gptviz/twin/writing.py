@@ -46,11 +46,7 @@ MODULES = {
 
 
 def check(config: Config, tokenizer: Tokenizer) -> None:
-    """Refuse a model that has no twin.
-
-    Raises:
-        ValueError: the message names the part that is missing.
-    """
+    """Refuse a model that has no twin. The message of the ValueError names the part that is missing."""
     if config.kind != "decoder":
         raise ValueError("only a decoder can be written as plain Python")
     if (number := parameter_count(config)) > MOST_PARAMETERS:
@@ -69,18 +65,8 @@ def check(config: Config, tokenizer: Tokenizer) -> None:
 def write(
     name: str, config: Config, tokenizer: Tokenizer, weights: Mapping[str, Tensor], ends: tuple[int, ...], folder: Path
 ) -> None:
-    """Write the files `name`.py and `name`.json into an empty folder, for a model that `check` accepts.
-
-    Args:
-        name: that of the model.
-        config: its architecture.
-        tokenizer: its tokenizer.
-        weights: its parameters by name.
-        ends: the tokens that end a text.
-        folder: where the files are written.
-
-    Raises:
-        OSError: the disk is full or not writable.
+    """Write the files `name`.py and `name`.json into an empty folder, for a model that `check` accepts; `weights` are its
+    parameters by name, and `ends` the tokens that end a text. An OSError if the disk is full or not writable.
     """
     (folder / f"{name}.py").write_text(source(name, config, tokenizer, ends), encoding="utf-8")
     with (folder / f"{name}.json").open("w", encoding="utf-8") as file:
@@ -96,11 +82,7 @@ def _in_json(numbers: Any) -> str:
 
 
 def tokens(tokenizer: Tokenizer) -> dict[str, Any]:
-    """What lies beside a twin of its tokenizer: all `tokens` and, where pairs of them are merged, the `merges`.
-
-    Raises:
-        ValueError: a twin cannot read as it does; the message says what is missing.
-    """
+    """What lies beside a twin of its tokenizer: all `tokens`, and any `merges`; a ValueError says why a twin cannot read them."""
     if tokenizer.kind != "bpe":
         pieces = map(tokenizer.piece, range(tokenizer.vocab_size))
         return {"tokens": [piece.removeprefix(" ") if tokenizer.is_spaced else piece for piece in pieces]}

@@ -53,7 +53,6 @@ def lookup(prompt: torch.Tensor = PROMPT, most: int = 4, *, model: object = MODE
 NO_ROUTE = ("", "n5", "n5_", "n5_12345g", "x5_123456", "n-5_123456", "n1.5_123456", "n٣_123456", "<script>_123456")
 REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("no token to start from: give a prompt", lambda: Generation(MODEL, NOTHING)),
-    ("samples is 0", lambda: Generation(MODEL, PROMPT, samples=0)),
     ("slide is 0", lambda: Generation(MODEL, PROMPT, slide=0)),
     ("slide is 9; it must be from 1 to the context of 8", lambda: Generation(MODEL, PROMPT, slide=9)),
     ("start is 2; it must be from 3, after the prompt, to 5", lambda: grown().replace(2, torch.tensor([[1]]))),
@@ -75,7 +74,6 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("not in the vocabulary", lambda: route(f"f{VOCAB}_123456")),
     ("top-p is 1.5", lambda: route("p1.5n1_123456")),
     ("another prompt", lambda: planted().restore(Tree(Generation(MODEL, some_ids(4, batch=1)[0])).snapshot())),
-    ("2 samples", lambda: Tree(Generation(MODEL, PROMPT, samples=2))),
     ("has already drawn tokens", lambda: Tree(grown(1))),
     ("the token is -1; it must be from 0 to 10", lambda: planted().take(-1)),
     ("the token is 11; it must be from 0 to 10", lambda: planted().take(VOCAB)),

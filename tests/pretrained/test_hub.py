@@ -216,7 +216,7 @@ def test_a_gguf_file_of_a_repository_is_fetched_by_its_own_name(server: FakeHub)
     assert place.name == "small.Q4_0.gguf"
     assert place.stat().st_size == 6_004
     assert hub.fetched("someone/files/small.Q4_0.gguf") == place
-    with pytest.raises(ImportRefusedError, match="has GGUF files alone: give the name of one with it, as someone/files/big.gguf"):
+    with pytest.raises(ImportRefusedError, match="has only GGUF files: give the name of one with it, as someone/files/big.gguf"):
         hub.fetched("someone/files")
     with pytest.raises(ImportRefusedError, match="has no file none.gguf: it has big.gguf, small"):
         hub.fetched("someone/files/none.gguf")

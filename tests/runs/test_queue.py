@@ -102,10 +102,10 @@ def process_queue(home: Path) -> Iterator[Queue]:
 def test_a_process_trains_a_run_from_beginning_to_end(process_queue: Queue) -> None:
     folder = prepared("alone", steps=5)
     assert process_queue.submit("alone", device="cpu") == 0
-    assert process_queue.processes()["alone"] not in (0, os.getpid())
+    assert process_queue._processes["alone"].pid not in (0, os.getpid())
     until(lambda: state("alone") == "finished")
-    until(lambda: not process_queue.processes())
-    assert process_queue.processes() == {}
+    until(lambda: not process_queue._processes)
+    assert process_queue._processes == {}
     assert [line.step for line in read_log(log("alone")) if line.kind == "step"] == [1, 2, 3, 4, 5]
     assert (folder / ".stderr").read_text() == ""
 
@@ -117,7 +117,7 @@ def test_runs_are_trained_one_at_a_time_in_the_order_they_came(queue: Queue, lau
     assert [queue.submit(name) for name in names] == [0, 1, 2]
     until(lambda: all(state(name) == "finished" for name in names))
     assert launches.made == [(name, []) for name in names]
-    until(lambda: not queue.processes())
+    until(lambda: not queue._processes)
     assert [queue.place(name) for name in names] == [None, None, None]
 
 
@@ -219,7 +219,7 @@ def test_a_process_that_has_not_begun_is_ended_at_once_and_its_run_can_begin_aga
     prepared("early", steps=LONG)
     try:
         queue.submit("early")
-        assert "early" in queue.processes()
+        assert "early" in queue._processes
         assert state("early") == "waiting"
         getattr(queue, how)("early")
         assert state("early") == "ready"
@@ -244,12 +244,12 @@ def test_a_real_process_that_is_killed_does_too(process_queue: Queue) -> None:
     folder = prepared("killed", steps=LONG)
     process_queue.submit("killed")
     until(lambda: trained("killed"))
-    os.kill(process_queue.processes()["killed"], KILL)
+    os.kill(process_queue._processes["killed"].pid, KILL)
     interrupted_and_resumed(process_queue, folder)
 
 
 def interrupted_and_resumed(queue: Queue, folder: Path) -> None:
-    until(lambda: not queue.processes())
+    until(lambda: not queue._processes)
     status = read_status(folder)
     assert status.state == "interrupted"
     assert "SIGKILL" in status.message or "exit status" in status.message
@@ -351,7 +351,7 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
         "import time; from gptviz.runs import queue\n"
         "queue.submit('survivor'); queue.submit('heir')\n"
         "while queue.own_queue().place('survivor'): time.sleep(0.05)\n"
-        "print(queue.own_queue().processes()['survivor'], flush=True)\n"
+        "print(queue.own_queue()._processes['survivor'].pid, flush=True)\n"
         "time.sleep(600)\n"
     )
     with running(["-c", server]) as first:
@@ -370,7 +370,7 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
                 own_queue().stop("survivor")
                 until(lambda: state("survivor") == "stopped")
                 until(lambda: state("heir") == "finished")
-                until(lambda: not again.processes())
+                until(lambda: not again._processes)
             finally:
                 again.close()
 

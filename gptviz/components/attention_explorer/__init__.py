@@ -182,12 +182,8 @@ def _blank(values: Float32Array, blocked: npt.NDArray[np.bool_] | None) -> Float
 def attention_explorer(
     packed: bytes, *, key: str, on_block: Callable[[object], None], on_switch: Callable[[object], None]
 ) -> None:
-    """Show what `payload` packed.
-
-    Args:
-        key: tells the views of one page apart.
-        on_block: called with the event that asks for the numbers of another block: see `wanted`.
-        on_switch: called with the event that asks for the model without a head, or with it again: see `switched`.
+    """Show what `payload` packed. `on_block` gets the event that asks for the numbers of another block (see `wanted`),
+    `on_switch` the one that asks for the model without a head, or with it again (see `switched`).
     """
     _mount(key=key, data=packed, block=on_block, switch=on_switch)
 
@@ -201,8 +197,6 @@ def switched(value: object, shown: str, n_block: int, n_head: int) -> tuple[int,
 
 
 def wanted(value: object, shown: str, n_block: int) -> int | None:
-    """The block that an event asks for, {"block": number, "of": `shown`}; None if it is about another text than the one
-    shown, or is not what this view sends.
-    """
+    """The block that an event asks for, {"block": number, "of": `shown`}; None if it is stale or not what this view sends."""
     fields = read(value, of=shown, block=range(n_block))
     return None if fields is None else fields["block"]

@@ -50,39 +50,26 @@ class About:
 def payload(
     rows: Sequence[tuple[str, Sequence[Cell | None]]], columns: Sequence[str], ends: tuple[float, float], about: About
 ) -> bytes:
-    """The bytes that the browser gets.
-
-    Args:
-        rows: the lines, each its name and its cells; None where a line has no cell.
-        columns: what each column is called.
-        ends: the values at the ends of the scale, which is of two colours where the first is below 0; both 0 for no colours.
-        about: the words around the cells.
+    """The bytes that the browser gets: for each of the `rows` its name and its cells, None where it has no cell, below the names
+    of the `columns`, and the words `about` them. `ends` are the values at the ends of the scale, which is of two colours where
+    the first is below 0; both are 0 for no colours.
     """
 
     def packed(cell: Cell | None) -> dict[str, Any] | None:
         if cell is None:
             return None
-        known = cell.value is not None and math.isfinite(cell.value)
-        return {**vars(cell), "value": cell.value if known else None}
+        return {**vars(cell), "value": cell.value if cell.value is not None and math.isfinite(cell.value) else None}
 
     lines = [{"name": name, "cells": [packed(cell) for cell in cells]} for name, cells in rows]
     return pack({**vars(about), "heads": list(columns), "rows": lines, "ends": ends})
 
 
 def cell_grid(packed: bytes, *, key: str, on_choose: Callable[[object], None]) -> None:
-    """Show what `payload` packed.
-
-    Args:
-        packed: the payload.
-        key: tells the views of one page apart.
-        on_choose: called with the event of a cell that was clicked: see `clicked`.
-    """
+    """Show what `payload` packed; `on_choose` gets the event of a cell that was clicked (see `clicked`)."""
     _mount(key=key, data=packed, choose=on_choose)
 
 
 def clicked(value: object, of: str, names: Collection[str]) -> str | None:
-    """The name of the cell that an event is about, {"name": name, "of": `of`}; None if it is about another grid than the one
-    shown, or is not what this view sends.
-    """
+    """The name of the cell of an event, {"name": name, "of": `of`}; None if it is stale or not what this view sends."""
     fields = read(value, of=of, name=names)
     return None if fields is None else fields["name"]

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from gptviz.components import cell_grid
 from gptviz.interp.units.unit import Unit
 
-HINT = "A click, or Enter, switches a head or an MLP off on every page, or brings it back; the arrow keys walk."
-
 
 @dataclass(frozen=True)
 class Row:
@@ -54,14 +52,9 @@ class About:
 def payload(
     lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Unit, float], about: About, example: str | None = None
 ) -> bytes:
-    """The bytes that the browser gets.
-
-    Args:
-        lines: the grid.
-        edits: by unit, the edit that the model has.
-        changes: by unit, how much the loss rises without it; values that are not known yet, or NaN, are left out.
-        about: the words around the grid.
-        example: the name of the unit that is framed though the model has no edit of it.
+    """The bytes that the browser gets of the grid `lines`, with the words `about` it. By unit, `edits` are those that the model
+    has, and `changes` how much the loss rises without it; values that are not known yet, or NaN, are left out. The unit called
+    `example` is framed though the model has no edit of it.
     """
 
     def cell(unit: Unit | None) -> cell_grid.Cell | None:
@@ -81,7 +74,7 @@ def payload(
         says="without it the loss changes by",
         unit=about.unit,
         legend=blue if limit else "Colours, what the loss is without each, come when they are computed: below.",
-        hint=HINT,
+        hint="A click, or Enter, switches a head or an MLP off on every page, or brings it back; the arrow keys walk.",
         file="switch_off",
         model=about.model,
         prompt=about.prompt,

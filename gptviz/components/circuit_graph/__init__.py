@@ -25,7 +25,7 @@ MOST_VALUES, LONGEST_ARRANGED = 20_000, 4_000
 
 
 def payload(
-    found: Circuit,
+    circuit: Circuit,
     label: Callable[[int], str],
     *,
     of: str,
@@ -42,7 +42,6 @@ def payload(
     """The bytes that the browser gets.
 
     Args:
-        found: the circuit.
         label: the visible form of a token.
         of: identifies the graph: a click that was made on another one is refused.
         title: of pictures.
@@ -55,31 +54,31 @@ def payload(
         choices: what a file with the graph says of the model, the text and what was chosen, as JSON has it.
         command: the pins and groups (`pinned`, `groups`) that the view is asked to show.
     """
-    nodes = list(found.nodes)
+    nodes = list(circuit.nodes)
     number = {node: i for i, node in enumerate(nodes)}
-    against = None if found.against is None else label(found.against)
+    against = None if circuit.against is None else label(circuit.against)
     if units is None:
         units = sorted({node.unit.name for node in nodes if node.unit is not None})
     header: dict[str, Any] = {
         "of": of,
         "title": title,
         "model": model,
-        "tokens": [label(i) for i in found.ids],
+        "tokens": [label(i) for i in circuit.ids],
         "spaced": spaced,
         "settings": list(settings),
-        "share": found.share,
-        "answer": label(found.token),
+        "share": circuit.share,
+        "answer": label(circuit.token),
         "against": against,
-        "nodes": [_node(node, found) for node in nodes],
+        "nodes": [_node(node, circuit) for node in nodes],
         "edges": [
             {"from": number[edge.source], "to": number[edge.target], "kind": edge.kind, "value": edge.value, "share": edge.share}
-            for edge in found.edges
+            for edge in circuit.edges
         ],
         "code": code,
         "opened": next((i for i, node in enumerate(nodes) if node.name == opened), None),
         "format": FORMAT,
         "choices": dict(choices or {}),
-        "declared": declared(address(units, len(found.ids)), {}),
+        "declared": declared(address(units, len(circuit.ids)), {}),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
     }
@@ -95,7 +94,7 @@ def address(units: Collection[str], n_positions: int) -> dict[str, Values]:
     }
 
 
-def _node(node: Node, found: Circuit) -> dict[str, Any]:
+def _node(node: Node, circuit: Circuit) -> dict[str, Any]:
     unit = node.unit
     part = "logit" if unit is None else unit.part
     # Rows from the bottom: positions, tokens, then attention and MLP of each block, then the logit.
@@ -109,32 +108,28 @@ def _node(node: Node, found: Circuit) -> dict[str, Any]:
         "place": node.position,
         "row": row,
         "index": None if unit is None else unit.index,
-        "value": found.given[node],
+        "value": circuit.given[node],
     }
 
 
-def circuit_graph(data: bytes, found: Circuit, *, of: str, key: str, on_open: Callable[[str], None]) -> None:
+def circuit_graph(data: bytes, circuit: Circuit, *, of: str, key: str, on_open: Callable[[str], None]) -> None:
     """Show a payload; `on_open` is called with the name of a node that was clicked."""
 
     def answer(value: object) -> None:
-        if (node := chosen(value, of, found)) is not None:
+        if (node := chosen(value, of, circuit)) is not None:
             on_open(node)
 
     _mount(key=key, data=data, open=answer)
 
 
-def chosen(value: object, of: str, found: Circuit) -> str | None:
+def chosen(value: object, of: str, circuit: Circuit) -> str | None:
     """The name of the node in an event from the browser; None if it is stale or not what this view sends."""
-    fields = read(value, of=of, node=range(len(found.nodes)))
-    return None if fields is None else found.nodes[fields["node"]].name
+    fields = read(value, of=of, node=range(len(circuit.nodes)))
+    return None if fields is None else circuit.nodes[fields["node"]].name
 
 
 def read_file(content: bytes) -> tuple[dict[str, Any], dict[str, str | None]]:
-    """The choices in a file that the view saved, and its pins and groups as the address has them.
-
-    Raises:
-        ValueError: it is no such file.
-    """
+    """The choices in a file that the view saved, its pins and groups as an address has them; a ValueError for other files."""
     try:
         file = parse_json(content, MOST_VALUES)
     except ValueError as error:

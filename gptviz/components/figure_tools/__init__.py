@@ -19,26 +19,15 @@ LARGEST = 2.5
 
 
 def payload(known: float, heading: Mapping[str, Any], *, name: str, sharp: bool) -> bytes:
-    """The bytes that the browser gets.
-
-    Args:
-        known: the size that the figure has now, 1 being the usual one.
-        heading: of a picture: `title`, `model`, `prompt`, and `settings`, a list of phrases.
-        name: the name of the files.
-        sharp: whether the whole figure is lines and words, so that it can be an SVG; figures in 3-D, or with very many points,
-            are made of pixels.
+    """The bytes that the browser gets. `known` is the size that the figure has now, 1 being the usual one; `heading`, for
+    pictures, has `title`, `model`, `prompt`, and `settings`, a list of phrases; `name` is that of the files. A figure that is all
+    lines and words is `sharp`, and can be an SVG; one in 3-D, or with very many points, is made of pixels.
     """
     return pack({"known": known, "heading": dict(heading), "name": name, "sharp": sharp})
 
 
 def figure_tools(data: bytes, *, key: str, on_size: Callable[[float], None]) -> None:
-    """Show the tools of the figure that stands in the same container.
-
-    Args:
-        data: from `payload`.
-        key: tells the tools of one page apart.
-        on_size: called with the new size of the page.
-    """
+    """Show the tools of the figure that stands in the same container; `on_size` gets the new size."""
 
     def answer(value: object) -> None:
         if (size := told(value)) is not None:

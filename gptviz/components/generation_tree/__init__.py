@@ -8,12 +8,11 @@ A step sends little: the finished part of the tree is sent in parts, each once (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gptviz.components.kit import Packed, pack_in_parts, register
 from gptviz.components.kit.events import read
@@ -21,7 +20,7 @@ from gptviz.generate.tree import Tree
 from gptviz.settings.address_values import Values, declared, pairs
 
 from .finished import Finished, packed_attention, packed_choices
-from .look import Ghost, Look
+from .look import Look
 
 _mount = register(Path(__file__).parent)
 # Code that rebuilds more tokens than this would be too long to read: above it, the code rebuilds only the current branch.
@@ -36,13 +35,8 @@ def generation_tree(
     on_take: Callable[[object], None],
     on_attend: Callable[[object], None],
 ) -> None:
-    """Show the result of `packed`.
-
-    Args:
-        key: tells the trees of one page apart.
-        on_go: called when a token was clicked; see `place`.
-        on_take: called when a token was chosen to come after another; see `taken`.
-        on_attend: called when the browser asks for the attention of a step that was not sent; see `place`.
+    """Show the result of `packed`. `on_go` is called when a token was clicked (see `place`), `on_take` when one was chosen to
+    come after another (see `taken`), and `on_attend` when the browser asks for the attention of a step that was not sent.
     """
     _mount(key=key, data=shown, go=on_go, take=on_take, attend=on_attend)
 
@@ -66,20 +60,34 @@ def taken(value: object, tree: Tree, number: int) -> tuple[int, int] | None:
 
 def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None) -> Packed:
     """All of the tree: for each node its candidates, and, unless the tree is growing by itself, the attention of as many steps as
-    there is room for.
-
-    Args:
-        tree: the texts.
-        look: how they are shown.
-        finished: the parts of this tree that were packed before.
-        asked: the node after which the attention of the step is sent in any case. Steps of the current path come next.
+    there is room for: in any case of that after the node `asked`, then of those of the current path. `finished` are the parts of
+    this tree that were packed before.
     """
     if asked is not None and asked in tree.nodes:
         tree.after(asked)
     parts, nodes = finished.nodes(tree, look)
     labels, columns = packed_choices(nodes, tree.n_candidates, look)
-    header = _header(tree, look) | labels
-    arrays = columns | _ghosts(look.ghosts)
+    config = tree.generation.model.config
+    header: dict[str, Any] = {
+        "number": look.number,
+        "current": tree.current,
+        "prompt": list(look.prompt),
+        "prompt_length": len(tree.prompt),
+        "heads": [config.n_layer, config.n_head],
+        "declared": declared(address(config.n_layer, config.n_head), {}),
+        "cut": [ghost.cut for ghost in look.ghosts],
+        "playing": look.playing,
+        "full": look.full,
+        "spaced": look.spaced,
+        "status": look.status,
+        "heading": dict(look.heading),
+        "address": dict(look.address),
+    } | labels
+    ghosts = [(ghost.probability, ghost.drawn_with) for ghost in look.ghosts]
+    arrays = columns | {
+        "ghost": np.array([ghost.token for ghost in look.ghosts], np.int32),
+        "ghost_p": np.array(ghosts, np.float64).reshape(-1, 2),
+    }
     header["labels"] |= {ghost.token: look.label(ghost.token) for ghost in look.ghosts}
     if not look.playing:
         more, steps = finished.attention(tree, asked)
@@ -109,29 +117,3 @@ def code(call: str, prompt: str, tree: Tree) -> str:
         "    computed = tree.chosen_from(node.id)  # its logits [vocab_size] and attention [n_layer, n_head, keys]\n"
         "    print(node.position, node.token, lm.tokenizer.label(node.token), node.logprob, node.total)"
     )
-
-
-def _header(tree: Tree, look: Look) -> dict[str, Any]:
-    config = tree.generation.model.config
-    return {
-        "number": look.number,
-        "current": tree.current,
-        "prompt": list(look.prompt),
-        "prompt_length": len(tree.prompt),
-        "heads": [config.n_layer, config.n_head],
-        "declared": declared(address(config.n_layer, config.n_head), {}),
-        "cut": [ghost.cut for ghost in look.ghosts],
-        "playing": look.playing,
-        "full": look.full,
-        "spaced": look.spaced,
-        "status": look.status,
-        "heading": dict(look.heading),
-        "address": dict(look.address),
-    }
-
-
-def _ghosts(ghosts: Sequence[Ghost]) -> dict[str, npt.NDArray[Any]]:
-    return {
-        "ghost": np.array([ghost.token for ghost in ghosts], np.int32),
-        "ghost_p": np.array([(ghost.probability, ghost.drawn_with) for ghost in ghosts], np.float64).reshape(-1, 2),
-    }

@@ -6,7 +6,7 @@ Streamlit sends it to a browser once. Only the rest is sent with every message.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from gptviz.components.kit import PayloadPart, pack
 from gptviz.generate.tree import ROOT, Computed, Tree, TreeNode
-from gptviz.labelled_array import Float32Array
 
 from .look import Look
 
@@ -77,11 +76,8 @@ class Finished:
         return full, []
 
     def attention(self, tree: Tree, asked: int | None) -> tuple[list[PayloadPart], list[ShownStep]]:
-        """The full parts with the attention of steps, and the steps that are in none: as many steps as there is room for.
-
-        Args:
-            tree: attention that is no longer in memory is not sent.
-            asked: the node after which a step is sent in any case.
+        """The full parts with the attention of steps, and the steps that are in none, as far as it is in memory and there is
+        room; that after the node `asked` is sent in any case.
         """
         self._check(tree)
         wanted = _wanted(tree, asked)
@@ -115,7 +111,11 @@ def packed_choices(nodes: Sequence[TreeNode], most: int, look: Look) -> tuple[di
         "draws": len(words),
         "labels": {token: look.label(token) for token in sorted(used)},
     }
-    ids, probabilities = _candidates(nodes, most)
+    ids = np.full((len(nodes), most), -1, np.int32)  # −1 if a small vocabulary has no more
+    probabilities = np.zeros((len(nodes), most, 2), np.float32)  # of the model and of the draw
+    for row, node in enumerate(nodes):
+        ids[row, : len(node.candidates)] = [candidate.token for candidate in node.candidates]
+        probabilities[row, : len(node.candidates)] = [candidate[1:] for candidate in node.candidates]
     return header, {
         "node": np.array([node.id for node in nodes], np.int32),
         "parent": np.array([node.parent for node in nodes], np.int32),
@@ -143,21 +143,13 @@ def packed_attention(steps: Sequence[ShownStep]) -> dict[str, npt.NDArray[Any]]:
     }
 
 
-def _candidates(nodes: Sequence[TreeNode], most: int) -> tuple[npt.NDArray[np.int32], Float32Array]:
-    """Ids [node, most], −1 if a small vocabulary has no more, and probabilities [node, most, (model, draw)]."""
-    ids = np.full((len(nodes), most), -1, np.int32)
-    probabilities = np.zeros((len(nodes), most, 2), np.float32)
-    for row, node in enumerate(nodes):
-        ids[row, : len(node.candidates)] = [candidate.token for candidate in node.candidates]
-        probabilities[row, : len(node.candidates)] = [candidate[1:] for candidate in node.candidates]
-    return ids, probabilities
-
-
 def _wanted(tree: Tree, asked: int | None) -> dict[int, Computed]:
     """The steps with room for their attention, by the node they follow, the most interesting first."""
     wanted: dict[int, Computed] = {}
     size = 0
-    for at in dict.fromkeys(_by_interest(tree, asked)):
+    path = [node.parent for node in reversed(tree.path()) if node.parent is not None]
+    by_interest = [*([] if asked is None else [asked]), tree.current, *path, *sorted(tree.nodes, reverse=True)]
+    for at in dict.fromkeys(by_interest):
         computed = tree.cached(at)
         if computed is None or not computed.attention.numel():
             continue
@@ -166,13 +158,3 @@ def _wanted(tree: Tree, asked: int | None) -> dict[int, Computed]:
             break
         wanted[at] = computed
     return wanted
-
-
-def _by_interest(tree: Tree, asked: int | None) -> Iterator[int]:
-    if asked is not None:
-        yield asked
-    yield tree.current
-    for node in reversed(tree.path()):
-        if node.parent is not None:
-            yield node.parent
-    yield from sorted(tree.nodes, reverse=True)

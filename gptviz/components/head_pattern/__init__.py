@@ -15,13 +15,8 @@ _mount = register(Path(__file__).parent)
 
 
 def payload(shares: LabelledArray, heading: Mapping[str, Any], code: str, title: str = "") -> bytes:
-    """The bytes that the browser gets.
-
-    Args:
-        shares: what each query gives each key [query, key]; NaN where it may not read it.
-        heading: of pictures, as `figure_tools.payload` takes it.
-        code: the lines of gptviz that compute the shares.
-        title: what stands above the pattern.
+    """The bytes that the browser gets: what each query gives each key, `shares` [query, key], NaN where it may not read it, with
+    a `title` above, the `heading` of pictures as `figure_tools.payload` takes it, and the `code` that computes the shares.
     """
     queries, keys = shares.axes
     sides = {"queries": queries.labels, "keys": keys.labels, "reads": queries.name, "isRead": keys.name}

@@ -93,7 +93,13 @@ def register(folder: Path) -> Callable[..., None]:
     """
     name = f"gptviz_{folder.name}_{hashlib.sha256((script(folder) + style(folder)).encode()).hexdigest()[:8]}"
     view = st.components.v2.component(name, html='<div class="root"></div>', js=modules.joined(FOLDER / "loader.js"))
-    provided = st.components.v2.component(f"{name}_script", js=_provided(folder, name))
+    # This script hands over the view in `folder` and its style sheet under a name.
+    arrival = FOLDER / "arrival.js"
+    text = modules.joined(folder / f"{folder.name}.js", arrival).replace("\nexport default ", "\nconst mount = ")
+    handed = ", ".join([json.dumps(name), "mount", json.dumps(style(folder))])
+    provided = st.components.v2.component(
+        f"{name}_script", js=f"{text}\nexport default () => {modules.scope(arrival)}.provide({handed});\n"
+    )
 
     def mount(*, key: str, data: bytes | Packed, **events: Callable[[Any], None]) -> None:
         def told(name: str, act: Callable[[Any], None]) -> Callable[[], None]:
@@ -125,25 +131,12 @@ PART = "gptviz_part"
 _part = st.components.v2.component(PART, js=modules.joined(FOLDER / "part.js"))
 
 
-def _provided(folder: Path, name: str) -> str:
-    """A script that hands over the view in `folder` and its style sheet under a name."""
-    arrival = FOLDER / "arrival.js"
-    text = modules.joined(folder / f"{folder.name}.js", arrival).replace("\nexport default ", "\nconst mount = ")
-    handed = ", ".join([json.dumps(name), "mount", json.dumps(style(folder))])
-    return f"{text}\nexport default () => {modules.scope(arrival)}.provide({handed});\n"
-
-
 def page_style(*, lesson: bool = False, presenting: bool = False, view_only: bool = False) -> str:
     """The style sheet of a page with views: the size of its type, which grows with the window.
 
     The rules for the menu, for a lesson and for a page in front of a class are added only where they are needed. Rules that test
     for such a page (`:root:has(…)`) made a browser check the whole page again whenever a part of it changed, and pages opened a
-    fifth slower.
-
-    Args:
-        lesson: whether a lesson stands next to the page.
-        presenting: whether the page stands in front of a class.
-        view_only: whether its controls are folded away.
+    fifth slower. With `view_only` the controls are folded away.
     """
     has_menu = not lesson and not presenting
     sheets = ["page.css", *["menu.css"] * has_menu, *["lesson.css"] * lesson, *["presenting.css"] * presenting]
@@ -172,10 +165,8 @@ def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
     """A payload as bytes: a length, a header in JSON, and the numbers of `arrays` as they lie in memory.
 
     Bytes are used because Streamlit would pack a dictionary again, twice, at every run. Pack once and keep the result: the same
-    bytes are not sent again.
-
-    Raises:
-        ValueError: the header has a number that JSON lacks (NaN), or an array is of a kind that the browser lacks.
+    bytes are not sent again. A ValueError if the header has a number that JSON lacks (NaN), or an array is of a kind that the
+    browser lacks.
     """
     layout: dict[str, dict[str, Any]] = {}
     body: list[bytes | memoryview] = []
@@ -188,18 +179,14 @@ def pack(header: Mapping[str, Any], **arrays: npt.NDArray[Any]) -> bytes:
         body += [little.data.cast("B") if little.size else b"", bytes(-little.nbytes % ALIGNED)]  # copied once, below
         offset += little.nbytes + -little.nbytes % ALIGNED
     text = json.dumps({**header, "arrays": layout}, allow_nan=False).encode("ascii")
-    return b"".join([_aligned(struct.pack("<I", len(text)) + text), *body])
+    head = struct.pack("<I", len(text)) + text
+    return b"".join([head, bytes(-len(head) % ALIGNED), *body])  # a browser reads a number only where its size divides the offset
 
 
 def pack_in_parts(header: Mapping[str, Any], parts: Sequence[PayloadPart], **arrays: npt.NDArray[Any]) -> Packed:
     """A payload as `pack` makes it, with parts that the view finds unpacked as `payload.parts`, in this order."""
     parts = tuple({part.name: part for part in parts}.values())
     return Packed(pack({**header, "part_names": [part.name for part in parts]}, **arrays), parts)
-
-
-def _aligned(part: bytes) -> bytes:
-    """`part`, padded so that the bytes after it begin at an offset where the browser can read any type of number."""
-    return part + bytes(-len(part) % ALIGNED)
 
 
 def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -210,6 +197,5 @@ def unpack(packed: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     arrays = {}
     for name, layout in header.pop("arrays").items():
         kind, shape = np.dtype(layout["kind"]), tuple(layout["shape"])
-        count = int(np.prod(shape))
-        arrays[name] = np.frombuffer(packed, kind, count, start + layout["offset"]).reshape(shape)
+        arrays[name] = np.frombuffer(packed, kind, int(np.prod(shape)), start + layout["offset"]).reshape(shape)
     return header, arrays

@@ -11,11 +11,8 @@ Possible = range | Collection[Any] | str | int | Callable[[Any], bool]
 
 
 def read(value: object, **possible: Possible) -> dict[str, Any] | None:
-    """The fields of an event; None if it is not a dictionary (or the JSON of one) in which each field has a possible value.
-
-    Args:
-        value: the value that a trigger carried.
-        possible: the values that each field may have. A field that is absent counts as None.
+    """The fields of an event, by the `value` that a trigger carried; None if it is not a dictionary (or the JSON of one) in which
+    each field has one of its `possible` values. A field that is absent counts as None.
     """
     try:
         event = json.loads(value) if isinstance(value, str) else value

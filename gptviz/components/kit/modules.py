@@ -21,12 +21,9 @@ UNKNOWN = re.compile(r"^(?:import\b(?!\()|export\b(?! default )).*", re.MULTILIN
 
 
 def joined(entry: Path, *others: Path) -> str:
-    """The module in the file `entry`, the `others`, and all that they import, as the text of one module.
-
-    Raises:
-        ValueError: a module imports what another does not export, imports itself in a circle, or is written in a form that is
-            not supported.
-        FileNotFoundError: a module imports a file that is not there.
+    """The module in the file `entry`, the `others`, and all that they import, as the text of one module. A ValueError if a module
+    imports what another does not export, imports itself in a circle, or is written in a form that is not supported; a
+    FileNotFoundError if a module imports a file that is not there.
     """
     exports: dict[Path, list[str]] = {}
     first = entry.resolve()

@@ -48,7 +48,6 @@ def payload(
     """The bytes that the browser gets.
 
     Args:
-        seen: the result of the lens.
         label: the visible form of a token.
         of: identifies the text and the model: a chosen cell stays chosen while this stays the same.
         model: the name of the model, for pictures.
@@ -95,25 +94,16 @@ def payload(
 
 def address(names: Sequence[str], positions: range) -> dict[str, Values]:
     """The choices that the address may hold for the view, by the names of its layers and its positions."""
-    place = whole(positions[0], positions[-1])
-    return {"layer": one_of(names), "position": place, "colour": one_of(COLOURS), "words": ON_OR_OFF}
+    return {"layer": one_of(names), "position": whole(positions[0], positions[-1]), "colour": one_of(COLOURS), "words": ON_OR_OFF}
 
 
 def lens_grid(packed: bytes, *, key: str, on_open: Callable[[object], None]) -> None:
-    """Show what `payload` packed.
-
-    Args:
-        packed: the payload.
-        key: tells the views of one page apart.
-        on_open: called with the event of a cell that was opened: see `opened`.
-    """
+    """Show what `payload` packed; `on_open` gets the event of a cell that was opened (see `opened`)."""
     _mount(key=key, data=packed, open=on_open)
 
 
 def opened(value: object, of: str, n_layer: int, n_position: int) -> LensCell | None:
-    """The cell that an event opens, {"layer": index, "index": index, "of": `of`}; None if it is about another text than the one
-    shown, or is not what this view sends.
-    """
+    """The cell that an event opens, {"layer": index, "index": index, "of": `of`}; None if stale or not what this view sends."""
     fields = read(value, of=of, layer=range(n_layer), index=range(n_position))
     return None if fields is None else LensCell(fields["layer"], fields["index"])
 

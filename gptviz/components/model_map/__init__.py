@@ -50,9 +50,7 @@ def model_map(
     on_look: Callable[[object], None],
     on_shut: Callable[[object], None],
 ) -> None:
-    """Show the map that `payload` describes. Callers check events with `taken` and `looked`; the event of a closed box
-    (`on_shut`) has nothing to check.
-    """
+    """Show the map that `payload` describes; events are checked with `taken` and `looked`, that of a closed box with nothing."""
     _mount(key=key, data=payload, take=on_take, look=on_look, shut=on_shut)
 
 

@@ -30,13 +30,8 @@ MOST_LABELLED = 14
 def cells(
     array: LabelledArray, theme: Theme, *, limit: float, signed: bool, colour: str = OUTPUT, height: int = 360
 ) -> go.Figure:
-    """`array` [row, column] as a heatmap, the first row at the top; NaN stays blank.
-
-    Args:
-        array: what is shown.
-        limit: where the scale ends; it begins at 0, or where it is `signed` at -limit, and 0 is the background.
-        signed: whether values have a sign.
-        colour: of the scale where they have none.
+    """`array` [row, column] as a heatmap, the first row at the top; NaN stays blank. The scale goes from 0 to `limit` in one
+    `colour`; for `signed` values it begins at -limit, and 0 is the background.
     """
     rows, columns = array.axes
     drawn = heatmap(
@@ -106,9 +101,7 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
 
 
 def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, float]]], theme: Theme) -> go.Figure:
-    """The figure of `pairs`, in percent, with a mark on each bar of A and of B: a share, and from where to where chance lets it
-    lie. NaN leaves a mark out.
-    """
+    """The figure of `pairs`, in percent, with a mark on each bar: a share, and the range that chance gives it; none for NaN."""
     bars, count = list(figure.data), len(sides[0])
     apart = (1 - figure.layout.bargap) / 4  # from the middle of a row to that of a bar
     for side, shares, at in zip(bars, sides, (-apart, apart), strict=True):
@@ -148,13 +141,8 @@ def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, 
 
 
 def differences(difference: LabelledArray, theme: Theme, *, limit: float, percent: bool, signed: bool = True) -> go.Figure:
-    """A bar for each label of `difference` [label]: to the right and blue where B has more, to the left and orange where A has.
-
-    Args:
-        difference: what is shown.
-        limit: the largest size.
-        percent: whether numbers are written as percent.
-        signed: whether there are two sides; a distance has one.
+    """A bar for each label of `difference` [label], on a scale up to `limit`: to the right and blue where B has more, to the left
+    and orange where A has. A distance is not `signed`: it has one side. With `percent` the numbers are written so.
     """
     names, values = _names(difference.axes[0], LONGEST_NAME), difference.values.tolist()
     texts = [_written(value, percent, "only in one") for value in values]

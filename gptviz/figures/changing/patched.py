@@ -42,7 +42,6 @@ def restored(
 
     Args:
         shares: what each patch restores.
-        theme: of the page.
         title: what was patched.
         words: what is shown where the pointer is, [block][place], in short lines.
         first: the first column that is shown.

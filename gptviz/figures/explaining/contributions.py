@@ -29,15 +29,9 @@ def contributions(
     verb: str = "adds",
     room: int = 92,
 ) -> go.Figure:
-    """`shares` [word]: blue bars upwards, orange ones downwards, the bias grey.
-
-    Args:
-        shares: the first of them is the bias, if there is one.
-        above: what an upward bar speaks for.
-        below: what a downward bar speaks for.
-        has_bias: whether the first bar is the bias.
-        verb: what a word does, before its number.
-        room: for the words below the bars, in pixels.
+    """`shares` [word]: blue bars upwards, which speak for what is `above`, orange ones downwards, which speak for what is
+    `below`. The first of them is the bias, in grey, if there is one. `verb` is what a word does, before its number; `room` are
+    the pixels for the words below the bars.
     """
     words, values = shares.axes[0].labels, shares.values
     numbered = len(words) <= MOST_NUMBERED

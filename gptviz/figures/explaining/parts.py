@@ -22,14 +22,8 @@ MARGIN = {"l": 8, "r": BESIDE, "t": 28, "b": 44}
 
 
 def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, below: str, shown: int = SHOWN) -> go.Figure:
-    """`parts` [part] as bars that begin where the last one ended, the largest first; the last bar is their sum.
-
-    Args:
-        parts: what each adds.
-        whole: what the sum is called.
-        above: what a part that adds speaks for.
-        below: what a part that takes away speaks for.
-        shown: how many parts have a bar of their own; the others share one.
+    """`parts` [part] as bars that begin where the last one ended, the largest first: `shown` of them, and one for all others. The
+    last bar is their sum, called `whole`. A part that adds speaks for what is `above`, one that takes away for what is `below`.
     """
     values, names = np.asarray(parts.values, float), parts.axes[0].labels
     order = np.argsort(-np.abs(values), kind="stable")

@@ -58,10 +58,7 @@ def some(count: int, most: int, first: int = 0) -> range:
 
 
 def token_names(axis: Axis) -> list[str]:
-    """One name per index: its position, which keeps equal tokens apart, then its token.
-
-    Where the names are also written on the axis, special tokens are shortened as elsewhere.
-    """
+    """One name per index: its position, which keeps equal tokens apart, and its token; special ones are short on an axis."""
     labels = axis.labels if all_fit(axis) else tuple(map(short_label, axis.labels))
     return [f"{index} {plain(label, LONGEST_LABEL)}" for index, label in enumerate(labels)]
 
@@ -75,9 +72,7 @@ def token_room(axis: Axis) -> int:
 
 
 def token_axis(axis: Axis, down: bool = False) -> dict[str, Any]:
-    """Every token where single characters fit; elsewhere plotly's own choice for a category axis, which never overlaps
-    and shows more on zooming in.
-    """
+    """Every token where single characters fit; else plotly's choice, which never overlaps and shows more on zooming in."""
     title = {"text": axis.name, "standoff": 14}
     look = {"title": title, "ticks": "", "automargin": False, "type": "category", "tickfont": MONOSPACE}
     if not all_fit(axis):

@@ -23,15 +23,9 @@ ABOVE = {"orientation": "h", "x": 1, "xanchor": "right", "xpad": 0, "yref": "con
 def heatmap(
     values: npt.ArrayLike, low: float, high: float, theme: Theme, *, colour: str | None = None, gap: int = 0, **look: Any
 ) -> go.Heatmap:
-    """`values` [row, column] as cells on the scale `low` … `high`; NaN stays blank.
-
-    Args:
-        values: what is shown.
-        low: where the scale begins.
-        high: where it ends.
-        colour: of the scale; None for one of two colours, orange and blue, with the background in the middle.
-        gap: pixels between cells.
-        look: other arguments of `go.Heatmap`, as `colorbar` (see `scale`).
+    """`values` [row, column] as cells on the scale `low` … `high`, with a `gap` of so many pixels; NaN stays blank. Without a
+    `colour` the scale is of two, orange and blue, with the background in the middle. `look` are other arguments of `go.Heatmap`,
+    as `colorbar` (see `scale`).
     """
     shades = diverging(theme) if colour is None else sequential(colour, theme)
     shown = np.ascontiguousarray(values, np.float32)
@@ -92,9 +86,7 @@ def largest(values: npt.NDArray[Any]) -> float:
 
 
 def from_to(values: npt.NDArray[Any]) -> tuple[float, float]:
-    """Where a scale of these values, none below 0, begins and ends: from 0 to the largest. Where all lie in its upper half, cells
-    would hardly differ: it begins at the smallest.
-    """
+    """Where a scale of these values, none below 0, begins (at 0, or the smallest if all lie in its upper half) and ends."""
     shown, high = values[np.isfinite(values)], largest(values)
     low = float(shown.min(initial=high))
     return (low, high) if high / 2 < low < high else (0.0, high)

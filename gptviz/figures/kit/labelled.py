@@ -12,10 +12,8 @@ from gptviz.labelled_array import LabelledArray
 
 
 def picture(values: LabelledArray, theme: Theme, *, height: int = 360) -> go.Figure:
-    """Bars of `values` [place], or cells of `values` [row, column], the first row at the top. Blue is above 0, orange below.
-
-    Raises:
-        ValueError: it has more axes, or none.
+    """Bars of `values` [place], or cells of `values` [row, column], first row at the top, blue above 0, orange below; else a
+    ValueError.
     """
     if len(values.axes) == 1:
         return _bars(values, theme, height)

@@ -48,16 +48,10 @@ PLACES = {
 
 
 def text_positions(x: Float64Array, y: Float64Array, widths: Sequence[int], *, across: int, along: int) -> list[str]:
-    """Where to write the label of each point, so that labels cover few labels and markers, and stay within the picture.
+    """Where to write the label of each point x, y [token], of so many characters (`widths`), in a picture of `across` times
+    `along` pixels, so that labels cover few labels and markers, and stay within the picture.
 
     Each in turn takes the best of eight places around its point: no label moves another, and a crowd stays a crowd.
-
-    Args:
-        x: the points, [token].
-        y: likewise.
-        widths: how many characters each label has.
-        across: size of the picture in pixels.
-        along: likewise.
     """
     scale = max(float(np.ptp(x)) / across, float(np.ptp(y)) / along) or 1.0
     px, py = x / scale, y / scale
@@ -81,8 +75,8 @@ def text_positions(x: Float64Array, y: Float64Array, widths: Sequence[int], *, a
 
 def groups(kinds: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
     """The indices of the tokens of each kind, for the kinds there are."""
-    each = np.array(kinds, dtype=object)
-    return {kind: np.flatnonzero(each == kind) for kind in KIND_COLOURS if kind in each}
+    all_kinds = np.array(kinds, dtype=object)
+    return {kind: np.flatnonzero(all_kinds == kind) for kind in KIND_COLOURS if kind in all_kinds}
 
 
 def ends(points: npt.NDArray[Any]) -> list[tuple[float, float]]:
@@ -127,12 +121,14 @@ def cloud(
     if trail is not None:
         figure.add_trace(_trail(trail, picture.scatter))
     if chosen is not None and len(neighbours):
-        figure.add_trace(_lines(picture, chosen, neighbours))
+        pairs = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
+        lines = {name: np.where(pairs < 0, np.nan, values) for name, values in picture.coordinates(pairs).items()}
+        line = {"color": theme.text, "width": 1}
+        figure.add_trace(picture.scatter(**lines, mode="lines", line=line, hoverinfo="skip", showlegend=False))
     places = np.full(len(picture.labels), "top center", dtype=object)
     if picture.few and not picture.solid:  # chosen so that labels cover each other little
         x, y = (points.values if set_out is None else set_out).astype(np.float64).T
-        lengths = [len(label) for label in points.axes[0].labels]
-        places[:] = text_positions(x, y, lengths, across=WIDTH, along=height - 60)
+        places[:] = text_positions(x, y, [len(label) for label in points.axes[0].labels], across=WIDTH, along=height - 60)
     # The rarest kinds come last, on top: the common ones would hide them.
     for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
         if picture.solid and KIND_SHAPES[kind] in SOLID_LETTERS:
@@ -193,22 +189,13 @@ class _Points:
         self.labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
         self.written = self.labels  #: the same, as text next to a point
         if self.solid:  # text in a 3-D scene knows tags but no entities: a tag is broken up instead
-            broken_up = [html.unescape(label).replace("<", "<\u2060") for label in self.labels]
-            self.written = np.array(broken_up, dtype=object)
+            self.written = np.array([html.unescape(label).replace("<", "<\u2060") for label in self.labels], dtype=object)
         self.font = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}  #: of labels next to points
 
     def coordinates(self, which: Any) -> dict[str, Any]:
         """The coordinates of the points with these indices, as arguments of a trace."""
         values = self.points.values
         return {name: values[which, i].astype(np.float32) for i, name in enumerate("xyz"[: values.shape[1]])}
-
-
-def _lines(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
-    """A line from the chosen point to each of its neighbours."""
-    pairs = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
-    lines = {name: np.where(pairs < 0, np.nan, values) for name, values in picture.coordinates(pairs).items()}
-    line = {"color": picture.theme.text, "width": 1}
-    return picture.scatter(**lines, mode="lines", line=line, hoverinfo="skip", showlegend=False)
 
 
 def _tokens_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64], places: npt.NDArray[np.object_]) -> Any:

@@ -99,8 +99,7 @@ def diverging(theme: Theme) -> list[list[Any]]:
 
 def plain(label: str, longest: int = 24) -> str:
     """A token's label as plotly shows it unchanged: no markup, at most `longest` long, its direction of writing isolated."""
-    short = label if len(label) <= longest else label[: longest - 1] + "…"
-    escaped = html.escape(short, quote=False)
+    escaped = html.escape(label if len(label) <= longest else label[: longest - 1] + "…", quote=False)
     return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
 
 
@@ -117,9 +116,7 @@ def themed(theme: Theme, *traces: Any, height: int, **layout: Any) -> go.Figure:
 
 @cache
 def _template(theme: Theme) -> dict[str, Any]:
-    """The layout that all figures share: transparent, quiet, with room for labels only; type in the colour of text; a legend
-    above the picture.
-    """
+    """The layout of all figures: transparent, with room for labels only; type in the colour of text; a legend above."""
     clear, small = "rgba(0,0,0,0)", {"size": 12, "color": theme.text}
     axis = {
         "tickfont": small,
@@ -164,9 +161,7 @@ _SIZE_IN_TEXT = re.compile(r"(font-size: )([\d.]+)(?=px)")
 
 
 def enlarged(figure: go.Figure, scale: float) -> go.Figure:
-    """The figure with all that it measures in pixels `scale` times as large: its height, its type, its lines and markers. Its
-    width is that of its place on the page.
-    """
+    """The figure with all that it measures in pixels `scale` times as large; its width is that of its place on the page."""
     if scale == 1:
         return figure
     made = figure.to_plotly_json()

@@ -38,16 +38,11 @@ class DrawnNode:
 
 
 def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, width: int, height: int = 440) -> go.Figure:
-    """The tree of a beam search, a column for each depth: the larger the sum, the higher a node.
+    """The tree of a beam search of this `width`, a column for each depth: the larger the sum, the higher a node. `nodes` come
+    after their parents; the path of the best answer, the indices `winner`, is drawn thick.
 
     Nodes that were kept are filled: the likelier the token, the stronger. Below the dotted line are the best of those that were
     cut, without filling.
-
-    Args:
-        nodes: each after its parent.
-        winner: the indices of the nodes on the path of the best answer, which is drawn thick.
-        theme: that of the page.
-        width: the width of the beam.
     """
     rows, left_out = ranks(nodes, width)
     drawn = sorted(rows)

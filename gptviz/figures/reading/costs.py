@@ -29,12 +29,8 @@ ROW = 42  # pixels: a name, and its bar below it
 
 
 def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: str) -> go.Figure:
-    """A bar for each tensor of `table` [tensor], from top to bottom, in the colour of its part.
-
-    Args:
-        table: how many numbers each has; 0 for one that shares those of another.
-        parts: of each tensor, a key of `COLOURS`.
-        unit: what is counted, for the axis.
+    """A bar for each tensor of `table` [tensor], from top to bottom, in the colour of its part, a key of `COLOURS`: how many
+    numbers it has, counted in `unit`; 0 for one that shares those of another.
     """
     names = [plain(name, 60) for name in table.axes[0].labels]
     values = [int(value) for value in table.values]

@@ -25,13 +25,9 @@ SMALLEST = 1e-4
 def rise_and_fall(
     course: LabelledArray, layers: Sequence[str], theme: Theme, *, height: int, opened: int, logarithmic: bool = False
 ) -> go.Figure:
-    """The probabilities `course` [token, layer] as a line for each token, the first tokens in colour.
-
-    Args:
-        course: the first token is the likeliest in the cell that was opened.
-        layers: the names of the layers on the axis.
-        opened: the layer of the cell that was opened, which a line marks.
-        logarithmic: whether equal ratios have equal lengths, so that small probabilities show.
+    """The probabilities `course` [token, layer] as a line for each token, the first tokens in colour; the first of all is the
+    likeliest in the cell that was opened, whose layer `opened` a line marks. `layers` are the names on the axis. On a
+    `logarithmic` scale equal ratios have equal lengths, so that small probabilities show.
     """
     tokens, places = course.axes
     across = list(range(len(places.labels)))

@@ -30,9 +30,7 @@ SMALLEST = 1e-6
 
 
 def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
-    """The vectors that sublayers write, `shares` [quantity, sublayer]: above their sizes, on a logarithmic scale; below their
-    projections on the stream.
-    """
+    """The sizes (above, on a log scale) and projections on the stream of what sublayers write: `shares` [quantity, sublayer]."""
     _, writers = shares.axes
     size, along = shares.values
     line = {"showgrid": True, "tickformat": ".3~g"}
@@ -98,14 +96,11 @@ def _kind(writer: str) -> str:
 
 
 def _layers(names: Sequence[str]) -> dict[str, Any]:
-    """An axis of sublayers, which end in the number of their block. Where they are more than fit, it names blocks: each in the
-    middle of its own.
-    """
+    """An axis of sublayers, which end in the number of their block; if not all fit, it names blocks, each in its middle."""
     if len(names) <= MOST_ACROSS:
         return {"tickvals": list(range(len(names))), "ticktext": list(names), "tickfont": MONOSPACE}
     blocks: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         blocks.setdefault(f"block {name.rpartition(' ')[-1]}", []).append(place)
     shown = [list(blocks)[i] for i in some(len(blocks), MOST_ACROSS)]
-    middles = [sum(blocks[name]) / len(blocks[name]) for name in shown]
-    return {"tickvals": middles, "ticktext": shown, "tickfont": MONOSPACE}
+    return {"tickvals": [sum(blocks[name]) / len(blocks[name]) for name in shown], "ticktext": shown, "tickfont": MONOSPACE}

@@ -18,12 +18,8 @@ LONGEST_LABEL = 14
 
 
 def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height: int, shown: int) -> go.Figure:
-    """The merges of a word as a tree: below its symbols, and above any two neighbours the token that they become.
-
-    Args:
-        symbols: what the word begins as.
-        merges: [merge, `FIELDS`], each labelled by the token that it makes.
-        shown: how many merges are made; the others are not drawn, but have their room.
+    """The `merges` [merge, `FIELDS`] of a word as a tree: below the `symbols` that the word begins as, and above any two
+    neighbours the token that they become, which labels the merge. `shown` of them are drawn; the others have their room.
     """
     # Where the token stands that each symbol is a part of by now, in symbols from the left and merges above each other.
     places: list[tuple[float, int]] = [(float(place), 0) for place in range(len(symbols))]

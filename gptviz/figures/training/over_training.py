@@ -41,9 +41,7 @@ class ChartLook:
 
 
 def lines(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[str], *, height: int) -> go.Figure:
-    """The values of `table` [step, series], a line for each series; each point carries its step, for clicks. `names` are those of
-    the series in words.
-    """
+    """A line for each series of `table` [step, series], called by `names`; each point carries its step, for clicks."""
     steps, values = _shown(table, look)
     figure = themed(
         theme,

@@ -18,9 +18,7 @@ ROW, AROUND, TALLEST = 34, 92, 620
 
 
 def routing(weights: LabelledArray, theme: Theme, *, chosen: int | None = None, height: int) -> go.Figure:
-    """The `weights` [token, expert] of a block as cells, the first token at the top; blank where an expert was not chosen. The
-    column of a `chosen` expert is framed.
-    """
+    """The `weights` [token, expert] of a block, the first token at the top, blank where not chosen; `chosen` is framed."""
     tokens, experts = weights.axes
     values = np.asarray(weights.values, np.float64)
     count = len(experts.labels)

@@ -15,9 +15,7 @@ FROM_LOGARITHMIC = 100  # tokens in a bin
 
 
 def histogram(counts: LabelledArray, theme: Theme, *, width: float) -> go.Figure:
-    """How many tokens have an activation in each bin of this width. The axis is logarithmic where one bin has many: most are
-    near 0.
-    """
+    """How many tokens have an activation in each bin of this width; the axis is logarithmic where one bin has many."""
     lows = np.array([float(label) for label in counts.axes[0].labels])
     values = np.asarray(counts.values, float)
     bars = go.Bar(

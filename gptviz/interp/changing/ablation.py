@@ -67,23 +67,15 @@ def summed(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[float,
 
 
 def _nats(logits: Tensor, targets: Tensor) -> float:
-    flat = logits.flatten(0, -2).float()
-    return F.cross_entropy(flat, targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum").item()
+    return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum").item()
 
 
 def loss_with_each(
     model: Transformer, texts: Sequence[Rows], edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()
 ) -> Iterator[tuple[UnitEdit, float]]:
-    """For each of `edits`, the loss of the model with only that edit; compare it with `loss` of the model as it is.
-
-    Args:
-        model: in evaluation mode; it may have edits already, which stay.
-        texts: what the loss is over.
-        edits: such as every head and every MLP at zero.
-        reference: what means and patterns are taken from; read once for all edits.
-
-    Raises:
-        ValueError: an edit needs a reference, and there is none.
+    """For each of `edits`, such as every head and every MLP at zero, the loss over `texts` of the model with only that edit;
+    compare it with `loss` of the model as it is. The model is in evaluation mode, and edits that it has already stay. Means and
+    patterns are taken from `reference`, which is read once for all; a ValueError if an edit needs one, and there is none.
     """
     with progress.part(0, 1 + len(edits)):
         twins = edited_by_each(model, edits, reference)

@@ -89,6 +89,9 @@ def preview(
         return {}
     with progress.part(0, 2):
         clean, corrupted, gains, same = _slopes(model, pair, chosen, steps)
+    differing = [at for at, (one, other) in enumerate(zip(pair.clean, pair.corrupted, strict=True)) if one != other]
+    # What is padding also changes the mask.
+    is_only_difference = len(differing) == 1 and pair.clean_source is None and model.config.padding is None
     guessed: dict[str, Preview] = {}
     for kind in chosen:
         places = kind.places(model.config, len(pair.clean), len(pair.clean_source or ()))
@@ -96,8 +99,8 @@ def preview(
         taps = [kind.tap(block) for block in range(kind.blocks(model.config))]
         values = corrupted + np.stack([gains.get(tap, none) for tap in taps])
         known = np.stack([same.get(tap, all_same) for tap in taps])
-        if kind.name == "resid_pre" and not model.config.has_shortcuts and (at := _only_difference(model, pair)) is not None:
-            values[0, at], known[0, at] = clean, True  # all that the blocks read is then that of the clean prompt
+        if kind.name == "resid_pre" and not model.config.has_shortcuts and is_only_difference:
+            values[0, differing], known[0, differing] = clean, True  # all that the blocks read is then that of the clean prompt
         guessed[kind.name] = Preview(kind, places, values, clean, corrupted, known)
     with progress.part(1, 2):
         return _checked(model, pair, guessed, checked)
@@ -106,9 +109,7 @@ def preview(
 def _slopes(
     model: Transformer, pair: PromptPair, chosen: Sequence[Quantity], steps: int
 ) -> tuple[float, float, dict[str, Float64Array], dict[str, NDArray[np.bool_]]]:
-    """The answers to both prompts, and by tap name what each of its pieces is guessed to add [T] or [H], and whether it is the
-    same in both runs.
-    """
+    """The answers to both prompts; by tap what each piece is guessed to add [T] or [H], and whether both runs have the same."""
     device = model.embed.weight.device
     ids, source = pair.ids(device), pair.sources(device)
     begins = ["blocks.0.resid_pre", "encoder.blocks.0.resid_pre"]
@@ -172,14 +173,6 @@ def _backward(model: Transformer, pair: PromptPair, moved: Mapping[str, Tensor],
         torch.autograd.grad(pair.answer(logits)[0], leaves)
 
 
-def _only_difference(model: Transformer, pair: PromptPair) -> int | None:
-    """The only position at which the prompts differ; None if there are more, or if something else differs too."""
-    differing = [at for at, (one, other) in enumerate(zip(pair.clean, pair.corrupted, strict=True)) if one != other]
-    # What is padding also changes the mask.
-    is_all = pair.clean_source is None and model.config.padding is None
-    return differing[0] if is_all and len(differing) == 1 else None
-
-
 def _checked(model: Transformer, pair: PromptPair, guesses: Mapping[str, Preview], most: int) -> dict[str, Preview]:
     """The guesses with some cells computed, and how well they agreed with these."""
     cells: dict[str, NDArray[np.intp]] = {}
@@ -209,9 +202,7 @@ def _checked(model: Transformer, pair: PromptPair, guesses: Mapping[str, Preview
 
 
 def correlation(exact: Float64Array, guess: Float64Array) -> float:
-    """How well guesses order and size what patches really do: Pearson's correlation over all cells, from −1 to 1; NaN where one
-    of them is the same everywhere.
-    """
+    """How well guesses tell what patches do: Pearson's correlation over all cells; NaN where one is the same everywhere."""
     if not exact.size:
         return float("nan")
     x, y = exact.ravel() - exact.mean(), guess.ravel() - guess.mean()

@@ -34,9 +34,7 @@ def guess(model: Transformer, reading: Inputs) -> Float64Array:
 
 @torch.inference_mode()
 def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> Guess:
-    """The result of `guess` after one text, and the mean cross-entropy over it, both of one pass. The `targets` [1, T] are the
-    token to predict at each place, or `NOT_COUNTED`.
-    """
+    """What `guess` gives after one text, and its mean cross-entropy by the `targets` [1, T] (or `NOT_COUNTED`), from one pass."""
     total, last = summed(model, reading, targets)
     count = int((targets != NOT_COUNTED).sum())
     return Guess(probabilities(last), total / count if count else float("nan"))

@@ -24,9 +24,7 @@ FEWEST_TRIED = 3
 
 @torch.inference_mode()
 def likeliest_answers(model: Transformer, pair: PromptPair) -> tuple[int, int]:
-    """The likeliest answer to the clean prompt, and the likeliest other one to the corrupted prompt: tokens, or labels. Those
-    that `pair` has do not count.
-    """
+    """The likeliest answer to the clean prompt, and the likeliest other one to the corrupted one; `pair` may have others."""
     device = model.embed.weight.device
     logits = model(pair.ids(device), pair.sources(device), logits_at=slice(-1, None)).reshape(2, -1)
     right = int(logits[0].argmax())
@@ -47,8 +45,7 @@ def _read(model: Transformer, ids: Sequence[int]) -> _Before:
     # The changes of a long prompt are read from the changed token on.
     is_long = AT_ONCE // len(ids) < 2 and first > 0 and config.kind == "decoder" and config.mask == "causal"
     cache = model.new_cache(1, len(ids)) if is_long else None
-    at = slice(max(0, first - 1), len(ids))
-    logits = model(*one_row(model, ids), cache=cache, logits_at=at)[0]
+    logits = model(*one_row(model, ids), cache=cache, logits_at=slice(max(0, first - 1), len(ids)))[0]
     return _Before(logits.float().cpu().numpy(), cache)
 
 
@@ -62,7 +59,15 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
     with torch.inference_mode():
         before = _read(model, ids)
     first = max(0, len(ids) - MOST_PLACES)
-    return _ranked(model, ids, _changes(model, ids, first, before.guesses[:-1]), before, first)
+    # Prompts that differ from `ids` in one token from `first` on, those that change a late token first.
+    likely: list[list[int]] = [(-logits).argsort()[: EACH + 1].tolist() for logits in before.guesses[:-1]]
+    if not first:  # nothing stands before the first token: others of the prompt, or else any, take its place
+        likely.insert(0, list(dict.fromkeys([*ids, *range(min(EACH + 1, model.config.vocab_size))])))
+    changes = []
+    for place in [*reversed(range(first, len(ids) - 1)), len(ids) - 1]:
+        others = [token for token in likely[place - first] if token != ids[place]]
+        changes += [(*ids[:place], token, *ids[place + 1 :]) for token in others[:EACH]]
+    return _ranked(model, ids, changes, before, first)
 
 
 @torch.inference_mode()
@@ -82,9 +87,9 @@ def _ranked(
     unchanged, tried = torch.from_numpy(guesses[-1]).double(), changes[:most]
     right = int(unchanged.argmax())
     measured: list[tuple[int, float, tuple[int, ...]]] = []
-    each = max(1, AT_ONCE // len(ids))
-    for start in range(0, len(tried), each):
-        rows = torch.tensor(tried[start : start + each], device=device)
+    at_once = max(1, AT_ONCE // len(ids))
+    for start in range(0, len(tried), at_once):
+        rows = torch.tensor(tried[start : start + at_once], device=device)
         if cache is not None:
             cache.truncate(first)
         read = rows if cache is None else rows[:, first:]
@@ -94,19 +99,5 @@ def _ranked(
         wrong = others.argmax(-1)
         lost = (unchanged[right] - unchanged[wrong]) - (after[:, right] - after.gather(1, wrong[:, None])[:, 0])  # [rows]
         flips = (after.argmax(-1) != right).int() * (2 - (rows[:, -1] != ids[-1]).int().cpu())  # 0 where the answer stays
-        measured += zip(flips.tolist(), lost.tolist(), tried[start : start + each], strict=True)
+        measured += zip(flips.tolist(), lost.tolist(), tried[start : start + at_once], strict=True)
     return [changed for _, _, changed in sorted(measured, key=lambda one: one[:2], reverse=True)]
-
-
-def _changes(model: Transformer, ids: Sequence[int], first: int, guesses: Logits) -> list[tuple[int, ...]]:
-    """Prompts that differ from `ids` in one token from `first` on, those that change a late token first; `guesses` [places,
-    vocab_size] are those of the model at these places, without a first place that has no tokens before it.
-    """
-    likely: list[list[int]] = [(-logits).argsort()[: EACH + 1].tolist() for logits in guesses]
-    if not first:  # others of the prompt, or else any, take the place of its first token
-        likely.insert(0, list(dict.fromkeys([*ids, *range(min(EACH + 1, model.config.vocab_size))])))
-    changes = []
-    for place in [*reversed(range(first, len(ids) - 1)), len(ids) - 1]:
-        others = [token for token in likely[place - first] if token != ids[place]]
-        changes += [(*ids[:place], token, *ids[place + 1 :]) for token in others[:EACH]]
-    return changes

@@ -62,56 +62,43 @@ def halves(count: int) -> tuple[slice, slice]:
 
 
 def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, Tensor]:
-    """The direction between two lists of vectors after every block, one spread long [block, d_model], and its separation [block].
+    """The direction between two lists of vectors [texts, block, d_model] after every block, one spread long [block, d_model], and
+    its separation [block]. It is the difference of the means; or the first principal component, that of the differences of pairs
+    where both lists have as many texts, else that of all texts around the middle of both means.
 
-    Args:
-        toward: [texts, block, d_model].
-        away: the same of the other list; of as many texts, those at the same place are a pair.
-        how: the difference of the means; or the first principal component: of pairs that of their differences, else that of all
-            texts around the middle of both means.
-
-    Raises:
-        ValueError: a list is empty, vectors are not all numbers, or both lists have the same mean.
+    A ValueError if a list is empty, vectors are not all numbers, or both lists have the same mean.
     """
     lists = toward, away
     if not len(toward) or not len(away):
         raise ValueError("a direction needs a text on each side")
-    found, held = ([each[halves(len(each))[part]] for each in lists] for part in (0, 1))
-    means = [each.mean(0) for each in found]  # [block, d_model]
+    fitted, held = ([each[halves(len(each))[part]] for each in lists] for part in (0, 1))
+    means = [each.mean(0) for each in fitted]  # [block, d_model]
     middle, along = (means[0] + means[1]) / 2, means[0] - means[1]
     if not along.isfinite().all() or not along.norm(dim=-1).all():
         raise ValueError("both lists of texts end in the same place of the stream: there is no direction between them")
     if how == "component":
-        spanned = found[0] - found[1] if len(found[0]) == len(found[1]) else torch.cat(found) - middle  # [texts, block, d_model]
+        are_pairs = len(fitted[0]) == len(fitted[1])
+        spanned = fitted[0] - fitted[1] if are_pairs else torch.cat(fitted) - middle  # [texts, block, d_model]
         first = torch.linalg.svd(spanned.transpose(0, 1), full_matrices=False).Vh[:, 0]
         along = first * (first * along).sum(-1, keepdim=True).sign()
     along = along / along.norm(dim=-1, keepdim=True)
-    spread = ((torch.cat(found) - middle) * along).sum(-1).std(0, correction=0)  # [block]
+    spread = ((torch.cat(fitted) - middle) * along).sum(-1).std(0, correction=0)  # [block]
     right = [sign * ((each - middle) * along).sum(-1) > 0 for each, sign in zip(held, (1, -1), strict=True)]
     return along * spread[:, None], torch.cat(right).double().mean(0)
 
 
 def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
-    """The stream after every block at the last token of each of these rows [T]: [rows, block, d_model].
-
-    Raises:
-        ValueError: the model is no decoder, or has no blocks.
-    """
+    """The stream of a decoder after every block at the last token of each row [T], [rows, block, d_model]; else a ValueError."""
     if model.config.kind != "decoder" or not model.config.n_layer:
         raise ValueError(f"this model is a {model.config.kind}: directions are found in the stream of decoders that have blocks")
     taps = [f"blocks.{block}.resid_post" for block in range(model.config.n_layer)]
     traces = (run(model, row[None], taps, logits_at=slice(-1, None), last=1) for row in rows)
-    found = [torch.stack([trace[tap][0, -1] for tap in taps]) for trace in progress.each(traces, len(rows), "text")]
-    return torch.stack(found)
+    ends_of_texts = [torch.stack([trace[tap][0, -1] for tap in taps]) for trace in progress.each(traces, len(rows), "text")]
+    return torch.stack(ends_of_texts)
 
 
 def keep(direction: Direction) -> None:
-    """Keep a direction, so that its name is an edit.
-
-    Raises:
-        ValueError: it is no direction: its vectors are not all numbers, or 0.
-        OSError: it cannot be written.
-    """
+    """Keep a direction, so that its name is an edit; a ValueError if its vectors are 0 or no numbers, an OSError if it fails."""
     for block, vector in direction.vectors.items():
         if not vector.isfinite().all() or not vector.any():
             raise ValueError(f"the vector of block {block} is no direction: its numbers are all 0, or not all numbers")
@@ -125,16 +112,11 @@ def found(name: str) -> Direction | None:
     if "separation" not in tensors:
         return None
     separation = tensors.pop("separation").double().numpy()
-    vectors = sorted((int(key.removeprefix(_PREFIX)), each) for key, each in tensors.items())
-    return Direction(name, dict(vectors), separation)
+    return Direction(name, dict(sorted((int(key.removeprefix(_PREFIX)), each) for key, each in tensors.items())), separation)
 
 
 def kept(name: str, config: Config) -> Mapping[int, Tensor]:
-    """The vectors of the direction of this name, by block, for a model of this config.
-
-    Raises:
-        ValueError: it is not kept here, or does not fit the model.
-    """
+    """The vectors of a direction by block, for a model of this config; a ValueError if it is not kept here, or does not fit."""
     direction = found(name)
     if direction is None:
         raise ValueError(

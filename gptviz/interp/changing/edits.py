@@ -91,7 +91,7 @@ class UnitEdit:
             ZERO: f"{name} {are} switched off (zero)",
             MEAN: f"{name} is replaced by its mean over the reference text",
             UNIFORM: f"{name}: {pattern} is uniform, every token it may read weighs the same",
-            PREVIOUS: f"{name}: {pattern} is on the previous token alone",
+            PREVIOUS: f"{name}: {pattern} is only on the previous token",
             FROM: f"{name}: {pattern} is that over the reference text",
             SHUFFLED: f"{name} are told in a random order",
         }[self.to]
@@ -133,14 +133,18 @@ def becomes(part: Unit) -> tuple[str, ...]:
 
 
 def edit(text: str, config: Config) -> UnitEdit:
-    """The edit that `text` says, of a model of this config.
-
-    Raises:
-        ValueError: it says none, or the model has no such unit; the message names what is possible.
-    """
+    """The edit that `text` says; if it says none, or the model has no such unit, a ValueError names what is possible."""
     name, equals, to = text.strip().partition("=")
     if name == WEIGHTS or name.endswith(OF_MATRIX):
-        return _of_weights(name, to, config)
+        matrix = "" if name == WEIGHTS else name
+        if matrix and matrix not in matrix_names(config):
+            # A model of many blocks has many matrices with the same names.
+            named = dict.fromkeys(re.sub(r"blocks\.[0-9]+", "blocks.N", one) for one in matrix_names(config))
+            raise ValueError(f"{name!r:.80} is no matrix of this model; there are {', '.join(named)}")
+        try:
+            return UnitEdit(Unit(WEIGHTS, called=matrix), quantiser(to).name)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     if name == ADAPTER:
         return UnitEdit(Unit(ADAPTER), _strength(text.strip(), "an adapter"))
     part = unit(name, config)
@@ -161,18 +165,6 @@ def edit(text: str, config: Config) -> UnitEdit:
     if number is None:
         raise ValueError(f"{text!r:.80}: {part.title} cannot become {to!r:.40}, but {choices}")
     return UnitEdit(part, number)
-
-
-def _of_weights(name: str, to: str, config: Config) -> UnitEdit:
-    matrix = "" if name == WEIGHTS else name
-    if matrix and matrix not in matrix_names(config):
-        # A model of many blocks has many matrices with the same names.
-        named = dict.fromkeys(re.sub(r"blocks\.[0-9]+", "blocks.N", one) for one in matrix_names(config))
-        raise ValueError(f"{name!r:.80} is no matrix of this model; there are {', '.join(named)}")
-    try:
-        return UnitEdit(Unit(WEIGHTS, called=matrix), quantiser(to).name)
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 def strength(text: str) -> float | None:
@@ -204,19 +196,15 @@ def _number(text: str) -> float | None:
 
 
 def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:
-    """The edits that `texts` say, in the order of the model's parts.
-
-    Raises:
-        ValueError: as in `edit`; a unit is edited twice; or there are more than 200.
-    """
-    found: dict[Unit, UnitEdit] = {}
+    """The edits that `texts` say, in the model's order; a ValueError as in `edit`, for a unit edited twice, or more than 200."""
+    by_unit: dict[Unit, UnitEdit] = {}
     for text in texts:
-        one = edit(text, config)
-        if found.setdefault(one.unit, one) != one:
-            raise ValueError(f"{one.unit.name} is edited twice: {found[one.unit].text} and {one.text}")
-    if len(found) > MOST_EDITS:
-        raise ValueError(f"there are {len(found):,} edits; the most are {MOST_EDITS}")
-    return tuple(sorted(found.values(), key=_place))
+        new = edit(text, config)
+        if by_unit.setdefault(new.unit, new) != new:
+            raise ValueError(f"{new.unit.name} is edited twice: {by_unit[new.unit].text} and {new.text}")
+    if len(by_unit) > MOST_EDITS:
+        raise ValueError(f"there are {len(by_unit):,} edits; the most are {MOST_EDITS}")
+    return tuple(sorted(by_unit.values(), key=_place))
 
 
 def _place(one: UnitEdit) -> tuple[bool, bool, int, str, int, str]:
@@ -275,10 +263,8 @@ def quantisers(edits: Iterable[UnitEdit], config: Config) -> dict[str, Quantiser
 
 
 def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transformer:
-    """A twin of `model` whose matrices are `kept` in few bits, by name, and brought back to float32; without any, the model.
-
-    Raises:
-        ValueError: a matrix has numbers that are not finite, or there is too little memory for it in float32.
+    """A twin of `model` whose matrices are `kept` in few bits, by name, and brought back to float32; without any, the model. A
+    ValueError if a matrix has numbers that are not finite, or there is too little memory for it in float32.
     """
     if not kept:
         return model
@@ -287,7 +273,7 @@ def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transf
     if needed > MOST_OF_MEMORY * (free := room(needed, model.embed.weight.device)):
         raise ValueError(
             f"weights with fewer bits are computed with as float32, for which {in_bytes(needed)} are needed beside the model, "
-            f"and {in_bytes(free)} is free: {way_out()}, or quantise one matrix alone"
+            f"and {in_bytes(free)} is free: {way_out()}, or quantise only one matrix"
         )
     fresh: dict[str, Tensor] = {}
     for name, each in progress.each(iter(kept.items()), len(kept), "matrix"):
@@ -301,11 +287,7 @@ def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transf
 def edited_by_each(
     model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()
 ) -> Iterator[tuple[UnitEdit, Transformer]]:
-    """For each of `edits`, `model` with that edit alone. What they take from the reference text is computed once for all.
-
-    Raises:
-        ValueError: as in `edited`.
-    """
+    """For each of `edits`, `model` with only that edit; the reference text is read once for all. A ValueError as in `edited`."""
     values = _Values(model, [one for one in edits if one.is_of_values], reference)
     return ((one, _with(model, (one,), values) if one.is_of_values else edited(model, (one,))) for one in edits)
 
@@ -324,10 +306,8 @@ def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Tra
 
 
 def _in_stream(edits: Sequence[UnitEdit], model: Transformer) -> Iterator[tuple[str, Replacement]]:
-    """What the edits of directions, features and swaps do, with the tap where they do it; those of one dictionary act together.
-
-    Raises:
-        ValueError: one of them is not here, or does not fit the model.
+    """What the edits of directions, features and swaps do, with the tap where they do it; those of one dictionary act together. A
+    ValueError if one of them is not here, or does not fit the model.
     """
     of_each: dict[Unit, dict[int | None, str | float]] = {}
     for one in edits:
@@ -370,21 +350,15 @@ def _tap(one: UnitEdit) -> str:
 
 
 class _Values:
-    """The values that edits take from a reference text, computed in one run of the unedited model over each piece of it.
-
-    Attributes:
-        means: by tap name, the mean over all tokens: of z [n_head, d_head], of other values [size].
-        patterns: by tap name, [n_head, query, key] over the first row of the first piece.
-
-    Raises:
-        ValueError: an edit needs a reference text, and there is none.
+    """The values that edits take from a reference text, computed in one run of the unedited model over each piece of it. A
+    ValueError if an edit needs such a text, and there is none.
     """
 
     def __init__(self, model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs]) -> None:
         if not reference and (waiting := [one for one in edits if one.needs_text]):
             raise ValueError(f"{waiting[0].text} needs a reference text to take the {_taken(waiting[0])} from: give a text")
-        self.means: dict[str, Tensor] = {}
-        self.patterns: dict[str, Tensor] = {}
+        self.means: dict[str, Tensor] = {}  #: by tap name, over all tokens: of z [n_head, d_head], of other values [size]
+        self.patterns: dict[str, Tensor] = {}  #: by tap name, [n_head, query, key] over the first row of the first piece
         averaged = {_tap(one) for one in edits if one.to == MEAN}
         copied = {_tap(one) for one in edits if one.to == FROM}
         counts = dict.fromkeys(averaged, 0)
@@ -441,9 +415,7 @@ def _along(vector: Tensor, to: str | float) -> Replacement:
 
 
 def _less(vector: Tensor, share: float) -> Replacement:
-    """The stream [B, T, d_model] less a `share` of its part along the `vector`: at 1 nothing of that is left, at 2 it is turned
-    round, which mirrors the stream.
-    """
+    """The stream [B, T, d_model] less a `share` of its part along the `vector`: 1 leaves nothing of it, 2 mirrors the stream."""
 
     def replace(value: Tensor, seen: Pass) -> Tensor:
         along = vector.to(value) / vector.to(value).norm()
@@ -464,7 +436,9 @@ def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
         if to == UNIFORM:
             rows = open_to
         elif to == PREVIOUS:
-            rows = _on_previous(value, at) * open_to
+            # The pattern [1, 1, query, key] in which every token reads the one before it, and the first one itself.
+            previous = torch.arange(at.start, at.stop, device=value.device).sub(1).clamp(min=0)
+            rows = torch.nn.functional.one_hot(previous, value.shape[-1]).to(value)[None, None] * open_to
         else:
             assert stored is not None
             rows = _of_reference(value, at, stored[heads]) * open_to
@@ -479,12 +453,6 @@ def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
 
 
 WHOLE = 1e-4
-
-
-def _on_previous(value: Tensor, at: slice) -> Tensor:
-    """The pattern [1, 1, query, key] in which every token reads the one before it, and the first one itself."""
-    previous = torch.arange(at.start, at.stop, device=value.device).sub(1).clamp(min=0)
-    return torch.nn.functional.one_hot(previous, value.shape[-1]).to(value)[None, None]
 
 
 def _of_reference(value: Tensor, at: slice, stored: Tensor) -> Tensor:
@@ -527,10 +495,10 @@ def fitting(texts: Iterable[str], model: Transformer) -> Fitting:
 def _tried(texts: Iterable[str], model: Transformer) -> Iterator[tuple[str, UnitEdit | str]]:
     for text in texts:
         try:
-            one = edit(text, model.config)
-            if one.unit.part == ADAPTER:
+            new = edit(text, model.config)
+            if new.unit.part == ADAPTER:
                 _adapted(model)
-            list(_in_stream([one], model))
-            yield text, one
+            list(_in_stream([new], model))
+            yield text, new
         except ValueError as error:
             yield text, str(error)

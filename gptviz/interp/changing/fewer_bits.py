@@ -25,7 +25,6 @@ from ..reading.next_token import logits_after
 OUTLIER = 6.0
 # How many numbers of a matrix are compared at a time, and how many logits: a large vocabulary has many at each place.
 AT_ONCE, MOST_LOGITS = 2**22, 2**22
-WHOLE_BLOCK = "all of the block"
 _IN_BLOCK = re.compile(r"(encoder\.)?blocks\.([0-9]+)\.(.+)\.weight")
 
 
@@ -49,10 +48,7 @@ class MatrixError:
 @torch.no_grad()
 def errors(whole: Transformer, other: Transformer, kept: Mapping[str, Quantiser] | None = None) -> list[MatrixError]:
     """For each matrix, how far `other` is from `whole`, a model with the same matrices by name; with `kept`, how matrices are
-    kept in few bits, only for these.
-
-    Raises:
-        ValueError: the two models do not have the same matrices.
+    kept in few bits, only for these. A ValueError if the two models do not have the same matrices.
     """
     first, second = matrices(whole), matrices(other)
     if {name: matrix.shape for name, matrix in first.items()} != {name: matrix.shape for name, matrix in second.items()}:
@@ -99,17 +95,15 @@ def by_block(errors: Sequence[MatrixError]) -> LabelledArray | None:
         weighed = [(error.relative, error.rows * error.width * error.spread**2) for error in own.values()]
         squares = sum(square for _, square in weighed)
         values[row, -1] = math.sqrt(sum(each**2 * square for each, square in weighed) / squares) if squares else math.nan
-    axes = Axis("block", tuple(cells)), Axis("matrix", (*columns, WHOLE_BLOCK))
+    axes = Axis("block", tuple(cells)), Axis("matrix", (*columns, "all of the block"))
     return LabelledArray(values, axes, "relative error ‖Ŵ − W‖ / ‖W‖")
 
 
 @torch.inference_mode()
 def divergences(whole: Transformer, other: Transformer, ids: Sequence[int]) -> Float64Array:
     """How far the guess after each of the last tokens moves between two decoders of one vocabulary, in nats: the Kullback–Leibler
-    divergence Σ p · ln(p / q), where p is what `whole` guesses and q what `other` does.
-
-    Returns:
-        [places]: of all places, or, with a large vocabulary, of as many at the end as have `MOST_LOGITS` logits.
+    divergence Σ p · ln(p / q), where p is what `whole` guesses and q what `other` does: [places], of all places, or, with a large
+    vocabulary, of as many at the end as have `MOST_LOGITS` logits.
     """
     first = max(0, len(ids) - max(1, MOST_LOGITS // whole.config.vocab_size))
     before, after = (

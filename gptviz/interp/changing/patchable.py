@@ -41,8 +41,8 @@ class Quantity:
             return numbered(self.by, source if self.in_encoder else length)
         if self.by == "head":
             return numbered(self.by, config.n_head)
-        each = config.n_head // config.key_heads
-        return Axis(self.by, tuple(f"{i} (heads {i * each}–{(i + 1) * each - 1})" for i in range(config.key_heads)))
+        group = config.n_head // config.key_heads
+        return Axis(self.by, tuple(f"{i} (heads {i * group}–{(i + 1) * group - 1})" for i in range(config.key_heads)))
 
 
 _STREAM = (
@@ -90,11 +90,7 @@ def _quantities(config: Config, *, in_encoder: bool) -> Iterator[Quantity]:
 
 
 def quantity(name: str, config: Config) -> Quantity:
-    """The quantity of this name.
-
-    Raises:
-        ValueError: the model has none of this name; the message lists those it has.
-    """
+    """The quantity of this name. A ValueError if the model has none of this name; the message lists those it has."""
     has = {kind.name: kind for kind in quantities(config)}
     if not has:
         raise ValueError("this model has no blocks, so there is nothing between its embedding and its answer to patch")

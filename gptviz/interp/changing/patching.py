@@ -33,11 +33,7 @@ SHARE = "share of the answer restored"
 
 @dataclass(frozen=True)
 class PromptPair:
-    """Two prompts of one length, and the two answers that are weighed against each other.
-
-    Raises:
-        ValueError: the prompts are empty or not of one length.
-    """
+    """Two prompts of one length (else a ValueError), and the two answers that are weighed against each other."""
 
     clean: tuple[int, ...]  #: the ids [T] of the prompt that values are taken from
     corrupted: tuple[int, ...]  #: the ids [T] of the prompt that they are put into
@@ -78,11 +74,7 @@ class PromptPair:
 
 
 def check_lengths(clean: int, corrupted: int, what: str = "prompt") -> None:
-    """Refuse two texts that are not of one length, in tokens.
-
-    Raises:
-        ValueError: the message says both lengths.
-    """
+    """Refuse two texts that are not of one length, in tokens. The message of the ValueError says both lengths."""
     if clean != corrupted:
         has = f"the clean {what} has {clean:,} token{'s' * (clean != 1)} and the corrupted {what} {corrupted:,}"
         raise ValueError(
@@ -157,11 +149,7 @@ def is_difference(clean: float, corrupted: float) -> bool:
 
 
 def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patched:
-    """Patch every piece of a quantity (`what`, see `quantities`), one at a time: each in each block.
-
-    Raises:
-        ValueError: the model has no such quantity, or the prompts are not for this model.
-    """
+    """Patch every piece of the quantity `what` in each block, one at a time; a ValueError if model or prompts do not fit."""
     chosen = quantity(what, model.config)
     places = chosen.places(model.config, len(pair.clean), len(pair.clean_source or ()))
     cells = _cells(chosen, model.config, pair)
@@ -173,11 +161,7 @@ def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patc
 
 
 def n_patches(config: Config, pair: PromptPair, what: str) -> int:
-    """How many patches `patch` computes.
-
-    Raises:
-        ValueError: the model has no such quantity.
-    """
+    """How many patches `patch` computes. A ValueError if the model has no such quantity."""
     return len(_cells(quantity(what, config), config, pair))
 
 
@@ -194,10 +178,8 @@ def _cells(chosen: Quantity, config: Config, pair: PromptPair) -> list[tuple[int
 def answers(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> tuple[float, float, list[float]]:
     """The answer to the clean prompt, to the corrupted one, and to the corrupted one with each of the `patches`.
 
-    A patch may replace many pieces at once. Patches that begin in the same or in neighbouring blocks share passes.
-
-    Raises:
-        ValueError: as in `patch`; a patch of what the model does not compute.
+    A patch may replace many pieces at once. Patches that begin in the same or in neighbouring blocks share passes. A ValueError
+    as in `patch`, or if the model does not compute what a patch replaces.
     """
     check_pair(model, pair)
     with progress.part(0, 1 + len(patches)):
@@ -212,10 +194,7 @@ def answers(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> t
 
 def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: PromptPair) -> Iterator[list[int]]:
     """Which patches share a pass: those of a block and, as long as they are few, of the next blocks, as far as memory allows.
-
-    Args:
-        order: the indices of the patches, those that begin in an early block first.
-        blocks: the block in which each patch begins.
+    `order` has the indices of the patches, early blocks first, and `blocks` the block in which each patch begins.
     """
     length, source = len(pair.clean), len(pair.clean_source or ())
     most = rows_at_once(config, length, source)
@@ -231,11 +210,7 @@ def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: P
 
 
 def check_pair(model: Transformer, pair: PromptPair) -> None:
-    """Refuse a pair that is not for this model.
-
-    Raises:
-        ValueError: it has a source and the model no encoder, or the other way round; or the model has no such answer.
-    """
+    """Refuse a pair with a source for a model without an encoder, or the other way round, or with impossible answers."""
     config = model.config
     if (pair.clean_source is not None) != (config.n_encoder_layer > 0):
         raise ValueError("give a source to a model with an encoder, and to no other")
@@ -246,9 +221,7 @@ def check_pair(model: Transformer, pair: PromptPair) -> None:
 
 
 def rows_at_once(config: Config, length: int, source: int = 0) -> int:
-    """How many patches of a prompt of so many tokens, and a source, one pass computes in addition to the clean row, so that it
-    stays within `MOST_BYTES` and `MOST_TOKENS`.
-    """
+    """How many patches of such prompts one pass computes beside the clean row, within `MOST_BYTES` and `MOST_TOKENS`."""
     tokens = max(length, source)
     heads = config.n_head + 2 * config.key_heads
     # What lives at once in the widest places of a block, with the copies that patches are written into.

@@ -1,9 +1,9 @@
 """Swaps: two tokens change places in the stream after a layer.
 
 The direction of a token is the one along which the logit lens reads its logit: its row of the unembedding, through the final
-norm. Of a lens that was fitted it is brought back through the map of the layer. Both directions are made 1 long. Then the stream
-is mirrored so that each becomes the other: as much of it as lay along the one lies along the other, and its length and all that
-lies across both stay. A second swap brings everything back.
+norm. With a fitted lens, it is brought back through the map of the layer. Both directions are made 1 long. Then the stream is
+mirrored so that each becomes the other: the part of it along one direction is along the other afterwards. Its length stays, and
+so does everything at a right angle to both. A second swap brings everything back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gptviz.runs import fitted
 from ..explaining.through_norms import read_through
 from ..reading.layers import EMBEDDING, Layer, layers
 
-# A layer, the ids of two tokens, and of a lens that was fitted the name under which it is kept.
+# A layer, the ids of two tokens, and the name of a fitted lens, where one is used.
 _PARTS = re.compile(r"(.+?)\.([0-9]+)\.([0-9]+)(?:\.([0-9a-f]{32}))?")
 
 _SUBLAYERS = {"cross_attention": "cross-attention", "mlp": "MLP"}
@@ -44,11 +44,7 @@ class Swap:
 
 
 def swap(called: str, config: Config) -> Swap:
-    """The swap of this name, of a model of this config.
-
-    Raises:
-        ValueError: the model has no such layer or tokens, or guesses no tokens; or both tokens are the same.
-    """
+    """The swap of this name; a ValueError if the model has no such layer or tokens, guesses none, or both are the same."""
     name, one, other, lens = _parts(called)
     if config.kind == "classifier" or not config.n_layer:
         raise ValueError(f"swap.{called}: tokens are swapped in the stream of models that have blocks and guess tokens")
@@ -81,31 +77,24 @@ def _parts(called: str) -> tuple[str, int, int, str]:
 
 
 @torch.no_grad()
-def difference(model: Transformer, one: Swap) -> Tensor:
-    """From the direction of one token to that of the other, both 1 long: [d_model].
-
-    Raises:
-        ValueError: the lens is not kept on this machine, or is that of another model; or both directions are the same.
+def difference(model: Transformer, asked: Swap) -> Tensor:
+    """From the direction of one token to that of the other, both 1 long: [d_model]. A ValueError if the lens is not kept on this
+    machine, or is that of another model, or both directions are the same.
     """
     final = model.head.final_norm
     assert isinstance(model.head, Unembed)
     assert final is None or isinstance(final, Norm)
-    rows = read_through(final, model.head.unembed.weight[list(one.tokens)].float())  # [2, d_model]
-    if one.lens:
-        rows = rows @ _map(one, model.config).to(rows)
+    rows = read_through(final, model.head.unembed.weight[list(asked.tokens)].float())  # [2, d_model]
+    if asked.lens:
+        at, kept = layers(model.config).index(asked.layer), fitted.kept(asked.lens)
+        if "matrices" not in kept:
+            raise ValueError(f"swap.{asked.called}: the lens is not on this machine: fit it, or read its file, under Logit lens")
+        maps, fitted_at = kept["matrices"], kept["at"].tolist()
+        if maps.shape[-1] != model.config.d_model or at not in fitted_at:
+            raise ValueError(f"swap.{asked.called}: the lens is that of another model, or does not have this layer")
+        rows = rows @ maps[fitted_at.index(at)].to(rows)
     units = rows / rows.norm(dim=-1, keepdim=True)
-    found: Tensor = units[0] - units[1]
-    if not found.isfinite().all() or not found.any():
-        raise ValueError(f"swap.{one.called}: both tokens have the same direction, or one has none")
-    return found
-
-
-def _map(one: Swap, config: Config) -> Tensor:
-    """The map of a fitted lens for the layer of a swap, [d_model, d_model]."""
-    at, kept = layers(config).index(one.layer), fitted.kept(one.lens)
-    if "matrices" not in kept:
-        raise ValueError(f"swap.{one.called}: the lens is not on this machine: fit it, or read its file, under Logit lens")
-    rows, maps = kept["at"].tolist(), kept["matrices"]
-    if maps.shape[-1] != config.d_model or at not in rows:
-        raise ValueError(f"swap.{one.called}: the lens is that of another model, or does not have this layer")
-    return maps[rows.index(at)]
+    step: Tensor = units[0] - units[1]
+    if not step.isfinite().all() or not step.any():
+        raise ValueError(f"swap.{asked.called}: both tokens have the same direction, or one has none")
+    return step

@@ -1,8 +1,9 @@
 """A dictionary of the stream after a block, a sparse autoencoder: few of its features are active at a token, and their rows of
 the decoder, each as often as its feature is active, add up to nearly the whole stream there.
 
-Of a vector x of the stream, the activations are relu(W (x − c) + b). Of a TopK dictionary the k largest of them count, of a
-JumpReLU dictionary those above a threshold. The features give back the sum of the decoder's rows times their activations, plus c.
+The activations at a vector x of the stream are relu(W (x − c) + b). In a TopK dictionary only the k largest of them count, in a
+JumpReLU dictionary only those above a threshold. The features give back the sum of the decoder's rows times their activations,
+plus c.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gptviz.model import Config
 from gptviz.model.edited import Pass, Replacement
 from gptviz.runs import fitted
 
-# Of a dictionary in a file, the tensors of numbers; beside them "block", "k", and the bytes of "model".
+# The tensors of numbers in the file of a dictionary; beside them "block", "k", and the bytes of "model".
 TENSORS: Final = ("encoder", "encoder_bias", "decoder", "decoder_bias", "threshold")
 _PREFIX: Final = "dictionary."
 
@@ -101,12 +102,7 @@ class Dictionary:
 
 
 def keep(dictionary: Dictionary) -> None:
-    """Keep a dictionary, so that its features are units.
-
-    Raises:
-        ValueError: some of its numbers are not finite.
-        OSError: it cannot be written.
-    """
+    """Keep a dictionary, so that its features are units; a ValueError if numbers are not finite, an OSError if that fails."""
     if not all(getattr(dictionary, name).isfinite().all() for name in TENSORS):
         raise ValueError("the numbers of this dictionary are not all finite: fit it again, to other text or with fewer features")
     fitted.keep(_PREFIX + dictionary.name, dictionary.tensors())
@@ -133,11 +129,7 @@ def fits(dictionary: Dictionary, config: Config) -> bool:
 
 
 def kept(name: str, config: Config) -> Dictionary:
-    """The dictionary of this name, for a model of this config.
-
-    Raises:
-        ValueError: it is not kept here, or does not fit the model.
-    """
+    """The dictionary of this name, for a model of this config. A ValueError if it is not kept here, or does not fit the model."""
     dictionary = found(name)
     if dictionary is None:
         raise ValueError(f"there is no dictionary {name} on this machine: fit it, or read its files, with gptviz dictionary")
@@ -150,10 +142,8 @@ def kept(name: str, config: Config) -> Dictionary:
 
 
 def setting(name: str, activations: Mapping[int, float], config: Config) -> dict[str, Replacement]:
-    """By the tap where it acts, what sets features of the dictionary of this name to these activations.
-
-    Raises:
-        ValueError: it has no such feature, or as in `kept`.
+    """By the tap where it acts, what sets features of the dictionary of this name to these activations. A ValueError as in
+    `kept`, or if it has no such feature.
     """
     dictionary, last = kept(name, config), max(activations)
     if last >= len(dictionary.encoder):

@@ -1,9 +1,9 @@
 """How a dictionary is fitted to vectors of the stream.
 
 The vectors are brought to a mean of 0 and a mean square of 1 in each number. Adam makes the squared error of what the features
-give back small. Of a TopK dictionary so many features count at a token as it was asked for (Gao and others 2024); of a ReLU
-dictionary the sum of all activations costs something (Bricken and others 2023). The rows of the decoder have length 1 all the
-time. A feature that was active nowhere for a while is dead, and begins again as the vector of a token that the others miss.
+give back small. In a TopK dictionary the k most active features count at each token (Gao and others 2024); in a ReLU dictionary
+the sum of all activations has a cost (Bricken and others 2023). The rows of the decoder have length 1 all the time. A feature
+that was active nowhere for a while is dead, and begins again as the vector of a token that the others give back badly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ FittedKind = Literal["topk", "relu"]
 KINDS: tuple[FittedKind, ...] = get_args(FittedKind)
 # The most bytes of the vectors that are kept to fit to, and how many of them there are at most.
 MOST_BYTES, MOST_VECTORS = 2**28, 120_000
-# Each step reads so many vectors. The rate of Adam, of a number in a row of length 1, falls to 0 over the last half of the steps.
+# How many vectors a step reads; the rate of Adam for a number in a row of length 1, and over which share of the steps, the last
+# ones, it falls to 0.
 BATCH, RATE, FALLING = 1_024, 0.045, 0.5
 # After so many steps without a token at which it is active, a feature is dead. Within the last steps none begins again, so that
 # each has time to learn.
@@ -45,27 +46,25 @@ def seen(rows: Rows) -> Tensor:
 def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
     """The stream after a block at the tokens of `rows` that are `seen`, one after the other: [tokens, d_model] in float32.
 
-    Of endless rows the first `MOST_VECTORS` tokens are read, or as many as take `MOST_BYTES`.
-
-    Raises:
-        ValueError: the model is no decoder, there is no such block, or there are fewer than two tokens.
+    Of endless rows the first `MOST_VECTORS` tokens are read, or as many as take `MOST_BYTES`. A ValueError if the model is no
+    decoder, there is no such block, or there are fewer than two tokens.
     """
     config, tap = model.config, f"blocks.{block}.resid_post"
     if config.kind != "decoder" or not 0 <= block < config.n_layer:
         raise ValueError(f"a dictionary reads the stream after a block of a decoder; this model has {config.n_layer}")
     most = min(MOST_VECTORS, MOST_BYTES // (FLOAT32 * config.d_model))
-    found, count = torch.empty(most, config.d_model), 0
+    streams, count = torch.empty(most, config.d_model), 0
     for some in rows:
         read = run(model, some.reading.ids, [tap], logits_at=slice(-1, None))[tap][seen(some)]
         end = min(count + len(read), most)
-        found[count:end] = read[: end - count]
+        streams[count:end] = read[: end - count]
         count = end
         progress.report(count, most, "token")
         if count == most:
             break
     if count < 2:
         raise ValueError("the text is too short to fit a dictionary to it")
-    return found[:count]
+    return streams[:count]
 
 
 @torch.enable_grad()
@@ -80,15 +79,11 @@ def fit(
     steps: int = 2_000,
     seed: int = 0,
 ) -> Dictionary:
-    """A dictionary of so many features, fitted to vectors of the stream after a block, [tokens, d_model].
+    """A dictionary of `size` features, fitted to `vectors` of the stream after a block, [tokens, d_model].
 
     Args:
-        vectors: as above.
-        block: the number of the block.
-        size: the number of features.
-        kind: "topk" or "relu".
-        k: of "topk", how many features are active at a token.
-        cost: of "relu", what the sum of the activations costs beside the error.
+        k: how many features of a "topk" dictionary are active at a token.
+        cost: what the sum of the activations of a "relu" dictionary costs beside the error.
         steps: each reads `BATCH` of the vectors, drawn at random.
         seed: decides where the features begin, and which vectors a step reads.
 

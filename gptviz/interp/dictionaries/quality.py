@@ -38,7 +38,7 @@ class Quality:
 
     @property
     def recovered(self) -> float:
-        """Which share of the loss that zero costs the dictionary saves: 1 if it costs nothing. NaN if zero costs nothing."""
+        """The share of the loss by zero that the dictionary saves: 1 if it costs nothing. NaN if zero costs nothing."""
         lost = self.loss_zero - self.loss
         return (self.loss_zero - self.loss_with) / lost if lost else float("nan")
 
@@ -51,11 +51,7 @@ class Quality:
 
 @torch.inference_mode()
 def measured(model: Transformer, dictionary: Dictionary, rows: Sequence[Rows]) -> Quality:
-    """How good a dictionary of this model is over `rows`.
-
-    Raises:
-        ValueError: as in `vectors`.
-    """
+    """How good a dictionary of this model is over `rows`. A ValueError as in `vectors`."""
     with progress.part(0, 6, doing="reading the text"):
         read = vectors(model, dictionary.block, rows).to(dictionary.encoder)
     mean, active = read.mean(0), dictionary.encode(read)
@@ -82,8 +78,8 @@ def _always(put: Callable[[Tensor], Tensor]) -> Replacement:
 
 
 def random_like(dictionary: Dictionary, mean: Tensor, active: int, seed: int = 0) -> Dictionary:
-    """A dictionary of as many features with random rows, of which as many are active: what a direction of the stream is worth
-    that nobody looked for. The encoder has the rows of the decoder, and both leave out the `mean` of the stream.
+    """A dictionary of as many features with random rows, of which `active` count at a token: it shows what directions of the
+    stream are worth that nobody looked for. The encoder has the rows of the decoder, and both leave out the `mean` of the stream.
     """
     draw = torch.Generator().manual_seed(seed)
     rows = F.normalize(torch.randn(dictionary.encoder.shape, generator=draw), dim=-1).to(dictionary.encoder)

@@ -69,11 +69,7 @@ class Attribution:
         return {part.name: part.value for part in self.parts}
 
     def of(self, name: str) -> float:
-        """How much the part of this name adds, such as "blocks.1.mlp".
-
-        Raises:
-            ValueError: the model has no such part.
-        """
+        """How much the part of this name adds, such as "blocks.1.mlp". A ValueError if the model has no such part."""
         if name not in self.values:
             raise ValueError(f"the model has no part {name!r:.60}")
         return self.values[name]
@@ -199,9 +195,7 @@ def difference(values: Tensor, token: int, against: int | None) -> float:
 
 
 def of_tokens(stream: Stream, token: int, against: int | None) -> tuple[Tensor, Tensor, dict[str, float]]:
-    """The logits before the cap [vocab_size], the direction [1, d_model] that makes one of them, and the bias of the unembedding
-    where there is one.
-    """
+    """The logits before the cap [vocab_size], the direction [1, d_model] that makes one of them, and its bias, if it has one."""
     head = cast(Unembed, stream.model.head)
     logits, unembed = stream.logits, head.unembed
     if head.cap is not None:

@@ -69,33 +69,23 @@ class Reads(NamedTuple):
 
 
 class Frozen:
-    """A decoder's run over one text, with its norms and patterns frozen.
-
-    Attributes:
-        ids: [T].
-        stream: what was written into the residual stream at all positions.
-        units: all that writes into the stream: embedding, positions (where the model adds them there), heads and MLPs, in the
-            order of the pass.
-        place: the number of each unit among them.
-    """
+    """A decoder's run over one text, with its norms and patterns frozen."""
 
     def __init__(self, model: Transformer, ids: Tensor, position: int, usual: Usual = None) -> None:
-        """Run a decoder over `ids` [T]; it guesses at `position`.
-
-        Raises:
-            ValueError: the model is not a decoder, there are no tokens, or too many, or as in `Stream`.
-        """
+        """Run a decoder over `ids` [T]; it guesses at `position`. A ValueError as in `Stream`, or for no tokens, or too many."""
         if model.config.kind != "decoder":
             raise ValueError(f"a circuit is that of a decoder's guess, and this model is a {model.config.kind}")
         if ids.dim() != 1 or not len(ids):
             raise ValueError("there are no tokens to read")
         self.model, self.ids = model, ids
+        #: what was written into the residual stream at all positions
         self.stream = Stream(model, ids.tolist(), guess=position, taps=TAPS, exactly=False)
         if usual == "its mean":  # there is none of a text of a single token
             written = {name: value.mean(0) for name, value in self.stream.values.items()} if len(ids) > 1 else {}
             # Where there is a smear, the stream begins behind it.
             usual = written | {"smear": written["embed"]} if written else {}
         self._usual = usual or {}
+        #: all that writes into the stream, in the order of the pass: embedding, positions (if they are added), heads and MLPs
         self.units: list[Unit] = []
         self._columns: dict[str, slice] = {}  # by layer, the places of its units
         for layer in self.stream.written:
@@ -105,8 +95,8 @@ class Frozen:
                 self.units += [unit(name, model.config) for name in names]
         self.place = {one: i for i, one in enumerate(self.units)}
         # What is read at the same positions, such as by key and by value, shares one pass through the norms.
-        each = sum(read.nbytes for read in self.stream.inputs.values())
-        self._at = lru_cache(maxsize=max(2, MOST_KEPT // each))(self.stream.at)
+        nbytes = sum(read.nbytes for read in self.stream.inputs.values())
+        self._at = lru_cache(maxsize=max(2, MOST_KEPT // nbytes))(self.stream.at)
 
     @torch.no_grad()
     def logit(self, token: int, against: int | None) -> Reads:
@@ -259,17 +249,14 @@ def _score_row(attention: Attention, q: Tensor, k: Tensor, head: int, position: 
 
 
 def choice(scores: Tensor, values: Tensor) -> Tensor:
-    """How much each score adds to what a head reads by choosing, per unit of the score: [N].
+    """How much each score [N] adds to what a head reads by choosing, per unit of the score: [N]. The values [N] are what reading
+    only one key would give.
 
     A head reads Σ softmax(scores) · values. Were all scores equal, it would read the mean of the values. The difference is what
     it gains by its choice. On the straight way from equal scores to these, every score has its share in it: the integral of the
     gradient, times the score (Sundararajan et al. 2017, integrated gradients; the Aumann–Shapley value). The shares add up to the
     difference exactly, even where the softmax is so sure that its gradient is 0. The weights sum to 0: what is added to all
     scores alike changes nothing.
-
-    Args:
-        scores: [N].
-        values: [N], what reading only this key would give.
     """
     span = float(scores.max() - scores.min())
     # The softmax changes fast while the scores still differ little: panels that double in width, from there to the whole way.
@@ -330,10 +317,7 @@ def numbers_of_a_token(config: Config) -> int:
 
 
 def means(model: Transformer, texts: Tensor) -> dict[str, Tensor]:
-    """The mean output of every unit over all positions of `texts` [B, T], by tap name.
-
-    Token embeddings, positions and MLPs have [d_model] each, `z` of the heads of a block has [H, d_head].
-    """
+    """The mean output of every unit over the positions of `texts` [B, T], by tap: [d_model], or [H, d_head] for `z` of heads."""
     trace = run(model, texts, WRITTEN, logits_at=slice(-1, None))
     axes = {"positions": (0,), "z": (0, 2)}
     averages = {name: value.mean(axes.get(name.rpartition(".")[2], (0, 1))).clone() for name, value in trace.items()}

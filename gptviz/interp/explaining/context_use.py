@@ -99,33 +99,21 @@ class ContextUse:
 
 
 def context_use(model: Transformer, ids: Sequence[int], how: How = "replaced", kept: int = 0) -> ContextUse:
-    """How a decoder uses the context in the text `ids`: see the functions of this file.
-
-    Raises:
-        ValueError: as in `left_out`.
-    """
-    without = left_out(model, ids, how, kept=kept)
-    return ContextUse(tuple(ids), losses(model, ids), by_window(model, ids, kept=kept), without)
+    """How a decoder uses the context in the text `ids`: see the functions of this file. A ValueError as in `left_out`."""
+    return ContextUse(tuple(ids), losses(model, ids), by_window(model, ids, kept=kept), left_out(model, ids, how, kept=kept))
 
 
 @torch.inference_mode()
 def with_guess(model: Transformer, ids: Sequence[int]) -> list[int]:
-    """The text `ids` and the model's likeliest next token.
-
-    Raises:
-        ValueError: the model is no decoder, or there are more tokens than its context holds.
-    """
+    """The text `ids` and the likeliest next token of a decoder; a ValueError for another model, or too many tokens."""
     _check(model, [*ids, 0])
-    logits = model(*one_row(model, ids), logits_at=slice(-1, None))
-    return [*ids, int(logits[0, -1].argmax())]
+    return [*ids, int(model(*one_row(model, ids), logits_at=slice(-1, None))[0, -1].argmax())]
 
 
 @torch.inference_mode()
 def losses(model: Transformer, ids: Sequence[int]) -> Float64Array:
-    """The loss of every token of `ids` guessed from all before it [T], in nats; NaN for the first.
-
-    Raises:
-        ValueError: the model is no decoder, the text has fewer than two tokens, or more are read than its context holds.
+    """The loss of every token of `ids` guessed from all before it [T], in nats; NaN for the first. A ValueError if the model is
+    no decoder, the text has fewer than two tokens, or more are read than its context holds.
     """
     _check(model, ids)
     rows, _ = one_row(model, ids)
@@ -139,10 +127,8 @@ def most_data(model: Transformer) -> int:
 
 @torch.inference_mode()
 def by_position(model: Transformer, rows: Sequence[Sequence[int]]) -> LabelledArray:
-    """The mean loss of the tokens at each position of `rows`, each of which is a separate text; NaN for the first position.
-
-    Raises:
-        ValueError: as in `losses`, for any row, or there is none.
+    """The mean loss of the tokens at each position of `rows`, each of which is a separate text; NaN for the first position. A
+    ValueError as in `losses`, for any row, or if there is none.
     """
     if not rows:
         raise ValueError("there is no text to measure the loss on")
@@ -215,9 +201,7 @@ def by_window(
 
 
 def _read(model: Transformer, ids: Sequence[int], part: Sequence[_Window], kept: int) -> Tensor:
-    """The logits [rows, n, vocab_size] of a pass over the readings of a part, after the last n tokens of the longest of them,
-    from the first guess on.
-    """
+    """The logits [rows, n, vocab_size] after the last n tokens of the longest reading of a part, from the first guess on."""
     width = part[-1].width
     rows = [[*ids[:kept], *ids[window.start : window.stop], *[0] * (width - window.width)] for window in part]
     first = kept + min(place - window.start - 1 for window in part for place in window.targets)
@@ -291,10 +275,10 @@ def left_out(
     with progress.part(0, 1 + len(gone)):
         before = _Beginning(model, ids)
     rise = np.full((len(ids), len(gone)), np.nan)
-    each = max(1, min(MOST_TOKENS // len(ids), MOST_LOGITS // (len(ids) * model.config.vocab_size)))
+    at_once = max(1, min(MOST_TOKENS // len(ids), MOST_LOGITS // (len(ids) * model.config.vocab_size)))
     mean = mean_embedding(model) if how == "replaced" and gone else None
-    for start in range(0, len(gone), each):
-        some = gone[start : start + each]
+    for start in range(0, len(gone), at_once):
+        some = gone[start : start + at_once]
         with progress.part(1, 1 + len(gone), len(gone)), progress.part(start, len(gone), len(some), step="token"):
             without = _replaced(before, some, mean) if mean is not None else _removed(before, some)
         for column, place in enumerate(some, start):
@@ -341,9 +325,7 @@ def mean_embedding(model: Transformer) -> Tensor:
 
 
 def _replaced(before: _Beginning, places: Sequence[int], mean: Tensor) -> Float64Array:
-    """The losses [places, T] of the text in which one token after the other has the `mean` embedding [d_model]; NaN for those
-    that come before all of these places.
-    """
+    """The losses [places, T] with the `mean` embedding [d_model] for one token after the other; NaN before all these places."""
     start = before.unchanged(places)
     rows = before.ids[start:].expand(len(places), -1)
 
@@ -356,9 +338,7 @@ def _replaced(before: _Beginning, places: Sequence[int], mean: Tensor) -> Float6
 
 
 def _removed(before: _Beginning, places: Sequence[int]) -> Float64Array:
-    """The losses [places, T] of the text that is read without one token after the other; NaN where nothing is left to read, and
-    for tokens that come before all of these places.
-    """
+    """The losses [places, T] without one token after the other; NaN if nothing is left to read, and before all these places."""
     length, start = len(before.ids), before.unchanged(places)
     start = max(0, start - 1)  # the token before is read again, for its guess at what follows
     others = torch.arange(start, length - 1).expand(len(places), -1)

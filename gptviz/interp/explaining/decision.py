@@ -64,13 +64,8 @@ class Worth:
 
 
 def worth(judged: Judged, without: Float64Array, label: int, against: int | None = None) -> Worth:
-    """The worth of each token to the logit of `label`, or to its difference from the logit of another label.
-
-    Args:
-        judged: the whole text.
-        without: [tokens left out, n_label], the logits without each of them: see `left_out`.
-        label: the label.
-        against: the other label.
+    """The worth of each token to the logit of `label`, or to its difference from the logit of the label `against`; `without` are
+    the logits without each token, [tokens left out, n_label], from `left_out`.
     """
     total = float(_for(judged.logits, label, against))
     return Worth(label, against, total - _for(without, label, against), total)
@@ -89,10 +84,8 @@ def runner_up(judged: Judged, label: int) -> int:
 
 def left_out(model: Transformer, ids: Tensor, places: Sequence[int] | None = None) -> Float64Array:
     """The logit of every label for the text `ids` [T] without the token at each of the `places` in turn, by default each of them:
-    [places, n_label].
-
-    Raises:
-        ValueError: the model is not a classifier, or the text has fewer than two tokens, so that nothing would be left.
+    [places, n_label]. A ValueError if the model is not a classifier, or the text has fewer than two tokens, so that nothing would
+    be left.
     """
     if len(ids) < 2:
         raise ValueError("a text of a single token has nothing left without it")

@@ -175,8 +175,7 @@ class Stream:
                 self.values[name] = kept
 
         watch = Watch((*taps, *states, *self._changed), see, in_parts=True)
-        at = slice(self.guess, self.guess + 1)
-        self.logits = self.model(*one_row(self.model, ids, source), tap=watch, logits_at=at)[0]
+        self.logits = self.model(*one_row(self.model, ids, source), tap=watch, logits_at=slice(self.guess, self.guess + 1))[0]
         if self.model.config.kind != "classifier":
             self.logits = self.logits[-1]
 
@@ -196,10 +195,6 @@ class Stream:
         if name not in self._leaves:
             self._leaves[name] = self.numbers(value)[None].requires_grad_()
         return self._leaves[name]
-
-    def _bias_of(self, norm: str) -> Callable[[Tensor], Tensor]:
-        """The bias of a norm is one more writer."""
-        return lambda bias: self.leaf(f"{norm}.bias", bias[0])
 
     def numbers(self, tensor: Tensor) -> Tensor:
         """A tensor in the type and on the device of the sums, without a history."""
@@ -248,6 +243,10 @@ class Stream:
         self.reads(HEAD, x if norm is None else stand_ins[norm](x))
         self.written = {name: leaf.detach()[0] for name, leaf in self._leaves.items()}
 
+    def _bias_of(self, norm: str) -> Callable[[Tensor], Tensor]:
+        """The bias of a norm is one more writer."""
+        return lambda bias: self.leaf(f"{norm}.bias", bias[0])
+
     def layers(self) -> tuple[str, ...]:
         """The sublayers, in the order in which they write."""
         return tuple(name for name in self._leaves if name.rpartition(".")[2] in _SUBLAYERS)
@@ -262,10 +261,7 @@ class Stream:
         The dot product of a direction with what is read at a position is a sum over writers: for each the dot product of what it
         wrote there with its own direction, which is returned by its name, [..., n, d_model]. All who write before the reader
         reads are there; the direction is 0 where nothing of what they wrote arrives. Biases of norms that do not lie on the way
-        are left out.
-
-        Raises:
-            ValueError: nothing reads under this name, or the way from a writer to the reader is not linear.
+        are left out. A ValueError if nothing reads under this name, or the way from a writer to the reader is not linear.
         """
         if reader not in self.inputs:
             raise ValueError(f"{reader!r:.80} reads nothing from the stream; readers are {', '.join(self.inputs)}")
@@ -286,13 +282,8 @@ class Stream:
             for name, back in by_writer
             if back is not None or not name.endswith(".bias")
         }
-        self._check_linear(pulled, asked * read.detach()[0])
-        return pulled
-
-    def _check_linear(self, pulled: Mapping[str, Tensor], whole: Tensor) -> None:
-        """Refuse what does not sum to `whole`, the products [..., n, d_model] of directions with what is read: only where it does
-        is the derivative that of a linear map.
-        """
+        # The derivative is that of a linear map only if all products add up to those of the directions with what is read.
+        whole = asked * read.detach()[0]  # [..., n, d_model]
         products = torch.stack([*(direction * self.written[name] for name, direction in pulled.items()), -whole])
         off = products.sum(-1).sum(0)  # [..., n]
         size = products.abs_().sum(-1).amax(0)  # rounding grows with it
@@ -302,6 +293,7 @@ class Stream:
                 f"the residual “{kind}” is not linear in the stream and in what a sublayer gives, even with its norms frozen: "
                 "what is read is no sum of what was written"
             )
+        return pulled
 
     def added(self, pulled: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """How much each part adds, [..., n], in the order of writing, from the result of `pull`; the sum is what was pulled.
@@ -349,8 +341,8 @@ class Stream:
         wanted = self.to_heads(layer, pulled[layer])  # [..., n, n_head, d_head]
         values = self.numbers(self.values[f"{layer}.v"])  # [keys, n_kv_head, d_head]
         grouped = wanted.unflatten(-2, (values.shape[1], -1))  # [..., n, n_kv_head, group, d_head]
-        each = torch.einsum("...kgd,skd->...kgs", grouped, values).flatten(-3, -2)  # [..., n, n_head, keys]
-        return each * self.numbers(self.values[f"{layer}.pattern"])
+        products = torch.einsum("...kgd,skd->...kgs", grouped, values).flatten(-3, -2)  # [..., n, n_head, keys]
+        return products * self.numbers(self.values[f"{layer}.pattern"])
 
     def neurons(self, layer: str, pulled: Mapping[str, Tensor]) -> Tensor:
         """How much each neuron of an MLP adds, [..., n, d_mlp]; with the MLP's bias they sum to what it adds."""

@@ -44,10 +44,8 @@ def _norm(residual: nn.Module, names: Sequence[str]) -> Norm | None:
 
 
 def read_through(norm: Norm | None, rows: Tensor) -> Tensor:
-    """Matrices `rows` [..., d_model] that read a normed vector, as they read the vector itself, except for its size.
-
-    Raises:
-        ValueError: this kind of norm does not say what is linear in it.
+    """Matrices `rows` [..., d_model] that read a normed vector, as they read the vector itself, except for its size. A ValueError
+    if this kind of norm does not say what is linear in it.
     """
     if norm is None:
         return rows
@@ -59,10 +57,8 @@ def read_through(norm: Norm | None, rows: Tensor) -> Tensor:
 
 
 def written_through(norm: Norm | None, columns: Tensor) -> Tensor:
-    """A matrix `columns` [d_model, n] whose result is normed, as it writes to the stream, except for its size.
-
-    Raises:
-        ValueError: as in `read_through`.
+    """A matrix `columns` [d_model, n] whose result is normed, as it writes to the stream, except for its size. A ValueError as in
+    `read_through`.
     """
     if norm is None:
         return columns

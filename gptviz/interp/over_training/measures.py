@@ -219,8 +219,8 @@ def _switched_off(model: Transformer, given: MeasureInput) -> Numbers:
     """How much the loss rises, over data held out, if what a part computes is replaced by zero."""
     (rows,) = given.rows.values()
     usual = loss(model, rows)
-    each = loss_with_each(model, rows, [UnitEdit(unit) for unit in heads_and_mlps(model.config)])
-    return {edit.unit.name: value - usual for edit, value in each}
+    losses = loss_with_each(model, rows, [UnitEdit(unit) for unit in heads_and_mlps(model.config)])
+    return {edit.unit.name: value - usual for edit, value in losses}
 
 
 _TO_A_LABEL = "What each head, MLP and bias adds to the logit of a label, or to its difference from another."
@@ -321,11 +321,7 @@ def _ranks(model: Transformer, _: MeasureInput) -> Numbers:
 
 
 def measure_named(name: str, kind: Kind = "decoder") -> Measure:
-    """The measure of this name, as models of this kind have it.
-
-    Raises:
-        ValueError: there is none, or none for this kind; the message names those that there are.
-    """
+    """The measure of this name for models of this kind; if there is none, a ValueError names those that there are."""
     if name not in MEASURES:
         raise ValueError(f"there is no measure {name!r:.60}{instead(name, MEASURES)}")
     if kind not in MEASURES[name].kinds:

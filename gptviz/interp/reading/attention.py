@@ -69,11 +69,8 @@ def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | Non
     """The patterns of self-attention of all heads over `ids`, from one forward pass of `model`.
 
     For the patterns of an encoder, call this with `model.encoder` and the ids of the source. No token looks at padding, and the
-    rows of padding mean nothing: both are masked.
-
-    Raises:
-        ValueError: the model has no blocks and so no attention, there are more ids than the context holds, or an
-            encoder–decoder was given no source.
+    rows of padding mean nothing: both are masked. A ValueError if the model has no blocks and so no attention, there are more ids
+    than the context holds, or an encoder–decoder was given no source.
     """
     blocks: list[Float32Array] = []
     watch(model, ids, source, ["blocks.*.attention.pattern"], lambda _block, _name, value: blocks.append(_numbers(value[0])))
@@ -89,9 +86,7 @@ def pattern(
     source: Sequence[int] | None = None,
     part: AttentionPart = "attention",
 ) -> Float32Array:
-    """The pattern [query, key] of one head over `ids`; NaN where its mask forbids to look. The pass ends with its block. The
-    arguments and errors are those of `read`.
-    """
+    """The pattern [query, key] of one head over `ids`, NaN where masked, by a pass up to its block. See `read`."""
     name = f"blocks.{block}.{part}.pattern"
     shares: list[Float32Array] = []
     watch(model, ids, source, [name], lambda _block, _name, value: shares.append(_numbers(value[0, head])), name)
@@ -251,8 +246,8 @@ class Midway:
     """
 
     def __init__(self, model: Transformer, n_tokens: int, part: AttentionPart = "attention") -> None:
-        each = FLOAT32 * n_tokens * (model.config.d_model + (n_tokens if part == "attention" else 0))
-        self._every = -(-model.config.n_layer * each // MOST_MIDWAY)
+        size = FLOAT32 * n_tokens * (model.config.d_model + (n_tokens if part == "attention" else 0))
+        self._every = -(-model.config.n_layer * size // MOST_MIDWAY)
         self._through: Tensor | None = None
         self._rolls = part == "attention"
         self.streams: dict[int, Tensor] = {}  #: by block, the stream [1, T, d_model] that enters it
@@ -269,9 +264,7 @@ class Midway:
                 self.rolled[block + 1] = self._through
 
     def before(self, block: int) -> tuple[tuple[int, Tensor] | None, Tensor | None]:
-        """For `Transformer.forward`, where to go on to come to this block soonest, and the rollout up to there, or None for the
-        beginning.
-        """
+        """For `Transformer.forward`, where to go on to come to this block soonest, and the rollout up to there, or None."""
         first = max((held for held in self.streams if held <= block), default=None)
         return (None, None) if first is None else ((first, self.streams[first]), self.rolled.get(first))
 
@@ -300,8 +293,7 @@ def read(
     if part == "cross_attention" and model.encoder is None:
         raise ValueError("this model has no cross-attention: it has no encoder to look into")
     held = range(model.config.n_layer) if blocks is None else blocks
-    residuals = [getattr(model.blocks[block], RESIDUAL_OF[part]) for block in held]
-    norms = [norm_behind(residual) for residual in residuals]
+    norms = [norm_behind(getattr(model.blocks[block], RESIDUAL_OF[part])) for block in held]
     is_normed, stream = bool(norms) and norms[0][0] is not None, "resid_pre" if part == "attention" else "resid_self"
     of_part = ("q", "k", "v", "pattern", *(["out"] if is_normed else []))
     names = [*([f"blocks.*.{stream}"] if is_normed else []), *(f"blocks.*.{part}.{tap}" for tap in of_part)]
@@ -349,9 +341,7 @@ def padding_mask(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bo
 
 
 def _position_terms(model: Transformer, held: range, queries: Sequence[Tensor]) -> Float32Array | None:
-    """What positions add to the scores of the blocks held, [n_block, n_head, T, T], or None if they add nothing. Each block has
-    its queries [n_head, T, d_head].
-    """
+    """What positions add to scores of the blocks held, [n_block, n_head, T, T], or None; `queries` [n_head, T, d_head] each."""
     parts = [cast(Attention, model.blocks[block].attention).positions for block in held]
     if any(part.acts_on != "scores" for part in parts):
         return None

@@ -32,12 +32,12 @@ def attention_of_words(shares: Float32Array, words: Sequence[range]) -> Float32A
 
 def in_words(reading: AttentionReading, words: Sequence[range]) -> AttentionReading:
     """The same attention between words. A word has no query, no key and no value of its own: these arrays are empty."""
-    found, starts = reading.patterns, _starts(words)
-    hidden = found.blocked
+    patterns, starts = reading.patterns, _starts(words)
+    hidden = patterns.blocked
     if hidden is not None:  # a word may look at another one if any of its tokens may look at any of the other's
         hidden = np.logical_and.reduceat(np.logical_and.reduceat(hidden, starts, axis=0), starts, axis=1)
-    merged = Patterns(tuple(attention_of_words(block, words) for block in found.blocks), hidden)
-    rolled = rollout(found) if reading.rolled is None else reading.rolled
+    merged = Patterns(tuple(attention_of_words(block, words) for block in patterns.blocks), hidden)
+    rolled = rollout(patterns) if reading.rolled is None else reading.rolled
     nothing = np.empty((*reading.q.shape[:2], len(words), 0), np.float32)
     return replace(
         reading,

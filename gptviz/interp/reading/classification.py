@@ -51,11 +51,7 @@ def has_shares(model: Transformer) -> bool:
 
 
 def judge(model: Transformer, ids: Tensor) -> Judged:
-    """The labels that `model` gives the text `ids` [T], which has no padding.
-
-    Raises:
-        ValueError: the model is not a classifier, there is no token, or there are more than the context holds.
-    """
+    """The labels that a classifier gives the text `ids` [T] without padding; a ValueError if there is no token, or too many."""
     _check(model)
     if not len(ids):
         raise ValueError("there is no token to classify")
@@ -64,10 +60,8 @@ def judge(model: Transformer, ids: Tensor) -> Judged:
 
 
 def classify(model: Transformer, ids: Tensor) -> Classified:
-    """The labels that `model` gives the text `ids` [T], which has no padding, and what each token adds to them.
-
-    Raises:
-        ValueError: as in `judge`; or the logits are no sum over the tokens (see `has_shares`).
+    """The labels that `model` gives the text `ids` [T], which has no padding, and what each token adds to them. A ValueError as
+    in `judge`, or if the logits are no sum over the tokens (see `has_shares`).
     """
     _check(model)
     if not has_shares(model):
@@ -90,10 +84,8 @@ def label_probabilities(model: Transformer, ids: Tensor) -> Float64Array:
 
 @torch.inference_mode()
 def logits_of(model: Transformer, ids: Tensor) -> Float64Array:
-    """The logit of each label for many texts `ids` [N, T], [N, n_label]; shorter texts are filled up with padding.
-
-    Raises:
-        ValueError: the model is not a classifier, or the texts are longer than its context.
+    """The logit of each label for many texts `ids` [N, T], [N, n_label]; shorter texts are filled up with padding. A ValueError
+    if the model is not a classifier, or the texts are longer than its context.
     """
     _check(model)
     rows = max(1, _AT_A_TIME // max(1, ids.shape[1]))
@@ -123,9 +115,7 @@ class Mistake:
 
 
 def mistakes(labels: Sequence[int], probabilities: Float64Array, at_most: int = 20) -> list[Mistake]:
-    """The texts whose likeliest label, by `probabilities` [N, n_label], is not the right one of `labels` [N]; those with the most
-    confident predictions first.
-    """
+    """The texts whose likeliest label by `probabilities` [N, n_label] is not that of `labels` [N], most confident ones first."""
     truth = np.asarray(labels, np.int64)
     predicted = probabilities.argmax(-1)
     confidence = probabilities.max(-1, initial=0.0)

@@ -118,10 +118,7 @@ def _named(holder: object, *names: str) -> dict[str, Any]:
 
 def costs(config: Config, batch: int = 1, tokens: int | None = None) -> Costs:
     """The costs of a model of `config` for `batch` texts of so many `tokens`, by default as many as the context holds; nothing is
-    allocated or run to find out.
-
-    Raises:
-        ValueError: an impossible batch or number of tokens.
+    allocated or run to find out. A ValueError if the batch or the number of tokens is impossible.
     """
     tokens = config.context_length if tokens is None else tokens
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:

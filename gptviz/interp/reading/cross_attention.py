@@ -32,10 +32,8 @@ class Output:
 
 def read(model: Transformer, source: Sequence[int], decoded: Sequence[int]) -> Output:
     """One forward pass of an encoder–decoder over the ids of a source; `decoded` are those that the decoder reads: the start
-    token, then what has been written.
-
-    Raises:
-        ValueError: the model has no encoder, its decoder has no blocks, or there are more ids than the context holds.
+    token, then what has been written. A ValueError if the model has no encoder, its decoder has no blocks, or there are more ids
+    than the context holds.
     """
     config = model.config
     if model.encoder is None or not config.n_layer:

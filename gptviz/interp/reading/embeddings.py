@@ -71,10 +71,8 @@ class Neighbours:
 
 def vectors(model: Transformer, space: str) -> Vectors:
     """One row per token, [vocab_size, d_model]: in the space "embedding" the vectors that tokens are read as; in the
-    "unembedding" the rows of the output matrix, whose product with the final residual stream is a token's logit.
-
-    Raises:
-        ValueError: the model is a classifier, whose output has no row per token.
+    "unembedding" the rows of the output matrix, whose product with the final residual stream is a token's logit. A ValueError if
+    the model is a classifier, whose output has no row per token.
     """
     if space == "embedding":
         weight = model.embed.weight

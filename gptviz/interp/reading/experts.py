@@ -19,10 +19,7 @@ SHARED = "shared"
 
 def routing(model: Transformer, ids: Tensor, labels: Sequence[str]) -> LabelledArray:
     """How much each expert counts for each of the tokens `ids` [T], [block, token, expert]: 0 where the router did not choose it.
-    Experts have their number; a shared one is last.
-
-    Raises:
-        ValueError: the model has no experts.
+    Experts have their number; a shared one is last. A ValueError if the model has no experts.
     """
     config = model.config
     if not config.experts or not config.n_layer:

@@ -79,11 +79,9 @@ class FittedLens:
 
 
 def fit(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> FittedLens:
-    """Fit a lens to the first four fifths of the tokens of `rows` [T], and measure it on the others.
-
-    Raises:
-        ValueError: the kind is "logit", which needs no fit; the model is no decoder or has no blocks; there are fewer than five
-            tokens; or its maps take more than `MOST_BYTES`.
+    """Fit a lens to the first four fifths of the tokens of `rows` [T], and measure it on the others. A ValueError if the kind is
+    "logit", which needs no fit, the model is no decoder or has no blocks, there are fewer than five tokens, or its maps take more
+    than `MOST_BYTES`.
     """
     config = model.config
     if kind == "logit" or kind not in KINDS:
@@ -147,26 +145,23 @@ def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor
         with progress.part(0, 100, doing="reading the text"):
             model(ids, tap=Edit({taps[0]: lambda x: x.detach().requires_grad_()}, record), logits_at=slice(-1, None))
         streams = [record.values[tap] for tap in taps]
-        found = streams[-1].new_zeros(len(taps), config.d_model, config.d_model)
+        maps = streams[-1].new_zeros(len(taps), config.d_model, config.d_model)
         for row in range(config.d_model):
             share()
             asked = torch.zeros_like(streams[-1])
             asked[..., row] = there
             effects = torch.autograd.grad(streams[-1], streams, asked, retain_graph=True)
-            for matrix, effect in zip(found, effects, strict=True):
+            for matrix, effect in zip(maps, effects, strict=True):
                 matrix[row] = counted.flatten().to(effect) @ effect.flatten(0, 1) / counted.sum()
             with progress.part(1, 100, 99):
                 progress.report(row + 1, config.d_model, "direction")
-    found[-1] = torch.eye(config.d_model)  # exactly: where the first tokens are left out, a mean of ones may round
-    return found, found.new_zeros(len(taps), config.d_model)
+    maps[-1] = torch.eye(config.d_model)  # exactly: where the first tokens are left out, a mean of ones may round
+    return maps, maps.new_zeros(len(taps), config.d_model)
 
 
 def tuned(model: Transformer, rows: Sequence[Tensor], seed: int = 0) -> tuple[Tensor, Tensor]:
     """For each layer the matrix and the bias with which the head's guess has the least KL divergence from the model's own,
-    [layer, d_model, d_model] and [layer, d_model]. They begin as the identity and 0.
-
-    Args:
-        seed: decides which tokens each step reads.
+    [layer, d_model, d_model] and [layer, d_model]. They begin as the identity and 0; `seed` decides which tokens each step reads.
     """
     config = model.config
     room = MOST_BYTES // (len(layers(config)) * config.d_model * FLOAT32)
@@ -176,12 +171,12 @@ def tuned(model: Transformer, rows: Sequence[Tensor], seed: int = 0) -> tuple[Te
     tokens = streams.shape[1]
     matrices = torch.eye(config.d_model, device=streams.device).repeat(n_layer, 1, 1)
     biases = torch.zeros(n_layer, config.d_model, device=streams.device)
-    each = 6 * config.d_model * (config.d_model + config.vocab_size)  # multiplications of a step for each token
-    batch = min(BATCH, tokens, max(32, int(50 * WORK / (n_layer * STEPS * each))))
-    steps = int(min(STEPS, max(FEWEST_STEPS, 50 * WORK / (n_layer * batch * each))))
+    cost = 6 * config.d_model * (config.d_model + config.vocab_size)  # multiplications of a step for each token
+    batch = min(BATCH, tokens, max(32, int(50 * WORK / (n_layer * STEPS * cost))))
+    steps = int(min(STEPS, max(FEWEST_STEPS, 50 * WORK / (n_layer * batch * cost))))
     draw = torch.Generator().manual_seed(seed)
     chosen = [torch.randperm(tokens, generator=draw)[:batch].to(streams.device) for _ in range(steps)]
-    with sharing(1 if batch * each < SMALL else None) as share:
+    with sharing(1 if batch * cost < SMALL else None) as share:
         for layer in range(n_layer - 1):
             share()
             with progress.part(layer + 1, n_layer, step="layer"):
@@ -221,25 +216,22 @@ def _kl(own: Tensor, other: Tensor) -> Tensor:
 
 def _streams(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
     """The stream after every layer over some rows, one after the other: [layer, tokens, d_model]."""
-    read = [stream_of(trace_stream(model, row.tolist()), model.config) for row in rows]
-    return torch.cat(read, 1)
+    return torch.cat([stream_of(trace_stream(model, row.tolist()), model.config) for row in rows], 1)
 
 
 @torch.no_grad()
 def _measured(model: Transformer, lens: FittedLens, rows: Sequence[Tensor]) -> Float64Array:
-    """How near the guesses of the logit lens and of `lens` are to the model's own
-    after each layer that has a map: [lens, measure, row].
-    """
+    """How near the guesses of the logit lens and of `lens` are to the model's own where there are maps: [lens, measure, row]."""
     config = model.config
-    each = n_parameters(model) + 2 * len(layers(config)) * config.d_model * config.vocab_size
-    read = _first(rows, min(_affordable(each, MOST_MEASURED), 1_024), config.context_length)
+    cost = n_parameters(model) + 2 * len(layers(config)) * config.d_model * config.vocab_size
+    read = _first(rows, min(_affordable(cost, MOST_MEASURED), 1_024), config.context_length)
     streams = _streams(model, read)[list(lens.at)]
-    found = np.zeros((2, 2, len(streams)))
+    distances = np.zeros((2, 2, len(streams)))
     for some in streams.split(BATCH, 1):
         own, weight = guesses(model, some[-1]), some.shape[1] / streams.shape[1]
         for which, read in enumerate((some, lens.read(some, lens.at))):
             for layer, vectors in enumerate(read):
                 other = guesses(model, vectors)
-                found[which, 0, layer] += weight * float(_kl(own, other).mean())
-                found[which, 1, layer] += weight * float((own.argmax(-1) == other.argmax(-1)).float().mean())
-    return found
+                distances[which, 0, layer] += weight * float(_kl(own, other).mean())
+                distances[which, 1, layer] += weight * float((own.argmax(-1) == other.argmax(-1)).float().mean())
+    return distances

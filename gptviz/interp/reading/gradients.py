@@ -72,12 +72,8 @@ def _rms(*tensors: Tensor) -> float:
 
 @torch.no_grad()
 def fresh(config: Config, *, seed: int, std: float = INITIAL_STD, shrink: bool = True) -> Transformer:
-    """A new model as `build` makes it, but with rescaled matrices in its blocks, and in float64: small numbers do not underflow.
-
-    Args:
-        std: the standard deviation of the blocks' matrices.
-        shrink: whether projections into the stream start smaller by √(2 · n_layer), as `build` makes them; else they start like
-            the other matrices.
+    """A new model as `build` makes it, but with a standard deviation `std` in the matrices of its blocks, and in float64: small
+    numbers do not underflow. With `shrink`, projections into the stream start smaller by √(2 · n_layer), as `build` makes them.
     """
     model = build(config, seed=seed).double()
     for name, weight in model.blocks.named_parameters():
@@ -118,12 +114,8 @@ def compare(
 def untrained(
     depth: int = 12, std: float = INITIAL_STD, width: int = 64, activation: str = "relu", shrink: bool = True, seed: int = 0
 ) -> LabelledArray:
-    """As `compare`, for small decoders of characters that read `LINES`.
-
-    Args:
-        depth: how many blocks they have.
-        width: how many numbers a token has in the stream (d_model); `HEADS` heads share them.
-        activation: that of their MLPs.
+    """As `compare`, for small decoders of characters that read `LINES`, with `depth` blocks and `width` numbers for a token in
+    the stream, which `HEADS` heads share.
     """
     tokenizer = CharTokenizer(LINES)
     ids = torch.tensor([tokenizer.encode(LINES).ids])

@@ -43,10 +43,8 @@ class Played:
 def play(model: Transformer, ids: Sequence[int], first: int) -> Played:
     """The game of a decoder for the tokens `ids[first:]`.
 
-    Before each of them it reads as many tokens as its context has, but at most `first`: the same number before each.
-
-    Raises:
-        ValueError: there is nothing to read or to guess, or the model is no decoder.
+    Before each of them it reads as many tokens as its context has, but at most `first`: the same number before each. A ValueError
+    if there is nothing to read or to guess, or the model is no decoder.
     """
     if model.config.kind != "decoder":
         raise ValueError("only a decoder guesses the next token of a text")
@@ -81,10 +79,7 @@ def bits_of_guesses(mean: float, choices: int) -> float:
 
     The distribution of largest entropy with a given mean is p(r) ∝ q^r for a q between 0 and 1 (E. T. Jaynes, "Information Theory
     and Statistical Mechanics", 1957). Its entropy is also what the guesses of a game take on average in the code that this
-    distribution makes.
-
-    Raises:
-        ValueError: no guesses have this mean.
+    distribution makes. A ValueError if no guesses have this mean.
     """
     if not 1 <= mean <= choices:
         raise ValueError(f"the mean of guesses from 1 to {choices} cannot be {mean}")

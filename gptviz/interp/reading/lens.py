@@ -107,16 +107,17 @@ def lens(
     flat = stream.flatten(0, 1)  # [layer · count, d_model]
     targets = torch.from_numpy(np.tile(true, len(stream))).to(stream.device)
     error, end = 0.0, len(flat) - compared  # the rows from `end` on are to be the model's own logits
-    each = max(1, LOGITS_AT_ONCE // config.vocab_size)
-    for done, start in enumerate(reversed(range(0, len(flat), each)), 1):  # the last layer comes first: the others need its guess
-        logits = _logits(model, flat[start : start + each])
-        reading.add(start, logits, targets[start : start + each])
+    at_once = max(1, LOGITS_AT_ONCE // config.vocab_size)
+    # The last layer comes first: the others need its guess.
+    for done, start in enumerate(reversed(range(0, len(flat), at_once)), 1):
+        logits = _logits(model, flat[start : start + at_once])
+        reading.add(start, logits, targets[start : start + at_once])
         same = slice(max(end - start, 0), None)
         if len(mine := logits[same]):
             first = max(start - end, 0)
             error = max(error, float((mine - trace["logits"][0, first : first + len(mine)].float()).abs().max()))
         with progress.part(1, 2):
-            progress.report(min(done * each, len(flat)), len(flat), "cell")
+            progress.report(min(done * at_once, len(flat)), len(flat), "cell")
     named = dict(zip(ends_of_blocks(every), of_whole_blocks(every), strict=True)) if blocks_only else every
     return Lens(
         tuple(named[row] for row in read),
@@ -164,12 +165,8 @@ def _likeliest(logits: Tensor, maxima: Tensor, count: int) -> tuple[Tensor, Tens
 
 
 class _LogitSummary:
-    """The values that are kept of the logits of all rows of a lens; a few rows come at a time.
-
-    Args:
-        n_layer: how many layers the lens has.
-        count: how many positions.
-        top: how many of the likeliest tokens are kept.
+    """The values that are kept of the logits of all rows of a lens of `n_layer` layers and `count` positions, with the `top`
+    likeliest tokens of each; a few rows come at a time.
     """
 
     def __init__(self, n_layer: int, count: int, top: int) -> None:
@@ -179,16 +176,14 @@ class _LogitSummary:
         self.rank, self.final_probability = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows)
 
     def add(self, start: int, logits: Tensor, targets: Tensor) -> None:
-        """The `logits` [n, vocab_size] of the rows from `start` on, and the true token of each, -1 where it is not known. Rows of
-        later layers come before.
-        """
+        """The `logits` [n, vocab_size] of the rows from `start` on, and their true tokens, -1 if unknown; later layers first."""
         count, at = self.top.shape[1], slice(start, start + len(logits))
         cached = CACHED * torch.get_num_threads() // logits.shape[1]
-        each = max(1, cached) if logits.device.type == "cpu" else len(logits)
+        at_once = max(1, cached) if logits.device.type == "cpu" else len(logits)
         maxima, sums = list[Tensor](), list[Tensor]()
         mine = logits.gather(1, targets.clamp(min=0)[:, None])  # [n, 1]
-        below, weights = (torch.empty_like(logits[:each]) for _ in range(2))
-        for some, own in zip(logits.split(each), mine.split(each), strict=True):
+        below, weights = (torch.empty_like(logits[:at_once]) for _ in range(2))
+        for some, own in zip(logits.split(at_once), mine.split(at_once), strict=True):
             maxima.append(_maxima(some, count))
             sums.append(_sums(some, own, below[: len(some)], weights[: len(some)]))
         largest, whole, weighed, above = torch.cat(sums, dim=1)  # [n] each
@@ -213,13 +208,8 @@ def _sums(logits: Tensor, mine: Tensor, below: Tensor, weights: Tensor) -> Tenso
     """Four numbers of each row of `logits` [n, vocab_size], [4, n].
 
     They are the largest logit m; the sum of e^(logit − m) over all tokens; that of (logit − m) · e^(logit − m); and how many
-    logits are larger than `mine`.
-
-    Args:
-        logits: some rows.
-        mine: a logit of each row, [n, 1].
-        below: room for as many numbers, which are written over.
-        weights: the same.
+    logits are larger than `mine`, a logit of each row [n, 1]. `below` and `weights` are room for as many numbers as `logits` has,
+    which are written over.
     """
     largest = logits.amax(-1, keepdim=True)
     torch.sub(logits, largest, out=below).clamp_(min=LEAST_LOGIT)  # at most 0
@@ -252,11 +242,9 @@ def course(
     some layer, followed through all layers.
 
     Args:
-        seen: what `lens` gave.
-        layer: the index of the layer.
         index: the place among `seen.positions`.
         labels: the visible forms of all tokens.
-        follow: another token that is followed too; None for no other one.
+        follow: another token that is followed too.
     """
     shares = _logits(model, seen.stream[:, index]).double().softmax(-1).cpu()  # [layer, vocab_size]
     likeliest = shares[layer].topk(min(count, shares.shape[-1])).indices.tolist()
@@ -270,9 +258,7 @@ def course(
 
 
 def leaders(seen: Lens, index: int) -> list[int]:
-    """The tokens that are the likeliest after some layer at one place of a text: the final guess, then those that are so after
-    most layers.
-    """
+    """The tokens that are the likeliest after some layer at one place: the final guess, then those that are so most often."""
     first = seen.top[:, index, 0].tolist()
     times = Counter(reversed(first))  # of those that led equally often the latest is first
     return sorted(times, key=lambda token: (token != first[-1], -times[token]))

@@ -37,10 +37,8 @@ def perplexity(probabilities: Float64Array) -> float:
 
 @torch.inference_mode()
 def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequence[int] | None = None) -> Logits:
-    """The logits [positions, vocab_size] of the token after each position `at` of `ids`. No others are computed.
-
-    Raises:
-        ValueError: the model is a classifier, which guesses no token, or there are more ids than the context holds.
+    """The logits [positions, vocab_size] of the token after each position `at` of `ids`. No others are computed. A ValueError if
+    the model is a classifier, which guesses no token, or there are more ids than the context holds.
     """
     if model.config.kind == "classifier":
         raise ValueError("this model gives a whole text a label: it has no next token")
@@ -49,10 +47,8 @@ def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequ
 
 
 def probability_of(model: Transformer, prompt: Sequence[int], word: Sequence[int]) -> float:
-    """The probability that the tokens of `word` come after those of `prompt`: the product of the probability of each token.
-
-    Raises:
-        ValueError: the model is a classifier, or there are more tokens than the context holds.
+    """The probability that the tokens of `word` come after those of `prompt`: the product of the probability of each token. A
+    ValueError if the model is a classifier, or there are more tokens than the context holds.
     """
     logits = logits_after(model, [*prompt, *word[:-1]], slice(len(prompt) - 1, len(prompt) + len(word) - 1))
     return float(np.prod(probabilities(logits)[np.arange(len(word)), list(word)]))
@@ -112,9 +108,7 @@ def token_probabilities(logits: Logits, ids: Sequence[int], n: int = 8) -> Token
 
 @dataclass(frozen=True)
 class Guesses:
-    """The guesses of a model at every place of a text, without the logits of all places: of a large vocabulary these take
-    gigabytes.
-    """
+    """The guesses of a model at every place of a text, without the logits of all places, which can take gigabytes."""
 
     states: Tensor | None  #: [T, d_model], the stream that the head reads, or None for a model without blocks
     tokens: TokenProbabilities  #: how probable the tokens of the text were, and which were likeliest
@@ -123,11 +117,8 @@ class Guesses:
 
 @torch.inference_mode()
 def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
-    """The guesses of a decoder after every token of `ids`, from one pass through its blocks, with the `n` likeliest tokens of
-    each place.
-
-    Raises:
-        ValueError: as in `logits_after`.
+    """The guesses of a decoder after every token of `ids`, in one pass, with the `n` likeliest of each; errors as in
+    `logits_after`.
     """
     if model.config.kind != "decoder":
         raise ValueError("only a decoder guesses a token after every token it reads")
@@ -141,17 +132,17 @@ def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
     count, most = len(ids), min(n, model.config.vocab_size)
     probability, surest = np.full(count, np.nan), np.full(count, np.nan)
     likely, likely_probability = np.zeros((count, most), np.int64), np.full((count, most), np.nan)
-    each = max(1, MOST_LOGITS // model.config.vocab_size)
-    for start in range(0, count, each):
-        guess = torch.from_numpy(logits_at(model, ids, states, slice(start, start + each))).double().softmax(-1)
+    at_once = max(1, MOST_LOGITS // model.config.vocab_size)
+    for start in range(0, count, at_once):
+        guess = torch.from_numpy(logits_at(model, ids, states, slice(start, start + at_once))).double().softmax(-1)
         top = guess.topk(most)
-        surest[start : start + each] = top.values[:, 0].numpy()
-        behind = slice(start + 1, min(start + each, count - 1) + 1)  # the tokens that were guessed here
+        surest[start : start + at_once] = top.values[:, 0].numpy()
+        behind = slice(start + 1, min(start + at_once, count - 1) + 1)  # the tokens that were guessed here
         known = behind.stop - behind.start
         probability[behind] = guess[:known].gather(1, torch.tensor(ids[behind])[:, None])[:, 0].numpy()
         likely[behind], likely_probability[behind] = top.indices[:known].numpy(), top.values[:known].numpy()
         with progress.part(1, 2):
-            progress.report(min(start + each, count), count, "token")
+            progress.report(min(start + at_once, count), count, "token")
     return Guesses(states, TokenProbabilities(probability, likely, likely_probability), surest)
 
 

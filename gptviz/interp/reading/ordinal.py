@@ -17,9 +17,7 @@ def reordered(confusion: LabelledArray, order: Sequence[int]) -> LabelledArray:
 
 
 def label_distances(confusion: LabelledArray) -> LabelledArray:
-    """The share of the texts [distance] that were put 0, 1, 2 … labels away from their own, by a confusion matrix of counts whose
-    labels are in their order.
-    """
+    """The share of texts [distance] put 0, 1, 2 … labels away from their own, by a confusion matrix with labels in order."""
     places = np.arange(len(confusion.axes[0].labels))
     apart = np.abs(places[:, None] - places[None])  # [label, predicted]
     counts = np.bincount(apart.ravel(), weights=confusion.values.ravel(), minlength=len(places))

@@ -30,9 +30,7 @@ AT_ONCE = 2**18
 
 
 def pooling(n_block: int, n_head: int, n_tokens: int) -> int:
-    """How many tokens one cell of a thumbnail stands for along each axis, where so many heads over a text of so many tokens are
-    shown; 1 where every token has a cell.
-    """
+    """How many tokens one cell of a thumbnail stands for, with so many heads and tokens; 1 where every token has a cell."""
     side = max(SMALLEST_SIDE, CELLS_ACROSS // max(n_block, n_head))
     return -(-n_tokens // side)
 
@@ -77,9 +75,7 @@ class Overview:
 def overview(
     model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, part: AttentionPart = "attention"
 ) -> Overview:
-    """All heads of `model` over a text, from one forward pass; the patterns of one block at a time are in memory. The arguments
-    and errors are those of `attention.read`.
-    """
+    """All heads over a text, from one pass that holds the patterns of one block; arguments and errors as in `attention.read`."""
     alone = part == "attention"
     hidden = blocked(model, ids) if alone else padding_mask(model, source or ())
     far = windows(model) if alone else ()
@@ -99,9 +95,7 @@ def overview(
 
 
 def overview_of(patterns: Patterns, ids: Sequence[int] | None) -> Overview:
-    """The same, from patterns in memory, of the blocks that are shown; `ids` are the tokens that were read, None for
-    cross-attention.
-    """
+    """The same, from patterns in memory, of the blocks shown; `ids` are the tokens that were read, None for cross-attention."""
     looks = _Looks(pooling(len(patterns.blocks), patterns.n_head, max(patterns.blocks[0].shape[1:])), ids)
     for block, values in enumerate(patterns.blocks):
         looks.add(Patterns((values,), patterns.blocked, patterns.windows[block : block + 1]))

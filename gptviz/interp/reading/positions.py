@@ -57,10 +57,8 @@ def own_kind(model: Transformer) -> str:
 
 
 def encoding(model: Transformer, kind: str, block: int = 0) -> PositionEncoding:
-    """The model's own position object (of `block`, where each block has one), or a fresh one of a fixed kind at its sizes.
-
-    Raises:
-        ValueError: the kind is learned and this model has not learned it, or the sizes of the model do not allow it.
+    """The model's own position object (of `block`, where each block has one), or a fresh one of a fixed kind at its sizes. A
+    ValueError if the kind is learned and this model has not learned it, or the sizes of the model do not allow it.
     """
     if kind == own_kind(model):
         whose = model if POSITIONS[kind].acts_on == "embedding" else model.blocks[block].attention
@@ -144,10 +142,8 @@ def reaches(bias: LabelledArray) -> tuple[int | None, ...]:
 @torch.inference_mode()
 def score_bias(model: Transformer, kind: str = "alibi", block: int = 0) -> LabelledArray:
     """The numbers that ALiBi, or another kind, adds to a score by the distance of query and key: [head, distance]. A fixed kind
-    is computed for this model's sizes; of a trained kind the weights of `block` are used.
-
-    Raises:
-        ValueError: the kind does not act on scores only by distance, or this model cannot show it (see `encoding`).
+    is computed for this model's sizes; of a trained kind the weights of `block` are used. A ValueError if the kind does not act
+    on scores only by distance, or this model cannot show it (see `encoding`).
     """
     if has_vectors(kind) or POSITIONS[kind].acts_on != "scores":
         raise ValueError(f"{kind} positions add no number to a score that depends only on the distance")

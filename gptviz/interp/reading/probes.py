@@ -92,12 +92,7 @@ class Probed:
 
 
 def text_labels(pieces: Sequence[str], name: str) -> list[str | None]:
-    """The labels of the tokens of a text, of the kind `name`, one of `FROM_TEXT`; `pieces` are the texts of the tokens. None for
-    a token that has no label.
-
-    Raises:
-        ValueError: there is no such label.
-    """
+    """The labels of the `pieces` of a text, of the kind `name` in `FROM_TEXT` (else a ValueError); None where there is none."""
     labels: list[str | None] = []
     if name == "case":
         letters = [next((letter for letter in piece if letter.isalpha()), "") for piece in pieces]
@@ -148,17 +143,17 @@ def probe(model: Transformer, rows: Sequence[Tensor], labels: Sequence[Sequence[
         raise ValueError(f"a probe needs {FEWEST} tokens with labels, of at least two kinds: choose another label or text")
     read = streams(model, rows, known)
     shuffled = np.random.default_rng(seed).permutation(truth)
-    found, control = np.zeros((len(read), len(truth) - end), bool), np.zeros(len(read))
+    right, control = np.zeros((len(read), len(truth) - end), bool), np.zeros(len(read))
     for layer, vectors in enumerate(read):
         with progress.part(len(rows) + layer, len(rows) + len(read), doing="fitting probes"):
-            found[layer] = _said(vectors, truth, end) == truth[end:]
+            right[layer] = _said(vectors, truth, end) == truth[end:]
             control[layer] = (_said(vectors, shuffled, end) == shuffled[end:]).mean()
     place = np.concatenate([np.arange(len(row)) for row in rows])[known][end:]
     by_place = np.full((len(read), max(map(len, rows))), np.nan)
     for one in np.unique(place):
-        by_place[:, one] = found[:, place == one].mean(1)
+        by_place[:, one] = right[:, place == one].mean(1)
     commonest = float(np.bincount(truth[end:]).max() / len(truth[end:]))
-    return Probed(layers(model.config), classes, found.mean(1), control, commonest, by_place)
+    return Probed(layers(model.config), classes, right.mean(1), control, commonest, by_place)
 
 
 def streams(model: Transformer, rows: Sequence[Tensor], known: npt.NDArray[np.bool_]) -> npt.NDArray[np.float32]:
@@ -167,10 +162,10 @@ def streams(model: Transformer, rows: Sequence[Tensor], known: npt.NDArray[np.bo
     for index, row in enumerate(rows):
         with progress.part(index, len(rows) + n_layer, step="row"):
             read.append(stream_of(trace_stream(model, row.tolist()), model.config).cpu())
-    found: npt.NDArray[np.float32] = torch.cat(read, 1)[:, torch.from_numpy(known)].detach().numpy()
-    if not np.isfinite(found).all():
+    streams: npt.NDArray[np.float32] = torch.cat(read, 1)[:, torch.from_numpy(known)].detach().numpy()
+    if not np.isfinite(streams).all():
         raise ValueError("the stream of this model is not all numbers: its weights are damaged")
-    return found
+    return streams
 
 
 def _said(vectors: npt.NDArray[np.float32], truth: npt.NDArray[np.int64], end: int) -> npt.NDArray[np.int64]:

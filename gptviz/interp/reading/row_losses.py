@@ -52,9 +52,7 @@ class Difference:
 
 
 def difference(some: Sequence[float] | Float64Array, others: Sequence[float] | Float64Array) -> Difference:
-    """The difference of the means of two groups of losses, some minus others; NaN where a group is empty. NaN losses are left
-    out.
-    """
+    """The difference of the means of two groups of losses, some minus others, without NaN; NaN where a group is empty."""
     groups = [group[~np.isnan(group)] for group in (np.asarray(losses, np.float64) for losses in (some, others))]
     means = [float(group.mean()) if len(group) else float("nan") for group in groups]
     spread = [float(group.var(ddof=1)) / len(group) if len(group) > 1 else float("nan") for group in groups]

@@ -40,10 +40,8 @@ class StreamSummary:
 def stream(
     model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, *, last: int | None = None
 ) -> StreamSummary:
-    """The residual stream of a decoder at the `last` positions of `ids`, by default all, from one forward pass.
-
-    Raises:
-        ValueError: the model is a classifier, there are no ids, or more than its context holds.
+    """The residual stream of a decoder at the `last` positions of `ids`, by default all, from one forward pass. A ValueError if
+    the model is a classifier, there are no ids, or more than its context holds.
     """
     config = model.config
     count = min(len(ids), last or len(ids))
@@ -51,13 +49,13 @@ def stream(
     also = ["blocks.*.attention.out", "blocks.*.mlp.out"] if parallel else []
     trace = trace_stream(model, ids, source, also=also, last=count)
     states = stream_of(trace, config).float().cpu()  # [layer, count, d_model]
-    found, positions, shown = layers(config), range(len(ids) - count, len(ids)), tuple(ids[-count:])
+    every, positions, shown = layers(config), range(len(ids) - count, len(ids)), tuple(ids[-count:])
     if not parallel:
-        writers = tuple(layer.name for layer in found[1:])
-        return StreamSummary(found, states, writers, states[1:] - states[:-1], states[:-1], positions, shown)
+        writers = tuple(layer.name for layer in every[1:])
+        return StreamSummary(every, states, writers, states[1:] - states[:-1], states[:-1], positions, shown)
     writers = tuple(f"blocks.{block}.{part}" for block in range(config.n_layer) for part in ("attention", "mlp"))
     written = torch.stack([trace[f"{name}.out"][0].float().cpu() for name in writers])
-    return StreamSummary(found, states, writers, written, states[:-1].repeat_interleave(2, dim=0), positions, shown)
+    return StreamSummary(every, states, writers, written, states[:-1].repeat_interleave(2, dim=0), positions, shown)
 
 
 def lengths(seen: StreamSummary, tokens: Sequence[str]) -> LabelledArray:
@@ -89,10 +87,10 @@ def shares(seen: StreamSummary, tokens: Sequence[str]) -> LabelledArray:
     same measure: 0.2 adds a fifth of the stream to it, −0.2 takes a fifth away; all else that was written turns the stream.
     """
     values = torch.empty(2, len(seen.writers), len(tokens), dtype=torch.float64)
-    for row, (found, wrote) in enumerate(zip(seen.read, seen.written, strict=True)):
-        length = found.double().norm(dim=-1).clamp(min=NOTHING)  # [T]
+    for row, (before, wrote) in enumerate(zip(seen.read, seen.written, strict=True)):
+        length = before.double().norm(dim=-1).clamp(min=NOTHING)  # [T]
         values[0, row] = wrote.double().norm(dim=-1) / length
-        values[1, row] = (wrote.double() * found.double()).sum(-1) / length.square()
+        values[1, row] = (wrote.double() * before.double()).sum(-1) / length.square()
     axes = Axis("quantity", (SIZE, ALONG)), Axis("sublayer", seen.writers), Axis("position", tuple(tokens))
     return LabelledArray(values.numpy(), axes, "share of the stream")
 
@@ -127,11 +125,7 @@ def maps(by_layer: Sequence[Vectors], tokens: Sequence[str]) -> list[Projection]
 
 
 def map_after(vectors: Vectors, tokens: Sequence[str], method: str, seed: int, like: Projection) -> Projection:
-    """The picture of the positions after one layer by t-SNE or UMAP, brought to the place and spread of the picture `like`.
-
-    Raises:
-        ValueError: there are fewer than 4 positions.
-    """
+    """The positions after one layer by t-SNE or UMAP, in the place and spread of `like`; a ValueError for fewer than 4."""
     return fitted(project(vectors, tokens, method, seed=seed), like)
 
 

@@ -36,9 +36,7 @@ class ClockWaves(NamedTuple):
 
 
 def waves(p: int) -> npt.NDArray[np.float64]:
-    """The waves [frequency, 2, p] of the frequencies 1 to p // 2, a cosine and a sine, each of length 1. For an even p the last
-    sine is 0 everywhere.
-    """
+    """The waves [frequency, 2, p] of frequencies 1 to p // 2, cosine and sine of length 1; for an even p the last sine is 0."""
     angles = 2 * np.pi / p * np.outer(np.arange(1, p // 2 + 1), np.arange(p))  # [frequency, p]
     both = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     both[np.abs(both) < 1e-12] = 0.0
@@ -85,30 +83,6 @@ def powers(model: Transformer, task: Modular) -> LabelledArray:
     return LabelledArray(np.stack(list(rows.values())), axes, SHARE)
 
 
-def neuron_values(model: Transformer, task: Modular) -> LabelledArray:
-    """The activation of each neuron of the first block at the equals sign of each sum: [neuron, first number, second number].
-
-    Raises:
-        ValueError: the model has no neurons.
-    """
-    _, neurons = _computed(model, task)
-    if neurons is None:
-        raise ValueError("this model has no neurons")
-    numbers = tuple(map(str, range(task.modulus)))
-    axes = (
-        numbered("neuron", neurons.shape[1]),
-        Axis("first number", numbers),
-        Axis("second number", numbers),
-    )
-    return LabelledArray(neurons.T.reshape(-1, task.modulus, task.modulus), axes, "activation")
-
-
-def neuron_powers(values: LabelledArray) -> LabelledArray:
-    """The share of each frequency in each neuron [neuron, frequency], of `neuron_values`, as in `powers`."""
-    frequencies = numbered("frequency", values.values.shape[1] // 2, first=1)
-    return LabelledArray(np.stack([power(value) for value in values.values]), (values.axes[0], frequencies), SHARE)
-
-
 def used(powers: LabelledArray) -> tuple[int, ...]:
     """The frequencies that the model uses, in rising order: the fewest that together hold `USED` of its logits."""
     shares = powers.values[-1]
@@ -131,9 +105,7 @@ def circle(model: Transformer, task: Modular, frequency: int) -> LabelledArray:
 
 @torch.no_grad()
 def accuracy(model: Transformer, task: Modular, keep: Iterable[int] | None = None) -> float:
-    """The share of all sums of a task that its model gets right, with only the frequencies to `keep` in the embedding of its
-    numbers, beside the constant; by default all.
-    """
+    """The share of sums that are right with only the frequencies to `keep`, by default all, and the constant in the embedding."""
     ids = _questions(model, task)
     weights = {}
     if keep is not None:

@@ -92,10 +92,7 @@ class Activity:
         return [(token, float(means[token])) for token in order if np.isfinite(means[token])]
 
     def histogram(self, unit: int) -> LabelledArray:
-        """How many tokens have a number in each bin, which is called by its lower end; without the empty bins at both ends.
-
-        A bin is 2 · reach / BINS wide.
-        """
+        """How many tokens have a number in each bin (2 · reach / BINS wide, called by its lower end), without empty ends."""
         counts, reach = self.counts[unit], float(self.reach[unit])
         filled = np.flatnonzero(counts)
         some = slice(filled[0], filled[-1] + 1) if len(filled) else slice(BINS // 2, BINS // 2 + 1)
@@ -110,12 +107,7 @@ class Activity:
 
 
 class Observation:
-    """What is kept while a text is read.
-
-    Args:
-        observable: the units.
-        rows: as in `Activity`.
-    """
+    """What is kept while a text is read; `rows` are those of `Activity`."""
 
     def __init__(self, observable: Observable, rows: Sequence[Tensor] = ()) -> None:
         self.observable, self.rows, n_unit = observable, tuple(rows), len(observable.lengths)
@@ -143,7 +135,14 @@ class Observation:
             self.sums.index_add_(0, tokens, flat.double())
         for side, sign in enumerate((1, -1)):
             self._keep_extremes(side, sign * numbers, first_row)
-        self._count(flat)
+        largest = flat.abs().max(0).values
+        while (narrow := largest >= self.reach).any():
+            # Twice the reach: two neighbouring bins become one, so that no number has to be looked at again.
+            pairs = self.counts[narrow].view(-1, BINS // 2, 2).sum(-1)
+            self.counts[narrow] = torch.nn.functional.pad(pairs, (BINS // 4, BINS // 4))
+            self.reach[narrow] *= 2
+        bins = ((flat / self.reach + 1) * (BINS // 2)).long().clamp(0, BINS - 1).T  # [unit, tokens]
+        self.counts.scatter_add_(1, bins, torch.ones_like(bins))
 
     def _keep_extremes(self, side: int, numbers: Tensor, first_row: int) -> None:
         values, places = [self.values[side]], [self.places[side]]
@@ -156,16 +155,6 @@ class Observation:
         kept = every.topk(MOST_PLACES, dim=0)
         self.values[side] = kept.values
         self.places[side] = torch.cat(places).gather(0, kept.indices[..., None].expand(-1, -1, 2))
-
-    def _count(self, flat: Tensor) -> None:
-        largest = flat.abs().max(0).values
-        while (narrow := largest >= self.reach).any():
-            # Twice the reach: two neighbouring bins become one, so that no number has to be looked at again.
-            pairs = self.counts[narrow].view(-1, BINS // 2, 2).sum(-1)
-            self.counts[narrow] = torch.nn.functional.pad(pairs, (BINS // 4, BINS // 4))
-            self.reach[narrow] *= 2
-        bins = ((flat / self.reach + 1) * (BINS // 2)).long().clamp(0, BINS - 1).T  # [unit, tokens]
-        self.counts.scatter_add_(1, bins, torch.ones_like(bins))
 
     def activity(self) -> Activity:
         """What was seen so far."""
@@ -193,15 +182,8 @@ class Observation:
 
 
 def observe(observable: Observable, rows: Sequence[Tensor]) -> Iterator[Observation]:
-    """Read the rows of a text and observe the units of a layer: after each batch the same observation, which has grown.
-
-    Args:
-        observable: the units.
-        rows: [T] each, token ids without padding, at most as long as the context. Rows of equal length that follow each other
-            are read together.
-
-    Raises:
-        ValueError: a row is longer than the context.
+    """Read the rows of a text [T] and observe the units of a layer: after each batch the same observation, which has grown. Rows
+    of equal length that follow each other are read together. A ValueError if a row is longer than the context.
     """
     observation = Observation(observable, rows)
     start, of = 0, sum(map(len, rows))

@@ -31,11 +31,7 @@ class WritesFor(NamedTuple):
 
 @torch.inference_mode()
 def neurons_for(model: Transformer, token: int, most: int = 8) -> list[WritesFor]:
-    """The neurons of all blocks that add most to the logit of a token, the largest first.
-
-    Raises:
-        ValueError: the model does not guess tokens.
-    """
+    """The neurons of all blocks that add most to the logit of a token, the largest first; a ValueError for a classifier."""
     wanted, writers = _direction(model, token), list[WritesFor]()
     for block in range(model.config.n_layer if model.config.mlp_size else 0):
         values, at = (wanted @ columns(model, block)).topk(min(most, model.config.mlp_size))
@@ -46,9 +42,7 @@ def neurons_for(model: Transformer, token: int, most: int = 8) -> list[WritesFor
 @torch.inference_mode()
 def heads_for(model: Transformer, token: int, most: int = 8) -> list[WritesFor]:
     """The heads of all blocks that add most to the logit of a token, each by the token that makes it add most, the largest first.
-
-    Raises:
-        ValueError: the model does not guess tokens.
+    A ValueError if the model does not guess tokens.
     """
     wanted, embed, writers = _direction(model, token), model.embed.weight, list[WritesFor]()
     for block in range(model.config.n_layer):

@@ -22,10 +22,8 @@ HeadSide = Literal["query", "key"]
 
 def observable_heads(model: Transformer, block: int, side: HeadSide = "query") -> Observable:
     """The heads of a block. The number of a head at a query is ‖W_O z‖, the length of the vector that it adds to the stream
-    there. At a key it is ‖W_O v‖ times the attention that all queries of the text pay to it.
-
-    Raises:
-        ValueError: the model has no such block.
+    there. At a key it is ‖W_O v‖ times the attention that all queries of the text pay to it. A ValueError if the model has no
+    such block.
     """
     config = model.config
     if block not in range(config.n_layer):

@@ -74,7 +74,7 @@ SCORES: dict[str, Score] = {
     "copying": Score(
         "Copying",
         "Whether the head makes the tokens that it reads likelier (1) or less likely (−1): the sum of the eigenvalues of what it "
-        "does to logits, divided by the sum of their sizes. From the weights alone.",
+        "does to logits, divided by the sum of their sizes. Only from the weights.",
         low=-1.0,
     ),
     "delta_loss": Score(
@@ -172,21 +172,19 @@ def repeated_tokens(
         ValueError: there is no room for a token and its copy, or there are fewer than two tokens to draw from.
     """
     ordinary = torch.tensor([token for token in range(vocab_size) if token not in {*without, *before, *after}])
-    each = min(MOST_REPEATED, len(ordinary), (room - len(before) - len(after)) // 2)
-    if each < 2:
+    length = min(MOST_REPEATED, len(ordinary), (room - len(before) - len(after)) // 2)
+    if length < 2:
         raise ValueError(
             f"random tokens cannot be repeated: the model reads {room} tokens and knows {len(ordinary)} ordinary ones"
         )
     generator = torch.Generator().manual_seed(seed)
-    halves = [ordinary[torch.randperm(len(ordinary), generator=generator)[:each]].repeat(2) for _ in range(N_SEQUENCES)]
+    halves = [ordinary[torch.randperm(len(ordinary), generator=generator)[:length]].repeat(2) for _ in range(N_SEQUENCES)]
     ends = torch.tensor(before, dtype=torch.long), torch.tensor(after, dtype=torch.long)
     return torch.stack([torch.cat((ends[0], half, ends[1])) for half in halves])
 
 
 def scored(ids: Tensor, config: Config) -> Tensor:
-    """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or, of a model that reads a text from its beginning, the
-    first.
-    """
+    """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or the first where a model reads from the beginning."""
     return ids[-MOST_TOKENS:] if MODEL_KINDS[config.kind].continues else ids[:MOST_TOKENS]
 
 
@@ -226,10 +224,8 @@ def head_scores(
 @torch.inference_mode()
 def scores_over_texts(model: Transformer, texts: Sequence[Tensor], repeats: Tensor | None = None) -> HeadScores:
     """The scores of every head of a stack over texts [T] of any lengths without padding, but for the scores that come from
-    weights: the mean over the queries of all texts. `repeats` are as in `head_scores`.
-
-    Raises:
-        ValueError: as in `head_scores`; or there is no text.
+    weights: the mean over the queries of all texts. `repeats` are as in `head_scores`. A ValueError as in `head_scores`, or if
+    there is no text.
     """
     if not texts:
         raise ValueError("there is no text to read")
@@ -363,17 +359,9 @@ def _of_block(patterns: Tensor, weighed: _Weighed | None, visible: Tensor) -> di
 def losses_without(
     model: Transformer, ids: Tensor, heads: Sequence[Unit], source: Tensor | None = None, *, counted_from: int = 1
 ) -> Iterator[tuple[Unit, float]]:
-    """For each of `heads` how much the loss rises, in nats per token, if what it adds is replaced by zero.
-
-    Args:
-        model: one that guesses tokens: a decoder or an encoder–decoder.
-        ids: [B, T], the texts that it reads; the loss is over the first of them, of `LOSS_TOKENS` tokens together.
-        heads: of any stack of the model.
-        source: [B, S], what its encoder reads.
-        counted_from: the position of the first token whose prediction counts.
-
-    Raises:
-        ValueError: the model guesses no tokens, or there is none to guess.
+    """For each of `heads`, of any stack, how much the loss of a model that guesses tokens rises, in nats per token, if what the
+    head adds is replaced by zero. The loss is over the first of the texts `ids` [B, T], of `LOSS_TOKENS` tokens together, from
+    the position `counted_from` on; `source` [B, S] is what an encoder reads. A ValueError if there is no token to guess.
     """
     if model.config.kind == "classifier":
         raise ValueError("this model gives a whole text a label: without the right label it has no loss")

@@ -61,14 +61,21 @@ def copying(model: Transformer) -> Float64Array:
     token's embedding and what it writes goes straight to the unembedding. 1: every eigenvalue is positive, so the head makes what
     it reads likelier; −1: every one is negative. What all tokens' logits gain alike is taken away: a softmax does not see it.
 
-    Its eigenvalues other than 0 are those of the small matrix W_O W_U W_E W_V [d_head, d_head], which is computed instead.
-
-    Raises:
-        ValueError: the model does not guess tokens: it has no unembedding.
+    Its eigenvalues other than 0 are those of the small matrix W_O W_U W_E W_V [d_head, d_head], which is computed instead. A
+    ValueError if the model does not guess tokens: it has no unembedding.
     """
     if not isinstance(model.head, Unembed):
         raise ValueError("this model has no unembedding: what its heads add to the logit of a token cannot be said")
-    through = _from_embedding_to_logits(model)  # [d_model, d_model]
+    # W_Uᵀ W_E [d_model, d_model], with the linear part of the norms beside them, in pieces of the vocabulary.
+    final, embed, unembed = model.head.final_norm, model.embed.weight, model.head.unembed.weight
+    assert final is None or isinstance(final, Norm)
+    mean = unembed.detach().float().mean(0)
+    through = embed.new_zeros(model.config.d_model, model.config.d_model, dtype=torch.float32)
+    for start in range(0, len(embed), ROWS):
+        at = slice(start, start + ROWS)
+        tokens = written_through(model.embed_norm, embed[at].float().T)  # [d_model, rows]
+        guesses = read_through(final, unembed[at].float() - mean)  # [rows, d_model]
+        through += guesses.T @ tokens.T
     by_block = []
     for block in range(model.config.n_layer):
         of = matrices(model, block)
@@ -79,24 +86,9 @@ def copying(model: Transformer) -> Float64Array:
     return np.stack([values.numpy() for values in by_block]) if by_block else np.zeros((0, model.config.n_head))
 
 
-def _from_embedding_to_logits(model: Transformer) -> Tensor:
-    """W_Uᵀ W_E [d_model, d_model], with the linear part of the norms beside them, in pieces of the vocabulary."""
-    assert isinstance(model.head, Unembed)
-    final, embed, unembed = model.head.final_norm, model.embed.weight, model.head.unembed.weight
-    assert final is None or isinstance(final, Norm)
-    mean = unembed.detach().float().mean(0)
-    total = embed.new_zeros(model.config.d_model, model.config.d_model, dtype=torch.float32)
-    for start in range(0, len(embed), ROWS):
-        at = slice(start, start + ROWS)
-        tokens = written_through(model.embed_norm, embed[at].float().T)  # [d_model, rows]
-        guesses = read_through(final, unembed[at].float() - mean)  # [rows, d_model]
-        total += guesses.T @ tokens.T
-    return total
-
-
 @torch.inference_mode()
 def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
-    """How much of what one head writes another one reads, [reader, writer], only from weights.
+    """How much of what one head writes another one reads by one of its vectors, [reader, writer], only from weights.
 
     For the key it is ‖W_QK W_OV‖ / (‖W_QK‖ ‖W_OV‖), where W_QK = W_Qᵀ W_K is of the reader, W_OV = W_O W_V of the writer, and ‖·‖
     is the Frobenius norm: the root of the sum of the squares. For the query W_QK is transposed, and for the value it is the
@@ -105,9 +97,6 @@ def composition(model: Transformer, reads: HeadInput) -> LabelledArray:
 
     NaN where the reader does not stand behind the writer. Without residual connections a head reads only what the block just
     before it wrote, and nothing at all where an MLP stands between.
-
-    Args:
-        reads: by which of its vectors the later head reads.
     """
     config, adds = model.config, "add" in RESIDUALS[model.config.residual].steps
     values = np.full((config.n_layer, config.n_head, config.n_layer, config.n_head), np.nan)

@@ -23,11 +23,7 @@ from .unit import Unit
 
 
 def observable_neurons(model: Transformer, block: int) -> Observable:
-    """The neurons of a block, with their activations.
-
-    Raises:
-        ValueError: the model has no such block, or no MLP.
-    """
+    """The neurons of a block, with their activations. A ValueError if the model has no such block, or no MLP."""
     n_neuron = model.config.mlp_size
     if not n_neuron or block not in range(model.config.n_layer):
         sizes = f"{model.config.n_layer} blocks, counted from 0, with MLPs of {n_neuron} neurons"
@@ -56,10 +52,7 @@ def promoted(model: Transformer, written: Tensor) -> Float64Array:
 
     Norms are replaced by what is linear in them (see `through_norms`), so all numbers lack one common factor. What all tokens
     have in common is taken away: a softmax does not see it. Later blocks, which read what was written, and a cap of the logits
-    are left out.
-
-    Raises:
-        ValueError: the model does not guess tokens.
+    are left out. A ValueError if the model does not guess tokens.
     """
     if not isinstance(model.head, Unembed):
         raise ValueError("this model has no unembedding: it promotes no tokens")

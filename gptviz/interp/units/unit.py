@@ -8,7 +8,6 @@ dictionary, `dictionary.sentences-features.feature.17`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,9 +64,7 @@ class Unit:
 
     @property
     def layer(self) -> str:
-        """The path that the tap names of its attention or MLP begin with, as in `blocks.1.attention`; for the embedding and the
-        positions, the name itself.
-        """
+        """What tap names of its attention or MLP begin with, as in `blocks.1.attention`; its name for embedding and positions."""
         if self.called:
             return self.called if self.part == "weights" else f"{self.part}.{self.called}"
         part = "mlp" if self.part == "expert" else self.part
@@ -100,40 +97,36 @@ class Unit:
 
 
 def unit(name: str, config: Config) -> Unit:
-    """The unit of this `name`.
-
-    Raises:
-        ValueError: it is no name of a unit, or the model has no such unit; the message names what is possible.
-    """
-    found = _NAME.fullmatch(name)
-    if found is None:
+    """The unit of this `name`; if it is none, or the model has no such unit, a ValueError names what is possible."""
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise ValueError(f"{name!r:.60} names no part of a model; names are {FORMS}")
-    if found["direction"]:
-        return Unit("direction", called=found["direction"])
-    if found["dictionary"]:
-        return Unit("dictionary", index=int(found["feature"]), called=found["dictionary"])
-    if found["swap"]:
-        return Unit("swap", called=found["swap"])
-    in_encoder = found["encoder"] is not None
+    if match["direction"]:
+        return Unit("direction", called=match["direction"])
+    if match["dictionary"]:
+        return Unit("dictionary", index=int(match["feature"]), called=match["dictionary"])
+    if match["swap"]:
+        return Unit("swap", called=match["swap"])
+    in_encoder = match["encoder"] is not None
     if in_encoder and not config.n_encoder_layer:
         raise ValueError(f"{name}: this model has no encoder")
-    if found["whole"]:
-        return Unit("embed" if found["whole"] == "embed" else "positions", in_encoder=in_encoder)
+    if match["whole"]:
+        return Unit("embed" if match["whole"] == "embed" else "positions", in_encoder=in_encoder)
     n_block = config.n_encoder_layer if in_encoder else config.n_layer
-    block = int(found["block"])
+    block = int(match["block"])
     if block >= n_block:
         raise ValueError(f"{name}: there is no block {block}; {_counted('block', n_block)}")
-    if found["mlp"]:
+    if match["mlp"]:
         if not config.mlp_size:
             raise ValueError(f"{name}: the blocks of this model have no MLP")
-        if found["expert"]:
-            return Unit("expert", block, _number(name, "expert", found["expert"], config.experts), in_encoder)
-        return Unit("mlp", block, _number(name, "neuron", found["neuron"], config.mlp_size), in_encoder)
-    crosses = found["attention"] == "cross_attention"
+        if match["expert"]:
+            return Unit("expert", block, _number(name, "expert", match["expert"], config.experts), in_encoder)
+        return Unit("mlp", block, _number(name, "neuron", match["neuron"], config.mlp_size), in_encoder)
+    crosses = match["attention"] == "cross_attention"
     if crosses and (in_encoder or not config.n_encoder_layer):
         raise ValueError(f"{name}: there is no cross-attention")
     part: UnitKind = "cross_attention" if crosses else "attention"
-    return Unit(part, block, _number(name, "head", found["head"], config.n_head), in_encoder)
+    return Unit(part, block, _number(name, "head", match["head"], config.n_head), in_encoder)
 
 
 def _number(name: str, kind: str, text: str | None, count: int) -> int | None:
@@ -151,14 +144,12 @@ def _counted(kind: str, count: int) -> str:
 
 def heads_and_mlps(config: Config) -> tuple[Unit, ...]:
     """Every head and every whole MLP, in the order in which the model computes them: those of the encoder first."""
-    return tuple(_pieces(config))
-
-
-def _pieces(config: Config) -> Iterator[Unit]:
+    units: list[Unit] = []
     for in_encoder, n_block in ((True, config.n_encoder_layer), (False, config.n_layer)):
         for block in range(n_block):
-            yield from (Unit("attention", block, head, in_encoder) for head in range(config.n_head))
+            units += [Unit("attention", block, head, in_encoder) for head in range(config.n_head)]
             if config.n_encoder_layer and not in_encoder:
-                yield from (Unit("cross_attention", block, head) for head in range(config.n_head))
+                units += [Unit("cross_attention", block, head) for head in range(config.n_head)]
             if config.mlp_size:
-                yield Unit("mlp", block, in_encoder=in_encoder)
+                units.append(Unit("mlp", block, in_encoder=in_encoder))
+    return tuple(units)

@@ -40,33 +40,22 @@ def needed(config: Config, number: float = FLOAT32, tokens: int | None = None) -
     layers = describe(config)
     largest = max(math.prod(shape) for layer in layers for shape in layer.shapes.values())
     weights = round(number * sum(layer.parameters for layer in layers))
-    return MemoryNeeded(weights, FLOAT32 * max(largest, _forward(config, tokens)), tokens, number)
-
-
-def _forward(config: Config, tokens: int) -> int:
-    """The most numbers that live at once in a pass over `tokens` tokens that gives the logits of the last one."""
+    # The most numbers that live at once in a pass over `tokens` tokens that gives the logits of the last one.
     stream = tokens * config.d_model
     heads = tokens * (config.n_head + 2 * config.key_heads) * config.head_size
-    # Scores, what is visible of them and the pattern, of which a long text has a part at a time.
-    attention = 3 * stream + 3 * heads + 3 * _scores(config, tokens) + _pairs(config) * tokens**2 // FLOAT32
+    # Scores, what is visible of them and the pattern, of which a long text has a part at a time. All heads share two masks, or
+    # the distances, which are numbers of 8 bytes.
+    of_query = config.n_head * tokens
+    scores = of_query * (min(tokens, queries_at_once(of_query)) if _in_parts(config) else tokens)
+    attention = 3 * stream + 3 * heads + 3 * scores + (2 if _in_parts(config) else 8) * tokens**2 // FLOAT32
     mlp = 3 * stream + 3 * tokens * config.mlp_size
-    return cache_numbers(config, 1, tokens, source=0) + max(attention, mlp, config.vocab_size)
+    in_pass = cache_numbers(config, 1, tokens, source=0) + max(attention, mlp, config.vocab_size)
+    return MemoryNeeded(weights, FLOAT32 * max(largest, in_pass), tokens, number)
 
 
 def _in_parts(config: Config) -> bool:
     """Whether the scores of a long text are computed in parts: where no query may look ahead."""
     return config.mask == "causal" and not config.n_encoder_layer
-
-
-def _scores(config: Config, tokens: int) -> int:
-    """How many scores of a block are in memory at once."""
-    of_query = config.n_head * tokens
-    return of_query * (min(tokens, queries_at_once(of_query)) if _in_parts(config) else tokens)
-
-
-def _pairs(config: Config) -> int:
-    """The bytes for each pair of tokens that all heads share: two masks, or the distances, which are numbers of 8 bytes."""
-    return 2 if _in_parts(config) else 8
 
 
 def to_read(config: Config, tokens: int) -> int:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
-from torch import nn
 
 from gptviz.machine.memory import FLOAT32
 
@@ -140,7 +139,13 @@ def _factors(config: Config) -> dict[_Factors, int]:
         elif ".experts." in path:
             continue  # counted above: a token passes few of them
         elif isinstance(part, Linear):
-            rows = _rows(model, path, tokens)
+            # How many vectors it multiplies; none where the head reads nothing.
+            holder, _, name = path.rpartition(".")
+            owner, rows = model.get_submodule(holder), "B" + tokens
+            if isinstance(owner, Head):
+                rows = {"tokens": rows, "text": "B", "nothing": ""}[owner.layers_read.get(name, "tokens")]
+            elif isinstance(owner, CrossAttention) and name == "kv":
+                rows = "BS"
             made = [_Factors(in_every_block(path), rows, (part.in_features, part.out_features), learns)] if rows else []
         elif isinstance(part, AttentionBase):
             made = _of_attention(config, part, in_every_block(path), tokens, learns)
@@ -149,15 +154,6 @@ def _factors(config: Config) -> dict[_Factors, int]:
         for product in made:
             counts[product] = counts.get(product, 0) + 1
     return counts
-
-
-def _rows(model: nn.Module, path: str, tokens: str) -> str:
-    """How many vectors a linear layer multiplies, in letters; empty for one that multiplies none."""
-    holder, _, name = path.rpartition(".")
-    owner = model.get_submodule(holder)
-    if isinstance(owner, Head):
-        return {"tokens": "B" + tokens, "text": "B", "nothing": ""}[owner.layers_read.get(name, "tokens")]
-    return "BS" if isinstance(owner, CrossAttention) and name == "kv" else "B" + tokens
 
 
 def _of_attention(config: Config, part: AttentionBase, path: str, tokens: str, learns: bool) -> list[_Factors]:

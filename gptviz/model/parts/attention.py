@@ -234,8 +234,7 @@ class Attention(AttentionBase):
         scaled = q * self.scale
         rows = queries_at_once(len(x) * n_head * k.shape[2])
         if x.shape[1] > rows and self._may_be_parted(tap):
-            parts = self._in_parts(scaled, k, blocked, at, rows, tap)
-            return self.write(self._read_parts(parts, scaled, v, tap), tap)
+            return self.write(self._read_parts(self._in_parts(scaled, k, blocked, at, rows, tap), scaled, v, tap), tap)
         scores = self.grouped(scaled, k.transpose(-2, -1))  # [B, H, T, keys]
         return self.write(self.read(self.shares(self.positions.weigh(scores, scaled, at), blocked, tap), v, tap), tap)
 

@@ -35,9 +35,7 @@ class Norm(ModelPart):
         return normed if self.bias is None else normed + self.bias
 
     def linear(self, x: Tensor) -> Tensor:
-        """The part of the norm that is linear in x, before gain and bias: [..., size] → [..., size]; a ValueError where a kind of
-        norm does not define it.
-        """
+        """The part of the norm linear in x, before gain and bias, [..., size] → [..., size]; a ValueError if a kind has none."""
         raise ValueError(
             f"the norm “{self.title}” does not say how it acts on the parts of a sum (see Norm.linear), so nothing can be "
             "followed through it"

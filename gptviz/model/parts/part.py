@@ -192,9 +192,7 @@ def distances(at: slice, keys: int, device: torch.device) -> Tensor:
 
 
 def is_after(at: slice, keys: int, device: torch.device, by: int = 0) -> Tensor:
-    """Whether a key stands more than `by` places after a query: [queries, keys]. Of a long text it takes an eighth of the memory
-    of `distances`.
-    """
+    """Whether a key stands more than `by` places after a query, [queries, keys], in an eighth of the memory of `distances`."""
     return torch.arange(keys, device=device) > torch.arange(at.start + by, at.stop + by, device=device)[:, None]
 
 

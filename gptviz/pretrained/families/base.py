@@ -462,7 +462,7 @@ def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float
         low, high = fields.get("low_freq_factor"), fields.get("high_freq_factor")
         if (low, high) != (1.0, 4.0):
             raise ImportRefusedError(
-                f"config.json: low_freq_factor and high_freq_factor are {low!r:.20} and {high!r:.20}; gptviz has 1 and 4 alone"
+                f"config.json: low_freq_factor and high_freq_factor are {low!r:.20} and {high!r:.20}; gptviz has only 1 and 4"
             )
         # As in transformers since version 5.
         whole = given.optional("original_max_position_embeddings")

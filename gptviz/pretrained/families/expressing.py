@@ -53,28 +53,22 @@ class Expressed:
 
 
 def expressed(config: Config, first: str | None = None, among: Collection[str] = tuple(FAMILIES)) -> Expressed:
-    """A model with this config in the form of a family that computes exactly the same.
-
-    Args:
-        config: our config.
-        first: the family to prefer, by its title, if several compute the same.
-        among: the families that count, by the keys of `FAMILIES`.
-
-    Raises:
-        NotExpressibleError: there is no such family; the message names what the nearest one lacks.
+    """A model with this config in the form of a family that computes exactly the same, of those `among` the keys of `FAMILIES`;
+    if several do, of the one with the title `first`. A NotExpressibleError if there is none; the message names what the nearest
+    one lacks.
     """
     nearest: tuple[tuple[bool, int], list[str], str] | None = None
     for family in sorted((FAMILIES[name] for name in among), key=lambda family: family.title != first):
         fields = family.fields(config)
         try:
-            found = Expressed(family, fields, family.our_config(Given(fields, family.title)))
+            candidate = Expressed(family, fields, family.our_config(Given(fields, family.title)))
         except ImportRefusedError:  # no possible model
             continue
-        lacks = differences(config, found.config)
+        lacks = differences(config, candidate.config)
         if not lacks:
-            return found
+            return candidate
         # A model with another kind of output is never near, even if few fields differ.
-        distance = found.config.kind != config.kind, len(lacks)
+        distance = candidate.config.kind != config.kind, len(lacks)
         if nearest is None or distance < nearest[0]:
             nearest = distance, lacks, family.title
     _, lacks, title = nearest or ((True, 1), ["head"], "none")

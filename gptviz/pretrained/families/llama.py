@@ -161,8 +161,7 @@ class Gemma(Llama):
     biases = ("attention_bias",)
 
     def settings(self, given: Given) -> dict[str, Any]:
-        activation = given.optional("hidden_activation") or "gelu_pytorch_tanh"
-        changed = given.changed({"head_dim": 256}, hidden_act=activation)
+        changed = given.changed({"head_dim": 256}, hidden_act=given.optional("hidden_activation") or "gelu_pytorch_tanh")
         changed.only("use_bidirectional_attention", False)
         settings = super().settings(changed)
         return settings | {"embed_scale": settings["d_model"] ** 0.5, "tied": given.switch("tie_word_embeddings", True)}

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gptviz.machine import progress
 from gptviz.machine.bounded import parse_json
@@ -27,9 +27,6 @@ from ..sources.folder import LONGEST_CONFIG, MOST_VALUES
 from ..sources.gguf import WHOLE_ALONE
 from ..sources.tensors import WEIGHTS, parts_in
 from .download import download, here
-
-if TYPE_CHECKING:
-    from huggingface_hub.hf_api import ModelInfo
 
 NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
 FILES = (".gguf", ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".zip")  # a text with such an ending is the path of a file
@@ -150,20 +147,17 @@ def look_up(text: str) -> HubModel:
     name, gguf = _check(text)
     with _answers(name):
         info = HfApi().model_info(name, files_metadata=True, timeout=PATIENCE)
-    all_files = {file.path: file for file in _files(info)}
+    all_files = dict[str, HubFile]()
+    for file in info.siblings or ():
+        sha256 = file.lfs.sha256 if file.lfs is not None else None
+        key = sha256 or file.blob_id
+        if key is not None and file.size is not None and re.fullmatch("[0-9a-f]{40,64}", key):
+            all_files[file.rfilename] = HubFile(file.rfilename, file.size, key, sha256)
     paths = _needed(name, set(all_files), gguf)
     commit = info.sha or "main"
     fields: Mapping[str, Any] = {} if gguf else _config(name, commit)
     licence = next((tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")), None)
     return HubModel(name, commit, tuple(all_files[path] for path in paths), fields, licence)
-
-
-def _files(info: ModelInfo) -> Iterator[HubFile]:
-    for file in info.siblings or ():
-        sha256 = file.lfs.sha256 if file.lfs is not None else None
-        key = sha256 or file.blob_id
-        if key is not None and file.size is not None and re.fullmatch("[0-9a-f]{40,64}", key):
-            yield HubFile(file.rfilename, file.size, key, sha256)
 
 
 def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
@@ -184,7 +178,7 @@ def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
         if weights:
             break
     if not weights and (ggufs := _first(there, "*.gguf")):
-        raise ImportRefusedError(f"{name} on the hub has GGUF files alone: give the name of one with it, as {name}/{ggufs}")
+        raise ImportRefusedError(f"{name} on the hub has only GGUF files: give the name of one with it, as {name}/{ggufs}")
     if not weights or "config.json" not in there:
         what = "config.json" if weights else "model.safetensors and no pytorch_model.bin"
         raise ImportRefusedError(f"{name} on the hub has no {what}: gptviz cannot open it")
@@ -201,8 +195,7 @@ def _config(name: str, commit: str) -> Mapping[str, Any]:
     from huggingface_hub import get_session, hf_hub_url, hf_raise_for_status
 
     with _answers(name):
-        url = hf_hub_url(name, "config.json", revision=commit)
-        answer = get_session().get(url, headers=_headers(), timeout=PATIENCE)
+        answer = get_session().get(hf_hub_url(name, "config.json", revision=commit), headers=_headers(), timeout=PATIENCE)
         hf_raise_for_status(answer)
     try:
         if len(answer.content) > LONGEST_CONFIG:
@@ -231,7 +224,15 @@ def fetch(offer: HubModel) -> Path:
     """
     from huggingface_hub import hf_hub_download, hf_hub_url
 
-    _check_disk(offer)
+    root = _cache()
+    while not root.exists():
+        root = root.parent
+    free = shutil.disk_usage(root).free
+    if offer.missing > free:
+        raise ImportRefusedError(
+            f"{offer.name} takes {in_words(offer.missing)} more on the disk of {root}, and {in_words(free)} is free: "
+            "free some space"
+        )
     arrived = 0
     try:
         with _answers(offer.name):
@@ -248,18 +249,6 @@ def fetch(offer: HubModel) -> Path:
         missing = in_words(offer.missing)
         raise HubUnreachableError(f"{offer.name}: {error}, {missing} are missing: open it again to go on from there") from None
     return next((path for path in paths if path.suffix.lower() == ".gguf"), paths[0].parent)
-
-
-def _check_disk(offer: HubModel) -> None:
-    root = _cache()
-    while not root.exists():
-        root = root.parent
-    free = shutil.disk_usage(root).free
-    if offer.missing > free:
-        raise ImportRefusedError(
-            f"{offer.name} takes {in_words(offer.missing)} more on the disk of {root}, and {in_words(free)} is free: "
-            "free some space"
-        )
 
 
 @contextmanager

@@ -74,8 +74,7 @@ def _looked_through() -> list[Store]:
     lm_studio = [home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
     caches = {"darwin": "Library/Caches", "win32": "AppData/Local"}.get(sys.platform, ".cache")
     llama_cpp = Path(os.environ.get("LLAMA_CACHE") or home / caches / "llama.cpp")
-    own = [_files("LM Studio", folder) for folder in lm_studio]
-    return [_hugging_face(), _ollama(), *own, _files("llama.cpp", llama_cpp)]
+    return [_hugging_face(), _ollama(), *[_files("LM Studio", folder) for folder in lm_studio], _files("llama.cpp", llama_cpp)]
 
 
 def inside(folder: Path) -> Store:
@@ -184,9 +183,7 @@ def _place(title: str, root: Path, path: Path) -> Place:
 
 
 def _walk(root: Path, depth: int) -> Iterator[Path | None]:
-    """The files below a folder, and None at the end if the search stopped after `MOST_LOOKED_AT` files and folders. No link to a
-    folder is followed, and hidden folders are left out.
-    """
+    """The files below a folder, without links and hidden folders; None at the end if it stopped after `MOST_LOOKED_AT` of all."""
     left = MOST_LOOKED_AT
     for folder, folders, files in os.walk(root):
         below = len(Path(folder).relative_to(root).parts)

@@ -1,3 +1,1 @@
-"""The formats in which other programs keep a model: folders, GGUF files, checkpoints of nanoGPT, any file of tensors with a
-mapping.
-"""
+"""The formats in which other programs keep a model: folders, GGUF files, checkpoints of nanoGPT, any tensors with a mapping."""

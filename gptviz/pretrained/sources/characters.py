@@ -63,12 +63,7 @@ class Plain(pickle._Unpickler):
 
     @classmethod
     def content_of(cls, data: bytes) -> Any:
-        """The content of a file.
-
-        Raises:
-            UnpicklingError: it holds anything else, which could run code.
-            ValueError: it is damaged.
-        """
+        """The content of a file; an UnpicklingError if it holds what could run code, a ValueError if it is damaged."""
         try:
             return cls(BytesIO(data)).load()
         except (pickle.UnpicklingError, MemoryError):

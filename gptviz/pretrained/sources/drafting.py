@@ -63,12 +63,7 @@ class Draft:
 
 
 def drafted(shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lambda one, other: False) -> Draft:
-    """A draft for a file with tensors of these `shapes`.
-
-    Args:
-        shapes: by the names of the tensors.
-        same: whether two tensors are one in memory, as a tied unembedding and its embedding are.
-    """
+    """A draft for a file with tensors of these `shapes`, by name; `same` says whether two are one in memory, as tied ones are."""
     outside, inside, layers = _apart(shapes)
     draft = Draft()
     left = _Left(dict(outside))

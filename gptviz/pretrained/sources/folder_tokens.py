@@ -185,11 +185,8 @@ class FolderTokens:
             return MarianTokenizer(source, target, pieces, usual["unk_token"], usual["eos_token"], usual["pad_token"])
 
     def ends(self, configured: object, tokenizer: Tokenizer | None) -> tuple[int, ...]:
-        """The tokens that end a text: those at which other programs stop generating, and the tokenizer's end token.
-
-        Args:
-            configured: the value in config.json; that in generation_config.json comes first.
-            tokenizer: to look up the id of the token that the tokenizer's settings name.
+        """The tokens that end a text: the end token of the `tokenizer`, and those at which other programs stop generating, by
+        generation_config.json or else what config.json has `configured`.
         """
         ends = self._fields("generation_config.json").get("eos_token_id", configured)
         ids = [token for token in (ends if isinstance(ends, list) else [ends]) if type(token) is int and token >= 0]

@@ -25,11 +25,7 @@ class OpenFile:
         self.path, self._file, self._lock = path, path.open("rb", buffering=0), Lock()
 
     def read(self, start: int, size: int) -> Tensor:
-        """Some bytes of it, [size] as uint8.
-
-        Raises:
-            OSError: there are fewer: it was cut while it was open.
-        """
+        """Some bytes of it, [size] as uint8. An OSError if there are fewer, since the file was cut while it was open."""
         data = bytearray(size)
         view, done = memoryview(data), 0
         with self._lock:
@@ -146,8 +142,7 @@ def _scales_and_offsets(blocks: Tensor) -> tuple[Tensor, Tensor]:
     d, least = _half(blocks[:, :4]).split(1, dim=1)
     first, second, rest = blocks[:, 4:16].split(4, dim=1)
     scales = torch.cat((first & 63, rest & 15 | first >> 2 & 48), dim=1)
-    offsets = torch.cat((second & 63, rest >> 4 | second >> 2 & 48), dim=1)
-    return d * scales, -(least * offsets)
+    return d * scales, -(least * torch.cat((second & 63, rest >> 4 | second >> 2 & 48), dim=1))
 
 
 def _q4_k(blocks: Tensor) -> Tensor:

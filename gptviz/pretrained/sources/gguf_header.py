@@ -28,15 +28,8 @@ _MODEL = ("vocab", "merges", "unk_token", "byte_fallback", "fuse_unk", "ignore_m
 
 
 def header_of(tokenizer: Tokenizer, ends: Sequence[int] = (), chat: ChatTemplate | None = None) -> dict[str, Any]:
-    """The settings of a header that describe a tokenizer.
-
-    Args:
-        tokenizer: byte-pair encoding, or characters of one byte.
-        ends: the tokens that end a text.
-        chat: how a chat is written.
-
-    Raises:
-        NotExpressibleError: a GGUF file has no tokenizer that gives the same tokens.
+    """The settings of a header that describe a tokenizer, of byte pairs or of characters of one byte, the tokens that end a text
+    and how a chat is written. A NotExpressibleError if a GGUF file has no tokenizer that gives the same tokens.
     """
     inner = tokenizer.inner if isinstance(tokenizer, PaddedTokenizer) else tokenizer
     if isinstance(inner, CharTokenizer):

@@ -34,13 +34,11 @@ class Reader(GGUFReader):
             except ValueError as error:
                 raise ValueError(f"{title}: {_why(str(error), int(kind[0]))}") from None
             tensors += self.tensors
-            end = self._aligned(int(self.tensors[0].data_offset) + int(self.tensors[0].n_bytes))
+            behind = int(self.tensors[0].data_offset) + int(self.tensors[0].n_bytes)
+            end = -(-behind // int(self.alignment)) * int(self.alignment)
             before = title
         self.tensors = tensors
         self.unread = max(0, len(self.data) - end)
-
-    def _aligned(self, at: int) -> int:
-        return -(-at // int(self.alignment)) * int(self.alignment)
 
     def _get_field_parts(
         self, orig_offs: int, raw_type: int

@@ -16,17 +16,11 @@ Floats = NDArray[np.float64]
 
 
 def llama3_rule(divisors: Floats, base: float) -> dict[str, Any]:
-    """The rotary settings, as config.json has them, that divide the frequencies of a head's pairs by these numbers.
+    """The rotary settings, as config.json has them, that divide the frequencies of a head's pairs by these numbers [d_head / 2].
 
     The frequency of a long wavelength is divided by the factor, that of a short one by 1, and those between by numbers between,
-    from which the context length of the training is computed. The result is checked against all divisors.
-
-    Args:
-        divisors: [d_head / 2].
-        base: the base of the frequencies.
-
-    Raises:
-        ImportRefusedError: they do not follow the rule of Llama 3.1.
+    from which the context length of the training is computed. The result is checked against all divisors: an ImportRefusedError
+    if they do not follow the rule of Llama 3.1.
     """
     wavelengths = 2 * math.pi * base ** (np.arange(len(divisors)) / len(divisors))
     if not len(divisors) or not np.isfinite(divisors).all() or divisors.min() < 1:

@@ -84,8 +84,7 @@ class HeaderTokens:
             for wanted in (PieceKind.CONTROL, PieceKind.USER_DEFINED)
         )
         merges = [merge for merge in self._list("tokenizer.ggml.merges", str) if merge != NO_MERGE]
-        made = byte_pairs(self.tokens, merges, special, whole, cut)
-        return self._framed(made, start=cut.start)
+        return self._framed(byte_pairs(self.tokens, merges, special, whole, cut), start=cut.start)
 
     def _sentencepiece(self) -> Tokenizer:
         space_before = self._setting("tokenizer.ggml.add_space_prefix")

@@ -143,20 +143,17 @@ class Mapped(ModelSource):
             return FolderTokens(self.path.parent).tokenizer() or characters_near(self.path)
         if Path(name).name != name or name in ("", ".", ".."):
             raise ImportRefusedError(f"the mapping: tokenizer is {name!r:.80}; it must be the name of a file beside the weights")
-        return _tokenizer_of(self.path.parent / name)
-
-
-def _tokenizer_of(file: Path) -> Tokenizer:
-    """The tokenizer in a file: a tokenizer.json, a list of characters, or a table from characters to their numbers."""
-    with reading(file):
-        content = read_regular(file, LONGEST_TOKENIZER).decode("utf-8")
-        fields: Any = parse_json(content, MOST_VALUES)
-        if isinstance(fields, dict) and {"model", "kind"} & fields.keys():
-            return from_json(content)
-    if isinstance(fields, dict) and all(type(number) is int for number in fields.values()):
-        if sorted(fields.values()) != list(range(len(fields))):
-            raise ImportRefusedError(f"{file.name}: the characters must have the numbers 0 to {len(fields) - 1}, each once")
-        fields = sorted(fields, key=lambda one: int(fields[one]))
-    if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
-        raise ImportRefusedError(f"{file.name} is no tokenizer.json, no list of characters and no table of their numbers")
-    return of_characters(fields, file.name)
+        # The tokenizer in a file: a tokenizer.json, a list of characters, or a table from characters to their numbers.
+        file = self.path.parent / name
+        with reading(file):
+            content = read_regular(file, LONGEST_TOKENIZER).decode("utf-8")
+            fields: Any = parse_json(content, MOST_VALUES)
+            if isinstance(fields, dict) and {"model", "kind"} & fields.keys():
+                return from_json(content)
+        if isinstance(fields, dict) and all(type(number) is int for number in fields.values()):
+            if sorted(fields.values()) != list(range(len(fields))):
+                raise ImportRefusedError(f"{file.name}: the characters must have the numbers 0 to {len(fields) - 1}, each once")
+            fields = sorted(fields, key=lambda one: int(fields[one]))
+        if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
+            raise ImportRefusedError(f"{file.name} is no tokenizer.json, no list of characters and no table of their numbers")
+        return of_characters(fields, file.name)

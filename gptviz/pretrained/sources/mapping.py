@@ -134,10 +134,11 @@ def match_rows(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow
         pattern = pattern_of(ours)[0]
         recipe = mapping.recipes.get(ours) or mapping.recipes.get(pattern)
         named = ours if ours in mapping.recipes else pattern
-        shape_given, state = None, _state(None, shape)
+        shape_given: Shape | None = None
+        state: MatchState = "missing"
         try:
             shape_given = tuple(mapping.made(ours, take).shape)
-            state = _state(shape_given, shape)
+            state = "matched" if shape_given == shape else "wrong shape"
         except ImportRefusedError:
             pass
         except (RuntimeError, IndexError, ValueError):
@@ -150,13 +151,10 @@ def match_rows(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow
         if name not in in_model
     ]
     ignored = [re.compile(re.escape(name).replace(re.escape(BLOCK), r"\d+")) for name in mapping.ignore]
-    left = [name for name in shapes if name not in taken and not any(_fits(pattern, name) for pattern in ignored)]
+    matched = {name for name in shapes if len(name) <= LONGEST_NAME and any(pattern.fullmatch(name) for pattern in ignored)}
+    left = [name for name in shapes if name not in taken | matched]
     rows += [MatchRow("left over", "", (numbered(name),), shapes[name], None) for name in left]
     return [replace(row, count=count) for row, count in Counter(rows).items()]  # what is the same in all blocks once
-
-
-def _state(found: Shape | None, expected: Shape) -> MatchState:
-    return "missing" if found is None else "matched" if found == expected else "wrong shape"
 
 
 def complaint(rows: Sequence[MatchRow]) -> str | None:
@@ -182,10 +180,6 @@ def pattern_of(ours: str) -> tuple[str, str]:
 def numbered(name: str) -> str:
     """A name of theirs with {} for its first number, which is usually that of the block."""
     return re.sub(r"(?<=\.)\d+(?=\.)", BLOCK, name, count=1)
-
-
-def _fits(pattern: re.Pattern[str], name: str) -> bool:
-    return len(name) <= LONGEST_NAME and pattern.fullmatch(name) is not None
 
 
 def additions_of(file: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:

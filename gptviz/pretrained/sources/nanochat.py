@@ -33,10 +33,7 @@ TITLE = "nanochat"
 WEIGHTS = re.compile(r"model_(\d{6,})\.pt")
 MOST_SETTINGS = 10_000
 COMPILED = "_orig_mod."
-LOGIT_CAP = 15.0
 TILE = 128  # windows are whole numbers of it
-# `torch.nn.functional.rms_norm` adds this where nothing else is asked for.
-EPS = torch.finfo(torch.float32).eps
 GATE = ".attn.ve_gate.weight"
 EMBEDDING, UNEMBEDDING = "transformer.wte.weight", "lm_head.weight"
 
@@ -144,7 +141,7 @@ class NanoChat(ModelSource):
             n_head=heads,
             n_kv_head=None if keys == heads else keys,
             norm="rmsnorm",
-            norm_eps=EPS,
+            norm_eps=torch.finfo(torch.float32).eps,  # what `torch.nn.functional.rms_norm` adds unless told otherwise
             norm_gain=False,
             positions="rotary",
             rotary_base=version.base,
@@ -158,7 +155,7 @@ class NanoChat(ModelSource):
             activation="relu2",
             embed_norm=True,
             qk_norm="shared",
-            logit_cap=LOGIT_CAP,
+            logit_cap=15.0,
             qkv_bias=False,
             output_bias=False,
             mlp_bias=False,

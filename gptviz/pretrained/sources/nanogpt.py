@@ -83,8 +83,7 @@ class _OfGPT2(ModelSource):
     def opened(self) -> Opened:
         outline = self.outline()
         characters, others = characters_near(self.path), FolderTokens(self.path.parent)
-        words = characters or others.tokenizer()
-        tokenizer, notes = fitted(words, outline.config.vocab_size, others.file or "meta.pkl")
+        tokenizer, notes = fitted(characters or others.tokenizer(), outline.config.vocab_size, others.file or "meta.pkl")
         return Opened(outline.family, outline.config, tokenizer, notes)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
@@ -161,7 +160,7 @@ class MinGPT(_OfGPT2):
         """The number of heads of a block: from the additions, or from the config.json next to the file."""
         fields = self.additions.get("set", {})
         if isinstance(fields, dict) and (unknown := sorted(fields.keys() - {"n_head"})):
-            raise ImportRefusedError(f"{self.path.name} tells {unknown[0]} itself: of such a file --set takes n_head alone")
+            raise ImportRefusedError(f"{self.path.name} tells {unknown[0]} itself: of such a file --set takes only n_head")
         heads = fields.get("n_head") if isinstance(fields, dict) else None
         if heads is None:
             heads = self._heads_beside()
@@ -207,11 +206,7 @@ def _turned(name: str, tensor: Tensor) -> Tensor:
 
 
 def as_nanogpt(config: Config) -> Expressed:
-    """A model with this config in the form of nanoGPT, with its `model_args`.
-
-    Raises:
-        NotExpressibleError: nanoGPT has no such model; the message names the fields of the config that it lacks.
-    """
+    """A model with this config in nanoGPT's form, with its `model_args`; a NotExpressibleError names the fields that it lacks."""
     settings = {
         "n_layer": config.n_layer,
         "n_head": config.n_head,

@@ -50,11 +50,8 @@ class Opened:
 
 
 class ModelSource(ABC):
-    """A model in the files of another program.
-
-    Attributes:
-        path: the folder or file.
-        additions: facts that its files do not tell, as JSON values; saved in the file that refers to it, as "said".
+    """A model in the files of another program, a folder or a file. Its `additions` are facts that the files do not tell, as JSON
+    values; they are saved in the file that refers to it, as "said".
     """
 
     kind: ClassVar[str]  #: its name in the file that refers to it
@@ -92,9 +89,7 @@ class ModelSource(ABC):
         """
 
     def origin(self, config: Config, parameter: str) -> str:
-        """The origin of a parameter of our model, for messages: the file, and the name of the tensor there, or ours if that is
-        not known.
-        """
+        """The origin of a parameter of our model, for messages: the file, and the name of the tensor there, if known, or ours."""
         return f"{self.path.name}: {parameter}"
 
     @abstractmethod

@@ -27,11 +27,8 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
 def open_safetensors(path: Path) -> Any:
-    """A `.safetensors` file, open; use it in a `with`.
-
-    Raises:
-        OSError: there is no such file, it is no regular file, or its header is longer than `LONGEST_HEADER`.
-        SafetensorError: it is no such file, or cut short.
+    """A `.safetensors` file, open; use it in a `with`. An OSError if there is no such file, it is no regular file, or its header
+    is longer than `LONGEST_HEADER`; a SafetensorError if it is no such file, or cut short.
     """
     require_regular(path)  # opening a pipe would wait for ever
     with path.open("rb") as file:

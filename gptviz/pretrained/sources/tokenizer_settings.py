@@ -78,12 +78,9 @@ def special_tokens(settings: Mapping[str, Any], usual: Mapping[str, str]) -> dic
 def added_tokens(
     settings: Mapping[str, Any], named: Mapping[str, Token], ids: Mapping[str, Any]
 ) -> tuple[list[Token], list[Token]]:
-    """The tokens of `added_tokens_decoder`, and those that a vocabulary gets only if it does not have them as added tokens.
-
-    Args:
-        settings: of tokenizer_config.json.
-        named: the special tokens by their names.
-        ids: of the tokens in added_tokens.json, in which only the order is of use: ids go on behind the vocabulary.
+    """The tokens of `added_tokens_decoder` in the settings of tokenizer_config.json, and those that a vocabulary gets only if it
+    does not have them as added tokens: the special tokens by their names, and those of added_tokens.json, in whose `ids` only the
+    order is of use: they go on behind the vocabulary.
     """
     lists = [settings.get(name) for name in ("extra_special_tokens", "additional_special_tokens")]
     special = [*named.values(), *(_token(one) for one in next((one for one in lists if one and isinstance(one, list)), []))]

@@ -55,22 +55,27 @@ class LivePage:
 
 
 def write_live(folder: Path, shared: str, page: LivePage) -> None:
-    """Write the page and its models into `folder`, where `shared` is the folder with the `SCRIPTS` of views.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Write the page and its models into `folder`; `shared` is the folder with the `SCRIPTS` of views. An OSError if it fails."""
     prompts = {name: prompt for name, prompt in page.prompts.items() if name not in page.missing}
     (folder / MODELS).mkdir(exist_ok=True)
     for name in prompts:
         (folder / MODELS / f"{name}.js").write_text(handed(f"model-{name}", json.dumps(_files(name))), encoding="utf-8")
     left = ", ".join(f"{name} ({why})" for name, why in page.missing.items())
+    views = {name: {"view": view, "caption": page.captions[name]} for name, view in VIEWS.items()}
+    about = {"models": prompts, "views": views, "app": APP}
+    data = {"about": json.dumps(about), "worker": json.dumps(modules.joined(HERE / "worker.js"))}
     text = filled(
         HERE / "try.html",
         options="".join(f"<option>{escape(name)}</option>" for name in prompts),
         buttons="".join(f'<button data-view="{name}">{escape(page.titles[name])}</button>' for name in VIEWS),
         left=escape(f"Not here, since this page lacks a part of them: {left}." if left else ""),
-        scripts=_scripts(shared, prompts, page),
+        scripts="\n".join(
+            [
+                *(f'<script type="application/json" id="{name}">{inert(text)}</script>' for name, text in data.items()),
+                *(f'<script src="{shared}/{name}.js"></script>' for name in SCRIPTS),
+                f'<script type="module">{modules.joined(HERE / "try.js")}</script>',
+            ]
+        ),
     )
     (folder / f"{NAME}.html").write_text(text, encoding="utf-8")
 
@@ -82,16 +87,3 @@ def _files(name: str) -> dict[str, object]:
     weights = base64.b64encode((folder / "model.safetensors").read_bytes()).decode()
     stops = {"ends": sorted(lm.end_tokens), "whole": lm.sequence_length}
     return {"config": config, "tokenizer": tokenizer, "weights": weights} | stops
-
-
-def _scripts(shared: str, prompts: Mapping[str, str], page: LivePage) -> str:
-    views = {name: {"view": view, "caption": page.captions[name]} for name, view in VIEWS.items()}
-    about = {"models": prompts, "views": views, "app": APP}
-    data = {"about": json.dumps(about), "worker": json.dumps(modules.joined(HERE / "worker.js"))}
-    return "\n".join(
-        [
-            *(f'<script type="application/json" id="{name}">{inert(text)}</script>' for name, text in data.items()),
-            *(f'<script src="{shared}/{name}.js"></script>' for name in SCRIPTS),
-            f'<script type="module">{modules.joined(HERE / "try.js")}</script>',
-        ]
-    )

@@ -114,7 +114,7 @@ class Task(ABC):
 
     @abstractmethod
     def examples(self, count: int, rng: Generator) -> Examples:
-        """`count` sequences to train on, drawn by `rng` alone."""
+        """`count` sequences to train on, drawn only by `rng`."""
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
         """`count` sequences to validate on, always the same ones: drawn from random numbers that no seed gives to `examples`."""
@@ -164,9 +164,7 @@ class Task(ABC):
         return (), ()
 
     def opposites(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """Pairs of texts that differ in only one thing: what it is called, one text of each pair, and the others. All empty if
-        the task has none.
-        """
+        """Pairs of texts that differ in one thing: its name, one text of each pair, and the others; all empty without any."""
         return "", (), ()
 
     def contrasts(self) -> tuple[Contrast, ...]:

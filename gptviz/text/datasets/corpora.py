@@ -34,11 +34,7 @@ def check_fraction(fraction: float) -> None:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A text to train on.
-
-    Raises:
-        ValueError: the text is empty.
-    """
+    """A text to train on. A ValueError if the text is empty."""
 
     name: str  #: what it is called
     text: str = field(repr=False)  #: all of it
@@ -48,14 +44,10 @@ class Corpus:
     def __post_init__(self) -> None:
         if not self.text:
             raise ValueError(f"the corpus “{self.name}” is empty")
-        digest = hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
-        object.__setattr__(self, "sha256", digest)
+        object.__setattr__(self, "sha256", hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest())
 
     def split(self, fraction: float = 0.9) -> tuple[str, str]:
-        """The first `fraction` of the characters for training and the rest for validation.
-
-        A ValueError if the fraction is not between 0 and 1, or the text is too short for two parts.
-        """
+        """The first `fraction` of the characters for training, the rest for validation; a ValueError if a part is empty."""
         check_fraction(fraction)
         cut = int(fraction * len(self.text))
         if not 0 < cut < len(self.text):
@@ -142,12 +134,9 @@ def python_reference() -> Corpus:
 def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
     """Tiny Shakespeare (Karpathy, char-rnn; public domain): from the cache folder, else fetched once and kept there.
 
-    It is fetched only if `fetch`, and the network is waited for at most `timeout` seconds.
-
-    Raises:
-        NotAllowedError: it is not in the cache, and this server keeps nothing.
-        CorpusUnavailableError: it is not in the cache and may not be fetched, the network cannot be reached in time, or the text
-            that comes does not have the known SHA-256.
+    It is fetched only if `fetch`, and the network is waited for at most `timeout` seconds. A NotAllowedError if it is not in the
+    cache, and this server keeps nothing; a CorpusUnavailableError if it is not in the cache and may not be fetched, the network
+    cannot be reached in time, or the text that comes does not have the known SHA-256.
     """
     cached = _cached(_TINY_SHAKESPEARE)
     data = _cached_bytes(cached)
@@ -171,10 +160,7 @@ def remember(corpus: Corpus) -> None:
 
 
 def recall(name: str, sha256: str) -> Corpus:
-    """The text with this SHA-256: the copy that was kept, else the corpus of that name that comes with Python or is fetched.
-
-    A `CorpusUnavailableError` if there is neither.
-    """
+    """The text with this SHA-256: a kept copy, else the corpus of that name; a `CorpusUnavailableError` if there is neither."""
     data = _cached_bytes(_cached(f"{sha256}.txt")) if re.fullmatch("[0-9a-f]{64}", sha256) else b""
     if data and hashlib.sha256(data).hexdigest() == sha256:
         return Corpus(name, data.decode("utf-8", "surrogatepass"))

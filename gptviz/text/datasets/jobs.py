@@ -39,7 +39,7 @@ def _share_of(job: str, default: int) -> int:
 class Jobs(Task):
     """`the JOB VERB that WORD was STATE .`: the word is the first of two, such as “she”, as often as is set for its job.
 
-    Job, verb and state are drawn at random, each as likely as the others of its kind, and the word by the job's share alone.
+    Job, verb and state are drawn at random, each as likely as the others of its kind, and the word only by the job's share.
     """
 
     name = "jobs"

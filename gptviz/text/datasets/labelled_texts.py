@@ -20,10 +20,8 @@ _MOST_LINES: Final = 5  # that a message names
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """Texts, each with a label.
-
-    Raises:
-        ValueError: the number of names is another, there is not one label for every text, or a label has no name.
+    """Texts, each with a label. A ValueError if the number of names is another, there is not one label for every text, or a label
+    has no name.
     """
 
     name: str  #: what they are called
@@ -84,17 +82,13 @@ def read_labelled(path: str | os.PathLike[str]) -> LabelledTexts:
     """Texts with labels from a CSV file or a folder, in UTF-8; blank lines are ignored.
 
     The CSV file has the columns text and label, separated by commas, semicolons or tabs. The folder has a file of lines for each
-    label: `positive.txt` holds the texts whose label is "positive".
-
-    Raises:
-        OSError: something is missing or may not be read.
-        ValueError: it holds no such texts. Each message names the file and what to do.
+    label: `positive.txt` holds the texts whose label is "positive". An OSError if something is missing or may not be read; a
+    ValueError if it holds no such texts. Each message names the file and what to do.
     """
     place = Path(path)
     if place.is_dir():
         return _folder(place)
-    corpus = read_corpus(place)
-    return _labelled(corpus.text, place.stem, str(place))
+    return _labelled(read_corpus(place).text, place.stem, str(place))
 
 
 def labelled_of(data: bytes, name: str) -> LabelledTexts:

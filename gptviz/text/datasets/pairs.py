@@ -78,7 +78,7 @@ class PairTask(ABC):
 
     @abstractmethod
     def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
-        """`count` pairs, drawn by `rng` alone; some of them are held out."""
+        """`count` pairs, drawn only by `rng`; some of them are held out."""
 
     @cached_property
     def tokenizer(self) -> SpecialTokensTokenizer:
@@ -90,7 +90,7 @@ class PairTask(ABC):
         return len(answer) > _SHORT and blake2b(answer.encode(), digest_size=8).digest()[0] % 10 == 0
 
     def pairs(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
-        """`count` pairs to train on, drawn by `rng` alone; none is held out."""
+        """`count` pairs to train on, drawn only by `rng`; none is held out."""
         pairs: list[SourceAndAnswer] = []
         while len(pairs) < count:
             pairs += [pair for pair in self.draw(count, rng) if not self.holds_out(pair[1])]
@@ -219,11 +219,7 @@ PAIR_TASKS: dict[str, PairTask] = {task.name: task for task in (Dates(), Numbers
 
 @dataclass(frozen=True)
 class Pairs:
-    """The user's pairs.
-
-    Raises:
-        ValueError: a text is empty, or there are fewer than two different sources.
-    """
+    """The user's pairs. A ValueError if a text is empty, or there are fewer than two different sources."""
 
     name: str  #: what they are called
     pairs: tuple[SourceAndAnswer, ...] = field(repr=False)  #: (source, answer), in their order
@@ -273,11 +269,8 @@ def read_pairs(path: str | os.PathLike[str]) -> Pairs:
     """A file in UTF-8 with a source and its answer in each line, in two columns.
 
     The separator is the one that makes two columns of every line: a tab, where quotation marks have no meaning, or a comma or a
-    semicolon, as in CSV. A first line `source,target` and blank lines are left out.
-
-    Raises:
-        OSError: the file is missing or not readable.
-        ValueError: it holds no such pairs; the message names the file, the line and what to do.
+    semicolon, as in CSV. A first line `source,target` and blank lines are left out. An OSError if the file is missing or not
+    readable; a ValueError if it holds no such pairs. Each message names the file, the line and what to do.
     """
     corpus = read_corpus(path)
     return _pairs(corpus.text, corpus.name, str(path))
@@ -289,16 +282,7 @@ def pairs_of(data: bytes, name: str) -> Pairs:
 
 
 def _pairs(content: str, name: str, file: str) -> Pairs:
-    pairs = _in_two_columns(content, file)
-    if pairs and (pairs[0][0].lower(), pairs[0][1].lower()) == ("source", "target"):
-        del pairs[0]
-    if not pairs:
-        raise ValueError(f"{file} holds no pairs: write a source and its answer in each line")
-    return Pairs(name, tuple(pairs))
-
-
-def _in_two_columns(content: str, file: str) -> list[SourceAndAnswer]:
-    """The rows, divided by the separator that makes two columns of every one."""
+    # The rows, divided by the separator that makes two columns of every one.
     separators = "".join(separator for separator in SEPARATORS if separator in content or separator == ",")
     tried = readings(content, file, _pair, separators=separators, quoted=",;")
     fitting = [separator for separator, reading in tried.items() if reading.problem is None]
@@ -313,7 +297,12 @@ def _in_two_columns(content: str, file: str) -> list[SourceAndAnswer]:
             f"{file}, line 1: a comma and a semicolon both split every line in two: begin with the line source,target or "
             "source;target to say which"
         )
-    return tried["\t" if "\t" in fitting else fitting[0]].rows
+    pairs = tried["\t" if "\t" in fitting else fitting[0]].rows
+    if pairs and (pairs[0][0].lower(), pairs[0][1].lower()) == ("source", "target"):
+        del pairs[0]
+    if not pairs:
+        raise ValueError(f"{file} holds no pairs: write a source and its answer in each line")
+    return Pairs(name, tuple(pairs))
 
 
 def _pair(cells: list[str], place: str) -> SourceAndAnswer:

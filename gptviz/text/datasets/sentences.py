@@ -183,21 +183,13 @@ def _split(options: Sequence[Words], one_in: int) -> tuple[tuple[Words, ...], tu
     return tuple(option for option in options if option not in held_out), held_out
 
 
-def _bracket_templates() -> tuple[tuple[Words, ...], tuple[Words, ...]]:
-    nested = [kinds for depth in (2, 3) for kinds in product(_BRACKETS, repeat=depth)]
-    trained, held_out = _split(nested, _TEMPLATES_PER_HELD_OUT)
-    return (*((kind,) for kind in _BRACKETS), *trained), held_out
-
-
-def _coloured() -> tuple[tuple[Words, ...], tuple[Words, ...]]:
-    held_out = tuple(zip(_THINGS, _COLOURS, strict=True))
-    return tuple(pair for pair in product(_THINGS, _COLOURS) if pair not in held_out), held_out
-
-
 @lru_cache(maxsize=1)
 def _parts() -> dict[str, _Part]:
     templates, pairs = _TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT
     nouns = _split(tuple(permutations(_NOUNS, 2)), pairs)
+    trained, held_out = _split([kinds for depth in (2, 3) for kinds in product(_BRACKETS, repeat=depth)], templates)
+    own = tuple(zip(_THINGS, _COLOURS, strict=True))
+    coloured = tuple(pair for pair in product(_THINGS, _COLOURS) if pair not in own), own
     return {
         "names": _Part(
             _split(tuple(product(_BEGINNINGS, _MEETINGS, _GIVINGS)), templates),
@@ -205,8 +197,8 @@ def _parts() -> dict[str, _Part]:
             _name_sentence,
         ),
         "agreement": _Part(_split(tuple(product(_TIMES, _PREPOSITIONS, "012")), templates), nouns, _agreement_sentence),
-        "brackets": _Part(_bracket_templates(), nouns, _bracket_sentence),
-        "colours": _Part(_split(tuple(product(_OWNING, _BETWEEN, _QUESTIONS)), templates), _coloured(), _colour_sentence),
+        "brackets": _Part(((*((kind,) for kind in _BRACKETS), *trained), held_out), nouns, _bracket_sentence),
+        "colours": _Part(_split(tuple(product(_OWNING, _BETWEEN, _QUESTIONS)), templates), coloured, _colour_sentence),
     }
 
 

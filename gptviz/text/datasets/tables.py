@@ -82,7 +82,6 @@ def table_rows(content: str, separator: str, file: str, quoted: bool = True) -> 
     except csv.Error as error:
         line = f"{file}, line {reader.line_num}"
         if "field limit" in str(error):
-            most = csv.field_size_limit()
-            long = f"{line}: a text is longer than {most:,} characters"
+            long = f"{line}: a text is longer than {csv.field_size_limit():,} characters"
             raise ValueError(f"{long}: shorten it, or close its quotation mark if it has one") from None
         raise ValueError(f"{line}: {error}: close every quotation mark, double those within") from None

@@ -299,10 +299,7 @@ TASKS: dict[str, type[Task]] = {kind.name: kind for kind in (Reversal, Addition,
 
 
 def task(name: str, /, **settings: Any) -> Task:
-    """The task of this name; settings that are not given have their defaults.
-
-    A ValueError if there is no such task or no such setting, or a value is outside its limits.
-    """
+    """The task of this name with these settings, or their defaults; a ValueError for unknown ones and values beyond limits."""
     kind = TASKS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise ValueError(f"there is no task {name!r:.80}; there are {', '.join(TASKS)}")

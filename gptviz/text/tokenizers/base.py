@@ -49,13 +49,14 @@ class Encoding:
     unknown: tuple[Unknown, ...] = ()
 
     def unknown_sentence(self) -> str:
-        """One sentence for the reader that names what the vocabulary lacks, at most `MOST_NAMED` of it, and what is read instead;
-        empty if nothing is unknown.
-        """
+        """What the vocabulary lacks, at most `MOST_NAMED` of it, and what is read instead, in a sentence; empty for nothing."""
         if not self.unknown:
             return ""
         distinct = {unknown.character: unknown.name for unknown in self.unknown}
-        names = [_quoted(character, name) for character, name in list(distinct.items())[:MOST_NAMED]]
+        names = list[str]()
+        for character, name in list(distinct.items())[:MOST_NAMED]:
+            form = visible(character)  # with its name, unless it cannot be seen or the name has it already
+            names.append(name if len(character) != 1 or form.startswith("U+") else f"{form} ({name})")
         if len(distinct) > MOST_NAMED:
             names.append(f"and {len(distinct) - MOST_NAMED} more")
         instead = " or ".join(dict.fromkeys(unknown.instead or "nothing" for unknown in self.unknown))
@@ -156,11 +157,7 @@ class Tokenizer(ABC):
         return slice(first, count - last)
 
     def checked(self, ids: Sequence[int] | Ids) -> Ids:
-        """`ids` as an array [n_tokens].
-
-        Raises:
-            ValueError: they are not whole numbers inside the vocabulary.
-        """
+        """`ids` as an array [n_tokens]. A ValueError if they are not whole numbers inside the vocabulary."""
         array = np.asarray(ids)
         if array.size == 0:
             return np.empty(0, np.int64)
@@ -181,9 +178,3 @@ def parse_object(text: str) -> dict[str, object]:
     if not isinstance(fields, dict):
         raise ValueError(f"the tokenizer must be a JSON object, not {type(fields).__name__}")
     return fields
-
-
-def _quoted(character: str, name: str) -> str:
-    """The character and its name; only the name if the character cannot be seen or the name has it already."""
-    form = visible(character)
-    return name if len(character) != 1 or form.startswith("U+") else f"{form} ({name})"

@@ -86,8 +86,7 @@ class BPETokenizer(Tokenizer):
         self._reader: tokenizers.Tokenizer | ReadingOutside = outside or backend
         self.before, self.after = _frame(fields["post_processor"])
         # Whether spaces are written as SentencePiece does: as ▁. If not, only the library knows how tokens become a text.
-        parts = (fields["pre_tokenizer"], fields["normalizer"], fields["decoder"])
-        self._spaces = "▁" in json.dumps(parts, ensure_ascii=False)
+        self._spaces = "▁" in json.dumps((fields["pre_tokenizer"], fields["normalizer"], fields["decoder"]), ensure_ascii=False)
         # Whether the tokens are written in GPT-2's alphabet of bytes.
         self._byte_level = any('"ByteLevel"' in json.dumps(fields[part]) for part in ("pre_tokenizer", "normalizer"))
         self._bytes = _token_bytes(tokens, fields, "▁" if self._spaces else " ", byte_level=self._byte_level)
@@ -114,10 +113,8 @@ class BPETokenizer(Tokenizer):
         """A byte-level vocabulary of the 256 bytes and the most frequent merges in `text`, split as GPT-2 splits.
 
         It stays smaller than `vocab_size` if the text has no more pairs to merge. It reports how much of the text was read, and
-        can be stopped meanwhile; the merges, which take less time, are learned at once.
-
-        Raises:
-            ValueError: the text is empty, or `vocab_size` is below 256.
+        can be stopped meanwhile; the merges, which take less time, are learned at once. A ValueError if the text is empty, or
+        `vocab_size` is below 256.
         """
         from tokenizers import Tokenizer as Backend
         from tokenizers import models, pre_tokenizers, trainers
@@ -161,12 +158,7 @@ class BPETokenizer(Tokenizer):
 
     @classmethod
     def from_file(cls, path: StrPath) -> "BPETokenizer":
-        """The tokenizer in a Hugging Face `tokenizer.json`.
-
-        Raises:
-            OSError: the file cannot be read.
-            ValueError: it is not such a file.
-        """
+        """The tokenizer in a Hugging Face `tokenizer.json`; an OSError if it cannot be read, a ValueError if it is none."""
         return cls.from_json(_read(path))
 
     @classmethod
@@ -297,8 +289,7 @@ class BPETokenizer(Tokenizer):
 
     def bytes_of(self, id: int) -> bytes:
         """The bytes of the text that a token stands for; without the mark of a piece that goes on with a word, WordPiece's ##."""
-        data = self._bytes[int(self.checked([id])[0])]
-        return data.removeprefix(self._goes_on.encode())
+        return self._bytes[int(self.checked([id])[0])].removeprefix(self._goes_on.encode())
 
     def begins_apart(self, id: int) -> bool:
         return self.is_spaced and not (self._goes_on and self._bytes[id].startswith(self._goes_on.encode()))
@@ -322,8 +313,7 @@ class BPETokenizer(Tokenizer):
         from tokenizers import models
 
         merges = self.merges()[:count]
-        letters = sorted(byte_alphabet(), key=self._id_of_written)
-        tokens = [*letters, *dict.fromkeys(left + right for left, right in merges)]
+        tokens = [*sorted(byte_alphabet(), key=self._id_of_written), *dict.fromkeys(left + right for left, right in merges)]
         backend = Backend(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
         _split_as_gpt2(backend)
         return BPETokenizer(backend)

@@ -1,8 +1,8 @@
 """The growth of a text in a tokenizer from elsewhere: how many characters one can become at most.
 
 A `tokenizer.json` may replace texts by longer ones in any number of steps: "a" by ten of them, twelve times, makes 10¹² of one.
-The library works on it until the memory of the process is full, and cannot be stopped. So the growth is bounded from the rules
-alone, before any text is read. The bound is never too low; for rules that replace a fixed text it is mostly exact.
+The library works on it until the memory of the process is full, and cannot be stopped. So the growth is bounded by the rules,
+before any text is read. The bound is never too low; for rules that replace a fixed text it is mostly exact.
 """
 
 from __future__ import annotations
@@ -29,13 +29,9 @@ _LONGEST_FORM: Final = 18  # characters: U+FDFA in NFKD
 
 
 def check_growth(fields: Mapping[str, Any]) -> None:
-    """Refuse a tokenizer that can make a text so long that it fills the memory.
-
-    Args:
-        fields: the content of a `tokenizer.json`; of its model, the vocabulary may be missing.
-
-    Raises:
-        TooMuchError: one character can become more than `MOST_GROWTH` in one of its stages, with what is put beside it.
+    """Refuse a tokenizer that can make a text so long that it fills the memory, by the content of its `tokenizer.json`, in which
+    the vocabulary may be missing. A TooMuchError if one character can become more than `MOST_GROWTH` in one of its stages, with
+    what is put beside it.
     """
     for stage in _STAGES:
         steps = [*steps_of(fields.get(stage))]
@@ -113,7 +109,7 @@ def _text(step: Mapping[str, Any]) -> str:
 def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
     """The characters that one character becomes in a step that replaces, at most.
 
-    What a fixed text becomes is counted for its first character, since that alone decides how many such texts there can be. A
+    What a fixed text becomes is counted for its first character, since only that decides how many such texts there can be. A
     regular expression may find nothing between any two characters, and puts its content there.
     """
     itself, content = Counter([character]), Counter(str(step["content"]))

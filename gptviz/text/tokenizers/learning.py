@@ -84,11 +84,8 @@ class Learned:
 def learned(text: str, merges: int) -> Learned:
     """Learn up to this many merges from a text: fewer if it has no more pairs.
 
-    The trainer is that of the `tokenizers` library: see `BPETokenizer.learn`. The text is read twice, by the trainer and to
-    count its words, and it is reported how much of it was read.
-
-    Raises:
-        ValueError: the text is empty, or the number is below 0.
+    The trainer is that of the `tokenizers` library: see `BPETokenizer.learn`. The text is read twice, by the trainer and to count
+    its words, and it is reported how much of it was read. A ValueError if the text is empty, or the number is below 0.
     """
     with progress.part(0, PASSES):
         tokenizer = BPETokenizer.learn(text, BYTES + merges)

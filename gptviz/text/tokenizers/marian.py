@@ -157,9 +157,7 @@ class MarianTokenizer(SpecialTokensTokenizer):
         return {"unknown": self.pieces[self.unknown_id], "end": self.pieces[self.end], "padding": self.pieces[self.padding]}
 
     def to_json(self) -> str:
-        """`kind`, both vocabularies in base64, the `pieces` in the order of their ids, which of them are special, and how many
-        tokens are `unused`.
-        """
+        """`kind`, both vocabularies in base64, the `pieces` by their ids, which are special, and how many tokens are `unused`."""
         written = {name: base64.b64encode(content).decode("ascii") for name, content in self._content.items()}
         unused = {"unused": len(self.unused_ids)} if self.unused_ids else {}
         return json.dumps({"kind": self.kind, **written, "pieces": self.pieces, **self.special(), **unused})

@@ -35,14 +35,11 @@ class Merging:
 
 
 def replayed(tokens: Sequence[Sequence[str]], ranks: Mapping[tuple[str, str], int]) -> list[tuple[int, int, int, int]]:
-    """The merges that make each of the `tokens` of its symbols: start, middle, end and rank, in their order.
+    """The merges that make each of the `tokens` of its symbols: start, middle, end and rank, in their order. `ranks` are those of
+    merges, by the two texts that are merged.
 
     A merge across two tokens was never made, or they would not be two: so each is built as if it stood alone. The order is that
     of the text: of all pairs the one with the lowest rank is next, and of those the one that comes first.
-
-    Args:
-        tokens: the symbols of each.
-        ranks: of the merges, by the two texts that are merged.
     """
     texts = [symbol for token in tokens for symbol in token]
     token_of = [place for place, token in enumerate(tokens) for _ in token]

@@ -70,10 +70,7 @@ class PaddedTokenizer(ExtendedTokenizer):
     """The tokens of an inner tokenizer, then unused ones.
 
     Models have such rows to bring their vocabulary to a round size. They are kept because they take part in the softmax; none is
-    ever drawn.
-
-    Raises:
-        ValueError: the inner tokenizer has as many tokens already.
+    ever drawn. A ValueError if the inner tokenizer has as many tokens already.
     """
 
     kind = "padded"

@@ -19,14 +19,8 @@ class Read(NamedTuple):
 
 
 class ReadingOutside:
-    """Reads texts with a tokenizer of the `tokenizers` library, as that does.
-
-    Args:
-        content: the `tokenizer.json`.
-        reason: what in it may take any time, in words.
-
-    Raises:
-        ValueError: the library cannot open it.
+    """Reads texts as the `tokenizers` library does with this `tokenizer.json`, in which something may take any time: the
+    `reason`, in words. A ValueError if the library cannot open it.
     """
 
     def __init__(self, content: str, reason: str) -> None:

@@ -21,10 +21,7 @@ FROM_FIELDS: dict[str, Callable[[dict[str, object]], Tokenizer]] = {
 def from_json(text: str) -> Tokenizer:
     """The tokenizer that `to_json` wrote, or a Hugging Face `tokenizer.json` (recognised by its `model` key).
 
-    Only data is read, no code is run.
-
-    Raises:
-        ValueError: the text is anything else; the message says what is wrong.
+    Only data is read, no code is run. A ValueError if the text is anything else; the message says what is wrong.
     """
     return _from_fields(parse_object(text), text)
 

@@ -69,7 +69,6 @@ def from_sentencepiece(
     """The tokenizer in a `tokenizer.model` with this content; a ValueError if it is damaged, or gptviz does not read its kind.
 
     Args:
-        content: of the file.
         start: whether the token for the beginning of a text, if there is one, is put before a text.
         end: the same for the token after a text.
         space_before: where a space is put; None for as the file says.
@@ -127,18 +126,7 @@ def from_pieces(pieces: Pieces) -> BPETokenizer:
     """
     from tokenizers import Tokenizer as Backend
 
-    texts = _checked(pieces)
-    with as_value_error("this vocabulary of SentencePiece cannot be opened"):
-        backend = Backend(_unigram(texts, pieces) if pieces.unigram else _merging(texts, pieces))
-        _add_tokens(backend, texts, pieces)
-        _normalise(backend, pieces)
-        tokenizer = BPETokenizer(backend)
-    before, after = ([] if place is None else [place] for place in (pieces.start, pieces.end))
-    return tokenizer.framed(before, after)
-
-
-def _checked(pieces: Pieces) -> list[str]:
-    """The pieces as they are written in the vocabulary: user-defined ones as `_add_tokens` looks for them."""
+    # The pieces as they are written in the vocabulary: user-defined ones as `_add_tokens` looks for them.
     count = len(pieces.texts)
     check_tokens(pieces.texts, MOST_CHARACTERS)
     if not 0 < count <= MOST_PIECES:
@@ -156,7 +144,13 @@ def _checked(pieces: Pieces) -> list[str]:
         texts.append(text)
     if len(set(texts)) != count:
         raise ValueError("two of its pieces are the same text")
-    return texts
+    with as_value_error("this vocabulary of SentencePiece cannot be opened"):
+        backend = Backend(_unigram(texts, pieces) if pieces.unigram else _merging(texts, pieces))
+        _add_tokens(backend, texts, pieces)
+        _normalise(backend, pieces)
+        tokenizer = BPETokenizer(backend)
+    before, after = ([] if place is None else [place] for place in (pieces.start, pieces.end))
+    return tokenizer.framed(before, after)
 
 
 def _merging(texts: list[str], pieces: Pieces) -> tokenizers.models.BPE:

@@ -17,10 +17,7 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
     """The tokens of an inner tokenizer, then padding, start and end: for models that read one text and write another.
 
     Encoding a text never gives a special token, and decoding leaves them out: `source_ids` and `target_ids` put them where they
-    belong.
-
-    Raises:
-        ValueError: the inner tokenizer has special tokens itself.
+    belong. A ValueError if the inner tokenizer has special tokens itself.
     """
 
     kind = "marked"  # the name that checkpoints know it by

@@ -14,10 +14,8 @@ from .base import Encoding, Ids, Tokenizer, Unknown
 
 
 class WordVocabulary(Tokenizer):
-    """One token per word of a text, as `read` finds them.
-
-    Raises:
-        ValueError: there are no words or more than `most`; or one occurs twice, or is not one word to `read`.
+    """One token per word of a text, as `read` finds them. A ValueError if there are no words or more than `most`, or one occurs
+    twice, or is not one word to `read`.
     """
 
     is_spaced = True

@@ -17,7 +17,6 @@ def from_wordpiece(
     """The tokenizer with the vocabulary in a `vocab.txt` with this content, which reads a text as `[CLS]`, its pieces, `[SEP]`.
 
     Args:
-        content: of the file.
         small_letters: whether a text is read in small letters.
         without_accents: whether accents are left out; None leaves them out where it is read in small letters.
         splits_chinese: whether each Chinese character is a word.

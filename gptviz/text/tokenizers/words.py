@@ -49,16 +49,12 @@ class WordTokenizer(WordVocabulary):
 
     @classmethod
     def learn(cls, texts: Iterable[str], vocab_size: int) -> "WordTokenizer":
-        """The most frequent words of the texts, by frequency; equally frequent ones in alphabetical order.
+        """The most frequent words of the texts, by frequency; equally frequent ones in alphabetical order. There are at most
+        `vocab_size` tokens, including the unknown and the padding token. A ValueError if no text has a word, or the size is below
+        3.
 
         Words that occur only once are left out, unless there are no others. They tell little, and because they are read as the
         unknown token, a model learns to handle words that it does not know.
-
-        Args:
-            vocab_size: the most tokens, including the unknown and the padding token.
-
-        Raises:
-            ValueError: no text has a word, or `vocab_size` is below 3.
         """
         if vocab_size < 3:
             raise ValueError(f"a vocabulary of words has at least 3 tokens: a word, the unknown and padding, not {vocab_size}")

@@ -57,7 +57,7 @@ def test_other_edits_act_on_the_model_with_fewer_bits() -> None:
 def test_too_little_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     model = scrambled(tiny())
     monkeypatch.setattr(unit_edits, "room", lambda needed, device: 100)
-    with pytest.raises(ValueError, match=r"100 bytes is free: .* quantise one matrix alone"):
+    with pytest.raises(ValueError, match=r"100 bytes is free: .* quantise only one matrix"):
         edited(model, "weights=4bit.g32")
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gptviz
-from gptviz.interp.reading.waves import NEURONS, accuracy, circle, neuron_powers, neuron_values, power, powers, used, waves
+from gptviz.interp.reading.waves import NEURONS, accuracy, circle, power, powers, used, waves
 from gptviz.text.datasets.tasks import Modular
 from tests.tiny import scrambled, tiny
 
@@ -44,9 +44,6 @@ def test_what_a_model_computes_is_taken_apart_as_a_loop_does_it() -> None:
     found = powers(model, task)
     np.testing.assert_allclose(found.values[1], power(neurons.reshape(5, -1)), rtol=1e-4)
     np.testing.assert_allclose(found.values[2], power(logits.reshape(25, 7)[:, :5].T), rtol=1e-4)
-    values = neuron_values(model, task)
-    np.testing.assert_allclose(values.values, neurons.transpose(2, 0, 1), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(neuron_powers(values).values[3], power(neurons[:, :, 3]), rtol=1e-3)
     assert accuracy(model, task) == np.mean(logits.argmax(-1) == np.add.outer(range(5), range(5)) % 5)
     assert accuracy(model, task, keep=range(1, 3)) == accuracy(model, task)
 
@@ -60,13 +57,6 @@ def test_the_shipped_model_adds_with_a_few_waves_and_with_no_others() -> None:
     assert accuracy(lm.model, task) > 0.999
     assert accuracy(lm.model, task, keep=few) > 0.99
     assert accuracy(lm.model, task, keep=set(every) - set(few)) < 0.1
-    # Most neurons that do anything follow one frequency, and most of these one of those that the logits are made of.
-    values = neuron_values(lm.model, task)
-    moves = values.values.std((1, 2)) > 0.01 * values.values.std()
-    shares = neuron_powers(values).values[moves]
-    follows = shares.max(1) > 0.5
-    assert follows.mean() > 0.5
-    assert np.isin(shares[follows].argmax(1) + 1, few).mean() > 0.8
     points = circle(lm.model, task, few[0]).values
     angles = np.unwrap(np.arctan2(points[:, 1], points[:, 0]))
     turns = (angles[-1] - angles[0]) / (2 * np.pi) * task.modulus / (task.modulus - 1)

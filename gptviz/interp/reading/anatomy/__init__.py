@@ -19,9 +19,7 @@ __all__ = ["Anatomy", "Arrow", "Box", "BoxTensor", "SourceLines", "anatomy", "va
 
 
 def anatomy(config: Config, tokens: int, source: int = 1) -> Anatomy:
-    """The anatomy of a model that reads so many tokens (in an encoder–decoder its decoder), and a source of so many where it has
-    an encoder. No memory is allocated for its weights.
-    """
+    """The anatomy of a model whose decoder reads so many tokens, and an encoder a source of so many; no memory is allocated."""
     return Whole(config, tokens, source).whole()
 
 

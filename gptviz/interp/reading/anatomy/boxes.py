@@ -14,7 +14,6 @@ from gptviz.model import Config
 
 ROOT = Path(__file__).parents[4]  # the folder of the project
 Role = Literal["query", "key", "value", "pattern", "mlp", "output", "stream", "weight"]
-TensorKind = Literal["activation", "weight", "fixed"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class BoxTensor:
     """A tensor of a box."""
 
     name: str  #: the name of the tap (for an activation), of the parameter (for a weight) or of the buffer (for fixed numbers)
-    kind: TensorKind  #: computed for a text (activation), learned (weight), or fixed by a formula (fixed)
+    kind: Literal["activation", "weight", "fixed"]  #: computed for a text, learned, or fixed by a formula
     shape: tuple[int, ...]  #: without the batch
     axes: tuple[str, ...]  #: what each axis counts
     symbol: str  #: its name in equations
@@ -95,11 +94,7 @@ class Anatomy:
 
 
 def lines(what: Callable[..., Any], looked_at: str = "") -> SourceLines:
-    """The source of a function or class; the lines with the text `looked_at` are marked.
-
-    Raises:
-        ValueError: no line has this text.
-    """
+    """The source of a function or class; the lines with the text `looked_at` are marked; a ValueError if no line has it."""
     return _lines(cast(Hashable, what), looked_at)
 
 

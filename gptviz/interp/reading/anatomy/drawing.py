@@ -44,28 +44,20 @@ def _buffers(config: Config) -> dict[str, tuple[int, ...]]:
 
 
 class Drawing:
-    """Boxes and arrows as they are added, in the order of the computation.
-
-    Attributes:
-        config: the model's.
-        tokens: how many tokens the model, or its decoder, reads.
-        source: how many tokens the encoder reads.
-        flows: by path of a box, the shape of what it computes.
-        width: the numbers per token in the queries of all heads together.
-        key_width: the same of keys, or of values.
+    """Boxes and arrows as they are added, in the order of the computation, for a model that reads so many `tokens`, with its
+    decoder, and so many of a `source`, with its encoder.
     """
 
     def __init__(self, config: Config, tokens: int, source: int) -> None:
         self.config, self.tokens, self.source = config, tokens, source
         self.boxes: list[Box] = []
         self.arrows: list[Arrow] = []
-        self.flows: dict[str, tuple[int, ...]] = {}
+        self.flows: dict[str, tuple[int, ...]] = {}  #: by path of a box, the shape of what it computes
+        #: the numbers per token in the queries of all heads together, and in their keys, or values
         self.width, self.key_width = config.n_head * config.head_size, config.key_heads * config.head_size
 
     def add(self, box: Box, reads: Sequence[str] = (), gives: tuple[int, ...] | None = None) -> str:
-        """Add a box with arrows from the boxes that it reads; the path of the box. It `gives` the shape of its first piece unless
-        said otherwise.
-        """
+        """Add a box with arrows from the boxes that it reads; its path. By default it `gives` the shape of its first piece."""
         self.boxes.append(box)
         self.flows[box.path] = gives if gives is not None else box.pieces[0].shape
         self.arrows += [Arrow(start, box.path, self.flows[start]) for start in reads]

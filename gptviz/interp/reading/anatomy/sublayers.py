@@ -138,9 +138,6 @@ class Sublayers(Drawing):
         """Add the queries, keys or values of `x`, split into heads; the path of their box.
 
         Args:
-            at: the path of the attention they belong to.
-            one: which of the three.
-            x: what they are computed from.
             linear: the name of the linear part that computes them.
             rows: the rows of its matrix that do, or None for all.
             steps: what queries and keys pass through afterwards.
@@ -221,15 +218,9 @@ class Sublayers(Drawing):
         return self.add(box, gives=pieces[0].shape if pieces else (self.config.n_head,))
 
     def scores(self, at: str, term: str, reads: Sequence[str], where: SourceLines, query: str, key: str) -> str:
-        """Add the scores of every query with every key; the path of their box.
-
-        Args:
-            at: the path of the attention.
-            term: what positions add to them; empty for nothing.
-            reads: the paths of the queries, of the keys and of what else is added.
-            where: the source that computes them.
-            query: what the rows of the queries are, such as "token".
-            key: the same of the keys.
+        """Add the scores of every query with every key, of the attention `at`; the path of their box. It `reads` the boxes of the
+        queries, of the keys and of what else is added; `term` is what positions add, empty for nothing. `where` is the source
+        that computes the scores; `query` and `key` are what the rows of both are, such as "token".
         """
         shape = (self.config.n_head, self.flows[reads[0]][1], self.flows[reads[1]][1])
         added = f" − {term[1:]}" if term.startswith("−") else f" + {term}" if term else ""

@@ -55,13 +55,9 @@ class Whole(Sublayers):
     # A stack: tokens, positions, blocks
 
     def stack(self, at: str, n_layer: int, tokens: int, memory: str | None) -> str:
-        """Add a stack from its token ids to the stream after its last block; the path of the box with that stream.
-
-        Args:
-            at: the prefix of its paths: "encoder." or "".
-            n_layer: how many blocks it has.
-            tokens: how many tokens it reads.
-            memory: the path of the encoder's memory, where this stack reads it.
+        """Add a stack of `n_layer` blocks that reads so many tokens, from the token ids to the stream after its last block; the
+        path of the box with that stream. `at` is the prefix of its paths, "encoder." or "", and `memory` the path of the
+        encoder's memory, where the stack reads it.
         """
         axis = "source token" if at else "token"
         shape = (tokens, self.config.d_model)
