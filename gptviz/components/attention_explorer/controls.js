@@ -1,7 +1,6 @@
 // The buttons above the tokens: which quantity, which direction, which heads, which colours.
 
 import { button, make } from "../kit/elements.js";
-import { ROLES } from "../kit/roles.js";
 import { MEAN, SHOWS } from "./settings.js";
 
 const DIRECTIONS = [
@@ -77,7 +76,7 @@ export class Controls {
 
   /** Bring the buttons in line with what is chosen. */
   draw() {
-    const { choice, numbers, root } = this.explorer;
+    const { choice, numbers } = this.explorer;
     for (const { buttons, key } of this.groups) {
       for (const one of buttons) one.setAttribute("aria-pressed", String(one.dataset.value === this.#pressed(key)));
     }
@@ -99,6 +98,5 @@ export class Controls {
       ? `Take the edit ${edit} away: ${unit} computes what it did before`
       : `Replace what ${unit} computes by zero, on every page`;
     this.edit.setAttribute("aria-label", `${this.edit.textContent} ${unit}`);
-    root.style.setProperty("--shown", ROLES[SHOWS[choice.show].role]);
   }
 }

@@ -156,10 +156,11 @@ export class Numbers extends Fields {
     return at < 0 ? NaN : this.arrays.rollout[(block - this.first) * this.size + at];
   }
 
-  /** Whether a block lets a query read a key: the first one here where its own numbers are not here yet.
-   *  @param {number} query @param {number} key @param {number} block */
-  isVisible(query, key, block) {
-    return !Number.isNaN(this.pattern(this.has(block) ? block : this.first, 0, query, key));
+  /** Whether a block, or a rollout up to it, lets a query read a key: the first one here where its own numbers are not here yet.
+   *  @param {number} query @param {number} key @param {number} block @param {Quantity} [show] */
+  isVisible(query, key, block, show = "pattern") {
+    const quantity = show === "rollout" ? show : "pattern";
+    return !Number.isNaN(this[quantity](this.has(block) ? block : this.first, 0, query, key));
   }
 
   /** @param {"q" | "k"} name @param {number} block @param {number} head @param {number} at */

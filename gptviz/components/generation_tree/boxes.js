@@ -25,7 +25,7 @@ const SHORT = 2;
 /** The stage and all that stands on it. */
 export class Boxes {
   constructor() {
-    this.links = shape("svg", { class: "links", "aria-hidden": "true" });
+    this.links = shape("svg", { class: "overlay links", "aria-hidden": "true" });
     this.next = new Next();
     this.canvas = make("div", "canvas", [this.links, this.next.element], { role: "none" });
     const look = { role: "tree", "aria-label": "What was generated, as a tree of tokens" };
@@ -47,11 +47,6 @@ export class Boxes {
     this.room = ""; // its width and height then: boxes are as high as the stage allows
     this.unit = 16; // pixels of a rem, which grows with the window
     this.column = 0; // where what may come next stands, from the left edge of the stage
-    this.extent = [0, 0]; // of all boxes together
-    /** @type {[string, string][]} */
-    this.lines = []; // between boxes: paths and their classes
-    /** @type {any} */
-    this.fan = null; // where what may come next stands
     /** @type {Nodes} */
     this.nodes = /** @type {any} */ (null); // until the first draw
   }
@@ -143,25 +138,23 @@ export class Boxes {
     const { next } = this;
     const { offsetWidth: width, offsetHeight: height } = next.element;
     const { right, bottom, fan, links } = placed(this.outline, next.element.hidden ? null : { width, height });
-    this.fan = fan;
     for (const { run, x, y } of branchesOf(this.outline)) run.element.style.transform = `translate(${x}px, ${y}px)`;
     if (fan) next.element.style.transform = `translate(${fan.x}px, ${fan.y}px)`;
     for (const line of fan ? next.lines : []) {
       const look = line.classList.contains("cut") ? "link next cut" : "link next";
       links.push([fan.from, fan.x, fan.y + line.offsetTop + line.offsetHeight / 2, look]);
     }
-    this.lines = links.map(([from, x, y, look]) => [curve(from.x + from.w, from.y + from.h / 2, x, y), look]);
-    this.resize(right, bottom);
-    this.markCurrent();
+    const lines = links.map(([from, x, y, look]) => [curve(from.x + from.w, from.y + from.h / 2, x, y), look]);
+    Object.assign(this.canvas.style, { width: `${right}px`, height: `${bottom}px` });
+    setAttributes(this.links, { width: right, height: bottom });
+    this.links.replaceChildren(...lines.map(([d, look]) => shape("path", { d, class: look })));
+    for (const [id, one] of this.chips) {
+      const isHere = id === this.nodes.current;
+      one.classList.toggle("current", isHere);
+      if (isHere) one.setAttribute("aria-current", "true");
+      else one.removeAttribute("aria-current");
+    }
     this.scroll(isMoved, looked);
-  }
-
-  /** @param {number} width @param {number} height */
-  resize(width, height) {
-    this.extent = [width, height];
-    Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
-    setAttributes(this.links, { width, height });
-    this.links.replaceChildren(...this.lines.map(([d, look]) => shape("path", { d, class: look })));
   }
 
   fillBoxes() {
@@ -215,15 +208,6 @@ export class Boxes {
     foot.replaceChildren(make("span", "sum", `Σ ${nats(total)}`), make("span", "mean", `${brief(total / length)} per token`));
     foot.title = `Sum of the log-probabilities of this branch’s ${count(length)} tokens after the prompt, and their mean`;
     foot.dataset.total = String(total);
-  }
-
-  markCurrent() {
-    for (const [id, one] of this.chips) {
-      const isHere = id === this.nodes.current;
-      one.classList.toggle("current", isHere);
-      if (isHere) one.setAttribute("aria-current", "true");
-      else one.removeAttribute("aria-current");
-    }
   }
 
   /**
@@ -288,12 +272,6 @@ export class Boxes {
     const path = nodes.pathTo(nodes.before(at) ?? START),
       length = nodes.promptLength;
     return (place) => (place < length ? prompt[place - length + prompt.length] : chips.get(path[place - length]));
-  }
-
-  /** The chip of a place of the text that ends before `at`, brought into view in its box. @param {HTMLElement} one */
-  revealInBox(one) {
-    const box = one.closest(".text");
-    if (box) bringIntoView(one, box);
   }
 
   /** Mark the chip that is looked at. @param {Place | null} looked */

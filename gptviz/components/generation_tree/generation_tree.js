@@ -2,7 +2,7 @@
 import { toAddress } from "../kit/address.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
-import { make } from "../kit/elements.js";
+import { bringIntoView, make } from "../kit/elements.js";
 import { onKeys } from "../kit/keys.js";
 import { spoken } from "../kit/text.js";
 import { View, view } from "../kit/view.js";
@@ -32,12 +32,17 @@ class GenerationTree extends View {
     /** @type {HTMLElement | null} */
     this.tapped = null;
     this.boxes = new Boxes();
-    this.replay = new Replay(() => this.replayed());
+    this.replay = new Replay(() => {
+      this.looked = null;
+      this.render();
+      const { node } = this.replay;
+      if (node !== null) this.boxes.reveal(this.boxes.chips.get(node));
+    });
     const leave = () => this.focus(this.boxes.chips.get(/** @type {number} */ (this.looked)) ?? this.boxes.stop.element);
     this.attention = new Attention({
       chosen: () => this.render(),
       again: () => this.tell("attend", { at: this.shown.before(this.card.at) ?? this.shown.current }),
-      pointed: (one) => this.boxes.revealInBox(one),
+      pointed: (one) => bringIntoView(one, /** @type {HTMLElement} */ (one.closest(".text"))),
       leave,
     });
     this.card = new Card(this.attention, (at, token) => this.takeInstead(at, token), leave);
@@ -127,14 +132,10 @@ class GenerationTree extends View {
     this.boxes.draw(nodes, payload, { isMoved: isMoved || nodes.size !== size, looked: this.looked });
     this.render();
     if (isFromCard) this.boxes.chips.get(nodes.current)?.focus({ preventScroll: true });
-    if (isMoved && !payload.playing && !isAnother) this.announceMove();
-  }
-
-  announceMove() {
-    const nodes = this.shown;
-    const { path, current } = nodes;
-    const sum = path.length ? `; sum of log-probabilities ${nats(nodes.node(current).total)}` : "";
-    announce(this.root, `At token ${path.length} of the text: ${spoken(nodes.label(current))}${sum}`);
+    if (!isMoved || payload.playing || isAnother) return;
+    const { length } = nodes.path;
+    const sum = length ? `; sum of log-probabilities ${nats(nodes.node(nodes.current).total)}` : "";
+    announce(this.root, `At token ${length} of the text: ${spoken(nodes.label(nodes.current))}${sum}`);
   }
 
   // Looking
@@ -172,13 +173,6 @@ class GenerationTree extends View {
     if (at === START) attention.clear();
     else if (found) attention.fill(found, chipAt);
     else attention.explain(this.payload.playing);
-  }
-
-  replayed() {
-    this.looked = null;
-    this.render();
-    const at = this.replay.node;
-    if (at !== null) this.boxes.reveal(this.boxes.chips.get(at));
   }
 
   /** @param {HTMLElement | SVGElement | null | undefined} element */
@@ -254,7 +248,7 @@ class GenerationTree extends View {
 function scaleOf(role, low, high, meaning) {
   return make("span", "aligned item", [
     make("span", "", low),
-    make("span", "scale", "", { style: `--role: var(--${role})` }),
+    make("span", "scale tints", "", { style: `--role: var(--${role})` }),
     make("span", "", `${high} ${meaning}`),
   ]);
 }

@@ -120,11 +120,6 @@ export class Nodes {
     return path.reverse();
   }
 
-  /** The tokens that the tree has after its current node. */
-  takenNext() {
-    return new Set(this.node(this.current).children.map((id) => this.node(id).token));
-  }
-
   /**
    * The tree of branches: a branch ends where it forks, where it ends, and at the current node. The current path comes first.
    *

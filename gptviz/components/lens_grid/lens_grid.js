@@ -38,7 +38,7 @@ export class Grid extends View {
     this.colours = make("select", "tool", kinds, { "aria-label": "What the colours show", title: about });
     const help = "Makes every cell large enough for its token; a long text then scrolls sideways";
     this.large = make("button", "tool", "Large cells", { title: help });
-    this.legend = make("span", "legend");
+    this.legend = make("span", "small legend");
     this.readout = make("div", "readout");
     this.box = make("div", "box");
     this.heatmap = new Heatmap("grid");
@@ -330,7 +330,7 @@ export class Grid extends View {
       .likeliest(cell)
       .map(([token, probability]) => make("span", "likely", [chip(token), make("span", "number", percent(probability))]));
     const where = make("div", "cut where", `${cells.place(cell)}${cell === this.opened ? ", opened below" : ""}:`);
-    this.readout.replaceChildren(where, make("div", "guesses", [...likely, make("span", "note", saidOf(cells, cell))]));
+    this.readout.replaceChildren(where, make("div", "wrapped guesses", [...likely, make("span", "note", saidOf(cells, cell))]));
   }
 
   // What a reader does

@@ -7,7 +7,7 @@ import { count, percent, plural } from "../kit/text.js";
 const IN_WORDS = { "⊕": "Sum", "=": "Stream", In: "Stream" };
 
 /**
- * @typedef {[start: string, end: string, shape: number[]]} Flow an arrow from box to box, and the shape of what flows in it
+ * @typedef {[start: string, end: string]} Flow an arrow from box to box
  * @typedef {[label: string, probability: number | null]} Token
  * @typedef {"activation" | "weight" | "fixed"} Kind of a tensor: computed, learned, or by a formula
  *
@@ -44,7 +44,6 @@ const IN_WORDS = { "⊕": "Sum", "=": "Stream", In: "Stream" };
  * @property {number | null} step
  * @property {"decoder" | "classifier" | "encoder-decoder"} kind
  * @property {[encoder: number, decoder: number]} sizes how many blocks each stack has
- * @property {number} heads
  * @property {number} d_head
  * @property {number} context
  * @property {string} mask
@@ -167,10 +166,6 @@ export class Boxes {
       own = `${stack}blocks.${block}.`;
     return this.data.arrows
       .filter(([, end]) => end.startsWith(prefix))
-      .map((/** @type {Flow} */ [start, end, shape]) => [
-        start.startsWith(prefix) ? own + start.slice(prefix.length) : start,
-        own + end.slice(prefix.length),
-        shape,
-      ]);
+      .map(([start, end]) => [start.replace(prefix, own), end.replace(prefix, own)]);
   }
 }

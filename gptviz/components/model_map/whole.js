@@ -91,7 +91,9 @@ export class Whole {
     const y = middle + (pen.data.sizes[0] ? 22 : 34);
     const positions = pen.drawBox(placing.path, [x - 31, y, 62, isLearned ? 34 : 24]);
     // Without a norm between them the first block's own entrance is where the two are added; it is drawn with the model too.
-    const sum = added ? pen.drawPoint(added.path, x, middle) : pen.plus(`${stack}blocks.0.resid_pre`, x, middle);
+    const elsewhere = { path: `${stack}blocks.0.resid_pre`, x: x - 9, y: middle - 9, w: 18, h: 18 };
+    const sum = added ? pen.drawPoint(added.path, x, middle) : elsewhere;
+    if (!added) pen.under.append(...pen.sum(x, middle));
     pen.level(table, sum, middle, STREAM);
     pen.plumb(positions, sum, x);
     return sum;

@@ -23,14 +23,11 @@ function stopsOf(part) {
 
 /** @param {HTMLElement} one */
 function isStop(one) {
-  return one.matches(STOPS) && one.tabIndex >= 0 && !one.matches(":disabled") && !isPassed(one) && one.checkVisibility();
-}
-
-/** Whether Tab passes a round button by, since another one of its group is chosen. @param {HTMLElement} one */
-function isPassed(one) {
-  if (!(one instanceof HTMLInputElement) || one.type !== "radio" || one.checked) return false;
+  if (!one.matches(STOPS) || one.tabIndex < 0 || one.matches(":disabled") || !one.checkVisibility()) return false;
+  if (!(one instanceof HTMLInputElement) || one.type !== "radio" || one.checked) return true;
+  // Tab passes a round button by where another one of its group is chosen.
   const all = /** @type {ParentNode} */ (one.getRootNode()).querySelectorAll("input[type=radio]:checked");
-  return [...all].some((other) => other instanceof HTMLInputElement && other.name === one.name && other.form === one.form);
+  return ![...all].some((other) => other instanceof HTMLInputElement && other.name === one.name && other.form === one.form);
 }
 
 export class PopoverKeys {

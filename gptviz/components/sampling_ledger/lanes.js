@@ -89,8 +89,8 @@ export class Heads {
   constructor() {
     /** @type {Slider[]} */
     this.sliders = [];
-    this.titles = make("div", "lanes titles");
-    this.sums = make("div", "lanes faint sums");
+    this.titles = make("div", "lanes small titles");
+    this.sums = make("div", "lanes faint tiny sums");
     /** @type {Record<string, HTMLElement>} */
     this.cells = {};
     for (const [lane, [title, help, key]] of Object.entries(LANES)) {

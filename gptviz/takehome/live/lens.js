@@ -7,10 +7,10 @@ import { shaped } from "../../components/kit/pack.js";
 /** The rows, each with the stream there. @param {Decoder} decoder @param {number[]} ids @param {Seen} seen */
 function layersOf(decoder, ids, seen) {
   const parts = Object.entries({ attention: "attention", ...(decoder.config.d_mlp !== 0 && { mlp: "MLP" }) });
-  const embedding = { name: "embed", title: "the embedding", short: "embedding", block: null };
+  const embedding = { name: "embed", title: "the embedding", short: "embedding" };
   const rows = decoder.blocks.flatMap((of, block) =>
     parts.map(([part, title], i) => ({
-      layer: { name: `${of}.${part}`, title: `the ${title} of block ${block}`, short: `${title} ${block}`, block },
+      layer: { name: `${of}.${part}`, title: `the ${title} of block ${block}`, short: `${title} ${block}` },
       stream: seen[`${of}.${i + 1 < parts.length ? "resid_mid" : "resid_post"}`],
     })),
   );
