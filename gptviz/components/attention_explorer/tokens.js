@@ -213,7 +213,14 @@ export class Tokens {
       this.number(this.shares[side], weights);
     }
     this.outline(aim);
-    this.drawLines(aim);
+    const wanted = this.inColumns ? this.between(aim) : this.arcs(aim);
+    const faintest = this.weights(aim).length === 1 ? 0.12 : 0.04;
+    while (this.lines.childElementCount < wanted.length) this.lines.append(shape("path", { fill: "none" }));
+    while (this.lines.childElementCount > wanted.length) this.lines.lastChild?.remove();
+    wanted.forEach(({ d, colour, share }, i) => {
+      const strength = { "stroke-opacity": Math.max(faintest, share).toFixed(3), "stroke-width": (0.8 + 2.4 * share).toFixed(2) };
+      setAttributes(this.lines.children[i], { d, stroke: colour, ...strength });
+    });
   }
 
   /** What the heads shown give the tokens of the other side. @param {Aim | null} aim */
@@ -264,18 +271,6 @@ export class Tokens {
       for (const one of outlined) one.classList.add(`of-${side}`);
       for (const one of held) one.setAttribute("aria-pressed", "true");
       return [...outlined, ...held];
-    });
-  }
-
-  /** @param {Aim | null} aim */
-  drawLines(aim) {
-    const wanted = this.inColumns ? this.between(aim) : this.arcs(aim);
-    const faintest = this.weights(aim).length === 1 ? 0.12 : 0.04;
-    while (this.lines.childElementCount < wanted.length) this.lines.append(shape("path", { fill: "none" }));
-    while (this.lines.childElementCount > wanted.length) this.lines.lastChild?.remove();
-    wanted.forEach(({ d, colour, share }, i) => {
-      const strength = { "stroke-opacity": Math.max(faintest, share).toFixed(3), "stroke-width": (0.8 + 2.4 * share).toFixed(2) };
-      setAttributes(this.lines.children[i], { d, stroke: colour, ...strength });
     });
   }
 

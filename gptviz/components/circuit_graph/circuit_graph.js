@@ -229,9 +229,10 @@ class Graph extends View {
     announce(this.root, `${members.length} boxes are now the group ${name}`);
   }
 
-  /** The buttons that pin, group and ungroup. */
-  drawArranging() {
+  /** What is open, pinned or grouped has changed: so do the buttons that pin, group and ungroup. */
+  update() {
     const { data, pins } = this;
+    this.mark();
     const node = this.opened === null ? null : data.nodes[this.opened];
     const canBePinned = node !== null && this.graph.nodes.some(({ name, part }) => name === node.name && part !== "logit");
     this.pin.textContent = !canBePinned
@@ -392,12 +393,6 @@ class Graph extends View {
       node.classList.toggle("near", near.has(n));
       node.classList.toggle("front", front.has(n));
     });
-  }
-
-  /** What is open, pinned or grouped has changed. */
-  update() {
-    this.mark();
-    this.drawArranging();
   }
 
   /** Bring a node and its edges out, and open its card; null for none. @param {number | null} i */

@@ -5,9 +5,8 @@ import { rem } from "../kit/size.js";
 import { brief, count, percent, spoken } from "../kit/text.js";
 import { BETWEEN, EDGE, branchesOf, curve, placed, shareOf } from "./layout.js";
 import { Next } from "./next.js";
-import { NEXT, START } from "./nodes.js";
+import { NEXT, START, nats } from "./nodes.js";
 import { Run } from "./run.js";
-import { nats } from "./words.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Place} Place */
 /** @typedef {import("./keyboard.js").Spot} Spot */
@@ -73,7 +72,14 @@ export class Boxes {
     const stale = new Map(this.runs);
     for (const branch of branchesOf(this.outline)) {
       stale.delete(branch.start);
-      this.fillRun(branch, payload.spaced);
+      const run = this.runs.get(branch.start) ?? new Run();
+      this.runs.set(branch.start, run);
+      branch.run = run;
+      // A chip shows what it is of; another tree has other tokens under the same ids.
+      if (run.number !== nodes.number) run.cutAt(0);
+      run.number = nodes.number;
+      branch.changed = run.hold(branch.nodes, (id) => this.pieces(id), payload.spaced);
+      run.setLevel(branch.level);
     }
     for (const [start, run] of stale) {
       run.element.remove();
@@ -85,18 +91,6 @@ export class Boxes {
     this.arrange(isMoved, looked);
     if (before && !before.isConnected) this.chips.get(nodes.current)?.focus({ preventScroll: true });
     this.stop.reach(this.chips.get(/** @type {number} */ (looked)) ?? this.chips.get(nodes.current));
-  }
-
-  /** @param {any} branch @param {boolean} isSpaced tokens are whole words */
-  fillRun(branch, isSpaced) {
-    const run = this.runs.get(branch.start) ?? new Run();
-    this.runs.set(branch.start, run);
-    branch.run = run;
-    // A chip shows what it is of; another tree has other tokens under the same ids.
-    if (run.number !== this.nodes.number) run.cutAt(0);
-    run.number = this.nodes.number;
-    branch.changed = run.hold(branch.nodes, (id) => this.pieces(id), isSpaced);
-    run.setLevel(branch.level);
   }
 
   /** The chips of a node with their labels: its button; of the prompt all its tokens, the last of which is the button. @param {number} id @returns {[HTMLElement, string][]} */
@@ -164,9 +158,12 @@ export class Boxes {
       element.classList.toggle("strong", branch.strong);
       element.classList.toggle("grows", branch.grows);
       element.classList.toggle("only", branch.grows && branch === this.outline);
-      const isEnd = (branch.current || !branch.children.length) && branch.end !== START;
-      foot.hidden = !isEnd;
-      if (isEnd) this.fillFoot(foot, branch.end);
+      const { total } = this.nodes.node(branch.end),
+        length = this.nodes.lengthAt(branch.end);
+      foot.hidden = !((branch.current || !branch.children.length) && branch.end !== START);
+      foot.replaceChildren(make("span", "sum", `Σ ${nats(total)}`), make("span", "mean", `${brief(total / length)} per token`));
+      foot.title = `Sum of the log-probabilities of this branch’s ${count(length)} tokens after the prompt, and their mean`;
+      foot.dataset.total = String(total);
       if (!element.isConnected) this.canvas.append(element);
     }
   }
@@ -199,15 +196,6 @@ export class Boxes {
       if (!grows) run.element.style.width = "";
       run.element.classList.toggle("short", grows && run.text.lastElementChild.offsetTop < SHORT * unit);
     }
-  }
-
-  /** @param {HTMLElement} foot @param {number} end the node that the branch ends at */
-  fillFoot(foot, end) {
-    const { total } = this.nodes.node(end),
-      length = this.nodes.lengthAt(end);
-    foot.replaceChildren(make("span", "sum", `Σ ${nats(total)}`), make("span", "mean", `${brief(total / length)} per token`));
-    foot.title = `Sum of the log-probabilities of this branch’s ${count(length)} tokens after the prompt, and their mean`;
-    foot.dataset.total = String(total);
   }
 
   /**

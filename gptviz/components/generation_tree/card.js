@@ -5,7 +5,6 @@ import { count, percent, spoken } from "../kit/text.js";
 import { Buttons } from "./buttons.js";
 import { nextTokens } from "./next.js";
 import { NEXT, START } from "./nodes.js";
-import { chosen } from "./words.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Place} Place @typedef {import("./nodes.js").TreeNode} TreeNode */
 
@@ -68,19 +67,22 @@ export class Card {
       this.how.textContent = "What follows was written by the model.";
       this.lines.fill([]);
     } else {
-      this.showNode(nodes.node(at), nodes);
+      const node = nodes.node(at);
+      const name = chip(nodes.label(at));
+      name.classList.add("big");
+      const nth = make("span", "faint nth", `token ${count(nodes.lengthAt(at))}`);
+      this.head.replaceChildren(name, make("span", "number p", percent(Math.exp(node.logprob))), nth);
+      this.how.textContent = chosen(node);
+      this.lines.fill(candidateLines(node, nodes.labels));
     }
   }
+}
 
-  /** @param {TreeNode} node @param {Nodes} nodes */
-  showNode(node, nodes) {
-    const name = chip(nodes.label(node.id));
-    name.classList.add("big");
-    const nth = make("span", "faint nth", `token ${count(nodes.lengthAt(node.id))}`);
-    this.head.replaceChildren(name, make("span", "number p", percent(Math.exp(node.logprob))), nth);
-    this.how.textContent = chosen(node);
-    this.lines.fill(candidateLines(node, nodes.labels));
-  }
+/** How a node was chosen, in a line. @param {TreeNode} node */
+function chosen({ how, byHand, draw }) {
+  const drawn = draw === -Infinity ? "the settings had cut it" : `${percent(Math.exp(draw))} in the draw`;
+  if (!how) return drawn; // it came while the tree was growing
+  return byHand ? `${how}; ${drawn}` : `drawn with ${percent(Math.exp(draw))} (${how}) from:`;
 }
 
 /** @param {TreeNode} node @param {Record<number, string>} labels */

@@ -10,10 +10,9 @@ import { Attention } from "./attention.js";
 import { Boxes } from "./boxes.js";
 import { Card } from "./card.js";
 import { WALKING, walk } from "./keyboard.js";
-import { NEXT, Nodes, START } from "./nodes.js";
+import { NEXT, Nodes, START, nats } from "./nodes.js";
 import { pictureOf } from "./picture.js";
 import { Replay } from "./replay.js";
-import { nats } from "./words.js";
 
 /** @typedef {import("./nodes.js").Place} Place */
 
@@ -149,7 +148,7 @@ class GenerationTree extends View {
 
   /** Show what is looked at: the token under the pointer, that of the replay, or the last one. */
   render() {
-    const { nodes, boxes, card, payload, replay } = this;
+    const { nodes, boxes, card, attention, payload, replay } = this;
     if (!nodes) return;
     const looked = this.looked ?? replay.node;
     this.root.classList.toggle("attending", looked !== null);
@@ -158,21 +157,14 @@ class GenerationTree extends View {
     boxes.fade(replay.later);
     if (payload.playing && this.looked === null) card.wait();
     else card.show(looked ?? nodes.current, nodes, payload);
-    this.renderAttention(looked);
     replay.render(payload.playing);
-  }
-
-  /** @param {Place | null} looked */
-  renderAttention(looked) {
-    const { attention, boxes, card } = this;
-    const nodes = this.shown;
     const { at } = card;
     const found = at === START ? null : nodes.attended(at, attention.head);
     const chipAt = boxes.chipAt(at);
     attention.tint(looked === null ? null : found, chipAt);
     if (at === START) attention.clear();
     else if (found) attention.fill(found, chipAt);
-    else attention.explain(this.payload.playing);
+    else attention.explain(payload.playing);
   }
 
   /** @param {HTMLElement | SVGElement | null | undefined} element */

@@ -1,5 +1,7 @@
 // The store of a generation tree: every token with what it was chosen from, and what each step attended to. No element of the page.
 
+import { brief } from "../kit/text.js";
+
 /** The node that stands for the prompt. */
 export const START = 0;
 /** In place of a node: the token that may come after the current one. */
@@ -38,6 +40,11 @@ export const NEXT = "next";
 /** @typedef {number | "next"} Place a node, or NEXT */
 /** @typedef {{ start: number, weights: Float64Array }} Attended weights by place in the text, from place `start` on */
 
+/** @param {number} number */
+export function nats(number) {
+  return `${brief(number)} nats`;
+}
+
 /** The nodes of one tree. */
 export class Nodes {
   /** @param {any} payload with parts of the tree that came before, see finished.py */
@@ -53,7 +60,9 @@ export class Nodes {
     this.layers = layers;
     this.headsOfLayer = heads;
     /** @type {Map<number, TreeNode>} */
-    this.all = new Map([[START, promptNode(payload.prompt_length - 1)]]);
+    this.all = new Map();
+    const prompt = { id: START, parent: null, position: payload.prompt_length - 1, children: [], candidates: [] };
+    this.all.set(START, { ...prompt, token: -1, logprob: 0, draw: 0, total: 0, how: "", byHand: false });
     for (const part of parts) if (part.arrays.node) this.addAll(part);
     this.places = new Map(parts.flatMap(({ arrays }) => stepsOf(arrays)));
     /** @type {number} */
@@ -179,12 +188,6 @@ export class Nodes {
       ]);
     return { columns, rows };
   }
-}
-
-/** @param {number} position @returns {TreeNode} */
-function promptNode(position) {
-  const nothing = { token: -1, logprob: 0, draw: 0, total: 0, how: "", byHand: false, candidates: [] };
-  return { id: START, parent: null, position, children: [], ...nothing };
 }
 
 /** @param {any} arrays @param {number} row @returns {[number, number, number][]} */

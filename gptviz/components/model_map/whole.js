@@ -70,7 +70,10 @@ export class Whole {
     const { pen } = this,
       { data, boxes } = pen;
     const tokens = stack ? data.source : data.tokens;
-    this.columns.push(this.tokensAt(stack, tokens, top));
+    const what = data.sizes[0] ? (stack ? "Source: " : "Written: ") : "";
+    const strip = this.strip(tokens, "how probable the model found it");
+    const place = /** @type {Rect} */ ([0, top, TOKENS, pen.layout.row]);
+    this.columns.push(this.column(place, what + plural(tokens.length, "token"), `${stack}ids`, strip));
     pen.order.push(`${stack}ids`);
     const table = pen.drawBox(`${stack}embed`, [TOKENS + 34, middle - 24, data.sizes[0] ? 66 : 56, 48]);
     pen.level({ path: `${stack}ids`, x: TOKENS, w: 4 }, table, middle);
@@ -220,14 +223,6 @@ export class Whole {
     const column = make("div", "column", [head, content]);
     Object.assign(column.style, place);
     return column;
-  }
-
-  /** @param {string} stack @param {Token[]} tokens @param {number} top */
-  tokensAt(stack, tokens, top) {
-    const { data, layout } = this.pen;
-    const what = data.sizes[0] ? (stack ? "Source: " : "Written: ") : "";
-    const strip = this.strip(tokens, "how probable the model found it");
-    return this.column([0, top, TOKENS, layout.row], what + plural(tokens.length, "token"), `${stack}ids`, strip);
   }
 
   /** @param {Token[]} tokens @param {string} meaning */

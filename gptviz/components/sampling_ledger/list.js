@@ -129,10 +129,20 @@ export class List {
       name = header.labels[token];
     element.id = `row${place}`;
     element.style.top = `${ROW * place}rem`;
-    this.fillLook(element, token, place);
+    const { stages, drawn } = ledger,
+      rank = stages.rank[token];
+    Object.assign(element.dataset, { token, cut: ledger.cut(token), after: stages.after[token] });
+    const looks = {
+      current: place === this.current && focusedBeside(element) === this.element,
+      drawn: token === drawn,
+      touched: token === this.touched,
+      "end-of-k": this.ranked && rank === stages.inTopK - 1 && stages.inTopK < stages.used,
+      "end-of-p": this.ranked && rank === stages.kept - 1 && stages.kept < stages.inTopK,
+    };
+    for (const [look, has] of Object.entries(looks)) element.classList.toggle(look, has);
     setAttributes(element, {
       ...{ "aria-posinset": place + 1, "aria-setsize": this.places.length },
-      ...{ "aria-selected": token === ledger.drawn, "aria-label": this.said(token) },
+      ...{ "aria-selected": token === drawn, "aria-label": this.said(token) },
     });
     label.textContent = shortened(name, LONGEST_NAME);
     label.classList.toggle("blank", name in SPOKEN);
@@ -146,21 +156,6 @@ export class List {
     const often = observed && ledger.cut(token) === "" ? observed[token] : null;
     seen.hidden = often === null;
     if (often !== null) seen.style.setProperty("--at", String(lengthOf(often / DRAWS, ledger)));
-  }
-
-  /** Marks a line for the style sheet. @param {HTMLElement} element @param {number} token @param {number} place */
-  fillLook(element, token, place) {
-    const { stages, drawn } = this.ledger;
-    const rank = stages.rank[token];
-    Object.assign(element.dataset, { token, cut: this.ledger.cut(token), after: stages.after[token] });
-    const looks = {
-      current: place === this.current && focusedBeside(element) === this.element,
-      drawn: token === drawn,
-      touched: token === this.touched,
-      "end-of-k": this.ranked && rank === stages.inTopK - 1 && stages.inTopK < stages.used,
-      "end-of-p": this.ranked && rank === stages.kept - 1 && stages.kept < stages.inTopK,
-    };
-    for (const [look, has] of Object.entries(looks)) element.classList.toggle(look, has);
   }
 
   /** A line as it is read aloud. @param {number} token */
