@@ -73,7 +73,11 @@ export class Card {
       const nth = make("span", "faint nth", `token ${count(nodes.lengthAt(at))}`);
       this.head.replaceChildren(name, make("span", "number p", percent(Math.exp(node.logprob))), nth);
       this.how.textContent = chosen(node);
-      this.lines.fill(candidateLines(node, nodes.labels));
+      const { candidates, token, draw } = node;
+      const all = candidates.map(([other, p, drawn]) => ({ other, p, isCut: drawn === 0, isTaken: other === token }));
+      if (!all.some(({ isTaken }) => isTaken))
+        all.push({ other: token, p: Math.exp(node.logprob), isCut: draw === -Infinity, isTaken: true });
+      this.lines.fill(all.map(({ other, p, isCut, isTaken }, i) => lineOf(other, nodes.labels[other], p, { isCut, i, isTaken })));
     }
   }
 }
@@ -83,15 +87,6 @@ function chosen({ how, byHand, draw }) {
   const drawn = draw === -Infinity ? "the settings had cut it" : `${percent(Math.exp(draw))} in the draw`;
   if (!how) return drawn; // it came while the tree was growing
   return byHand ? `${how}; ${drawn}` : `drawn with ${percent(Math.exp(draw))} (${how}) from:`;
-}
-
-/** @param {TreeNode} node @param {Record<number, string>} labels */
-function candidateLines(node, labels) {
-  /** @param {number} token @param {number} p @param {boolean} isCut @param {number} i */
-  const line = (token, p, isCut, i) => lineOf(token, labels[token], p, { isCut, i, isTaken: token === node.token });
-  const lines = node.candidates.map(([token, p, drawn], i) => line(token, p, drawn === 0, i));
-  if (node.candidates.some(([token]) => token === node.token)) return lines;
-  return [...lines, line(node.token, Math.exp(node.logprob), node.draw === -Infinity, lines.length)];
 }
 
 /**

@@ -38,6 +38,7 @@ export const NEXT = "next";
  */
 
 /** @typedef {number | "next"} Place a node, or NEXT */
+/** @typedef {{ start: number, keys: number, from: number, numbers: Float32Array }} Step the attention of a step among all numbers */
 /** @typedef {{ start: number, weights: Float64Array }} Attended weights by place in the text, from place `start` on */
 
 /** @param {number} number */
@@ -64,7 +65,13 @@ export class Nodes {
     const prompt = { id: START, parent: null, position: payload.prompt_length - 1, children: [], candidates: [] };
     this.all.set(START, { ...prompt, token: -1, logprob: 0, draw: 0, total: 0, how: "", byHand: false });
     for (const part of parts) if (part.arrays.node) this.addAll(part);
-    this.places = new Map(parts.flatMap(({ arrays }) => stepsOf(arrays)));
+    /** Where the attention of each step lies, by the node after which it was made. @type {Map<number, Step>} */
+    this.places = new Map();
+    for (const { arrays } of parts) {
+      const { place = [], attention: numbers } = arrays;
+      for (let i = 0; i < place.length; i += 4)
+        this.places.set(place[i], { start: place[i + 1], keys: place[i + 2], from: place[i + 3], numbers });
+    }
     /** @type {number} */
     this.current = payload.current;
     this.path = this.pathTo(this.current); // the nodes from the first after the prompt to the current one
@@ -197,19 +204,4 @@ function candidatesOf({ candidates, candidate_p: p }, row) {
   const found = [];
   for (let i = row * each; i < (row + 1) * each && candidates[i] >= 0; i++) found.push([candidates[i], p[2 * i], p[2 * i + 1]]);
   return found;
-}
-
-/**
- * Where the attention of each step lies among all numbers, by the node after which the step was made.
- *
- * @param {any} arrays
- * @returns {[number, { start: number, keys: number, from: number, numbers: Float32Array }][]}
- */
-function stepsOf({ place = [], attention: numbers }) {
-  /** @type {ReturnType<typeof stepsOf>} */
-  const steps = [];
-  for (let i = 0; i < place.length; i += 4) {
-    steps.push([place[i], { start: place[i + 1], keys: place[i + 2], from: place[i + 3], numbers }]);
-  }
-  return steps;
 }

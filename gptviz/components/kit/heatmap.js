@@ -256,11 +256,7 @@ export class Words {
       context.fillStyle = ink;
       context.fillText(text, x, y + (up - down) / 2);
     }
-    this.watch();
-  }
-
-  /** Draw again where the window comes to a screen with other pixels. */
-  watch() {
+    // Again where the window comes to a screen with other pixels.
     this.close();
     const screen = matchMedia(`(resolution: ${density()}dppx)`);
     const again = () => this.draw();

@@ -10,7 +10,7 @@ import { tensorOf } from "./tensor.js";
 /** @typedef {import("./boxes.js").Box} Box */
 
 /** @type {Record<string, string>} */
-const KINDS = { activation: "computed", weight: "W learned", fixed: "fixed" };
+const KINDS = { activation: "computed", weight: "W learned", fixed: "fixed, by a formula" };
 // The attributes by which an element is found after the panel was filled again, so that it keeps the focus.
 const OWN_NAMES = ["data-axis", "data-piece", "data-close", "aria-label"];
 
@@ -96,7 +96,8 @@ export class Panel {
     const { opened } = this.map;
     const buttons = box.pieces.map((piece, i) => {
       const { kind, name, rows, shape, symbol } = piece;
-      const about = [KINDS[kind], moreOf(piece)].filter(Boolean).join(", ");
+      const learned = piece.parameters ? plural(piece.parameters, "parameter") : "counted elsewhere: shared";
+      const about = KINDS[kind] + (kind === "weight" ? `, ${learned}` : "");
       const words = [make("strong", "", symbol), make("span", "number", sizes(shape)), make("small", "faint tiny", about)];
       const title = rows ? `${name}, rows ${rows[0]} to ${rows[1] - 1}` : name;
       return make("button", `bare piece ${kind}`, words, { "data-piece": i, "aria-pressed": i === opened.piece, title });
@@ -114,11 +115,4 @@ function sourceOf(box) {
   });
   const list = make("div", "lines code", lines, { tabindex: "0", role: "region", "aria-label": "Source" });
   return make("div", "source", [make("div", "note", `${file}, lines ${first} to ${last}`), list]);
-}
-
-/** How many numbers of a tensor are learned, and whether elsewhere. @param {import("./boxes.js").Piece} piece */
-function moreOf({ kind, parameters }) {
-  if (kind === "fixed") return "by a formula";
-  if (kind !== "weight") return "";
-  return parameters ? plural(parameters, "parameter") : "counted elsewhere: shared";
 }

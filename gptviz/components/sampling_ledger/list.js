@@ -200,21 +200,15 @@ export class List {
     const { places, current } = this;
     const page = Math.max(1, Math.floor(this.element.clientHeight / this.line) - 1);
     const to = along(event.key, current, places.length, { ...DOWN, PageDown: page, PageUp: -page });
-    if (to !== null) this.walkTo(to);
-    else if (event.key !== "Enter" && event.key !== " ") return false;
+    if (to !== null) {
+      const { element, line } = this;
+      this.current = to;
+      this.hovered = null;
+      if (line * to < element.scrollTop) element.scrollTop = line * to;
+      else element.scrollTop = Math.max(element.scrollTop, line * (to + 1) - element.clientHeight);
+      this.ledger.ask();
+    } else if (event.key !== "Enter" && event.key !== " ") return false;
     else if (places.length && !event.repeat) this.ledger.take(places[current]); // a key held down takes once
     return true;
-  }
-
-  /** @param {number} place */
-  walkTo(place) {
-    const { element, line } = this;
-    this.current = place;
-    this.hovered = null;
-    if (line * place < element.scrollTop) element.scrollTop = line * place;
-    else if (line * (place + 1) > element.scrollTop + element.clientHeight) {
-      element.scrollTop = line * (place + 1) - element.clientHeight;
-    }
-    this.ledger.ask();
   }
 }
