@@ -227,7 +227,7 @@ def test_fixed_numbers_are_those_of_the_buffers(tiny_model: TinyModel) -> None:
 def test_the_largest_preset_is_a_payload_of_moderate_size(tiny_model: TinyModel) -> None:
     whole = anatomy(PRESETS["gpt2"], 1_024)
     blocks = model_map.like(whole.config)
-    kept = [model_map._described(box) for box in whole.boxes if model_map._travels(box.path, blocks)]
+    kept = [asdict(box) for box in whole.boxes if model_map._travels(box.path, blocks)]
     assert len(json.dumps(kept)) < 150_000
 
 

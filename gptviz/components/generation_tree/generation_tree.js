@@ -49,6 +49,7 @@ class GenerationTree extends View {
     this.status = make("span", "status");
     this.build();
     this.listen();
+    this.closing.signal.addEventListener("abort", () => this.replay.stop());
     const { stage } = this.boxes;
     const hasOtherRoom = () => this.nodes && `${stage.clientWidth} ${stage.clientHeight}` !== this.boxes.room;
     this.whenResized(() => hasOtherRoom() && this.boxes.arrange(true, this.looked), stage);
@@ -101,11 +102,6 @@ class GenerationTree extends View {
   /** The tree that is shown: there is one as soon as anything can be clicked. */
   get shown() {
     return /** @type {Nodes} */ (this.nodes);
-  }
-
-  close() {
-    super.close();
-    this.replay.stop();
   }
 
   // Payloads

@@ -54,6 +54,7 @@ export class Grid extends View {
     this.foot = shape("svg", { class: "stays foot", "aria-hidden": "true" });
     this.arrange();
     this.listen();
+    this.closing.signal.addEventListener("abort", () => this.words.close());
     this.whenResized(() => this.draw(), this.box, this.legend); // the legend grows with the reader's own space between letters
   }
 
@@ -86,11 +87,6 @@ export class Grid extends View {
       if (cell) this.open(cell);
     });
     onKeys(frame, (event) => this.key(event));
-  }
-
-  close() {
-    super.close();
-    this.words.close();
   }
 
   // What is shown

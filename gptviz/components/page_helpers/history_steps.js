@@ -40,24 +40,22 @@ export class Steps {
   }
 }
 
-export class HistorySteps {
-  constructor() {
-    const page = /** @type {Record<symbol, boolean | undefined>} */ (/** @type {unknown} */ (globalThis));
-    if (page[STEPS]) return;
-    page[STEPS] = true;
-    const steps = new Steps();
-    /** @param {Event} event */
-    const done = (event) => {
-      const isLink = event.composedPath().some((one) => one instanceof Element && one.localName === "a");
-      steps.done({ isRunning: isAppRunning(), isLink });
-    };
-    for (const name of DEEDS) window.addEventListener(name, done, { capture: true });
-    window.addEventListener("popstate", () => steps.forget(), { capture: true });
-    const push = history.pushState.bind(history);
-    history.pushState = (state, unused, address) => {
-      const isOtherPage = new URL(address ?? "", location.href).pathname !== location.pathname;
-      if (steps.take(isOtherPage)) push(state, unused, address);
-      else history.replaceState(state, unused, address);
-    };
-  }
+export function historySteps() {
+  const page = /** @type {Record<symbol, boolean | undefined>} */ (/** @type {unknown} */ (globalThis));
+  if (page[STEPS]) return;
+  page[STEPS] = true;
+  const steps = new Steps();
+  /** @param {Event} event */
+  const done = (event) => {
+    const isLink = event.composedPath().some((one) => one instanceof Element && one.localName === "a");
+    steps.done({ isRunning: isAppRunning(), isLink });
+  };
+  for (const name of DEEDS) window.addEventListener(name, done, { capture: true });
+  window.addEventListener("popstate", () => steps.forget(), { capture: true });
+  const push = history.pushState.bind(history);
+  history.pushState = (state, unused, address) => {
+    const isOtherPage = new URL(address ?? "", location.href).pathname !== location.pathname;
+    if (steps.take(isOtherPage)) push(state, unused, address);
+    else history.replaceState(state, unused, address);
+  };
 }
