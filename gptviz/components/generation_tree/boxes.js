@@ -143,10 +143,8 @@ export class Boxes {
     setAttributes(this.links, { width: right, height: bottom });
     this.links.replaceChildren(...lines.map(([d, look]) => shape("path", { d, class: look })));
     for (const [id, one] of this.chips) {
-      const isHere = id === this.nodes.current;
-      one.classList.toggle("current", isHere);
-      if (isHere) one.setAttribute("aria-current", "true");
-      else one.removeAttribute("aria-current");
+      one.classList.toggle("current", id === this.nodes.current);
+      one.ariaCurrent = id === this.nodes.current ? "true" : null;
     }
     this.scroll(isMoved, looked);
   }

@@ -12,6 +12,7 @@ const LOOKS = [
 const OF_A_LINEAR_GRADIENT = /^linear-gradient\(to right, (.*)\)$/;
 
 /** @typedef {{ left: number, top: number }} Origin where the drawing begins on the screen */
+/** @typedef {{ x: number, y: number, width: number, height: number }} Place in the drawing */
 
 /** The stops of a computed gradient from left to right. @param {string} list "rgb(…) 0%, rgb(…) 50%" */
 export function stopsOf(list) {
@@ -33,7 +34,7 @@ class Copier {
     this.context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
   }
 
-  /** @param {DOMRect} box */
+  /** @param {DOMRect} box @returns {Place} */
   place({ left, top, width, height }) {
     return { x: left - this.origin.left, y: top - this.origin.top, width, height };
   }
@@ -63,14 +64,7 @@ class Copier {
     }
   }
 
-  /**
-   * The parts behind the words of an element: its ground, its rings and the line below it.
-   *
-   * @param {CSSStyleDeclaration} style
-   * @param {{ x: number, y: number, width: number, height: number }} place
-   * @param {Element} into
-   * @param {number} opacity
-   */
+  /** What is behind the words of an element. @param {CSSStyleDeclaration} style @param {Place} place @param {Element} into @param {number} opacity */
   frame(style, place, into, opacity) {
     const radius = parseFloat(style.borderTopLeftRadius) || 0;
     const ground = paintOf(style.backgroundColor);
@@ -92,14 +86,7 @@ class Copier {
     this.border(style, place, into, opacity);
   }
 
-  /**
-   * The line around an element, where it is the same on all sides; else those on its right and below it.
-   *
-   * @param {CSSStyleDeclaration} style
-   * @param {{ x: number, y: number, width: number, height: number }} place
-   * @param {Element} into
-   * @param {number} opacity
-   */
+  /** The line around an element, else those on its right and below it. @param {CSSStyleDeclaration} style @param {Place} place @param {Element} into @param {number} opacity */
   border(style, { x, y, width, height }, into, opacity) {
     /** @param {string} side */
     const on = (side) => {
@@ -119,7 +106,7 @@ class Copier {
       into.append(shape("rect", { ...inner, rx: parseFloat(style.borderTopLeftRadius) || 0, ...look, ...dashes }));
       return;
     }
-    /** @param {typeof top} side @param {{ x: number, y: number, width: number, height: number }} line */
+    /** @param {typeof top} side @param {Place} line */
     const fill = (side, line) => {
       if (side.wide) into.append(shape("rect", { ...line, fill: side.paint, "fill-opacity": side.opacity * opacity }));
     };

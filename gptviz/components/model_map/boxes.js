@@ -11,24 +11,17 @@ const IN_WORDS = { "⊕": "Sum", "=": "Stream", In: "Stream" };
  * @typedef {[label: string, probability: number | null]} Token
  * @typedef {"activation" | "weight" | "fixed"} Kind of a tensor: computed, learned, or by a formula
  *
- * @typedef {object} Piece a tensor of a box, as interp/reading/anatomy describes it
- * @property {string} name
- * @property {Kind} kind
- * @property {number[]} shape
- * @property {string[]} axes a name for each axis
- * @property {string} symbol
- * @property {[first: number, last: number] | null} rows which rows of a larger tensor it is
- * @property {number} parameters 0 where they are counted elsewhere
+ * @typedef {{
+ *   name: string, kind: Kind, shape: number[], axes: string[], symbol: string, rows: [first: number, last: number] | null,
+ *   parameters: number,
+ * }} Piece a tensor of a box: see `BoxTensor` in gptviz/interp/reading/anatomy/boxes.py
  *
- * @typedef {object} Box a step of the model
- * @property {string} path
- * @property {string} part
- * @property {string} name
- * @property {import("../kit/roles.js").Role} role
- * @property {string} about
- * @property {string} equation
- * @property {Piece[]} pieces
- * @property {{ file: string, first: number, last: number, text: string, marked: number[] }} lines of source
+ * @typedef {{ file: string, first: number, last: number, text: string, marked: number[] }} Lines of source: see `SourceLines` there
+ *
+ * @typedef {{
+ *   path: string, part: string, name: string, role: import("../kit/roles.js").Role, about: string, equation: string, pieces: Piece[],
+ *   lines: Lines,
+ * }} Box a step of the model: see `Box` there
  *
  * @typedef {object} Page the numbers of a tensor that came, all of them (`whole`) or those of a page
  * @property {string} box its path

@@ -146,8 +146,7 @@ class Strip extends View {
   select({ selected, picks }) {
     this.chips.forEach((chip, i) => {
       chip.classList.toggle("selected", i === selected);
-      if (picks) chip.setAttribute("aria-pressed", String(i === selected));
-      else chip.removeAttribute("aria-pressed");
+      chip.ariaPressed = picks ? String(i === selected) : null;
     });
   }
 
