@@ -213,7 +213,13 @@ function inSquares(canvas, width) {
 
 /** The lines that a text is broken into on the page, and where each is. @param {Text} node */
 function linesOf(node) {
-  const range = document.createRange();
+  const range = document.createRange(),
+    { whiteSpaceCollapse } = getComputedStyle(/** @type {Element} */ (node.parentElement));
+  /** A part of the text as it is seen, with its box: where the page joins white space, joined. @param {number} from @param {number} to */
+  const line = (from, to) => {
+    const words = node.data.slice(from, to);
+    return { words: whiteSpaceCollapse === "preserve" ? words : words.replace(/\s+/g, " "), box: boxOf(from, to) };
+  };
   /** @param {number} from @param {number} to */
   const boxOf = (from, to) => {
     range.setStart(node, from);
@@ -221,46 +227,25 @@ function linesOf(node) {
     return range.getBoundingClientRect();
   };
   range.selectNodeContents(node);
-  if (range.getClientRects().length < 2) return [{ words: shownOf(node.data, node), box: range.getBoundingClientRect() }];
+  if (range.getClientRects().length < 2) return [line(0, node.length)];
   const places = [0];
   for (const character of node.data) places.push(places[places.length - 1] + character.length);
   /** @type {{ from: number, to: number }[]} */
   const lines = [];
   for (let i = 0; i + 1 < places.length; ) {
     const from = places[i],
-      { width, height, bottom } = boxOf(from, places[i + 1]);
+      { width, height, bottom } = boxOf(from, places[++i]);
     if (width) {
       // The end of the line by halving: asking character after character takes seconds for a long text.
-      i = lastOf(i + 1, places.length - 1, (j) => boxOf(from, places[j]).bottom < bottom + height / 2);
+      for (let last = places.length - 1; i < last; ) {
+        const middle = Math.ceil((i + last) / 2);
+        if (boxOf(from, places[middle]).bottom < bottom + height / 2) i = middle;
+        else last = middle - 1;
+      }
       lines.push({ from, to: places[i] });
-    } else {
-      i++; // what has no width belongs to the line before
-      if (lines.length) lines[lines.length - 1].to = places[i];
-    }
+    } else if (lines.length) lines[lines.length - 1].to = places[i]; // what has no width belongs to the line before
   }
-  return lines.map(({ from, to }) => ({ words: shownOf(node.data.slice(from, to), node), box: boxOf(from, to) }));
-}
-
-/**
- * The last number from `first` to `last` that something holds for, where it holds for all before it; for `first` it does.
- *
- * @param {number} first
- * @param {number} last
- * @param {(number: number) => boolean} holds
- */
-function lastOf(first, last, holds) {
-  while (first < last) {
-    const middle = Math.ceil((first + last) / 2);
-    if (holds(middle)) first = middle;
-    else last = middle - 1;
-  }
-  return first;
-}
-
-/** A text as it is seen: where the page joins white space, joined. @param {string} text @param {Text} node */
-function shownOf(text, node) {
-  const { whiteSpaceCollapse } = getComputedStyle(/** @type {Element} */ (node.parentElement));
-  return whiteSpaceCollapse === "preserve" ? text : text.replace(/\s+/g, " ");
+  return lines.map(({ from, to }) => line(from, to));
 }
 
 /**
