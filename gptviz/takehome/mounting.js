@@ -20,6 +20,6 @@ export async function mounted(host, name, send) {
     Object.assign(document.createElement("style"), { textContent: style }),
     Object.assign(document.createElement("div"), { className: "root" }),
   );
-  const component = { name: host.id, key: host.id, parentElement, setTriggerValue: send, setStateValue: send };
+  const component = { name: host.id, key: host.id, parentElement, setTriggerValue: send };
   return (/** @type {Uint8Array} */ data) => module.default({ ...component, data });
 }

@@ -53,9 +53,7 @@ const unfolded = (/** @type {Event} */ event) => {
 document.addEventListener("toggle", unfolded, { capture: true });
 
 // One after the other: each reads the address of its own page when it is shown. One that fails does not stop the others.
-async function showAll() {
-  for (const host of document.querySelectorAll("[data-view]")) {
-    await show(/** @type {HTMLElement} */ (host)).catch(reportError);
-  }
+let shown = Promise.resolve();
+for (const host of document.querySelectorAll("[data-view]")) {
+  shown = shown.then(() => show(/** @type {HTMLElement} */ (host))).catch(reportError);
 }
-showAll();

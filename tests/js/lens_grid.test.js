@@ -10,8 +10,8 @@ const shaped = (array, ...shape) => Object.assign(array, { shape });
 /** Two layers over three tokens of a vocabulary of four, the two likeliest of each cell. */
 function cellsOf() {
   const layers = [
-    { name: "embed", title: "the embedding", short: "embedding", block: null },
-    { name: "blocks.0.mlp", title: "the MLP of block 0", short: "MLP 0", block: 0 },
+    { name: "embed", title: "the embedding", short: "embedding" },
+    { name: "blocks.0.mlp", title: "the MLP of block 0", short: "MLP 0" },
   ];
   const arrays = {
     top: shaped(Int32Array.from([0, 1, 1, 2, 2, 0, 1, 0, 2, 1, 0, 2]), 2, 3, 2),

@@ -14,7 +14,6 @@ import {
   squares,
   turns,
 } from "../../gptviz/components/model_map/geometry.js";
-import { walk } from "../../gptviz/components/model_map/keyboard.js";
 import { Opened } from "../../gptviz/components/model_map/opened.js";
 import { Choices } from "../../gptviz/components/kit/choices.js";
 import { Questions } from "../../gptviz/components/model_map/questions.js";
@@ -321,23 +320,6 @@ test("of many blocks the ends and the open one with its neighbours are drawn, wi
       else if (drawn[i - 1] !== null) assert.equal(drawn[i], drawn[i - 1] + 1);
     }
   }
-});
-
-test("keys walk along the stream and stop at its ends; over the guesses also up and down", () => {
-  const order = ["ids", "embed", "logits", "guess 0", "guess 1"];
-  for (const [key, from, to] of [
-    ["ArrowRight", "embed", "logits"],
-    ["ArrowLeft", "embed", "ids"],
-    ["ArrowLeft", "ids", "ids"],
-    ["End", "ids", "guess 1"],
-    ["Home", "guess 1", "ids"],
-    ["ArrowDown", "guess 0", "guess 1"],
-    ["ArrowDown", "guess 1", "guess 1"],
-    ["ArrowUp", "guess 0", "logits"],
-    ["ArrowDown", "embed", null],
-    ["Enter", "embed", null],
-  ])
-    assert.equal(walk(key, from, order), to, `${key} from ${from}`);
 });
 
 /** Cells of a tensor [2, 3, 4] that holds 0, 1, 2, …, whole or the page from [1, 1, 2] on. */

@@ -135,8 +135,9 @@ def payload(heads: Heads, header: Mapping[str, Any]) -> bytes:
         arrays["moved"] = heads.moved
     if heads.position is not None:
         arrays["position"] = squares(heads.position, [None] * count)
-    if heads.rollout is not None:
-        arrays["rollout"] = np.stack([square(one) for one in heads.rollout])
+    if heads.rollout is not None:  # through several blocks it reaches farther than the mask of one
+        rolled = _blank(heads.rollout, None if heads.blocked is None else heads.blocked & (heads.rollout == 0))
+        arrays["rollout"] = (rolled[:, *corner] if size.triangle else rolled.reshape(count, -1)).astype(kind)
     if heads.scaled is not None:
         arrays["scaled"] = heads.scaled
     if heads.without_first is not None:

@@ -81,14 +81,25 @@ export class Explorer extends View {
     const colours = `${background(this.root)} ${getComputedStyle(this.root).color}`;
     // What was chosen before a command brought other numbers: it is chosen again where the command is taken back.
     const chosen = isFirst ? undefined : this.choices.written;
-    if (payload !== before) this.receive(payload);
+    if (payload !== before) {
+      /** @type {Payload | undefined} */
+      this.payload = payload;
+      /** @type {Numbers} */
+      this.numbers = new Numbers(payload);
+      this.choices.declared = payload.declared;
+    }
     if (isFirst) this.begin();
     else if (isNew) {
       this.notices.replaceChildren();
       this.choices.fit(payload.declared);
     }
-    const isObeyed = this.obey(this.choices.asked(payload, chosen)),
+    // What a command of the page asks for ("Try this").
+    const asked = this.choices.asked(payload, chosen),
       isRepainted = isNew || colours !== this.coloured;
+    if (asked) {
+      this.choices.take(asked);
+      this.notices.replaceChildren();
+    }
     this.select();
     if (isRepainted) {
       /** @type {string | undefined} */
@@ -99,19 +110,10 @@ export class Explorer extends View {
       if (isNew) this.tokens.build();
       this.resized();
     }
-    if (isRepainted || isObeyed || before?.first !== payload.first) {
+    if (isRepainted || asked || before?.first !== payload.first) {
       this.hover = {};
       this.chosenChanged();
     }
-  }
-
-  /** @param {Payload} payload another one than before */
-  receive(payload) {
-    /** @type {Payload | undefined} */
-    this.payload = payload;
-    /** @type {Numbers} */
-    this.numbers = new Numbers(payload);
-    this.choices.declared = payload.declared;
   }
 
   /** Take the choices of the address, and name those that are impossible. */
@@ -126,14 +128,6 @@ export class Explorer extends View {
         return make("p", "notice", `${why}; showing ${shown === null ? "none" : `“${shown}”`}.`);
       }),
     );
-  }
-
-  /** Take what a command of the page asks for ("Try this"); whether it asks for anything. @param {Record<string, unknown> | null} asked */
-  obey(asked) {
-    if (!asked) return false;
-    this.choices.take(asked);
-    this.notices.replaceChildren();
-    return true;
   }
 
   // Choices
@@ -214,7 +208,7 @@ export class Explorer extends View {
     const other = this.choice[SIDES[side]];
     if (other !== null) {
       const [query, key] = side === "query" ? [index, other] : [other, index];
-      if (this.numbers.isVisible(query, key, this.choice.block)) this.choose({ query, key });
+      if (this.isVisible(query, key)) this.choose({ query, key });
       return;
     }
     this.choose({ [side]: this.choice[side] === index ? null : index });
@@ -227,17 +221,20 @@ export class Explorer extends View {
     else this.choose({ query, key });
   }
 
+  /** Whether a query may read a key in what is shown. @param {number} query @param {number} key */
+  isVisible(query, key) {
+    return this.numbers.isVisible(query, key, this.choice.block, this.choice.show);
+  }
+
   /**
-   * The cell that a key leads to from another one, among those that the block lets be read; null for a key that does not walk.
+   * The cell that a key leads to from another one, among those that are visible; null for a key that does not walk.
    *
    * @param {string} pressed
    * @param {{ query: number, key: number }} from
    */
   walked(pressed, { query, key }) {
-    const { numbers, choice } = this;
-    const to = walked({ row: query, column: key }, pressed, numbers.nQuery, numbers.nKey, ({ row, column }) =>
-      numbers.isVisible(row, column, choice.block),
-    );
+    const { nQuery, nKey } = this.numbers;
+    const to = walked({ row: query, column: key }, pressed, nQuery, nKey, ({ row, column }) => this.isVisible(row, column));
     return to && { query: to.row, key: to.column };
   }
 

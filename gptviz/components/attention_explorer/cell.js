@@ -81,7 +81,7 @@ export class Cell {
         }),
       );
       const words = [make("span", "", name), make("span", "", `${brief(least)} … ${brief(most)}`)];
-      strips.append(make("div", "strip-name", words), stretched("strip", n, zeroLine(n, zero), ...bars));
+      strips.append(make("div", "tiny strip-name", words), stretched("strip", n, zeroLine(n, zero), ...bars));
     }
     return strips;
   }

@@ -1,7 +1,6 @@
 // The buttons above the tokens: which quantity, which direction, which heads, which colours.
 
 import { button, make } from "../kit/elements.js";
-import { ROLES } from "../kit/roles.js";
 import { MEAN, SHOWS } from "./settings.js";
 
 const DIRECTIONS = [
@@ -50,8 +49,15 @@ export class Controls {
 
   /** The buttons of a choice. @param {string} label @param {string[][]} options @param {Key} key */
   #group(label, options, key) {
+    /** @param {string} value */
+    const choose = (value) => {
+      const { selection, choice } = this.explorer;
+      // The heads on screen, for others to be added.
+      const toCompare = () => selection.heads.map(([block, head]) => (head === MEAN ? selection.chosen : [block, head]));
+      this.explorer.choose({ [key]: value === "log" ? !choice.log : value === "some" ? toCompare() : value });
+    };
     const buttons = options.map(([value, name, help]) =>
-      button(name, () => this.#choose(key, value), { title: help, "data-help": help, "data-value": value }),
+      button(name, () => choose(value), { title: help, "data-help": help, "data-value": value }),
     );
     this.groups.push({ buttons, key });
     const folded = buttons.filter(({ dataset }) => FOLDED.includes(dataset.value ?? "")),
@@ -60,26 +66,13 @@ export class Controls {
     if (folded.length) this.more.append(make("div", "group", folded, { role: "group", "aria-label": `${label}: more` }));
   }
 
-  /** @param {string} key @param {string} value */
-  #choose(key, value) {
-    const { explorer } = this,
-      { selection, choice } = explorer;
-    // The heads on screen, for others to be added.
-    const toCompare = () => selection.heads.map(([block, head]) => (head === MEAN ? selection.chosen : [block, head]));
-    explorer.choose({ [key]: value === "log" ? !choice.log : value === "some" ? toCompare() : value });
-  }
-
-  /** The button of a choice that is pressed. @param {Key} key */
-  #pressed(key) {
-    const value = this.explorer.choice[key];
-    return Array.isArray(value) ? "some" : value === true ? "log" : value;
-  }
-
   /** Bring the buttons in line with what is chosen. */
   draw() {
-    const { choice, numbers, root } = this.explorer;
+    const { choice, numbers } = this.explorer;
     for (const { buttons, key } of this.groups) {
-      for (const one of buttons) one.setAttribute("aria-pressed", String(one.dataset.value === this.#pressed(key)));
+      const chosen = choice[key],
+        pressed = Array.isArray(chosen) ? "some" : chosen === true ? "log" : chosen;
+      for (const one of buttons) one.setAttribute("aria-pressed", String(one.dataset.value === pressed));
     }
     if (this.more.querySelector("[aria-pressed=true]")) this.unfold(true);
     const possible = this.explorer.choices.declared.show.names ?? [];
@@ -99,6 +92,5 @@ export class Controls {
       ? `Take the edit ${edit} away: ${unit} computes what it did before`
       : `Replace what ${unit} computes by zero, on every page`;
     this.edit.setAttribute("aria-label", `${this.edit.textContent} ${unit}`);
-    root.style.setProperty("--shown", ROLES[SHOWS[choice.show].role]);
   }
 }

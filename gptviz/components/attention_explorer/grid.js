@@ -35,12 +35,12 @@ export class Grid {
   constructor(explorer) {
     this.explorer = explorer;
     this.select = make("select", "field", undefined, { "aria-label": "Order of the heads" });
-    this.order = make("label", "order", [make("span", "", "Order"), this.select]);
+    this.order = make("label", "aligned small order", [make("span", "", "Order"), this.select]);
     this.range = make("input", "", undefined, { type: "range", "aria-label": "Hide heads below" });
     this.limit = make("output", "number");
-    this.filter = make("label", "filter", [this.range, this.limit]);
+    this.filter = make("label", "aligned small filter", [this.range, this.limit]);
     this.box = make("div", "heads", undefined, { role: "group", "aria-label": "All heads: blocks downwards, heads across" });
-    this.pooled = make("p", "note pooled");
+    this.pooled = make("p", "note tiny pooled");
     this.picture = make("canvas", "picture");
     this.words = make("div", "note");
     this.name = make("strong");
@@ -59,7 +59,12 @@ export class Grid {
     this.box.addEventListener("pointerleave", () => this.shut());
     this.box.addEventListener("focusin", (event) => this.over(event));
     this.box.addEventListener("focusout", () => this.shut());
-    this.box.addEventListener("click", (event) => this.clicked(event));
+    this.box.addEventListener("click", (event) => {
+      const at = this.at(event);
+      if (!at) return;
+      if (event.shiftKey || Array.isArray(explorer.choice.heads)) explorer.compare(at);
+      else explorer.choose({ block: at[0], head: at[1], ...(explorer.choice.heads === MEAN ? { heads: "one" } : {}) });
+    });
     onKeys(this.box, (event) => this.key(event));
   }
 
@@ -94,7 +99,7 @@ export class Grid {
         const canvas = make("canvas"),
           value = make("span", "value");
         const look = { "data-block": block, "data-head": head, "aria-label": label, tabindex: -1 };
-        const button = make("button", "bare head", [canvas, value], look);
+        const button = make("button", "bare tiny head", [canvas, value], look);
         this.thumbnails.set(`${block} ${head}`, { at: [block, head], button, canvas, value, mark: "" });
       }
     }
@@ -157,10 +162,10 @@ export class Grid {
       this.box.replaceChildren(...(shown.length ? shown : [make("p", "note", "No head reaches this value.")]));
     } else {
       const { n_block, n_head } = numbers;
-      const cells = [make("span", "faint axis across", "head"), make("span", "faint axis down", "block")];
+      const cells = [make("span", "faint tiny axis across", "head"), make("span", "faint tiny axis down", "block")];
       /** @param {string} name @param {string} area */
       const tick = (name, area) => {
-        const one = make("span", "faint tick", name);
+        const one = make("span", "faint tiny tick", name);
         one.style.gridArea = area;
         cells.push(one);
         return one;
@@ -254,14 +259,6 @@ export class Grid {
   shut() {
     this.current = null;
     this.card.close();
-  }
-
-  /** @param {MouseEvent} event */
-  clicked(event) {
-    const at = this.at(event);
-    if (!at) return;
-    if (event.shiftKey || Array.isArray(this.explorer.choice.heads)) this.explorer.compare(at);
-    else this.explorer.choose({ block: at[0], head: at[1], ...(this.explorer.choice.heads === MEAN ? { heads: "one" } : {}) });
   }
 
   /** @param {KeyboardEvent} event */

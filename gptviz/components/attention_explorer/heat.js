@@ -16,9 +16,9 @@ export class Heat {
   constructor(explorer) {
     this.explorer = explorer;
     this.title = make("strong", "title");
-    this.about = make("p", "note about", undefined, { tabindex: "0" }); // on a low window it scrolls
+    this.about = make("p", "note small about", undefined, { tabindex: "0" }); // on a low window it scrolls
     this.heatmap = new Square();
-    this.legend = make("div", "legend");
+    this.legend = make("div", "tiny legend");
     this.element = make("div", "right", [this.title, this.heatmap.frame, this.legend, this.about]);
     const { frame } = this.heatmap;
     frame.addEventListener("pointermove", (event) => this.over(event));
@@ -64,29 +64,22 @@ export class Heat {
     this.heatmap.point(aim ? { [aim.side]: aim.index, [SIDES[aim.side]]: aim.partner } : {});
   }
 
-  /** @param {MouseEvent} event */
+  /** The cell under the pointer, if it is visible. @param {MouseEvent} event */
   at(event) {
     const cell = this.heatmap.at(event);
-    return cell && { query: cell.row, key: cell.column };
-  }
-
-  /** Whether the block that is shown lets a query read a key. @param {{ query: number, key: number }} at */
-  isVisible({ query, key }) {
-    const { numbers, choice } = this.explorer;
-    return numbers.isVisible(query, key, choice.block);
+    return cell && this.explorer.isVisible(cell.row, cell.column) ? { query: cell.row, key: cell.column } : null;
   }
 
   /** @param {PointerEvent} event */
   over(event) {
     if (event.pointerType === "touch") return; // a tap does it
-    const at = this.at(event);
-    this.explorer.look(at && this.isVisible(at) ? at : {});
+    this.explorer.look(this.at(event) ?? {});
   }
 
   /** @param {MouseEvent} event */
   clicked(event) {
     const at = this.at(event);
-    if (!at || !this.isVisible(at)) return;
+    if (!at) return;
     const before = this.explorer.hover;
     // A first tap does what hovering does, a second one on the same cell opens it.
     if (this.touched && !(before.query === at.query && before.key === at.key) && !this.explorer.selection.isOpen)
@@ -104,7 +97,7 @@ export class Heat {
       if (explorer.selection.isOpen) explorer.choose(to);
       explorer.look(to, true);
     } else if (event.key === "Enter" || event.key === " ") {
-      if (this.isVisible(from)) explorer.open(from.query, from.key);
+      if (explorer.isVisible(from.query, from.key)) explorer.open(from.query, from.key);
     } else if (event.key === "Escape") explorer.free();
     else return false;
     return true;

@@ -94,19 +94,18 @@ export class Numbers extends Fields {
     if (block !== this.ofMeans) this.means.clear();
     this.ofMeans = block;
     const at = this.place(query, key);
-    return at < 0 ? NaN : remembered(this.means, show, () => this.meansOf(show, block))[at];
-  }
-
-  /** The same in all cells that are sent, one after another. @param {"pattern" | "value"} show @param {number} block */
-  meansOf(show, block) {
-    const means = new Float64Array(this.size);
-    for (let head = 0; head < this.n_head; head++) {
-      for (let query = 0, at = 0; query < this.nQuery; query++) {
-        const keys = this.triangle ? query + 1 : this.nKey;
-        for (let key = 0; key < keys; key++, at++) means[at] += this[show](block, head, query, key);
+    // In all cells that are sent, one after another.
+    const means = () => {
+      const sums = new Float64Array(this.size);
+      for (let head = 0; head < this.n_head; head++) {
+        for (let row = 0, i = 0; row < this.nQuery; row++) {
+          const keys = this.triangle ? row + 1 : this.nKey;
+          for (let column = 0; column < keys; column++, i++) sums[i] += this[show](block, head, row, column);
+        }
       }
-    }
-    return means.map((sum) => sum / this.n_head);
+      return sums.map((sum) => sum / this.n_head);
+    };
+    return at < 0 ? NaN : remembered(this.means, show, means)[at];
   }
 
   /** @param {number} block @param {number | "mean"} head @param {number} query @param {number} key @returns {number} */
@@ -156,10 +155,11 @@ export class Numbers extends Fields {
     return at < 0 ? NaN : this.arrays.rollout[(block - this.first) * this.size + at];
   }
 
-  /** Whether a block lets a query read a key: the first one here where its own numbers are not here yet.
-   *  @param {number} query @param {number} key @param {number} block */
-  isVisible(query, key, block) {
-    return !Number.isNaN(this.pattern(this.has(block) ? block : this.first, 0, query, key));
+  /** Whether a block, or a rollout up to it, lets a query read a key: the first one here where its own numbers are not here yet.
+   *  @param {number} query @param {number} key @param {number} block @param {Quantity} [show] */
+  isVisible(query, key, block, show = "pattern") {
+    const quantity = show === "rollout" ? show : "pattern";
+    return !Number.isNaN(this[quantity](this.has(block) ? block : this.first, 0, query, key));
   }
 
   /** @param {"q" | "k"} name @param {number} block @param {number} head @param {number} at */
@@ -217,21 +217,20 @@ export class Numbers extends Fields {
 
   /** The largest value of heads, for a scale without a fixed end. @param {Quantity} show @param {Head[]} heads */
   largest(show, heads) {
-    return show === "value" ? Math.max(0, ...heads.map((at) => this.longestOf(at))) || 1 : 1;
-  }
-
-  /** The largest "value" of a head. @param {Head} at */
-  longestOf([block, head]) {
-    return remembered(this.longest, `${block} ${head}`, () => {
-      let most = 0;
-      for (let query = 0; query < this.nQuery; query++) {
-        for (let key = 0; key < this.nKey; key++) {
-          const value = this.value(block, head, query, key);
-          if (value > most) most = value;
+    if (show !== "value") return 1;
+    const each = heads.map(([block, head]) =>
+      remembered(this.longest, `${block} ${head}`, () => {
+        let most = 0;
+        for (let query = 0; query < this.nQuery; query++) {
+          for (let key = 0; key < this.nKey; key++) {
+            const value = this.value(block, head, query, key);
+            if (value > most) most = value;
+          }
         }
-      }
-      return most;
-    });
+        return most;
+      }),
+    );
+    return Math.max(0, ...each) || 1;
   }
 
   /** @param {import("./settings.js").Side} side @param {number} at */

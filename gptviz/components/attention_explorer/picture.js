@@ -10,17 +10,13 @@ const CONTROLS = ".order, .filter, .shut, .hint, details";
 
 /** @param {import("./attention_explorer.js").Explorer} explorer */
 export function drawing(explorer) {
-  return explorer.whole(() => picture(explorer.root, headingOf(explorer), copyOf([explorer.body], CONTROLS)));
-}
-
-/** @param {import("./attention_explorer.js").Explorer} explorer @returns {import("../kit/picture.js").Heading} */
-function headingOf({ numbers, selection, choice }) {
+  const { numbers, selection, choice } = explorer;
   const { show, direction, query, key } = choice;
   /** @param {"query" | "key"} side @param {number} at */
   const named = (side, at) => `“${shortened(numbers.label(side, at), 12)}” (${at})`;
   const cell = `How ${named("query", query ?? 0)} comes to read ${named("key", key ?? 0)}: `;
   const read = textOf(numbers.keys, numbers.spaced);
-  return {
+  const heading = {
     title: (selection.isOpen ? cell : "Who reads whom: ") + selection.title,
     model: numbers.model,
     prompt: numbers.alone ? read : `${read}” → “${textOf(numbers.queries, numbers.spaced)}`,
@@ -31,4 +27,5 @@ function headingOf({ numbers, selection, choice }) {
       ...(choice.sort ? [`heads by ${FACTS[choice.sort].name}`] : []),
     ],
   };
+  return explorer.whole(() => picture(explorer.root, heading, copyOf([explorer.body], CONTROLS)));
 }

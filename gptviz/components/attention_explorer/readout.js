@@ -16,7 +16,7 @@ const MOST_HEADS = 5;
 export function named(numbers, side, at) {
   const one = chip(shortened(numbers.label(side, at), 12));
   one.classList.add(`of-${side}`);
-  return make("span", "named", [one, make("sub", "", String(at))]);
+  return make("span", "named", [one, make("sub", "tiny", String(at))]);
 }
 
 export class Readout {

@@ -34,16 +34,8 @@ export function strongest(values, few) {
   return best;
 }
 
-/** @type {Map<string, string[]>} */
+/** Every shade of a colour, for CSS: [thousandths of opaqueness − LIGHTEST]. @type {Map<string, string[]>} */
 const shades = new Map();
-
-/** Every shade of a colour, for CSS: [thousandths of opaqueness − LIGHTEST]. @param {string} colour */
-function shadesOf(colour) {
-  const [r, g, b] = rgb(colour);
-  /** @param {unknown} _ @param {number} i */
-  const shade = (_, i) => `rgb(${r} ${g} ${b} / ${((LIGHTEST + i) / 1000).toFixed(3)})`;
-  return remembered(shades, colour, () => Array.from({ length: RANGE + 1 }, shade));
-}
 
 export class Selection {
   /** @param {import("./numbers.js").Numbers} numbers
@@ -69,7 +61,11 @@ export class Selection {
     this.loaded = this.heads.filter(([one]) => numbers.has(one));
     const own = ROLES[SHOWS[show].role];
     this.colours = this.marked.map((_, which) => (this.heads.length > 1 ? OF_HEADS[which % OF_HEADS.length] : own));
-    this.shades = this.colours.map(shadesOf);
+    this.shades = this.colours.map((colour) => {
+      const inks = rgb(colour).join(" ");
+      const make = () => Array.from({ length: RANGE + 1 }, (_, i) => `rgb(${inks} / ${((LIGHTEST + i) / 1000).toFixed(3)})`);
+      return remembered(shades, colour, make);
+    });
     this.largest = numbers.largest(show, this.loaded);
     /** @type {(block: number, head: number | "mean", query: number, key: number) => number} */
     this.value = numbers[show].bind(numbers);

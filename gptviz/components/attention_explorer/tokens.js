@@ -61,7 +61,10 @@ export class Tokens {
       "focusout",
       ({ relatedTarget }) => this.element.contains(/** @type {Node | null} */ (relatedTarget)) || explorer.look({}),
     );
-    this.element.addEventListener("click", (event) => this.clicked(event));
+    this.element.addEventListener("click", (event) => {
+      const at = this.at(event);
+      if (at) explorer.fix(at.side, at.index);
+    });
     onKeys(this.element, (event) => this.key(event));
   }
 
@@ -82,6 +85,7 @@ export class Tokens {
     this.boxes = null;
     this.shares = { query: [], key: [] };
     this.element.classList.toggle("columns", this.inColumns);
+    this.lines.classList.toggle("overlay", !this.inColumns);
     // So high that no line ends out of sight.
     const rows = Math.max(numbers.nQuery, numbers.nKey),
       needed = rows * SMALLEST_ROW + ABOVE_COLUMNS + ABOVE_TOKENS;
@@ -112,10 +116,10 @@ export class Tokens {
   /** @param {Side} side */
   column(side) {
     const { numbers } = this.explorer;
-    const column = make("div", `column ${side}`, [make("div", "note", side === "query" ? numbers.reads : numbers.isRead)]);
+    const column = make("div", `column ${side}`, [make("div", "note tiny", side === "query" ? numbers.reads : numbers.isRead)]);
     this.chips[side] = (side === "query" ? numbers.queries : numbers.keys).map((label, at) => {
       const button = this.chip(label, side, at),
-        share = make("span", "share number");
+        share = make("span", "tiny share number");
       column.append(make("div", "aligned line", side === "query" ? [share, button] : [button, share]));
       this.shares[side].push(share);
       return button;
@@ -209,7 +213,14 @@ export class Tokens {
       this.number(this.shares[side], weights);
     }
     this.outline(aim);
-    this.drawLines(aim);
+    const wanted = this.inColumns ? this.between(aim) : this.arcs(aim);
+    const faintest = this.weights(aim).length === 1 ? 0.12 : 0.04;
+    while (this.lines.childElementCount < wanted.length) this.lines.append(shape("path", { fill: "none" }));
+    while (this.lines.childElementCount > wanted.length) this.lines.lastChild?.remove();
+    wanted.forEach(({ d, colour, share }, i) => {
+      const strength = { "stroke-opacity": Math.max(faintest, share).toFixed(3), "stroke-width": (0.8 + 2.4 * share).toFixed(2) };
+      setAttributes(this.lines.children[i], { d, stroke: colour, ...strength });
+    });
   }
 
   /** What the heads shown give the tokens of the other side. @param {Aim | null} aim */
@@ -217,7 +228,7 @@ export class Tokens {
     return aim ? this.explorer.selection.rows(aim) : [];
   }
 
-  /** Give each chip the shade of its weight in every head shown; only chips that change are touched. @param {HTMLElement[]} chips @param {Float64Array[]} weights */
+  /** Give each chip the shade of its weight, or stripes of those in every head shown; only chips that change are touched. @param {HTMLElement[]} chips @param {Float64Array[]} weights */
   shade(chips, weights) {
     const { selection } = this.explorer,
       count = weights.length;
@@ -232,7 +243,8 @@ export class Tokens {
       this.shades.set(one, { selection, weights: own });
       const isMasked = count > 0 && Number.isNaN(own[0]);
       one.classList.toggle("masked", isMasked);
-      one.style.background = isMasked ? "" : striped(own, ends, selection);
+      const shades = own.map((weight, which) => selection.shade(weight, which) + (count > 1 ? ends[which] : ""));
+      one.style.background = isMasked ? "" : count > 1 ? `linear-gradient(to right, ${shades.join()})` : shades.join();
     }
   }
 
@@ -259,18 +271,6 @@ export class Tokens {
       for (const one of outlined) one.classList.add(`of-${side}`);
       for (const one of held) one.setAttribute("aria-pressed", "true");
       return [...outlined, ...held];
-    });
-  }
-
-  /** @param {Aim | null} aim */
-  drawLines(aim) {
-    const wanted = this.inColumns ? this.between(aim) : this.arcs(aim);
-    const faintest = this.weights(aim).length === 1 ? 0.12 : 0.04;
-    while (this.lines.childElementCount < wanted.length) this.lines.append(shape("path", { fill: "none" }));
-    while (this.lines.childElementCount > wanted.length) this.lines.lastChild?.remove();
-    wanted.forEach(({ d, colour, share }, i) => {
-      const strength = { "stroke-opacity": Math.max(faintest, share).toFixed(3), "stroke-width": (0.8 + 2.4 * share).toFixed(2) };
-      setAttributes(this.lines.children[i], { d, stroke: colour, ...strength });
     });
   }
 
@@ -342,13 +342,12 @@ export class Tokens {
     if (!button) return null;
     const index = Number(button.dataset.index);
     if (button.dataset.side !== "both") return { side: button.dataset.side === "key" ? "key" : "query", index };
-    const { choice, numbers } = this.explorer;
+    const { choice } = this.explorer;
     const side = choice.direction === "out" ? "query" : "key",
       fixed = choice[side];
     if (fixed === null || fixed === index) return { side, index };
-    const isVisible =
-      side === "query" ? numbers.isVisible(fixed, index, choice.block) : numbers.isVisible(index, fixed, choice.block);
-    return { side: isVisible ? SIDES[side] : side, index };
+    const [query, key] = side === "query" ? [fixed, index] : [index, fixed];
+    return { side: this.explorer.isVisible(query, key) ? SIDES[side] : side, index };
   }
 
   /** @param {Event} event */
@@ -357,12 +356,6 @@ export class Tokens {
     if (!at) return;
     if (event.type === "focusin") this.stop.reach(closest(event, ".chip"));
     this.explorer.look({ [at.side]: at.index }, event.type === "focusin");
-  }
-
-  /** @param {Event} event */
-  clicked(event) {
-    const at = this.at(event);
-    if (at) this.explorer.fix(at.side, at.index);
   }
 
   /** @param {KeyboardEvent} event */
@@ -401,10 +394,4 @@ export class Tokens {
     if (found !== null || this.isOneText || way > 0 === (side === "key")) return this.chips[side][found ?? i];
     return /** @type {HTMLButtonElement} */ (this.chips[SIDES[side]].at(way > 0 ? 0 : -1));
   }
-}
-
-/** The shade of one weight, or stripes of the shades of several. @param {number[]} weights @param {string[]} ends where each begins and ends @param {Selection} selection */
-function striped(weights, ends, selection) {
-  if (weights.length < 2) return weights.map((weight) => selection.shade(weight, 0)).join();
-  return `linear-gradient(to right, ${weights.map((weight, which) => selection.shade(weight, which) + ends[which]).join()})`;
 }

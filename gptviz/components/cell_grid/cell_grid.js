@@ -22,12 +22,15 @@ class CellGrid extends View {
     this.stop = new TabStop();
     /** By row and column. @type {(HTMLButtonElement | null)[][]} */
     this.buttons = [];
-    this.grid = make("div", "grid", undefined, { role: "grid" });
+    this.grid = make("div", "small grid", undefined, { role: "grid" });
     this.legend = make("div", "legend note");
     this.frame = make("div", "frame", [this.grid]);
     this.foot = make("div", "row");
     root.replaceChildren(this.frame, this.legend, this.foot);
-    this.grid.addEventListener("click", (event) => this.clicked(event));
+    this.grid.addEventListener("click", (event) => {
+      const name = closest(event, ".cell")?.dataset.name;
+      if (name !== undefined) this.send("choose", { name, of: this.data.of });
+    });
     onKeys(this.grid, (event) => this.key(event));
     this.grid.addEventListener("focusin", (event) => this.stop.reach(closest(event, ".cell")));
   }
@@ -88,25 +91,14 @@ class CellGrid extends View {
     return button;
   }
 
-  /** @param {Event} event */
-  clicked(event) {
-    const name = closest(event, ".cell")?.dataset.name;
-    if (name !== undefined) this.send("choose", { name, of: this.data.of });
-  }
-
   /** @param {KeyboardEvent} event */
   key(event) {
     const at = closest(event, ".cell")?.dataset;
     if (!at) return false;
-    const { buttons } = this;
+    const { buttons } = this,
+      columns = this.data.heads.length;
     const from = { row: Number(at.row), column: Number(at.column) };
-    const to = walked(
-      from,
-      event.key,
-      buttons.length,
-      this.data.heads.length,
-      ({ row, column }) => buttons[row][column] !== null,
-    );
+    const to = walked(from, event.key, buttons.length, columns, ({ row, column }) => buttons[row][column] !== null);
     if (to) this.stop.focus(buttons[to.row][to.column], this.frame);
     return to !== null;
   }

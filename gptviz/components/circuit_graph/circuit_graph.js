@@ -104,7 +104,7 @@ class Graph extends View {
       picture: () => this.picture(),
       file: () => this.file(),
     });
-    this.legend = make("div", "legend", this.explained());
+    this.legend = make("div", "small legend", this.explained());
     root.replaceChildren(this.frame, this.legend, this.arranging, details, this.card.element);
     this.listen();
   }
@@ -229,9 +229,10 @@ class Graph extends View {
     announce(this.root, `${members.length} boxes are now the group ${name}`);
   }
 
-  /** The buttons that pin, group and ungroup. */
-  drawArranging() {
+  /** What is open, pinned or grouped has changed: so do the buttons that pin, group and ungroup. */
+  update() {
     const { data, pins } = this;
+    this.mark();
     const node = this.opened === null ? null : data.nodes[this.opened];
     const canBePinned = node !== null && this.graph.nodes.some(({ name, part }) => name === node.name && part !== "logit");
     this.pin.textContent = !canBePinned
@@ -279,7 +280,7 @@ class Graph extends View {
     this.wider.hidden = this.layout.width <= this.room;
     const { width, height, rows, columns } = this.layout;
     const largest = Math.max(...edges.map(({ value }) => Math.abs(value)));
-    const lines = shape("svg", { class: "lines", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+    const lines = shape("svg", { class: "overlay lines", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
     this.edges = edges.map((edge) =>
       shape("path", {
         class: `edge ${edge.value < 0 ? "down" : "up"} ${edge.kind}`,
@@ -306,10 +307,10 @@ class Graph extends View {
     const bottom = rows[rows.length - 1].y + rows[rows.length - 1].height;
     const tokens = columns.flatMap(({ place, left, width: wide, afterGap }) => {
       const name = chip(shortened(data.tokens[place], Math.floor(wide / LETTER)));
-      const box = make("div", "token", [name, make("span", "faint place", String(place))]);
+      const box = make("div", "token", [name, make("span", "faint tiny place", String(place))]);
       Object.assign(box.style, { left: rems(left), width: rems(wide), top: rems(bottom + 6) });
       if (!afterGap) return [box];
-      const gap = make("div", "faint gap", "…", { "aria-hidden": "true" });
+      const gap = make("div", "faint tiny gap", "…", { "aria-hidden": "true" });
       Object.assign(gap.style, { left: rems(left - GAP), width: rems(GAP), top: rems(bottom + 6) });
       return [gap, box];
     });
@@ -334,20 +335,20 @@ class Graph extends View {
       logit: this.answer,
       group: node.title,
     }[node.part];
-    const name = make("span", "name", shortened(words, isWide ? LONGEST_WIDE : LONGEST));
+    const name = make("span", "cut name", shortened(words, isWide ? LONGEST_WIDE : LONGEST));
     const gives = node.part === "logit" ? brief(node.value) : signed(node.value);
     const of = isWide && node.part !== "logit" ? ` of ${shortened(this.answer, LONGEST_ANSWER)}` : "";
     // Where the lines of each kind come in.
     const into = this.graph.edges.filter((edge) => edge.to === i),
       out = this.graph.edges.filter((edge) => edge.from === i).length;
     const ports = LETTERS.filter(([kind]) => into.some((edge) => edge.kind === kind)).map(([kind, letter]) =>
-      make("span", "port", letter, { "aria-hidden": "true", style: `left: ${100 * PORTS[kind]}%` }),
+      make("span", "tiny port", letter, { "aria-hidden": "true", style: `left: ${100 * PORTS[kind]}%` }),
     );
     const place = `position ${node.place}, ${spoken(data.tokens[node.place])}`;
     const edges = `${plural(into.length, "edge")} from below, ${out} upwards`;
     const label = `${node.title} at ${place}: ${this.givesInWords(node)}; ${edges}`;
     const look = { "data-index": i, tabindex: "-1", "aria-label": label, style: `--part: var(--${COLOURS[node.part]})` };
-    const box = make("button", `bare node ${node.part}`, [name, make("span", "cut gives", gives + of), ...ports], look);
+    const box = make("button", `bare node ${node.part}`, [name, make("span", "cut tiny gives", gives + of), ...ports], look);
     const { x, y, width } = this.layout.nodes[i];
     Object.assign(box.style, { left: rems(x), top: rems(y), width: rems(width), height: rems(NODE.height) });
     return box;
@@ -392,12 +393,6 @@ class Graph extends View {
       node.classList.toggle("near", near.has(n));
       node.classList.toggle("front", front.has(n));
     });
-  }
-
-  /** What is open, pinned or grouped has changed. */
-  update() {
-    this.mark();
-    this.drawArranging();
   }
 
   /** Bring a node and its edges out, and open its card; null for none. @param {number | null} i */

@@ -18,12 +18,14 @@ class FigureTools extends View {
     super(root);
     this.known = 1;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
-    this.resting = undefined;
+    let resting;
     const resized = () => {
-      clearTimeout(this.resting);
-      this.resting = setTimeout(() => this.tell(), PAUSE);
+      clearTimeout(resting);
+      resting = setTimeout(() => this.tell(), PAUSE);
     };
-    window.addEventListener("resize", resized, { signal: this.closing.signal });
+    const { signal } = this.closing;
+    window.addEventListener("resize", resized, { signal });
+    signal.addEventListener("abort", () => clearTimeout(resting));
   }
 
   /** @param {{ known: number, name: string, sharp: boolean, heading: import("../kit/picture.js").Heading }} payload */
@@ -45,11 +47,6 @@ class FigureTools extends View {
     const size = Math.max(1, Math.min(2.5, Math.round((STEPS * rem()) / USUAL) / STEPS));
     if (size !== this.known) this.send("size", { size });
     this.known = size;
-  }
-
-  close() {
-    super.close();
-    clearTimeout(this.resting);
   }
 }
 

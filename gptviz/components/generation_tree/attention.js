@@ -36,14 +36,14 @@ export class Attention {
     this.layers = 0;
     /** @type {HTMLElement[]} */
     this.tinted = [];
-    this.select = make("select", "field heads", undefined, { "aria-label": "Attention of" });
+    this.select = make("select", "field small heads", undefined, { "aria-label": "Attention of" });
     this.select.onchange = () => {
       this.choices.take({ attended: this.select.value || null });
       this.choices.write();
       chosen();
     };
     this.line = make("div", "aligned attendedline", [make("span", "", "Attended to:"), this.select]);
-    this.list = make("div", "attended", undefined, { role: "group", "aria-label": "What its step attended to most" });
+    this.list = make("div", "wrapped attended", undefined, { role: "group", "aria-label": "What its step attended to most" });
     this.items = new Buttons(this.list, leave);
     this.again = button("Compute it again", again, { title: "This step’s attention is no longer kept" });
   }

@@ -5,9 +5,8 @@ import { rem } from "../kit/size.js";
 import { brief, count, percent, spoken } from "../kit/text.js";
 import { BETWEEN, EDGE, branchesOf, curve, placed, shareOf } from "./layout.js";
 import { Next } from "./next.js";
-import { NEXT, START } from "./nodes.js";
+import { NEXT, START, nats } from "./nodes.js";
 import { Run } from "./run.js";
-import { nats } from "./words.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Place} Place */
 /** @typedef {import("./keyboard.js").Spot} Spot */
@@ -25,7 +24,7 @@ const SHORT = 2;
 /** The stage and all that stands on it. */
 export class Boxes {
   constructor() {
-    this.links = shape("svg", { class: "links", "aria-hidden": "true" });
+    this.links = shape("svg", { class: "overlay links", "aria-hidden": "true" });
     this.next = new Next();
     this.canvas = make("div", "canvas", [this.links, this.next.element], { role: "none" });
     const look = { role: "tree", "aria-label": "What was generated, as a tree of tokens" };
@@ -47,11 +46,6 @@ export class Boxes {
     this.room = ""; // its width and height then: boxes are as high as the stage allows
     this.unit = 16; // pixels of a rem, which grows with the window
     this.column = 0; // where what may come next stands, from the left edge of the stage
-    this.extent = [0, 0]; // of all boxes together
-    /** @type {[string, string][]} */
-    this.lines = []; // between boxes: paths and their classes
-    /** @type {any} */
-    this.fan = null; // where what may come next stands
     /** @type {Nodes} */
     this.nodes = /** @type {any} */ (null); // until the first draw
   }
@@ -78,7 +72,14 @@ export class Boxes {
     const stale = new Map(this.runs);
     for (const branch of branchesOf(this.outline)) {
       stale.delete(branch.start);
-      this.fillRun(branch, payload.spaced);
+      const run = this.runs.get(branch.start) ?? new Run();
+      this.runs.set(branch.start, run);
+      branch.run = run;
+      // A chip shows what it is of; another tree has other tokens under the same ids.
+      if (run.number !== nodes.number) run.cutAt(0);
+      run.number = nodes.number;
+      branch.changed = run.hold(branch.nodes, (id) => this.pieces(id), payload.spaced);
+      run.setLevel(branch.level);
     }
     for (const [start, run] of stale) {
       run.element.remove();
@@ -90,18 +91,6 @@ export class Boxes {
     this.arrange(isMoved, looked);
     if (before && !before.isConnected) this.chips.get(nodes.current)?.focus({ preventScroll: true });
     this.stop.reach(this.chips.get(/** @type {number} */ (looked)) ?? this.chips.get(nodes.current));
-  }
-
-  /** @param {any} branch @param {boolean} isSpaced tokens are whole words */
-  fillRun(branch, isSpaced) {
-    const run = this.runs.get(branch.start) ?? new Run();
-    this.runs.set(branch.start, run);
-    branch.run = run;
-    // A chip shows what it is of; another tree has other tokens under the same ids.
-    if (run.number !== this.nodes.number) run.cutAt(0);
-    run.number = this.nodes.number;
-    branch.changed = run.hold(branch.nodes, (id) => this.pieces(id), isSpaced);
-    run.setLevel(branch.level);
   }
 
   /** The chips of a node with their labels: its button; of the prompt all its tokens, the last of which is the button. @param {number} id @returns {[HTMLElement, string][]} */
@@ -143,25 +132,21 @@ export class Boxes {
     const { next } = this;
     const { offsetWidth: width, offsetHeight: height } = next.element;
     const { right, bottom, fan, links } = placed(this.outline, next.element.hidden ? null : { width, height });
-    this.fan = fan;
     for (const { run, x, y } of branchesOf(this.outline)) run.element.style.transform = `translate(${x}px, ${y}px)`;
     if (fan) next.element.style.transform = `translate(${fan.x}px, ${fan.y}px)`;
     for (const line of fan ? next.lines : []) {
       const look = line.classList.contains("cut") ? "link next cut" : "link next";
       links.push([fan.from, fan.x, fan.y + line.offsetTop + line.offsetHeight / 2, look]);
     }
-    this.lines = links.map(([from, x, y, look]) => [curve(from.x + from.w, from.y + from.h / 2, x, y), look]);
-    this.resize(right, bottom);
-    this.markCurrent();
+    const lines = links.map(([from, x, y, look]) => [curve(from.x + from.w, from.y + from.h / 2, x, y), look]);
+    Object.assign(this.canvas.style, { width: `${right}px`, height: `${bottom}px` });
+    setAttributes(this.links, { width: right, height: bottom });
+    this.links.replaceChildren(...lines.map(([d, look]) => shape("path", { d, class: look })));
+    for (const [id, one] of this.chips) {
+      one.classList.toggle("current", id === this.nodes.current);
+      one.ariaCurrent = id === this.nodes.current ? "true" : null;
+    }
     this.scroll(isMoved, looked);
-  }
-
-  /** @param {number} width @param {number} height */
-  resize(width, height) {
-    this.extent = [width, height];
-    Object.assign(this.canvas.style, { width: `${width}px`, height: `${height}px` });
-    setAttributes(this.links, { width, height });
-    this.links.replaceChildren(...this.lines.map(([d, look]) => shape("path", { d, class: look })));
   }
 
   fillBoxes() {
@@ -171,9 +156,12 @@ export class Boxes {
       element.classList.toggle("strong", branch.strong);
       element.classList.toggle("grows", branch.grows);
       element.classList.toggle("only", branch.grows && branch === this.outline);
-      const isEnd = (branch.current || !branch.children.length) && branch.end !== START;
-      foot.hidden = !isEnd;
-      if (isEnd) this.fillFoot(foot, branch.end);
+      const { total } = this.nodes.node(branch.end),
+        length = this.nodes.lengthAt(branch.end);
+      foot.hidden = !((branch.current || !branch.children.length) && branch.end !== START);
+      foot.replaceChildren(make("span", "sum", `Σ ${nats(total)}`), make("span", "mean", `${brief(total / length)} per token`));
+      foot.title = `Sum of the log-probabilities of this branch’s ${count(length)} tokens after the prompt, and their mean`;
+      foot.dataset.total = String(total);
       if (!element.isConnected) this.canvas.append(element);
     }
   }
@@ -205,24 +193,6 @@ export class Boxes {
     for (const { run, grows } of all) {
       if (!grows) run.element.style.width = "";
       run.element.classList.toggle("short", grows && run.text.lastElementChild.offsetTop < SHORT * unit);
-    }
-  }
-
-  /** @param {HTMLElement} foot @param {number} end the node that the branch ends at */
-  fillFoot(foot, end) {
-    const { total } = this.nodes.node(end),
-      length = this.nodes.lengthAt(end);
-    foot.replaceChildren(make("span", "sum", `Σ ${nats(total)}`), make("span", "mean", `${brief(total / length)} per token`));
-    foot.title = `Sum of the log-probabilities of this branch’s ${count(length)} tokens after the prompt, and their mean`;
-    foot.dataset.total = String(total);
-  }
-
-  markCurrent() {
-    for (const [id, one] of this.chips) {
-      const isHere = id === this.nodes.current;
-      one.classList.toggle("current", isHere);
-      if (isHere) one.setAttribute("aria-current", "true");
-      else one.removeAttribute("aria-current");
     }
   }
 
@@ -288,12 +258,6 @@ export class Boxes {
     const path = nodes.pathTo(nodes.before(at) ?? START),
       length = nodes.promptLength;
     return (place) => (place < length ? prompt[place - length + prompt.length] : chips.get(path[place - length]));
-  }
-
-  /** The chip of a place of the text that ends before `at`, brought into view in its box. @param {HTMLElement} one */
-  revealInBox(one) {
-    const box = one.closest(".text");
-    if (box) bringIntoView(one, box);
   }
 
   /** Mark the chip that is looked at. @param {Place | null} looked */

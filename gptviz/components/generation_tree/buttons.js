@@ -12,8 +12,11 @@ export class Buttons {
     this.list = list;
     this.stop = new TabStop();
     onKeys(list, ({ key }) => {
-      if (key !== "Escape") return this.walk(key);
-      leave();
+      const { all } = this;
+      const to = along(key, all.indexOf(/** @type {HTMLElement} */ (this.stop.element)), all.length, { ...ACROSS, ...DOWN });
+      if (to !== null) this.focus(all[to]);
+      else if (key === "Escape") leave();
+      else return false;
       return true;
     });
   }
@@ -43,13 +46,5 @@ export class Buttons {
   focus(button) {
     const around = this.list.parentElement;
     this.stop.focus(button, this.list, ...(around ? [around] : []));
-  }
-
-  /** Lead the focus to another button; whether this is a key that does. @param {string} key */
-  walk(key) {
-    const { all } = this;
-    const to = along(key, all.indexOf(/** @type {HTMLElement} */ (this.stop.element)), all.length, { ...ACROSS, ...DOWN });
-    if (to !== null) this.focus(all[to]);
-    return to !== null;
   }
 }

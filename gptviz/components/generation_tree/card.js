@@ -5,7 +5,6 @@ import { count, percent, spoken } from "../kit/text.js";
 import { Buttons } from "./buttons.js";
 import { nextTokens } from "./next.js";
 import { NEXT, START } from "./nodes.js";
-import { chosen } from "./words.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Place} Place @typedef {import("./nodes.js").TreeNode} TreeNode */
 
@@ -68,28 +67,26 @@ export class Card {
       this.how.textContent = "What follows was written by the model.";
       this.lines.fill([]);
     } else {
-      this.showNode(nodes.node(at), nodes);
+      const node = nodes.node(at);
+      const name = chip(nodes.label(at));
+      name.classList.add("big");
+      const nth = make("span", "faint nth", `token ${count(nodes.lengthAt(at))}`);
+      this.head.replaceChildren(name, make("span", "number p", percent(Math.exp(node.logprob))), nth);
+      this.how.textContent = chosen(node);
+      const { candidates, token, draw } = node;
+      const all = candidates.map(([other, p, drawn]) => ({ other, p, isCut: drawn === 0, isTaken: other === token }));
+      if (!all.some(({ isTaken }) => isTaken))
+        all.push({ other: token, p: Math.exp(node.logprob), isCut: draw === -Infinity, isTaken: true });
+      this.lines.fill(all.map(({ other, p, isCut, isTaken }, i) => lineOf(other, nodes.labels[other], p, { isCut, i, isTaken })));
     }
-  }
-
-  /** @param {TreeNode} node @param {Nodes} nodes */
-  showNode(node, nodes) {
-    const name = chip(nodes.label(node.id));
-    name.classList.add("big");
-    const nth = make("span", "faint nth", `token ${count(nodes.lengthAt(node.id))}`);
-    this.head.replaceChildren(name, make("span", "number p", percent(Math.exp(node.logprob))), nth);
-    this.how.textContent = chosen(node);
-    this.lines.fill(candidateLines(node, nodes.labels));
   }
 }
 
-/** @param {TreeNode} node @param {Record<number, string>} labels */
-function candidateLines(node, labels) {
-  /** @param {number} token @param {number} p @param {boolean} isCut @param {number} i */
-  const line = (token, p, isCut, i) => lineOf(token, labels[token], p, { isCut, i, isTaken: token === node.token });
-  const lines = node.candidates.map(([token, p, drawn], i) => line(token, p, drawn === 0, i));
-  if (node.candidates.some(([token]) => token === node.token)) return lines;
-  return [...lines, line(node.token, Math.exp(node.logprob), node.draw === -Infinity, lines.length)];
+/** How a node was chosen, in a line. @param {TreeNode} node */
+function chosen({ how, byHand, draw }) {
+  const drawn = draw === -Infinity ? "the settings had cut it" : `${percent(Math.exp(draw))} in the draw`;
+  if (!how) return drawn; // it came while the tree was growing
+  return byHand ? `${how}; ${drawn}` : `drawn with ${percent(Math.exp(draw))} (${how}) from:`;
 }
 
 /**

@@ -2,7 +2,7 @@
 import { toAddress } from "../kit/address.js";
 import { isDark } from "../kit/colour.js";
 import { announce, tools } from "../kit/details.js";
-import { make } from "../kit/elements.js";
+import { bringIntoView, make } from "../kit/elements.js";
 import { onKeys } from "../kit/keys.js";
 import { spoken } from "../kit/text.js";
 import { View, view } from "../kit/view.js";
@@ -10,10 +10,9 @@ import { Attention } from "./attention.js";
 import { Boxes } from "./boxes.js";
 import { Card } from "./card.js";
 import { WALKING, walk } from "./keyboard.js";
-import { NEXT, Nodes, START } from "./nodes.js";
+import { NEXT, Nodes, START, nats } from "./nodes.js";
 import { pictureOf } from "./picture.js";
 import { Replay } from "./replay.js";
-import { nats } from "./words.js";
 
 /** @typedef {import("./nodes.js").Place} Place */
 
@@ -32,12 +31,17 @@ class GenerationTree extends View {
     /** @type {HTMLElement | null} */
     this.tapped = null;
     this.boxes = new Boxes();
-    this.replay = new Replay(() => this.replayed());
+    this.replay = new Replay(() => {
+      this.looked = null;
+      this.render();
+      const { node } = this.replay;
+      if (node !== null) this.boxes.reveal(this.boxes.chips.get(node));
+    });
     const leave = () => this.focus(this.boxes.chips.get(/** @type {number} */ (this.looked)) ?? this.boxes.stop.element);
     this.attention = new Attention({
       chosen: () => this.render(),
       again: () => this.tell("attend", { at: this.shown.before(this.card.at) ?? this.shown.current }),
-      pointed: (one) => this.boxes.revealInBox(one),
+      pointed: (one) => bringIntoView(one, /** @type {HTMLElement} */ (one.closest(".text"))),
       leave,
     });
     this.card = new Card(this.attention, (at, token) => this.takeInstead(at, token), leave);
@@ -45,6 +49,7 @@ class GenerationTree extends View {
     this.status = make("span", "status");
     this.build();
     this.listen();
+    this.closing.signal.addEventListener("abort", () => this.replay.stop());
     const { stage } = this.boxes;
     const hasOtherRoom = () => this.nodes && `${stage.clientWidth} ${stage.clientHeight}` !== this.boxes.room;
     this.whenResized(() => hasOtherRoom() && this.boxes.arrange(true, this.looked), stage);
@@ -99,11 +104,6 @@ class GenerationTree extends View {
     return /** @type {Nodes} */ (this.nodes);
   }
 
-  close() {
-    super.close();
-    this.replay.stop();
-  }
-
   // Payloads
 
   /** @param {any} payload */
@@ -127,14 +127,10 @@ class GenerationTree extends View {
     this.boxes.draw(nodes, payload, { isMoved: isMoved || nodes.size !== size, looked: this.looked });
     this.render();
     if (isFromCard) this.boxes.chips.get(nodes.current)?.focus({ preventScroll: true });
-    if (isMoved && !payload.playing && !isAnother) this.announceMove();
-  }
-
-  announceMove() {
-    const nodes = this.shown;
-    const { path, current } = nodes;
-    const sum = path.length ? `; sum of log-probabilities ${nats(nodes.node(current).total)}` : "";
-    announce(this.root, `At token ${path.length} of the text: ${spoken(nodes.label(current))}${sum}`);
+    if (!isMoved || payload.playing || isAnother) return;
+    const { length } = nodes.path;
+    const sum = length ? `; sum of log-probabilities ${nats(nodes.node(nodes.current).total)}` : "";
+    announce(this.root, `At token ${length} of the text: ${spoken(nodes.label(nodes.current))}${sum}`);
   }
 
   // Looking
@@ -148,7 +144,7 @@ class GenerationTree extends View {
 
   /** Show what is looked at: the token under the pointer, that of the replay, or the last one. */
   render() {
-    const { nodes, boxes, card, payload, replay } = this;
+    const { nodes, boxes, card, attention, payload, replay } = this;
     if (!nodes) return;
     const looked = this.looked ?? replay.node;
     this.root.classList.toggle("attending", looked !== null);
@@ -157,28 +153,14 @@ class GenerationTree extends View {
     boxes.fade(replay.later);
     if (payload.playing && this.looked === null) card.wait();
     else card.show(looked ?? nodes.current, nodes, payload);
-    this.renderAttention(looked);
     replay.render(payload.playing);
-  }
-
-  /** @param {Place | null} looked */
-  renderAttention(looked) {
-    const { attention, boxes, card } = this;
-    const nodes = this.shown;
     const { at } = card;
     const found = at === START ? null : nodes.attended(at, attention.head);
     const chipAt = boxes.chipAt(at);
     attention.tint(looked === null ? null : found, chipAt);
     if (at === START) attention.clear();
     else if (found) attention.fill(found, chipAt);
-    else attention.explain(this.payload.playing);
-  }
-
-  replayed() {
-    this.looked = null;
-    this.render();
-    const at = this.replay.node;
-    if (at !== null) this.boxes.reveal(this.boxes.chips.get(at));
+    else attention.explain(payload.playing);
   }
 
   /** @param {HTMLElement | SVGElement | null | undefined} element */
@@ -254,7 +236,7 @@ class GenerationTree extends View {
 function scaleOf(role, low, high, meaning) {
   return make("span", "aligned item", [
     make("span", "", low),
-    make("span", "scale", "", { style: `--role: var(--${role})` }),
+    make("span", "scale tints", "", { style: `--role: var(--${role})` }),
     make("span", "", `${high} ${meaning}`),
   ]);
 }

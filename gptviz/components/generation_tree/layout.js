@@ -51,49 +51,47 @@ export function shareOf(wanted, room) {
  * @param {{ width: number, height: number } | null} next the size of what may come next, null where it is not shown
  */
 export function placed(tree, next) {
-  measure(tree, next ? next.height : null);
   /** @type {{ right: number, bottom: number, fan: any, links: [any, number, number, string][] }} */
-  const reached = { right: 0, bottom: tree.all + 2 * EDGE, fan: null, links: [] };
-  put(tree, EDGE, EDGE, next ? next.width : 0, reached);
+  const reached = { right: 0, bottom: 0, fan: null, links: [] };
+  /** @param {any} branch @returns {number} */
+  const measure = (branch) => {
+    const { offsetWidth, offsetHeight } = branch.run.element;
+    [branch.w, branch.h] = [offsetWidth, offsetHeight];
+    /** @type {number[]} */
+    const heights = branch.children.map(measure);
+    branch.next = branch.current && next ? next.height : null;
+    if (branch.next !== null) heights.unshift(branch.next);
+    branch.fan = heights.reduce((sum, h) => sum + h + APART, -APART);
+    branch.all = Math.max(branch.h, branch.fan);
+    return branch.all;
+  };
+  /** @param {any} branch @param {number} x @param {number} top */
+  const put = (branch, x, top) => {
+    const beside = x + branch.w + BETWEEN;
+    let y = top;
+    let level = null; // of the middle of what the current path goes on with
+    if (branch.next !== null) {
+      reached.fan = { x: beside, y, from: branch };
+      reached.right = Math.max(reached.right, beside + (next?.width ?? 0));
+      level = y + branch.next / 2;
+      y += branch.next + APART;
+    }
+    for (const child of branch.children) {
+      put(child, beside, y);
+      if (child.strong) level = child.y + child.h / 2;
+      y += child.all + APART;
+    }
+    branch.x = x;
+    branch.y = level === null ? top : Math.max(top, Math.min(level - branch.h / 2, top + branch.all - branch.h));
+    reached.right = Math.max(reached.right, x + branch.w);
+    for (const child of branch.children) {
+      reached.links.push([branch, beside, child.y + child.h / 2, child.strong ? "link strong" : "link"]);
+    }
+  };
+  reached.bottom = measure(tree) + 2 * EDGE;
+  put(tree, EDGE, EDGE);
   reached.right += EDGE;
   return reached;
-}
-
-/** @param {any} branch @param {number | null} next @returns {number} */
-function measure(branch, next) {
-  const { offsetWidth, offsetHeight } = branch.run.element;
-  [branch.w, branch.h] = [offsetWidth, offsetHeight];
-  /** @type {number[]} */
-  const heights = branch.children.map((/** @type {any} */ child) => measure(child, next));
-  branch.next = branch.current ? next : null;
-  if (branch.next !== null) heights.unshift(branch.next);
-  branch.fan = heights.reduce((sum, h) => sum + h + APART, -APART);
-  branch.all = Math.max(branch.h, branch.fan);
-  return branch.all;
-}
-
-/** @param {any} branch @param {number} x @param {number} top @param {number} next the width of what may come next @param {any} reached */
-function put(branch, x, top, next, reached) {
-  const beside = x + branch.w + BETWEEN;
-  let y = top;
-  let level = null; // of the middle of what the current path goes on with
-  if (branch.next !== null) {
-    reached.fan = { x: beside, y, from: branch };
-    reached.right = Math.max(reached.right, beside + next);
-    level = y + branch.next / 2;
-    y += branch.next + APART;
-  }
-  for (const child of branch.children) {
-    put(child, beside, y, next, reached);
-    if (child.strong) level = child.y + child.h / 2;
-    y += child.all + APART;
-  }
-  branch.x = x;
-  branch.y = level === null ? top : Math.max(top, Math.min(level - branch.h / 2, top + branch.all - branch.h));
-  reached.right = Math.max(reached.right, x + branch.w);
-  for (const child of branch.children) {
-    reached.links.push([branch, beside, child.y + child.h / 2, child.strong ? "link strong" : "link"]);
-  }
 }
 
 /** A line from one point to another, level at both ends. @param {number} x1 @param {number} y1 @param {number} x2 @param {number} y2 */

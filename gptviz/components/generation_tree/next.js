@@ -17,9 +17,9 @@ export class Next {
 
   /** @param {Nodes} nodes @param {any} payload @param {number} level of the branch that each would begin */
   fill(nodes, payload, level) {
-    const taken = nodes.takenNext();
+    const taken = nodes.node(nodes.current).children.map((id) => nodes.node(id).token);
     const isClosed = payload.playing || payload.full;
-    this.lines = nextTokens(payload).map((one) => button(one, taken.has(one.token), isClosed, level));
+    this.lines = nextTokens(payload).map((one) => button(one, taken.includes(one.token), isClosed, level));
     this.element.replaceChildren(make("div", "note", "may come next"), ...this.lines);
     this.element.hidden = !this.lines.length;
   }

@@ -1,5 +1,7 @@
 // The store of a generation tree: every token with what it was chosen from, and what each step attended to. No element of the page.
 
+import { brief } from "../kit/text.js";
+
 /** The node that stands for the prompt. */
 export const START = 0;
 /** In place of a node: the token that may come after the current one. */
@@ -36,7 +38,13 @@ export const NEXT = "next";
  */
 
 /** @typedef {number | "next"} Place a node, or NEXT */
+/** @typedef {{ start: number, keys: number, from: number, numbers: Float32Array }} Step the attention of a step among all numbers */
 /** @typedef {{ start: number, weights: Float64Array }} Attended weights by place in the text, from place `start` on */
+
+/** @param {number} number */
+export function nats(number) {
+  return `${brief(number)} nats`;
+}
 
 /** The nodes of one tree. */
 export class Nodes {
@@ -53,9 +61,17 @@ export class Nodes {
     this.layers = layers;
     this.headsOfLayer = heads;
     /** @type {Map<number, TreeNode>} */
-    this.all = new Map([[START, promptNode(payload.prompt_length - 1)]]);
+    this.all = new Map();
+    const prompt = { id: START, parent: null, position: payload.prompt_length - 1, children: [], candidates: [] };
+    this.all.set(START, { ...prompt, token: -1, logprob: 0, draw: 0, total: 0, how: "", byHand: false });
     for (const part of parts) if (part.arrays.node) this.addAll(part);
-    this.places = new Map(parts.flatMap(({ arrays }) => stepsOf(arrays)));
+    /** Where the attention of each step lies, by the node after which it was made. @type {Map<number, Step>} */
+    this.places = new Map();
+    for (const { arrays } of parts) {
+      const { place = [], attention: numbers } = arrays;
+      for (let i = 0; i < place.length; i += 4)
+        this.places.set(place[i], { start: place[i + 1], keys: place[i + 2], from: place[i + 3], numbers });
+    }
     /** @type {number} */
     this.current = payload.current;
     this.path = this.pathTo(this.current); // the nodes from the first after the prompt to the current one
@@ -120,11 +136,6 @@ export class Nodes {
     return path.reverse();
   }
 
-  /** The tokens that the tree has after its current node. */
-  takenNext() {
-    return new Set(this.node(this.current).children.map((id) => this.node(id).token));
-  }
-
   /**
    * The tree of branches: a branch ends where it forks, where it ends, and at the current node. The current path comes first.
    *
@@ -186,12 +197,6 @@ export class Nodes {
   }
 }
 
-/** @param {number} position @returns {TreeNode} */
-function promptNode(position) {
-  const nothing = { token: -1, logprob: 0, draw: 0, total: 0, how: "", byHand: false, candidates: [] };
-  return { id: START, parent: null, position, children: [], ...nothing };
-}
-
 /** @param {any} arrays @param {number} row @returns {[number, number, number][]} */
 function candidatesOf({ candidates, candidate_p: p }, row) {
   const [, each] = candidates.shape;
@@ -199,19 +204,4 @@ function candidatesOf({ candidates, candidate_p: p }, row) {
   const found = [];
   for (let i = row * each; i < (row + 1) * each && candidates[i] >= 0; i++) found.push([candidates[i], p[2 * i], p[2 * i + 1]]);
   return found;
-}
-
-/**
- * Where the attention of each step lies among all numbers, by the node after which the step was made.
- *
- * @param {any} arrays
- * @returns {[number, { start: number, keys: number, from: number, numbers: Float32Array }][]}
- */
-function stepsOf({ place = [], attention: numbers }) {
-  /** @type {ReturnType<typeof stepsOf>} */
-  const steps = [];
-  for (let i = 0; i < place.length; i += 4) {
-    steps.push([place[i], { start: place[i + 1], keys: place[i + 2], from: place[i + 3], numbers }]);
-  }
-  return steps;
 }

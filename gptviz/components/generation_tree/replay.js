@@ -23,7 +23,7 @@ export class Replay {
     const look = { type: "range", min: "1", step: "1", "aria-label": "Replay: token" };
     this.slider = make("input", "slider", undefined, look);
     this.slider.oninput = () => this.stepTo(Number(this.slider.value) - 1);
-    this.where = make("span", "where number");
+    this.where = make("span", "small where number");
     const parts = [this.start, this.back, this.slider, this.forth, this.where];
     this.element = make("div", "aligned player", parts, { role: "group", "aria-label": "Replay the current path" });
     this.element.addEventListener("keydown", (event) => {

@@ -21,7 +21,7 @@ export class Run {
     // It scrolls, which would make it a stop of the Tab key where none of its tokens is one; a tree has items and groups only.
     this.text = make("div", "text", undefined, { role: "group", tabindex: "-1" });
     this.flow = new Flow(this.text, { longest: LONGEST_WORD });
-    this.foot = make("div", "foot");
+    this.foot = make("div", "wrapped foot");
     this.element = make("div", "run", [this.text, this.foot]);
   }
 

@@ -35,7 +35,7 @@ class HeadPattern extends View {
     this.at = null; // the cell that is looked at
     this.title = make("strong");
     this.square = new Square();
-    this.legend = make("div", "legend");
+    this.legend = make("div", "tiny legend");
     this.readout = make("span", "cut note");
     const { frame } = this.square;
     frame.addEventListener("pointermove", (event) => this.look(this.square.at(event)));

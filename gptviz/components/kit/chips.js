@@ -3,7 +3,7 @@
 import { make } from "./elements.js";
 import { percent, SPOKEN, shortened, spoken } from "./text.js";
 
-// The ends of a tint, in percent of the role's colour: text stays readable on either, in light and dark.
+// The ends of a tint, in percent of the role's colour, as in kit.css: text stays readable on either, in light and dark.
 export const PALEST = 6;
 export const STRONGEST = 54;
 

@@ -12,6 +12,7 @@ const LOOKS = [
 const OF_A_LINEAR_GRADIENT = /^linear-gradient\(to right, (.*)\)$/;
 
 /** @typedef {{ left: number, top: number }} Origin where the drawing begins on the screen */
+/** @typedef {{ x: number, y: number, width: number, height: number }} Place in the drawing */
 
 /** The stops of a computed gradient from left to right. @param {string} list "rgb(…) 0%, rgb(…) 50%" */
 export function stopsOf(list) {
@@ -33,7 +34,7 @@ class Copier {
     this.context = /** @type {CanvasRenderingContext2D} */ (document.createElement("canvas").getContext("2d"));
   }
 
-  /** @param {DOMRect} box */
+  /** @param {DOMRect} box @returns {Place} */
   place({ left, top, width, height }) {
     return { x: left - this.origin.left, y: top - this.origin.top, width, height };
   }
@@ -63,14 +64,7 @@ class Copier {
     }
   }
 
-  /**
-   * The parts behind the words of an element: its ground, its rings and the line below it.
-   *
-   * @param {CSSStyleDeclaration} style
-   * @param {{ x: number, y: number, width: number, height: number }} place
-   * @param {Element} into
-   * @param {number} opacity
-   */
+  /** What is behind the words of an element. @param {CSSStyleDeclaration} style @param {Place} place @param {Element} into @param {number} opacity */
   frame(style, place, into, opacity) {
     const radius = parseFloat(style.borderTopLeftRadius) || 0;
     const ground = paintOf(style.backgroundColor);
@@ -92,14 +86,7 @@ class Copier {
     this.border(style, place, into, opacity);
   }
 
-  /**
-   * The line around an element, where it is the same on all sides; else those on its right and below it.
-   *
-   * @param {CSSStyleDeclaration} style
-   * @param {{ x: number, y: number, width: number, height: number }} place
-   * @param {Element} into
-   * @param {number} opacity
-   */
+  /** The line around an element, else those on its right and below it. @param {CSSStyleDeclaration} style @param {Place} place @param {Element} into @param {number} opacity */
   border(style, { x, y, width, height }, into, opacity) {
     /** @param {string} side */
     const on = (side) => {
@@ -119,7 +106,7 @@ class Copier {
       into.append(shape("rect", { ...inner, rx: parseFloat(style.borderTopLeftRadius) || 0, ...look, ...dashes }));
       return;
     }
-    /** @param {typeof top} side @param {{ x: number, y: number, width: number, height: number }} line */
+    /** @param {typeof top} side @param {Place} line */
     const fill = (side, line) => {
       if (side.wide) into.append(shape("rect", { ...line, fill: side.paint, "fill-opacity": side.opacity * opacity }));
     };
@@ -226,7 +213,13 @@ function inSquares(canvas, width) {
 
 /** The lines that a text is broken into on the page, and where each is. @param {Text} node */
 function linesOf(node) {
-  const range = document.createRange();
+  const range = document.createRange(),
+    { whiteSpaceCollapse } = getComputedStyle(/** @type {Element} */ (node.parentElement));
+  /** A part of the text as it is seen, with its box: where the page joins white space, joined. @param {number} from @param {number} to */
+  const line = (from, to) => {
+    const words = node.data.slice(from, to);
+    return { words: whiteSpaceCollapse === "preserve" ? words : words.replace(/\s+/g, " "), box: boxOf(from, to) };
+  };
   /** @param {number} from @param {number} to */
   const boxOf = (from, to) => {
     range.setStart(node, from);
@@ -234,46 +227,25 @@ function linesOf(node) {
     return range.getBoundingClientRect();
   };
   range.selectNodeContents(node);
-  if (range.getClientRects().length < 2) return [{ words: shownOf(node.data, node), box: range.getBoundingClientRect() }];
+  if (range.getClientRects().length < 2) return [line(0, node.length)];
   const places = [0];
   for (const character of node.data) places.push(places[places.length - 1] + character.length);
   /** @type {{ from: number, to: number }[]} */
   const lines = [];
   for (let i = 0; i + 1 < places.length; ) {
     const from = places[i],
-      { width, height, bottom } = boxOf(from, places[i + 1]);
+      { width, height, bottom } = boxOf(from, places[++i]);
     if (width) {
       // The end of the line by halving: asking character after character takes seconds for a long text.
-      i = lastOf(i + 1, places.length - 1, (j) => boxOf(from, places[j]).bottom < bottom + height / 2);
+      for (let last = places.length - 1; i < last; ) {
+        const middle = Math.ceil((i + last) / 2);
+        if (boxOf(from, places[middle]).bottom < bottom + height / 2) i = middle;
+        else last = middle - 1;
+      }
       lines.push({ from, to: places[i] });
-    } else {
-      i++; // what has no width belongs to the line before
-      if (lines.length) lines[lines.length - 1].to = places[i];
-    }
+    } else if (lines.length) lines[lines.length - 1].to = places[i]; // what has no width belongs to the line before
   }
-  return lines.map(({ from, to }) => ({ words: shownOf(node.data.slice(from, to), node), box: boxOf(from, to) }));
-}
-
-/**
- * The last number from `first` to `last` that something holds for, where it holds for all before it; for `first` it does.
- *
- * @param {number} first
- * @param {number} last
- * @param {(number: number) => boolean} holds
- */
-function lastOf(first, last, holds) {
-  while (first < last) {
-    const middle = Math.ceil((first + last) / 2);
-    if (holds(middle)) first = middle;
-    else last = middle - 1;
-  }
-  return first;
-}
-
-/** A text as it is seen: where the page joins white space, joined. @param {string} text @param {Text} node */
-function shownOf(text, node) {
-  const { whiteSpaceCollapse } = getComputedStyle(/** @type {Element} */ (node.parentElement));
-  return whiteSpaceCollapse === "preserve" ? text : text.replace(/\s+/g, " ");
+  return lines.map(({ from, to }) => line(from, to));
 }
 
 /**

@@ -90,9 +90,23 @@ async function pixels(picture) {
  * @param {() => object} [details.file] all that is shown, for a file that the page opens again
  */
 export function tools(root, { name, numbers, code, picture, file }) {
+  const showNumbers = () => {
+    const table = numbers();
+    const write = () => save(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
+    const scroll = make("div", "scroll", [tableOf(table, "The numbers of the view")], { tabindex: "0" });
+    const rows = count(table.rows.length);
+    const length = table.rows.length > ROWS_SHOWN ? `The first ${ROWS_SHOWN} of ${rows} rows; the file has all.` : `${rows} rows`;
+    dialog(root, "Numbers", scroll, make("p", "note", length), button("Download CSV", write));
+  };
+  const showCode = () => {
+    const lines = make("pre", "code scroll", code(), { tabindex: "0" });
+    const write = async () => (copy.textContent = (await copied(lines)) ? "Copied" : "Selected: press Ctrl+C");
+    const copy = button("Copy", write, { "aria-live": "polite" });
+    dialog(root, "Code", lines, copy);
+  };
   const items = [
-    button("Numbers", () => showNumbers(root, name, numbers()), { title: "The numbers of the view, as a table and a CSV file" }),
-    button("Code", () => showCode(root, code()), { title: "The lines of Python that compute the same numbers" }),
+    button("Numbers", showNumbers, { title: "The numbers of the view, as a table and a CSV file" }),
+    button("Code", showCode, { title: "The lines of Python that compute the same numbers" }),
     ...pictureItems(root, { name, picture }),
   ];
   if (file) {
@@ -127,33 +141,15 @@ export function pictureItems(root, { name, picture, isSharp = true }) {
   return [png, button("SVG", saveSvg, { title: "The view as a drawing that stays sharp" })];
 }
 
-/** @param {HTMLElement} root @param {string} name @param {Table} table */
-function showNumbers(root, name, table) {
-  const write = () => save(new Blob([csv(table)], { type: "text/csv;charset=utf-8" }), `${name}.csv`);
-  const scroll = make("div", "scroll", [tableOf(table, "The numbers of the view")], { tabindex: "0" });
-  const rows = count(table.rows.length);
-  const length = table.rows.length > ROWS_SHOWN ? `The first ${ROWS_SHOWN} of ${rows} rows; the file has all.` : `${rows} rows`;
-  dialog(root, "Numbers", scroll, make("p", "note", length), button("Download CSV", write));
-}
-
-/** @param {HTMLElement} root @param {string} code */
-function showCode(root, code) {
-  const lines = make("pre", "code scroll", code, { tabindex: "0" });
-  const write = async () => (copy.textContent = (await copied(lines)) ? "Copied" : "Selected: press Ctrl+C");
-  const copy = button("Copy", write, { "aria-live": "polite" });
-  dialog(root, "Code", lines, copy);
-}
-
 /** The first rows of a table as an element; the caption is read aloud. @param {Table} table @param {string} caption */
 export function tableOf({ columns, rows }, caption) {
   const names = columns.map((column) => make("th", "", column, { scope: "col" }));
-  const lines = rows.slice(0, ROWS_SHOWN).map((row) => make("tr", "", row.map(cell)));
+  const cells = (/** @type {Table["rows"][number]} */ row) =>
+    row.map((value) => {
+      if (typeof value !== "number") return make("td", "", String(value ?? ""));
+      return make("td", "number", Number.isInteger(value) ? String(value) : brief(value));
+    });
+  const lines = rows.slice(0, ROWS_SHOWN).map((row) => make("tr", "", cells(row)));
   const parts = [make("thead", "", [make("tr", "", names)]), make("tbody", "", lines)];
   return make("table", "", [make("caption", "aloud", caption), ...parts]);
-}
-
-/** @param {string | number | null | undefined} value */
-function cell(value) {
-  if (typeof value !== "number") return make("td", "", String(value ?? ""));
-  return make("td", "number", Number.isInteger(value) ? String(value) : brief(value));
 }

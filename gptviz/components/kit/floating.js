@@ -4,6 +4,8 @@ import { make } from "./elements.js";
 
 // Pixels that stay free at the edges of the window.
 const EDGE = 8;
+// How far the top of a card stands above that of the thing that it stands beside.
+const ABOVE = 40;
 
 /** @typedef {{ left: number, right: number, top: number, bottom: number }} Box @typedef {{ width: number, height: number }} Size */
 
@@ -23,18 +25,18 @@ export function under(box, card, page) {
 }
 
 /**
- * Where a card stands at the right of `edge`, left of the box where there is no room; its top `above` pixels above that of the box.
+ * Where a card stands at the right of `edge`, left of the box where there is no room; its top a little above that of the box.
  *
  * @param {Box} box
  * @param {Size} card
  * @param {Size} page
- * @param {{ edge?: number, above?: number }} [how]
+ * @param {{ edge?: number }} [how]
  */
-export function beside(box, card, page, { edge = box.right, above = 40 } = {}) {
+export function beside(box, card, page, { edge = box.right } = {}) {
   const hasRoom = edge + card.width + 2 * EDGE < page.width;
   return {
     left: clamp(hasRoom ? edge + EDGE : box.left - card.width - EDGE, page.width - card.width - EDGE),
-    top: clamp(box.top - above, page.height - card.height - EDGE),
+    top: clamp(box.top - ABOVE, page.height - card.height - EDGE),
   };
 }
 

@@ -117,7 +117,7 @@ export function legendOf(table, low, high, unit) {
   bar.style.background = `linear-gradient(to right, ${coloursOf(table)
     .map(([place, colour]) => `${colour} ${100 * place}%`)
     .join(", ")})`;
-  return [make("span", "number", low), bar, make("span", "number", high), make("span", "note", unit)];
+  return [make("span", "number", low), bar, make("span", "number", high), make("span", "faint", unit)];
 }
 
 /** The canvas with the cells, and above it a drawing for names and outlines. */
@@ -125,7 +125,7 @@ export class Heatmap {
   /** @param {string} kind how it is called aloud */
   constructor(kind) {
     this.canvas = make("canvas", "heat");
-    this.marks = shape("svg", { class: "marks", "aria-hidden": "true" });
+    this.marks = shape("svg", { class: "overlay marks", "aria-hidden": "true" });
     const look = { tabindex: "0", role: "application", "aria-roledescription": kind };
     this.frame = make("div", "frame heatmap", [this.canvas, this.marks], look);
     this.rows = this.columns = 0;
@@ -190,7 +190,7 @@ export class Words {
   constructor(heatmap, box) {
     this.heatmap = heatmap;
     this.box = box;
-    this.canvas = make("canvas", "words", undefined, { "aria-hidden": "true" });
+    this.canvas = make("canvas", "overlay words", undefined, { "aria-hidden": "true" });
     heatmap.canvas.after(this.canvas);
     /** @type {(from: number, to: number) => Iterable<Word>} */
     this.words = () => [];
@@ -256,11 +256,7 @@ export class Words {
       context.fillStyle = ink;
       context.fillText(text, x, y + (up - down) / 2);
     }
-    this.watch();
-  }
-
-  /** Draw again where the window comes to a screen with other pixels. */
-  watch() {
+    // Again where the window comes to a screen with other pixels.
     this.close();
     const screen = matchMedia(`(resolution: ${density()}dppx)`);
     const again = () => this.draw();

@@ -63,13 +63,6 @@ export function textOf(labels, isSpaced = false) {
   return labels.join(isSpaced ? " " : "").replaceAll("␣", " ");
 }
 
-/** The lines of a prompt, not too many. @param {string} prompt @param {number} width @param {Measure} measure */
-function linesOfPrompt(prompt, width, measure) {
-  const lines = wrapped(`Prompt: “${prompt}”`, width, measure);
-  if (lines.length <= MOST_LINES) return lines;
-  return [...lines.slice(0, MOST_LINES - 1), `… ”, ${[...prompt].length} characters`];
-}
-
 /**
  * How wide texts of a size and weight are in the browser's sans-serif; some room is left for that of another program.
  *
@@ -98,12 +91,6 @@ function legend({ stops, low, high, unit }, top, ink, measure) {
   ];
 }
 
-/** How much larger a drawing must be for its smallest type to be read. @param {SVGElement} drawing */
-function enlarged(drawing) {
-  const sizes = [...drawing.querySelectorAll("text")].map((text) => parseFloat(text.getAttribute("font-size") ?? ""));
-  return Math.max(1, SMALLEST / Math.min(...sizes.filter((size) => size > 0), SMALLEST));
-}
-
 /**
  * A picture that stands alone: its colours are written out, its texts are all there and within it.
  *
@@ -116,7 +103,8 @@ export function picture(root, { title, model = "", prompt = "", settings = [], s
   const ink = getComputedStyle(root).getPropertyValue("--st-text-color").trim() || getComputedStyle(root).color,
     ground = background(root),
     words = measuring(WORDS);
-  const zoom = enlarged(copy.drawing);
+  const sizes = [...copy.drawing.querySelectorAll("text")].map((text) => parseFloat(text.getAttribute("font-size") ?? ""));
+  const zoom = Math.max(1, SMALLEST / Math.min(...sizes.filter((size) => size > 0), SMALLEST));
   const ofScale = scale ? words(scale.low + scale.high + scale.unit) + SCALE.width + 36 : 0;
   const inner = Math.ceil(Math.max(NARROWEST - 2 * MARGIN, zoom * copy.width, ofScale)),
     width = inner + 2 * MARGIN;
@@ -134,7 +122,9 @@ export function picture(root, { title, model = "", prompt = "", settings = [], s
   write(wrapped(title, inner, measuring(TITLE)), TITLE);
   const facts = [...(model ? [`Model: ${model}`] : []), ...settings].join(" · ");
   if (facts) write(wrapped(facts, inner, words), WORDS);
-  if (prompt) write(linesOfPrompt(prompt, inner, words), WORDS);
+  const read = prompt ? wrapped(`Prompt: “${prompt}”`, inner, words) : [];
+  if (read.length > MOST_LINES) read.splice(MOST_LINES - 1, Infinity, `… ”, ${[...prompt].length} characters`);
+  write(read, WORDS);
   if (scale) {
     svg.append(...legend(scale, top + 4, ink, words));
     top += SCALE.line;

@@ -22,6 +22,7 @@ const STEPS = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000];
 export class Square extends Heatmap {
   constructor() {
     super("heatmap");
+    this.frame.classList.add("square");
     this.cross = [ROLES.query, ROLES.key].map((stroke) => shape("rect", { fill: "none", stroke, "stroke-width": 1.5 }));
   }
 

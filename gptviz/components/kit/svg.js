@@ -25,20 +25,19 @@ export function paintOf(colour) {
   return { paint: `rgb(${[r, g, b].map((one) => Math.round(unit * one)).join(", ")})`, opacity };
 }
 
-/** Any other colour that the browser knows, as `paintOf` gives it: one pixel is painted with it. @param {string} colour */
-function paintedOf(colour) {
-  const context = /** @type {CanvasRenderingContext2D} */ (make("canvas").getContext("2d"));
-  context.fillStyle = colour;
-  context.fillRect(0, 0, 1, 1);
-  const [r, g, b, opacity] = context.getImageData(0, 0, 1, 1).data;
-  return { paint: `rgb(${r}, ${g}, ${b})`, opacity: opacity / 255 };
-}
-
 /** Write a paint as SVG 1.1 has it: its opacity is a separate attribute. @param {Element} part @param {string} name */
 function writePaint(part, name) {
-  const written = part.getAttribute(name);
+  let written = part.getAttribute(name);
   if (written === null || KNOWN.test(written)) return;
-  const { paint, opacity } = /^(rgb|color\(srgb )/.test(written) ? paintOf(written) : paintedOf(written);
+  if (!/^(rgb|color\(srgb )/.test(written)) {
+    // Any other colour that the browser knows: one pixel is painted with it.
+    const context = /** @type {CanvasRenderingContext2D} */ (make("canvas").getContext("2d"));
+    context.fillStyle = written;
+    context.fillRect(0, 0, 1, 1);
+    const [r, g, b, alpha] = context.getImageData(0, 0, 1, 1).data;
+    written = `rgb(${r} ${g} ${b} / ${alpha / 255})`;
+  }
+  const { paint, opacity } = paintOf(written);
   const share = `${name.replace("-color", "")}-opacity`;
   part.setAttribute(name, paint);
   if (opacity < 1) part.setAttribute(share, String(opacity * Number(part.getAttribute(share) ?? 1)));

@@ -26,17 +26,10 @@ export function brief(number) {
   if (!Number.isFinite(number)) return number < 0 ? "−∞" : "∞";
   const size = Math.abs(number);
   const isFar = size !== 0 && (size < 0.001 || size >= 100_000);
-  const text = isFar ? powerOfTen(size) : size >= 100 ? size.toFixed(0) : size.toPrecision(3);
+  const [digits, exponent] = size.toExponential(2).split("e"),
+    raised = exponent.replace("+", "").replaceAll(/./g, (sign) => (sign === "-" ? "⁻" : RAISED[Number(sign)]));
+  const text = isFar ? `${digits} · 10${raised}` : size >= 100 ? size.toFixed(0) : size.toPrecision(3);
   return (number < 0 ? "−" : "") + text;
-}
-
-/** @param {number} size above 0 */
-function powerOfTen(size) {
-  const [digits, exponent] = size.toExponential(2).split("e");
-  const raised = Math.abs(Number(exponent))
-    .toString()
-    .replaceAll(/\d/g, (digit) => RAISED[Number(digit)]);
-  return `${digits} · 10${exponent.startsWith("-") ? "⁻" : ""}${raised}`;
 }
 
 /** @param {number} probability */

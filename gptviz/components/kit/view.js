@@ -37,7 +37,8 @@ export class View {
 
 /**
  * A component's function for Streamlit, from the class of its view. Bytes that come again are not read again. A payload that names
- * parts is shown when they are here, unless another one has come by then.
+ * parts, which it then has as `parts`, is shown at once if they were sent inside of it, else when all of them are here, unless
+ * another one has come by then.
  *
  * @template Payload
  * @param {new (root: HTMLElement) => View & { show: (payload: Payload) => void }} Shown
@@ -52,9 +53,17 @@ export function view(Shown) {
     const place = { view: shown, data, payload };
     places.set(parentElement, place);
     shown.send = setTriggerValue;
-    whenWhole(payload, () => {
-      if (places.get(parentElement) === place) shown.show(payload);
-    });
+    const act = () => places.get(parentElement) === place && shown.show(payload);
+    /** @type {string[] | undefined} */
+    const names = payload?.part_names;
+    /** @param {Uint8Array[]} all */
+    const join = (all) => {
+      payload.parts = all.map(opened);
+      act();
+    };
+    if (!names || payload.parts) act();
+    else if (names.every((name) => payload.arrays[name])) join(names.map((name) => payload.arrays[name]));
+    else arrived(names).then(join);
     return () => {
       shown.close();
       places.delete(parentElement);
@@ -67,27 +76,6 @@ const unpacked = new WeakMap();
 
 /** A part, unpacked only once. @param {Uint8Array} bytes */
 const opened = (bytes) => remembered(unpacked, bytes, () => unpack(bytes));
-
-/**
- * Put the parts that a payload names into it, as `parts`, then act: at once, if they were sent inside of it (or there are none),
- * otherwise when all of them are here.
- *
- * @param {any} payload
- * @param {() => void} act
- */
-function whenWhole(payload, act) {
-  /** @type {string[] | undefined} */
-  const names = payload?.part_names;
-  if (!names || payload.parts) return act();
-  const inside = names.map((name) => payload.arrays[name]);
-  /** @param {Uint8Array[]} all */
-  const join = (all) => {
-    payload.parts = all.map(opened);
-    act();
-  };
-  if (inside.every(Boolean)) join(inside);
-  else arrived(names).then(join);
-}
 
 /** @param {Uint8Array} a @param {Uint8Array} b */
 function areEqual(a, b) {

@@ -66,7 +66,7 @@ def payload(
     header: dict[str, Any] = {
         "of": of,
         "model": model,
-        "layers": [{"name": one.name, "title": one.title, "short": one.short, "block": one.block} for one in seen.layers],
+        "layers": [{"name": one.name, "title": one.title, "short": one.short} for one in seen.layers],
         "first": seen.positions.start,
         "tokens": [label(i) for i in seen.ids],
         "true": [label(i) if i >= 0 else None for i in seen.true.tolist()],

@@ -6,7 +6,7 @@ import { brief, count, percent } from "../kit/text.js";
  * @typedef {{ layer: number, index: number }} Cell
  *
  * @typedef {{
- *   of: string, model: string, layers: { name: string, title: string, short: string, block: number | null }[], tokens: string[],
+ *   of: string, model: string, layers: { name: string, title: string, short: string }[], tokens: string[],
  *   true: (string | null)[], vocabSize: number, spaced: boolean, code: string, declared: import("../kit/values.js").Declared,
  *   asked: Record<string, unknown> | null, number: number, arrays: Record<string, import("../kit/view.js").Numbers>,
  *   first: number, names: string[],

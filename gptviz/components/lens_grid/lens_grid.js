@@ -25,6 +25,8 @@ export class Grid extends View {
     super(root);
     /** `words`: whether cells are large enough for their names. @type {Choices<{ layer: string, position: number, colour: string, words: boolean }>} */
     this.choices = new Choices();
+    /** @type {Cells} */
+    this.cells = /** @type {any} */ (undefined); // until the first payload
     /** @type {Cell} */
     this.opened = { layer: 0, index: 0 };
     /** @type {Cell | null} */
@@ -38,7 +40,7 @@ export class Grid extends View {
     this.colours = make("select", "tool", kinds, { "aria-label": "What the colours show", title: about });
     const help = "Makes every cell large enough for its token; a long text then scrolls sideways";
     this.large = make("button", "tool", "Large cells", { title: help });
-    this.legend = make("span", "legend");
+    this.legend = make("span", "small legend");
     this.readout = make("div", "readout");
     this.box = make("div", "box");
     this.heatmap = new Heatmap("grid");
@@ -52,6 +54,7 @@ export class Grid extends View {
     this.foot = shape("svg", { class: "stays foot", "aria-hidden": "true" });
     this.arrange();
     this.listen();
+    this.closing.signal.addEventListener("abort", () => this.words.close());
     this.whenResized(() => this.draw(), this.box, this.legend); // the legend grows with the reader's own space between letters
   }
 
@@ -86,22 +89,21 @@ export class Grid extends View {
     onKeys(frame, (event) => this.key(event));
   }
 
-  close() {
-    super.close();
-    this.words.close();
-  }
-
   // What is shown
 
   /** @param {Lens} lens */
   show(lens) {
     const before = this.cells?.lens;
-    this.receive(lens);
+    this.cells = new Cells(lens);
     this.root.style.colorScheme = isDark(this.root) ? "dark" : "light";
     this.hover = null;
     const chosen = before && this.choices.written;
-    if (!before) this.readAddress();
-    else if (before.of === lens.of) this.choices.declared = lens.declared;
+    if (!before) {
+      // Only a cell of which the address has both the layer and the position is opened.
+      const refused = this.choices.begin(lens.declared).map(([key]) => key);
+      this.opened = this.chosen;
+      if (["layer", "position"].some((key) => inAddress(key) === null || refused.includes(key))) this.openEnd();
+    } else if (before.of === lens.of) this.choices.declared = lens.declared;
     else {
       this.choices.fit(lens.declared);
       this.openEnd();
@@ -113,12 +115,6 @@ export class Grid extends View {
     if ((!before || asked) && this.opened.layer !== this.end.layer) this.bringIntoView(this.opened);
   }
 
-  /** @param {Lens} lens */
-  receive(lens) {
-    /** @type {Cells} */
-    this.cells = new Cells(lens);
-  }
-
   /** The last cell: the model's own guess after the whole text. */
   get end() {
     return { layer: this.cells.nLayer - 1, index: this.cells.nPosition - 1 };
@@ -128,13 +124,6 @@ export class Grid extends View {
   openEnd() {
     this.choices.take({ layer: null, position: null });
     this.opened = this.end;
-  }
-
-  /** Only a cell of which the address has both the layer and the position is opened. */
-  readAddress() {
-    const refused = this.choices.begin(this.cells.lens.declared).map(([key]) => key);
-    this.opened = this.chosen;
-    if (["layer", "position"].some((key) => inAddress(key) === null || refused.includes(key))) this.openEnd();
   }
 
   /** The cell that is chosen. */
@@ -330,7 +319,7 @@ export class Grid extends View {
       .likeliest(cell)
       .map(([token, probability]) => make("span", "likely", [chip(token), make("span", "number", percent(probability))]));
     const where = make("div", "cut where", `${cells.place(cell)}${cell === this.opened ? ", opened below" : ""}:`);
-    this.readout.replaceChildren(where, make("div", "guesses", [...likely, make("span", "note", saidOf(cells, cell))]));
+    this.readout.replaceChildren(where, make("div", "wrapped guesses", [...likely, make("span", "note", saidOf(cells, cell))]));
   }
 
   // What a reader does
@@ -388,12 +377,8 @@ export class Grid extends View {
       settings: [`coloured by ${title.toLowerCase()}`],
       scale: { stops: coloursOf(this.table), low, high, unit },
     };
-    return picture(this.root, heading, this.copy());
-  }
-
-  /** The grid as a drawing: in it the words of all cells are texts, which stay sharp. */
-  copy() {
     const { layout } = this;
+    // The words of all cells are texts in it, which stay sharp.
     const words = layout ? [...this.guesses(layout, 0, this.cells.nPosition)] : [];
     const texts = words.map(({ text, x, y, ink }) =>
       textOfSize(text, layout?.size ?? 0, { "text-anchor": "middle", x, y, fill: ink }),
@@ -401,7 +386,7 @@ export class Grid extends View {
     this.rings[0].before(...texts);
     const copy = copyOf([this.heatmap.frame], ".words, .stays");
     for (const text of texts) text.remove();
-    return copy;
+    return picture(this.root, heading, copy);
   }
 }
 

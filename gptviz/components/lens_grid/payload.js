@@ -7,7 +7,7 @@ import { COLOURS } from "./cells.js";
  * The guesses after every layer: see `Lens` in gptviz/interp/reading/lens.py.
  *
  * @typedef {object} Lens
- * @property {{ name: string, title: string, short: string, block: number | null }[]} layers
+ * @property {{ name: string, title: string, short: string }[]} layers
  * @property {number[]} ids
  * @property {Int32Array & { shape: number[] }} top [layer, T, k]
  * @property {Float32Array} probability [layer, T, k]

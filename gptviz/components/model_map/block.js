@@ -149,16 +149,14 @@ export class Block {
     const rise = (box) =>
       this.pen.arrow(riser.path, box.path, apart([...riser.from, [bus, level], [bus, box.cy], [box.x, box.cy]]));
     rise(q);
-    if (part === "cross_attention") this.recall(bus - 9, [k, v]);
-    else [k, v].forEach(rise);
+    if (part !== "cross_attention") [k, v].forEach(rise);
+    else {
+      // The memory comes down to what is made of it.
+      const { pen, top } = this;
+      for (const box of [k, v]) pen.arrow("memory", box.path, turns(bus - 9, top + 2, bus - 9, box.cy, box.x));
+      pen.under.append(pen.text(bus - 13, top + 14, "memory", { anchor: "end", fill: pen.ink(0.72) }));
+    }
     return { q, k, v };
-  }
-
-  /** The memory comes down to what is made of it. @param {number} x @param {Place[]} boxes */
-  recall(x, boxes) {
-    const { pen, top } = this;
-    for (const box of boxes) pen.arrow("memory", box.path, turns(x, top + 2, x, box.cy, box.x));
-    pen.under.append(pen.text(x - 4, top + 14, "memory", { anchor: "end", fill: pen.ink(0.72) }));
   }
 
   /** @param {string} at @param {Place} q @param {Place} k */

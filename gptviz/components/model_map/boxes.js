@@ -7,28 +7,21 @@ import { count, percent, plural } from "../kit/text.js";
 const IN_WORDS = { "⊕": "Sum", "=": "Stream", In: "Stream" };
 
 /**
- * @typedef {[start: string, end: string, shape: number[]]} Flow an arrow from box to box, and the shape of what flows in it
+ * @typedef {[start: string, end: string]} Flow an arrow from box to box
  * @typedef {[label: string, probability: number | null]} Token
  * @typedef {"activation" | "weight" | "fixed"} Kind of a tensor: computed, learned, or by a formula
  *
- * @typedef {object} Piece a tensor of a box, as interp/reading/anatomy describes it
- * @property {string} name
- * @property {Kind} kind
- * @property {number[]} shape
- * @property {string[]} axes a name for each axis
- * @property {string} symbol
- * @property {[first: number, last: number] | null} rows which rows of a larger tensor it is
- * @property {number} parameters 0 where they are counted elsewhere
+ * @typedef {{
+ *   name: string, kind: Kind, shape: number[], axes: string[], symbol: string, rows: [first: number, last: number] | null,
+ *   parameters: number,
+ * }} Piece a tensor of a box: see `BoxTensor` in gptviz/interp/reading/anatomy/boxes.py
  *
- * @typedef {object} Box a step of the model
- * @property {string} path
- * @property {string} part
- * @property {string} name
- * @property {import("../kit/roles.js").Role} role
- * @property {string} about
- * @property {string} equation
- * @property {Piece[]} pieces
- * @property {{ file: string, first: number, last: number, text: string, marked: number[] }} lines of source
+ * @typedef {{ file: string, first: number, last: number, text: string, marked: number[] }} Lines of source: see `SourceLines` there
+ *
+ * @typedef {{
+ *   path: string, part: string, name: string, role: import("../kit/roles.js").Role, about: string, equation: string, pieces: Piece[],
+ *   lines: Lines,
+ * }} Box a step of the model: see `Box` there
  *
  * @typedef {object} Page the numbers of a tensor that came, all of them (`whole`) or those of a page
  * @property {string} box its path
@@ -44,7 +37,6 @@ const IN_WORDS = { "⊕": "Sum", "=": "Stream", In: "Stream" };
  * @property {number | null} step
  * @property {"decoder" | "classifier" | "encoder-decoder"} kind
  * @property {[encoder: number, decoder: number]} sizes how many blocks each stack has
- * @property {number} heads
  * @property {number} d_head
  * @property {number} context
  * @property {string} mask
@@ -167,10 +159,6 @@ export class Boxes {
       own = `${stack}blocks.${block}.`;
     return this.data.arrows
       .filter(([, end]) => end.startsWith(prefix))
-      .map((/** @type {Flow} */ [start, end, shape]) => [
-        start.startsWith(prefix) ? own + start.slice(prefix.length) : start,
-        own + end.slice(prefix.length),
-        shape,
-      ]);
+      .map(([start, end]) => [start.replace(prefix, own), end.replace(prefix, own)]);
   }
 }

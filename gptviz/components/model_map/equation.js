@@ -1,6 +1,5 @@
 // Equations, and the legend of their colours.
 
-import { PALEST, STRONGEST } from "../kit/chips.js";
 import { make } from "../kit/elements.js";
 import { ROLES } from "../kit/roles.js";
 
@@ -48,9 +47,6 @@ export function legend(pen) {
   const entries = LEGEND.map(([role, name]) => entry(make("span", "sample"), role, 0.22, name));
   const learned = pen.isPlain ? "learned" : "learned (how many)";
   entries.push(entry(make("span", "sample learned", pen.isPlain ? "" : "W"), "weight", 0.3, learned));
-  const scale = make("span", "scale"),
-    [pale, strong] = [PALEST, STRONGEST].map((share) => pen.mix(ROLES.output, share / 100));
-  scale.style.background = `linear-gradient(to right, ${pale}, ${strong})`;
-  const likely = make("span", "aligned entry", ["0\u00a0%", scale, "100 %: how likely the model finds a token, or a label"]);
-  return make("div", "legend", [...entries, likely]);
+  const words = ["0\u00a0%", make("span", "scale tints"), "100 %: how likely the model finds a token, or a label"];
+  return make("div", "legend", [...entries, make("span", "aligned entry", words)]);
 }

@@ -23,18 +23,17 @@ export function tableOfBoxes(boxes) {
     for (let block = 0; block < boxes.blocks(stack); block++) all.push(...boxes.of(stack, block).map((path) => boxes.at(path)));
     all.push(...outside.filter((box) => isEnd(box) && box.path !== "memory"));
   }
+  /** @param {Box} box @param {import("./boxes.js").Kind} wanted */
+  const listed = ({ pieces }, wanted) =>
+    pieces
+      .filter(({ kind }) => kind === wanted)
+      .map(({ name, rows, shape }) => `${name}${rows ? `[${rows.join(":")}]` : ""} ${sizes(shape)}`)
+      .join("; ");
+  const rowOf = (/** @type {Box} */ box) => {
+    const tensors = [listed(box, "activation"), listed(box, "weight")];
+    return [box.path, titleOf(box), box.role, ...tensors, parametersOf(box), box.equation];
+  };
   return { columns: COLUMNS, rows: all.map(rowOf) };
-}
-
-/** @param {Box} box */
-function rowOf(box) {
-  /** @param {import("./boxes.js").Kind} kind @param {(piece: import("./boxes.js").Piece) => string} write */
-  const listed = (kind, write) => box.pieces.filter((piece) => piece.kind === kind).map(write);
-  /** @param {import("./boxes.js").Piece} piece */
-  const rows = ({ rows: some }) => (some ? `[${some.join(":")}]` : "");
-  const weights = listed("weight", (piece) => `${piece.name}${rows(piece)} ${sizes(piece.shape)}`);
-  const activations = listed("activation", (piece) => `${piece.name} ${sizes(piece.shape)}`);
-  return [box.path, titleOf(box), box.role, activations.join("; "), weights.join("; "), parametersOf(box), box.equation];
 }
 
 /** The map as it is on screen, in a drawing that stands alone. @param {Payload} data @param {import("./stage.js").Stage} stage */

@@ -35,7 +35,13 @@ export class ModelMap extends View {
     this.goTo = make("label", "aligned note go-to", ["Go to block", this.number]);
     this.number.onchange = () => this.go(this.number.value);
     this.number.onkeydown = (/** @type {KeyboardEvent} */ event) => event.stopPropagation(); // arrows count here
-    this.sizes = button("Sizes", () => this.switchSizes(), { title: "Shapes, counts and names of tensors on the map" });
+    const switchSizes = () => {
+      this.opened.hasSizes = !this.opened.hasSizes;
+      this.draw();
+      this.write();
+      this.sizes.focus();
+    };
+    this.sizes = button("Sizes", switchSizes, { title: "Shapes, counts and names of tensors on the map" });
     this.panel = new Panel(this);
     root.replaceChildren(this.stage.ahead, this.stage.frame, this.status, this.foot, this.panel.element);
     this.whenResized(() => this.stage.fit(), root);
@@ -81,14 +87,6 @@ export class ModelMap extends View {
     this.number.value = String(block);
     this.sizes.setAttribute("aria-pressed", String(this.opened.hasSizes));
     this.foot.replaceChildren(legend(this.stage.pen), this.goTo, this.sizes, behind);
-  }
-
-  /** Say on the map how large everything is, or leave that out. */
-  switchSizes() {
-    this.opened.hasSizes = !this.opened.hasSizes;
-    this.draw();
-    this.write();
-    this.sizes.focus();
   }
 
   /** Open the block whose number was typed; what is no number of a block goes back to the open one. @param {string} typed */

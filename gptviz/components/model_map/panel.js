@@ -10,7 +10,7 @@ import { tensorOf } from "./tensor.js";
 /** @typedef {import("./boxes.js").Box} Box */
 
 /** @type {Record<string, string>} */
-const KINDS = { activation: "computed", weight: "W learned", fixed: "fixed" };
+const KINDS = { activation: "computed", weight: "W learned", fixed: "fixed, by a formula" };
 // The attributes by which an element is found after the panel was filled again, so that it keeps the focus.
 const OWN_NAMES = ["data-axis", "data-piece", "data-close", "aria-label"];
 
@@ -71,7 +71,10 @@ export class Panel {
     this.element.style.setProperty("--own", ROLES[box.role]);
     this.element.setAttribute("aria-label", titleOf(box));
     const about = make("div", "about", [make("p", "", box.about), coloured(box.equation), this.pieces(box)]);
-    this.element.replaceChildren(headOf(box), make("div", "columns", [about, tensorOf(map)]), sourceOf(box));
+    const title = make("h2", "", [titleOf(box), make("code", "path", box.path)]);
+    const close = make("button", "tool", "Close", { "data-close": "", title: "Close (Escape)" });
+    const head = make("div", "row", [title, close]);
+    this.element.replaceChildren(head, make("div", "columns", [about, tensorOf(map)]), sourceOf(box));
     if (focused) /** @type {HTMLElement | null} */ (this.element.querySelector(focused))?.focus({ preventScroll: true });
     const lines = /** @type {HTMLElement} */ (this.element.querySelector(".lines"));
     const marked = /** @type {HTMLElement | null} */ (lines.querySelector(".marked"));
@@ -93,19 +96,14 @@ export class Panel {
     const { opened } = this.map;
     const buttons = box.pieces.map((piece, i) => {
       const { kind, name, rows, shape, symbol } = piece;
-      const about = [KINDS[kind], moreOf(piece)].filter(Boolean).join(", ");
-      const words = [make("strong", "", symbol), make("span", "number", sizes(shape)), make("small", "faint", about)];
+      const learned = piece.parameters ? plural(piece.parameters, "parameter") : "counted elsewhere: shared";
+      const about = KINDS[kind] + (kind === "weight" ? `, ${learned}` : "");
+      const words = [make("strong", "", symbol), make("span", "number", sizes(shape)), make("small", "faint tiny", about)];
       const title = rows ? `${name}, rows ${rows[0]} to ${rows[1] - 1}` : name;
       return make("button", `bare piece ${kind}`, words, { "data-piece": i, "aria-pressed": i === opened.piece, title });
     });
-    return make("div", "pieces", buttons, { role: "group", "aria-label": "Tensors of this box" });
+    return make("div", "wrapped pieces", buttons, { role: "group", "aria-label": "Tensors of this box" });
   }
-}
-
-/** What the box is called, and the way to close it. @param {Box} box */
-function headOf(box) {
-  const title = make("h2", "", [titleOf(box), make("code", "path", box.path)]);
-  return make("div", "row", [title, make("button", "tool", "Close", { "data-close": "", title: "Close (Escape)" })]);
 }
 
 /** @param {Box} box */
@@ -117,11 +115,4 @@ function sourceOf(box) {
   });
   const list = make("div", "lines code", lines, { tabindex: "0", role: "region", "aria-label": "Source" });
   return make("div", "source", [make("div", "note", `${file}, lines ${first} to ${last}`), list]);
-}
-
-/** How many numbers of a tensor are learned, and whether elsewhere. @param {import("./boxes.js").Piece} piece */
-function moreOf({ kind, parameters }) {
-  if (kind === "fixed") return "by a formula";
-  if (kind !== "weight") return "";
-  return parameters ? plural(parameters, "parameter") : "counted elsewhere: shared";
 }

@@ -23,14 +23,7 @@ export const STREAM = { width: 3, head: false };
 /** @typedef {{ label?: string, sub?: string, strength?: number }} How a box is drawn: its name, a line below it, its colour's strength */
 /** @typedef {{ colour?: string, width?: number, head?: boolean }} Stroke of an arrow; `head`: with a tip */
 
-const ruler = make("canvas").getContext("2d");
-
-/** How many pixels a text is wide. @param {string} content @param {string} font as in a style sheet */
-function wideOf(content, font) {
-  if (!ruler) return 0;
-  ruler.font = font;
-  return ruler.measureText(content).width;
-}
+const ruler = /** @type {CanvasRenderingContext2D} */ (make("canvas").getContext("2d"));
 
 /** What one drawing of the map is made with: boxes, points on the stream, arrows, thumbnails. Colours are written out, so that a
  *  drawing can stand alone. */
@@ -78,7 +71,8 @@ export class Pen {
   text(x, y, content, { size = SMALL, weight = 400, anchor = "middle", fill = this.ink(), font = SANS, within } = {}) {
     const attributes = { x, y, "font-size": size, "font-weight": weight, "text-anchor": anchor, fill, "font-family": font };
     // A text that is too wide gets narrower letters: lower ones could not be read.
-    const isWide = within !== undefined && wideOf(content, `${weight} ${size}px ${font}`) > within;
+    ruler.font = `${weight} ${size}px ${font}`;
+    const isWide = within !== undefined && ruler.measureText(content).width > within;
     const element = shape("text", attributes, content);
     return isWide ? setAttributes(element, { textLength: within, lengthAdjust: "spacingAndGlyphs" }) : element;
   }
@@ -163,12 +157,6 @@ export class Pen {
   sum(x, y) {
     const cross = shape("path", { d: `M${x - 5} ${y}h10M${x} ${y - 5}v10`, stroke: this.ink(), "stroke-width": 1.8 });
     return [this.circle(x, y, this.colours.ground, 9), cross];
-  }
-
-  /** A sum that belongs to a box which is drawn elsewhere. @param {string} path @param {number} x @param {number} y @returns {Spot} */
-  plus(path, x, y) {
-    this.under.append(...this.sum(x, y));
-    return { path, x: x - 9, y: y - 9, w: 18, h: 18 };
   }
 
   /** An arrow through points, with rounded corners. @param {string} start @param {string} end @param {Point[]} points @param {Stroke} [stroke] */

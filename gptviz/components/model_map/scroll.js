@@ -8,17 +8,11 @@ const MARGIN = 12;
 
 /** What scrolls down and up with an element in it. @param {Element} element @returns {Element} */
 function scrollerOf(element) {
-  for (let at = above(element); at; at = above(at)) {
-    const { overflowY } = getComputedStyle(at);
-    if ((overflowY === "auto" || overflowY === "scroll") && at.scrollHeight > at.clientHeight) return at;
-  }
-  return document.scrollingElement ?? document.documentElement;
-}
-
-/** The parent of an element; of one at the top of a shadow tree, its host. @param {Element} element @returns {Element | null} */
-function above(element) {
   const root = element.getRootNode();
-  return element.parentElement ?? (root instanceof ShadowRoot ? root.host : null);
+  const above = element.parentElement ?? (root instanceof ShadowRoot ? root.host : null);
+  if (!above) return document.scrollingElement ?? document.documentElement;
+  const scrolls = ["auto", "scroll"].includes(getComputedStyle(above).overflowY) && above.scrollHeight > above.clientHeight;
+  return scrolls ? above : scrollerOf(above);
 }
 
 /**

@@ -2,13 +2,12 @@
 
 import { background } from "../kit/colour.js";
 import { TabStop, focusedBeside, make, shape } from "../kit/elements.js";
-import { DOWN, onKeys } from "../kit/keys.js";
+import { ACROSS, along, DOWN, onKeys } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { USUAL, rem } from "../kit/size.js";
 import { Block } from "./block.js";
 import { placed } from "./boxes.js";
 import { Layout, SMALL } from "./geometry.js";
-import { walk } from "./keyboard.js";
 import { Pen } from "./pen.js";
 import { Room, leastRoom } from "./room.js";
 import { Whole } from "./whole.js";
@@ -169,9 +168,10 @@ export class Stage {
   key(event) {
     const place = held(event, "[data-path]");
     if (!place) return false;
-    const { path } = place.dataset;
-    const next = walk(event.key, path, this.order);
-    if (next) this.focus(next);
+    const { path } = place.dataset,
+      { order } = this;
+    const next = along(event.key, order.indexOf(path), order.length, path.startsWith("guess ") ? { ...ACROSS, ...DOWN } : ACROSS);
+    if (next !== null) this.focus(order[next]);
     else if (event.key in DOWN) this.focus(this.map.moveToBlock(DOWN[event.key], path));
     else if ((event.key === "Enter" || event.key === " ") && place.tagName !== "BUTTON") {
       place.dispatchEvent(new MouseEvent("click", { bubbles: true }));

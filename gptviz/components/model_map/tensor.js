@@ -39,19 +39,16 @@ function controls(piece, at, data) {
   /** @param {number} size @param {number} axis */
   const group = (size, axis) => {
     const name = piece.axes[axis];
-    if (axis < dimensions - 2) return [menu(name, axis, size, at[axis])];
+    if (axis < dimensions - 2) {
+      const options = Array.from({ length: size }, (_, i) => make("option", "", `${name} ${i}`, { value: i }));
+      const select = make("select", "field", options, { "data-axis": axis, "data-of": axis, "aria-label": name });
+      select.value = String(at[axis]);
+      return [select];
+    }
     return steps({ axis, size, first: at[axis], page, isAcross: axis === dimensions - 1 && dimensions > 1, name });
   };
   const groups = piece.shape.map((size, axis) => make("span", "aligned axis", group(size, axis)));
-  return make("div", "controls", groups);
-}
-
-/** @param {string} name @param {number} axis @param {number} size @param {number} chosen */
-function menu(name, axis, size, chosen) {
-  const options = Array.from({ length: size }, (_, i) => make("option", "", `${name} ${i}`, { value: i }));
-  const select = make("select", "field", options, { "data-axis": axis, "data-of": axis, "aria-label": name });
-  select.value = String(chosen);
-  return select;
+  return make("div", "wrapped controls", groups);
 }
 
 /**
@@ -84,7 +81,10 @@ class Tensor {
     this.cells = cells;
     this.scale = cells.isShare ? sequential(ROLES.pattern, map.root) : diverging(map.root);
     this.table = this.buildTable();
-    this.facts = this.buildFacts();
+    const { smallest, largest, mean, size } = cells;
+    const facts = Object.entries({ min: smallest, max: largest, mean, "√ mean square": size });
+    const words = facts.flatMap(([name, value]) => [make("span", "", name), make("strong", "", brief(value))]);
+    this.facts = make("p", "wrapped facts number", words);
   }
 
   elements() {
@@ -99,15 +99,8 @@ class Tensor {
       picture: () => this.picture(),
     };
     const [low, high] = cells.ends;
-    const scale = make("div", "aligned scale-line", legendOf(this.scale, low, high, cells.unit));
+    const scale = make("div", "aligned wrapped scale-line", legendOf(this.scale, low, high, cells.unit));
     return [scroll, this.facts, scale, tools(map.root, details)];
-  }
-
-  buildFacts() {
-    const { smallest, largest, mean, size } = this.cells;
-    const facts = Object.entries({ min: smallest, max: largest, mean, "√ mean square": size });
-    const words = facts.flatMap(([name, value]) => [make("span", "", name), make("strong", "", brief(value))]);
-    return make("p", "facts number", words);
   }
 
   /** The colour of a cell, and what is read best on it. @param {number} value @returns {[ground: string, ink: string]} */
@@ -129,12 +122,12 @@ class Tensor {
     });
     const corner = make("th", "corner", "", { "aria-label": `${down} down, ${across} across` });
     const lines = [make("tr", "", [corner, ...heads]), ...rows.map((row) => this.row(row))];
-    return make("table", "cells", [make("caption", "aloud", `Numbers of ${piece.symbol}`), ...lines]);
+    return make("table", "tiny cells", [make("caption", "aloud", `Numbers of ${piece.symbol}`), ...lines]);
   }
 
   /** @param {{ name: string, number: number | null, cells: number[][] }} row */
   row({ name, number, cells }) {
-    const place = name === String(number) ? [] : [make("small", "", `${number} `)];
+    const place = name === String(number) ? [] : [make("small", "tiny", `${number} `)];
     const header = make("th", "", [...place, chip(shortened(name, 10))], { scope: "row" });
     const values = cells.map((indices) => {
       const value = this.cells.valueAt(indices),

@@ -70,7 +70,10 @@ export class Whole {
     const { pen } = this,
       { data, boxes } = pen;
     const tokens = stack ? data.source : data.tokens;
-    this.columns.push(this.tokensAt(stack, tokens, top));
+    const what = data.sizes[0] ? (stack ? "Source: " : "Written: ") : "";
+    const strip = this.strip(tokens, "how probable the model found it");
+    const place = /** @type {Rect} */ ([0, top, TOKENS, pen.layout.row]);
+    this.columns.push(this.column(place, what + plural(tokens.length, "token"), `${stack}ids`, strip));
     pen.order.push(`${stack}ids`);
     const table = pen.drawBox(`${stack}embed`, [TOKENS + 34, middle - 24, data.sizes[0] ? 66 : 56, 48]);
     pen.level({ path: `${stack}ids`, x: TOKENS, w: 4 }, table, middle);
@@ -91,7 +94,9 @@ export class Whole {
     const y = middle + (pen.data.sizes[0] ? 22 : 34);
     const positions = pen.drawBox(placing.path, [x - 31, y, 62, isLearned ? 34 : 24]);
     // Without a norm between them the first block's own entrance is where the two are added; it is drawn with the model too.
-    const sum = added ? pen.drawPoint(added.path, x, middle) : pen.plus(`${stack}blocks.0.resid_pre`, x, middle);
+    const elsewhere = { path: `${stack}blocks.0.resid_pre`, x: x - 9, y: middle - 9, w: 18, h: 18 };
+    const sum = added ? pen.drawPoint(added.path, x, middle) : elsewhere;
+    if (!added) pen.under.append(...pen.sum(x, middle));
     pen.level(table, sum, middle, STREAM);
     pen.plumb(positions, sum, x);
     return sum;
@@ -218,14 +223,6 @@ export class Whole {
     const column = make("div", "column", [head, content]);
     Object.assign(column.style, place);
     return column;
-  }
-
-  /** @param {string} stack @param {Token[]} tokens @param {number} top */
-  tokensAt(stack, tokens, top) {
-    const { data, layout } = this.pen;
-    const what = data.sizes[0] ? (stack ? "Source: " : "Written: ") : "";
-    const strip = this.strip(tokens, "how probable the model found it");
-    return this.column([0, top, TOKENS, layout.row], what + plural(tokens.length, "token"), `${stack}ids`, strip);
   }
 
   /** @param {Token[]} tokens @param {string} meaning */

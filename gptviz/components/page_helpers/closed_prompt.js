@@ -11,13 +11,11 @@ function look() {
   }
 }
 
-export class ClosedPrompt {
-  /** @param {unknown} _view @param {AbortSignal} signal */
-  constructor(_view, signal) {
-    const watched = new MutationObserver(look);
-    watched.observe(document.body, { subtree: true, childList: true, attributeFilter: [APP_STATE] });
-    signal.addEventListener("abort", () => watched.disconnect());
-    window.addEventListener("focusout", look, { signal });
-    look();
-  }
+/** @param {unknown} _view @param {AbortSignal} signal */
+export function closedPrompt(_view, signal) {
+  const watched = new MutationObserver(look);
+  watched.observe(document.body, { subtree: true, childList: true, attributeFilter: [APP_STATE] });
+  signal.addEventListener("abort", () => watched.disconnect());
+  window.addEventListener("focusout", look, { signal });
+  look();
 }

@@ -40,7 +40,10 @@ export class Steps {
   }
 }
 
-function watch() {
+export function historySteps() {
+  const page = /** @type {Record<symbol, boolean | undefined>} */ (/** @type {unknown} */ (globalThis));
+  if (page[STEPS]) return;
+  page[STEPS] = true;
   const steps = new Steps();
   /** @param {Event} event */
   const done = (event) => {
@@ -55,13 +58,4 @@ function watch() {
     if (steps.take(isOtherPage)) push(state, unused, address);
     else history.replaceState(state, unused, address);
   };
-}
-
-export class HistorySteps {
-  constructor() {
-    const page = /** @type {Record<symbol, boolean | undefined>} */ (/** @type {unknown} */ (globalThis));
-    if (page[STEPS]) return;
-    page[STEPS] = true;
-    watch();
-  }
 }

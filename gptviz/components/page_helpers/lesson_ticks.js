@@ -19,15 +19,12 @@ export function styleOf(names) {
   return names.length ? `${names.map((one) => `.lesson-tick.done-${one}`).join(", ")} { display: inline; }` : "";
 }
 
-export class LessonTicks {
-  /** @param {unknown} _view @param {AbortSignal} signal */
-  constructor(_view, signal) {
-    this.style = document.head.appendChild(document.createElement("style"));
-    signal.addEventListener("abort", () => this.style.remove());
-  }
-
+/** @param {unknown} _view @param {AbortSignal} signal */
+export function lessonTicks(_view, signal) {
+  const style = document.head.appendChild(document.createElement("style"));
+  signal.addEventListener("abort", () => style.remove());
   /** @param {{ done: string }} asked the lesson that is done now, or an empty text */
-  show({ done }) {
+  const show = ({ done }) => {
     let names = done ? [done] : [];
     try {
       names = [...new Set([...namesIn(localStorage.getItem(KEPT)), ...names])];
@@ -35,6 +32,7 @@ export class LessonTicks {
     } catch {
       // A browser that keeps nothing forgets what was done when the page is left.
     }
-    this.style.textContent = styleOf(names);
-  }
+    style.textContent = styleOf(names);
+  };
+  return { show };
 }

@@ -2,19 +2,16 @@
 
 import { wholeQuery } from "../kit/address.js";
 
-export class PageAddress {
-  /** @param {{ send: (event: string, value: unknown) => void }} view that tells it */
-  constructor(view) {
-    this.view = view;
-    /** @type {string | undefined} */
-    this.sent = undefined;
-  }
-
+/** @param {{ send: (event: string, value: unknown) => void }} view that tells it */
+export function pageAddress(view) {
+  /** @type {string | undefined} */
+  let sent;
   /** @param {{ known: string }} asked */
-  show({ known }) {
+  const show = ({ known }) => {
     const query = wholeQuery().toString();
-    if (query === known || query === this.sent) return;
-    this.sent = query;
-    this.view.send("query", JSON.stringify({ query }));
-  }
+    if (query === known || query === sent) return;
+    sent = query;
+    view.send("query", JSON.stringify({ query }));
+  };
+  return { show };
 }

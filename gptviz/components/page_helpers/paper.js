@@ -11,9 +11,5 @@ export function noteSizes() {
   }
 }
 
-export class Paper {
-  /** @param {unknown} _view @param {AbortSignal} signal */
-  constructor(_view, signal) {
-    addEventListener("beforeprint", noteSizes, { signal });
-  }
-}
+/** @param {unknown} _view @param {AbortSignal} signal */
+export const paper = (_view, signal) => addEventListener("beforeprint", noteSizes, { signal });

@@ -23,54 +23,49 @@ function stopsOf(part) {
 
 /** @param {HTMLElement} one */
 function isStop(one) {
-  return one.matches(STOPS) && one.tabIndex >= 0 && !one.matches(":disabled") && !isPassed(one) && one.checkVisibility();
-}
-
-/** Whether Tab passes a round button by, since another one of its group is chosen. @param {HTMLElement} one */
-function isPassed(one) {
-  if (!(one instanceof HTMLInputElement) || one.type !== "radio" || one.checked) return false;
+  if (!one.matches(STOPS) || one.tabIndex < 0 || one.matches(":disabled") || !one.checkVisibility()) return false;
+  if (!(one instanceof HTMLInputElement) || one.type !== "radio" || one.checked) return true;
+  // Tab passes a round button by where another one of its group is chosen.
   const all = /** @type {ParentNode} */ (one.getRootNode()).querySelectorAll("input[type=radio]:checked");
-  return [...all].some((other) => other instanceof HTMLInputElement && other.name === one.name && other.form === one.form);
+  return ![...all].some((other) => other instanceof HTMLInputElement && other.name === one.name && other.form === one.form);
 }
 
-export class PopoverKeys {
-  /** @param {unknown} _view @param {AbortSignal} signal */
-  constructor(_view, signal) {
-    window.addEventListener("keydown", (event) => this.key(event), { signal });
-    window.addEventListener("click", (event) => this.click(event), { signal });
-  }
+/** A popover can have the focus, and gets it if a key opened it: what is in it is read aloud. @param {MouseEvent} event */
+function clicked(event) {
+  if (!(event.target instanceof Element) || !event.target.closest(POPOVER_BUTTON)) return;
+  const isKey = event.detail === 0; // a pointer counts its clicks
+  requestAnimationFrame(() => {
+    const opened = document.querySelector(POPOVER);
+    if (!(opened instanceof HTMLElement)) return;
+    opened.tabIndex = stopsOf(opened).length ? -1 : 0; // one with only text may have to be scrolled by the arrow keys
+    if (isKey) opened.focus({ preventScroll: true });
+  });
+}
 
-  /** A popover can have the focus, and gets it if a key opened it: what is in it is read aloud. @param {MouseEvent} event */
-  click(event) {
-    if (!(event.target instanceof Element) || !event.target.closest(POPOVER_BUTTON)) return;
-    const isKey = event.detail === 0; // a pointer counts its clicks
-    requestAnimationFrame(() => {
-      const opened = document.querySelector(POPOVER);
-      if (!(opened instanceof HTMLElement)) return;
-      opened.tabIndex = stopsOf(opened).length ? -1 : 0; // one with only text may have to be scrolled by the arrow keys
-      if (isKey) opened.focus({ preventScroll: true });
-    });
+/** @param {KeyboardEvent} event */
+function pressed(event) {
+  if (event.key !== "Tab" || !isAlone(event) || event.defaultPrevented) return;
+  const button = document.querySelector(`${POPOVER_BUTTON}[aria-expanded=true]`),
+    opened = document.querySelector(POPOVER);
+  if (!(button instanceof HTMLElement) || !(opened instanceof HTMLElement)) return;
+  const at = event.composedPath()[0],
+    stops = stopsOf(opened);
+  if (event.shiftKey) {
+    if (at !== opened && at !== stops[0]) return;
+    event.preventDefault();
+    button.focus();
+  } else if (at === button) {
+    event.preventDefault();
+    (stops[0] ?? opened).focus();
+  } else if (at === (stops.at(-1) ?? opened)) {
+    // The browser goes on from what has the focus: from the button to what follows it.
+    button.focus();
+    button.click();
   }
+}
 
-  /** @param {KeyboardEvent} event */
-  key(event) {
-    if (event.key !== "Tab" || !isAlone(event) || event.defaultPrevented) return;
-    const button = document.querySelector(`${POPOVER_BUTTON}[aria-expanded=true]`),
-      opened = document.querySelector(POPOVER);
-    if (!(button instanceof HTMLElement) || !(opened instanceof HTMLElement)) return;
-    const at = event.composedPath()[0],
-      stops = stopsOf(opened);
-    if (event.shiftKey) {
-      if (at !== opened && at !== stops[0]) return;
-      event.preventDefault();
-      button.focus();
-    } else if (at === button) {
-      event.preventDefault();
-      (stops[0] ?? opened).focus();
-    } else if (at === (stops.at(-1) ?? opened)) {
-      // The browser goes on from what has the focus: from the button to what follows it.
-      button.focus();
-      button.click();
-    }
-  }
+/** @param {unknown} _view @param {AbortSignal} signal */
+export function popoverKeys(_view, signal) {
+  window.addEventListener("keydown", pressed, { signal });
+  window.addEventListener("click", clicked, { signal });
 }

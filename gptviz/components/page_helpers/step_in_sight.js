@@ -34,8 +34,8 @@ function firstView(main) {
 
 /** Watches the page of a step until somebody scrolls, types or points. */
 export class StepInSight {
-  /** @param {unknown} _view @param {AbortSignal} signal */
-  constructor(_view, signal) {
+  /** @param {AbortSignal} signal */
+  constructor(signal) {
     /** @type {string | null} */
     this.step = null; // before the first
     /** How far down the page has to be scrolled for its first view, and how far it last was; NaN if there is none. */

@@ -69,14 +69,10 @@ export class Slider {
 
   /** @param {number} value */
   show(value) {
-    this.range.value = String(this.offered ? placeOf(value, this.offered) : value);
+    // The first place whose value is at least so large; the last place stands for 0.
+    const place = value && this.offered ? this.offered.findIndex((one) => one >= value) : -1;
+    this.range.value = String(!this.offered ? value : place < 0 ? this.offered.length - 1 : place);
     this.value.textContent = CHOICES[this.key].says(value);
     this.range.setAttribute("aria-valuetext", this.value.textContent);
   }
-}
-
-/** The first place whose value is at least so large; the last place stands for 0. @param {number} value @param {number[]} offered */
-function placeOf(value, offered) {
-  const place = value ? offered.findIndex((one) => one >= value) : -1;
-  return place < 0 ? offered.length - 1 : place;
 }

@@ -52,14 +52,23 @@ export class Draw {
     const take = (/** @type {MouseEvent} */ event) => ledger.take(ledger.drawn, event);
     this.taking = button("Take it", take, { title: "Add the token that was drawn to the text" });
     this.interval = make("div", "interval");
-    this.names = make("div", "names", undefined, { "aria-hidden": "true" });
+    this.names = make("div", "small names", undefined, { "aria-hidden": "true" });
     this.fallen = make("div", "fallen", undefined, { "aria-hidden": "true" });
     this.slider = new Slider("seed", "Decides the random number of the draw");
     this.verdict = make("span", "cut verdict");
-    const ends = make("div", "faint ends", [make("span", "", "0"), this.verdict, make("span", "", "1")]);
-    const parts = [this.buildHead(), this.buildInterval(), ends];
-    this.element = make("section", "draw", parts, { "aria-label": "The draw" });
-    this.listen();
+    const ends = make("div", "faint tiny ends", [make("span", "", "0"), this.verdict, make("span", "", "1")]);
+    const look = { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" };
+    this.interval.append(shape("svg", look, ...this.paths), this.names, this.fallen);
+    this.element = make("section", "draw", [this.buildHead(), this.interval, ends], { "aria-label": "The draw" });
+    /** @param {any} event */
+    const tokenUnder = (event) => {
+      const box = this.interval.getBoundingClientRect();
+      return ledger.stages.draw(Math.max(0, Math.min(1 - 1e-12, (event.clientX - box.left) / box.width)));
+    };
+    for (const kind of ["pointermove", "pointerdown"]) {
+      this.interval.addEventListener(kind, (event) => ledger.list.hover(tokenUnder(event)));
+    }
+    this.interval.addEventListener("pointerleave", () => ledger.list.hover(null));
   }
 
   buildHead() {
@@ -69,28 +78,7 @@ export class Draw {
     const next = button("Next seed", another, { title: "Another random number" });
     const often = "Repeat the same draw with new random numbers: how often does each token come?";
     const many = button(`Draw ${count(DRAWS)}`, () => ledger.drawMany(), { title: often });
-    return make("div", "aligned drawing", [make("strong", "", "The draw"), seed, next, many, this.outcome, this.taking]);
-  }
-
-  buildInterval() {
-    const look = { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" };
-    this.interval.append(shape("svg", look, ...this.paths), this.names, this.fallen);
-    return this.interval;
-  }
-
-  listen() {
-    const { interval, ledger } = this;
-    for (const kind of ["pointermove", "pointerdown"]) {
-      interval.addEventListener(kind, (event) => ledger.list.hover(this.tokenUnder(event)));
-    }
-    interval.addEventListener("pointerleave", () => ledger.list.hover(null));
-  }
-
-  /** @param {any} event */
-  tokenUnder(event) {
-    const box = this.interval.getBoundingClientRect();
-    const place = (event.clientX - box.left) / box.width;
-    return this.ledger.stages.draw(Math.max(0, Math.min(1 - 1e-12, place)));
+    return make("div", "aligned tools drawing", [make("strong", "", "The draw"), seed, next, many, this.outcome, this.taking]);
   }
 
   // Drawing
@@ -100,7 +88,13 @@ export class Draw {
     const { ledger, interval, outcome } = this;
     const { header, drawn, number } = ledger;
     const intervals = intervalsOf(ledger);
-    this.renderIntervals(intervals);
+    const paths = ["", "", "", ""]; // neighbours differ in shade
+    let odd = 0;
+    for (const [token, start, end] of intervals) {
+      const kind = token === drawn ? 3 : token < 0 ? 2 : (odd = 1 - odd);
+      paths[kind] += `M${start} 0H${end}V1H${start}Z`;
+    }
+    this.paths.forEach((path, i) => path.setAttribute("d", paths[i]));
     this.renderNames(intervals);
     this.fallen.style.left = `${100 * number}%`;
     outcome.replaceChildren(`${number.toFixed(3)} falls on `, nameOf(drawn, ledger), header.note);
@@ -123,17 +117,6 @@ export class Draw {
     const usual = `${freedom} ± ${Math.sqrt(2 * freedom).toPrecision(2)}`;
     const found = `χ² = ${statistic.toPrecision(3)} with ${freedom} degrees of freedom`;
     return `◆ ${count(DRAWS)} draws: ${found}; by chance about ${usual}`;
-  }
-
-  /** Neighbours differ in shade. @param {ReturnType<typeof intervalsOf>} intervals */
-  renderIntervals(intervals) {
-    const paths = ["", "", "", ""];
-    let odd = 0;
-    for (const [token, start, end] of intervals) {
-      const kind = token === this.ledger.drawn ? 3 : token < 0 ? 2 : (odd = 1 - odd);
-      paths[kind] += `M${start} 0H${end}V1H${start}Z`;
-    }
-    this.paths.forEach((path, i) => path.setAttribute("d", paths[i]));
   }
 
   /** @param {ReturnType<typeof intervalsOf>} intervals */

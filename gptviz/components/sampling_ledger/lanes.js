@@ -67,30 +67,13 @@ export function sumOf(probability) {
   return probability < 0.001 ? brief(probability) : probability.toFixed(3);
 }
 
-/** The text above each lane: its formula, or the sum that was kept. @param {import("./sampling_ledger.js").Ledger} ledger @returns {Record<string, string>} */
-function sumTexts({ chosen, stages, seeds }) {
-  /** @param {number} sum */
-  const divided = (sum) => `kept ${sumOf(sum)}, so ÷ ${sumOf(sum)}`;
-  const reached = `${stages.reached[stages.kept - 1].toFixed(3)} reached after ${count(stages.kept)}`;
-  const all = !seeds || stages.left === stages.size;
-  return {
-    token: all ? `all ${count(stages.size)}` : `${count(stages.left)} of ${count(stages.size)} left`,
-    logit: "z",
-    before: "softmax(z)",
-    hot: chosen.temperature ? `softmax(z ÷ ${chosen.temperature})` : "only the likeliest",
-    "top-k": chosen.top_k ? divided(stages.sumOfTopK) : "none cut",
-    "top-p": chosen.top_p === 1 ? "none cut" : reached,
-    after: divided(stages.sumKept),
-  };
-}
-
 /** The head of the lanes: of each its title, the slider that steers it and the sum it leaves. */
 export class Heads {
   constructor() {
     /** @type {Slider[]} */
     this.sliders = [];
-    this.titles = make("div", "lanes titles");
-    this.sums = make("div", "lanes faint sums");
+    this.titles = make("div", "lanes small titles");
+    this.sums = make("div", "lanes faint tiny sums");
     /** @type {Record<string, HTMLElement>} */
     this.cells = {};
     for (const [lane, [title, help, key]] of Object.entries(LANES)) {
@@ -114,9 +97,21 @@ export class Heads {
       LANES.token[1] + (takes ? " A click adds it to the text." : "");
   }
 
-  /** @param {import("./sampling_ledger.js").Ledger} ledger */
-  render(ledger) {
-    const texts = sumTexts(ledger);
-    for (const [lane, cell] of Object.entries(this.cells)) cell.textContent = texts[lane];
+  /** Above each lane stands its formula, or the sum that was kept. @param {import("./sampling_ledger.js").Ledger} ledger */
+  render({ chosen, stages, seeds }) {
+    /** @param {number} sum */
+    const divided = (sum) => `kept ${sumOf(sum)}, so ÷ ${sumOf(sum)}`;
+    const reached = `${stages.reached[stages.kept - 1].toFixed(3)} reached after ${count(stages.kept)}`;
+    const all = !seeds || stages.left === stages.size;
+    const texts = {
+      token: all ? `all ${count(stages.size)}` : `${count(stages.left)} of ${count(stages.size)} left`,
+      logit: "z",
+      before: "softmax(z)",
+      hot: chosen.temperature ? `softmax(z ÷ ${chosen.temperature})` : "only the likeliest",
+      "top-k": chosen.top_k ? divided(stages.sumOfTopK) : "none cut",
+      "top-p": chosen.top_p === 1 ? "none cut" : reached,
+      after: divided(stages.sumKept),
+    };
+    for (const [lane, text] of Object.entries(texts)) this.cells[lane].textContent = text;
   }
 }

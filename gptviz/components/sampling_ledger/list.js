@@ -129,10 +129,20 @@ export class List {
       name = header.labels[token];
     element.id = `row${place}`;
     element.style.top = `${ROW * place}rem`;
-    this.fillLook(element, token, place);
+    const { stages, drawn } = ledger,
+      rank = stages.rank[token];
+    Object.assign(element.dataset, { token, cut: ledger.cut(token), after: stages.after[token] });
+    const looks = {
+      current: place === this.current && focusedBeside(element) === this.element,
+      drawn: token === drawn,
+      touched: token === this.touched,
+      "end-of-k": this.ranked && rank === stages.inTopK - 1 && stages.inTopK < stages.used,
+      "end-of-p": this.ranked && rank === stages.kept - 1 && stages.kept < stages.inTopK,
+    };
+    for (const [look, has] of Object.entries(looks)) element.classList.toggle(look, has);
     setAttributes(element, {
       ...{ "aria-posinset": place + 1, "aria-setsize": this.places.length },
-      ...{ "aria-selected": token === ledger.drawn, "aria-label": this.said(token) },
+      ...{ "aria-selected": token === drawn, "aria-label": this.said(token) },
     });
     label.textContent = shortened(name, LONGEST_NAME);
     label.classList.toggle("blank", name in SPOKEN);
@@ -146,21 +156,6 @@ export class List {
     const often = observed && ledger.cut(token) === "" ? observed[token] : null;
     seen.hidden = often === null;
     if (often !== null) seen.style.setProperty("--at", String(lengthOf(often / DRAWS, ledger)));
-  }
-
-  /** Marks a line for the style sheet. @param {HTMLElement} element @param {number} token @param {number} place */
-  fillLook(element, token, place) {
-    const { stages, drawn } = this.ledger;
-    const rank = stages.rank[token];
-    Object.assign(element.dataset, { token, cut: this.ledger.cut(token), after: stages.after[token] });
-    const looks = {
-      current: place === this.current && focusedBeside(element) === this.element,
-      drawn: token === drawn,
-      touched: token === this.touched,
-      "end-of-k": this.ranked && rank === stages.inTopK - 1 && stages.inTopK < stages.used,
-      "end-of-p": this.ranked && rank === stages.kept - 1 && stages.kept < stages.inTopK,
-    };
-    for (const [look, has] of Object.entries(looks)) element.classList.toggle(look, has);
   }
 
   /** A line as it is read aloud. @param {number} token */
@@ -205,21 +200,15 @@ export class List {
     const { places, current } = this;
     const page = Math.max(1, Math.floor(this.element.clientHeight / this.line) - 1);
     const to = along(event.key, current, places.length, { ...DOWN, PageDown: page, PageUp: -page });
-    if (to !== null) this.walkTo(to);
-    else if (event.key !== "Enter" && event.key !== " ") return false;
+    if (to !== null) {
+      const { element, line } = this;
+      this.current = to;
+      this.hovered = null;
+      if (line * to < element.scrollTop) element.scrollTop = line * to;
+      else element.scrollTop = Math.max(element.scrollTop, line * (to + 1) - element.clientHeight);
+      this.ledger.ask();
+    } else if (event.key !== "Enter" && event.key !== " ") return false;
     else if (places.length && !event.repeat) this.ledger.take(places[current]); // a key held down takes once
     return true;
-  }
-
-  /** @param {number} place */
-  walkTo(place) {
-    const { element, line } = this;
-    this.current = place;
-    this.hovered = null;
-    if (line * place < element.scrollTop) element.scrollTop = line * place;
-    else if (line * (place + 1) > element.scrollTop + element.clientHeight) {
-      element.scrollTop = line * (place + 1) - element.clientHeight;
-    }
-    this.ledger.ask();
   }
 }

@@ -12,9 +12,13 @@ const FEWEST_LINES = 16;
 
 /** @param {Ledger} ledger */
 export function pictureOf(ledger) {
-  const { root, heads, list, draw } = ledger;
+  const { root, heads, list, draw, header, chosen, seeds } = ledger;
   const copy = spread(ledger, () => copyOf([heads.titles, heads.sums, list.element, draw.element]));
-  return picture(root, headingOf(ledger), copy);
+  const drawn = Object.entries(CHOICES).filter(([key]) => seeds && OF_THE_DRAW.includes(key));
+  const settings = drawn.map(([key, { slider, says }]) => `${slider?.name} ${says(chosen[key])}`);
+  const facts = factsOf(ledger).map((fact) => fact.textContent ?? "");
+  const all = [...settings, ...facts, ...(chosen.log ? ["log bars"] : [])];
+  return picture(root, { title: header.title, prompt: header.prompt, settings: all }, copy);
 }
 
 /**
@@ -44,13 +48,4 @@ function spread(ledger, act) {
   } finally {
     lay(false, "", scrolled);
   }
-}
-
-/** @param {Ledger} ledger @returns {import("../kit/picture.js").Heading} */
-function headingOf(ledger) {
-  const { header, chosen, seeds } = ledger;
-  const drawn = Object.entries(CHOICES).filter(([key]) => OF_THE_DRAW.includes(key));
-  const settings = seeds ? drawn.map(([key, { slider, says }]) => `${slider?.name} ${says(chosen[key])}`) : [];
-  const facts = factsOf(ledger).map((fact) => fact.textContent ?? "");
-  return { title: header.title, prompt: header.prompt, settings: [...settings, ...facts, ...(chosen.log ? ["log bars"] : [])] };
 }

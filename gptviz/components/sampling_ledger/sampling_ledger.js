@@ -24,14 +24,6 @@ const UNREAD = 400;
 // The labels that came last: they are sent once for each vocabulary.
 const kept = { vocabulary: "", labels: /** @type {string[]} */ ([]) };
 
-/** The labels of the payload's vocabulary, null if they are not here. @param {any} payload @returns {string[] | null} */
-function labelsOf({ vocabulary, arrays }) {
-  if (kept.vocabulary !== vocabulary && arrays.labels) {
-    Object.assign(kept, { vocabulary, labels: JSON.parse(new TextDecoder().decode(arrays.labels)) });
-  }
-  return kept.vocabulary === vocabulary ? kept.labels : null;
-}
-
 export class Ledger extends View {
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -61,25 +53,24 @@ export class Ledger extends View {
     this.finding = make("input", "tool find", undefined, search);
     const help = "On a logarithmic scale, from 0.1 % up: equal ratios have equal lengths, so that small probabilities show";
     this.logs = button("log bars", () => this.choose({ log: !this.chosen.log }), { title: help });
-    this.length = make("span", "faint length");
+    this.length = make("span", "faint small length");
     // It stays until it is closed: a note that went by itself would move what is below.
     const close = button("Close", () => (this.asked.hidden = true));
     /** The rejected choices of a link, in words. @type {HTMLElement} */
     this.asked = make("div", "note asked", [this.vain, " ", close], { hidden: "" });
     this.heads = new Heads();
     this.list = new List(this);
-    this.reading = make("p", "cut reading");
+    this.reading = make("p", "cut small reading");
     this.draw = new Draw(this);
     this.sliders = [...this.heads.sliders, this.draw.slider];
     root.replaceChildren(
       ...[this.facts, this.asked, this.heads.titles, this.heads.sums],
       ...[this.list.element, this.reading, this.draw.element, this.buildBelow()],
     );
-    const resized = () => {
+    this.whenResized(() => {
       this.dirty = true; // names fit or do not
       this.ask();
-    };
-    this.whenResized(resized, this.list.element);
+    }, this.list.element);
     this.listen();
   }
 
@@ -115,15 +106,17 @@ export class Ledger extends View {
 
   /** @param {any} payload */
   show(payload) {
-    const labels = labelsOf(payload),
-      { generation } = payload;
-    if (!labels) {
+    const { generation, vocabulary, arrays } = payload;
+    if (kept.vocabulary !== vocabulary && arrays.labels) {
+      Object.assign(kept, { vocabulary, labels: JSON.parse(new TextDecoder().decode(arrays.labels)) });
+    }
+    if (kept.vocabulary !== vocabulary) {
       // They are asked for once for each text.
       if (this.lost !== generation) this.send("lost", { generation });
       this.lost = generation;
       return;
     }
-    const header = { ...payload, labels };
+    const header = { ...payload, labels: kept.labels };
     const another = generation !== this.header?.generation;
     const first = !this.header;
     this.header = header;

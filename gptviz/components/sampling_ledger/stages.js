@@ -73,15 +73,9 @@ export class Stages {
       reached[rank] = sum;
     }
     this.softmax(this.after, this.kept);
-    this.divide();
-  }
-
-  /** `ends`: where each token's interval of [0, 1) ends, the tokens lying in the vocabulary's order. */
-  divide() {
-    const { after, ends, size } = this;
-    let end = 0;
-    for (let i = 0; i < size; i++) ends[i] = end += after[i];
-    for (let i = 0; i < size; i++) ends[i] /= end;
+    let end = 0; // of the intervals, which lie in the vocabulary's order
+    for (let i = 0; i < this.size; i++) this.ends[i] = end += this.after[i];
+    for (let i = 0; i < this.size; i++) this.ends[i] /= end;
   }
 
   /** Where a token's interval begins. @param {number} token */

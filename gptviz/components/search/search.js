@@ -67,20 +67,18 @@ function fill(payload, text, list, note) {
   const asked = text.trim(),
     found = find(payload.parts[0].entries, asked),
     shown = few(found);
-  list.replaceChildren(...shown.map((entry) => row(payload, entry, note)));
+  const rows = shown.map(([kind, name, about, address]) => {
+    const said = make("strong", "", name),
+      words = [said, make("span", "faint kind", kind), make("span", "faint about", about)];
+    if (address) return make("a", "bare hit", words, { href: linkOf(address, payload), target: "_self" });
+    const hit = make("button", "bare hit", words, { title: "Copy it" });
+    hit.onclick = async () => (note.textContent = (await copied(said)) ? `Copied: ${name}` : "Selected: press Ctrl+C");
+    return hit;
+  });
+  list.replaceChildren(...rows.map((hit) => make("li", "", [hit])));
   if (!asked) note.textContent = HINT;
   else if (!found.length) note.textContent = `Nothing is found for “${asked.slice(0, 60)}”.`;
   else note.textContent = `${shown.length < found.length ? `The best ${shown.length} of ` : ""}${found.length} found.`;
-}
-
-/** @param {Payload} payload @param {Entry} entry @param {HTMLElement} note */
-function row(payload, [kind, name, about, address], note) {
-  const said = make("strong", "", name),
-    words = [said, make("span", "faint kind", kind), make("span", "faint about", about)];
-  if (address) return make("li", "", [make("a", "bare hit", words, { href: linkOf(address, payload), target: "_self" })]);
-  const hit = make("button", "bare hit", words, { title: "Copy it" });
-  hit.onclick = async () => (note.textContent = (await copied(said)) ? `Copied: ${name}` : "Selected: press Ctrl+C");
-  return make("li", "", [hit]);
 }
 
 class Search extends View {

@@ -1,6 +1,6 @@
 // Tokens as chips. Text of a model is only set as textContent.
 
-import { chip as chipOf, PALEST, STRONGEST, tint } from "../kit/chips.js";
+import { chip as chipOf, tint } from "../kit/chips.js";
 import { bringIntoView, closest, focusedBeside, make, TabStop } from "../kit/elements.js";
 import { Flow } from "../kit/flow.js";
 import { ACROSS, along, DOWN, inNextLine, onKeys } from "../kit/keys.js";
@@ -28,13 +28,11 @@ class Strip extends View {
     this.text = make("div", "strip", undefined, { role: "group" });
     this.flow = new Flow(this.text);
     this.meaning = make("span");
-    const scale = [make("span", "", "0 %"), make("span", "scale"), make("span", "", "100 %")];
-    this.legend = make("div", "faint legend", [...scale, this.meaning]);
+    const scale = [make("span", "", "0 %"), make("span", "scale tints"), make("span", "", "100 %")];
+    this.legend = make("div", "faint small legend", [...scale, this.meaning]);
     this.card = new Card();
-    this.kinds = make("div", "faint legend");
+    this.kinds = make("div", "faint small legend");
     root.replaceChildren(this.text, this.legend, this.kinds, this.card.element);
-    root.style.setProperty("--palest", `${PALEST}%`);
-    root.style.setProperty("--strongest", `${STRONGEST}%`);
     this.listen();
   }
 
@@ -48,7 +46,10 @@ class Strip extends View {
       this.open(event);
     });
     text.addEventListener("focusout", () => card.closeSoon());
-    text.addEventListener("click", (event) => this.clicked(event));
+    text.addEventListener("click", (event) => {
+      const at = this.index(event);
+      if (at !== null && this.data?.picks) this.send("pick", { at, generation: this.data.generation });
+    });
     onKeys(text, (event) => this.key(event));
     text.addEventListener("scroll", () => {
       card.close();
@@ -69,8 +70,9 @@ class Strip extends View {
     this.select(data);
     const isNew = data.selected !== before?.selected || data.generation !== before?.generation;
     if (data.selected !== null && isNew) {
-      stop.reach(chips[data.selected]);
-      this.reveal(chips[data.selected]);
+      const chip = chips[data.selected];
+      stop.reach(chip);
+      if (chip) bringIntoView(chip, text, 8); // the strip scrolls, not the page
     } else if (data.selected === null) {
       this.isFollowing ||= before !== null && before.selected !== null;
       // A text opens at its beginning, and so does another one; only what goes on is followed.
@@ -144,14 +146,8 @@ class Strip extends View {
   select({ selected, picks }) {
     this.chips.forEach((chip, i) => {
       chip.classList.toggle("selected", i === selected);
-      if (picks) chip.setAttribute("aria-pressed", String(i === selected));
-      else chip.removeAttribute("aria-pressed");
+      chip.ariaPressed = picks ? String(i === selected) : null;
     });
-  }
-
-  /** Scroll the strip, not the page, to a chip. @param {HTMLElement | undefined} chip */
-  reveal(chip) {
-    if (chip) bringIntoView(chip, this.text, 8);
   }
 
   /** Move the focus to chip `i`, or the nearest there is. @param {number} i */
@@ -171,12 +167,6 @@ class Strip extends View {
     const i = this.index(event);
     if (i === null || !this.data) return this.card.closeSoon();
     this.card.open(this.chips[i], this.data.tokens[i]);
-  }
-
-  /** @param {Event} event */
-  clicked(event) {
-    const i = this.index(event);
-    if (i !== null && this.data?.picks) this.send("pick", { at: i, generation: this.data.generation });
   }
 
   /** @param {KeyboardEvent} event */

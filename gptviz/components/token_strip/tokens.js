@@ -21,12 +21,12 @@
 
 /** The settings and the tokens of a payload, whose tokens are the bytes of a list. @param {Packed} packed @returns {Payload} */
 export function parsed({ arrays, ...settings }) {
-  return { ...settings, tokens: JSON.parse(new TextDecoder().decode(arrays.tokens)).map(tokenOf) };
-}
-
-/** @param {[string, number | null, [string, number][], string, number, number, string, string]} packed @returns {Token} */
-function tokenOf([label, probability, alternatives, note, mark, faint, kind, below]) {
-  return { label, probability, alternatives, note, isMarked: Boolean(mark), isFaint: Boolean(faint), kind, below };
+  /** @type {[string, number | null, [string, number][], string, number, number, string, string][]} */
+  const listed = JSON.parse(new TextDecoder().decode(arrays.tokens));
+  const tokens = listed.map(([label, probability, alternatives, note, mark, faint, kind, below]) => {
+    return { label, probability, alternatives, note, isMarked: Boolean(mark), isFaint: Boolean(faint), kind, below };
+  });
+  return { ...settings, tokens };
 }
 
 /** How many tokens at the start of two texts are the same. @param {Token[]} before @param {Token[]} after */

@@ -1,5 +1,6 @@
 // Every head over one text, from one pass: gptviz/interp/reading/attention.py and overview.py say how all of it is defined.
 
+import { pooled } from "../../components/kit/heatmap.js";
 import { shaped } from "../../components/kit/pack.js";
 import { dot } from "./parts.js";
 
@@ -106,19 +107,15 @@ function overview(patterns, n_head, ids, looksBack) {
     });
   const row = (/** @type {number} */ i, /** @type {number} */ head, /** @type {number} */ query) =>
     patterns[i].subarray((head * length + query) * length, (head * length + query + 1) * length);
-  const small = (/** @type {(i: number, head: number, query: number, key: number) => number} */ value) =>
-    shaped(
-      each(n_block, n_head, side, side, (i, head, down, across) => {
-        let most = NaN;
-        for (let query = down * pool; query < Math.min(length, (down + 1) * pool); query++)
-          for (let key = across * pool; key < Math.min(length, (across + 1) * pool); key++) {
-            const one = value(i, head, query, key);
-            if (!(most >= one) && !Number.isNaN(one)) most = one;
-          }
-        return most;
-      }),
-      ...[n_block, n_head, side, side],
-    );
+  const small = (/** @type {(i: number, head: number, query: number, key: number) => number} */ value) => {
+    const cell = (
+      /** @type {number} */ i,
+      /** @type {number} */ head,
+      /** @type {number} */ down,
+      /** @type {number} */ across,
+    ) => pooled((query, key) => value(i, head, query, key), length, length, pool)(down, across);
+    return shaped(each(n_block, n_head, side, side, cell), n_block, n_head, side, side);
+  };
   const thumbnails = small((i, head, query, key) => (isSeen(query, key) ? at(i, head, query, key) : NaN));
   if (length < 2) return { pool, thumbnails, without_first: null, facts: {} };
   const left = patterns.map((_, i) =>

@@ -7,10 +7,10 @@ import { shaped } from "../../components/kit/pack.js";
 /** The rows, each with the stream there. @param {Decoder} decoder @param {number[]} ids @param {Seen} seen */
 function layersOf(decoder, ids, seen) {
   const parts = Object.entries({ attention: "attention", ...(decoder.config.d_mlp !== 0 && { mlp: "MLP" }) });
-  const embedding = { name: "embed", title: "the embedding", short: "embedding", block: null };
+  const embedding = { name: "embed", title: "the embedding", short: "embedding" };
   const rows = decoder.blocks.flatMap((of, block) =>
     parts.map(([part, title], i) => ({
-      layer: { name: `${of}.${part}`, title: `the ${title} of block ${block}`, short: `${title} ${block}`, block },
+      layer: { name: `${of}.${part}`, title: `the ${title} of block ${block}`, short: `${title} ${block}` },
       stream: seen[`${of}.${i + 1 < parts.length ? "resid_mid" : "resid_post"}`],
     })),
   );
@@ -28,7 +28,9 @@ export function lens(decoder, ids, seen, most) {
   const [entropy, final, really] = [new Float32Array(cells), new Float32Array(cells), new Float32Array(cells).fill(NaN)],
     rank = new Int32Array(cells);
   const last = decoder.head(rows[rows.length - 1].stream),
-    guesses = ids.map((_, t) => likeliest(last.subarray(t * size, (t + 1) * size)));
+    guesses = ids.map((_, t) =>
+      last.subarray(t * size, (t + 1) * size).reduce((best, z, i, all) => (z > all[best] ? i : best), 0),
+    );
   for (const [row, { stream }] of rows.entries()) {
     const every = decoder.head(stream);
     for (let t = 0; t < ids.length; t++) {
@@ -49,9 +51,4 @@ export function lens(decoder, ids, seen, most) {
     }
   }
   return { layers: rows.map(({ layer }) => layer), ids, top, probability, entropy, rank, really, final };
-}
-
-/** @param {Float32Array} logits */
-function likeliest(logits) {
-  return logits.reduce((best, z, i) => (z > logits[best] ? i : best), 0);
 }

@@ -42,14 +42,6 @@ function play(goes) {
   buttons[0].textContent = goes ? "Pause" : "Play";
 }
 
-/** Write values into the address; null takes a key out. @param {Record<string, string | null>} values */
-function write(values) {
-  const url = new URL(location.href);
-  for (const [key, value] of Object.entries(values))
-    value === null ? url.searchParams.delete(key) : url.searchParams.set(key, value);
-  history.replaceState(null, "", url);
-}
-
 /** What the address asks for. */
 function asked() {
   const of = query(),
@@ -161,9 +153,12 @@ function sentence({ payload, missing, lacking, likeliest: { before, label, proba
   return `After “${before}” the model’s guess is “${label}”, with ${percent(probability)}.${cut}${unknown}`;
 }
 
-/** @param {Record<string, string | null>} values for the address */
+/** @param {Record<string, string | null>} values for the address; null takes a key out of it */
 function choose(values) {
-  write(values);
+  const url = new URL(location.href);
+  for (const [key, value] of Object.entries(values))
+    value === null ? url.searchParams.delete(key) : url.searchParams.set(key, value);
+  history.replaceState(null, "", url);
   present();
   ask();
 }

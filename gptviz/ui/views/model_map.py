@@ -20,7 +20,7 @@ from gptviz.interp.reading.anatomy import Anatomy, Box, BoxTensor, anatomy, valu
 from gptviz.interp.trace import Trace, run
 from gptviz.interp.units.unit import Unit, unit
 from gptviz.language_model import LanguageModel
-from gptviz.model import GLOSSARY, Config, Transformer, Watch, parameter_count, read_in_passes
+from gptviz.model import Config, Transformer, Watch, read_in_passes
 from gptviz.model.kinds import ModelKind
 from gptviz.settings.address_values import declared
 from gptviz.ui.page import Page
@@ -80,14 +80,6 @@ def page_for(box: Box, kind: ModelKind) -> tuple[Page, dict[str, str]] | None:
         return None
     suitable = {name: value for name, value in query.items() if kind.has_source or name != "stack"}
     return page, suitable
-
-
-def _described(box: Box) -> dict[str, Any]:
-    """A box as it is sent to the browser: all that is known of it, and the meaning of the values that it computes."""
-    made = asdict(box)
-    for piece in made["pieces"]:
-        piece["meaning"] = GLOSSARY.get(piece["name"].rpartition(".")[2], "") if piece["kind"] == "activation" else ""
-    return made
 
 
 def like(config: Config) -> dict[str, list[int]]:
@@ -228,18 +220,16 @@ def payload(
         "model": key.title,
         "step": key.step,
         "kind": config.kind,
-        "parameters": parameter_count(config),
         "sizes": [config.n_encoder_layer, config.n_layer],
-        "heads": config.n_head,
         "d_head": config.head_size,
         "context": config.context_length,
         "mask": config.mask,
         "windows": [config.window if config.windowed(block) else None for block in range(config.n_layer)],
         "like": blocks,
         "size": size,
-        "boxes": [_described(box) for box in whole.boxes if _travels(box.path, blocks)],
+        "boxes": [asdict(box) for box in whole.boxes if _travels(box.path, blocks)],
         "arrows": [
-            [arrow.start, arrow.end, arrow.shape]
+            [arrow.start, arrow.end]
             for arrow in whole.arrows
             if _travels(arrow.start, blocks) and _travels(arrow.end, blocks)
         ],

@@ -82,15 +82,15 @@ def _one(
     with right:
         st.markdown(f"**{capitalised(feature.title)}: where it is most active**")
         strips(subject, activity, number, STREAM)
+        one_unit.distribution(activity, number)
     left, middle, right = st.columns(3, gap="large")
     with left:
-        one_unit.distribution(activity, number)
+        writes = _bars(ask(subject, units.written_by, "Reading the prompt", name=feature.name), "What writes it, in the prompt")
         near = _bars(
             ask(subject.key, units.nearest_features, "Comparing features", name=feature.name), "Features that write alike"
         )
     with middle:
         speaks = one_unit.speaks_for(subject, feature)
-        writes = _bars(ask(subject, units.written_by, "Reading the prompt", name=feature.name), "What writes it, in the prompt")
     with right:
         put = one_unit.steer(subject, activity, feature)
     return [one.call for one in (near, speaks, writes, put)]

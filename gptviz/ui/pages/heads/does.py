@@ -116,14 +116,16 @@ def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
     columns = [name, *(other for other in scores.known if other != name)]
     number = st.column_config.NumberColumn
     config = {SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns}
-    picking.table(
-        frame_of(scores, columns, order),
-        lambda row: addresses.write(CHOSEN, heads[row].name),
-        key="heads table",
-        height=pixels(ROWS_HIGH) if len(order) > 8 else "content",
-        column_config={"head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."), **config},
-        alt="All heads, one per row, with their scores",
-    )
+    few = len(order) <= 8
+    with left if few else st.container():  # below the grid of few heads there is room
+        picking.table(
+            frame_of(scores, columns, order),
+            lambda row: addresses.write(CHOSEN, heads[row].name),
+            key="heads table",
+            height="content" if few else pixels(ROWS_HIGH),
+            column_config={"head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."), **config},
+            alt="All heads, one per row, with their scores",
+        )
     if say_how_far is not None:
         say_how_far()
     return shown
