@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import gptviz
 from gptviz.__main__ import main
 from gptviz.lessons.checking import faults_of_page, problems
-from gptviz.lessons.lesson import PageState
+from gptviz.lessons.lesson import Lesson, PageState
 from gptviz.lessons.library import library, own_folder
 from gptviz.lessons.quantities import Quantities
 from tests.command_line import answered, error
@@ -24,29 +25,8 @@ def lesson(page: str = "", answer: str = "parameters()", text: str = "", kind: s
     return f"{FRONT}## One\n{text}\n\n{shown}\n```question\nask: How many?\nkind: {kind}\nanswer: {answer}\n{more}\n```\n"
 
 
-def found(folder: Path, content: str, opened=lambda page: []) -> list[str]:
-    (folder / "own.md").write_text(content, encoding="utf-8")
-
-    def functions(one):
-        return Quantities(lambda name, step: gptviz.load(name, "cpu", step), one.model).functions
-
-    return [problem.problem for problem in problems(library(folder), functions, opened)]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (lesson(answer="probability('a', 'zz')"), "no token 'zz'"),
-        (lesson(text="{{ loss('') }}"), "a value in its text"),
-        (lesson(kind="choice", more="options: [a, b]"), "none of the options"),
-        (lesson(kind="state", answer="1", more="state: block"), "needs a block 'page'"),
-        (lesson(page="open: attention\nblock: 1", kind="state", answer="1", more="state: block"), "answer chosen already"),
-        ("no lesson", "between two lines"),
-    ],
-)
-def test_what_does_not_work_is_found(tmp_path: Path, content: str, said: str):
-    (problem,) = found(tmp_path, content)
-    assert said in problem
+def functions(one: Lesson) -> dict[str, Callable[..., object]]:
+    return Quantities(lambda name, step: gptviz.load(name, "cpu", step), one.model).functions
 
 
 def test_a_claim_that_is_not_true_is_found_with_its_line_and_its_value(tmp_path: Path):
@@ -55,9 +35,6 @@ def test_a_claim_that_is_not_true_is_found_with_its_line_and_its_value(tmp_path:
     odd = lesson(page="open: attention\nclaim: probability('a', 'b') > 2", more="claim: vocabulry()")
     for number, content in enumerate((shown, odd)):
         (tmp_path / f"{number}.md").write_text(content, encoding="utf-8")
-
-    def functions(one):
-        return Quantities(lambda name, step: gptviz.load(name, "cpu", step), one.model).functions
 
     said = [problem.in_words for problem in problems(library(tmp_path), functions, lambda page: [])]
     n_token, likely = len(share), share[gptviz.load("ladder-2").tokenizer.id_of("b")].item()
@@ -70,27 +47,28 @@ def test_a_claim_that_is_not_true_is_found_with_its_line_and_its_value(tmp_path:
     assert unknown.startswith("1.md, line 18, step 1: a claim cannot be computed: there is no function 'vocabulry': did you mean")
 
 
-def test_pages_are_opened_with_the_lessons_model_and_the_answer_on_the_page(tmp_path: Path):
+LADDER = {"model": "ladder-2"}
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (
+            lesson(page="open: attention\nblock: 0", kind="state", answer="0 + 1", more="state: block"),
+            [LADDER | {"block": "0"}, LADDER | {"block": "1"}],
+        ),
+        (lesson(page="open: attention\nmodel: ladder-3"), [{"model": "ladder-3"}]),
+        (
+            lesson(page="open: attention\nblock: 0", kind="state", answer='"1.2"', more="state: block, head"),
+            [LADDER | {"block": "0"}, LADDER | {"block": "1", "head": "2"}],
+        ),
+    ],
+)
+def test_pages_are_opened_with_the_model_of_the_step_and_the_answer(tmp_path: Path, content: str, expected: list[dict[str, str]]):
     opened: list[PageState] = []
-    content = lesson(page="open: attention\nblock: 0", kind="state", answer="0 + 1", more="state: block")
-    assert not found(tmp_path, content, lambda page: opened.append(page) or [])
-    assert [(page.page, dict(page.query)) for page in opened] == [
-        ("attention", {"model": "ladder-2", "block": "0"}),
-        ("attention", {"model": "ladder-2", "block": "1"}),
-    ]
-
-
-def test_a_step_that_names_a_model_is_opened_with_it(tmp_path: Path):
-    opened: list[PageState] = []
-    assert not found(tmp_path, lesson(page="open: attention\nmodel: ladder-3"), lambda page: opened.append(page) or [])
-    assert [dict(page.query) for page in opened] == [{"model": "ladder-3"}]
-
-
-def test_an_answer_of_several_names_is_opened_with_a_value_for_each(tmp_path: Path):
-    opened: list[PageState] = []
-    content = lesson(page="open: attention\nblock: 0", kind="state", answer='"1.2"', more="state: block, head")
-    assert not found(tmp_path, content, lambda page: opened.append(page) or [])
-    assert [dict(page.query) for page in opened][-1] == {"model": "ladder-2", "block": "1", "head": "2"}
+    (tmp_path / "own.md").write_text(content, encoding="utf-8")
+    assert not list(problems(library(tmp_path), functions, lambda page: opened.append(page) or []))
+    assert [(page.page, dict(page.query)) for page in opened] == [("attention", query) for query in expected]
 
 
 def test_a_page_that_is_missing_or_cannot_show_what_is_asked_is_a_problem():
@@ -114,14 +92,15 @@ def test_a_page_that_is_missing_or_cannot_show_what_is_asked_is_a_problem():
         (lesson(answer="Mary"), 13, "a text must stand in quotes"),
         (lesson(answer="\"'c'\"", kind="choice", more="options: [a, b]"), 13, "none of the options: a, b"),
         (lesson(text="One.\n\n{{ loss('') }}"), 9, "a value in its text"),
+        (lesson(answer="probability('a', 'zz')"), 13, "no token 'zz'"),
+        (lesson(kind="state", answer="1", more="state: block"), 13, "needs a block 'page'"),
+        (lesson(page="open: attention\nblock: 0", kind="state", answer="0", more="state: block"), 17, "answer chosen already"),
+        ("no lesson", 1, "between two lines"),
         (lesson().replace("ladder-2", "lader-2"), 4, "did you mean 'ladder-2'?"),
     ],
 )
 def test_what_does_not_work_is_named_with_its_file_its_line_and_what_there_is(tmp_path: Path, content: str, line: int, said: str):
     (tmp_path / "own.md").write_text(content, encoding="utf-8")
-
-    def functions(one):
-        return Quantities(lambda name, step: gptviz.load(name, "cpu", step), one.model).functions
 
     (problem,) = problems(library(tmp_path / "own.md"), functions)
     assert problem.in_words.startswith(f"own.md, line {line}")

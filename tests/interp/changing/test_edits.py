@@ -178,15 +178,6 @@ def test_padding_and_a_memory_are_hidden_from_a_replaced_pattern_too(to: str, le
         torch.testing.assert_close(changed, rows_of(to, plain[name], hidden, stored[name][0]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_text_itself_as_the_reference_changes_nothing_but_a_mean(kind: str) -> None:
-    model, ids = scrambled(tiny(**KINDS[kind])), some_ids(6, 1).clamp(min=1)
-    reading = Inputs(ids, None if (source := source_of(model)) is None else source[:1])
-    names = [f"{one.layer}=from" for one in heads_and_mlps(model.config) if one.is_head]
-    trace = run(edited(model, *dict.fromkeys(names), reference=[reading]), ids, source=reading.source)
-    assert torch.equal(trace["logits"], run(model, ids, source=reading.source)["logits"])
-
-
 @pytest.mark.parametrize(
     ("name", "tap"),
     [("attention.head.1", "attention.z"), ("attention", "attention.out"), ("mlp", "mlp.out"), ("mlp.neuron.4", "mlp.neurons")],
@@ -282,39 +273,63 @@ def test_an_encoder_is_edited_once_wherever_it_runs() -> None:
 
 
 CONFIG = tiny(n_layer=2)
+DIRECTION, FEATURE = "direction.planted-00000001", "dictionary.mine-00000001.feature.17"
+# Texts of edits, how they are written in an address, and what they are called.
+TEXTS = [
+    ("blocks.1.attention.head.2=zero", "blocks.1.attention.head.2", "Head 2 of block 1 is switched off (zero)"),
+    (" blocks.1.mlp=mean", "blocks.1.mlp=mean", "MLP of block 1 is replaced by its mean over the reference text"),
+    ("blocks.0.mlp.neuron.17=4.20", "blocks.0.mlp.neuron.17=4.2", "Neuron 17 of block 0 is set to 4.2"),
+    ("blocks.0.mlp.neuron.17=-1e3", "blocks.0.mlp.neuron.17=-1000", "Neuron 17 of block 0 is set to -1000"),
+    ("positions=shuffled", "positions=shuffled", "Positions"),
+    (DIRECTION, DIRECTION, "Direction planted-00000001 is taken out of the stream"),
+    (f"{DIRECTION}=-1.5", f"{DIRECTION}=-1.5", "Direction planted-00000001 is added to the stream, -1.5 times its spread"),
+    ("swap.blocks.1.mlp.7.3", "swap.blocks.1.mlp.3.7=1", "Tokens 3 and 7 change places in the stream after the MLP of block 1"),
+    ("swap.embed.3.7=0.5", "swap.embed.3.7=0.5", "Tokens 3 and 7 change places in the stream after the embedding, 0.5 of"),
+    (FEATURE, FEATURE, "Feature 17 of mine-00000001 is switched off (zero)"),
+    (f"{FEATURE}=-1.5", f"{FEATURE}=-1.5", "Feature 17 of mine-00000001 is set to -1.5"),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical"),
-    [
-        ("blocks.1.attention.head.2=zero", "blocks.1.attention.head.2"),
-        (" blocks.1.mlp=mean", "blocks.1.mlp=mean"),
-        ("blocks.0.mlp.neuron.17=4.20", "blocks.0.mlp.neuron.17=4.2"),
-        ("blocks.0.mlp.neuron.17=-1e3", "blocks.0.mlp.neuron.17=-1000"),
-        ("positions=shuffled", "positions=shuffled"),
-    ],
-)
-def test_the_text_of_an_edit_is_read_back(text: str, canonical: str) -> None:
+@pytest.mark.parametrize(("text", "canonical", "title"), TEXTS)
+def test_an_edit_says_what_it_does_and_its_text_is_read_back(text: str, canonical: str, title: str) -> None:
     one = edit(text, CONFIG)
     assert one.text == canonical
+    assert one.title.startswith(title)
     assert edit(one.text, CONFIG) == one
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        (["blocks.1.attention.head.7"], "there is no head 7; heads are counted from 0 to 2"),
-        (["blocks.1.mlp=uniform"], "MLP of block 1 cannot become 'uniform', but zero, mean$"),
-        (["blocks.1.mlp.neuron.3=nan"], "cannot become 'nan', but zero, mean or a number"),
-        (["blocks.1.attention.head.1=4"], "cannot become '4', but zero, mean, uniform, previous, from"),
-        (["positions=mean"], "cannot become 'mean', but zero, shuffled"),
-        (["blocks.0.mlp", "blocks.0.mlp=mean"], "blocks.0.mlp is edited twice: blocks.0.mlp and blocks.0.mlp=mean"),
-        (["a head"], "'a head' names no part of a model"),
-    ],
-)
-def test_what_is_not_possible_is_refused_in_one_line(texts: list[str], message: str) -> None:
+def test_the_tokens_of_a_swap_are_called_as_they_are_said_to_be() -> None:
+    assert edit("swap.embed.3.7", CONFIG).titled("<{}>".format).startswith("Tokens <3> and <7> change places in the stream")
+
+
+REFUSED: list[tuple[list[str], dict[str, Any], str]] = [
+    (["blocks.1.attention.head.7"], {}, "there is no head 7; heads are counted from 0 to 2"),
+    (["blocks.1.mlp=uniform"], {}, "MLP of block 1 cannot become 'uniform', but zero, mean$"),
+    (["blocks.1.mlp.neuron.3=nan"], {}, "cannot become 'nan', but zero, mean or a number"),
+    (["blocks.1.attention.head.1=4"], {}, "cannot become '4', but zero, mean, uniform, previous, from"),
+    (["positions=mean"], {}, "cannot become 'mean', but zero, shuffled"),
+    (["blocks.0.mlp", "blocks.0.mlp=mean"], {}, "blocks.0.mlp is edited twice: blocks.0.mlp and blocks.0.mlp=mean"),
+    (["a head"], {}, "'a head' names no part of a model"),
+    *(([f"{one}=mean"], {}, "cannot become 'mean', but zero or a number") for one in (DIRECTION, FEATURE)),
+    *(
+        ([text], {}, "names no part")
+        for text in ("direction.../secret", "dictionary.../secret.feature.1", "dictionary.mine", "dictionary.mine.neuron.1")
+    ),
+    (["swap.blocks.1.mlp.3"], {}, "name a layer and two tokens by their ids"),
+    (["swap.blocks.2.mlp.3.7"], {}, "no layer blocks.2.mlp; they go from embed to blocks.1.mlp"),
+    (["swap.blocks.1.mlp.3.3"], {}, "two different tokens"),
+    (["swap.blocks.1.mlp.3.11"], {}, "from 0 to 10"),
+    (["swap.blocks.1.mlp.3.7=far"], {}, "the strength of a swap is a number from -10 to 10"),
+    (["swap.embed.3.7"], {"n_layer": 0}, "models that have blocks"),
+    (["swap.embed.3.7"], {"mask": "full", "head": "mean", "n_label": 3}, "guess tokens"),
+    *(([f"adapter={to}"], {}, "a number from -10 to 10") for to in ("nan", "11", "mean", "1e99")),
+]
+
+
+@pytest.mark.parametrize(("texts", "changes", "message"), REFUSED)
+def test_what_is_not_possible_is_refused_in_one_line(texts: list[str], changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message) as refused:
-        edits(texts, CONFIG)
+        edits(texts, tiny(**changes))
     assert "\n" not in str(refused.value)
 
 
@@ -400,10 +415,7 @@ def test_the_strength_of_an_adapter_is_an_edit_that_comes_before_all_others() ->
     assert edits(["adapter=0.5"], CONFIG)[0].title == "LoRA adapter acts with strength 0.5: 0 is its base, 1 is as trained"
 
 
-def test_a_strength_that_no_adapter_has_and_a_model_without_an_adapter_are_refused() -> None:
-    for text in ("adapter=nan", "adapter=11", "adapter=mean", "adapter=1e99"):
-        with pytest.raises(ValueError, match="a number from -10 to 10"):
-            edit(text, CONFIG)
+def test_a_model_without_an_adapter_has_no_strength() -> None:
     with pytest.raises(ValueError, match="this model is no LoRA adapter"):
         edited(scrambled(CONFIG), "adapter=0.5")
     found = fitting(["adapter=0.5", "blocks.1.mlp"], scrambled(CONFIG))

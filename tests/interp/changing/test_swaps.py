@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,11 +9,11 @@ import torch
 from torch import Tensor
 
 import gptviz
-from gptviz.interp.changing.edits import edit, edited, edits, fitting
+from gptviz.interp.changing.edits import edited, edits, fitting
 from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.reading.layers import layers
 from gptviz.interp.trace import run
-from gptviz.model import Config, KVCache, Transformer
+from gptviz.model import Transformer
 from gptviz.runs import fitted
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -27,9 +26,7 @@ KINDS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GPTVIZ_HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def with_swap(model: Transformer, layer: str, strength: float = 1, lens: str = "") -> Transformer:
@@ -106,44 +103,6 @@ def test_a_logit_is_still_the_sum_of_its_parts_and_the_swap_is_one_of_them(chang
         (part,) = (part for part in found.parts if part.name.endswith(".edits.bias"))
         at_end = layer.tap.endswith("resid_post")
         assert part.title == f"what edits add after {f'block {layer.block}' if at_end else layer.title}"
-
-
-def test_texts_that_are_written_step_by_step_are_swapped_too() -> None:
-    model, ids = scrambled(tiny()), some_ids(batch=1)
-    swapped = with_swap(model, "blocks.0.attention")
-    with torch.inference_mode():
-        whole, cache = swapped(ids), KVCache(model.config)
-        steps = [swapped(ids[:, place : place + 1], cache=cache) for place in range(8)]
-    torch.testing.assert_close(torch.cat(steps, 1), whole)
-
-
-def test_an_edit_says_what_it_does_and_is_read_from_its_text() -> None:
-    config, names = tiny(), {3: "“three”", 7: "“seven”"}
-    read = edit("swap.blocks.1.mlp.7.3", config)
-    assert (read.text, edit(read.text, config)) == ("swap.blocks.1.mlp.3.7=1", read)
-    assert read.title == "Tokens 3 and 7 change places in the stream after the MLP of block 1"
-    half = edit("swap.embed.3.7=0.5", config)
-    assert (
-        half.titled(names.__getitem__)
-        == "Tokens “three” and “seven” change places in the stream after the embedding, 0.5 of the way"
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "config", "message"),
-    [
-        ("swap.blocks.1.mlp.3", tiny(), "name a layer and two tokens by their ids"),
-        ("swap.blocks.2.mlp.3.7", tiny(), "no layer blocks.2.mlp; they go from embed to blocks.1.mlp"),
-        ("swap.blocks.1.mlp.3.3", tiny(), "two different tokens"),
-        ("swap.blocks.1.mlp.3.11", tiny(), "from 0 to 10"),
-        ("swap.blocks.1.mlp.3.7=far", tiny(), "the strength of a swap is a number from -10 to 10"),
-        ("swap.embed.3.7", tiny(n_layer=0), "models that have blocks"),
-        ("swap.embed.3.7", tiny(mask="full", head="mean", n_label=3), "guess tokens"),
-    ],
-)  # fmt: skip
-def test_what_is_no_swap_is_refused(text: str, config: Config, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        edit(text, config)
 
 
 def test_tokens_with_one_direction_have_no_places_to_change() -> None:

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from gptviz.interp.changing.edits import edit, edited, edits, fitting
+from gptviz.interp.changing.edits import edited, edits, fitting
 from gptviz.interp.dictionaries import dictionary as module
 from gptviz.interp.dictionaries.dictionary import Dictionary
-from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.trace import run
-from gptviz.interp.units.unit import unit
 from gptviz.model import KVCache
+from tests.interp.changing.test_directions import planted
 from tests.tiny import scrambled, some_ids, tiny
 
 NAME, TAP = "mine-00000001", "blocks.1.resid_post"
 
 
-@pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GPTVIZ_HOME", str(tmp_path))
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def random(block: int = 1, size: int = 30, name: str = NAME, seed: int = 0, **changes: object) -> Dictionary:
@@ -102,49 +98,31 @@ def test_a_feature_that_is_set_to_what_it_is_changes_nothing() -> None:
     torch.testing.assert_close(same["logits"][0, -1], plain["logits"][0, -1], atol=1e-4, rtol=0)
 
 
-def test_two_dictionaries_of_one_stream_act_one_after_the_other_and_a_direction_after_them() -> None:
+def test_two_dictionaries_of_one_stream_act_one_after_the_other_and_the_sum_of_directions_after_them() -> None:
     model, ids = scrambled(tiny()), some_ids()
     first, second = random(name="a-00000001"), random(name="b-00000001", seed=1)
     for each in (first, second):
         module.keep(each)
-    texts = [second.edit(0, 1), first.edit(2, 1), second.edit(1, 1)]
+    along = [planted(name=f"{name}-00000001", seed=seed) for seed, name in enumerate("ab")]
+    texts = ["direction.a-00000001=1", second.edit(0, 1), first.edit(2, 1), second.edit(1, 1), "direction.b-00000001=-2"]
     found = run(edited(model, edits(texts, model.config)), ids)[TAP]
     x = run(model, ids)[TAP]
     for each, features in ((second, [0, 1]), (first, [2])):
         x = x + (1 - each.encode(x)[..., features]) @ each.decoder[features]
-    torch.testing.assert_close(found, x)
+    torch.testing.assert_close(found, x + along[0] - 2 * along[1])
 
 
-def test_texts_that_are_written_step_by_step_are_edited_too() -> None:
-    model, ids = scrambled(tiny()), some_ids(batch=1)
+@pytest.mark.parametrize("residual", ["pre-norm", "post-norm", "parallel"])
+def test_texts_that_are_written_step_by_step_are_edited_too(residual: str) -> None:
+    model, ids = scrambled(tiny(residual=residual)), some_ids(batch=1)
+    planted(block=0, name="b-00000001")
     module.keep(random(block=0, k=4))
-    with_it = edited(model, edits([f"dictionary.{NAME}.feature.3=2"], model.config))
-    with torch.inference_mode():
-        whole, cache = with_it(ids), KVCache(model.config)
-        steps = [with_it(ids[:, place : place + 1], cache=cache) for place in range(8)]
-    torch.testing.assert_close(torch.cat(steps, 1), whole)
-
-
-def test_a_logit_is_still_the_sum_of_its_parts() -> None:
-    model, ids = scrambled(tiny()), some_ids(batch=1)[0].tolist()
-    module.keep(random())
-    found = attribute(edited(model, edits([f"dictionary.{NAME}.feature.3=2"], model.config)), ids)
-    assert found.adds_up
-    assert "what edits add after block 1" in [part.title for part in found.parts]
-
-
-def test_a_feature_is_named_and_its_edits_are_read_from_their_texts() -> None:
-    config = tiny()
-    name = f"dictionary.{NAME}.feature.17"
-    assert unit(name, config).name == name
-    assert unit(name, config).title == f"feature 17 of {NAME}"
-    for text, title in ((name, "is switched off (zero)"), (f"{name}=-1.5", "is set to -1.5")):
-        assert (edit(text, config).text, edit(text, config).title) == (text, f"Feature 17 of {NAME} {title}")
-    with pytest.raises(ValueError, match="cannot become 'mean', but zero or a number"):
-        edit(f"{name}=mean", config)
-    for text in ("dictionary.../secret.feature.1", f"dictionary.{NAME}", f"dictionary.{NAME}.neuron.1"):
-        with pytest.raises(ValueError, match="names no part"):
-            edit(text, config)
+    for text in ("direction.b-00000001=2", "swap.embed.3.7=1", f"dictionary.{NAME}.feature.3=2"):
+        with_it = edited(model, edits([text], model.config))
+        with torch.inference_mode():
+            whole, cache = with_it(ids), KVCache(model.config)
+            steps = [with_it(ids[:, place : place + 1], cache=cache) for place in range(8)]
+        torch.testing.assert_close(torch.cat(steps, 1), whole)
 
 
 def test_a_feature_that_is_not_here_or_of_another_model_is_refused() -> None:

@@ -18,7 +18,7 @@ from tests.tiny import scrambled, some_ids, tiny
 SIZE, NUMBERS = 40, 20
 
 
-def planted(active: int, count: int = 20_000) -> tuple[Tensor, Tensor]:
+def planted(active: int, count: int = 5_000) -> tuple[Tensor, Tensor]:
     """Twice as many features as the vectors have numbers, and vectors that are sums of so many of them, each 0.5 to 1.5 times,
     around a point away from 0, with little noise.
     """
@@ -30,7 +30,8 @@ def planted(active: int, count: int = 20_000) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_features_that_are_known_are_found_again(kind: FittedKind) -> None:
+def test_features_that_are_known_are_found_again(monkeypatch: pytest.MonkeyPatch, kind: FittedKind) -> None:
+    monkeypatch.setattr(fitting, "BATCH", 64)
     rows, x = planted(3)
     found = fit(x, 0, 60, kind, k=3)
     nearest = (rows @ found.decoder.T).max(-1).values
@@ -39,12 +40,13 @@ def test_features_that_are_known_are_found_again(kind: FittedKind) -> None:
 
 
 def test_features_that_died_begin_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "BATCH", 256)
     rows, x = planted(1)
-    crowded = torch.cat([x[:1].expand(20_000, -1), x])  # half of the features begin at the same point
+    crowded = torch.cat([x[:1].expand_as(x), x])  # half of the features begin at the same point
     dead, near = [], []
     for patience in (fitting.PATIENCE, 10**9):
         monkeypatch.setattr(fitting, "PATIENCE", patience)
-        found = fit(crowded, 0, SIZE, k=1, steps=1_000)
+        found = fit(crowded, 0, SIZE, k=1, steps=500)
         dead.append(int((~(found.encode(x) > 0).any(0)).sum()))
         near.append(float((rows @ found.decoder.T).max(-1).values.mean()))
     assert dead[0] < dead[1] / 2

@@ -32,23 +32,17 @@ def _edges(found: Circuit) -> set[tuple[str, str, str]]:
     return {(edge.source.name, edge.target.name, edge.kind) for edge in found.edges}
 
 
-@pytest.mark.parametrize("share", [0.5, 0.8, 0.9, 0.95])
-def test_a_hand_built_induction_circuit_is_found_whole_and_nothing_else(share: float) -> None:
-    found = circuit(induction_circuit(), TEXT, LAST, ANSWER, share=share)
+SHARES, RANDOM_TEXTS = (0.5, 0.8, 0.9, 0.95), torch.randint(10, (8, 20), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(("share", "texts"), [*((share, None) for share in SHARES), (0.9, RANDOM_TEXTS), (0.8, TEXT[None])])
+def test_a_hand_built_induction_circuit_is_found_whole_and_nothing_else(share: float, texts: Tensor | None) -> None:
+    """Also where only what differs from the mean over texts counts, be they many or so short a text itself."""
+    model = induction_circuit()
+    found = circuit(model, TEXT, LAST, ANSWER, share=share, usual=None if texts is None else means(model, texts))
     assert _edges(found) == CIRCUIT
     assert found.reached
-    assert found.total == pytest.approx(LOUD)
-
-
-def test_it_is_found_too_where_only_what_differs_from_the_mean_counts() -> None:
-    model = induction_circuit()
-    texts = torch.randint(10, (8, 20), generator=torch.Generator().manual_seed(0))
-    assert _edges(circuit(model, TEXT, LAST, ANSWER, share=0.9, usual=means(model, texts))) == CIRCUIT
-
-
-def test_it_is_found_too_where_the_means_are_those_of_so_short_a_text_itself() -> None:
-    model = induction_circuit()
-    assert _edges(circuit(model, TEXT, LAST, ANSWER, share=0.8, usual=means(model, TEXT[None]))) == CIRCUIT
+    assert texts is not None or found.total == pytest.approx(LOUD)
 
 
 @tried(6, 25, families(n_encoder_layer=0))

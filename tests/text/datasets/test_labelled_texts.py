@@ -192,7 +192,6 @@ def test_opinions_with_stars_are_the_same_every_time_and_equally_many_of_each() 
 
 
 def test_stars_are_the_mean_of_what_both_clauses_say_and_at_most_one_off() -> None:
-    good = {"good", "gripping", "funny", "clever", "moving", "charming", "fresh", "brilliant", "warm", "exciting"}
     strong = {"truly", "utterly", "wonderfully"}
     off = []
     for text, label in zip(*(lambda made: (made.texts, made.labels))(starred_opinions(1_000)), strict=True):
@@ -200,7 +199,7 @@ def test_stars_are_the_mean_of_what_both_clauses_say_and_at_most_one_off() -> No
         for clause in text.split(" and "):
             words = clause.split()
             strength = 2 if strong & set(words) else 1
-            said.append(3 + strength * (1 if words[-1] in good else -1))
+            said.append(3 + strength * (1 if words[-1] in GOOD else -1))
         off.append(abs(sum(said) / 2 - (label + 1)))
     assert max(off) <= 0.5
     assert 0 < sum(off) < 0.1 * len(off)
@@ -209,3 +208,23 @@ def test_stars_are_the_mean_of_what_both_clauses_say_and_at_most_one_off() -> No
 def test_a_separator_at_the_end_of_a_line_adds_nothing() -> None:
     found = labelled_of(b'text,label\ngood,pos,\n"bad, really",neg,,\n', "a.csv")
     assert (found.texts, found.names) == (("good", "bad, really"), ("neg", "pos"))
+
+
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        (("1", "2", "3", "4", "5"), (0, 1, 2, 3, 4)),
+        (("10 stars", "2 stars", "9.5 stars"), (1, 2, 0)),
+        (("0", "1", "-1", "−2"), (3, 2, 0, 1)),
+        (("1 star", "2 stars", "3"), (0, 1, 2)),
+        (("negative", "neutral", "positive"), None),
+        (("1", "2", "many"), None),
+        (("1 good", "1 bad", "2"), None),  # which of the first two is lower?
+        (("1", "1.0", "2"), None),
+        (("1", "2"), None),  # every mistake is one off
+        (("3rd", "2nd", "1st"), None),  # names, not amounts
+        (("1.2.3", "1.2.4", "2"), None),
+    ],
+)
+def test_labels_that_begin_with_different_numbers_have_their_order(names: tuple[str, ...], order: tuple[int, ...] | None) -> None:
+    assert label_order(names) == order

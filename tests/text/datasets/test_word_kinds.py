@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gptviz.text.datasets.word_kinds import KINDS, with_another_word
+from gptviz.text.datasets.word_kinds import KINDS, other_of_its_kind, with_another_word
 
 
 def changed_words(text: str, other: str) -> list[tuple[str, str]]:
@@ -38,3 +38,18 @@ def test_nobody_meets_himself_but_a_name_that_came_before_may_be_that_of_another
 
 def test_a_text_without_a_word_of_a_known_kind_is_left_alone() -> None:
     assert with_another_word("What is the meaning of it?") == with_another_word("") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "other"),
+    [
+        ("When Mary and John went to the shop, John gave a book to", "Mary", "John"),
+        ("When Mary and John went to the shop, John gave a book to", "John", "Mary"),
+        ("From Paris to Rome, from Berlin to", "Paris", "Berlin"),
+        ("When Mary went to the shop", "Mary", None),
+        ("When Mary and John went", "shop", None),
+        ("", "Mary", None),
+    ],
+)
+def test_it_is_the_last_other_word_of_the_kind(text: str, word: str, other: str | None) -> None:
+    assert other_of_its_kind(text, word) == other
