@@ -27,7 +27,6 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.embeddings import token_map
 from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.views import projections
-from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import chart, last_value, opened, page_at, says
@@ -120,22 +119,12 @@ def test_pca_stands_in_until_a_slow_projection_is_ready(monkeypatch: pytest.Monk
 
 
 def test_the_neighbours_shown_are_those_of_the_chosen_token() -> None:
-    at = page(model="tiny", token="q")
-    view = token_map.ProjectionChoice(*_key(at), "embedding", "PCA", 2, 0)  # type: ignore[call-arg]
-    names = tokens(view.key).names
-    from gptviz.ui.shell.subject.models import language_model
-
-    rows = embeddings.vectors(language_model(view.key).model, "embedding").astype(np.float64)
+    lm, at = gptviz.load("tiny"), page(model="tiny", token="q")
+    names, rows = lm.tokenizer.labels(), embeddings.vectors(lm.model, "embedding").astype(np.float64)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosine = unit @ unit[names.index("q")]
     best = [names[i] for i in np.argsort(-cosine)[1:9]]
     assert [label.strip("\u2068\u2069") for label in chart(at, "neighbours")["layout"]["yaxis"]["ticktext"]] == best
-
-
-def _key(at: AppTest) -> tuple[Any, ...]:
-    from gptviz.ui.shell.subject.models import model_key
-
-    return (model_key("tiny", at.selectbox(key="device").value),)
 
 
 def test_a_tied_model_says_that_its_two_matrices_are_one(tiny_model: TinyModel) -> None:

@@ -13,6 +13,7 @@ from gptviz.components.head_pattern import payload
 from gptviz.figures.kit.theme import PATTERN
 from gptviz.labelled_array import Axis, LabelledArray
 from tests.browser.files import tool
+from tests.browser.machinery import box_of
 from tests.browser.mounting import Mounted
 
 pytestmark = pytest.mark.browser
@@ -29,8 +30,7 @@ def packed(values: np.ndarray[Any, Any] = SHARES) -> bytes:
 
 
 def point_at(page: Page, row: int, column: int) -> None:
-    box = page.locator(".heat").bounding_box()
-    assert box is not None
+    box = box_of(page.locator(".heat"))
     page.mouse.move(box["x"] + (column + 0.5) * box["width"] / 3, box["y"] + (row + 0.5) * box["height"] / 3)
 
 

@@ -27,7 +27,7 @@ from gptviz.components.sampling_ledger import Payload, payload
 from gptviz.generate.sampling import Sampling, choose_tokens, draw, ledger, uniform
 from tests.browser.contrast import faint
 from tests.browser.files import code
-from tests.browser.machinery import HOSTILE, Visit
+from tests.browser.machinery import HOSTILE, Visit, box_of
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
 
@@ -699,8 +699,7 @@ def test_a_step_back_takes_back_the_token_and_keeps_the_sliders(visit: Visit) ->
 def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from(standing: Visit) -> None:
     page = standing.go("next_token")
     expect(page.locator(".token-row").first).to_be_visible()
-    box = page.locator(".ends").bounding_box()
-    assert box is not None
+    box = box_of(page.locator(".ends"))
     assert box["y"] + box["height"] <= 722, "the view is seen without scrolling"
     page.evaluate(
         """() => {
@@ -718,33 +717,6 @@ def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from
     page.go_back()
     expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.70")
     standing.settle()
-
-
-@pytest.mark.full
-def test_try_this_sets_the_sliders_and_only_once(visit: Visit) -> None:
-    page = visit.open("next_token", temperature=0.3)
-    page.get_by_role("button", name="Cut the tail").click()
-    slider = page.get_by_role("slider", name="Temperature")
-    expect(slider).to_have_attribute("aria-valuetext", "1.50")
-    expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "10")
-    visit.settle()
-    slider.press("Home")
-    page.wait_for_url(re.compile("temperature=0(&|$)"))
-    box = page.get_by_role("textbox", name=re.compile("Prompt"))
-    box.fill("My kingdom for a hors")
-    box.press("Control+Enter")
-    page.wait_for_url(re.compile("prompt=My"))
-    visit.settle()
-    expect(slider).to_have_attribute("aria-valuetext", "0.00")
-    page.wait_for_url(re.compile("top_k=10"))  # the server wrote an older address, which the view mends
-    side = page.get_by_test_id("stSidebar")
-    side.get_by_role("link", name="Positions", exact=True).click()
-    expect(page).to_have_title("Positions · gptviz")
-    visit.settle()
-    side.get_by_role("link", name="Next token", exact=True).click()
-    expect(slider).to_have_attribute("aria-valuetext", "1.00")
-    expect(page.locator(".token-row .chip").first).not_to_be_empty()
-    visit.settle()
 
 
 def test_the_code_on_the_page_computes_its_columns_and_its_draw(standing: Visit) -> None:
