@@ -78,8 +78,7 @@ page = page_at("pages/classify.py", model="judge", prompt=REVIEW)
 
 def bars(at: AppTest) -> np.ndarray:
     """The bias and what each word adds, as they travel."""
-    y = chart(at, "contributions")["data"][0]["y"]
-    return numbers(y) if isinstance(y, dict) else np.array(y)
+    return numbers(chart(at, "contributions")["data"][0]["y"])
 
 
 def words(at: AppTest) -> list[str]:

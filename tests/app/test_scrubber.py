@@ -17,6 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 import gptviz
 from gptviz.components.kit import unpack
+from gptviz.interp.reading import embeddings
 from gptviz.machine.job import Job
 from gptviz.runs import checkpoints
 from gptviz.text import task
@@ -378,7 +379,11 @@ def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(tiny_mod
 
 
 @pytest.mark.usefixtures("fresh_caches")
-def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes_it(trained: Path) -> None:
+def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes_it(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embeddings, "ITERATIONS", 250)
+
     def picture(step: int | None) -> np.ndarray:
         view = token_map.ProjectionChoice(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0)
         return token_map.placing_of(view).job.result().points.values

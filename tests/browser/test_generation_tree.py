@@ -439,14 +439,11 @@ def test_a_tree_in_parts_is_shown_once_all_of_them_are_here(mounted: Mount, monk
 
 def scrolled(page: Page) -> list[list[float]]:
     """How far the stage and the boxes on it are scrolled, and where the boxes are."""
-    return page.evaluate(
-        """() => {
-            const root = [...document.querySelectorAll('*')].find((one) => one.shadowRoot).shadowRoot;
-            return [...root.querySelectorAll('.stage, .run, .text')].map((one) => {
-                const { x, y, width, height } = one.getBoundingClientRect();
-                return [one.scrollLeft, one.scrollTop, x, y, width, height];
-            });
-        }"""
+    return page.locator(".stage, .run, .text").evaluate_all(
+        """all => all.map((one) => {
+            const { x, y, width, height } = one.getBoundingClientRect();
+            return [one.scrollLeft, one.scrollTop, x, y, width, height];
+        })"""
     )
 
 
@@ -473,15 +470,14 @@ def test_the_picture_has_all_of_the_text_and_says_of_what(shown: Callable[..., S
 
 def test_a_step_and_an_undo_leave_what_may_come_next_under_the_pointer(shown: Callable[..., Shown]) -> None:
     view = shown()
-    place, rows_at, shift = "[...document.querySelectorAll('*')].find((one) => one.shadowRoot).shadowRoot", [], view.tree
-    read = f"() => [...{place}.querySelectorAll('.ghost')].map((one) => JSON.stringify(one.getBoundingClientRect()))"
+    rows_at, shift, read = [], view.tree, "all => all.map((one) => JSON.stringify(one.getBoundingClientRect()))"
     for act in ("", "up", "up", "step", "up", "up", "up", "take", "step", "up", "up"):
         if act == "take":
             shift.take(next(one for one in range(40) if one not in shift.nodes[shift.current].children))
         elif act:
             getattr(shift, act)()
         view.show()
-        rows_at.append(tuple(view.page.evaluate(read)))
+        rows_at.append(tuple(view.page.locator(".ghost").evaluate_all(read)))
     assert len(rows_at[0]) == ALTERNATIVES
     assert len(set(rows_at)) == 1, "as many lines, each in its place"
 
@@ -605,15 +601,11 @@ def test_tokens_can_be_read_on_every_tint(shown: Callable[..., Shown], dark: boo
 def test_bars_and_tints_keep_their_colours_where_the_system_chooses_colours(shown: Callable[..., Shown]) -> None:
     page = shown().page
     chips(page).nth(30).hover()
-    parts = "() => ['.card .fill', '.stage .chip.key', '.stage .chip.current'].map((part) => find(part))"
-    find = """(part) => {
-        const root = [...document.querySelectorAll('*')].find((one) => one.shadowRoot).shadowRoot;
-        const { backgroundColor, color } = getComputedStyle(root.querySelector(part));
-        return `${color} on ${backgroundColor}`;
-    }"""
-    before = page.evaluate(f"() => {{ const find = {find}; return ({parts})(); }}")
+    parts = page.locator(".card .fill, .stage .chip.key, .stage .chip.current")
+    colours = "all => all.map((one) => getComputedStyle(one)).map((look) => `${look.color} on ${look.backgroundColor}`)"
+    before = parts.evaluate_all(colours)
     page.emulate_media(forced_colors="active")
-    assert page.evaluate(f"() => {{ const find = {find}; return ({parts})(); }}") == before
+    assert parts.evaluate_all(colours) == before
 
 
 def test_attention_that_did_not_travel_is_asked_for(shown: Callable[..., Shown], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -634,10 +626,9 @@ def test_attention_that_did_not_travel_is_asked_for(shown: Callable[..., Shown],
 
 
 # Whether each of these parts lies within the stage, the height of its middle, and its own height.
-SEEN = """parts => {
-    const root = [...document.querySelectorAll("*")].find((one) => one.shadowRoot?.querySelector(".stage")).shadowRoot;
-    const stage = root.querySelector(".stage").getBoundingClientRect();
-    return [...root.querySelectorAll(parts)].map((one) => {
+SEEN = """(all) => {
+    const stage = all[0].closest(".stage").getBoundingClientRect();
+    return all.map((one) => {
         const box = one.getBoundingClientRect();
         const within = box.top >= stage.top && box.bottom <= stage.bottom && box.left >= stage.left && box.right <= stage.right;
         return [within, (box.top + box.bottom) / 2, box.height];
@@ -653,7 +644,7 @@ def test_the_current_place_and_what_may_come_next_are_seen_however_many_branches
         else:
             fork(view.tree, place, tokens=30)
         view.show()
-        assert all(within for within, _, _ in view.page.evaluate(SEEN, ".ghost, .chip.current"))
+        assert all(within for within, _, _ in view.page.locator(".ghost, .chip.current").evaluate_all(SEEN))
 
 
 def test_a_branch_just_begun_is_low_and_one_that_goes_on_high(shown: Callable[..., Shown]) -> None:
@@ -663,13 +654,13 @@ def test_a_branch_just_begun_is_low_and_one_that_goes_on_high(shown: Callable[..
     view.show()
     page.locator(".ghost").last.click()
     view.answer()
-    low = page.evaluate(SEEN, ".run.grows")[0][2]
+    low = page.locator(".run.grows").evaluate_all(SEEN)[0][2]
     for _ in range(5):
         for _ in range(8):
             tree.step()
         view.show()
-    assert page.evaluate(SEEN, ".run.grows")[0][2] > 2 * low - 1
-    assert page.evaluate(SEEN, ".run.grows .chip.current")[0][0]
+    assert page.locator(".run.grows").evaluate_all(SEEN)[0][2] > 2 * low - 1
+    assert page.locator(".run.grows .chip.current").evaluate_all(SEEN)[0][0]
 
 
 def test_the_end_of_the_text_stays_in_view_when_it_is_paused(shown: Callable[..., Shown]) -> None:

@@ -120,12 +120,8 @@ def panel(page: Page) -> Locator:
 
 def cells(page: Page) -> np.ndarray:
     """The numbers of the page of a tensor that is shown, NaN where a cell is blank."""
-    expect(page.locator("table.cells")).to_be_visible()
-    rows = page.evaluate(
-        """() => {
-            const inside = (e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])];
-            const all = (root) => [...root.querySelectorAll('*')].flatMap(inside);
-            const table = all(document).find((e) => e.matches('table.cells'));
+    rows = page.locator("table.cells").evaluate(
+        """(table) => {
             const number = (cell) => cell.textContent ? Number(cell.dataset.value) : null;
             return [...table.rows].slice(1).map((row) => [...row.querySelectorAll('td')].map(number));
         }"""
@@ -375,8 +371,8 @@ def test_other_architectures_are_drawn_within_the_page(
     for width in (390, 1_280):
         page.set_viewport_size({"width": width, "height": 800})
         page.evaluate(FRAMES)
-        assert page.evaluate(COLLISIONS) == []
-        for text, size, out in page.evaluate(TEXTS):
+        assert page.locator(".drawing").evaluate(COLLISIONS) == []
+        for text, size, out in page.locator(".stage").evaluate(TEXTS):
             assert size >= 11.99, text
             assert out <= 2, text
     page.set_viewport_size({"width": 1_280, "height": 720})
@@ -482,8 +478,7 @@ def test_the_picture_of_a_tensor_has_every_cell_in_its_colour_under_a_heading(
 
 
 # What can be read on the map: its words, and how long each bar of a guess is on the page.
-ON_THE_MAP = """() => {
-    const stage = [...document.querySelectorAll('*')].map((e) => e.shadowRoot?.querySelector('.stage')).find((s) => s);
+ON_THE_MAP = """(stage) => {
     const seen = (one, box) => one.bottom > box.top + 2 && one.top < box.bottom - 2;
     const texts = [...stage.querySelectorAll('*')].filter((one) => [...one.childNodes].some((node) => node.nodeType === 3)
         && one.checkVisibility({ visibilityProperty: true }) && !one.closest('.aloud')
@@ -495,7 +490,7 @@ ON_THE_MAP = """() => {
 @pytest.mark.parametrize("name", ["shakespeare", "classifier", "seq2seq", "ladder-2"])
 def test_the_picture_of_the_map_has_all_its_words_and_bars_under_a_heading(shown: Callable[..., Map], name: str) -> None:
     page = shown(model=name, prompt="the end").page
-    before = page.evaluate(ON_THE_MAP)
+    before = page.locator(".stage").evaluate(ON_THE_MAP)
     zoom = page.locator(".stage").evaluate("stage => stage.style.zoom")
     drawn = saved(page, page.locator(".foot"))
     assert page.locator(".stage").evaluate("stage => stage.style.zoom") == zoom
@@ -528,10 +523,7 @@ def test_another_step_of_training_is_shown_in_the_box_that_is_open(standing: Vis
 
 
 # Of every text of the drawing: what it says, how large it is on the page, and by how much it sticks out of its box.
-TEXTS = """() => {
-    const inside = (e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])];
-    const all = (root) => [...root.querySelectorAll('*')].flatMap(inside);
-    const stage = all(document).find((e) => e.matches('.stage'));
+TEXTS = """(stage) => {
     const zoom = Number(stage.style.zoom);
     return [...stage.querySelectorAll('text, .heading, .strip, .guess')].filter((e) => e.textContent.trim()).map((text) => {
         const own = text.getBoundingClientRect();
@@ -543,10 +535,7 @@ TEXTS = """() => {
 
 
 # Of the drawing, pairs of texts or boxes that lie on each other, and texts that lie on a box they do not belong to or stick out.
-COLLISIONS = """() => {
-    const inside = (e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])];
-    const all = (root) => [...root.querySelectorAll('*')].flatMap(inside);
-    const drawing = all(document).find((e) => e.matches('.drawing'));
+COLLISIONS = """(drawing) => {
     const at = (e) => e.getBoundingClientRect(), frame = at(drawing);
     const name = (e) => e.textContent || e.closest('.held').dataset.path;
     const meet = (a, b, high) => Math.min(at(a).right, at(b).right) - Math.max(at(a).left, at(b).left) > 1 &&
@@ -568,12 +557,12 @@ def test_every_label_is_large_enough_to_read_and_has_its_place_to_itself(shown: 
     for name in ("shakespeare", "generator", "classifier", "seq2seq", "induction", "ladder-2"):
         page = shown(model=name, prompt="the end", width=width).page
         expect(box(page, "embed")).to_be_visible()
-        found = page.evaluate(TEXTS)
+        found = page.locator(".stage").evaluate(TEXTS)
         assert len(found) > 15
         for text, size, out in found:
             assert size >= 11.99, (name, text)
             assert out <= 2, (name, text)
-        assert page.evaluate(COLLISIONS) == [], name
+        assert page.locator(".drawing").evaluate(COLLISIONS) == [], name
 
 
 def test_the_bars_of_guesses_begin_and_end_together(shown: Callable[..., Map]) -> None:
