@@ -273,6 +273,15 @@ def test_a_file_of_more_texts_than_are_labelled_says_so(labelled: LabelledTexts,
     assert any("3 texts" in error.value and "2" in error.value for error in at.error)
 
 
+def test_a_file_with_labels_tests_the_model(labelled: LabelledTexts) -> None:
+    at = give(page(view=OWN), "label;text\npositive;the plot was dull\nnegative;the cast was good\nnegative;bad music\n")
+    lm = gptviz.load("judge")
+    predicted = [max(d, key=d.__getitem__) for d in map(lm.classify, ("the plot was dull", "the cast was good", "bad music"))]
+    right = sum(a == b for a, b in zip(predicted, ("positive", "negative", "negative"), strict=True))
+    assert at.metric[0].value == percent(right / 3)
+    assert numbers(chart(at, "own confusion")["data"][0]["text"]).sum() == 3
+
+
 def test_a_file_stays_while_another_view_is_looked_at(labelled: LabelledTexts) -> None:
     at = give(page(view=OWN), "text\nthe plot was dull\n")
     at.segmented_control(key="view").set_value(WORDS).run()

@@ -18,6 +18,7 @@ from gptviz.machine import job
 from gptviz.ui.pages.lens import grid
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.views.texts import OWN
+from gptviz.ui.widgets import visit
 from tests.app.opening import chart, charts, opened, ran, says, views
 from tests.drawn import numbers
 from tests.tiny import TinyModel
@@ -90,6 +91,13 @@ def test_a_token_of_the_readers_choice_is_followed_in_the_figure_and_in_the_code
     on_top = charts(at)[1]["data"][-1]
     assert on_top["name"] == "w"
     np.testing.assert_allclose(numbers(on_top["y"]), followed.probability.values[0], atol=1e-6)
+
+
+def test_another_page_forgets_what_was_opened() -> None:
+    at = opened(PAGE, model="writer", prompt=TEXT)
+    at.session_state[visit._VISIT] = {"lens cell": ("", LensCell(0, 0))}
+    at.switch_page("pages/attention.py").run()
+    assert visit._VISIT not in at.session_state
 
 
 def test_an_encoder_decoder_is_shown_over_its_own_answer_with_its_cross_attention(tiny_pair: TinyModel) -> None:
