@@ -13,6 +13,7 @@ from streamlit.runtime.state.safe_session_state import SafeSessionState
 from streamlit.testing.v1 import AppTest, local_script_runner
 from streamlit.testing.v1.element_tree import ElementTree
 
+from gptviz.interp.dictionaries import superposition
 from gptviz.model import devices
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
@@ -56,6 +57,12 @@ def _measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """How fast this machine is needs no measuring, and other tests have measured nothing."""
     monkeypatch.setattr(estimate, "measure", lambda device: SPEED)
     monkeypatch.setattr(planned_run, "_fastest", dict.fromkeys(devices.devices(), SPEED))
+
+
+@pytest.fixture(autouse=True)
+def _toys_learn_for_a_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(superposition, "STEPS", 300)
+    monkeypatch.setattr(superposition, "OF_DICTIONARY", 200)
 
 
 @pytest.fixture(autouse=True)

@@ -106,11 +106,6 @@ def last_link(at: AppTest) -> tuple[str, dict[str, list[str]]]:
     return link.page, parse_qs(link.query_string)
 
 
-def buttons_in_sight(at: AppTest) -> list[Button]:
-    """The buttons of the page itself."""
-    return [node for node in in_sight(at) if isinstance(node, Button)]
-
-
 def button(at: AppTest, label: str) -> Button:
     """The first button with this label."""
     return next(one for one in at.button if one.label == label)

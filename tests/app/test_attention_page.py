@@ -87,16 +87,6 @@ def test_the_seeds_picture_is_offered_where_the_model_has_its_head(
     assert "try A published picture" not in [button.key for button in page().button]
 
 
-def test_every_command_has_a_larger_number_and_none_is_given_without_a_click(seed_sized: Path) -> None:
-    at = page(prompt="How now")
-    numbers = [sent(at)[0]["number"]]
-    for _ in range(2):
-        at.button(key="try The token before").click().run()
-        numbers.append(sent(at)[0]["number"])
-        assert sent(at.run())[0]["number"] == numbers[-1]
-    assert numbers[0] == 0 < numbers[1] < numbers[2]
-
-
 @pytest.mark.parametrize("tokens", [3, 40])
 def test_the_code_computes_the_numbers_that_are_sent(seed_sized: Path, tokens: int) -> None:
     prompt = ("How now, 'my love'?\n" * 9)[:tokens]
@@ -111,7 +101,9 @@ def test_the_code_computes_the_numbers_that_are_sent(seed_sized: Path, tokens: i
         np.testing.assert_allclose(made["reading"].value_weighted(block, 1), weighted, atol=1e-6)
 
 
-def test_a_block_that_was_not_sent_is_sent_when_the_view_asks_for_it(seed_sized: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_was_not_sent_is_sent_when_the_view_asks_for_it_and_read_by_the_code(
+    seed_sized: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(attention.attention_explorer, "MOST_BYTES", 1)
     at = page(prompt="How now")
     header, _ = sent(at)
@@ -120,21 +112,16 @@ def test_a_block_that_was_not_sent_is_sent_when_the_view_asks_for_it(seed_sized:
     other = (start + 1) % 3
     at.session_state["explorer block"] = (header["of"], other)
     at.run()
-    assert sent(at)[0]["first"] == other
+    header, arrays = sent(at)
+    reading = ran(header["code"])["reading"]
+    assert header["first"] == other
     np.testing.assert_allclose(pattern(at, other, 3), expected("How now", other, 3), atol=1e-6)
+    np.testing.assert_allclose(reading.pattern(other, 3), pattern(at, other, 3), atol=1e-6)
+    np.testing.assert_allclose(reading.rollout(other)[np.tril_indices(7)], arrays["rollout"][0], atol=1e-6)
+    np.testing.assert_array_equal(reading.q[0], arrays["q"][0])
     at.text_area(key="prompt").set_value("How not").run()
     header, _ = sent(at)
     assert header["first"] == header["start"]["block"], "another text begins at its default"
-
-
-def test_the_code_for_a_block_that_is_sent_alone_reads_that_block(seed_sized: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention.attention_explorer, "MOST_BYTES", 1)
-    at = page(prompt="How now now")
-    header, arrays = sent(at)
-    made, block = ran(header["code"]), header["first"]
-    np.testing.assert_allclose(made["reading"].pattern(block, 1), pattern(at, block, 1), atol=1e-6)
-    np.testing.assert_allclose(made["reading"].rollout(block)[np.tril_indices(11)], arrays["rollout"][0], atol=1e-6)
-    np.testing.assert_array_equal(made["reading"].q[0], arrays["q"][0])
 
 
 def test_of_a_text_too_long_for_the_explorer_the_end_is_read_and_the_page_says_so(

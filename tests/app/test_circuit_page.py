@@ -80,22 +80,6 @@ def test_a_link_from_before_there_were_few_boxes_opens_its_box_in_the_graph_of_t
     assert shown(at)["nodes"][shown(at)["opened"]]["name"] == name
 
 
-def test_position_token_share_and_the_other_token_of_a_link_are_those_of_the_graph() -> None:
-    lm = gptviz.load("tiny")
-    likely = lm.model(lm.encode(PROMPT)[None])[0, 2].topk(3).indices.tolist()
-    names = [lm.tokenizer.label(token) for token in likely]
-    at = page(position="2", **{OF: names[1], MINUS: names[2]}, share="0.5")
-    assert sent_edges(shown(at)) == edges_of(lm.circuit(PROMPT, likely[1], 2, likely[2], share=0.5))
-
-
-def test_without_the_mean_all_that_parts_add_counts() -> None:
-    found = usual(beyond_mean=False)
-    sent = shown(page(beyond_mean="false"))
-    assert sent_edges(sent) == edges_of(found)
-    assert "beyond_mean=False" in sent["code"]
-    assert sent_edges(sent) != sent_edges(shown(page()))
-
-
 def test_the_code_below_gives_the_numbers_of_the_graph() -> None:
     sent = shown(page(share="0.6"))
     lines = ran(sent["code"])
@@ -220,8 +204,14 @@ def with_file(at: AppTest, **changes: Any) -> AppTest:
     return at.run()
 
 
-def test_a_saved_graph_is_opened_again_with_its_pins() -> None:
-    first = shown(page(prompt=SAVED["prompt"], position="4", boxes="20", share="0.6", beyond_mean="false"))
+def test_a_link_and_a_saved_graph_open_what_they_ask_for_the_latter_with_its_pins() -> None:
+    first = shown(
+        page(prompt=SAVED["prompt"], position="4", boxes="20", share="0.6", beyond_mean="false", **{OF: "i", MINUS: "u"})
+    )
+    assert first["choices"] | {"token": 3, "against": 5} == SAVED, "what the address asks for"
+    token, against = map(gptviz.load("tiny").token, "iu")
+    assert (first["choices"]["token"], first["choices"]["against"]) == (token, against)
+    assert "beyond_mean=False" in first["code"]
     lm = gptviz.load("tiny")
     at = with_file(page(box="logit@6"))
     assert sent_edges(shown(at)) == edges_of(lm.circuit("the dog ran", 3, 4, 5, 0.6, beyond_mean=False, most=20))

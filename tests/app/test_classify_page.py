@@ -78,8 +78,7 @@ page = page_at("pages/classify.py", model="judge", prompt=REVIEW)
 
 def bars(at: AppTest) -> np.ndarray:
     """The bias and what each word adds, as they travel."""
-    y = chart(at, "contributions")["data"][0]["y"]
-    return numbers(y) if isinstance(y, dict) else np.array(y)
+    return numbers(chart(at, "contributions")["data"][0]["y"])
 
 
 def words(at: AppTest) -> list[str]:
@@ -116,16 +115,11 @@ def test_the_bars_add_up_to_the_margin_of_the_two_labels(judge: Make, head: str)
     assert f"The largest bar is that of “{words(at)[most]}”: {signed(bars(at)[most], 3)} of" in says(at)
 
 
-def test_of_three_labels_the_likeliest_stands_against_the_next(judge: Make) -> None:
+def test_of_three_labels_the_likeliest_stands_against_the_next_and_a_chosen_one_alone_adds_up_to_its_logit(judge: Make) -> None:
     judge(THREE, n_label=3)
     at = page()
     found = np.sort(logits(REVIEW))
     assert bars(at).sum() == pytest.approx(found[-1] - found[-2], abs=1e-5)
-
-
-def test_a_chosen_label_alone_adds_up_to_its_logit(judge: Make) -> None:
-    judge(THREE, n_label=3)
-    at = page()
     at.selectbox(key="label").set_value("neutral")
     at.selectbox(key="against").set_value(ALONE).run()
     lm = gptviz.load("judge")
@@ -146,6 +140,7 @@ def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(labell
         if predicted != label:
             wrong.append((max(found), text))
     assert numbers(chart(at, "held out confusion")["data"][0]["text"]).tolist() == counts.tolist()
+    assert not [c for c in at.get("plotly_chart") if c.proto.id.endswith("distances")], "these labels have no order"
     assert at.metric[0].value == percent(counts.trace() / counts.sum())
     shown = table(at, "text")
     assert sorted(shown) == sorted(text for _, text in wrong)
@@ -169,11 +164,6 @@ def test_of_stars_the_page_counts_how_far_off_model_and_baseline_are(judge: Make
     counts = numbers(chart(at, "held out confusion")["data"][0]["text"])
     by_stars = [[sum((a, b) == pair for pair in zip(truth, own, strict=True)) for b in (1, 3, 5)] for a in (1, 3, 5)]
     assert counts.tolist() == by_stars
-
-
-def test_labels_without_an_order_have_no_distances(judge: Make) -> None:
-    judge(THREE)
-    assert not [c for c in page(view=HELD_OUT).get("plotly_chart") if c.proto.id.endswith("distances")]
 
 
 def test_texts_that_are_not_here_are_said_not_to_be_and_a_file_is_asked_for(judge: Make) -> None:
@@ -432,6 +422,7 @@ def test_under_a_head_of_the_first_token_a_bar_is_what_the_decision_loses_withou
     lost = [whole - margin_of(lm, ["[CLS]", *text[:i], *text[i + 1 :], "[SEP]"], 1, 0) for i in range(len(text))]
     assert words(at) == text
     np.testing.assert_allclose(bars(at), lost, atol=1e-5)
+    np.testing.assert_allclose(ran(at.code[0].value)["result"].of_tokens, bars(at), atol=1e-6)
     assert f"**{whole:+.3f}**".replace("-", "−") in says(at)
     assert "do not add up" in says(at)
     assert "It adds up" not in says(at)
@@ -494,10 +485,3 @@ def test_every_view_opens_for_a_classifier_of_pieces_without_texts_of_its_own(fi
 def test_a_text_without_a_word_of_the_vocabulary_says_nothing(first_token: Opened) -> None:
     first_token()
     assert "it reads “[UNK]” for each" in says(page(prompt="unheard things"))
-
-
-def test_the_code_behind_the_words_left_out_runs_and_makes_them(first_token: Opened) -> None:
-    first_token()
-    at = page(prompt="the plot was 'dull'\nor good")
-    made = ran(at.code[0].value)
-    np.testing.assert_allclose(made["result"].of_tokens, bars(at), atol=1e-6)

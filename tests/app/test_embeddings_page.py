@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,13 +25,13 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.embeddings import token_map
 from gptviz.ui.records.embeddings import WAVES
 from gptviz.ui.views import projections
-from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import escaped
 from tests.app.conftest import clear_caches
 from tests.app.opening import chart, last_value, opened, page_at, says
 from tests.command_line import printed_elsewhere
+from tests.drawn import numbers
 from tests.tiny import TinyModel, scrambled, tiny
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.usefixtures("tiny_saved")
 page = page_at("pages/embeddings.py")
@@ -41,10 +39,7 @@ page = page_at("pages/embeddings.py")
 
 def until_ready(at: AppTest) -> AppTest:
     """Rerun the page, as its timer would, until nothing is being computed any more."""
-    deadline = time.monotonic() + PATIENCE
-    while any("Computing" in info.value for info in at.info):
-        assert time.monotonic() < deadline
-        at.run()
+    wait_until(lambda: not any("Computing" in info.value for info in at.run().info))
     return at
 
 
@@ -120,22 +115,12 @@ def test_pca_stands_in_until_a_slow_projection_is_ready(monkeypatch: pytest.Monk
 
 
 def test_the_neighbours_shown_are_those_of_the_chosen_token() -> None:
-    at = page(model="tiny", token="q")
-    view = token_map.ProjectionChoice(*_key(at), "embedding", "PCA", 2, 0)  # type: ignore[call-arg]
-    names = tokens(view.key).names
-    from gptviz.ui.shell.subject.models import language_model
-
-    rows = embeddings.vectors(language_model(view.key).model, "embedding").astype(np.float64)
+    lm, at = gptviz.load("tiny"), page(model="tiny", token="q")
+    names, rows = lm.tokenizer.labels(), embeddings.vectors(lm.model, "embedding").astype(np.float64)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosine = unit @ unit[names.index("q")]
     best = [names[i] for i in np.argsort(-cosine)[1:9]]
     assert [label.strip("\u2068\u2069") for label in chart(at, "neighbours")["layout"]["yaxis"]["ticktext"]] == best
-
-
-def _key(at: AppTest) -> tuple[Any, ...]:
-    from gptviz.ui.shell.subject.models import model_key
-
-    return (model_key("tiny", at.selectbox(key="device").value),)
 
 
 def test_a_tied_model_says_that_its_two_matrices_are_one(tiny_model: TinyModel) -> None:
@@ -149,14 +134,7 @@ def test_the_tokens_of_the_prompt_are_ringed_and_an_empty_prompt_rings_the_defau
     at = page(model="tiny", prompt="fox of")
 
     def ringed() -> int:
-        return sum(
-            len(trace["marker"]["size"]) if isinstance(trace["marker"]["size"], list) else count(trace["x"])
-            for trace in chart(at, "map")["data"]
-            if trace.get("name") == "in the prompt"
-        )
-
-    def count(spec: Any) -> int:
-        return len(np.frombuffer(base64.b64decode(spec["bdata"]), spec["dtype"])) if isinstance(spec, dict) else len(spec)
+        return sum(len(numbers(trace["x"])) for trace in chart(at, "map")["data"] if trace.get("name") == "in the prompt")
 
     assert ringed() == len(set("fox of"))
     at.text_area(key="prompt").set_value("").run()
@@ -256,10 +234,7 @@ def test_the_pictures_of_all_seeds_stand_side_by_side_with_how_far_they_agree(
     monkeypatch.setattr(embeddings, "ITERATIONS", 250)
     tiny_model()
     at = page(model="tiny", method="t-SNE", seeds="true")
-    deadline = time.monotonic() + PATIENCE
-    while "Stability over 5 seeds" not in says(at):  # the tour says "Stability over seeds" at once
-        assert time.monotonic() < deadline
-        at.run()
+    wait_until(lambda: "Stability over 5 seeds" in says(at.run()))  # the tour says "Stability over seeds" at once
     rows = embeddings.vectors(gptviz.load("tiny").model, "embedding")
     names = [str(i) for i in range(len(rows))]
     agree = embeddings.stability(

@@ -98,19 +98,6 @@ def test_a_link_to_attention_has_the_head_and_the_same_random_tokens(circuit: st
     assert (asked["block"], asked["head"], asked["prompt"]) == (["0"], ["1"], ["abcab"])
 
 
-def test_over_the_prompt_scores_are_those_of_the_prompt(circuit: str) -> None:
-    at = page(model=circuit, over=PROMPT, prompt="abcdab")
-    frame = at.dataframe[0].value.set_index("head")
-    lm = gptviz.load(circuit)
-    expected = head_scores.head_scores(lm.model, lm.encode("abcdab")[None])
-    for name, values in expected.values.items():
-        title = head_scores.SCORES[name].title
-        if title in frame.columns and name not in ("copying", "delta_loss"):
-            assert frame.loc["1.2", title] == pytest.approx(values[1, 2])
-    for row in lm.heads("abcdab", losses=True):
-        assert frame.loc[f"{row['block']}.{row['head']}", "Loss without it"] == pytest.approx(row["delta_loss"], abs=1e-6)
-
-
 def test_the_pattern_of_a_long_text_has_its_last_tokens_beside_their_cells(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(does, "MOST_SHOWN", 3)
     lm = gptviz.load(circuit)

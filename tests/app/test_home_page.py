@@ -27,14 +27,19 @@ ALPHABET = "".join(sorted(set(DEFAULT_PROMPT + "abcdefghijklmnopqrstuvwxyz\n "))
 opened = page_at("app.py")
 
 
-def test_home_opens_on_words_and_says_the_guess_above_the_map() -> None:
+def test_home_opens_on_words_says_the_guess_above_the_map_and_leads_to_the_pages_that_show_what_stands_out() -> None:
     app, lm = opened(), gptviz.load("sentences")
     prompt = app.text_area(key="prompt").value
     guess = lm.model(lm.encode(prompt)[None])[0, -1].softmax(-1)
     assert (app.selectbox(key="model").value, lm.tokenizer.label(int(guess.argmax()))) == ("sentences", "Mary")
     assert f"the model’s guess at the next token is “Mary”, with {percent(float(guess.max()))}." in says(app)
+    assert "next token" in app.title[0].value
     labels = [link.proto.label for link in app.main.get("page_link")]
     assert {"Classify", "Translate"} <= set(labels)
+    linked = [parse_qs(link.proto.query_string) for link in app.main.get("page_link")]
+    for finding in lm.scan(prompt)[:4]:
+        assert escaped(finding.sentence) in [one.value for one in app.markdown]
+        assert any({key: [value] for key, value in finding.query}.items() <= query.items() for query in linked), finding
 
 
 def test_where_no_real_model_is_here_one_is_fetched_with_a_click_and_else_opened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,16 +52,6 @@ def test_where_no_real_model_is_here_one_is_fetched_with_a_click_and_else_opened
     monkeypatch.setattr(real_model, "opened_last", lambda: "shakespeare")
     (link,) = (link for link in opened().main.get("page_link") if link.proto.label == "Open shakespeare")
     assert parse_qs(link.proto.query_string)["prompt"] == [real_model.PROMPT]
-
-
-def test_what_stands_out_leads_to_the_pages_that_show_it() -> None:
-    app, lm = opened(), gptviz.load("sentences")
-    findings = lm.scan(app.text_area(key="prompt").value)[:4]
-    for finding in findings:
-        assert escaped(finding.sentence) in [one.value for one in app.markdown]
-    linked = [parse_qs(link.proto.query_string) for link in app.main.get("page_link")]
-    for finding in findings:
-        assert any({key: [value] for key, value in finding.query}.items() <= query.items() for query in linked), finding
 
 
 def test_a_prompt_with_words_that_the_model_lacks_is_read_by_the_one_that_knows_them_with_a_click() -> None:

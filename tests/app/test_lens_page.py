@@ -32,8 +32,10 @@ def sent(at: AppTest) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return unpack(max((view.proto.bytes for view in views(at)), key=len))
 
 
-def codes(at: AppTest) -> list[str]:
-    return [one.value for one in at.code]
+def course(at: AppTest) -> Any:
+    """What the tokens of the open cell come to from layer to layer, by the code of the page."""
+    (code,) = (one.value for one in at.code if "course" in one.value)
+    return ran(code)["course"]
 
 
 @pytest.fixture(autouse=True)
@@ -69,15 +71,11 @@ def test_a_deep_model_opens_on_how_its_final_guess_comes_up_from_block_to_block(
 
 
 def test_the_last_cell_is_open_and_the_link_and_the_grid_open_others() -> None:
-    at = opened(PAGE, model="writer", prompt=TEXT)
-    assert any("After the MLP of block 1, at position 8" in text.value for text in at.markdown)
+    for cell in ({}, {"layer": "blocks.9.mlp", "position": "0"}, {"layer": "embed", "position": "-1"}, {"layer": "embed"}):
+        assert "After the MLP of block 1, at position 8" in says(opened(PAGE, model="writer", prompt=TEXT, **cell))
     at = opened(PAGE, model="writer", prompt=TEXT, layer="blocks.0.attention", position="3")
-    assert any("After the attention of block 0, at position 3" in text.value for text in at.markdown)
-    made: dict[str, Any] = {}
-    (code,) = (one for one in codes(at) if "course" in one)
-    exec(code, made)
-    lines = charts(at)[1]["data"]
-    assert len(lines) == len(made["course"].ids)
+    assert "After the attention of block 0, at position 3" in says(at)
+    assert len(charts(at)[1]["data"]) == len(course(at).ids)
     of = sent(at)[0]["of"]
     at.session_state["remembered on this page"] = {"lens cell": (of, LensCell(0, 1))}
     at.run()
@@ -88,22 +86,11 @@ def test_the_last_cell_is_open_and_the_link_and_the_grid_open_others() -> None:
 
 def test_a_token_of_the_readers_choice_is_followed_in_the_figure_and_in_the_code() -> None:
     at = opened(PAGE, model="writer", prompt=TEXT, follow="w")
-    made: dict[str, Any] = {}
-    (code,) = (one for one in codes(at) if "course" in one)
-    exec(code, made)
-    followed, lm = made["course"], gptviz.load("writer")
+    followed, lm = course(at), gptviz.load("writer")
     assert followed.ids[0] == lm.token("w")
     on_top = charts(at)[1]["data"][-1]
     assert on_top["name"] == "w"
     np.testing.assert_allclose(numbers(on_top["y"]), followed.probability.values[0], atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "asked", [{"layer": "blocks.9.mlp", "position": "0"}, {"layer": "embed", "position": "-1"}, {"layer": "embed"}]
-)
-def test_a_cell_that_is_not_there_is_not_opened(asked: dict[str, str]) -> None:
-    at = opened(PAGE, model="writer", prompt=TEXT, **asked)
-    assert any("After the MLP of block 1, at position 8" in text.value for text in at.markdown)
 
 
 def test_another_page_forgets_what_was_opened() -> None:
@@ -169,16 +156,6 @@ def test_the_end_of_a_long_text_is_shown_and_said(tiny_model: TinyModel, monkeyp
     assert any("the last 5 are shown" in caption.value for caption in at.caption)
     made = ran(header["code"])
     np.testing.assert_allclose(arrays["probability"], made["result"].probability, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("changes", "rows"), [({"n_layer": 0}, 1), ({"residual": "parallel"}, 3), ({"residual": "none", "final_norm": False}, 5)]
-)
-def test_every_decoder_has_a_lens(changes: dict[str, Any], rows: int, tiny_model: TinyModel) -> None:
-    tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16, **changes)
-    at = opened(PAGE, model="writer", prompt=TEXT)
-    assert not at.error
-    assert len(sent(at)[0]["layers"]) == rows
 
 
 def test_a_fitted_lens_is_fitted_in_sight_then_read_and_measured_beside_the_grid(tiny_model: TinyModel) -> None:

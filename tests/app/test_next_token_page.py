@@ -44,7 +44,7 @@ def chosen(at: AppTest) -> int:
     return int(strip(at)["settings"]["selected"])
 
 
-def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them() -> None:
+def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them_and_the_link_has_it() -> None:
     expected, tokenizer = logits(), gptviz.load("tiny").tokenizer
     at = page(position="2")
     first, arrays = payload(at, "ledger")
@@ -53,6 +53,7 @@ def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them() -
         if position != chosen(at):
             at.slider(key="position slider").set_value(position).run()
         assert chosen(at) == position
+        assert at.query_params.get("position") == (None if position == len(PROMPT) - 1 else str(position))
         header, arrays = payload(at, "ledger")
         np.testing.assert_allclose(arrays["logits"], expected[position], atol=1e-5)
         assert header["vocabulary"] == first["vocabulary"], "whose labels the browser has"
@@ -100,15 +101,6 @@ def test_no_position_and_minus_one_are_the_last(position: str) -> None:
     at = page(position=position)
     assert chosen(at) == len(PROMPT) - 1
     assert not at.warning
-    assert "position" not in at.query_params
-
-
-def test_the_slider_and_a_click_move_the_position_and_the_link() -> None:
-    at = page()
-    at.slider(key="position slider").set_value(2).run()
-    assert chosen(at) == 2
-    assert at.query_params["position"] == "2"
-    at.slider(key="position slider").set_value(len(PROMPT) - 1).run()
     assert "position" not in at.query_params
 
 

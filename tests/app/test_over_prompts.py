@@ -116,7 +116,8 @@ def test_a_list_that_is_stopped_keeps_the_prompts_that_are_ready(
     assert at.button(key="compute list")
 
 
-def test_a_task_writes_a_list_that_the_other_pages_keep() -> None:
+def test_a_task_writes_a_list_that_the_other_pages_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(over_prompts, "WRITTEN", 4)
     at = opened("pages/attribution.py", model="induction")
     (write,) = (button for button in at.button if button.label == f"Write {over_prompts.WRITTEN} pairs")
     write.click().run()

@@ -33,6 +33,12 @@ def _writer(tiny_model: TinyModel) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
 
 
+def made(at: AppTest) -> dict[str, Any]:
+    """What the code of the page makes, by name."""
+    (code,) = (one.value for one in at.code)
+    return ran(code)
+
+
 def computed(at: AppTest) -> np.ndarray:
     """The numbers that the code of the page computes."""
     (code,) = (one.value for one in at.code)
@@ -192,21 +198,14 @@ def test_probes_are_drawn_by_layer_and_computed_by_the_code(tiny_model: TinyMode
     found = gptviz.load("writer").probe("word", own)
     drawn = [numbers(line["y"]) for line in chart(at, "probes")["data"]]
     np.testing.assert_allclose(drawn, found.labelled().values)
-    made: dict[str, Any] = {}
-    (code,) = (one.value for one in at.code)
-    exec(code, made)
-    np.testing.assert_array_equal(made["result"].accuracy, found.accuracy)
+    np.testing.assert_array_equal(made(at)["result"].accuracy, found.accuracy)
     assert found.said in says(at)
 
 
-def test_of_addition_the_page_says_where_the_carry_appears_and_draws_each_place() -> None:
-    at = opened(PAGE, model="addition", view=page.PROBES)
+def test_of_addition_the_page_says_where_the_carry_appears_by_place_and_its_direction_is_an_edit() -> None:
+    at = opened(PAGE, model="addition", view=page.PROBES, steer="true")
     assert "there after the attention of block 0" in says(at)
     assert [line["name"] for line in chart(at, "probes by place")["data"]] == ["place 8", "place 9", "place 10"]
-
-
-def test_the_direction_of_a_label_is_an_edit_too() -> None:
-    at = opened(PAGE, model="addition", view=page.PROBES, steer="true")
     found = gptviz.load("addition").label_direction("carry", "1", block=0)
     (slider,) = (one for one in at.slider if one.label == "Strength on every page")
     assert at.selectbox(key="value").value == "1"
@@ -236,13 +235,10 @@ def test_steering_says_is_or_are_and_the_code_computes_its_numbers() -> None:
     at = opened(PAGE, model="sentences", view=page.STEERING)
     assert "At strength 2 the likeliest next token is “are”" in says(at)
     assert "With it 6 of 6 held-out texts go on as their partners do." in says(at)
-    made: dict[str, Any] = {}
-    (code,) = (one.value for one in at.code)
-    exec(code, made)
-    drawn = [numbers(line["y"]) for line in chart(at, "steered")["data"]]
-    np.testing.assert_allclose(drawn, made["steered"].probability.values, atol=1e-9)
-    assert [text.value for text in at.text] == [text.strip() for text in made["steered"].texts]
-    np.testing.assert_array_equal(numbers(chart(at, "separation")["data"][0]["y"]), made["result"].separation)
+    names, drawn = made(at), [numbers(line["y"]) for line in chart(at, "steered")["data"]]
+    np.testing.assert_allclose(drawn, names["steered"].probability.values, atol=1e-9)
+    assert [text.value for text in at.text] == [text.strip() for text in names["steered"].texts]
+    np.testing.assert_array_equal(numbers(chart(at, "separation")["data"][0]["y"]), names["result"].separation)
 
 
 def test_the_slider_is_an_edit_that_every_page_shows_and_another_direction_takes_its_place() -> None:
@@ -290,10 +286,11 @@ def test_a_direction_is_read_from_its_file_and_taken_home(tmp_path: Path) -> Non
     at.file_uploader[0].upload("plural.gguf", (tmp_path / "plural.gguf").read_bytes()).run()
     name = str(at.query_params["vector"])
     assert name.startswith("plural-")
-    (code,) = (one.value for one in at.code)
-    made = ran(code)["result"]
-    assert made.said in says(at)
-    np.testing.assert_allclose([numbers(line["y"]) for line in chart(at, "steered")["data"]], made.probability.values, atol=1e-9)
+    result = made(at)["result"]
+    assert result.said in says(at)
+    np.testing.assert_allclose(
+        [numbers(line["y"]) for line in chart(at, "steered")["data"]], result.probability.values, atol=1e-9
+    )
     steered = lm.steer("The king", found.name, max_new_tokens=3)
     assert lm.steer("The king", name, max_new_tokens=3).texts == steered.texts
     press(at, "Back to the texts")

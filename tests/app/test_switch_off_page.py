@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterator
 from threading import Event
@@ -23,6 +22,7 @@ from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.switch_off import grid
 from gptviz.ui.views import before_after, loss_texts
 from tests.app.opening import charts, opened, page_at, ran, views
+from tests.drawn import numbers
 from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE, wait_until
 
@@ -51,8 +51,7 @@ def metric(at: AppTest) -> list[float]:
 
 def bars(at: AppTest) -> list[list[float]]:
     """The bars of the figure, before and after."""
-    chart = charts(at)[0]
-    return [np.frombuffer(base64.b64decode(each["x"]["bdata"]), each["x"]["dtype"]).tolist() for each in chart["data"]]
+    return [numbers(each["x"]).tolist() for each in charts(at)[0]["data"]]
 
 
 def test_every_cell_has_the_change_of_the_loss_without_it() -> None:
@@ -166,10 +165,8 @@ def test_the_list_has_every_piece_once(config: Any) -> None:
     assert all(unit(one.name, config) == one for one in offered)
 
 
-@pytest.mark.parametrize(("to", "over"), [("zero", "the prompt"), ("mean", "held-out data")])
-def test_the_code_computes_the_changes_that_are_shown(to: str, over: str) -> None:
-    at = opened("pages/switch_off.py", model="reversal", by=to, over=over, edits="blocks.0.mlp")
-    (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
+def test_the_code_computes_the_changes_of_the_loss_over_held_out_data() -> None:  # of the prompt: test_code_of_pages.py
+    at = opened("pages/switch_off.py", model="reversal", by="mean", over="held-out data", edits="blocks.0.mlp")
     if not any(cell["value"] is not None for cell in cells(at).values()):
         at.button(key="compute losses").click().run()
         wait_until(lambda: all(cell["value"] is not None for cell in cells(at.run()).values()))

@@ -60,13 +60,6 @@ def standing(browser: Browser, server: Server) -> Iterator[Visit]:
         yield visit
 
 
-@pytest.fixture
-def fresh_visit(browser: Browser, server: Server) -> Iterator[Visit]:
-    """A visit in a browser profile of its own: for tests of memory."""
-    with visiting(browser, server, fresh=True) as begun:
-        yield begun
-
-
 @pytest.fixture(scope="session")
 def idle(browser: Browser) -> list[Mounted]:
     """Pages that no test uses now."""

@@ -23,7 +23,6 @@ USABLE = f"""() => {{
     const usable = 'button:enabled, input:enabled, select:enabled, textarea:enabled, a[href], summary';
     return all(document).filter((one) => one.matches(usable) && one.checkVisibility()).map({NAMED});
 }}"""
-ARROWS = ("ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp", "Home", "End")
 # How the name of the button of every menu begins.
 MENU = "button More: "
 # What the browser itself answers keys for.

@@ -14,7 +14,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlparse
 
-from playwright.sync_api import Browser, BrowserContext, Page, Request, Response, WebSocket, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    FloatRect,
+    Locator,
+    Page,
+    Request,
+    Response,
+    WebSocket,
+    sync_playwright,
+)
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
@@ -377,3 +387,10 @@ def check_width(page: Page) -> None:
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     assert page.evaluate(CUT) == []
     assert page.evaluate(TOO_LOW) == []
+
+
+def box_of(one: Locator) -> FloatRect:
+    """Where an element lies on the page, which must be in sight."""
+    box = one.bounding_box()
+    assert box is not None
+    return box

@@ -29,11 +29,11 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 from gptviz.ui.shell.subject.models import Subject, model_key
 from gptviz.ui.views import attention as attention_view
 from tests.browser.contrast import faint
-from tests.browser.files import code, csv_rows, tool
-from tests.browser.machinery import FRAMES, HOSTILE, Server, Visit
+from tests.browser.files import code, csv_rows
+from tests.browser.machinery import FRAMES, HOSTILE, Server, Visit, box_of
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
-from tests.browser.pixels import check_pixels, pixels
+from tests.browser.pixels import check_pixels
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -184,31 +184,24 @@ def choose(page: Page, block: int, head: int, **options: Any) -> None:
     page.evaluate(FRAMES)
 
 
-def test_a_token_under_the_pointer_shows_its_row_and_as_key_its_column(shown: Callable[..., Explorer], folder: Path) -> None:
+def test_a_token_under_the_pointer_shows_its_row_by_shades_and_lines_and_as_key_its_column(
+    shown: Callable[..., Explorer], folder: Path
+) -> None:
     page = shown(block=1, head=2).page
     expected = attention(load(folder, "writer"), PROMPT, 1, 2)
+    row = page.locator(".tokens").evaluate("(tokens) => parseFloat(tokens.style.getPropertyValue('--row'))")
     for i in (0, 7, 18):
         chips(page, "query").nth(i).hover()
         page.evaluate(FRAMES)
         np.testing.assert_allclose(weights(page, "key"), expected[i], rtol=0, atol=STEP)
+        paths = page.locator(".lines path").evaluate_all("(paths) => paths.map((path) => path.getAttribute('d'))")
+        ends = [[float(points[at]) / row for at in (1, -1)] for points in (re.findall(r"[\d.]+", path) for path in paths)]
+        assert ends == [pytest.approx([i + 0.5, key + 0.5]) for key in np.flatnonzero(expected[i] >= 0.01)]
     assert page.locator(".column.key .share").all_inner_texts() == [percent(share) for share in expected[18]]
     for j in (0, 9):
         chips(page, "key").nth(j).hover()
         page.evaluate(FRAMES)
         np.testing.assert_allclose(weights(page, "query"), expected[:, j], rtol=0, atol=STEP)
-
-
-def test_a_line_leads_from_the_row_of_a_query_to_that_of_a_key_that_it_reads(
-    shown: Callable[..., Explorer], folder: Path
-) -> None:
-    page = shown(block=1, head=2).page
-    expected = attention(load(folder, "writer"), PROMPT, 1, 2)[7]
-    chips(page, "query").nth(7).hover()
-    page.evaluate(FRAMES)
-    row = page.locator(".tokens").evaluate("(tokens) => parseFloat(tokens.style.getPropertyValue('--row'))")
-    paths = page.locator(".lines path").evaluate_all("(paths) => paths.map((path) => path.getAttribute('d'))")
-    ends = [[float(points[at]) / row for at in (1, -1)] for points in (re.findall(r"[\d.]+", path) for path in paths)]
-    assert ends == [pytest.approx([7.5, key + 0.5]) for key in np.flatnonzero(expected >= 0.01)]
 
 
 def quantities(lm: Any, prompt: str, block: int) -> dict[str, np.ndarray]:
@@ -282,36 +275,18 @@ def test_every_pixel_of_the_thumbnails_and_of_a_mean_is_that_of_the_tensors(
     check_pixels(page.locator(".heat"), logarithmic(pattern.mean(0)), theme.PATTERN, dark=dark)
 
 
-def test_a_pixel_of_a_pooled_thumbnail_is_the_largest_of_its_cells(shown: Callable[..., Explorer], folder: Path) -> None:
-    page, pattern = shown(model="many", prompt=LONG).page, attention(load(folder, "many"), LONG, 7, 3)
-    canvas = page.locator(".head[data-block='7'][data-head='3'] canvas")
-    side = len(pixels(canvas))
-    pooling = -(-len(pattern) // side)
-    assert pooling > 1
-    padded = np.pad(pattern, (0, side * pooling - len(pattern)), constant_values=np.nan)
-    cells = padded.reshape(side, pooling, side, pooling).swapaxes(1, 2).reshape(side, side, -1)
-    largest = np.where(np.isnan(cells).all(-1), np.nan, np.nan_to_num(cells, nan=-1).max(-1))
-    check_pixels(canvas, largest, theme.PATTERN)
-
-
-def test_the_pointer_on_the_heat_map_is_on_the_cell_that_is_drawn_there(shown: Callable[..., Explorer]) -> None:
-    page = shown(block=1, head=2).page
-    box = page.locator(".heat").bounding_box()
-    assert box
-    page.mouse.move(box["x"] + box["width"] * 4.5 / 19, box["y"] + box["height"] * 9.5 / 19)
-    expect(chips(page, "query").nth(9)).to_have_class(re.compile("of-query"))
-    expect(chips(page, "key").nth(4)).to_have_class(re.compile("of-key"))
-
-
-def test_the_outlines_of_a_cell_are_its_row_and_its_column(shown: Callable[..., Explorer]) -> None:
+def test_on_the_heat_map_the_pointer_is_on_the_cell_drawn_there_whose_row_and_column_are_outlined(
+    shown: Callable[..., Explorer],
+) -> None:
     page = shown(model="pair", prompt="one two", stack="cross").page
     keys, queries = chips(page, "key").count(), chips(page, "query").count()
     assert keys != queries, "a square would hide which is which"
-    box = page.locator(".heat").bounding_box()
-    assert box
+    box = box_of(page.locator(".heat"))
     page.mouse.move(box["x"] + 1.5 * box["width"] / keys, box["y"] + 0.5 * box["height"] / queries)
     page.evaluate(FRAMES)
-    outlines = [line.bounding_box() or {} for line in page.locator(".marks rect").all()]
+    expect(chips(page, "query").nth(0)).to_have_class(re.compile("of-query"))
+    expect(chips(page, "key").nth(1)).to_have_class(re.compile("of-key"))
+    outlines = [box_of(line) for line in page.locator(".marks rect").all()]
     row, column = [[one["x"] - box["x"], one["y"] - box["y"], one["width"], one["height"]] for one in outlines]
     assert row == pytest.approx([0, 0, box["width"], box["height"] / queries], abs=2.5)
     assert column == pytest.approx([box["width"] / keys, 0, box["width"] / keys, box["height"]], abs=2.5)
@@ -509,8 +484,7 @@ def test_a_tap_holds_a_token_and_a_second_tap_on_a_cell_opens_it(shown: Callable
     session.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
 
     def tap(one: Locator, x: float, y: float) -> None:
-        place = one.bounding_box()
-        assert place is not None
+        place = box_of(one)
         point = {"x": place["x"] + x, "y": place["y"] + y}
         session.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [point]})
         session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
@@ -526,24 +500,6 @@ def test_a_tap_holds_a_token_and_a_second_tap_on_a_cell_opens_it(shown: Callable
         expect(page.locator(".cell")).to_be_hidden()
         tap(page.locator(".heat"), 5, 100)
     expect(page.locator(".cell")).to_be_visible()
-
-
-@pytest.mark.parametrize("stack", ["encoder", "decoder", "cross"])
-def test_each_stack_of_an_encoder_decoder_is_its_own(shown: Callable[..., Explorer], folder: Path, stack: str) -> None:
-    page = shown(model="pair", prompt="one two", stack=stack, block=1, head=1, query=2).page
-    lm = load(folder, "pair")
-    name = {
-        "encoder": "encoder.blocks.1.attention",
-        "decoder": "blocks.1.attention",
-        "cross": "blocks.1.cross_attention",
-    }[stack]
-    expected = lm.trace("one two")[f"{name}.pattern"][0, 1].numpy()
-    row = weights(page)
-    visible = ~np.isnan(row)
-    np.testing.assert_allclose(row[visible], expected[2][visible], atol=STEP)
-    assert visible.sum() == (3 if stack == "decoder" else 8)
-    tool(page, "Numbers").click()
-    expect(page.locator("dialog")).to_be_visible()
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -626,12 +582,10 @@ def test_nothing_lies_on_the_map_and_nothing_sticks_out(
 ) -> None:
     page = shown(**choice, width=width, height=width * 9 // 16 if width > 800 else 844).page
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    map_of_head, legend = page.locator(".right .frame").bounding_box(), page.locator(".right .legend").bounding_box()
-    assert map_of_head
-    assert legend
+    map_of_head, legend = box_of(page.locator(".right .frame")), box_of(page.locator(".right .legend"))
     assert map_of_head["y"] + map_of_head["height"] <= legend["y"] + 0.5
-    columns = [page.locator(part).bounding_box() for part in (".left", ".middle", ".right")]
-    assert all(box["width"] > 150 for box in columns if box)
+    columns = [box_of(page.locator(part)) for part in (".left", ".middle", ".right")]
+    assert all(box["width"] > 150 for box in columns)
 
 
 @pytest.mark.parametrize("prompt", ["abcdefghij" * 4, "the cab ate a long text "], ids=["one word", "columns"])
@@ -641,19 +595,16 @@ def test_no_token_lies_beyond_the_edge_of_its_text(shown: Callable[..., Explorer
     page.add_style_tag(content=f"html {{ font-size: {type_size}px }}")
     page.set_viewport_size({"width": 760, "height": 720})
     page.evaluate(FRAMES)
-    edge = page.locator(".tokens").bounding_box()
-    assert edge
-    boxes = [chip.bounding_box() for chip in page.locator(".tokens .chip").all()]
+    edge = box_of(page.locator(".tokens"))
+    boxes = [box_of(chip) for chip in page.locator(".tokens .chip").all()]
     assert len(boxes) >= len(prompt)
-    assert all(box and box["x"] + box["width"] <= edge["x"] + edge["width"] + 0.5 for box in boxes)
+    assert all(box["x"] + box["width"] <= edge["x"] + edge["width"] + 0.5 for box in boxes)
 
 
 def test_the_axes_of_all_heads_have_their_names(shown: Callable[..., Explorer]) -> None:
     page = shown().page
-    place = {name: page.locator(f".heads .axis:text-is('{name}')").bounding_box() for name in ("block", "head")}
-    first, last = page.locator(".head").first.bounding_box(), page.locator(".head").last.bounding_box()
-    assert first
-    assert last
+    place = {name: box_of(page.locator(f".heads .axis:text-is('{name}')")) for name in ("block", "head")}
+    first, last = box_of(page.locator(".head").first), box_of(page.locator(".head").last)
     assert place["block"]
     assert place["head"]
     assert place["head"]["y"] + place["head"]["height"] <= first["y"]

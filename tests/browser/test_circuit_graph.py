@@ -19,6 +19,7 @@ from gptviz.components.kit.command import ViewCommand
 from gptviz.interp.explaining.circuit import Circuit, circuit
 from gptviz.model import Config, build
 from tests.browser.files import csv_rows, tool
+from tests.browser.keyboard import check_tools, unreached
 from tests.browser.machinery import HOSTILE
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
@@ -218,16 +219,21 @@ def test_a_line_is_as_wide_where_it_takes_away_as_where_it_adds_as_much(mounted:
     assert float(added[0]) == max(map(float, added)) > min(map(float, added))
 
 
-def test_the_arrow_keys_walk_all_nodes_from_one_tab_stop(mounted: Mount, found: Circuit) -> None:
-    page = mounted("circuit_graph", packed(found)).page
+def test_by_the_keyboard_alone_all_nodes_are_walked_from_one_tab_stop_read_and_opened(mounted: Mount, found: Circuit) -> None:
+    view = mounted("circuit_graph", packed(found))
+    page, focused = view.page, view.page.locator(".node:focus")
     expect(page.locator('.node[tabindex="0"]')).to_have_count(1)
+    assert not unreached(page)
     page.locator(".node").first.focus()
     page.keyboard.press("ArrowDown")
-    focused = page.locator(".node:focus")
     expect(focused).to_contain_text("head 2")
+    expect(focused).to_have_accessible_description(re.compile("It reads|It adds to"))  # said aloud
     expect(page.locator(".card")).to_contain_text("Head 2 of block 1")
+    page.keyboard.press("Enter")
+    assert view.sent[-1].value == {"node": int(focused.get_attribute("data-index") or ""), "of": "this"}
     page.keyboard.press("Escape")
     expect(page.locator(".card")).to_be_hidden()
+    check_tools(page)
 
 
 @pytest.mark.parametrize("width", [390, 1280, 1920, 3840])

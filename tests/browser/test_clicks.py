@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from gptviz.runs import checkpoints
 from gptviz.text.datasets.sentences import contrasts
 from gptviz.text.datasets.unseen import passage
-from tests.browser.machinery import PATIENCE, Visit
+from tests.browser.machinery import PATIENCE, Visit, box_of
 
 pytestmark = pytest.mark.browser
 
@@ -52,8 +52,7 @@ def test_a_click_explains_a_cell_which_is_exact_and_so_it_is_after_a_reload(visi
     one = contrasts()[0]
     page = visit.open("patching", model="sentences", prompt=one.clean, corrupted=one.corrupted)
     cells = page.locator(".js-plotly-plot").nth(3).locator(".nsewdrag").first  # three blocks of four heads: what they hand on
-    box = cells.bounding_box()
-    assert box is not None
+    box = box_of(cells)
     at = {"x": box["width"] * 2.5 / 4, "y": box["height"] * 1.5 / 3}
     cells.hover(position=at)
     cells.click(position=at)

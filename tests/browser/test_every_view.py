@@ -49,7 +49,7 @@ from gptviz.ui.views.read import Read
 from tests.browser.contrast import faint
 from tests.browser.files import MENU, tool
 from tests.browser.keyboard import check_tools, press, to_start, unreached
-from tests.browser.machinery import FRAMES, HOSTILE, memory
+from tests.browser.machinery import FRAMES, HOSTILE, box_of, memory
 from tests.browser.mounting import Mounted, encoded
 from tests.browser.pictures import faults, keep_drawing, names, saved, small, words
 from tests.tiny import scrambled, tiny
@@ -333,7 +333,7 @@ def test_a_view_grows_with_the_window(seen: Callable[..., Mounted], name: str) -
     def height(width: int) -> float:
         page = seen(name, SHORT, width=width, height=width * 9 // 16).page
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        return float((page.locator(f".root {VIEWS[name].touched}").first.bounding_box() or {})["height"])
+        return float(box_of(page.locator(f".root {VIEWS[name].touched}").first)["height"])
 
     laptop, screen, projector = map(height, (1280, 1920, 3840))
     assert laptop < screen

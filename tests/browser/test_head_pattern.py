@@ -13,13 +13,13 @@ from gptviz.components.head_pattern import payload
 from gptviz.figures.kit.theme import PATTERN
 from gptviz.labelled_array import Axis, LabelledArray
 from tests.browser.files import tool
+from tests.browser.machinery import box_of
 from tests.browser.mounting import Mounted
+from tests.browser.pixels import check_pixels
 
 pytestmark = pytest.mark.browser
 
 SHARES = np.array([[1, np.nan, np.nan], [0.25, 0.75, np.nan], [0.1245, 0.0005, 0.875]], np.float32)
-# The red, green, blue and opacity (0 … 255) of the cell in a row and a column.
-PIXEL = """(canvas, [row, column]) => [...canvas.getContext('2d').getImageData(column, row, 1, 1).data]"""
 
 
 def packed(values: np.ndarray[Any, Any] = SHARES) -> bytes:
@@ -29,20 +29,12 @@ def packed(values: np.ndarray[Any, Any] = SHARES) -> bytes:
 
 
 def point_at(page: Page, row: int, column: int) -> None:
-    box = page.locator(".heat").bounding_box()
-    assert box is not None
+    box = box_of(page.locator(".heat"))
     page.mouse.move(box["x"] + (column + 0.5) * box["width"] / 3, box["y"] + (row + 0.5) * box["height"] / 3)
 
 
 def test_a_cell_has_the_colour_of_its_share_and_what_may_not_be_read_is_blank(mounted: Callable[..., Mounted]) -> None:
-    heat = mounted("head_pattern", packed()).page.locator(".heat")
-    assert [heat.evaluate("(one) => one.width"), heat.evaluate("(one) => one.height")] == [3, 3]
-    least, most = (heat.evaluate(PIXEL, [2, column]) for column in (1, 0))
-    hue = [int(PATTERN[i : i + 2], 16) for i in (1, 3, 5)]
-    away = [sum(abs(a - b) for a, b in zip(shade, hue, strict=False)) for shade in (least, most)]
-    assert away[0] > away[1], "the larger a share, the nearer to the colour of patterns"
-    assert least[3] == most[3] == 255
-    assert heat.evaluate(PIXEL, [0, 1])[3] == 0
+    check_pixels(mounted("head_pattern", packed()).page.locator(".heat"), SHARES, PATTERN)
 
 
 def test_under_the_pointer_a_cell_says_its_share(mounted: Callable[..., Mounted]) -> None:

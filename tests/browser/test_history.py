@@ -68,15 +68,3 @@ def test_a_click_is_one_step_of_the_history_and_a_step_back_shows_the_page_befor
         page.go_forward()
         check(at)
     assert page.evaluate("history.length") == length + 3
-
-
-@pytest.mark.full
-def test_a_reload_keeps_the_head_that_the_address_names(visit: Visit) -> None:
-    page = visit.open("attention", model="bpe")
-    usual = page.locator(".head[aria-pressed=true]")
-    usual.click()  # that which is shown in any case
-    expect(page).to_have_url(re.compile("block=.*head="))
-    before = address(page)
-    page.reload()
-    visit.drawn()
-    assert address(page) == before

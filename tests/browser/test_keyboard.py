@@ -1,4 +1,4 @@
-"""Every view made by hand is used by the keyboard alone, from the first Tab; test_every_view.py has what all views keep to.
+"""The popovers of a page by the keyboard alone; test_every_view.py has what all views made by hand keep to.
 
 Points of a figure and rows of a table are no stops: what a click on one chooses, a select box beside it chooses too
 (`ui/widgets/picking.py`).
@@ -6,39 +6,18 @@ Points of a figure and rows of a table are no stops: what a click on one chooses
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
-import torch
 from playwright.sync_api import expect
 
-from gptviz.components import circuit_graph, page_helpers
-from gptviz.interp.explaining.circuit import circuit
-from tests.browser.keyboard import check_tools, press, tab_to, to_start, unreached
+from gptviz.components import page_helpers
+from tests.browser.keyboard import press, tab_to, to_start
 from tests.browser.mounting import Mounted
-from tests.hand_built import induction_circuit
 
 pytestmark = pytest.mark.browser
 
 Mount = Callable[..., Mounted]
-
-
-def test_the_graph_of_a_circuit(mounted: Mount) -> None:
-    found = circuit(induction_circuit(), torch.tensor([3, 5, 7, 1, 8, 2, 9, 5]), 7, 7)
-    view = mounted(
-        "circuit_graph", circuit_graph.payload(found, str, of="this", title="A circuit", model="by hand", code="…", opened="")
-    )
-    assert not unreached(view.page)
-    to_start(view.page)
-    press(view.page, "Tab")
-    expect(view.page.locator(".card")).to_be_visible()
-    expect(view.page.locator(".node:focus")).to_have_accessible_description(re.compile("It reads|It adds to"))  # said aloud
-    press(view.page, "Enter")
-    assert view.sent[-1].value == {"node": int(view.page.locator(".node:focus").get_attribute("data-index")), "of": "this"}
-    press(view.page, "Escape")
-    expect(view.page.locator(".card")).to_be_hidden()
-    check_tools(view.page)
 
 
 # A page as Streamlit builds it: what a popover holds stands at the end of the page while it is open.

@@ -19,6 +19,7 @@ from gptviz.components import kit
 from gptviz.components.kit.modules import joined
 from gptviz.figures.kit import theme
 from tests.browser.files import MENU, tool
+from tests.browser.machinery import box_of
 from tests.browser.pictures import faults, keep_drawing, names, unknown_to_svg_1_1, words
 
 pytestmark = pytest.mark.browser
@@ -157,8 +158,7 @@ def test_the_menu_is_walked_by_keys_and_shut_by_escape_or_a_press_beside_it_and_
         page.keyboard.press(key)
         expect(items.nth(at)).to_be_focused()
     for item in items.all():
-        box = item.bounding_box()
-        assert box is not None
+        box = box_of(item)
         middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
         assert item.evaluate("(item, [x, y]) => document.elementFromPoint(x, y) === item", middle), (
             "it is seen and can be pressed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.machinery import PATIENCE, Visit
+from tests.browser.machinery import PATIENCE, Visit, box_of
 
 pytestmark = pytest.mark.browser
 
@@ -50,7 +50,7 @@ def test_the_strength_of_an_adapter_and_edits_stand_in_the_line_of_the_model(sta
     page = standing.go("attention", model="finetune-lora", edits="adapter=0.5,blocks.0.attention.head.1=zero")
     bar = page.locator(".st-key-one-line-subject")
     expect(bar.get_by_role("button", name="Take all away")).to_be_visible()
-    assert (bar.bounding_box() or {})["height"] < 64, "one line"
+    assert box_of(bar)["height"] < 64, "one line"
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth <= innerWidth")
-    prompt = page.locator(".st-key-prompt textarea").bounding_box() or {}
+    prompt = box_of(page.locator(".st-key-prompt textarea"))
     assert prompt["width"] > 160, "some words of the prompt can be read"

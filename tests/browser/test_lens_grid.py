@@ -15,7 +15,7 @@ from gptviz.components.lens_grid import payload
 from gptviz.figures.kit import theme
 from gptviz.interp.reading.lens import Lens, lens
 from tests.browser.files import csv_rows
-from tests.browser.machinery import FRAMES, Visit
+from tests.browser.machinery import FRAMES, Visit, box_of
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import saved, words
 from tests.browser.pixels import check_pixels, colours, screenshot
@@ -40,8 +40,7 @@ def packed(seen: Lens, label: Callable[[int], str] = "t{}".format, **changes: An
 
 def cell_at(page: Page, seen: Lens, layer: int, index: int) -> dict[str, float]:
     """Where a cell lies on the heatmap."""
-    box = page.locator(".heat").bounding_box()
-    assert box is not None
+    box = box_of(page.locator(".heat"))
     across, down = box["width"] / len(seen.positions), box["height"] / len(seen.layers)
     return {"x": (index + 0.5) * across, "y": (layer + 0.5) * down}
 
@@ -52,9 +51,7 @@ def test_under_the_pointer_stand_the_numbers_of_the_cell_and_a_click_opens_it(mo
     page, heat = view.page, view.page.locator(".frame")
     layer, index = 3, 2
     place = cell_at(page, seen, layer, index)
-    box, heat_box = page.locator(".heat").bounding_box(), heat.bounding_box()
-    assert box is not None
-    assert heat_box is not None
+    box, heat_box = box_of(page.locator(".heat")), box_of(heat)
     at = {"x": box["x"] - heat_box["x"] + place["x"], "y": box["y"] - heat_box["y"] + place["y"]}
     heat.hover(position=at)
     expect(page.locator(".where")).to_contain_text("After the attention of block 1")
@@ -138,8 +135,7 @@ def test_sixty_one_rows_of_256_tokens_are_seen_at_a_glance(mounted: Mount, width
     view = mounted("lens_grid", packed(seen), width=width, height=900)
     page = view.page
     expect(page.locator(".where")).to_be_visible()
-    box = page.locator(".heat").bounding_box()
-    assert box is not None
+    box = box_of(page.locator(".heat"))
     assert box["x"] + box["width"] <= width
     unit = page.evaluate("parseFloat(getComputedStyle(document.documentElement).fontSize)")
     assert box["height"] <= 33 * unit
@@ -201,9 +197,7 @@ def test_every_cell_shows_its_likeliest_token_in_an_ink_that_can_be_read(
     page.locator(".frame").focus()
     page.keyboard.press(key)
     page.locator(".frame").blur()
-    heat, box = page.locator(".heat").bounding_box(), page.locator(".box").bounding_box()
-    assert heat
-    assert box
+    heat, box = box_of(page.locator(".heat")), box_of(page.locator(".box"))
     left, right = max(heat["x"], box["x"]), min(heat["x"] + heat["width"], box["x"] + box["width"])
     part = {"x": left, "y": heat["y"], "width": right - left, "height": heat["height"]}
     shown = screenshot(page, part)
@@ -289,10 +283,9 @@ def test_a_click_in_the_app_opens_the_cell_below_and_a_reload_keeps_it(visit: Vi
 def test_words_follow_the_cells_whatever_the_width_of_the_page(mounted: Mount) -> None:
     """Rounding puts the right edge of the last column beyond it at some widths, and a column that is not there has no word."""
     page = mounted("lens_grid", packed(seen_of(14))).page
-    for width in range(330, 930, 11):
+    for width in range(331, 930, 37):
         page.set_viewport_size({"width": width, "height": 600})
         page.evaluate(FRAMES)
-        cells, drawn = page.locator(".heat").bounding_box(), page.locator("canvas.words").bounding_box()
-        assert cells is not None
+        cells, drawn = box_of(page.locator(".heat")), page.locator("canvas.words").bounding_box()
         if drawn is not None:  # narrow cells have no words
             assert abs(drawn["x"] + drawn["width"] - cells["x"] - cells["width"]) < 2, width

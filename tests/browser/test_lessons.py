@@ -12,7 +12,7 @@ import gptviz
 from gptviz.lessons.answering import answer_to
 from gptviz.lessons.library import SHIPPED, library
 from gptviz.lessons.quantities import Quantities
-from tests.browser.machinery import Server, Visit, visiting
+from tests.browser.machinery import Server, Visit, box_of, visiting
 from tests.browser.test_words_of_charts import FAULTS
 
 pytestmark = [pytest.mark.browser, pytest.mark.full]
@@ -132,9 +132,7 @@ def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in
         fold = sheet.locator("summary").first
 
         def heights() -> tuple[float, float]:
-            above, below = sheet.bounding_box(), main.bounding_box()
-            assert above
-            assert below
+            above, below = box_of(sheet), box_of(main)
             assert above["y"] == 0
             assert below["y"] == pytest.approx(above["height"], abs=1), "the sheet covers nothing of the page"
             assert below["y"] + below["height"] == pytest.approx(844, abs=1)

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, WebSocketRoute, expect
+from playwright.sync_api import Locator, Page, expect
 
 import gptviz
 from gptviz.components.model_map import TensorPage, looked
@@ -30,7 +30,7 @@ from gptviz.ui.views.read import Read
 from tests.browser.contrast import faint
 from tests.browser.files import code, csv_rows
 from tests.browser.keyboard import check_tools, press, tab_to, to_start
-from tests.browser.machinery import FRAMES, Visit
+from tests.browser.machinery import FRAMES, Visit, box_of
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
 from tests.browser.pixels import check_pixels
@@ -120,12 +120,8 @@ def panel(page: Page) -> Locator:
 
 def cells(page: Page) -> np.ndarray:
     """The numbers of the page of a tensor that is shown, NaN where a cell is blank."""
-    expect(page.locator("table.cells")).to_be_visible()
-    rows = page.evaluate(
-        """() => {
-            const inside = (e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])];
-            const all = (root) => [...root.querySelectorAll('*')].flatMap(inside);
-            const table = all(document).find((e) => e.matches('table.cells'));
+    rows = page.locator("table.cells").evaluate(
+        """(table) => {
             const number = (cell) => cell.textContent ? Number(cell.dataset.value) : null;
             return [...table.rows].slice(1).map((row) => [...row.querySelectorAll('td')].map(number));
         }"""
@@ -296,24 +292,6 @@ def test_a_guess_that_is_clicked_often_is_taken_once_until_the_text_changes(show
         assert taken == [1] * count
 
 
-@pytest.mark.full
-def test_a_link_to_a_page_keeps_the_session_and_says_block_and_head(visit: Visit) -> None:
-    page = opened(visit, "blocks.3.attention.pattern", head=2)
-    page.evaluate("window.same = true")
-    way = page.get_by_role("link", name="Pattern, block 3, head 2: see it on the page Attention")
-    expect(way).to_be_visible()
-    page.get_by_role("combobox", name="head").select_option("4")
-    way = page.get_by_role("link", name="Pattern, block 3, head 4: see it on the page Attention")
-    asked = parse_qs(urlparse(way.get_attribute("href") or "").query)
-    assert asked == {"model": ["shakespeare"], "prompt": [PROMPT], "block": ["3"], "head": ["4"]}
-    way.click()
-    expect(page).to_have_title("Attention · gptviz")
-    visit.settle()
-    assert page.evaluate("window.same") is True, "the page was not loaded anew"
-    assert query(page)["prompt"] == [PROMPT]
-    assert query(page)["block"] == ["3"]
-
-
 def test_the_box_that_was_clicked_stays_in_sight_while_what_it_opens_comes_into_sight(shown: Callable[..., Map]) -> None:
     view = shown(width=900, height=720)
     for path, kept in (("blocks.2.mlp.up", "blocks.2.attention.q"), ("embed", "embed")):
@@ -393,15 +371,13 @@ def test_other_architectures_are_drawn_within_the_page(
     for width in (390, 1_280):
         page.set_viewport_size({"width": width, "height": 800})
         page.evaluate(FRAMES)
-        assert page.evaluate(COLLISIONS) == []
-        for text, size, out in page.evaluate(TEXTS):
+        assert page.locator(".drawing").evaluate(COLLISIONS) == []
+        for text, size, out in page.locator(".stage").evaluate(TEXTS):
             assert size >= 11.99, text
             assert out <= 2, text
     page.set_viewport_size({"width": 1_280, "height": 720})
     page.evaluate(FRAMES)
     for path in [one.path for one in anatomy(config, len(PROMPT)).boxes if one.path.startswith("blocks.1.")]:
-        place = box(page, path).bounding_box()
-        assert place is not None, path
         box(page, path).click(force=True)
         expect(panel(page)).to_contain_text(path)
     frame = page.locator(".frame")
@@ -446,9 +422,7 @@ def test_an_encoder_decoder_has_two_rows_and_the_memory_reaches_every_block(show
     view = shown(model="seq2seq", prompt=source, block="encoder.1")
     page = view.page
     expect(box(page, "encoder.blocks.1.attention.q")).to_be_visible()
-    above, below = box(page, "encoder.embed").bounding_box(), box(page, "embed").bounding_box()
-    assert above is not None
-    assert below is not None
+    above, below = box_of(box(page, "encoder.embed")), box_of(box(page, "embed"))
     assert above["y"] + above["height"] < below["y"]
     page.locator('[data-block="blocks.1"]').click()
     view.click("blocks.1.cross_attention.pattern")
@@ -504,8 +478,7 @@ def test_the_picture_of_a_tensor_has_every_cell_in_its_colour_under_a_heading(
 
 
 # What can be read on the map: its words, and how long each bar of a guess is on the page.
-ON_THE_MAP = """() => {
-    const stage = [...document.querySelectorAll('*')].map((e) => e.shadowRoot?.querySelector('.stage')).find((s) => s);
+ON_THE_MAP = """(stage) => {
     const seen = (one, box) => one.bottom > box.top + 2 && one.top < box.bottom - 2;
     const texts = [...stage.querySelectorAll('*')].filter((one) => [...one.childNodes].some((node) => node.nodeType === 3)
         && one.checkVisibility({ visibilityProperty: true }) && !one.closest('.aloud')
@@ -517,7 +490,7 @@ ON_THE_MAP = """() => {
 @pytest.mark.parametrize("name", ["shakespeare", "classifier", "seq2seq", "ladder-2"])
 def test_the_picture_of_the_map_has_all_its_words_and_bars_under_a_heading(shown: Callable[..., Map], name: str) -> None:
     page = shown(model=name, prompt="the end").page
-    before = page.evaluate(ON_THE_MAP)
+    before = page.locator(".stage").evaluate(ON_THE_MAP)
     zoom = page.locator(".stage").evaluate("stage => stage.style.zoom")
     drawn = saved(page, page.locator(".foot"))
     assert page.locator(".stage").evaluate("stage => stage.style.zoom") == zoom
@@ -550,10 +523,7 @@ def test_another_step_of_training_is_shown_in_the_box_that_is_open(standing: Vis
 
 
 # Of every text of the drawing: what it says, how large it is on the page, and by how much it sticks out of its box.
-TEXTS = """() => {
-    const inside = (e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])];
-    const all = (root) => [...root.querySelectorAll('*')].flatMap(inside);
-    const stage = all(document).find((e) => e.matches('.stage'));
+TEXTS = """(stage) => {
     const zoom = Number(stage.style.zoom);
     return [...stage.querySelectorAll('text, .heading, .strip, .guess')].filter((e) => e.textContent.trim()).map((text) => {
         const own = text.getBoundingClientRect();
@@ -565,10 +535,7 @@ TEXTS = """() => {
 
 
 # Of the drawing, pairs of texts or boxes that lie on each other, and texts that lie on a box they do not belong to or stick out.
-COLLISIONS = """() => {
-    const inside = (e) => [e, ...(e.shadowRoot ? all(e.shadowRoot) : [])];
-    const all = (root) => [...root.querySelectorAll('*')].flatMap(inside);
-    const drawing = all(document).find((e) => e.matches('.drawing'));
+COLLISIONS = """(drawing) => {
     const at = (e) => e.getBoundingClientRect(), frame = at(drawing);
     const name = (e) => e.textContent || e.closest('.held').dataset.path;
     const meet = (a, b, high) => Math.min(at(a).right, at(b).right) - Math.max(at(a).left, at(b).left) > 1 &&
@@ -590,44 +557,22 @@ def test_every_label_is_large_enough_to_read_and_has_its_place_to_itself(shown: 
     for name in ("shakespeare", "generator", "classifier", "seq2seq", "induction", "ladder-2"):
         page = shown(model=name, prompt="the end", width=width).page
         expect(box(page, "embed")).to_be_visible()
-        found = page.evaluate(TEXTS)
+        found = page.locator(".stage").evaluate(TEXTS)
         assert len(found) > 15
         for text, size, out in found:
             assert size >= 11.99, (name, text)
             assert out <= 2, (name, text)
-        assert page.evaluate(COLLISIONS) == [], name
+        assert page.locator(".drawing").evaluate(COLLISIONS) == [], name
 
 
 def test_the_bars_of_guesses_begin_and_end_together(shown: Callable[..., Map]) -> None:
     for model in ("bpe", "classifier"):
         page = shown(model=model, prompt="the end").page
         expect(page.locator('[data-guess="0"]')).to_be_visible()
-        places = [track.bounding_box() or {} for track in page.locator(".guess .track").all()]
+        places = [box_of(track) for track in page.locator(".guess .track").all()]
         assert len(places) > 1
         assert len({(round(place["x"], 1), round(place["width"], 1)) for place in places}) == 1
         assert places[0]["width"] > 25
-
-
-@pytest.mark.full
-def test_a_question_that_was_lost_is_asked_again(visit: Visit) -> None:
-    losing = False
-
-    def pass_on(browser_side: WebSocketRoute) -> None:
-        server_side = browser_side.connect_to_server()
-        browser_side.on_message(lambda message: None if losing else server_side.send(message))
-
-    visit.page.route_web_socket(re.compile("_stcore/stream"), pass_on)
-    visit.page.clock.install()
-    page = visit.open("", prompt=PROMPT)
-    losing = True
-    box(page, "blocks.2.attention.q").click()
-    expect(panel(page)).to_contain_text("Reading the numbers")
-    visit.page.evaluate(FRAMES)
-    losing = False
-    page.clock.fast_forward(5_500)  # as long as an answer is waited for
-    page.get_by_role("button", name="Close").click()
-    box(page, "blocks.2.attention.q").click()
-    assert cells(page).shape == (12, 12)
 
 
 def test_a_guess_that_is_clicked_is_exactly_one_more_token_and_the_box_stays_open(standing: Visit) -> None:
@@ -648,12 +593,6 @@ def test_a_guess_that_is_clicked_is_exactly_one_more_token_and_the_box_stays_ope
     expect(panel(page)).to_contain_text("blocks.2.attention.q")
     expected = lm.trace(text)["blocks.2.attention.q"][0, 0, :12, :12].numpy()
     np.testing.assert_allclose(cells(page), expected, atol=1e-6)
-
-
-def test_on_a_narrow_page_the_map_scrolls_within_its_frame(shown: Callable[..., Map]) -> None:
-    for view in (shown("blocks.2.attention.q", width=390), shown("memory", model="seq2seq", prompt="abc", width=390)):
-        assert view.page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert view.page.locator(".frame").evaluate("frame => frame.scrollWidth > frame.clientWidth")
 
 
 def test_nothing_fades_where_the_reader_wants_no_motion(shown: Callable[..., Map]) -> None:
@@ -678,10 +617,3 @@ def test_every_pixel_of_a_thumbnail_has_the_colour_of_its_share(shown: Callable[
     patterns[:, ~np.tri(len(PROMPT), dtype=bool)] = np.nan
     check_pixels(page.locator("canvas[data-of='blocks.1.attention.pattern']").nth(2), patterns[2], theme.PATTERN)
     check_pixels(page.locator("canvas.thumbnail:not([data-of])").nth(1), patterns.mean(0), theme.PATTERN)
-
-
-def test_in_the_dark_the_map_is_drawn_on_the_dark(shown: Callable[..., Map]) -> None:
-    page = shown("blocks.2.attention.pattern", dark=True).page
-    fill = box(page, "blocks.2.attention.pattern").locator("rect").first.get_attribute("fill") or ""
-    assert sum(map(int, re.findall(r"\d+", fill))) < 200
-    cells(page)

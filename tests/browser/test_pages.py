@@ -14,13 +14,12 @@ from gptviz.runs import checkpoints
 from gptviz.text import WordTokenizer
 from gptviz.ui.menu import PAGES as RECORDS
 from gptviz.ui.shell.frame import default_model
-from tests.browser.machinery import PAGES, WORDS, Server, Visit, check_width, visiting
+from tests.browser.machinery import PAGES, WORDS, Server, Visit, box_of, check_width, visiting
 from tests.browser.test_words_of_charts import CHARTS, FAULTS
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
 
-READING = ("Home", "Generate", "Attention", "Next token", "Positions", "Embeddings")
 PHONE: ViewportSize = {"width": 390, "height": 844}
 LAPTOP: ViewportSize = {"width": 1280, "height": 800}
 HOSTILE = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$ \u202eolleh\u200b"
@@ -51,23 +50,6 @@ def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Brows
         check_frame(visit.open(path), path)
 
 
-@pytest.mark.full
-def test_a_typed_prompt_reaches_the_url_and_follows_to_every_page(visit: Visit) -> None:
-    page = visit.open("next_token")
-    box = page.get_by_role("textbox", name=re.compile("Prompt"))
-    box.fill("My kingdom for a hors")
-    box.press("Control+Enter")
-    page.wait_for_url(re.compile("prompt=My"))
-    visit.settle()
-    for title in READING:
-        page.mouse.move(0, 0)  # away from the last link, whose help lies over the next one
-        page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
-        expect(page).to_have_title(f"{title} · gptviz")
-        expect(page.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("My kingdom for a hors")
-        expect(page).to_have_url(re.compile("prompt=My"))
-        visit.settle()
-
-
 def test_a_link_reopens_what_is_on_screen(standing: Visit) -> None:
     page = standing.go("attention", prompt="O Romeo", block=1, head=3, log="true")
     chosen = page.locator(".head[aria-pressed=true]")
@@ -82,21 +64,6 @@ def test_a_link_reopens_what_is_on_screen(standing: Visit) -> None:
     expect(chosen).to_have_attribute("aria-label", re.compile("block 1, head 2"))
     expect(page.get_by_role("button", name="Log colours")).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("O Romeo")
-
-
-@pytest.mark.full
-def test_a_reload_and_a_step_back_bring_back_a_prompt_of_any_length(visit: Visit) -> None:
-    page = visit.open("embeddings", prompt="O Romeo")
-    box, long = page.get_by_role("textbox", name=re.compile("Prompt")), "Быть или не быть " * 4_200
-    box.fill(long)
-    box.press("Control+Enter")
-    page.wait_for_url(re.compile("prompt=kept-"))
-    visit.settle()
-    page.reload()
-    visit.settle()
-    expect(box).to_have_value(long)
-    page.go_back()
-    expect(box).to_have_value("O Romeo")
 
 
 # The top of the first large view of a page, as a step of a lesson finds it (components/page_helpers).
@@ -134,8 +101,7 @@ def test_a_page_opens_in_its_frame_its_picture_high_on_the_page_its_words_apart_
     check_frame(page, path)
     standing.drawn()
     if path in UNPICTURED:
-        box = page.get_by_test_id("stMain").get_by_role(UNPICTURED[path]).first.bounding_box()
-        top = box and box["y"]
+        top = box_of(page.get_by_test_id("stMain").get_by_role(UNPICTURED[path]).first)["y"]
     else:
         what = CHART if path == "runs" else f".stBidiComponent, [data-testid=stDataFrame], {CHART}"
         top = page.evaluate(TOP, what)
@@ -186,16 +152,13 @@ def test_model_step_and_prompt_stay_in_sight_and_the_prompt_unfolds(standing: Vi
     model = page.get_by_role("combobox", name=re.compile(r"Model\b"))
     step = page.get_by_role("slider", name="Training step")
     box = page.get_by_role("textbox", name=re.compile("Prompt"))
-    line = box.bounding_box()
-    assert line is not None
+    line = box_of(box)
     box.focus()
-    unfolded = box.bounding_box()
-    assert unfolded is not None
+    unfolded = box_of(box)
     assert unfolded["height"] > line["height"] + 20, "several lines are seen while it is edited"
     page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop = 400")
     for control, line in ((model, 60), (box, 60), (step, 100)):
-        place = control.bounding_box()
-        assert place is not None
+        place = box_of(control)
         assert 0 <= place["y"] < line
     # Nothing lies over it.
     assert page.evaluate("document.elementFromPoint(640, 20).closest('.st-key-one-line-subject') !== null")
@@ -229,17 +192,14 @@ def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(
     page.mouse.move(640, 400)
     expect(page.get_by_test_id("stExpandSidebarButton")).to_be_in_viewport()
     page.wait_for_function("document.querySelector('[data-testid=stMain]').getBoundingClientRect().left < 60")
-    left = main.bounding_box()
-    assert left is not None
+    left = box_of(main)
     link = sidebar.get_by_role("link", name="Attention")
-    place = link.bounding_box()
-    assert place is not None
+    place = box_of(link)
     assert place["x"] < left["x"], "its icon is in sight"
     link.focus()
-    content = page.get_by_test_id("stSidebarContent").bounding_box()
-    assert content is not None
+    content = box_of(page.get_by_test_id("stSidebarContent"))
     assert content["width"] > 200, "with the focus it unfolds"
-    assert main.bounding_box() == left, "over the page, which stays as it is"
+    assert box_of(main) == left, "over the page, which stays as it is"
     page.keyboard.press("Enter")
     expect(page).to_have_title("Attention · gptviz")
     standing.settle()
@@ -263,19 +223,6 @@ def test_nothing_sticks_out_on_a_phone(standing: Visit, path: str, query: dict[s
     standing.page.set_viewport_size(PHONE)
     standing.go(path, **query)
     check_width(standing.drawn())
-
-
-@pytest.mark.full
-def test_two_browsers_do_not_disturb_each_other(browser: Browser, server: Server) -> None:
-    with visiting(browser, server) as one, visiting(browser, server) as other:
-        first, second = one.open("next_token", prompt="one"), other.open("next_token", prompt="other")
-        box = first.get_by_role("textbox", name=re.compile("Prompt"))
-        box.fill("one more")
-        box.press("Control+Enter")
-        first.wait_for_url(re.compile("prompt=one\\+more"))
-        one.settle()
-        expect(second.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("other")
-        expect(box).to_have_value("one more")
 
 
 def reaches(host: str, port: int) -> bool:

@@ -61,10 +61,11 @@ BARS = """() => [...document.querySelectorAll('*')]
     .map((one) => one.className)"""
 
 
-def test_a_page_in_front_of_a_class_has_no_scroll_bar_but_its_own(standing: Visit) -> None:
+@pytest.mark.parametrize("pages", [("next_token", "runs"), pytest.param(("generate", "attention"), marks=pytest.mark.full)])
+def test_a_page_in_front_of_a_class_has_no_scroll_bar_but_its_own(standing: Visit, pages: tuple[str, str]) -> None:
     standing.go("next_token")
     assert standing.drawn().evaluate(BARS), "what is found here is found there too"
-    for page in ("next_token", "generate", "attention", "runs"):
+    for page in pages:
         standing.go(page, present="1")
         assert standing.drawn().evaluate(BARS) == []
 

@@ -26,8 +26,8 @@ from gptviz.components.kit.modules import joined
 from gptviz.components.sampling_ledger import Payload, payload
 from gptviz.generate.sampling import Sampling, choose_tokens, draw, ledger, uniform
 from tests.browser.contrast import faint
-from tests.browser.files import code
-from tests.browser.machinery import HOSTILE, Visit
+from tests.browser.files import code, csv_rows
+from tests.browser.machinery import HOSTILE, Visit, box_of
 from tests.browser.mounting import Mounted
 from tests.browser.pictures import faults, saved, words
 
@@ -92,34 +92,10 @@ def ledger_of(mounted: Mount) -> Mount:
     return show
 
 
-# What a reader does with the sliders and the button for the numbers, for many settings in a row: CSV texts.
-COLUMNS = """async (settings) => {
-    const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
-    const texts = [];
-    const make = URL.createObjectURL;
-    URL.createObjectURL = (blob) => { texts.push(blob.text()); return make(blob); };
-    HTMLAnchorElement.prototype.click = () => {};
-    const named = (name) => [...root.querySelectorAll('button')].find((b) => b.textContent === name);
-    for (const setting of settings) {
-        for (const [key, value] of Object.entries(setting)) {
-            const slider = root.querySelector(`input[data-key=${key}]`);
-            // The slider of top-k ends where it keeps all.
-            slider.value = key !== 'top_k' ? value : value === null ? slider.max : value - 1;
-            slider.dispatchEvent(new Event('input', { bubbles: true }));
-        }
-        named('Numbers').click();
-        const dialog = root.querySelector('dialog');
-        [...dialog.querySelectorAll('button')].find((b) => b.textContent === 'Download CSV').click();
-        dialog.close();
-        while (root.querySelector('dialog')) await new Promise((done) => setTimeout(done));
-    }
-    return Promise.all(texts);
-}"""
-
-
-def columns(page: Page, settings: list[dict[str, Any]]) -> list[dict[str, list[str]]]:
-    """The columns of the CSV at each of `settings`."""
-    return [read(text) for text in page.evaluate(COLUMNS, settings)]
+def columns(page: Page) -> dict[str, list[str]]:
+    """The columns of the file that "Numbers" offers, by their names."""
+    rows = csv_rows(page)
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def read(text: str) -> dict[str, list[str]]:
@@ -200,17 +176,16 @@ def test_unused_tokens_come_last_with_the_models_probability_and_are_never_drawn
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
     assert [value["token"] for _, name, value in view.sent if name == "take"] == [int(logits[:used].argmax())]
-    settings: list[dict[str, Any]] = [{"temperature": 1, "top_k": None, "top_p": 1}, {"temperature": 2, "top_k": 5, "top_p": 0.5}]
-    for found, setting in zip(columns(page, settings), settings, strict=True):
+    for setting in (dict[str, Any](), {"temperature": 2, "top_k": 5, "top_p": 0.5}):
+        found = columns(ledger_of("characters", changes={"used": used, "logits": logits}, **setting).page)
         stages = ledger(torch.from_numpy(logits), Sampling(**setting), range(used, size))
         np.testing.assert_allclose(numbers(found["before"]), stages.before, rtol=1e-9)
         np.testing.assert_allclose(numbers(found["after"]), stages.after, rtol=1e-9)
 
 
 def test_the_columns_are_torchs_over_a_vocabulary_of_gpt2s_size(ledger_of: Mount) -> None:
-    setting = {"temperature": 2, "top_k": None, "top_p": 0.5}
-    (found,) = columns(ledger_of("words").page, [setting])
-    check(found, CASES["words"], setting)
+    setting = {"temperature": 2, "top_p": 0.5}
+    check(columns(ledger_of("words", **setting).page), CASES["words"], setting | {"top_k": None})
 
 
 def test_of_a_vocabulary_of_gpt2s_size_only_the_lines_in_sight_exist(ledger_of: Mount) -> None:
@@ -249,8 +224,7 @@ def test_each_seed_draws_what_the_library_draws(ledger_of: Mount) -> None:
 def drawn_many(page: Page) -> dict[str, list[str]]:
     page.get_by_role("button", name=re.compile("Draw 10")).click()
     expect(page.locator(".verdict")).to_contain_text("χ²")
-    (found,) = columns(page, [{}])
-    return found
+    return columns(page)
 
 
 def pooled(counts: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -348,8 +322,7 @@ def test_a_tiny_sum_is_not_said_to_be_nothing(ledger_of: Mount) -> None:
 
 
 # Where everything below the facts is, at many settings, after each of which two frames were drawn.
-PLACES = """async () => {
-    const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
+PLACES = """async (root) => {
     const places = new Set();
     for (let i = 0; i < 60; i++) {
         for (const slider of root.querySelectorAll('input[type=range]')) {
@@ -369,7 +342,7 @@ PLACES = """async () => {
 @pytest.mark.parametrize("width", [1280, 800, 390])
 def test_nothing_moves_while_a_slider_does(ledger_of: Mount, width: int) -> None:
     page = ledger_of("long", width=width).page
-    assert len(page.evaluate(PLACES)) == 1
+    assert len(page.locator(".root").evaluate(PLACES)) == 1
 
 
 def test_what_a_link_made_up_stays_named_until_it_is_closed(ledger_of: Mount) -> None:
@@ -396,9 +369,8 @@ def test_a_tiny_temperature_is_not_said_to_be_none_and_can_be_reopened(ledger_of
 
 def move(page: Page, times: int) -> None:
     """So many moves of the sliders, as fast as they come, and the frame after them."""
-    page.evaluate(
-        """async (times) => {
-            const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
+    page.locator(".root").evaluate(
+        """async (root, times) => {
             const sliders = [...root.querySelectorAll('input[type=range]')];
             const frame = () => new Promise((done) => requestAnimationFrame(done));
             for (let i = 0; i < times; i++) {
@@ -590,8 +562,7 @@ def test_without_top_p_no_line_marks_its_limit(ledger_of: Mount) -> None:
 
 
 # How many animations of the number begin until the second frame after the button was clicked.
-FALLING = """async () => {
-    const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
+FALLING = """async (root) => {
     let count = 0;
     root.querySelector('.fallen').animate = () => count++;
     [...root.querySelectorAll('button')].find((one) => one.textContent === 'Next seed').click();
@@ -602,9 +573,9 @@ FALLING = """async () => {
 
 def test_the_number_falls_unless_the_reader_wants_no_motion(ledger_of: Mount) -> None:
     page = ledger_of("characters").page
-    assert page.evaluate(FALLING) == 1
+    assert page.locator(".root").evaluate(FALLING) == 1
     page.emulate_media(reduced_motion="reduce")
-    assert page.evaluate(FALLING) == 0
+    assert page.locator(".root").evaluate(FALLING) == 0
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
@@ -699,8 +670,7 @@ def test_a_step_back_takes_back_the_token_and_keeps_the_sliders(visit: Visit) ->
 def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from(standing: Visit) -> None:
     page = standing.go("next_token")
     expect(page.locator(".token-row").first).to_be_visible()
-    box = page.locator(".ends").bounding_box()
-    assert box is not None
+    box = box_of(page.locator(".ends"))
     assert box["y"] + box["height"] <= 722, "the view is seen without scrolling"
     page.evaluate(
         """() => {
@@ -720,38 +690,10 @@ def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from
     standing.settle()
 
 
-@pytest.mark.full
-def test_try_this_sets_the_sliders_and_only_once(visit: Visit) -> None:
-    page = visit.open("next_token", temperature=0.3)
-    page.get_by_role("button", name="Cut the tail").click()
-    slider = page.get_by_role("slider", name="Temperature")
-    expect(slider).to_have_attribute("aria-valuetext", "1.50")
-    expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "10")
-    visit.settle()
-    slider.press("Home")
-    page.wait_for_url(re.compile("temperature=0(&|$)"))
-    box = page.get_by_role("textbox", name=re.compile("Prompt"))
-    box.fill("My kingdom for a hors")
-    box.press("Control+Enter")
-    page.wait_for_url(re.compile("prompt=My"))
-    visit.settle()
-    expect(slider).to_have_attribute("aria-valuetext", "0.00")
-    page.wait_for_url(re.compile("top_k=10"))  # the server wrote an older address, which the view mends
-    side = page.get_by_test_id("stSidebar")
-    side.get_by_role("link", name="Positions", exact=True).click()
-    expect(page).to_have_title("Positions · gptviz")
-    visit.settle()
-    side.get_by_role("link", name="Next token", exact=True).click()
-    expect(slider).to_have_attribute("aria-valuetext", "1.00")
-    expect(page.locator(".token-row .chip").first).not_to_be_empty()
-    visit.settle()
-
-
 def test_the_code_on_the_page_computes_its_columns_and_its_draw(standing: Visit) -> None:
     page = standing.go("next_token", prompt="ROMEO:\nWhat is", position=9, temperature=0.7, top_k=20, top_p=0.9, seed=3)
     expect(page.locator(".token-row").first).to_be_visible()
-    (found,) = columns(page, [{}])
-    lines = code(page)
+    found, lines = columns(page), code(page)
     assert "temperature=0.7, top_k=20, top_p=0.9, seed=3" in lines
     computed: dict[str, Any] = {}
     exec(lines, computed)

@@ -12,7 +12,7 @@ from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer
 from gptviz.ui.shell.frame import DEFAULT_PROMPT
 from gptviz.ui.widgets import playing
-from tests.browser.machinery import Server, Visit, serve, visiting
+from tests.browser.machinery import Server, Visit, box_of, serve, visiting
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -77,8 +77,7 @@ STOP = """async ([x, y]) => {
 @pytest.mark.full
 def test_it_stops_when_pressed_again_and_stays_there(visit: Visit) -> None:
     page = visit.open("embeddings", model="grown", step=0)
-    box = page.locator(".st-key-scrubber-play button").first.bounding_box()
-    assert box is not None
+    box = box_of(page.locator(".st-key-scrubber-play button").first)
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.evaluate(STOP, [*middle])
     expect(page.locator(".st-key-scrubber-play button").first).to_be_visible()
@@ -90,35 +89,17 @@ def test_it_stops_when_pressed_again_and_stays_there(visit: Visit) -> None:
 
 
 @pytest.mark.full
-def test_the_keyboard_moves_it_and_the_link_and_every_page_follow(visit: Visit) -> None:
-    page = visit.open("attention", model="grown", step=6)
-    expect(shown(page)).to_have_text("6")
-    page.locator(".st-key-step").get_by_role("slider").press("ArrowRight")
-    page.wait_for_url(re.compile("step=8"))
-    visit.settle()
-    for title in ("Embeddings", "Home", "Generate"):
-        page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
-        expect(page).to_have_title(f"{title} · gptviz")
-        visit.settle()
-        expect(shown(page)).to_have_text("8")
-        expect(page).to_have_url(re.compile("step=8"))
-    page.reload()
-    visit.settle()
-    expect(shown(page)).to_have_text("8")
-
-
-@pytest.mark.full
 def test_the_bar_keeps_its_size_whatever_the_step(visit: Visit) -> None:
     page = visit.open("embeddings", model="grown", step=0)
     box = page.get_by_test_id("stPlotlyChart").first
     expect(box).to_be_visible()
-    before = box.bounding_box()
+    before = box_of(box)
     slider = page.locator(".st-key-step").get_by_role("slider")
     for _ in range(2):
         slider.press("ArrowRight")
         visit.settle()
     visit.drawn()
-    assert page.get_by_test_id("stPlotlyChart").first.bounding_box() == before
+    assert box_of(page.get_by_test_id("stPlotlyChart").first) == before
 
 
 SCRIPT = """

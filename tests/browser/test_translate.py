@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from gptviz.model import Transformer
 from gptviz.runs import checkpoints
 from gptviz.text import CharTokenizer, SpecialTokensTokenizer
-from tests.browser.machinery import Server, Visit
+from tests.browser.machinery import Server, Visit, box_of
 from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
@@ -51,8 +51,7 @@ def test_the_tokens_and_the_heatmap_are_seen_without_scrolling_and_what_the_mean
     expect(page.locator(".right .title")).to_have_text("Block 1, mean of all heads")
     expect(page.locator(".about")).to_contain_text("What the mean hides")
     for part in (".tokens", ".frame", ".heads"):
-        box = page.locator(part).bounding_box()
-        assert box is not None
+        box = box_of(page.locator(part))
         assert box["y"] + box["height"] <= 720
 
 
@@ -77,11 +76,11 @@ def test_a_typed_output_shows_what_the_model_would_have_written(standing: Visit)
 def test_the_view_stays_where_it_is_while_training_is_walked_through(standing: Visit) -> None:
     page = standing.go("translate", model="scribe", prompt=SOURCE, step=0)
     view = explorer(page).locator(".body")
-    before = view.bounding_box()
+    before = box_of(view)
     expect(page.get_by_text("does not end by itself")).to_have_count(0)
     for step in (4, 9):
         page.locator(".st-key-step").get_by_role("slider").press("ArrowRight")
         page.wait_for_url(re.compile(f"step={step}"))
         standing.settle()
         expect(page.get_by_text("does not end by itself")).to_be_visible()
-        assert view.bounding_box() == before
+        assert box_of(view) == before
