@@ -229,9 +229,7 @@ def payload(
         "size": size,
         "boxes": [asdict(box) for box in whole.boxes if _travels(box.path, blocks)],
         "arrows": [
-            [arrow.start, arrow.end]
-            for arrow in whole.arrows
-            if _travels(arrow.start, blocks) and _travels(arrow.end, blocks)
+            [arrow.start, arrow.end] for arrow in whole.arrows if _travels(arrow.start, blocks) and _travels(arrow.end, blocks)
         ],
         "counts": _counts(whole),
         # In an encoder–decoder the prompt is the source; the decoder reads its own answer.
