@@ -54,8 +54,12 @@ class Dictionary:
     @property
     def said(self) -> str:
         """What it is, in words."""
-        count = f" of which {self.k} at most are active at a token," if self.k else ""
-        return f"{len(self.encoder):,} features ({self.kind}),{count} of the stream after block {self.block}"
+        active = {
+            "topk": f"; at each token only the {self.k} largest are active (TopK)",
+            "jumprelu": "; each is active above a threshold of its own (JumpReLU)",
+            "relu": "; each is active where it is above 0 (ReLU)",
+        }
+        return f"{len(self.encoder):,} features of the stream after block {self.block}{active[self.kind]}"
 
     def encode(self, stream: Tensor) -> Tensor:
         """How active the features are [..., feature] in vectors of the stream [..., d_model]."""
