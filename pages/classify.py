@@ -19,8 +19,8 @@ from gptviz.ui.widgets import controls
 subject = subject_bar()
 decision.check_words(subject)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-    about = "“Words” and “attention” show the text above; the other views show many texts at once."
-    view = controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed", default=WORDS)
+    hint = "“Words” and “attention” show the text above; the other views show many texts at once."
+    view = controls.select("View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed", default=WORDS)
     decision.verdict(subject)
 
 if view == WORDS:

@@ -18,8 +18,8 @@ from gptviz.ui.widgets import controls
 subject = subject_bar()
 row = st.container(horizontal=True, vertical_alignment="bottom")
 with row:
-    about = "The features of this model; or why features share dimensions, in a toy model that is trained here."
-    view = controls.select("View", VIEWS, key="view", help=about, segmented=True)
+    hint = "The features of this model; or why features share dimensions, in a toy model that is trained here."
+    view = controls.select("View", VIEWS, key="view", help=hint, segmented=True)
 if view == SUPERPOSITION:
     close(PAGE, superposition.tries(), *superposition.show())
     st.stop()

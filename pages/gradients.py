@@ -14,8 +14,8 @@ from gptviz.ui.shell.around import cores
 from gptviz.ui.shell.close import close
 from gptviz.ui.widgets import controls
 
-about = "Gradients: the way back through many blocks, in fresh models. One step: a model of yours learns from a text."
-view = controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")
+hint = "Gradients: the way back through many blocks, in fresh models. One step: a model of yours learns from a text."
+view = controls.select("View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed")
 if view == STEP:
     close(PAGE, *one_step.show(), view)
     st.stop()

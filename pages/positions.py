@@ -24,8 +24,8 @@ if subject.kind.has_source and vectors.has_own_stacks(config.positions):
 own, fixed = vectors.kinds(key, stack)
 own_config = encoder_decoder.stack_of(subject.lm.model, stack).config
 if own != "none" and positions.differ_by_block(own_config):
-    about = "Blocks have positions of their own."
-    block = controls.whole("Block", 0, own_config.n_layer - 1, key="block", help=about, default=0)
+    hint = "Blocks have positions of their own."
+    block = controls.whole("Block", 0, own_config.n_layer - 1, key="block", help=hint, default=0)
 st.markdown(vectors.headline(key, own, block, stack))
 with st.container(horizontal=True, vertical_alignment="bottom"):
     beside = controls.select(

@@ -14,8 +14,8 @@ from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls
 
 subject = subject_bar()
-about = "One text and its tokens, two tokenizers beside each other, or the merges of a text as they are learned."
-view = controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")
+hint = "One text and its tokens, two tokenizers beside each other, or the merges of a text as they are learned."
+view = controls.select("View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed")
 shown = (cut if view == CUT else compare if view == COMPARE else learn)(subject)
 
 close(PAGE, tries(subject), *shown)

@@ -46,12 +46,12 @@ def stack_of(subject: Subject) -> str:
     """The control `stack`, if the model has more than one."""
     if not subject.kind.has_source:
         return encoder_decoder.DECODER
-    about = (
+    hint = (
         "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token; in "
         "cross-attention it looks from there into the source."
     )
     return controls.select(
-        "Stack", STACKS, key="stack", default=encoder_decoder.ENCODER, help=about, segmented=True, label_visibility="collapsed"
+        "Stack", STACKS, key="stack", default=encoder_decoder.ENCODER, help=hint, segmented=True, label_visibility="collapsed"
     )
 
 

@@ -21,8 +21,8 @@ LONGEST_ANSWER = 128
 
 def stack_control() -> str:
     """The control `stack`: which of an encoder–decoder's two stacks is shown."""
-    about = "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token."
-    return controls.select("Stack", (ENCODER, DECODER), key="stack", default=ENCODER, help=about, segmented=True)
+    hint = "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token."
+    return controls.select("Stack", (ENCODER, DECODER), key="stack", default=ENCODER, help=hint, segmented=True)
 
 
 def n_blocks(config: Config, stack: str) -> int:

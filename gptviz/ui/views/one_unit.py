@@ -66,7 +66,7 @@ def ranked(
     columns |= {RANKINGS[name][0]: getattr(activity, name)[some] for name in names}
     number = st.column_config.NumberColumn
     config = {title: number(format="%.3g") for title in more} | {
-        title: number(format="percent" if name == "active" else "%.3g", help=about) for name, (title, about) in RANKINGS.items()
+        title: number(format="percent" if name == "active" else "%.3g", help=hint) for name, (title, hint) in RANKINGS.items()
     }
     picking.table(
         pd.DataFrame({kind: some} | columns),
@@ -123,11 +123,11 @@ def steer(subject: Subject, activity: Activity, unit: Unit) -> Asked[LabelledArr
     """The guesses of the model if the unit is set."""
     size = largest_size(activity, unit.index or 0)
     st.markdown("**Set it, and see what changes**")
-    about = (
+    hint = (
         f"At every token of the prompt, in multiples of {brief(size)}, the largest size of its activation in the text. 0 is off."
     )
     times = float(
-        controls.notch("Times its largest activation", TIMES, key="times", default=2.0, format_func="{:g}".format, help=about)
+        controls.notch("Times its largest activation", TIMES, key="times", default=2.0, format_func="{:g}".format, help=hint)
     )
     value = float(f"{times * size:.6g}")
     asked = ask_set(subject, unit, value)

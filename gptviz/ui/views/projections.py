@@ -82,10 +82,10 @@ def _waiting(placing: Placing, method: str) -> None:
 
 def seed_controls() -> tuple[int, bool]:
     """The controls `seed` and `seeds`: which seed t-SNE and UMAP begin with, and whether several are compared."""
-    about = "t-SNE and UMAP start with some noise: another seed gives another picture."
-    seed = controls.select("Seed", SEEDS, key="seed", help=about, segmented=True)
-    about = f"Computes the pictures of {len(SEEDS)} seeds, shows them side by side, and says how far they agree."
-    return int(seed), controls.switch("Compare seeds", key="seeds", help=about)
+    hint = "t-SNE and UMAP start with some noise: another seed gives another picture."
+    seed = controls.select("Seed", SEEDS, key="seed", help=hint, segmented=True)
+    hint = f"Computes the pictures of {len(SEEDS)} seeds, shows them side by side, and says how far they agree."
+    return int(seed), controls.switch("Compare seeds", key="seeds", help=hint)
 
 
 def trust(score: float, judged: int, placed: int, things: str = "tokens") -> str:

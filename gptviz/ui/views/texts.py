@@ -17,8 +17,8 @@ def text_of(kind: str, prompt: str) -> str:
     """The text of one of these two kinds, with the control for the reader's own; the prompt until one is typed."""
     if kind == PASSAGES:
         return passages()
-    about = "The text that is read in place of the prompt. Ctrl + Enter, or a click elsewhere, applies it."
-    text = controls.text(OWN, "", key="own", longest=100_000, height=120, help=about)
+    hint = "The text that is read in place of the prompt. Ctrl + Enter, or a click elsewhere, applies it."
+    text = controls.text(OWN, "", key="own", longest=100_000, height=120, help=hint)
     if text.strip():
         return text
     st.info("Type or paste a text above; until then the prompt is read.")

@@ -52,15 +52,15 @@ def text_to_read(subject: Subject, what: str) -> dict[str, Any]:
     kinds += [PROMPT, *written, OWN] if is_large else [*written, PROMPT, OWN]
     if subject.is_imported:  # what is found is shown while the rest is read: what takes about ten seconds is not waited for
         kinds.insert(0 if effort(subject.lm.model, TOKENS[0]) <= 2 * MOST else 1, PASSAGES)
-    about = (
+    hint = (
         f"What {what} are observed over: {held_out.said(subject.key)}, a text that the model writes itself, the prompt, "
         "or a text of yours; of a model from elsewhere, also passages of old books that come with gptviz."
     )
-    kind = controls.select("Text", kinds, key="text", help=about)
+    kind = controls.select("Text", kinds, key="text", help=hint)
     most = TOKENS[1]
     if kind in (HELD_OUT, PASSAGES, OWN):
-        about = "How many tokens are read at most. More tokens take longer, and find rarer things."
-        most = int(controls.notch("Tokens", TOKENS, key="tokens", default=most, format_func="{:,}".format, help=about))
+        hint = "How many tokens are read at most. More tokens take longer, and find rarer things."
+        most = int(controls.notch("Tokens", TOKENS, key="tokens", default=most, format_func="{:,}".format, help=hint))
     if kind == WRITTEN:
         return {"most": most, "text": subject.default, "written": MOST_WRITTEN}
     text = {} if kind == HELD_OUT else {"text": subject.prompt if kind == PROMPT else text_of(kind, subject.prompt)}
@@ -103,8 +103,8 @@ def strips(subject: Subject, activity: Activity, unit: int, colour: str) -> None
     """The texts in which a unit has its highest numbers, or its lowest: tokens tinted by the share of the most extreme one."""
     lowest = False
     if activity.smallest[unit] < -0.2 * largest_size(activity, unit):
-        about = "A neuron of a gated MLP can be far below 0: then it adds the opposite of its vector to the stream."
-        lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=about, segmented=True) == "Lowest"
+        hint = "A neuron of a gated MLP can be far below 0: then it adds the opposite of its vector to the stream."
+        lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=hint, segmented=True) == "Lowest"
     pieces = tuple((tuple(activity.rows[row].tolist()), at) for row, at in activity.places(unit, lowest=lowest)[:SHOWN])
     extreme = float(activity.smallest[unit] if lowest else activity.largest[unit])
     shown = contexts(subject.key, activity.layer.layer, unit, pieces)

@@ -55,17 +55,17 @@ def which_logit(subject: Subject, likely: Sequence[int], of: Any, less: Any, *, 
         typed = f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown elsewhere."
         other = every.__contains__
     with of:
-        about = f"Whose logit: that of the {what} which the model finds likeliest here, or of another one.{typed}"
-        chosen = controls.select(f"Logit of the {what}", (LIKELIEST, *listed), key=OF, help=about, other=other)
+        hint = f"Whose logit: that of the {what} which the model finds likeliest here, or of another one.{typed}"
+        chosen = controls.select(f"Logit of the {what}", (LIKELIEST, *listed), key=OF, help=hint, other=other)
     token = likely[0] if chosen == LIKELIEST else every.index(chosen)
     with less:
-        about = (
+        hint = (
             f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the "
             f"same to every {what} changes no probability. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one "
             f"with a known answer, or the other of two names in it, else the next likeliest {what}.{typed}"
         )
         options = (RIVAL, NEXT, ALONE, *listed) if len(every) > 1 else (ALONE,)
-        other_one = controls.select("Minus the logit of", options, key=MINUS, help=about, other=other, default=minus)
+        other_one = controls.select("Minus the logit of", options, key=MINUS, help=hint, other=other, default=minus)
     if other_one == ALONE:
         return Logit(token, None)
     if other_one not in (RIVAL, NEXT):

@@ -56,8 +56,8 @@ def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
             show_table(frame.head(ROWS_SHOWN), hide_index=True, height=pixels(280))
             if len(frame) > ROWS_SHOWN:
                 st.caption(f"The first {ROWS_SHOWN:,} of {len(frame):,} rows; the file has all.")
-            about = "A text that a spreadsheet would compute (it begins with =, +, - or @) has an apostrophe before it."
-            csv_button(frame, key, key=f"{key} csv", help=about)
+            hint = "A text that a spreadsheet would compute (it begins with =, +, - or @) has an apostrophe before it."
+            csv_button(frame, key, key=f"{key} csv", help=hint)
 
 
 def csv_button(frame: pd.DataFrame, name: str, label: str = "Download as CSV", **look: Any) -> None:

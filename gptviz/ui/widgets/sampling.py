@@ -58,6 +58,6 @@ def sampling_controls(temperature: float = 1.0, place: DeltaGenerator | None = N
             ),
         )
     with last:
-        about = "Decides the random numbers: the same seed writes the same text."
-        seed = controls.whole("Seed", 0, 99, key="seed", default=0, help=about)
+        hint = "Decides the random numbers: the same seed writes the same text."
+        seed = controls.whole("Seed", 0, 99, key="seed", default=0, help=hint)
     return Sampling(temperature=chosen_temperature, top_k=top_k or None, top_p=None if top_p == 1 else top_p, seed=seed)

@@ -193,12 +193,12 @@ def part_control(setting: AttributionSetting, attribution: Attribution) -> str |
         return None
     lm = setting.subject.lm
     stream = [f"{DICTIONARY}{name}" for name in lm.dictionaries()] if lm.kind.continues else []
-    about = (
+    hint = (
         "A head is split by the tokens that it reads, an MLP by its neurons, the stream by the features of a dictionary, if "
         "the model has one. You can also click a cell of the grid."
     )
     first = (STRONGEST, *heads) if heads else ()
-    chosen = controls.select("Split further", (*first, *mlps, *stream), key="part", help=about)
+    chosen = controls.select("Split further", (*first, *mlps, *stream), key="part", help=hint)
     strongest = max(attribution.sources, key=lambda head: abs(attribution.of(head)))
     return strongest if chosen == STRONGEST else chosen
 

@@ -48,8 +48,8 @@ def open_file(now: dict[str, Any]) -> None:
         return
     key = f"saved graph {st.session_state.setdefault(_ROUND, 0)}"
     with st.popover("Open a saved graph", icon=":material/upload_file:"):
-        about = "A JSON file that “Save” below a graph wrote. It opens that model, text and graph, with its pins and groups."
-        st.file_uploader("A saved graph", type="json", key=key, help=about, on_change=_open, args=(key,), max_upload_size=most)
+        hint = "A JSON file that “Save” below a graph wrote. It opens that model, text and graph, with its pins and groups."
+        st.file_uploader("A saved graph", type="json", key=key, help=hint, on_change=_open, args=(key,), max_upload_size=most)
     name, asked, problem = visit.remembered(_READ) or ("", None, "")
     visit.remember(_READ, None)
     if problem:

@@ -121,10 +121,10 @@ def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
 def _asked(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
     if len(names) == 2:
         return 1, 0
-    about = "The label whose logit (its score) the bars are about."
-    chosen = controls.select("Label", [LIKELIEST, *names], key="label", default=LIKELIEST, help=about)
-    about = "Only differences of logits decide: what adds the same to both labels changes nothing."
-    against = controls.select("Against", (NEXT, ALONE), key="against", default=NEXT, help=about)
+    hint = "The label whose logit (its score) the bars are about."
+    chosen = controls.select("Label", [LIKELIEST, *names], key="label", default=LIKELIEST, help=hint)
+    hint = "Only differences of logits decide: what adds the same to both labels changes nothing."
+    against = controls.select("Against", (NEXT, ALONE), key="against", default=NEXT, help=hint)
     label = names.index(chosen) if chosen in names else reading.label
     return label, runner_up(reading, label) if against == NEXT else None
 

@@ -72,13 +72,13 @@ def file_control() -> File | None:
         file = st.session_state[UPLOADER]
         st.session_state[_FILE] = None if file is None else (Path(file.name).name[:80], file.getvalue())
 
-    about = (
+    hint = (
         "CSV in UTF-8. Its first line names the columns: text, and label, if the labels are known. Nothing leaves this machine."
     )
     if (most := upload_limit(MOST_UPLOADED)) is None:
         st.caption(NO_UPLOADS)
         return None
-    st.file_uploader("A CSV file with a column text", key=UPLOADER, help=about, on_change=keep, max_upload_size=most)
+    st.file_uploader("A CSV file with a column text", key=UPLOADER, help=hint, on_change=keep, max_upload_size=most)
     given = st.session_state.get(_FILE)
     if given is None:
         return None

@@ -171,8 +171,8 @@ def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -
     offered = [word for word in listed if word and all(lm.tokenizer.id_of(word) is not None for lm in models)]
     if not offered:
         return
-    about = "The tokens whose embeddings have the largest cosine with that of this one, over all dimensions."
-    chosen = controls.select("Nearest to", list(dict.fromkeys(offered)), key=NEAREST, help=about)
+    hint = "The tokens whose embeddings have the largest cosine with that of this one, over all dimensions."
+    chosen = controls.select("Nearest to", list(dict.fromkeys(offered)), key=NEAREST, help=hint)
     for column, name, lm in zip(st.columns(2), "AB", models, strict=True):
         each = ", ".join(
             f"{in_quotes(token)} {value:.2f}".replace("-", "−") for token, value in lm.nearest(chosen, NEIGHBOURS).items()
@@ -181,8 +181,8 @@ def _nearest(sides: Sides, sentences: tuple[str, ...], words: tuple[str, ...]) -
 
 
 def _written(sides: Sides, sentences: tuple[str, ...]) -> None:
-    about = "What both write after this sentence, drawn with the same seeds."
-    sentence = controls.select("They write after", sentences, key="written_after", help=about)
+    hint = "What both write after this sentence, drawn with the same seeds."
+    sentence = controls.select("They write after", sentences, key="written_after", help=hint)
     for column, name, one in zip(st.columns(2), "AB", (sides.a, sides.b), strict=True):
         column.markdown(f"**{name}** writes")
         column.code("\n".join(sentence + text.rstrip() for text in _texts(one.key, sentence)), language=None, wrap_lines=True)

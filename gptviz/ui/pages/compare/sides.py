@@ -55,7 +55,7 @@ def bar_of_b(a: Subject) -> Sides:
     """
     with st.expander("**B**: compared with A", key="side-b"):
         names = [name for name in kinds.models_of("decoder") if name != a.key.name]
-        about = (
+        hint = (
             "The model of A, or any other decoder. Unless one is chosen it is the base of a LoRA adapter, and for a model as it "
             "was saved the one that learned the same task from other data. Where their vocabularies differ, tokens are matched "
             "by what they look like."
@@ -63,7 +63,7 @@ def bar_of_b(a: Subject) -> Sides:
         is_plain = not a.key.edits and a.key.step is None and STEP not in st.query_params
         usual = a.lm.base.name if a.lm.base is not None else twin(a.key.name) if is_plain else None
         usual = usual if usual in names else SAME
-        chosen = controls.select("B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=about)
+        chosen = controls.select("B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=hint)
         name = a.key.name if chosen == SAME else chosen
         listed = _edits()
         # The step and the prompt that are there where none is chosen depend on whether something else is chosen.
@@ -120,8 +120,8 @@ def _step(name: str, a: Subject, differs: bool) -> int | None:
     # As a rule the steps of snapshots double: at two thirds of them a model guesses, but not yet as it does in the end. At step 0
     # no token is likelier than another.
     usual = scrubber.LAST if differs or a.key.step is not None else options[round(2 * (len(known) - 1) / 3)]
-    about = "How far B was trained: a snapshot by its step, or the model as it was saved last."
-    chosen = controls.notch("B’s training step", options, key=STEP, default=usual, follows=True, help=about)
+    hint = "How far B was trained: a snapshot by its step, or the model as it was saved last."
+    chosen = controls.notch("B’s training step", options, key=STEP, default=usual, follows=True, help=hint)
     return None if chosen == scrubber.LAST else int(chosen)
 
 

@@ -184,8 +184,8 @@ def tokens(sides: Sides) -> Shown:
     spaces = embeddings.SPACES[:1] if all(one.lm.model.config.tied for one in (sides.a, sides.b)) else embeddings.SPACES
     space = spaces[0]
     if len(spaces) > 1:
-        about = "Embedding: the vectors that tokens are read as. Unembedding: those that the last state is compared with."
-        space = controls.select("Vectors", spaces, key="compared_space", help=about, segmented=True)
+        hint = "Embedding: the vectors that tokens are read as. Unembedding: those that the last state is compared with."
+        space = controls.select("Vectors", spaces, key="compared_space", help=hint, segmented=True)
     try:
         # Prompts make no difference to the vectors of the vocabulary.
         key = sides.a.key, sides.a.seen[:1], sides.b.key, sides.b.seen[:1]

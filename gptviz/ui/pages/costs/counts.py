@@ -53,8 +53,8 @@ class CostSetting:
 def view_control() -> str:
     """The control `view`."""
     controls.opens("view", COUNTS, VIEWS, OWN)
-    about = "With fewer bits: what it loses if its weights are rounded. Counts: parameters, operations and memory, as formulas."
-    return controls.select("View", VIEWS, key="view", help=about, segmented=True, label_visibility="collapsed")
+    hint = "With fewer bits: what it loses if its weights are rounded. Counts: parameters, operations and memory, as formulas."
+    return controls.select("View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed")
 
 
 def setting(config: Config, columns: Sequence[DeltaGenerator]) -> CostSetting:
@@ -181,8 +181,8 @@ def headline(costs: Costs, chosen: CostSetting) -> None:
 def metrics(cells: Sequence[tuple[str, str, str]]) -> None:
     """Numbers with their names and what they mean, as many side by side as there is room for."""
     with st.container(horizontal=True, gap="medium"):
-        for label, value, about in cells:
-            st.metric(label, value, help=about, width="content")
+        for label, value, hint in cells:
+            st.metric(label, value, help=hint, width="content")
 
 
 def parameters(config: Config) -> LabelledArray:

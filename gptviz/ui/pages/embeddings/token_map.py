@@ -71,28 +71,28 @@ def view_controls(key: ModelKey, config: Config) -> tuple[ProjectionChoice, bool
             format_func=lambda space: " = ".join(embeddings.SPACES) if config.tied else space,
             segmented=True,
         )
-        about = (
+        hint = (
             "PCA: a straight view, ready at once. t-SNE and UMAP: the space is bent so that neighbours stay together; slower "
             "with many tokens."
         )
-        method = controls.select("Projection", embeddings.METHODS, key="method", help=about, segmented=True)
-        about = "A 3-D picture turns under the pointer."
-        solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=about, segmented=True) == "3-D"
+        method = controls.select("Projection", embeddings.METHODS, key="method", help=hint, segmented=True)
+        hint = "A 3-D picture turns under the pointer."
+        solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=hint, segmented=True) == "3-D"
         seed, compared, trail = 0, False, False
         if method != "PCA":
             seed, compared = projections.seed_controls()
         elif scrubber.steps(key.name):
-            about = "The path of the chosen token during training, as a grey line."
-            trail = controls.switch("Trails", key="trail", help=about)
+            hint = "The path of the chosen token during training, as a grey line."
+            trail = controls.switch("Trails", key="trail", help=hint)
     return ProjectionChoice(key, space, method, 3 if solid else 2, seed), trail, compared
 
 
 def token_control(subject: Subject) -> int:
     """The control `token`: the id of the chosen one, at first the last token of the prompt that stands for a text."""
     names = tokens(subject.key).names
-    about = "Type to search. In 2-D, a click on a point chooses it too."
+    hint = "Type to search. In 2-D, a click on a point chooses it too."
     first = names[next((i for i in reversed(subject.seen) if not subject.lm.tokenizer.is_special(i)), 0)]
-    return names.index(controls.select("Token", names, key="token", default=first, help=about, follows=True))
+    return names.index(controls.select("Token", names, key="token", default=first, help=hint, follows=True))
 
 
 def bars(view: ProjectionChoice, token: int, *, height: int) -> None:

@@ -41,16 +41,14 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], Shown]:
         _fit(subject)
         return [], NOTHING
     with row:
-        about = "The dictionary whose features are shown: the one that ships, or one that was fitted or read on this machine."
-        name = names[0] if len(names) == 1 else controls.select("Dictionary", names, key="dictionary", help=about)
+        hint = "The dictionary whose features are shown: the one that ships, or one that was fitted or read on this machine."
+        name = names[0] if len(names) == 1 else controls.select("Dictionary", names, key="dictionary", help=hint)
         how = text_to_read(subject, "the features")
         # The means at each token of a large vocabulary are not kept.
         few = len(subject.lm.dictionary(name).encoder) * subject.lm.model.config.vocab_size <= MOST_BY_TOKEN
         sorts = [one for one in SORTS if one != TOKEN or few]
-        about = (
-            "Largest, active and effect as in the table; at a token: the mean activation where it stands; on the prompt above."
-        )
-        by = controls.select("Sort by", sorts, key="by", default=PROMPT, help=about, format_func=SORTS.__getitem__)
+        hint = "Largest, active and effect as in the table; at a token: the mean activation where it stands; on the prompt above."
+        by = controls.select("Sort by", sorts, key="by", default=PROMPT, help=hint, format_func=SORTS.__getitem__)
         token = _token(subject) if by == TOKEN else 0
     asked = ask_activity(subject, f"dictionary.{name}", "Observing the features", **how)
     activity = observed(asked)
@@ -159,8 +157,8 @@ def _fit(subject: Subject) -> None:
     """Say that there is no dictionary, with the way to one."""
     n_layer = subject.lm.model.config.n_layer
     st.info("This model has no dictionary yet. Fit one to the data that the model learned from; it is kept for later.")
-    about = "The block after which the stream is read."
-    block = controls.whole("Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=about)
+    hint = "The block after which the stream is read."
+    block = controls.whole("Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=hint)
     asked = ask(subject.key, dictionaries.fit_dictionary, "Fitting a dictionary", block=block)
     _, say_how_far = jobs.on_demand(asked, asked.title, lambda _: asked.compute(), begins=False)
     say_how_far("Fit a dictionary", "Begin again", "dictionary", "It goes on while you look at other pages.")

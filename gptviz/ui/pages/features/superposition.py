@@ -22,12 +22,12 @@ HIGH = 430
 def show() -> Shown:
     """The whole view."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        about = "The share of the vectors in which a feature is absent. The more often they are absent, the less they disturb."
+        hint = "The share of the vectors in which a feature is absent. The more often they are absent, the less they disturb."
         sparsity = float(
-            controls.notch("Sparsity", SPARSITIES, key="sparsity", default=SPARSE, format_func="{:.0%}".format, help=about)
+            controls.notch("Sparsity", SPARSITIES, key="sparsity", default=SPARSE, format_func="{:.0%}".format, help=hint)
         )
-        about = "How much the error of each feature counts, as a share of what the error of the one before counts."
-        importance = float(controls.notch("Importance of the next", IMPORTANCES, key="importance", default=USUAL, help=about))
+        hint = "How much the error of each feature counts, as a share of what the error of the one before counts."
+        importance = float(controls.notch("Importance of the next", IMPORTANCES, key="importance", default=USUAL, help=hint))
     toy, found = trained(importance), searched(importance, sparsity)
     at = SPARSITIES.index(sparsity)
     st.markdown(said(toy, found, at))

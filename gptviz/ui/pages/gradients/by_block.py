@@ -91,9 +91,9 @@ def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:
     span, leaving = close_up(sizes)
     if not leaving:
         return span, ""
-    about = "Close up: you can tell the lines near 1 apart, and the others leave the picture. All: shows how far the others go."
+    hint = "Close up: you can tell the lines near 1 apart, and the others leave the picture. All: shows how far the others go."
     look: dict[str, Any] = {"segmented": True, "label_visibility": "collapsed"}
-    if controls.select("Scale", SCALES, key="scale", help=about, **look) == ALL:
+    if controls.select("Scale", SCALES, key="scale", help=hint, **look) == ALL:
         return decades(sizes), ""
     quoted = [f"“{name}”" for name in leaving]
     names = " and ".join((", ".join(quoted[:-1]), quoted[-1]) if len(quoted) > 1 else quoted)

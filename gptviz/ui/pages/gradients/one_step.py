@@ -52,8 +52,8 @@ def show() -> Shown:
     st.markdown(_step(step))
     # The loss around the weight, and a slider that moves it.
     middle = POINTS // 2
-    about = "How many points of the curve to move. It shows the loss if only this weight had another value."
-    moved = middle + controls.whole("Move this weight alone", -middle, middle, key="moved", help=about, default=0)
+    hint = "How many points of the curve to move. It shows the loss if only this weight had another value."
+    moved = middle + controls.whole("Move this weight alone", -middle, middle, key="moved", help=hint, default=0)
     weight, at = float(step.weights[moved]), (float(step.weights[middle]), step.loss)
     promised = step.loss + step.slope * (weight - at[0])
     said = (
@@ -86,8 +86,8 @@ def _ask(subject: Subject) -> Asked[LearningStep]:
     parts = parts_of(subject.lm.model)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        about = "A tensor of weights. Those of attention and of an MLP lie in a block; “qkv” makes queries, keys and values."
-        part = controls.select("Weights", list(parts), key="part", help=about, default=_usual(subject.lm.model))
+        hint = "A tensor of weights. Those of attention and of an MLP lie in a block; “qkv” makes queries, keys and values."
+        part = controls.select("Weights", list(parts), key="part", help=hint, default=_usual(subject.lm.model))
     title = "Following the loss back"
     steepest: Asked[LearningStep] = ask(subject, explaining.learning_step, title, part=part, last=MOST_GUESSED)
     places = [", ".join(map(str, place)) for place in steepest.value.steepest]
@@ -98,8 +98,8 @@ def _ask(subject: Subject) -> Asked[LearningStep]:
         return len(numbers) == len(sizes) and all(int(number) < size for number, size in zip(numbers, sizes, strict=True))
 
     with right:
-        about = "The row and the column of the weight. The list has those with the steepest slopes; you can type any other."
-        place = controls.select("Row, column", places, key="at", help=about, other=is_place, follows=True)
+        hint = "The row and the column of the weight. The list has those with the steepest slopes; you can type any other."
+        place = controls.select("Row, column", places, key="at", help=hint, other=is_place, follows=True)
     if place == places[0]:
         return steepest
     at = tuple(map(int, re.findall(r"\d+", place)))

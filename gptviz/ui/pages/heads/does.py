@@ -73,7 +73,7 @@ def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
     asked = partial(ask, analysis=units.head_scores, title="Scoring the heads", stack=stack)
     if subject.kind.has_source or subject.lm.repeats is None:
         return asked(subject)
-    about = (
+    hint = (
         "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
         "heads that look back cannot be mistaken for heads that know the language. Your own prompt. Or "
         f"{held_out.said(subject.key)}, where these are on this machine. For a model from elsewhere, passages of old books that "
@@ -85,7 +85,7 @@ def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
     # The skill that a model was trained for shows in texts that need it, not in random tokens.
     usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
     fits = len(options) <= 3  # side by side, in one line with the other choices
-    over = controls.select("Heads read", options, key="over", default=usual, help=about, segmented=fits, disabled=view != DOES)
+    over = controls.select("Heads read", options, key="over", default=usual, help=hint, segmented=fits, disabled=view != DOES)
     if over in (PASSAGES, OWN):
         return asked(read_prompt(subject.key, subject.lm, text_of(over, subject.prompt), subject.prompt, needs_prompt=False))
     return asked(subject) if over == PROMPT else asked(subject.key, held_out=held_out.MOST_TOKENS if over == HELD_OUT else 0)
@@ -101,10 +101,10 @@ def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
     for sentence in edits.about_patterns(subject.lm):
         st.caption(escaped(sentence))
     with row:
-        about = "Colours the cells, and orders the table. Each column of the table says how its score is defined."
+        hint = "Colours the cells, and orders the table. Each column of the table says how its score is defined."
         first = first_score(asked, scores)
         named = {name: SCORES[name].title for name in scores.known}
-        name = controls.select("Score", list(named), key="score", default=first, help=about, format_func=named.__getitem__)
+        name = controls.select("Score", list(named), key="score", default=first, help=hint, format_func=named.__getitem__)
     left, right = st.columns([6, 5], gap="large")
     order = ranked(scores, name)
     heads = [scores.unit(*at) for at in order]

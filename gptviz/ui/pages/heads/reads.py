@@ -38,8 +38,8 @@ def show(subject: Subject, stack: str) -> Shown:
     if n_block < 2:
         st.info("This stack has one block: no head stands behind another one, so none can read what another one wrote.")
         return NOTHING
-    about = " ".join(f"{kind.capitalize()}: {ABOUT[kind][0].lower()}{ABOUT[kind][1:]}" for kind in KINDS)
-    reads = controls.select("Reads by its", KINDS, key="reads", default="key", help=about, segmented=True)
+    hint = " ".join(f"{kind.capitalize()}: {ABOUT[kind][0].lower()}{ABOUT[kind][1:]}" for kind in KINDS)
+    reads = controls.select("Reads by its", KINDS, key="reads", default="key", help=hint, segmented=True)
     asked = ask_composition(subject.key, stack, reads)
     values, usual = asked.value, chance(subject.key, stack)
     best = largest_pairs(values)

@@ -40,23 +40,23 @@ def choice(subject: Subject) -> LensChoice | None:
     """The controls, and what they say; None after a message that asks for a file."""
     if not subject.kind.continues or not subject.lm.model.config.n_layer:
         return LensChoice("logit")
-    about = (
+    hint = (
         "Logit: the stream of every layer goes to the head as it is. The others first bring it to where the last layer is. "
         "Jacobian: by the mean effect of the layer on the last one. Tuned: by a map that is fitted to the model's own guesses."
     )
     offered = [NAMES[kind].removesuffix(" lens") for kind in KINDS]
-    kind = KINDS[offered.index(controls.select("Lens", offered, key="kind", help=about, segmented=True))]
+    kind = KINDS[offered.index(controls.select("Lens", offered, key="kind", help=hint, segmented=True))]
     if kind == "logit":
         return LensChoice(kind)
-    about = "A Jacobian lens that others have fitted to this model, and published."
-    if kind == "jacobian" and controls.switch("From a file", key="from_file", help=about):
+    hint = "A Jacobian lens that others have fitted to this model, and published."
+    if kind == "jacobian" and controls.switch("From a file", key="from_file", help=hint):
         return _from_file(subject)
     return LensChoice(kind, text_to_fit(subject))
 
 
 def _from_file(subject: Subject) -> LensChoice | None:
     """Where a file with a lens is dropped, and the lens. The address has the name that it is kept under."""
-    about = (
+    hint = (
         "A file of jlens, Neuronpedia, TransformerLens or this page, which ends in .pt. It is kept in your folder; nothing in it "
         "is run."
     )
@@ -64,7 +64,7 @@ def _from_file(subject: Subject) -> LensChoice | None:
     def read(path: Path) -> None:
         addresses.write(FILE, subject.lm.read_lens(path))
 
-    read_in("A file with a lens", "pt", read, key="file with a lens", help=about)
+    read_in("A file with a lens", "pt", read, key="file with a lens", help=hint)
     addresses.takes(FILE, ANY)
     if (name := st.query_params.get(FILE)) is None:
         return None
@@ -85,13 +85,13 @@ def found(subject: Subject, chosen: LensChoice) -> FittedLens | None:
 
 def take_home(subject: Subject, chosen: LensChoice) -> None:
     """The button for the lens as a file."""
-    about = "What it has for the end of each block but the last, as jlens, Neuronpedia and this page read it."
+    hint = "What it has for the end of each block but the last, as jlens, Neuronpedia and this page read it."
 
     def write(path: Path) -> None:
         subject.lm.write_lens(path, chosen.kind, chosen.text)
 
     if chosen.kept is None:
-        download("Download the lens", f"{names.possible(subject.key.name)}-{chosen.kind}-lens.pt", write, help=about)
+        download("Download the lens", f"{names.possible(subject.key.name)}-{chosen.kind}-lens.pt", write, help=hint)
 
 
 def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:

@@ -168,8 +168,8 @@ def follow(subject: Subject, lens: Lens, cell: LensCell) -> int | None:
     """The control for a token that is followed through all layers beside the likeliest ones; None for no token."""
     names, leading = tokens(subject.key).names, lens.top[::-1, cell.index, 0]
     listed = [names[i] for i in dict.fromkeys(leading.tolist())]
-    about = "Its probability after every layer. Those that lead after one of the layers are listed; any other token can be typed."
-    chosen = controls.select("Follow a token", (NONE, *listed), key="follow", help=about, other=names.__contains__)
+    hint = "Its probability after every layer. Those that lead after one of the layers are listed; any other token can be typed."
+    chosen = controls.select("Follow a token", (NONE, *listed), key="follow", help=hint, other=names.__contains__)
     return None if chosen == NONE else names.index(chosen)
 
 
@@ -193,8 +193,8 @@ def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course) -> N
     with right:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption(f"{_said_of_lines(lens, cell, label)} The dotted line is this cell.")
-            about = "Equal ratios have equal lengths, from 0.01 % up, so that small probabilities show."
-            logarithmic = controls.switch("Logarithmic", key="log", help=about)
+            hint = "Equal ratios have equal lengths, from 0.01 % up, so that small probabilities show."
+            logarithmic = controls.switch("Logarithmic", key="log", help=hint)
         show_figure(
             rise_and_fall(
                 probability,

@@ -38,8 +38,8 @@ def choose(subject: Subject, lens: Lens, cell: LensCell, own: FittedLens | None)
     if not subject.lm.model.config.n_layer:
         return
     if (made := present(subject, layer)) is not None:
-        about = "At 0 the swap is taken away, at 0.5 both tokens are alike, at 1 they have changed places. It acts on every page."
-        edits.number_slider(st, made.partition("=")[0], 0.0, "Strength of the swap", 0.0, 1.0, step=0.25, help=about)
+        hint = "At 0 the swap is taken away, at 0.5 both tokens are alike, at 1 they have changed places. It acts on every page."
+        edits.number_slider(st, made.partition("=")[0], 0.0, "Strength of the swap", 0.0, 1.0, step=0.25, help=hint)
         return
     first, names = int(lens.top[cell.layer, cell.index, 0]), tokens(subject.key).names
     likely = [*lens.top[cell.layer, cell.index].tolist(), *lens.top[::-1, cell.index, 0].tolist()]
@@ -49,13 +49,13 @@ def choose(subject: Subject, lens: Lens, cell: LensCell, own: FittedLens | None)
             edits.set_to(subject.lm.swap(layer, first, names.index(picked), lens=own.name if own else ""))
         st.session_state[_PICKED] = NONE
 
-    about = (
+    hint = (
         "As much of the stream after this layer as lies along the one token then lies along the other, at all positions: an "
         "edit, on every page. Any other token can be typed."
     )
     options = (NONE, *(names[token] for token in dict.fromkeys(likely) if token != first))
     label = f"Swap {in_quotes(subject.lm.tokenizer.label(first))} with…"
-    st.selectbox(label, options, key=_PICKED, on_change=swap, help=about, accept_new_options=True, width=240)
+    st.selectbox(label, options, key=_PICKED, on_change=swap, help=hint, accept_new_options=True, width=240)
 
 
 def say(subject: Subject, asked: Asked[Lens], lens: Lens, cell: LensCell) -> None:

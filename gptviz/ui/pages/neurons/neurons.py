@@ -27,8 +27,8 @@ def view(subject: Subject) -> str:
     """The view that is chosen: always the neurons where a model has no experts."""
     if not subject.lm.model.config.experts:
         return NEURONS
-    about = " ".join(f"{name}: {what}" for name, what in ABOUT.items())
-    return controls.select("View", list(ABOUT), key="view", help=about, segmented=True)
+    hint = " ".join(f"{name}: {what}" for name, what in ABOUT.items())
+    return controls.select("View", list(ABOUT), key="view", help=hint, segmented=True)
 
 
 def ask_neurons(subject: Subject) -> tuple[Asked[Activity], str]:
@@ -39,9 +39,9 @@ def ask_neurons(subject: Subject) -> tuple[Asked[Activity], str]:
         block = controls.whole(
             "Block", 0, config.n_layer - 1, key="block", default=config.n_layer // 2, help="The block whose MLP is looked at."
         )
-        about = " ".join(f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values())
+        hint = " ".join(f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values())
         titles = {name: title for name, (title, _) in RANKINGS.items()}
-        by = controls.select("Rank by", list(titles), key="by", help=about, format_func=titles.__getitem__, segmented=True)
+        by = controls.select("Rank by", list(titles), key="by", help=hint, format_func=titles.__getitem__, segmented=True)
     return ask_activity(subject, Unit("mlp", block).name, "Observing the neurons", **how), by
 
 

@@ -322,12 +322,12 @@ def opened_before() -> None:
                     st.caption(escaped(note))
                 with st.container(horizontal=True):
                     open_in(model.name)
-                    about = "Takes it from your list. The files that it refers to stay where they are."
+                    hint = "Takes it from your list. The files that it refers to stay where they are."
                     st.button(
                         "Remove",
                         key=f"remove {model.name}",
                         icon=":material/delete:",
-                        help=about,
+                        help=hint,
                         on_click=_remove,
                         args=(model.name,),
                     )

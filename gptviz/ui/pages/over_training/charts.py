@@ -87,12 +87,12 @@ def shown(name: str) -> str:
     """The control `show`: all series of a measure in one chart, a panel for each, or the losses of the model called `name` beside
     those of its relatives, if it has any.
     """
-    about = "All series of a measure in one chart, or a small panel for each."
+    hint = "All series of a measure in one chart, or a small panel for each."
     options = [TOGETHER, APART]
     if beside.relatives(name):
         options.append(RELATIVES)
-        about += " Beside relatives: its loss while it was trained, beside those of models that differ from it in one thing."
-    return controls.select("Show", options, key="show", help=about, segmented=True)
+        hint += " Beside relatives: its loss while it was trained, beside those of models that differ from it in one thing."
+    return controls.select("Show", options, key="show", help=hint, segmented=True)
 
 
 def measures(subject: Subject) -> list[Measure]:
@@ -155,10 +155,10 @@ def possible(subject: Subject) -> tuple[str, ...]:
 
 def logarithmic() -> tuple[bool, bool]:
     """The controls `log_steps` and `log_values`: which axes are logarithmic."""
-    about = "Each doubling of the steps takes the same room; step 0 has none."
-    log_steps = controls.switch("Log steps", key="log_steps", help=about, default=True)
-    about = "Each doubling of a value takes the same room; what is not above 0 has none."
-    return log_steps, controls.switch("Log values", key="log_values", help=about)
+    hint = "Each doubling of the steps takes the same room; step 0 has none."
+    log_steps = controls.switch("Log steps", key="log_steps", help=hint, default=True)
+    hint = "Each doubling of a value takes the same room; what is not above 0 has none."
+    return log_steps, controls.switch("Log values", key="log_values", help=hint)
 
 
 def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQuestion]:
@@ -168,8 +168,8 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQ
     needs = {measure.needs for measure in chosen}
     heads_read = subject.prompt
     if "texts for heads" in needs and subject.lm.repeats is not None and not subject.kind.has_source:
-        about = "Random tokens that are repeated once, as on the page Heads, or the prompt above."
-        over = controls.select("Heads read", [RANDOM, PROMPT], key="over", help=about, segmented=True)
+        hint = "Random tokens that are repeated once, as on the page Heads, or the prompt above."
+        over = controls.select("Heads read", [RANDOM, PROMPT], key="over", help=hint, segmented=True)
         heads_read = subject.prompt if over == PROMPT else ""
     token = against = None
     if needs & {"a token", "two tokens"}:
@@ -191,9 +191,9 @@ def _two_tokens(subject: Subject) -> tuple[int, int]:
     """The controls `one` and `another`, for a classifier, which guesses no tokens: at first two tokens of the prompt."""
     names = tokens(subject.key).names
     listed = list(dict.fromkeys(names[i] for i in (*subject.seen, *range(min(2, len(names))))))
-    about = "A token whose embedding is compared; any one can be typed."
-    one = controls.select("Embedding of", listed, key="one", help=about, other=names.__contains__)
-    another = controls.select("and of", listed, key="another", help=about, default=listed[1], other=names.__contains__)
+    hint = "A token whose embedding is compared; any one can be typed."
+    one = controls.select("Embedding of", listed, key="one", help=hint, other=names.__contains__)
+    another = controls.select("and of", listed, key="another", help=hint, default=listed[1], other=names.__contains__)
     return names.index(one), names.index(another)
 
 

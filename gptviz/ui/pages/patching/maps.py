@@ -184,9 +184,9 @@ def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: S
             )
     if stage is None or not stage.is_active:
         many = patches(subject.key, prompts.pair)
-        about = f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page."
+        hint = f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page."
         with button:
-            if pressed(COMPUTE, key="compute patches", type="primary", icon=":material/calculate:", help=about):
+            if pressed(COMPUTE, key="compute patches", type="primary", icon=":material/calculate:", help=hint):
                 begin(subject.key, prompts.pair)
                 st.rerun()
     if begun is not None:
@@ -371,14 +371,14 @@ def _choose(prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: i
             _put(PatchCell(what, block, place))
 
     with st.container(horizontal=True):
-        about = "The heatmap of the cell that is explained: its highest cell at first. You can also click a cell."
+        hint = "The heatmap of the cell that is explained: its highest cell at first. You can also click a cell."
         pick(
             "Explain a cell of",
             [None, *heatmaps.shown],
             None if chosen is None else chosen.what,
             begin,
             key="patched map",
-            help=about,
+            help=hint,
             format_func=lambda what: "no heatmap" if what is None else heatmaps.best(what).quantity.title,
         )
         if chosen is None:
@@ -483,8 +483,8 @@ def numbers_and_code(subject: Subject, prompts: Prompts, heatmaps: Maps) -> Show
     titles = {one.quantity.title: name for name, one in heatmaps.shown.items()}
     if not titles:
         return Shown()
-    about = "The heatmap whose numbers and code are below."
-    name = titles[controls.select("Numbers and code of", list(titles), key="of", help=about)]
+    hint = "The heatmap whose numbers and code are below."
+    name = titles[controls.select("Numbers and code of", list(titles), key="of", help=hint)]
     texts, pair = {"clean": subject.prompt, "corrupted": prompts.text}, prompts.pair
     how = {"right": pair.right, "wrong": pair.wrong, "what": name, "exact": name in heatmaps.exact}
     right, wrong = prompts.names

@@ -174,12 +174,12 @@ def answers(subject: Subject, corrupted: tuple[int, ...], text: str, of_right: A
     every, label = names(subject), subject.lm.tokenizer.label
     offered = {every[token]: token for token in likely}
     options = [LIKELIEST, *offered]
-    about = "A token; unless chosen, the likeliest after the prompt."
+    hint = "A token; unless chosen, the likeliest after the prompt."
     with of_right:
-        right = controls.select("Right answer", options, key=RIGHT, default=LIKELIEST, help=about)
-    about = "A token; unless chosen, the likeliest after the corrupted prompt that is not the right answer."
+        right = controls.select("Right answer", options, key=RIGHT, default=LIKELIEST, help=hint)
+    hint = "A token; unless chosen, the likeliest after the corrupted prompt that is not the right answer."
     with of_wrong:
-        wrong = controls.select("Wrong answer", options, key=WRONG, default=LIKELIEST, help=about)
+        wrong = controls.select("Wrong answer", options, key=WRONG, default=LIKELIEST, help=hint)
     right_id = offered.get(right, int(logits[0].argmax()))
     others = np.where(np.arange(len(logits[1])) == right_id, -np.inf, logits[1])
     wrong_id = offered.get(wrong, int(others.argmax()))

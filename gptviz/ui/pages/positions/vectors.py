@@ -233,8 +233,8 @@ def one_wave(key: ModelKey, own: str, fixed: Sequence[str], block: int, stack: s
     st.header("One wave at a time", anchor=False)
     left, right = st.columns(2)
     with right:
-        about = "Whose vectors: one row per position."
-        kind = controls.select("Table", tables(own, fixed), key="table", help=about, format_func=name, segmented=True)
+        hint = "Whose vectors: one row per position."
+        kind = controls.select("Table", tables(own, fixed), key="table", help=hint, format_func=name, segmented=True)
         table = ask_vectors(key, kind, block, stack).value
         size = len(table.axes[1].labels)
         wave = controls.whole(

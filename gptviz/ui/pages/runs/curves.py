@@ -170,11 +170,11 @@ def _columns(names: Sequence[str]) -> dict[str, Any]:
 
 def switches() -> tuple[bool, bool, bool]:
     """The controls `log_steps`, `log_loss` and `training`: what the chart shows."""
-    about = "Each doubling of the steps takes the same room; step 0 has none."
-    log_steps = controls.switch("Log steps", key="log_steps", help=about)
+    hint = "Each doubling of the steps takes the same room; step 0 has none."
+    log_steps = controls.switch("Log steps", key="log_steps", help=hint)
     log_loss = controls.switch("Log loss", key="log_loss", help="Each halving of the loss takes the same room.")
-    about = "The loss of every batch that was trained on, pale, beside the loss on held-out data."
-    return log_steps, log_loss, controls.switch("Training loss", key="training", help=about)
+    hint = "The loss of every batch that was trained on, pale, beside the loss on held-out data."
+    return log_steps, log_loss, controls.switch("Training loss", key="training", help=hint)
 
 
 def chart(entries: Sequence[Entry], *, log_steps: bool, log_loss: bool, training: bool, height: int) -> None:

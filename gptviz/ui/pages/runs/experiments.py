@@ -58,8 +58,8 @@ def ladder(entries: Mapping[str, Entry]) -> None:
     )
     shown = shipped
     if [rung.entry.name for rung in mine] != [rung.entry.name for rung in shipped]:
-        about = "For each rung that you trained yourself, shows your finished model instead of the one that came with gptviz."
-        shown = mine if controls.switch("My own rungs", key="own_rungs", help=about) else shipped
+        hint = "For each rung that you trained yourself, shows your finished model instead of the one that came with gptviz."
+        shown = mine if controls.switch("My own rungs", key="own_rungs", help=hint) else shipped
     alt = f"A waterfall of the loss from rung to rung. {in_words(shown)}"
     show_figure(level_by_level(losses(shown), theme()), key="ladder", alt=alt)
     st.caption(f"{escaped(in_words(shown))} {escaped(who_is_shown(shown))}")

@@ -48,8 +48,8 @@ def one_model(entries: Mapping[str, Entry]) -> None:
                 st.button("Undo", key="undo", on_click=_undelete, args=(token,), icon=":material/undo:")
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=pixels(260)):
-            about = "The model that the buttons are about, and that the other pages open."
-            name = controls.select("Model", list(entries), key="model", default=frame.default_model(), help=about)
+            hint = "The model that the buttons are about, and that the other pages open."
+            name = controls.select("Model", list(entries), key="model", default=frame.default_model(), help=hint)
         folder, status = entries[name].folder, entries[name].status
         open_in(name)
         if status.state in ON_TRAIN and manage.is_own(folder):
@@ -64,10 +64,8 @@ def one_model(entries: Mapping[str, Entry]) -> None:
             with st.popover("Rename", icon=":material/edit:", disabled=fixed, help=why):
                 new = st.text_input("New name", name, key=f"new name of {name}", max_chars=64)
                 st.button("Rename it", key="rename", on_click=_rename, args=(name, f"new name of {name}"), disabled=new == name)
-            about = why or f"Puts it into the trash, which keeps the last {manage.MOST_DELETED} models."
-            st.button(
-                "Delete", key="delete", on_click=_delete, args=(name,), icon=":material/delete:", disabled=fixed, help=about
-            )
+            hint = why or f"Puts it into the trash, which keeps the last {manage.MOST_DELETED} models."
+            st.button("Delete", key="delete", on_click=_delete, args=(name,), icon=":material/delete:", disabled=fixed, help=hint)
         _trash()
     hidden.say_what_hides([name])
     if not manage.is_own(folder):

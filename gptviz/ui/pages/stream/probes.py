@@ -23,17 +23,13 @@ _HEIGHT = 380
 def ask_probe(subject: Subject) -> Asked[Probed]:
     """The controls, which label and over which text, and the probes of that."""
     labels = subject.lm.probe_labels()
-    about = "What the probe has to tell only from the vector of a token. The labels of this model's task come first."
+    hint = "What the probe has to tell only from the vector of a token. The labels of this model's task come first."
     titles = list(labels.values())
-    label = list(labels)[titles.index(controls.select("Label", titles, key="label", help=about))]
+    label = list(labels)[titles.index(controls.select("Label", titles, key="label", help=hint))]
     text = text_to_fit(subject) if label in FROM_TEXT else None
     if label == TABLE:
-        about = (
-            "CSV with the columns text and label. A label is that of the last token of its text; 20 texts are needed at least."
-        )
-        text = controls.text(
-            "Table", key="table", help=about, longest=100_000, height=160, placeholder="text,label\nthe king,one"
-        )
+        hint = "CSV with the columns text and label. A label is that of the last token of its text; 20 texts are needed at least."
+        text = controls.text("Table", key="table", help=hint, longest=100_000, height=160, placeholder="text,label\nthe king,one")
     return ask(subject, fitted.probe, "Fitting probes", label=label, text=text)
 
 
@@ -66,11 +62,11 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
     if subject.lm.model.config.n_layer:
         # The direction between the tokens of one label and all others, which acts on every page.
         block = 0 if probed.appears is None else probed.appears.block or 0
-        about = f"The difference of the means of the tokens with one label and of all others, after block {block}, as an edit."
+        hint = f"The difference of the means of the tokens with one label and of all others, after block {block}, as an edit."
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            if controls.switch("Steer along a label", key="steer", help=about):
-                about = "The label that the direction leads to; below 0 it leads away from it."
-                value = controls.select("Toward", probed.classes, key="value", default=probed.classes[-1], help=about)
+            if controls.switch("Steer along a label", key="steer", help=hint):
+                hint = "The label that the direction leads to; below 0 it leads away from it."
+                value = controls.select("Toward", probed.classes, key="value", default=probed.classes[-1], help=hint)
                 settings = dict(asked.settings) | {"value": value, "block": block}
                 direction = ask(subject.key.unedited, fitted.label_direction, "Finding the direction", **settings).value
                 steering.on_every_page(direction)

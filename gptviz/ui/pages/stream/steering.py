@@ -59,8 +59,8 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
         return None, None
     st.markdown(f"**{escaped(steered.value.said)}{said}**")
     _pictures(found, steered.value)
-    about = "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes none that acts after block 0."
-    download("Download the direction", f"{found.name}.gguf", partial(subject.lm.write_direction, found.name), help=about)
+    hint = "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes none that acts after block 0."
+    download("Download the direction", f"{found.name}.gguf", partial(subject.lm.write_direction, found.name), help=hint)
     if own:
         return steered.value.probability, steered.code("result.probability, result.texts")
     return steered.value.probability, asked.code(f"steered = {steered.call}", "steered.probability, steered.texts")
@@ -76,7 +76,7 @@ def _offered(subject: Subject) -> tuple[str, Lists]:
 
 def _texts(offered: Lists) -> Lists:
     """The controls for the two lists. An empty field stands for the texts that are offered, in grey."""
-    about = (
+    hint = (
         "Texts, one in each line. Their last tokens decide: between them the direction is found. Where both lists are equally "
         "long, the texts in the same line are a pair. A quarter of each list, at its end, is held out. Where the field is empty, "
         "the texts are those shown in grey."
@@ -86,7 +86,7 @@ def _texts(offered: Lists) -> Lists:
         with column:
             label = "Lead toward" if side == "toward" else "Lead away from"
             shown = "\n".join(example)
-            typed = controls.text(label, key=side, help=about, longest=LONGEST_LIST, height=160, placeholder=shown)
+            typed = controls.text(label, key=side, help=hint, longest=LONGEST_LIST, height=160, placeholder=shown)
             found.append(tuple(line for line in (typed or shown).splitlines() if line.strip()))
     return found[0], found[1]
 
@@ -95,15 +95,13 @@ def _direction(subject: Subject, name: str, lists: Lists) -> Asked[Direction]:
     """The controls for how the direction is found, and the direction, which is that of the model without edits."""
     count = subject.lm.model.config.n_layer
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        about = "The block after which the direction is added, or all of them."
+        hint = "The block after which the direction is added, or all of them."
         blocks = [ALL, *map(str, range(count))]
-        block = controls.select("After block", blocks, key="block", default=str(count // 2), help=about, follows=True)
-        about = "The difference of the means of both lists, or the direction in which the texts, or their pairs, differ most."
-        how = NAMES[controls.select("Direction", list(NAMES), key="how", help=about, segmented=True)]
-        about = (
-            "What the direction is called in the list of edits. Another direction with this name takes the place of the first."
-        )
-        typed = controls.text("Name", key="direction", help=about, longest=40, placeholder=name)
+        block = controls.select("After block", blocks, key="block", default=str(count // 2), help=hint, follows=True)
+        hint = "The difference of the means of both lists, or the direction in which the texts, or their pairs, differ most."
+        how = NAMES[controls.select("Direction", list(NAMES), key="how", help=hint, segmented=True)]
+        hint = "What the direction is called in the list of edits. Another direction with this name takes the place of the first."
+        typed = controls.text("Name", key="direction", help=hint, longest=40, placeholder=name)
     at = None if block == ALL else int(block)
     settings = {"toward": lists[0], "away": lists[1], "block": at, "how": how, "name": typed or name}
     return ask(subject.key.unedited, fitted.direction, "Finding the direction", **settings)
@@ -115,8 +113,8 @@ def _from_file(subject: Subject) -> Direction | None:
     def read(path: Path) -> None:
         addresses.write(FILE, subject.lm.read_direction(path).name)
 
-    about = "A GGUF control vector of llama.cpp, repeng or this page: it is used in place of the texts, and kept in your folder."
-    read_in("Or a direction from a file", "gguf", read, key="file with a direction", help=about)
+    hint = "A GGUF control vector of llama.cpp, repeng or this page: it is used in place of the texts, and kept in your folder."
+    read_in("Or a direction from a file", "gguf", read, key="file with a direction", help=hint)
 
     def parse(name: str) -> Direction | None:
         called = unit(f"direction.{name}", subject.lm.model.config).called  # not a path, which a link may have made up
@@ -146,15 +144,15 @@ def _in_place_of_earlier(subject: Subject, found: Direction) -> None:
 def on_every_page(found: Direction) -> float:
     """The controls for how a direction acts on every page: the strength, and whether it is taken out of the stream."""
     off = f"direction.{found.name}"
-    about = (
+    hint = (
         "How often the spread of the texts along the direction is added to the stream, on every page: it is an edit, which links "
         f"have too. At 0 nothing is added, and the view Steering shows what {USUAL:g} would do. Generate writes with it, without "
         "it and with it turned round, in branches beside each other."
     )
-    strength = edits.number_slider(st, off, 0.0, "Strength on every page", -4.0, 4.0, step=0.5, help=about)
-    about = "Take all that lies along the direction out of the stream, on every page, or leave it there again."
+    strength = edits.number_slider(st, off, 0.0, "Strength on every page", -4.0, 4.0, step=0.5, help=hint)
+    hint = "Take all that lies along the direction out of the stream, on every page, or leave it there again."
     label = "Bring the direction back" if off in edits.asked() else "Switch the direction off"
-    st.button(label, key="switch the direction", on_click=edits.toggle, args=(off,), help=about)
+    st.button(label, key="switch the direction", on_click=edits.toggle, args=(off,), help=hint)
     return strength
 
 
@@ -163,10 +161,10 @@ def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked
     default = LAST if away and subject.prompt == subject.default else PROMPT
     with st.container(horizontal=True, vertical_alignment="bottom"):
         strength = on_every_page(found)
-        about = "What the model goes on with here: the prompt, or the last text of the second list."
-        read = controls.select("Goes on with", [LAST, PROMPT], key="read", default=default, help=about, follows=True)
-        about = "Whether attention looks, in the next token and at each step of the texts, where it looks without the direction."
-        frozen = controls.switch("Freeze attention", key="frozen", help=about)
+        hint = "What the model goes on with here: the prompt, or the last text of the second list."
+        read = controls.select("Goes on with", [LAST, PROMPT], key="read", default=default, help=hint, follows=True)
+        hint = "Whether attention looks, in the next token and at each step of the texts, where it looks without the direction."
+        frozen = controls.switch("Freeze attention", key="frozen", help=hint)
     others = tuple(text for text in subject.key.edits if text.partition("=")[0] != f"direction.{found.name}")
     key = replace(subject.key, edits=others)
     prompt = away[-1] if away and read == LAST else subject.text

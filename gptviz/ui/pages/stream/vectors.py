@@ -50,14 +50,14 @@ class MapChoice:
 
 def view_control(*, is_decoder: bool) -> str:
     """The control `view`; some views are only about decoders."""
-    about = (
+    hint = (
         "What is written: how much each attention and each MLP adds to the stream. Map: where the positions of the text lie "
         "after one layer, and how long their vectors are. Probes: what can be read from the stream after each layer. "
         "Steering: what the model says with a direction between texts added to the stream."
     )
     views = VIEWS if is_decoder else [view for view in VIEWS if view not in (PROBES, STEERING)]
     controls.opens("view", MAP, views, OF_MAP)
-    return controls.select("View", views, key="view", help=about, segmented=True, gone=GONE)
+    return controls.select("View", views, key="view", help=hint, segmented=True, gone=GONE)
 
 
 def ask_stream(subject: Subject) -> Asked[StreamSummary]:
@@ -171,19 +171,19 @@ def lengths_of(asked: Asked[StreamSummary]) -> LabelledArray:
 
 def map_controls(seen: StreamSummary) -> MapChoice:
     """The controls of the map."""
-    about = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
-    method = controls.select("Projection", METHODS, key="method", help=about, segmented=True)
-    about = (
+    hint = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
+    method = controls.select("Projection", METHODS, key="method", help=hint, segmented=True)
+    hint = (
         "Direction alone: every vector is brought to length 1 first. As they are: a few long vectors may take all the room. "
         "In many models the first position is one of them."
     )
-    vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=about, segmented=True)
+    vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=hint, segmented=True)
     seed, compared = (0, False) if method == "PCA" else projections.seed_controls()
     names = [layer.name for layer in seen.layers]
-    about = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
+    hint = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
     layer = names[0]
     if len(names) > 1:
-        layer = controls.notch("After the layer", names, key="layer", help=about, default=names[-1])
+        layer = controls.notch("After the layer", names, key="layer", help=hint, default=names[-1])
     return MapChoice(names.index(layer), method, vectors == DIRECTION, seed, compared)
 
 

@@ -201,8 +201,8 @@ def form(config: Config) -> None:
 
 def _one_of(what: str, count: int) -> int | None:
     """The control for one of the neurons or experts of an MLP, or None for the whole MLP."""
-    about = f"One {what} of this MLP; empty for the whole MLP."
-    chosen = st.number_input(what.capitalize(), 0, count - 1, None, key=f"edit {what}", placeholder="all", help=about)
+    hint = f"One {what} of this MLP; empty for the whole MLP."
+    chosen = st.number_input(what.capitalize(), 0, count - 1, None, key=f"edit {what}", placeholder="all", help=hint)
     return None if chosen is None else int(chosen)
 
 

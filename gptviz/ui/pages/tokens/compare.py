@@ -134,11 +134,11 @@ def other(own: str) -> str:
     if not hosting().read_only:  # a reader who may type paths learns which files there are
         names.append(IN_A_FOLDER)
     usual = "shakespeare" if own != "shakespeare" else "bpe"
-    about = (
+    hint = (
         "The tokenizer of any model of the list, or one that another program keeps on this machine, also without a model; one "
         "that is learned here from a text; or one in a folder: only the tokenizer is read."
     )
-    return controls.select("Beside it", names, key=OTHER, default=usual, help=about)
+    return controls.select("Beside it", names, key=OTHER, default=usual, help=hint)
 
 
 @st.cache_data(ttl=60, show_spinner="Looking for tokenizers on this machine")
@@ -181,11 +181,11 @@ def _learned() -> Beside | None:
 
 def _in_a_folder() -> Beside | None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        about = (
+        hint = (
             "A folder of this machine with the tokenizer of any model, or with several such folders: tokenizer.json, "
             "tokenizer.model, vocab.json with merges.txt, vocab.txt, or a .gguf file. Enter looks into it."
         )
-        typed = controls.text("Folder", key="folder", help=about, longest=LONGEST_PATH, placeholder="the path of a folder")
+        typed = controls.text("Folder", key="folder", help=hint, longest=LONGEST_PATH, placeholder="the path of a folder")
         if not typed.strip():
             st.info("Type the path of a folder with a tokenizer.")
             return None
@@ -197,8 +197,8 @@ def _in_a_folder() -> Beside | None:
         if not inside:
             st.warning(escaped(f"No tokenizer was found in {folder}, nor in the folders below it: type the path of another one."))
             return None
-        about = "The tokenizers in this folder and below it."
-        name = controls.select("Tokenizer", [*inside], key="inside", help=about)
+        hint = "The tokenizers in this folder and below it."
+        name = controls.select("Tokenizer", [*inside], key="inside", help=hint)
     return Beside.at(name, inside[name].path)
 
 

@@ -89,15 +89,15 @@ def to_learn() -> tuple[str, str, int]:
         CorpusUnavailableError: the text cannot be read.
     """
     ready = [offer.name for offer in corpora() if offer.ready]
-    about = "Merges are learned only from this text. A text of yours may have up to a million characters."
-    name = controls.select("Learn from", [*ready, PASSAGES, OWN], key=FROM, help=about)
+    hint = "Merges are learned only from this text. A text of yours may have up to a million characters."
+    name = controls.select("Learn from", [*ready, PASSAGES, OWN], key=FROM, help=hint)
     if name == OWN:
-        about = "What the merges are learned from. Ctrl + Enter, or a click elsewhere, applies it."
-        text = controls.text("Your text", key="pasted", help=about, longest=LONGEST_OWN, height=pixels(110), lasting=True)
+        hint = "What the merges are learned from. Ctrl + Enter, or a click elsewhere, applies it."
+        text = controls.text("Your text", key="pasted", help=hint, longest=LONGEST_OWN, height=pixels(110), lasting=True)
     else:
         text = passages() if name == PASSAGES else corpus_text(name)
-    about = "How many merges are learned at most: each adds one token to the vocabulary."
-    most = controls.notch("Merges to learn", MERGES, key=MOST, help=about, default=1_000, format_func=str)
+    hint = "How many merges are learned at most: each adds one token to the vocabulary."
+    most = controls.notch("Merges to learn", MERGES, key=MOST, help=hint, default=1_000, format_func=str)
     return text, name, int(most)
 
 

@@ -80,11 +80,11 @@ def two_control(plan: Plan, on_change: Callable[[], None]) -> bool:
     """The control `two_texts`: whether a second model is trained on other data; models that do not go on with texts have none."""
     if not MODEL_KINDS[plan.config.kind].continues:
         return False
-    about = (
+    hint = (
         "Train a second model beside this one: its data differ, and nothing else, not even the seed. Then ask both, and see what "
         "the data did."
     )
-    return controls.switch("Two texts", key=TWO, help=about, on_change=on_change)
+    return controls.switch("Two texts", key=TWO, help=hint, on_change=on_change)
 
 
 def data_control(plan: Plan, first: str | None = None) -> str:
@@ -98,8 +98,8 @@ def data_control(plan: Plan, first: str | None = None) -> str:
     names = [*offered[kind], UPLOADED]
     if first is None:
         return controls.select("Data", names, key="data", default=plan.data, help=ABOUT_DATA[kind])
-    about = "What the second model learns from: other settings of the same task, or another text."
-    return controls.select("Data of the second", names, key=f"data{_TWIN}", default=first, help=about, follows=True)
+    hint = "What the second model learns from: other settings of the same task, or another text."
+    return controls.select("Data of the second", names, key=f"data{_TWIN}", default=first, help=hint, follows=True)
 
 
 def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Source | None:
@@ -115,16 +115,16 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
         with folded:
             return _task(data, twin=twin)
     if data == PASTED:
-        about = "What the model learns to go on with. A link or a reload brings it back on this machine."
+        hint = "What the model learns to go on with. A link or a reload brings it back on this machine."
         label = "Your second text" if twin else "Your text"
-        text = controls.text(label, key=f"pasted{end}", help=about, longest=MOST_PASTED, height=pixels(110), lasting=True)
+        text = controls.text(label, key=f"pasted{end}", help=hint, longest=MOST_PASTED, height=pixels(110), lasting=True)
         return TextSource(_pasted(text), plan.fraction) if text else None
     if data == UPLOADED:
-        key, about = FILES[kind]
+        key, hint = FILES[kind]
         if (most := upload_limit(MOST_UPLOADED)) is None:
             raise ValueError(NO_UPLOADS)
         label = "Your second file" if twin else "Your file"
-        file = st.file_uploader(label, help=about, key=f"{key}{end}", max_upload_size=most)
+        file = st.file_uploader(label, help=hint, key=f"{key}{end}", max_upload_size=most)
         return _uploaded(file.name, file.getvalue(), kind, plan.fraction) if file else None
     if not MODEL_KINDS[kind].continues:
         return _made(data, plan.fraction)

@@ -18,8 +18,8 @@ SIZES, ACTIVE, STEPS = ("128", "256", "512", "1024", "2048"), ("4", "8", "16", "
 
 def fitted_here(device: str) -> None:
     """The switch that shows the controls, with what they fit below it."""
-    about = "Fit sparse features to the stream after a block of a model. Each of them can then be looked at, and switched off."
-    if not controls.switch("A dictionary of a layer", key="dictionary", help=about):
+    hint = "Fit sparse features to the stream after a block of a model. Each of them can then be looked at, and switched off."
+    if not controls.switch("A dictionary of a layer", key="dictionary", help=hint):
         return
     asked = _asked(device)
     job, show = jobs.on_demand(asked, asked.title, lambda _: asked.value, begins=False)
@@ -35,13 +35,13 @@ def _asked(device: str) -> Asked[Dictionary]:
     names = kinds.models_of("decoder")
     of, after, large, sparse, long = st.columns(5, vertical_alignment="bottom")
     with of:
-        about = "The model whose stream is read."
-        name = controls.select("Of the model", names, key="of", help=about, default=names[0])
+        hint = "The model whose stream is read."
+        name = controls.select("Of the model", names, key="of", help=hint, default=names[0])
     key = model_key(name, device)
     config = kinds.read_config(kinds.checkpoints.find(name))
     with after:
-        about = "The stream after this block, counted from 0."
-        block = controls.whole("After block", 0, max(config.n_layer - 1, 0), key="after", help=about, default=config.n_layer // 2)
+        hint = "The stream after this block, counted from 0."
+        block = controls.whole("After block", 0, max(config.n_layer - 1, 0), key="after", help=hint, default=config.n_layer // 2)
     with large:
         size = controls.select("Features", SIZES, key="features", help="How many features there are.", default="256")
     with sparse:

@@ -158,8 +158,8 @@ def _begin(plan: Plan) -> str:
     """The control `begin`: fresh weights, or the model whose weights the run begins with."""
     known = kinds.models_of(plan.config.kind)
     of_plan = {plan.begin} - set(known) if plan.begin else set()
-    about = "Start from random weights, or from the weights of a model: then its architecture and its tokens are kept."
-    begin = controls.select("Begin with", [FRESH, *known, *of_plan], key="begin", default=plan.begin or FRESH, help=about)
+    hint = "Start from random weights, or from the weights of a model: then its architecture and its tokens are kept."
+    begin = controls.select("Begin with", [FRESH, *known, *of_plan], key="begin", default=plan.begin or FRESH, help=hint)
     hidden.say_what_hides([begin])
     return begin
 

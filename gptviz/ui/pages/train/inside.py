@@ -64,8 +64,8 @@ def look_inside(name: str, device: str) -> None:
                     "Block", 0, n_layer - 1, key="block", default=0, help="Blocks are numbered from 0, beginning at the input."
                 )
             with st.container(width=pixels(150)):
-                about = "The heads of a block read side by side."
-                number = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=about)
+                hint = "The heads of a block read side by side."
+                number = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=hint)
         head = ChosenHead(stack, block, number)
         with st.container(width="stretch"):
             prompt = prompt_box(default)

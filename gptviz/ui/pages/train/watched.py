@@ -92,8 +92,8 @@ def run_control() -> str | None:
         st.session_state["run"] = chosen
     if st.session_state.get("run") not in names:
         st.session_state["run"] = in_link or _most_interesting(names)
-    about = "Any model, whether it is still being trained or finished long ago. The one in training is shown first."
-    name = st.selectbox("Model watched", names, key="run", help=about, persist_state="session")
+    hint = "Any model, whether it is still being trained or finished long ago. The one in training is shown first."
+    name = st.selectbox("Model watched", names, key="run", help=hint, persist_state="session")
     st.session_state.pop(_NEXT, None)
     addresses.write("run", name)
     hidden.say_what_hides([name])

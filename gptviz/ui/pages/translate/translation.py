@@ -110,8 +110,8 @@ def _known_words(source: str) -> frozenset[str]:
 
 def sampling_control() -> Sampling | None:
     """The control `drawn`. If it is on, the controls of the sampling; else None: the output takes the likeliest tokens."""
-    about = "Off: the output takes the likeliest token each time. On: each token is drawn, as on the page Generate."
-    if not controls.switch("Draw the output", key="drawn", help=about):
+    hint = "Off: the output takes the likeliest token each time. On: each token is drawn, as on the page Generate."
+    if not controls.switch("Draw the output", key="drawn", help=hint):
         return None
     return sampling_controls()
 

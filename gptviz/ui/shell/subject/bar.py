@@ -260,8 +260,8 @@ def _read_in_seconds(subject: Subject) -> Subject:
         return shortened(subject, most, why)
     needed = duration(long_prompts.seconds_to_read(config, count, str(subject.lm.device)))
     notice = st.container()
-    about = f"One reading of them takes this model about {needed} on this machine. Some pages read a text several times."
-    if controls.switch(f"Read all {count:,} tokens", key=frame.WHOLE, help=about):
+    hint = f"One reading of them takes this model about {needed} on this machine. Some pages read a text several times."
+    if controls.switch(f"Read all {count:,} tokens", key=frame.WHOLE, help=hint):
         return subject
     with notice:
         return shortened(subject, most, f"To read all of them takes about {needed}, and longer on some pages")
