@@ -29,17 +29,14 @@ export class Readout {
     const { numbers, choice, heads } = selection;
     if (!numbers.has(choice.block)) {
       const why = "all blocks together are too many to send at once";
-      this.element.replaceChildren(`The numbers of block ${choice.block} are being sent: ${why}.`);
-    } else if (!aim) {
+      return this.element.replaceChildren(`The numbers of block ${choice.block} are being sent: ${why}.`);
+    }
+    if (!aim) {
       const what = heads.length > 1 ? "Several heads" : selection.name;
       const hint = ` ${matchMedia("(hover: none)").matches ? "Tap" : "Hover"} one to see it alone.`;
-      this.element.replaceChildren(`${what}: all tokens at once.`, make("span", "hint", hint));
-    } else this.element.replaceChildren(...this.#parts(selection, aim));
-  }
-
-  /** @param {Selection} selection @param {Aim} aim */
-  #parts(selection, aim) {
-    const { numbers, loaded } = selection,
+      return this.element.replaceChildren(`${what}: all tokens at once.`, make("span", "hint", hint));
+    }
+    const { loaded } = selection,
       isMany = loaded.length > 1;
     this.element.classList.toggle("many", isMany);
     const isOneBlock = loaded.every(([block]) => block === loaded[0][0]);
@@ -56,6 +53,6 @@ export class Readout {
       }
     });
     if (loaded.length > MOST_HEADS) parts.push(`and ${loaded.length - MOST_HEADS} more`);
-    return parts;
+    return this.element.replaceChildren(...parts);
   }
 }
