@@ -204,10 +204,10 @@ def test_what_asks_the_browser_for_a_clipboard_has_one_on_a_page_from_http(brows
     context = browser.new_context()
     page = opened(context.new_page())
     page.add_script_tag(
-        content=f"{joined(kit.FOLDER.parent / 'page_helpers' / 'clipboard.js')}\nwindow.Clipboard = Clipboard;", type="module"
+        content=f"{joined(kit.FOLDER.parent / 'page_helpers' / 'clipboard.js')}\nwindow.offer = clipboard;", type="module"
     )
-    page.wait_for_function("() => window.Clipboard")
-    page.evaluate("new Clipboard({ root })")
+    page.wait_for_function("() => window.offer")
+    page.evaluate("offer({ root })")
     page.evaluate(
         """() => {
             const button = make("button", "", "Copy it");

@@ -69,6 +69,14 @@ def test_every_number_that_may_be_seen_travels_whole_and_the_masked_ones_do_not(
     assert ("rollout" in arrays) == (keys == 5)
 
 
+def test_a_rollout_reaches_beyond_the_window_of_every_block() -> None:
+    seen = np.tri(5, dtype=bool)
+    rolled = np.where(seen, np.random.default_rng(1).random((2, 5, 5), np.float32) + np.float32(0.1), np.float32(0))
+    _, arrays = unpack(payload(heads(blocked=~seen | np.tri(5, k=-2, dtype=bool), rollout=rolled), {"of": "x"}))
+    np.testing.assert_array_equal(arrays["rollout"].reshape(2, 5, 5), np.where(seen, rolled, np.nan))
+    assert np.isnan(arrays["pattern"].reshape(2, 3, 5, 5)[..., 4, :3]).all()
+
+
 def test_what_is_usual_is_what_the_page_asks_for_as_far_as_the_model_has_it() -> None:
     declared = unpack(payload(heads(2, 3), {"start": {"block": 9, "head": 9, "show": "value"}}))[0]["declared"]
     usual = {key: each["usual"] for key, each in declared.items()}

@@ -185,6 +185,8 @@ test("what only one block hides can be chosen in the others", () => {
   const numbers = numbersOf({ tokens: 3 });
   for (let head = 0; head < 3; head++) numbers.arrays.pattern[(3 + head) * 6 + numbers.place(2, 0)] = NaN;
   assert.deepEqual([numbers.isVisible(2, 0, 0), numbers.isVisible(2, 0, 1), numbers.isVisible(2, 1, 1)], [true, false, true]);
+  numbers.arrays.rollout = new Float32Array(2 * 6).fill(0.1);
+  assert.equal(numbers.isVisible(2, 0, 1, "rollout"), true); // through the block before
 });
 
 test("possible values of a link are taken, impossible ones are refused by name", () => {

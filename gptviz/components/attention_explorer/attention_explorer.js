@@ -19,7 +19,7 @@ import { Grid } from "./grid.js";
 import { Heat } from "./heat.js";
 import { Numbers } from "./numbers.js";
 import { drawing } from "./picture.js";
-import { Readout } from "./readout.js";
+import { readOut } from "./readout.js";
 import { OF_HEADS, Selection } from "./selection.js";
 import { SHOWS, SIDES } from "./settings.js";
 import { Tokens } from "./tokens.js";
@@ -53,11 +53,11 @@ export class Explorer extends View {
     this.notices = make("div", "notices", undefined, { role: "status" });
     this.controls = new Controls(this);
     this.grid = new Grid(this);
-    this.readout = new Readout();
+    this.readout = make("div", "readout");
     this.tokens = new Tokens(this);
     this.cell = new Cell(this);
     this.heat = new Heat(this);
-    const middle = make("div", "middle", [this.readout.element, this.tokens.element, this.cell.element]);
+    const middle = make("div", "middle", [this.readout, this.tokens.element, this.cell.element]);
     this.body = make("div", "body", [this.grid.element, middle, this.heat.element]);
     const details = {
       name: "attention",
@@ -212,7 +212,7 @@ export class Explorer extends View {
       return;
     }
     this.choose({ [side]: this.choice[side] === index ? null : index });
-    announce(this.root, this.readout.element.textContent);
+    announce(this.root, this.readout.textContent);
   }
 
   /** @param {number} query @param {number} key */
@@ -355,10 +355,10 @@ export class Explorer extends View {
     const aim = selection.aim(this.hover, !this.tokens.inColumns);
     if (!isOpen) {
       this.tokens.draw(aim);
-      readout.draw(selection, aim);
+      readOut(readout, selection, aim);
     }
     this.heat.point(aim);
-    if (this.aloud) announce(this.root, readout.element.textContent);
+    if (this.aloud) announce(this.root, readout.textContent);
     this.aloud = false;
     this.root.dataset.drawn = String(Number(this.root.dataset.drawn ?? 0) + 1);
   }
@@ -372,7 +372,7 @@ export class Explorer extends View {
     const had = focusedBeside(this.root);
     /** @type {string | undefined} */
     this.drawn = cell;
-    this.tokens.element.hidden = this.readout.element.hidden = isOpen;
+    this.tokens.element.hidden = this.readout.hidden = isOpen;
     this.cell.draw();
     // The chip or button that had the focus is gone.
     if (isOpen && this.tokens.element.contains(had)) this.cell.element.focus({ preventScroll: true });

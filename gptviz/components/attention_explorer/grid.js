@@ -264,10 +264,12 @@ export class Grid {
   /** @param {KeyboardEvent} event */
   key(event) {
     const at = this.at(event);
-    const to = at && this.walked(event.key, at);
     if (!at) return false;
-    if (to) this.focus(to);
-    else if (event.key === "+") this.explorer.compare(at);
+    const to = this.walked(event.key, at);
+    if (to) {
+      this.stop.focus(this.of(to).button, this.box);
+      this.open(to); // WebKit does not count this as a focus that a key gave, if the last one was given by a click
+    } else if (event.key === "+") this.explorer.compare(at);
     else if (event.key === "Escape") this.shut();
     else return false;
     return true;
@@ -284,11 +286,5 @@ export class Grid {
     }
     const to = walked({ row: at[0], column: at[1] }, key, numbers.n_block, numbers.n_head);
     return to && [to.row, to.column];
-  }
-
-  /** @param {[number, number]} at */
-  focus(at) {
-    this.stop.focus(this.of(at).button, this.box);
-    this.open(at); // WebKit does not count this as a focus that a key gave, if the last one was given by a click
   }
 }

@@ -382,16 +382,15 @@ export class Tokens {
       const column = chips[key === "ArrowLeft" ? "query" : "key"];
       return column[Math.min(i, column.length - 1)];
     }
-    if (!inColumns && key in DOWN) return this.inNextLine(side, i, DOWN[key]);
+    if (!inColumns && key in DOWN) {
+      // From the edge of one text on to the other.
+      const boxes = this.places()[side],
+        isDown = DOWN[key] > 0;
+      const found = inNextLine(i, DOWN[key], boxes.length, (j) => boxes[j]);
+      const isLast = found === null && !this.isOneText && isDown === (side === "query");
+      return isLast ? chips[SIDES[side]].at(isDown ? 0 : -1) : chips[side][found ?? i];
+    }
     const to = along(key, i, chips[side].length, inColumns ? DOWN : ACROSS);
     return to === null ? null : chips[side][to];
-  }
-
-  /** The chip nearest above (−1) or below (1) chip `i`; from the edge of one text on to the other. @param {Side} side @param {number} i @param {number} way */
-  inNextLine(side, i, way) {
-    const boxes = this.places()[side];
-    const found = inNextLine(i, way, boxes.length, (j) => boxes[j]);
-    if (found !== null || this.isOneText || way > 0 === (side === "key")) return this.chips[side][found ?? i];
-    return /** @type {HTMLButtonElement} */ (this.chips[SIDES[side]].at(way > 0 ? 0 : -1));
   }
 }

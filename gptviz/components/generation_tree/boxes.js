@@ -9,7 +9,6 @@ import { NEXT, START, nats } from "./nodes.js";
 import { Run } from "./run.js";
 
 /** @typedef {import("./nodes.js").Nodes} Nodes @typedef {import("./nodes.js").Place} Place */
-/** @typedef {import("./keyboard.js").Spot} Spot */
 
 // In rem: the narrowest and the widest box on the path, the widest that grows, other boxes, and how wide a stage must
 // be that leaves room for other boxes below what may come next.
@@ -242,14 +241,6 @@ export class Boxes {
   /** The chip or line that an event is about. @param {Event} event @returns {HTMLElement | null} */
   elementOf(event) {
     return closest(event, "[data-node], .ghost");
-  }
-
-  /** Where the keyboard stands. @param {Event} event @returns {Spot | null} */
-  spotOf(event) {
-    const found = this.elementOf(event);
-    if (!found) return null;
-    const line = this.next.lines.indexOf(found);
-    return line >= 0 ? { line } : { node: Number(found.dataset.node) };
   }
 
   /** The chips of the text that ends before `at`, by their places. @param {Place} at @returns {import("./attention.js").ChipAt} */

@@ -213,8 +213,10 @@ class GenerationTree extends View {
 
   /** @param {KeyboardEvent} event */
   key(event) {
-    const spot = this.boxes.spotOf(event);
-    if (!spot) return false;
+    const element = this.boxes.elementOf(event);
+    if (!element) return false;
+    const line = this.boxes.next.lines.indexOf(element),
+      spot = line >= 0 ? { line } : { node: Number(element.dataset.node) };
     if (event.key === "Enter" || event.key === " ") this.byTouch = false;
     const token = /^[1-9]$/.test(event.key) ? this.card.tokenOf(Number(event.key)) : null;
     if (token !== null) this.takeInstead("line" in spot ? NEXT : spot.node, token);

@@ -71,31 +71,26 @@ export class Cells {
   /** The rows and columns of the page: their names and numbers, and the indices of each cell. */
   get grid() {
     const { piece, at, data } = this;
-    const { shape } = piece;
-    if (shape.length === 1) return isWrapped(piece) ? this.#lines() : this.#column();
+    const { shape } = piece,
+      { page } = data;
+    if (isWrapped(piece)) {
+      const rows = [];
+      for (let from = at[0]; from < Math.min(shape[0], at[0] + page * page); from += page)
+        rows.push({ name: String(from), number: from, cells: span(from, page, shape[0]).map((index) => [index]) });
+      return { rows, columns: span(0, page, page).map((i) => ({ name: `+${i}`, number: i })) };
+    }
+    if (shape.length === 1) {
+      const rows = span(at[0], page, shape[0]).map((row) => ({ name: this.nameOf(0, row), number: row, cells: [[row]] }));
+      return { rows, columns: [{ name: piece.symbol, number: null }] };
+    }
     const [down, across] = [shape.length - 2, shape.length - 1];
     /** @param {number} axis */
-    const shown = (axis) => span(at[axis], data.page, shape[axis]);
+    const shown = (axis) => span(at[axis], page, shape[axis]);
     const lead = at.slice(0, -2);
     const rows = shown(down).map((row) => {
       return { name: this.nameOf(down, row), number: row, cells: shown(across).map((column) => [...lead, row, column]) };
     });
     return { rows, columns: shown(across).map((index) => ({ name: this.nameOf(across, index), number: index })) };
-  }
-
-  #column() {
-    const { piece, at, data } = this;
-    const shown = span(at[0], data.page, piece.shape[0]);
-    const rows = shown.map((row) => ({ name: this.nameOf(0, row), number: row, cells: [[row]] }));
-    return { rows, columns: [{ name: piece.symbol, number: null }] };
-  }
-
-  #lines() {
-    const { piece, at, data } = this;
-    const rows = [];
-    for (let from = at[0]; from < Math.min(piece.shape[0], at[0] + data.page * data.page); from += data.page)
-      rows.push({ name: String(from), number: from, cells: span(from, data.page, piece.shape[0]).map((index) => [index]) });
-    return { rows, columns: span(0, data.page, data.page).map((i) => ({ name: `+${i}`, number: i })) };
   }
 
   /** Where on the scale of colour a number is, 0 … 1. @param {number} value */

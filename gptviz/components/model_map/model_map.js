@@ -180,7 +180,7 @@ export class ModelMap extends View {
 
   shut() {
     const { path } = this.opened;
-    this.opened.shut();
+    this.opened.path = null; // the block stays
     this.closed();
     this.stage.light();
     this.write();

@@ -107,11 +107,6 @@ export class Opened {
     return this.tensor?.shape ?? [];
   }
 
-  /** Close the box; the block stays. */
-  shut() {
-    this.path = null;
-  }
-
   /** Show another tensor of the box from its beginning on; the head stays. @param {number} piece */
   choosePiece(piece) {
     const { head } = this;

@@ -16,7 +16,8 @@ export const STREAM = { width: 3, head: false };
 
 /** @typedef {import("../kit/roles.js").Role} Role @typedef {import("./geometry.js").Point} Point */
 /** @typedef {[x: number, y: number, w: number, h: number]} Rect */
-/** @typedef {{ path: string, x: number, y: number, w: number, h: number }} Spot something drawn, by its corner and its size */
+/** @typedef {{ path: string, x: number, w: number }} Flank something an arrow leaves to the right */
+/** @typedef {Flank & { y: number, h: number }} Spot something drawn, by its corner and its size */
 /** @typedef {Spot & { cx: number, cy: number, role: Role }} Place with its middle and its role */
 /** @typedef {{ size?: number, weight?: 400 | 500 | 600 | 650 | 700, anchor?: string, fill?: string, font?: string, within?: number }} Look
  *  of a text; `within`: the width it must not exceed */
@@ -171,14 +172,7 @@ export class Pen {
     this.arrows.push({ start, end, element });
   }
 
-  /**
-   * An arrow straight to the right, from one box to another.
-   *
-   * @param {{ path: string, x: number, w: number }} from
-   * @param {{ path: string, x: number }} to
-   * @param {number} y
-   * @param {Stroke} [stroke]
-   */
+  /** An arrow straight to the right, from one box to another. @param {Flank} from @param {Omit<Flank, "w">} to @param {number} y @param {Stroke} [stroke] */
   level(from, to, y, stroke) {
     this.arrow(from.path, to.path, turns(from.x + from.w, y, to.x), stroke);
   }

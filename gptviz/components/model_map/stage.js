@@ -1,7 +1,7 @@
 // The drawing of the map on the page: above, all of the model from tokens to guesses; below, the block that is open.
 
 import { background } from "../kit/colour.js";
-import { TabStop, focusedBeside, make, shape } from "../kit/elements.js";
+import { TabStop, focusedBeside, make, setAttributes, shape } from "../kit/elements.js";
 import { ACROSS, along, DOWN, onKeys } from "../kit/keys.js";
 import { ROLES } from "../kit/roles.js";
 import { USUAL, rem } from "../kit/size.js";
@@ -56,7 +56,16 @@ export class Stage {
     this.layout.stacks.forEach((stack, row) => whole.drawStack(stack, this.layout.topOf(row)));
     if (hasBlock) this.drawBlock(whole.lens);
     this.order = [...new Set(this.pen.order)].filter((path) => this.pen.elements.has(path));
-    this.put(whole.columns, whole.guesses);
+    const { width, height, isNarrow } = this.layout;
+    Object.assign(this.element.style, { width: `${width}px`, height: `${height}px`, fontSize: `${SMALL}px` });
+    const help = "Arrow keys walk along the stream, Enter opens a box.";
+    setAttributes(this.element, { role: "group", "aria-label": `Map of the model ${data.model}: ${data.size}. ${help}` });
+    this.ahead.replaceChildren(...(isNarrow ? [whole.guesses] : []));
+    const inside = isNarrow ? whole.columns : [...whole.columns, whole.guesses];
+    this.element.replaceChildren(this.pen.svg, ...inside, ...this.pen.thumbnails);
+    // A decoder goes on from the end of its text.
+    if (data.kind === "decoder")
+      for (const strip of this.element.querySelectorAll(".strip")) strip.scrollTop = strip.scrollHeight;
     if (!this.pen.elements.has(this.current)) this.current = this.order[0];
     for (const element of this.pen.elements.values()) element.setAttribute("tabindex", "-1");
     this.stop.reach(this.pen.elements.get(this.current));
@@ -64,22 +73,6 @@ export class Stage {
     this.light();
     this.fit();
     if (heldPath) this.pen.elements.get(heldPath)?.focus();
-  }
-
-  /** Put what is drawn on the page. @param {HTMLElement[]} columns @param {HTMLElement} guesses */
-  put(columns, guesses) {
-    const { data } = this.map;
-    const { width, height } = this.layout;
-    Object.assign(this.element.style, { width: `${width}px`, height: `${height}px`, fontSize: `${SMALL}px` });
-    this.element.setAttribute("role", "group");
-    const help = "Arrow keys walk along the stream, Enter opens a box.";
-    this.element.setAttribute("aria-label", `Map of the model ${data.model}: ${data.size}. ${help}`);
-    this.ahead.replaceChildren(...(this.layout.isNarrow ? [guesses] : []));
-    const inside = this.layout.isNarrow ? columns : [...columns, guesses];
-    this.element.replaceChildren(this.pen.svg, ...inside, ...this.pen.thumbnails);
-    // A decoder goes on from the end of its text.
-    if (data.kind === "decoder")
-      for (const strip of this.element.querySelectorAll(".strip")) strip.scrollTop = strip.scrollHeight;
   }
 
   /** @param {{ x: number, w: number, bottom: number } | null} lens where the block stands among the others */

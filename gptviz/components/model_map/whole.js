@@ -8,8 +8,7 @@ import { short, sizes, sure } from "./boxes.js";
 import { SMALL, TOKENS, drawnBlocks, turns } from "./geometry.js";
 import { STREAM } from "./pen.js";
 
-/** @typedef {import("./pen.js").Pen} Pen @typedef {import("./pen.js").Place} Place @typedef {import("./pen.js").Rect} Rect */
-/** @typedef {{ path: string, x: number, w: number }} Flank something an arrow leaves to the right */
+/** @typedef {import("./pen.js").Pen} Pen @typedef {import("./pen.js").Place} Place @typedef {import("./pen.js").Rect} Rect @typedef {import("./pen.js").Flank} Flank */
 /** @typedef {[label: string, probability: number | null]} Token */
 
 // So few guesses have a line for the name and one for the bar.

@@ -1,10 +1,9 @@
 // The payload of the ledger, as `payload` of __init__.py packs it.
 
 import { bytesOf, pack, shaped } from "../kit/pack.js";
-import { ORDERS } from "./choices.js";
+import { ORDERS, SEEDS } from "./choices.js";
 
 const TOKENS = Object.keys(ORDERS);
-const SEEDS = 100;
 
 /**
  * @param {object} of

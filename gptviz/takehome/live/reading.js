@@ -2,6 +2,7 @@
 
 import { payload as ofHeads } from "../../components/attention_explorer/payload.js";
 import { payload as ofLens } from "../../components/lens_grid/payload.js";
+import { SEEDS } from "../../components/sampling_ledger/choices.js";
 import { payload as ofLogits } from "../../components/sampling_ledger/payload.js";
 import { payload as ofTokens } from "../../components/token_strip/payload.js";
 import { uniform } from "./draws.js";
@@ -9,7 +10,6 @@ import { heads } from "./heads.js";
 import { lens } from "./lens.js";
 import { softmax } from "./parts.js";
 
-const SEEDS = 100;
 const MOST_IN_CELL = 20;
 
 /** @typedef {import("./decoder.js").Decoder} Decoder @typedef {import("./tokenizers.js").Tokenizer} Tokenizer */

@@ -58,15 +58,6 @@ function asked() {
   };
 }
 
-/** The files of a model, which come when it is chosen. @param {string} name */
-function filesOf(name) {
-  return new Promise((done, failed) => {
-    const script = Object.assign(document.createElement("script"), { src: `models/${name}.js`, onerror: failed });
-    script.onload = () => done(JSON.parse(partOf(`model-${name}`)));
-    document.head.append(script);
-  });
-}
-
 const known = new Set();
 /** Whether an answer is awaited, and what was asked for meanwhile. */
 const waiting = { isBusy: false, next: /** @type {Record<string, unknown> | null} */ (null) };
@@ -80,6 +71,13 @@ async function ask(more = {}) {
   waiting.isBusy = true;
   const wanted = asked();
   said.textContent = known.has(wanted.model) ? "" : `Loading ${wanted.model} …`;
+  // The files of a model come when it is chosen.
+  const filesOf = (/** @type {string} */ name) =>
+    new Promise((done, failed) => {
+      const script = Object.assign(document.createElement("script"), { src: `models/${name}.js`, onerror: failed });
+      script.onload = () => done(JSON.parse(partOf(`model-${name}`)));
+      document.head.append(script);
+    });
   try {
     const files = known.has(wanted.model) ? undefined : await filesOf(wanted.model);
     known.add(wanted.model);
