@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.components.circuit_graph import FORMAT
+from gptviz.components.circuit_graph import FORMAT, read_file
 from gptviz.figures.kit.format import brief, signed
 from gptviz.interp.explaining.circuit import MOST_NODES, Circuit
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.circuit import graph as page_code
+from gptviz.ui.pages.circuit import saved
 from gptviz.ui.views.which_logit import ALONE, MINUS, OF
 from tests.app.opening import in_sight, opened, page_at, payload, ran, views
 from tests.tiny import TinyModel
@@ -196,11 +198,14 @@ SAVED = {
 }
 
 
+def content(**changes: Any) -> bytes:
+    """A saved graph."""
+    return json.dumps({"format": FORMAT, "choices": SAVED, "pinned": "embed@3", "groups": None} | changes).encode()
+
+
 def with_file(at: AppTest, **changes: Any) -> AppTest:
     """The page after a saved graph was opened."""
-    file = {"format": FORMAT, "choices": SAVED, "pinned": "embed@3", "groups": None} | changes
-    uploader = at.get("file_uploader")[0]
-    uploader.upload("my graph.json", json.dumps(file).encode())
+    at.get("file_uploader")[0].upload("my graph.json", content(**changes))
     return at.run()
 
 
@@ -241,12 +246,13 @@ NO_GRAPHS: list[tuple[dict[str, Any], str]] = [
 
 
 def test_a_file_that_is_no_saved_graph_changes_nothing_and_is_refused_in_words() -> None:
-    at = page()
     for changes, said in NO_GRAPHS:
-        (error,) = (one.value for one in with_file(at, **changes).error)
-        assert error.replace("\\", "").startswith("my graph.json: ")
-        assert said in error.replace("\\", "")
-        assert sent_edges(shown(at)) == edges_of(usual())
+        with pytest.raises(ValueError, match=re.escape(said)):
+            saved.check(read_file(content(**changes))[0])
+    at = with_file(page(), choices=3)
+    (error,) = (one.value for one in at.error)
+    assert error.replace("\\", "").startswith("my graph.json: its “choices” are missing")
+    assert sent_edges(shown(at)) == edges_of(usual())
 
 
 def test_what_a_file_asks_for_and_the_page_does_not_have_is_named() -> None:

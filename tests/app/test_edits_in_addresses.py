@@ -19,9 +19,17 @@ pytestmark = pytest.mark.usefixtures("tiny_saved")
 page = page_at("pages/next_token.py", model="tiny", prompt="the fox")
 
 
-def test_a_page_shows_the_edited_model_and_taking_the_edits_away_gives_the_model_back() -> None:
-    before = payload(page(), "ledger")[1]["logits"]
-    at = page(edits=f"{HEAD},{MEAN}", edit_text=TEXT)
+def links(at: AppTest) -> list[dict[str, list[str]]]:
+    """What the links of the menu ask for."""
+    return [parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")]
+
+
+def test_a_page_and_its_links_show_the_edited_model_and_taking_the_edits_away_gives_the_model_back() -> None:
+    plain, at = page(), page(edits=f"{HEAD},{MEAN}", edit_text=TEXT)
+    before = payload(plain, "ledger")[1]["logits"]
+    assert all((link["edits"], link["edit_text"]) == ([f"{HEAD},{MEAN}"], [TEXT]) for link in links(at))
+    assert links(plain)
+    assert not any("edits" in link for link in links(plain))
     header, arrays = payload(at, "ledger")
     code = f"gptviz.load('tiny').edited({MEAN!r}, {HEAD!r}, text={TEXT!r})"
     assert code in str(header)
@@ -36,13 +44,6 @@ def test_a_page_shows_the_edited_model_and_taking_the_edits_away_gives_the_model
     at.button(key="take all edits away").click().run()
     assert "edits" not in at.query_params
     assert np.array_equal(payload(at, "ledger")[1]["logits"], before)
-
-
-def test_every_link_of_the_menu_has_the_edits_and_their_text() -> None:
-    links = [parse_qs(link.proto.query_string) for link in page(edits=f"{HEAD},{MEAN}", edit_text=TEXT).sidebar.get("page_link")]
-    assert links
-    assert all((link["edits"], link["edit_text"]) == ([f"{HEAD},{MEAN}"], [TEXT]) for link in links)
-    assert not any("edits" in parse_qs(link.proto.query_string) for link in page().sidebar.get("page_link"))
 
 
 def test_an_edit_of_what_a_model_lacks_is_named_and_left_out_but_stays_in_the_address() -> None:

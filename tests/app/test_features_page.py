@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 import gptviz
 from gptviz.figures.kit.format import brief, percent
 from gptviz.interp.dictionaries.superposition import KEPT, SPARSITIES
+from gptviz.language_model import dictionaries
 from gptviz.ui.pages.features import superposition
 from gptviz.ui.pages.features.features import PARTS
 from gptviz.ui.records.features import SUPERPOSITION
@@ -68,7 +69,8 @@ def test_features_are_sorted_by_what_they_do_at_a_token_and_on_the_prompt(fitted
     assert sorted(features(at)[:count]) == sorted(int(one) for one in on_prompt.axes[1].labels)
 
 
-def test_a_dictionary_is_measured_when_that_is_asked_for() -> None:
+def test_a_dictionary_is_measured_when_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dictionaries, "MOST_MEASURED", 512)
     at = page(model="sentences")
     assert "of the loss" not in says(at)
     next(button for button in at.button if button.label == "Measure it").click().run()

@@ -144,7 +144,9 @@ def test_what_is_suggested_is_true_and_shows_the_head_it_is_about() -> None:
     assert "together they find what came next before" in says(at)
 
 
-def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_held_out() -> None:
+@pytest.mark.usefixtures("fresh_caches")
+def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_out, "MOST_TOKENS", 512)
     at = page(model="sentences")
     lm, task = gptviz.load("sentences"), Sentences()
     assert next(one.value for one in at.get("segmented_control") if one.label == "Heads read") == HELD_OUT

@@ -20,11 +20,10 @@ from gptviz.model import Record
 from gptviz.model.kinds import Kind
 from gptviz.runs import checkpoints
 from gptviz.runs.card import Card
-from gptviz.text.datasets.pairs import PAIR_TASKS
 from gptviz.ui.menu import PAGES
 from gptviz.ui.page import Page
 from gptviz.ui.shell.around.next_step import page_after
-from gptviz.ui.shell.subject import kinds, prompts, reading, scrubber
+from gptviz.ui.shell.subject import kinds, reading, scrubber
 from gptviz.ui.views.learning_curves import curve_of
 from tests.app.conftest import OF_KIND
 from tests.app.explorer import pattern, sent
@@ -256,19 +255,12 @@ def test_guessing_is_as_hard_as_there_are_labels_or_tokens(tiny_classifier: Tiny
 
 def test_a_model_begins_with_an_example_of_what_it_was_trained_on(tiny_classifier: TinyModel, tiny_pair: TinyModel) -> None:
     opinions = LabelledSource(texts.opinions())
-    table = b"text,label\n" + b"\n".join(b"some %d words,a\nmany %d,b" % (i, i) for i in range(20))
-    own = LabelledSource(texts.labelled_of(table, "own.csv"))
-    own.keep()
-    cases = {
+    cases = {  # test_examples.py has texts of ones own
         "opinions": (tiny_classifier, opinions.to_dict(), opinions.split()[1].texts[0]),
-        "own": (tiny_classifier, own.to_dict(), own.split()[1].texts[0]),
-        "gone": (tiny_classifier, own.to_dict() | {"sha256": "0" * 64}, prompts.REVIEW),
-        "none": (tiny_classifier, None, prompts.REVIEW),
         "dates": (tiny_pair, {"pair_task": "dates"}, "the third of march 1977"),
-        "numbers": (tiny_pair, {"pair_task": "numbers"}, PAIR_TASKS["numbers"].example_prompt()),
     }
     for name, (make, source, prompt) in cases.items():
-        make(name, card={} if source is None else {"source": source})
+        make(name, card={"source": source})
         at = opened("pages/positions.py", model=name)
         assert at.text_area(key="prompt").value == prompt, name
 

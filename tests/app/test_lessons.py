@@ -203,6 +203,9 @@ def test_a_lesson_is_done_at_its_end_when_all_its_questions_are_answered() -> No
     assert not OpenLesson(lesson, 0, every).is_done
     assert not OpenLesson(lesson, 1, every | {(0, 1): HINTED}).is_done
     assert not OpenLesson(lesson, 1, {}).is_done
+    some = OpenLesson(lesson, 1, {(0, 0): WRONG})
+    assert some.address.startswith("./attention?"), "the page that was opened last"
+    assert "lesson_done=1.1w" in some.address
 
 
 def test_a_lesson_is_written_as_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,12 +233,6 @@ def test_titles_are_no_markup(home: Path) -> None:
     beside = opened("pages/positions.py", lesson="hostile")
     assert not any("<img" in element.value for element in beside.sidebar.get("html"))
     assert r"\[y\]" in says(beside)
-
-
-def test_the_address_of_a_step_has_the_page_that_was_opened_last() -> None:
-    lesson = lessons().lessons["teacher"]
-    assert OpenLesson(lesson, 1, {(0, 0): WRONG}).address.startswith("./attention?")
-    assert "lesson_done=1.1w" in OpenLesson(lesson, 1, {(0, 0): WRONG}).address
 
 
 def test_what_was_answered_is_counted_beside_the_page_and_in_the_list() -> None:

@@ -14,7 +14,6 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.components.kit import unpack
 from gptviz.figures.kit.format import percent
 from gptviz.generate.sampling import uniform
 from gptviz.interp.reading import next_token as interp
@@ -25,7 +24,7 @@ from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.ui.pages.next_token import ledger
 from gptviz.ui.shell.subject.bar import longest_prompt
 from gptviz.ui.views.append_token import prompt_with
-from tests.app.opening import opened, page_at, payload, says, strip, views
+from tests.app.opening import opened, page_at, payload, says, strip
 from tests.tiny import TinyModel, scrambled, tiny
 
 PROMPT = "the fox"
@@ -75,8 +74,7 @@ def test_unused_tokens_show_the_models_probability_and_are_said_to_be_never_draw
     tree = at.session_state["writing"].tree
     assert max(node.token for node in tree.nodes.values()) < 20 - n
     assert all(ghost.token < 20 - n for ghost in at.session_state["picture"].ghosts())
-    (sent,) = (view for view in views(at) if view.proto.id.endswith("-tree"))
-    assert f"{n} unused tokens of the vocabulary never drawn" in unpack(sent.proto.bytes)[0]["status"]
+    assert f"{n} unused tokens of the vocabulary never drawn" in payload(at, "tree")[0]["status"]
 
 
 def test_the_random_numbers_are_those_that_decide_on_generate(tiny_model: TinyModel) -> None:

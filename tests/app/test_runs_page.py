@@ -66,12 +66,8 @@ def test_every_model_has_a_row_with_its_numbers(trained: TinyModel) -> None:
     assert row["published"] == "loss 1.7507"
     assert row["parameters"] == checkpoints.read_card(checkpoints.find("mine")).values["parameters"]
     assert set(table(at)) == set(checkpoints.folders())
-
-
-def test_a_name_has_room_and_a_perplexity_three_digits(trained: TinyModel) -> None:
-    trained("a-rather-long-name-of-a-model", [4.0, 300.0])
-    columns = json.loads(page().dataframe[0].proto.columns)
-    assert columns["model"]["width"] > 6 * len("a-rather-long-name-of-a-model")
+    columns = json.loads(at.dataframe[0].proto.columns)
+    assert columns["model"]["width"] > 6 * len("shakespeare"), "a name has room"
     assert columns["perplexity"]["type_config"]["format"] == "%.3g"  # e to the 300 has 131 digits
 
 
@@ -133,16 +129,14 @@ def test_a_log_that_grows_is_read_again(trained: TinyModel) -> None:
     assert curve_of(folder).validation.tolist() == [4.0, 1.25]
 
 
-def test_the_link_says_whose_curves_are_compared_and_in_which_order(trained: TinyModel) -> None:
-    for name in ("a", "b", "c"):
-        trained(name, [4.0, 3.0])
-    assert list(curves(page(chosen="c,a"))) == ["c", "a"]
-
-
-def test_of_several_curves_a_sentence_says_which_ends_lowest_and_which_highest(trained: TinyModel) -> None:
+def test_the_link_says_whose_curves_are_compared_in_which_order_and_a_sentence_which_end_lowest_and_highest(
+    trained: TinyModel,
+) -> None:
     for name, last in (("a", 3.0), ("b", 2.5), ("c", 3.25)):
         trained(name, [4.0, last])
-    assert "“b” ends lowest, at 2.500 nats per token, and “c” highest, at 3.250." in says(page(chosen="a,b,c"))
+    at = page(chosen="c,a,b")
+    assert list(curves(at)) == ["c", "a", "b"]
+    assert "“b” ends lowest, at 2.500 nats per token, and “c” highest, at 3.250." in says(at)
     assert "ends lowest" not in says(page(chosen="a"))
 
 
@@ -358,12 +352,6 @@ def downloads(at: AppTest) -> dict[str, bool]:
     return {proto.label: not proto.disabled for proto in offered}
 
 
-def test_a_report_is_downloaded(tiny_model: TinyModel) -> None:
-    tiny_model("mine")
-    assert "Report" in [each.proto.label for each in page(model="mine").get("download_button")]
-    assert b"How mine was trained" in managing.written_report("mine")
-
-
 def test_a_model_is_saved_in_the_formats_it_has_and_why_not_in_others(tiny_model: TinyModel) -> None:
     tiny_model("all", tied=True, d_mlp=48, card={"losses": [{"step": 0, "validation": 3.0}]})
     tiny_model("one", residual="post-norm")
@@ -388,8 +376,10 @@ def test_a_run_without_weights_is_saved_nowhere(tiny_model: TinyModel) -> None:
     assert any("mine lacks model.safetensors" in text.value for text in at.text)
 
 
-def test_a_download_is_the_model(tiny_model: TinyModel) -> None:
+def test_a_download_is_the_model_or_a_report_about_it(tiny_model: TinyModel) -> None:
     folder = tiny_model("mine")
+    assert "Report" in [each.proto.label for each in page(model="mine").get("download_button")]
+    assert b"How mine was trained" in managing.written_report("mine")
     made = sharing.unpack(managing.zipped("mine", FORMATS["zip"], snapshots=True), "again")
     assert {path.name: path.read_bytes() for path in made.iterdir()} == {
         path.name: path.read_bytes() for path in folder.iterdir()

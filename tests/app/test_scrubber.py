@@ -104,22 +104,18 @@ def principal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return origin, directions[:2].T
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_the_map_at_a_step_is_its_snapshot_along_the_axes_of_the_model_as_saved(trained: Path, step: int) -> None:
-    shown = cloud(page("pages/embeddings.py", step=str(step), token="e"))
+def test_the_map_at_a_step_is_its_snapshot_along_the_axes_of_the_model_as_saved_which_hold_every_step(trained: Path) -> None:
     last = gptviz.load("tiny").model.embed.weight.detach().double().numpy()
-    rows = by_hand(trained, step).embed.weight.detach().double().numpy()
     origin, directions = principal(last)
-    expected, final = (rows - origin) @ directions, (last - origin) @ directions
-    expected *= np.sign(final[np.abs(final).argmax(axis=0), [0, 1]])
-    np.testing.assert_allclose(shown, expected, atol=1e-4)
-
-
-def test_the_maps_of_all_steps_stand_on_the_same_axes_which_hold_every_step(trained: Path) -> None:
-    pages = [page("pages/embeddings.py", **({} if step is None else {"step": str(step)})) for step in (*STEPS, None)]
-    maps = [next(filter(is_map, charts(at)))["layout"] for at in pages]
-    for at in pages:
-        for values, axis in zip(cloud(at).T, ("xaxis", "yaxis"), strict=True):
+    final = (last - origin) @ directions
+    directions *= np.sign(final[np.abs(final).argmax(axis=0), [0, 1]])
+    pages = {step: page("pages/embeddings.py", step=str(step), token="e") for step in (*STEPS, "last")}
+    maps = [next(filter(is_map, charts(at)))["layout"] for at in pages.values()]
+    for step, at in pages.items():
+        rows = last if step == "last" else by_hand(trained, int(step)).embed.weight.detach().double().numpy()
+        shown = cloud(at)
+        np.testing.assert_allclose(shown, (rows - origin) @ directions, atol=1e-4)
+        for values, axis in zip(shown.T, ("xaxis", "yaxis"), strict=True):
             (low, high), *others = (layout[axis]["range"] for layout in maps)
             assert others == 3 * [[low, high]]
             assert low < values.min()

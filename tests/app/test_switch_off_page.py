@@ -14,14 +14,13 @@ from streamlit.testing.v1 import AppTest
 from torch.nn import functional as F
 
 import gptviz
-from gptviz.components.kit import unpack
 from gptviz.figures.kit.format import percent
 from gptviz.interp.changing.edits import edit
 from gptviz.interp.units.unit import heads_and_mlps, unit
 from gptviz.text.datasets.sentences import Sentences
 from gptviz.ui.pages.switch_off import grid
 from gptviz.ui.views import before_after, loss_texts
-from tests.app.opening import charts, opened, page_at, ran, views
+from tests.app.opening import charts, opened, page_at, payload, ran
 from tests.drawn import numbers
 from tests.tiny import TinyModel, tiny
 from tests.waiting import PATIENCE, wait_until
@@ -35,9 +34,7 @@ page = page_at("pages/switch_off.py", model="tiny", prompt=PROMPT)
 
 def cells(at: AppTest) -> dict[str, dict[str, Any]]:
     """The cells of the grid, as the browser gets them, by unit."""
-    (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
-    rows = unpack(view.proto.bytes)[0]["rows"]
-    return {cell["name"]: cell for row in rows for cell in row["cells"] if cell}
+    return {cell["name"]: cell for row in payload(at, "unit grid")[0]["rows"] for cell in row["cells"] if cell}
 
 
 def loss(lm: gptviz.LanguageModel) -> float:
@@ -170,10 +167,8 @@ def test_the_code_computes_the_changes_of_the_loss_over_held_out_data() -> None:
     if not any(cell["value"] is not None for cell in cells(at).values()):
         at.button(key="compute losses").click().run()
         wait_until(lambda: all(cell["value"] is not None for cell in cells(at.run()).values()))
-    (view,) = (view for view in views(at) if view.proto.id.endswith("unit grid"))
-    space = ran(unpack(view.proto.bytes)[0]["code"])
     shown = {name: cell["value"] for name, cell in cells(at).items()}
-    assert space["result"] == pytest.approx(shown, abs=1e-6)
+    assert ran(payload(at, "unit grid")[0]["code"])["result"] == pytest.approx(shown, abs=1e-6)
 
 
 def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import gptviz
-from gptviz.components.kit import unpack
 from gptviz.text import BPETokenizer, passages
 from gptviz.text.datasets.languages import examples
 from gptviz.text.tokenizers.learning import learned
@@ -20,7 +19,7 @@ from gptviz.ui.pages.tokens.compare import IN_A_FOLDER
 from gptviz.ui.pages.tokens.learn import LEARNED
 from gptviz.ui.records.tokens import COMPARE, LEARN
 from gptviz.ui.views.texts import PASSAGES
-from tests.app.opening import chart, opened, page_at, ran, says, strip, views
+from tests.app.opening import chart, opened, page_at, payload, ran, says, strip
 from tests.app.test_chat_turn import CHATML, TURN
 from tests.tiny import TinyModel
 
@@ -52,6 +51,9 @@ def test_the_slider_builds_the_word_merge_by_merge() -> None:
     lm = gptviz.load("bpe")
     merging = lm.tokenizer.merging(lm.tokenizer.encode(" unicorn").ids)
     assert merging is not None
+    at = page(word="1")
+    assert at.selectbox(key="word chosen").value == 1
+    assert "“␣king”" in says(at)
     at = page()
     assert at.selectbox(key="word chosen").value == 4  # the unicorn, which has most tokens
     for made in (0, 3):
@@ -61,12 +63,6 @@ def test_the_slider_builds_the_word_merge_by_merge() -> None:
         assert " · ".join(map(lm.tokenizer.label, merging.after(made))) in says(at)
     at.button(key="tree play").click().run()
     assert at.button(key="tree pause")
-
-
-def test_another_word_is_chosen_by_the_address() -> None:
-    at = page(word="1")
-    assert at.selectbox(key="word chosen").value == 1
-    assert "“␣king”" in says(at)
 
 
 def test_a_tokenizer_without_merges_says_what_it_does(tiny_model: TinyModel) -> None:
@@ -93,8 +89,7 @@ def test_two_tokenizers_cost_what_they_need_for_the_examples() -> None:
 
 def chips(at: AppTest, place: int) -> list[Any]:
     """The tokens of one of the two strips."""
-    (view,) = (view for view in views(at) if view.proto.id.endswith(f"-tokens {place}"))
-    return list(json.loads(unpack(view.proto.bytes)[1]["tokens"].tobytes()))
+    return list(json.loads(payload(at, f"tokens {place}")[1]["tokens"].tobytes()))
 
 
 def test_learning_cuts_the_prompt_after_any_number_of_merges() -> None:

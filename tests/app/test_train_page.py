@@ -478,23 +478,18 @@ KINDS = {"classifier": ["opinions"], "seq2seq": ["dates", "numbers", "mirror"], 
 
 
 @pytest.mark.parametrize("plan", KINDS)
-def test_the_data_offered_are_those_a_model_of_this_kind_can_learn_from(plan: str) -> None:
+def test_the_data_and_the_models_to_begin_with_are_those_of_the_plans_kind(
+    plan: str, tiny_model: TinyModel, tiny_classifier: TinyModel, tiny_pair: TinyModel
+) -> None:
+    names = {"copy": tiny_model("one").name, "classifier": tiny_classifier("two").name, "seq2seq": tiny_pair("three").name}
     at = page(plan=plan, data="no such data")
+    assert {*names.values()} & {*at.selectbox(key="begin").options} == {names[plan]}
     offered = at.selectbox(key="data").options
     assert set(KINDS[plan]) <= set(offered)
     assert not set(offered) & {name for other in KINDS if other != plan for name in KINDS[other]}
     assert at.selectbox(key="data").value == PLANS[plan].data
     assert "no such data" in says(at)
     assert not button(at, "Train").disabled
-
-
-def test_only_models_of_the_plans_kind_can_be_begun_with(
-    tiny_model: TinyModel, tiny_classifier: TinyModel, tiny_pair: TinyModel
-) -> None:
-    names = {"copy": tiny_model("one").name, "classifier": tiny_classifier("two").name, "seq2seq": tiny_pair("three").name}
-    for plan, name in names.items():
-        options = page(plan=plan).selectbox(key="begin").options
-        assert {"one", "two", "three"} & set(options) == {name}
 
 
 def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_has() -> None:

@@ -612,13 +612,6 @@ def test_the_axes_of_all_heads_have_their_names(shown: Callable[..., Explorer]) 
     assert first["y"] <= place["block"]["y"] + place["block"]["height"] <= last["y"] + last["height"]
 
 
-def test_an_ordered_head_is_called_by_its_block_and_head(shown: Callable[..., Explorer]) -> None:
-    page = shown(sort="previous", heads="0.1 1.2", query=4).page
-    for text in page.locator(".head .value").all_inner_texts():
-        assert re.fullmatch(r"block \d head \d\s+[<\d. ]+ %", text), text
-    assert page.locator(".readout .head-name").all_inner_texts() == ["block 0 head 1", "block 1 head 2"]
-
-
 def test_what_does_nothing_in_a_rollout_cannot_be_chosen_and_says_why(shown: Callable[..., Explorer]) -> None:
     page = shown().page
     heads = page.locator("[role=group][aria-label^=Heads] button")
@@ -733,8 +726,11 @@ def test_the_head_on_screen_is_switched_off_and_brought_back(shown: Callable[...
     expect(view.page.get_by_role("button", name="Bring back the attention of block 0")).to_be_visible()
 
 
-def test_heads_are_sorted_and_sieved_by_what_they_do(shown: Callable[..., Explorer], folder: Path) -> None:
-    page = shown(sort="previous").page
+def test_heads_are_sorted_sieved_and_called_by_what_they_do(shown: Callable[..., Explorer], folder: Path) -> None:
+    page = shown(sort="previous", heads="0.1 1.2", query=4).page
+    for text in page.locator(".head .value").all_inner_texts():
+        assert re.fullmatch(r"block \d head \d\s+[<\d. ]+ %", text), text
+    assert page.locator(".readout .head-name").all_inner_texts() == ["block 0 head 1", "block 1 head 2"]
     lm = load(folder, "writer")
     shares = {}
     for block in range(2):

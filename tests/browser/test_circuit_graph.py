@@ -133,7 +133,9 @@ def test_the_number_of_a_box_says_what_it_is_a_part_of(mounted: Mount, found: Ci
 
 
 def test_pins_stay_in_front_and_in_the_address(mounted: Mount, found: Circuit) -> None:
-    view = mounted("circuit_graph", packed(found))
+    view = mounted("circuit_graph", packed(found), pinned="embed@100", groups="a:nothing@1")  # of another graph
+    expect(view.page.locator(".node")).to_have_count(len(found.nodes))
+    expect(view.page.locator(".node.pinned")).to_have_count(0)
     pin = view.page.locator(".arranging").get_by_role("button").first
     expect(pin).to_be_disabled()
     node(view, found, PREVIOUS).click()
@@ -181,12 +183,6 @@ def test_pinned_boxes_become_a_named_group_which_is_there_after_a_reload(mounted
     again.page.get_by_role("button", name="Ungroup").click()
     expect(again.page.locator(".node")).to_have_count(len(found.nodes))
     assert [float(row["logit"]) for row in csv_rows(again.page)] == pytest.approx([edge.value for edge in found.edges])
-
-
-def test_what_the_address_says_of_other_boxes_is_left_alone(mounted: Mount, found: Circuit) -> None:
-    view = mounted("circuit_graph", packed(found), pinned="embed@100", groups="a:nothing@1")
-    expect(view.page.locator(".node")).to_have_count(len(found.nodes))
-    expect(view.page.locator(".node.pinned")).to_have_count(0)
 
 
 def test_a_saved_graph_is_read_again_and_shown_when_the_server_asks_for_it(mounted: Mount, found: Circuit) -> None:

@@ -35,17 +35,15 @@ def shown(mounted: Callable[..., Mounted], found: list[Entry], **look: object) -
     return page
 
 
-def test_everything_is_found_first_by_its_own_name(mounted: Callable[..., Mounted], home: Path) -> None:
+def test_everything_is_found_first_by_its_own_name_and_nonsense_finds_nothing(
+    mounted: Callable[..., Mounted], home: Path
+) -> None:
     page = shown(mounted, list(entries()))
     names = [entry.name for entry in entries()]  # a page and a word may have the same, apart from their capitals
     for asked in (names, [name.upper() for name in names]):
         found = page.get_by_role("textbox").evaluate(FIRST, asked)
         assert [name.lower() for name in found] == [name.lower() for name in names]
-
-
-def test_nonsense_finds_nothing_and_says_so(mounted: Callable[..., Mounted], home: Path) -> None:
-    page = shown(mounted, list(entries()))
-    page.keyboard.type("qzxv")
+    page.get_by_role("textbox").fill("qzxv")
     expect(page.get_by_role("status")).to_have_text("Nothing is found for “qzxv”.")
     expect(page.locator(".hit")).to_have_count(0)
 

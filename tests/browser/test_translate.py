@@ -5,35 +5,20 @@ from __future__ import annotations
 import re
 
 import pytest
-import torch
 from playwright.sync_api import Page, expect
 
-from gptviz.model import Transformer
 from gptviz.runs import checkpoints
-from gptviz.text import CharTokenizer, SpecialTokensTokenizer
+from tests.app.test_translate_page import SOURCE, TOKENIZER, made
 from tests.browser.machinery import Server, Visit, box_of
-from tests.tiny import scrambled, tiny
 
 pytestmark = pytest.mark.browser
-SOURCE = "may the 3rd"
-MARKS = SpecialTokensTokenizer(CharTokenizer("may the 3rd of june 1977-0456<>"))
 OUTPUT = re.compile("Output$")
-
-
-def made(seed: int, end_bias: float) -> Transformer:
-    """A small encoder–decoder that is the likelier to end the larger `end_bias` is, and that never writes the other marks."""
-    sizes = {"vocab_size": MARKS.vocab_size, "context_length": 16, "padding": MARKS.padding}
-    model = scrambled(tiny(**sizes, n_encoder_layer=1, unembed_bias=True, positions="sinusoidal"), seed)
-    with torch.no_grad():
-        model.head.unembed.bias[MARKS.end] += end_bias
-        model.head.unembed.bias[[MARKS.start, MARKS.padding]] -= 1e4
-    return model
 
 
 @pytest.fixture(scope="module")
 def server(server: Server) -> Server:
     """The server, with an untrained encoder–decoder, scribe, whose answers fill its positions but end at its first snapshot."""
-    kept = checkpoints.save("scribe", made(0, -1e4), MARKS, {"steps": 9}, root=server.checkpoints)
+    kept = checkpoints.save("scribe", made(0, -1e4), TOKENIZER, {"steps": 9}, root=server.checkpoints)
     for step, end_bias in ((0, 1e4), (4, -1e4), (9, -1e4)):
         checkpoints.write_weights(checkpoints.snapshot_path(kept, step), made(step, end_bias))
     return server
