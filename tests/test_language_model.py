@@ -78,6 +78,8 @@ def test_what_is_no_text_and_what_is_misspelt_is_named_with_what_to_write_instea
         "blocks.9.mlp: there is no block 9": lambda: lm.activity("blocks.9.mlp", "the fox"),
         "did you mean 'blocks.1.mlp.out'": lambda: lm.trace("the fox", edits={"blocks.1.mpl.out": torch.zeros_like}),
         "did you mean 'blocks.1.attention.pattern'": lambda: lm.trace("the fox")["blocks.1.attention.patern"],
+        "no positions called 'rotray': a kind is one of .*rotary": lambda: lm.positions("rotray"),
+        "has no block 9: its blocks are counted from 0 to 1": lambda: lm.position_vectors(block=9),
         "5 cannot be shown": lambda: gptviz.show(5),  # type: ignore[arg-type]
         "no page 'atention': did you mean 'attention'": lambda: gptviz.show(lm, page="atention"),
     }

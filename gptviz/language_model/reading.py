@@ -23,6 +23,8 @@ from gptviz.interp.reading.stream import StreamSummary
 from gptviz.interp.reading.stream import stream as compute_stream
 from gptviz.interp.units.head_scores import Stack
 from gptviz.labelled_array import Float64Array, LabelledArray
+from gptviz.model import Transformer
+from gptviz.model.parts.positions import POSITIONS
 from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
@@ -142,25 +144,36 @@ def nearest(lm: LanguageModel, word: str | int, count: int = 5) -> dict[str, flo
 
 
 @method
-def position_vectors(lm: LanguageModel, kind: str, *, block: int = 0, stack: Stack = "decoder") -> LabelledArray:
-    """The vectors of the positions of a `kind`, its own or one that it could use without training, [position, dimension]: see
-    `gptviz.interp.reading.positions.vectors`.
+def position_vectors(lm: LanguageModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder") -> LabelledArray:
+    """The vectors of positions, [position, dimension]: see `gptviz.interp.reading.positions.vectors`.
 
     Args:
+        kind: of positions: by default the model's own; or one that it could use without training, such as "sinusoidal".
         block: the block that uses them, where blocks have positions of their own.
         stack: which stack of an encoder–decoder, "encoder" or "decoder".
     """
-    return of_positions.vectors(stack_of(lm, stack), kind, block)
+    return of_positions.vectors(*_with_positions(lm, kind, block, stack), block)
 
 
 @method
-def positions(lm: LanguageModel, kind: str, *, block: int = 0, stack: Stack = "decoder") -> LabelledArray:
-    """How alike any two positions of a `kind` are, the cosine of their vectors [position, other position]. For a kind without
-    vectors, such as "alibi", what each head adds to a score [head, distance]. Arguments as in `position_vectors`.
+def positions(lm: LanguageModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder") -> LabelledArray:
+    """How alike any two positions are, the cosine of their vectors [position, other position]. For a kind without vectors, such
+    as "alibi", what each head adds to a score [head, distance]. Arguments as in `position_vectors`.
     """
+    model, kind = _with_positions(lm, kind, block, stack)
     if not of_positions.has_vectors(kind):
-        return of_positions.score_bias(stack_of(lm, stack), kind, block)
-    return of_positions.similarity(lm.position_vectors(kind, block=block, stack=stack))
+        return of_positions.score_bias(model, kind, block)
+    return of_positions.similarity(of_positions.vectors(model, kind, block))
+
+
+def _with_positions(lm: LanguageModel, kind: str | None, block: int, stack: Stack) -> tuple[Transformer, str]:
+    """The stack, and the kind of positions that is asked for."""
+    model = stack_of(lm, stack)
+    if kind is not None and kind not in POSITIONS:
+        raise ValueError(f"there are no positions called {kind!r:.40}: a kind is one of {', '.join(POSITIONS)}")
+    if not 0 <= block < max(1, len(model.blocks)):
+        raise ValueError(f"{lm.name} has no block {block}: its blocks are counted from 0 to {len(model.blocks) - 1}")
+    return model, kind or of_positions.own_kind(model)
 
 
 @method
