@@ -66,7 +66,7 @@ SCORES: dict[str, Score] = {
     "entropy": Score(
         "Entropy",
         "How evenly a query shares its attention: the entropy of its row, divided by the largest possible one, the logarithm of "
-        "the number of tokens that the query may read. 0 is one token alone, 1 is all tokens alike.",
+        "the number of tokens that the query may read. 0 is only one token, 1 is all tokens alike.",
     ),
     "distance": Score(
         "Distance", "How many tokens away the query reads on average, each distance weighed by its share.", high=None

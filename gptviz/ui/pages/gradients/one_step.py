@@ -53,7 +53,7 @@ def show() -> Shown:
     # The loss around the weight, and a slider that moves it.
     middle = POINTS // 2
     hint = "How many points of the curve to move. It shows the loss if only this weight had another value."
-    moved = middle + controls.whole("Move this weight alone", -middle, middle, key="moved", help=hint, default=0)
+    moved = middle + controls.whole("Move only this weight", -middle, middle, key="moved", help=hint, default=0)
     weight, at = float(step.weights[moved]), (float(step.weights[middle]), step.loss)
     promised = step.loss + step.slope * (weight - at[0])
     said = (

@@ -1,4 +1,4 @@
-"""The view “Which head reads which”: composition, from weights alone."""
+"""The view “Which head reads which”: composition, from nothing but weights."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ MOST_NAMED = 12
 
 
 def ask_lens(subject: Subject, chosen: LensChoice, blocks_only: bool) -> Asked[Lens]:
-    """The guesses after every layer, or after every block alone, through the lens that is chosen."""
+    """The guesses after every layer, or only after every block, through the lens that is chosen."""
     length = len(read_by(subject).ids)
     last = MOST_POSITIONS if length > MOST_POSITIONS else None
     lens = {"kept": chosen.kept} if chosen.kept else {"kind": chosen.kind, "fitted_to": chosen.text}
@@ -67,7 +67,7 @@ def blocks_only(subject: Subject) -> bool:
         key=ROWS,
         default=SUBLAYERS if is_quick and not _is_deep(subject.lm.model.config) else BLOCKS,
         segmented=True,
-        help="Sublayers are the attention and the MLP of a block. A large model is at first read after every block alone.",
+        help="Sublayers are the attention and the MLP of a block. A large model is at first read only after every block.",
     )
     return chosen == BLOCKS
 
@@ -130,7 +130,7 @@ def where_the_answer_comes_from(subject: Subject, lens: Lens) -> str:
     share, name = percent(float(lens.probability[-1, -1, 0])), in_quotes(subject.lm.tokenizer.label(token))
     when = f"It comes on top after {lens.layers[layer].title}, and stays there."
     if layer == 0:
-        when = "It is on top from the embedding on: the last token alone decides it."
+        when = "It is on top from the embedding on: nothing but the last token decides it."
     elif layer == len(lens.layers) - 1:
         when = f"It comes on top only in the last row, after {lens.layers[layer].title}."
     return f"After the whole text the model's guess is {name}, with {share}. {when}"
