@@ -27,7 +27,7 @@ from gptviz.ui.shell.subject import kinds, reading, scrubber
 from gptviz.ui.views.learning_curves import curve_of
 from tests.app.conftest import OF_KIND
 from tests.app.explorer import pattern, sent
-from tests.app.opening import chart, last_link, last_value, opened, says, views
+from tests.app.opening import chart, last_link, last_value, opened, ran, says, views
 from tests.drawn import numbers
 from tests.tiny import TinyModel, scrambled
 
