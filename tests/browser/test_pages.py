@@ -50,6 +50,43 @@ def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Brows
         check_frame(visit.open(path), path)
 
 
+@pytest.mark.full
+def test_a_typed_prompt_of_any_length_follows_to_other_pages_and_comes_back(visit: Visit) -> None:
+    page = visit.open("next_token", prompt="O Romeo")
+    box = page.get_by_role("textbox", name=re.compile("Prompt"))
+    for text, address in (("My kingdom for a hors", "prompt=My"), ("Быть или не быть " * 4_200, "prompt=kept-")):
+        box.fill(text)
+        box.press("Control+Enter")
+        page.wait_for_url(re.compile(address))
+        visit.settle()
+        for title in ("Embeddings", "Next token"):
+            page.mouse.move(0, 0)  # away from the last link, whose help lies over the next one
+            page.get_by_test_id("stSidebar").get_by_role("link", name=title, exact=True).click()
+            expect(page).to_have_title(f"{title} · gptviz")
+            expect(box).to_have_value(text)
+            expect(page).to_have_url(re.compile(address))
+            visit.settle()
+    page.reload()
+    visit.settle()
+    expect(box).to_have_value(text)
+    page.go_back()
+    expect(page).to_have_title("Embeddings · gptviz")
+    expect(box).to_have_value(text)
+
+
+@pytest.mark.full
+def test_two_browsers_do_not_disturb_each_other(browser: Browser, server: Server) -> None:
+    with visiting(browser, server) as one, visiting(browser, server) as other:
+        first, second = one.open("next_token", prompt="one"), other.open("next_token", prompt="other")
+        box = first.get_by_role("textbox", name=re.compile("Prompt"))
+        box.fill("one more")
+        box.press("Control+Enter")
+        first.wait_for_url(re.compile("prompt=one\\+more"))
+        one.settle()
+        expect(second.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("other")
+        expect(box).to_have_value("one more")
+
+
 def test_a_link_reopens_what_is_on_screen(standing: Visit) -> None:
     page = standing.go("attention", prompt="O Romeo", block=1, head=3, log="true")
     chosen = page.locator(".head[aria-pressed=true]")
