@@ -43,7 +43,7 @@ class Asked(NamedTuple):
 
 @pytest.fixture(autouse=True)
 def _models(no_bundled_models: None, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decoder with snapshots called mine, and models of other kinds by their names; a text, and a lens."""
+    """A decoder with snapshots called mine, one of experts, one that caps its logits, a classifier, one with BPE, and a text."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "1000")
     Path("words.txt").write_text(WORDS)
@@ -51,8 +51,6 @@ def _models(no_bundled_models: None, tiny_model: TinyModel, tmp_path: Path, monk
     for step in (0, 4):
         checkpoints.write_weights(checkpoints.snapshot_path(folder, step), gptviz.load("mine").model)
     torch.save({"J": {0: torch.eye(12) / 2}, "n_prompts": 1, "source_layers": [0], "d_model": 12}, "own.pt")
-    tiny_model("pair", n_encoder_layer=1)
-    tiny_model("bare", d_mlp=0)
     tiny_model("mixed", text="abcdefg ", mlp="experts", n_expert=4, n_active=2)
     tiny_model("capped", text="abcdefg ", logit_cap=5.0)
     tiny_model("judge", head="mean", n_label=2, mask="full", card={"labels": ["bad", "good"]})
@@ -176,8 +174,6 @@ ASKED = [
     Asked("experts mixed --prompt 'a cab' --block 1", lambda lm: of_experts(lm, 1), r"passes 2 of 4 experts: 50\.0%"),
     Asked("quantise mine --as 3bit.row --prompt 'a cab'", lambda lm: of_bits(lm, "3bit.row", prompt="a cab"), "simulated"),
     Asked(f"quantise mine --matrix {UP}", lambda lm: of_bits(lm, matrix=UP), "give a text with --prompt"),
-    Asked("costs mine --batch 3 --context 7", lambda lm: json.loads(json.dumps(lm.costs(3, 7).to_dict())), "parameters"),
-    Asked("heads mine", lambda lm: {name: [row[name] for row in lm.heads()] for name in ("name", "induction", "copying")}),
     Asked("history mine --measure heads.previous_token", of_history),
     Asked("tokens bpe --prompt 'the unicorn'", of_tokens, "part of a word"),
     Asked(
@@ -221,13 +217,6 @@ REFUSED = {
     "quantise mine --prompt ''": "the prompt is empty",
     "quantise judge --prompt fox": "leave the prompt out",
     "history mine --measure weights.nrom": "did you mean 'weights.norm'?",
-    "heads pair": "give a prompt",
-    "heads mine --prompt ''": "the prompt is empty",
-    "neurons mine": "does not say what it learned from",
-    "neurons mine --block 2": "no neurons in block 2",
-    "neurons mine --neuron 20": "no neuron 20",
-    "neurons pair": "two stacks",
-    "neurons bare": "0 neurons",
     "tokens bpe": "--prompt TEXT or --languages",
     "tokens mine --prompt 'a cab' --merges": "leave --merges out",
 }

@@ -82,6 +82,12 @@ def test_the_data_held_out_are_not_fitted_to(monkeypatch: pytest.MonkeyPatch) ->
     assert not held_out & {tuple(row.tolist()) for row in read}
 
 
+def test_a_text_that_is_too_short_is_refused(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcdefg ")
+    with pytest.raises(ValueError, match="too short for a dictionary"):
+        gptviz.load("mine").fit_dictionary(1, 20, **SETTINGS | {"text": "a cab"})
+
+
 def test_the_commands_say_what_the_library_says(tiny_model: TinyModel, tmp_path: Path, capsys: Capture) -> None:
     tiny_model("mine", text="abcdefg ")
     (tmp_path / "text.txt").write_text(TEXT)

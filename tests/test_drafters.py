@@ -29,6 +29,12 @@ def test_the_greedy_text_is_that_without_a_drafter(drafter: str) -> None:
         assert len(found.rounds) == 10
 
 
+def test_the_model_itself_as_drafter_writes_its_own_drawn_text() -> None:
+    lm = gptviz.load("shakespeare", "cpu")
+    found = lm.speculate("JULIET:", lm, 40, temperature=0.9, top_p=0.95, seed=4)
+    assert lm.tokenizer.decode(found.tokens) == lm.generate("JULIET:", 40, temperature=0.9, top_p=0.95, seed=4)
+
+
 @pytest.mark.parametrize("rows", [13, 15, 19])
 def test_a_drafter_may_have_another_number_of_unused_tokens(rows: int, home: Path) -> None:
     tokens = CharTokenizer("abcdefghijkl")

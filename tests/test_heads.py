@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -64,6 +66,35 @@ def test_an_encoder_decoder_has_the_heads_of_both_stacks_and_of_cross_attention(
         lm.heads()
 
 
+def test_the_command_prints_a_row_per_head_and_ranks_the_induction_head_first(capsys: Capture) -> None:
+    rows = answered(capsys, "heads", "induction")
+    expected = gptviz.load("induction").heads()
+    assert [row["name"] for row in rows] == [row["name"] for row in expected]
+    assert max(rows, key=lambda row: row["induction"])["block"] == 1
+    header, *lines = output(capsys, "heads", "induction").splitlines()
+    scores = [name for name in SCORES if name != "delta_loss"]
+    assert header.split() == scores
+    for line, row in zip(lines, expected, strict=True):
+        name, *values = line.split()
+        assert name == row["name"]
+        assert [float(value) for value in values] == pytest.approx([row[score] for score in scores], abs=6e-4)
+
+
+def test_over_a_prompt_in_which_nothing_comes_back_repeats_are_scored_over_random_tokens() -> None:
+    lm = gptviz.load("induction")
+    over_random, over_text = lm.heads(), lm.heads("5 17 3 40")
+    for one, other in zip(over_random, over_text, strict=True):
+        assert one["induction"] == other["induction"]
+        assert one["previous_token"] != other["previous_token"]
+
+
+def test_what_has_no_meaning_is_null_in_json(capsys: Capture) -> None:
+    for row in answered(capsys, "heads", "classifier"):
+        assert row["copying"] is None
+        assert all(math.isfinite(row[name]) for name in SCORES if name not in ("copying", "delta_loss"))
+        assert np.isclose(row["entropy"], min(1.0, row["entropy"]))
+
+
 def test_on_request_there_is_the_loss_without_each_head(capsys: Capture) -> None:
     rows = answered(capsys, "heads", "induction", "--losses")
     lm = gptviz.load("induction")
@@ -76,6 +107,17 @@ def test_on_request_there_is_the_loss_without_each_head(capsys: Capture) -> None
     worst = max(rows, key=lambda row: row["delta_loss"])
     assert (worst["block"], worst["head"]) in {(0, 3), (1, 0), (1, 2), (1, 3)}, "one of the heads of the induction circuit"
     assert "has no loss" in error(capsys, "heads", "classifier", "--losses")
+
+
+def test_an_encoder_decoder_loses_by_heads_of_all_its_stacks() -> None:
+    rows = gptviz.load("seq2seq").heads("the third of march 1977", losses=True)
+    assert all(isinstance(row["delta_loss"], float) for row in rows)
+    assert max(row["delta_loss"] for row in rows if "cross" in row["name"]) > 0.1
+
+
+def test_a_prompt_that_is_missing_or_empty_is_an_error_in_one_line(capsys: Capture) -> None:
+    assert "give a prompt" in error(capsys, "heads", "seq2seq")
+    assert "the prompt is empty" in error(capsys, "heads", "induction", "--prompt", "")
 
 
 def test_a_model_of_one_stack_has_the_heads_of_no_other() -> None:

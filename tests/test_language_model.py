@@ -378,6 +378,15 @@ def test_the_lens_of_an_encoder_decoder_reads_the_source_and_its_own_answer() ->
     assert "blocks.0.cross_attention" in [layer.name for layer in seen.layers]
 
 
+def test_the_attribution_of_an_answer_has_the_heads_that_read_the_source() -> None:
+    lm = gptviz.load("seq2seq")
+    source = "the third of march 1977"
+    found = lm.attribute(source, position=0)
+    assert found.token == lm.decoded(source)[0][0]
+    assert found.adds_up
+    assert len(found.sources["blocks.0.cross_attention.head.0"]) == len(lm.source(source))
+
+
 def test_a_token_is_named_by_its_text_and_a_label_by_its_name(tiny_model: TinyModel) -> None:
     lm = gptviz.load(tiny_model())
     assert lm.token("f") == lm.tokenizer.id_of("f")
@@ -427,6 +436,15 @@ def test_of_an_encoder_decoder_sources_are_patched_where_its_answers_part(home: 
     assert written[0][:length] == written[1][:length]
     assert (pair.clean_source, pair.corrupted_source) == tuple(tuple(lm.source(text).tolist()) for text in (clean, corrupted))
     assert lm.patch(clean, corrupted, what="cross_attention.z").answers.shape == (2, 3)
+
+
+def test_the_decoder_of_a_pair_reads_what_both_answers_begin_with() -> None:
+    lm = gptviz.load("seq2seq")
+    prompts = ("March 1, 1998", "March 1, 1997")
+    assert [lm.answer(prompt) for prompt in prompts] == ["1998-03-01", "1997-03-01"]
+    pair = lm.pair(*prompts)
+    assert lm.tokenizer.decode(pair.clean) == lm.tokenizer.decode(pair.corrupted) == "199"
+    assert [lm.tokenizer.piece(answer) for answer in (pair.right, pair.wrong)] == ["8", "7"]
 
 
 def test_what_an_encoder_decoder_would_answer_is_what_an_edited_one_has_to_predict() -> None:

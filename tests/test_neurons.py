@@ -11,8 +11,9 @@ import torch
 import gptviz
 from gptviz.data.registry import source_from
 from gptviz.data.rows import LONGEST_ROW
-from gptviz.interp.units.neurons import columns, promoted
-from tests.command_line import Capture, answered, output
+from gptviz.interp.units.activity import observe
+from gptviz.interp.units.neurons import columns, observable_neurons, promoted
+from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel
 
 TEXT = "the quick brown fox jumps over the lazy dog. " * 30
@@ -82,6 +83,28 @@ def test_the_command_shows_one_neuron(tiny_model: TinyModel, tmp_path: Path, cap
     said = output(capsys, "neurons", "mine", "--neuron", "7", "--corpus", file)
     assert f"neuron 7 of block 1, over {lm.activity('blocks.1.mlp', TEXT).n_tokens:,} tokens" in said
     assert "promoted, by what is added to their logits" in said
+
+
+def test_a_neuron_or_block_that_there_is_not_is_an_error_in_one_line(tiny_model: TinyModel, capsys: Capture) -> None:
+    tiny_model("mine")
+    wrong = {
+        ("--block", "2"): "no neurons in block 2",
+        ("--neuron", "20"): "no neuron 20",
+        (): "does not say what it learned from",
+    }
+    for arguments, message in wrong.items():
+        assert message in error(capsys, "neurons", "mine", *arguments)
+    assert "two stacks" in error(capsys, "neurons", "seq2seq")
+    assert "0 neurons" in error(capsys, "neurons", "induction")
+
+
+def test_what_was_observed_does_not_depend_on_the_batches(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_model("mine", context_length=32)
+    lm = gptviz.load("mine")
+    whole = lm.activity("blocks.0.mlp", TEXT)
+    monkeypatch.setattr("gptviz.interp.units.activity.AT_ONCE", 1)
+    assert len(list(observe(observable_neurons(lm.model, 0), lm.rows(TEXT)))) == len(lm.rows(TEXT))
+    np.testing.assert_allclose(lm.neurons(0, TEXT).highest, whole.highest, rtol=1e-5, atol=1e-6)
 
 
 def test_neurons_read_what_the_model_writes_where_it_is_to_write_first(tiny_model: TinyModel) -> None:

@@ -92,6 +92,11 @@ def test_consecutive_windows_predict_every_token_but_the_first_once_from_those_b
     assert predicted == ids[1:].tolist()
 
 
+def test_a_text_validates_with_all_of_its_other_part() -> None:
+    (batch, last) = data(validation=REPETITIVE[: CONTEXT + 3]).validation()
+    assert torch.cat([batch.targets.flatten(), last.targets.flatten()]).tolist() == REPETITIVE[1 : CONTEXT + 3].tolist()
+
+
 def test_some_rows_of_a_batch_are_those_of_all_its_tensors() -> None:
     batch = Batch((torch.arange(8).view(4, 2), torch.arange(4)), 10 * torch.arange(8).view(4, 2))
     (tokens, more), targets = batch.rows(slice(1, None, 2))

@@ -325,6 +325,18 @@ def test_what_counting_words_cannot_solve_a_block_of_attention_can() -> None:
     assert card.accuracy > 0.95
 
 
+def test_five_labels_are_learned_as_two_are() -> None:
+    words = ("terrible", "poor", "fair", "good", "superb")
+    places = ("here", "there", "today", "indeed", "again", "at last", "for once", "in town")
+    fillers = [(before, after) for before in ("a", "the one", "some such") for after in places]
+    made = [(f"{before} {words[label]} film {after}", label) for before, after in fillers for label in range(5)]
+    source = LabelledSource(LabelledTexts("stars", tuple(t for t, _ in made), tuple(n for _, n in made), tuple("12345")))
+    folder = trained("classifier", source, recipe=recipe(steps=60, batch_size=32, evaluations=1))
+    card = checkpoints.read_card(folder)
+    assert card.labels == tuple("12345")
+    assert card.accuracy == card.baseline_accuracy == 1.0
+
+
 @pytest.mark.full
 def test_the_experiment_stars_learns_the_order_of_its_labels() -> None:
     source = LabelledSource(starred_opinions(1_000))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -19,6 +20,7 @@ from gptviz.runs.log import read_log
 from gptviz.runs.run import RunSpec, prepare
 from gptviz.runs.training import Sampled, train
 from gptviz.text import PAIR_TASKS, CharTokenizer, Pairs, SpecialTokensTokenizer
+from gptviz.train.evaluation import evaluate
 from gptviz.train.trainer import Trainer
 from tests.small_runs import recipe
 from tests.tiny import scrambled, tiny
@@ -55,6 +57,19 @@ def test_a_decoder_reads_the_start_and_the_answer_and_predicts_the_answer_and_th
         assert ids.tolist() == [LETTERS.start, *t] + [LETTERS.padding] * (len(ids) - n)
         assert target.tolist() == [*t, LETTERS.end] + [NOT_COUNTED] * (len(ids) - n)
         assert source_ids.tolist() == [*s, LETTERS.end] + [LETTERS.padding] * (len(source_ids) - len(s) - 1)
+
+
+def test_the_loss_of_a_padded_batch_is_the_mean_over_the_tokens_of_each_pair_alone() -> None:
+    model = model_of(SOURCE)
+    pairs = [("abcd", "d"), ("a", "dcba"), ("bc", "cb")]
+    total = count = 0.0
+    for pair in pairs:
+        alone = evaluate(model, [batch_of([pair], TOKENIZER)])
+        total += alone.loss * alone.tokens
+        count += alone.tokens
+    together = evaluate(model, [batch_of(pairs, TOKENIZER)])
+    assert together.tokens == count == sum(len(answer) + 1 for _, answer in pairs)
+    assert together.loss == pytest.approx(total / count, rel=1e-5)
 
 
 def test_an_evaluation_reads_every_pair_once_in_batches_of_like_length(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,3 +244,11 @@ def test_a_sample_says_what_is_right_where_the_answer_is_wrong() -> None:
         answer, ended = given[word]
         wrong = "" if answer == right and ended else f"   (right: {right})"
         assert line == f"{word} → {answer}{'' if ended else ' …'}{wrong}"
+
+
+def test_the_batches_of_one_seed_are_the_same_on_every_machine() -> None:
+    source = PairTaskSource(PAIR_TASKS["dates"])
+    data = source.data(source.task.tokenizer, answering(source, context_length=64))
+    drawn = data.draw(2, np.random.default_rng(7))
+    batch = data.training(2, 7)
+    assert [source.task.tokenizer.decode(row) for row in batch.inputs[1].numpy()] == [text for text, _ in drawn]

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from gptviz.data import registry
-from gptviz.data.batches import Generated
+from gptviz.data.batches import Generated, Windows
 from gptviz.data.classification import LabelledSource
 from gptviz.data.registry import source_from, source_named
 from gptviz.data.seq2seq import PairSource, PairTaskSource
@@ -34,7 +34,7 @@ from gptviz.text import (
     task,
 )
 from tests.small_runs import TEXT
-from tests.tiny import tiny
+from tests.tiny import CONTEXT, tiny
 
 CORPUS = Corpus("pangrams", TEXT)
 REVIEWS = LabelledTexts("reviews", ("good", "bad", "fine", "dull"), (1, 0, 1, 0), ("no", "yes"))
@@ -76,6 +76,15 @@ def test_a_text_that_comes_with_python_needs_no_copy() -> None:
     source = source_named("python-reference")
     assert isinstance(source, TextSource)
     assert recall("python-reference", source.corpus.sha256).text == source.corpus.text
+
+
+def test_a_text_is_divided_where_its_fraction_says() -> None:
+    tokenizer = CharTokenizer(TEXT)
+    data = TextSource(CORPUS, 0.75).data(tokenizer, tiny(vocab_size=tokenizer.vocab_size))
+    assert isinstance(data, Windows)
+    cut = 3 * len(TEXT) // 4
+    assert tokenizer.decode(data.held_out.numpy()) == TEXT[cut:]
+    assert len(data.windows) == cut - CONTEXT
 
 
 @pytest.mark.parametrize("name", TASKS)

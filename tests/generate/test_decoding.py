@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from gptviz.generate.decoding import Beams, beam_search, decode, decode_greedily, until_end
+from gptviz.generate.decoding import Beams, Decoder, beam_search, decode, decode_greedily, until_end
 from gptviz.generate.sampling import Sampling, draw, ledger, uniform
 from gptviz.model import Config, Transformer
 from tests.tiny import CONTEXT, VOCAB, configs, scrambled, some_ids, tiny
@@ -103,6 +103,17 @@ def test_what_stands_after_the_end_is_no_part_of_an_answer() -> None:
     assert until_end(torch.tensor([3, 1, END, END, 2]), END) == ([3, 1], True)
     assert until_end(torch.tensor([END]), END) == ([], True)
     assert until_end(torch.tensor([3, 1]), END) == ([3, 1], False)
+
+
+@many
+@given(encoder_decoders(mask="causal"), st.integers(0, 99))
+def test_a_beam_of_one_is_greedy(config: Config, seed: int) -> None:
+    model = scrambled(config).double()
+    source = sources(1, seed=seed)
+    beams = beam_search(model, source[0], START, END, 1)
+    (only,) = beams.finished
+    assert (list(only.ids), only.ended) == until_end(decode_greedily(model, source, START, END)[0], END)
+    assert len(beams.nodes) == len(only.ids) + only.ended + 1
 
 
 def plain_beam(model: Transformer, source: list[int], width: int, longest: int) -> list[tuple[float, list[int]]]:
@@ -211,6 +222,21 @@ def test_the_encoder_runs_once_and_its_keys_are_computed_once(monkeypatch: pytes
     assert ran == ["encoder", "keys", "keys"]
 
 
+def test_rows_chosen_again_go_on_as_if_they_had_been_written_so() -> None:
+    model = answering()
+    source = sources(1)
+    grown = Decoder(model, source, START, 3)
+    steps = [(torch.tensor([1, 2, 3]), None), (torch.tensor([4, 5, 6]), torch.tensor([2, 2, 0])), (torch.tensor([7, 0, 1]), None)]
+    for tokens, rows in steps:
+        with torch.inference_mode():
+            grown.logits()
+            grown.grow(tokens, rows)
+    assert grown.ids.tolist() == [[START, 3, 4, 7], [START, 3, 5, 0], [START, 1, 6, 1]]
+    with torch.inference_mode():
+        whole = model(grown.ids, source.expand(3, -1))[:, -1]
+        torch.testing.assert_close(grown.logits(), whole, rtol=1e-9, atol=1e-9)
+
+
 @many
 @given(st.integers(0, 99), st.sampled_from([(1.0, None, None), (0.7, 4, None), (1.6, None, 0.8)]))
 def test_a_drawn_answer_is_a_plain_loop_over_whole_passes_with_the_sampler_of_generation(
@@ -225,3 +251,10 @@ def test_a_drawn_answer_is_a_plain_loop_over_whole_passes_with_the_sampler_of_ge
             logits = model(torch.tensor([[START, *written]]), source)[:, -1]
         written.append(int(draw(ledger(logits, sampling).after, uniform(seed, len(written) + 1))))
     assert decode(model, source, START, END, sampling)[0].tolist() == written
+
+
+def test_at_temperature_0_a_drawn_answer_is_the_greedy_one() -> None:
+    model = answering()
+    torch.testing.assert_close(
+        decode(model, sources(), START, END, Sampling(temperature=0)), decode_greedily(model, sources(), START, END)
+    )

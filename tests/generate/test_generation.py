@@ -11,6 +11,7 @@ from torch import Tensor
 from gptviz.generate.generation import Generation, window_start
 from gptviz.generate.sampling import Sampling, choose_tokens
 from gptviz.model import Record, Transformer
+from gptviz.model.parts.positions import POSITIONS
 from tests.tiny import CONTEXT, scrambled, some_ids, tiny
 
 # (tokens in the prompt, how far the window slides): shorter than the context, filling it, longer.
@@ -48,6 +49,15 @@ def test_every_step_has_the_logits_of_a_whole_pass_over_the_window(prompt: int, 
     assert [step.tokens.item() for step in steps] == expected_ids[prompt:]
     for step, logits in zip(steps, expected_logits, strict=True):
         torch.testing.assert_close(step.logits, logits, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_the_cache_changes_nothing_for_any_kind_of_positions(positions: str) -> None:
+    model = scrambled(tiny(positions=positions)).double()
+    runs = [list(islice(Generation(model, some_ids(2)[0], use_cache=cache, slide=3), 20)) for cache in (True, False)]
+    for cached, whole in zip(*runs, strict=True):
+        assert torch.equal(cached.tokens, whole.tokens)
+        torch.testing.assert_close(cached.logits, whole.logits, rtol=1e-9, atol=1e-9)
 
 
 def test_a_cache_that_is_full_takes_more_room_and_can_be_written_to_in_every_mode(monkeypatch: pytest.MonkeyPatch) -> None:

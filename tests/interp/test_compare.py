@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
 
 import gptviz
 from gptviz.interp import compare
@@ -16,9 +17,10 @@ from gptviz.interp.compare import Compared, Side
 from gptviz.interp.reading.embeddings import vectors
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.model import Config
+from gptviz.model.lora import Factors, MergedTransformer, matrices
 from gptviz.model.parts.heads import Unembed
 from tests.command_line import Capture, answered, error, output
-from tests.tiny import VOCAB, scrambled, some_ids, tiny
+from tests.tiny import VOCAB, configs, families, scrambled, some_ids, tiny
 
 WORDS = tuple(f"word {i}" for i in range(VOCAB))
 VIEWS: dict[str, Callable[[Side, Side], Compared]] = {
@@ -47,6 +49,16 @@ def test_a_side_differs_from_itself_by_exactly_nothing_and_swapping_flips_the_si
     np.testing.assert_array_equal(there.difference.values, -back.difference.values)
     np.testing.assert_allclose(there.difference.values, there.b.values - there.a.values, atol=1e-6)
     assert np.nanmax(np.abs(there.difference.values)) > 0
+
+
+@given(config=configs(mask="causal", n_layer=2, final_norm=True) | families(mask="causal", n_layer=2))
+@settings(max_examples=15, deadline=None)
+def test_that_holds_for_decoders_of_every_kind(config: Config) -> None:
+    a, b = side(config), side(config, seed=1)
+    for view in ("next token", "attention of a head", "lens, entropy", "heads, first_token"):
+        found = VIEWS[view](a, b)
+        back = VIEWS[view](b, a)
+        np.testing.assert_array_equal(found.difference.values, -back.difference.values)
 
 
 def test_probabilities_are_the_softmax_of_each_model_after_its_own_text() -> None:
@@ -269,6 +281,22 @@ def test_guesses_move_by_the_divergence_of_b_from_a_at_every_token_that_both_rea
     np.testing.assert_allclose(found.values, expected, rtol=1e-4, atol=1e-7)
     assert not compare.moved_guesses(a, a).values.any()
     assert compare.moved_guesses(a, replace(b, ids=b.ids[:-1])) is None
+
+
+def test_the_change_of_an_adapter_has_as_many_singular_values_as_its_rank() -> None:
+    a = side(tiny())
+    generator = torch.Generator().manual_seed(0)
+    adapter = {
+        name: Factors(torch.randn(2, reads, generator=generator), torch.randn(out, 2, generator=generator))
+        for name, (out, reads) in matrices(tiny()).items()
+    }
+    b = replace(a, model=MergedTransformer(a.model, adapter))
+    for name in adapter:
+        values = compare.singular_values(a, b, name).values
+        assert (values > 1e-4 * values[0]).sum() == 2
+    half, whole = compare.weights(a, replace(b, model=b.model.at(0.5))), compare.weights(a, b)
+    np.testing.assert_allclose(half.difference.values, whole.difference.values / 2, rtol=1e-4, atol=1e-6)
+    assert not compare.weights(a, replace(b, model=b.model.at(0))).largest
 
 
 def test_weights_of_other_shapes_have_no_difference_and_matrices_that_are_not_there_are_named() -> None:

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 import gptviz
-from gptviz.interp.over_prompts import Asked, How, measured
+from gptviz.interp.over_prompts import Asked, How, measured, spread
 from gptviz.interp.trace import run
 from gptviz.interp.units.unit import heads_and_mlps
 from gptviz.text.datasets.prompt_pairs import PromptRow
-from tests.tiny import TinyModel
+from tests.tiny import TinyModel, scrambled, tiny
 
 ROWS = (
     PromptRow("a cab", "a cad", "a", "b"),
@@ -80,6 +80,15 @@ def test_a_single_prompt_has_no_spread_and_answers_that_are_left_out_are_the_lik
     np.testing.assert_allclose(found.mean, list(expected.values()))
     alone = lm.over_prompts([PromptRow("a cab")], "attribute")
     np.testing.assert_allclose(alone.mean, [lm.attribute("a cab").of(name) for name in alone.units])
+
+
+def test_prompts_of_several_lengths_are_measured_one_after_the_other() -> None:
+    model = scrambled(tiny())
+    asked = [Asked((1, 2, 3), 4, 5, (1, 6, 3)), Asked((1, 2, 3, 4, 5), 4, 7, (1, 3, 3, 4, 5))]
+    each = [measured(model, prompt, "patch") for prompt in asked]
+    found = spread(each, "patch")
+    np.testing.assert_allclose(found.mean, [(first + second) / 2 for first, second in zip(*map(dict.values, each), strict=True)])
+    assert found.labelled().axes[1].labels == found.units == tuple(each[0])
 
 
 @pytest.mark.parametrize(

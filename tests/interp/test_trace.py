@@ -21,6 +21,11 @@ def test_a_trace_is_what_the_pass_computed() -> None:
     assert torch.equal(trace.ids, some_ids())
 
 
+def test_only_what_is_asked_for_is_kept() -> None:
+    assert list(run(scrambled(tiny()), some_ids(), ["blocks.1.*.out"])) == ["blocks.1.attention.out", "blocks.1.mlp.out"]
+    assert list(run(scrambled(tiny()), some_ids(), "logits", logits_at=slice(-1, None))) == ["logits"]
+
+
 def test_a_trace_says_what_it_holds() -> None:
     model, ids = scrambled(tiny(n_encoder_layer=1)), some_ids(5)
     trace = run(model, ids, source=ids)
@@ -35,3 +40,13 @@ def test_what_was_not_recorded_is_named_with_what_was() -> None:
     assert "blocks.9.mlp.out" not in trace
     with pytest.raises(KeyError, match="nothing was recorded as 'blocks.9.mlp.out'; there are embed, logits"):
         trace["blocks.9.mlp.out"]
+
+
+def test_an_edit_changes_what_comes_after_it_and_nothing_before() -> None:
+    model = scrambled(tiny())
+    plain = run(model, some_ids())
+    edited = run(model, some_ids(), edits={"blocks.0.mlp.out": torch.zeros_like, "blocks.1.mlp.out": torch.zeros_like})
+    assert torch.equal(edited["blocks.0.resid_mid"], plain["blocks.0.resid_mid"])
+    assert torch.equal(edited["blocks.0.resid_post"], plain["blocks.0.resid_mid"])
+    assert torch.equal(edited["blocks.1.resid_post"], edited["blocks.1.resid_mid"])
+    assert not torch.isclose(edited["logits"], plain["logits"]).all()

@@ -10,11 +10,24 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gptviz.model import GLOSSARY, Config, KVCache, Record, build
+from gptviz.model.parts.norms import NORMS
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.parts.residuals import RESIDUALS
 from tests.tiny import CONTEXT, VOCAB, families, scrambled, some_ids, tiny
 
 many = settings(max_examples=50)
+
+
+@pytest.mark.parametrize("residual", RESIDUALS)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("positions", POSITIONS)
+@pytest.mark.parametrize("mask", ["causal", "full"])
+def test_every_residual_norm_position_and_mask_computes_logits(residual: str, norm: str, positions: str, mask: str) -> None:
+    model = scrambled(tiny(residual=residual, norm=norm, positions=positions, mask=mask))
+    for length in (1, 5, CONTEXT):
+        logits = model(some_ids(length))
+        assert logits.shape == (2, length, VOCAB)
+        assert logits.isfinite().all()
 
 
 @many
@@ -186,6 +199,14 @@ def test_dropout_on_attention_leaves_weights_out_at_its_rate_and_scales_the_othe
         assert left_out.sum() / seen.sum() == pytest.approx(rate, abs=0.02)
         torch.testing.assert_close(weights[seen & ~left_out], pattern[seen & ~left_out] / (1 - rate))
         torch.testing.assert_close(z, weights @ v)
+
+
+def test_without_training_dropout_on_attention_changes_nothing() -> None:
+    with_dropout, without = (scrambled(tiny(attention_dropout=rate)) for rate in (0.5, 0.0))
+    records = Record(), Record()
+    assert torch.equal(with_dropout(some_ids(), tap=records[0]), without(some_ids(), tap=records[1]))
+    for name, value in records[1].values.items():
+        assert torch.equal(records[0].values[name], value), name
 
 
 def test_a_config_from_before_there_was_dropout_on_attention_has_none() -> None:

@@ -70,6 +70,17 @@ def test_cross_attention_is_what_loops_over_heads_queries_and_keys_compute() -> 
         np.testing.assert_allclose(values["blocks.0.cross_attention.out"][b], out, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["attention", "cross_attention"])
+def test_products_of_stacks_of_matrices_are_loops_over_rows_and_heads(name: str) -> None:
+    seen = trace(tiny(n_layer=1, n_encoder_layer=1), some_ids(5), some_ids(4))
+    q, k, v, z = (seen[f"blocks.0.{name}.{part}"] for part in ("q", "k", "v", "z"))
+    scores, pattern = seen[f"blocks.0.{name}.scores"], seen[f"blocks.0.{name}.pattern"]
+    for b in range(2):
+        for h in range(3):
+            assert_close(scores[b, h], q[b, h] @ k[b, h].T / math.sqrt(4))
+            assert_close(z[b, h], pattern[b, h] @ v[b, h])
+
+
 @many
 @given(families(padding=PADDING, head="unembed", n_encoder_layer=1), st.integers(1, 2), st.integers(1, 3))
 def test_padding_the_source_changes_no_output_and_nothing_the_encoder_makes_of_a_word(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from gptviz.model import KVCache, Record, Transformer
@@ -448,6 +448,16 @@ def test_a_mixture_that_does_not_fit_its_config_is_refused_in_one_line(
     with pytest.raises(ImportRefusedError, match=words) as refused:
         opened(tmp_path)
     assert "\n" not in str(refused.value)
+
+
+def test_a_tensor_of_an_expert_that_is_missing_is_named(tmp_path: Path) -> None:
+    theirs("mixtral", MODELS["mixtral"][0]).save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    tensors = load_file(file)
+    del tensors["model.layers.1.block_sparse_moe.experts.3.w2.weight"]
+    save_file(tensors, file)
+    with pytest.raises(ImportRefusedError, match=r"model.safetensors: the tensor .*1.*experts.3.w2.weight is missing"):
+        opened(tmp_path)
 
 
 def test_windows_of_a_mixture_of_qwen_2_are_those_that_its_config_lists(tmp_path: Path) -> None:

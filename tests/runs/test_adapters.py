@@ -11,6 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import gptviz
+from gptviz.data.registry import source_from
 from gptviz.data.text import TextSource
 from gptviz.machine import memory
 from gptviz.model import Transformer
@@ -20,6 +22,8 @@ from gptviz.runs import checkpoints, exports, manage, sharing
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.experiments import PLANS
 from gptviz.runs.imports import import_model
+from gptviz.runs.run import read_run
+from gptviz.runs.status import RunError
 from gptviz.text import Corpus
 from gptviz.train.engine import Engine, compiler_missing
 from gptviz.train.estimate import UNMEASURED, estimate
@@ -64,6 +68,10 @@ def adapter(base: str = "base", name: str = "tuned", **settings: Any) -> Path:
 
 def opened(folder: Path, **options: Any) -> Transformer:
     return checkpoints.load(folder, **options).model
+
+
+def test_before_the_first_step_it_is_the_base_to_the_bit(base: Path) -> None:
+    assert same(weights(opened(adapter())), weights(opened(base)))
 
 
 def test_it_is_trained_opened_merged_and_leaves_its_base_where_it_is(base: Path) -> None:
@@ -196,11 +204,30 @@ def test_a_base_s_name_is_never_a_path(base: Path, tmp_path: Path) -> None:
         opened(folder)
 
 
+def test_a_rank_needs_a_model_to_begin_with_and_blocks(base: Path) -> None:
+    with pytest.raises(RunError, match="--from NAME"):
+        text_run("none", lora_rank=2)
+    with pytest.raises(RunError, match="--from NAME"):
+        PLANS["sums"].prepare("none", recipe=recipe(lora_rank=2))
+
+
+def test_a_plan_trains_an_adapter_of_the_model_it_begins_with(base: Path) -> None:
+    source = source_from(read_run(base).source)
+    folder = PLANS["finetune"].prepare("one", source=source, recipe=recipe(lora_rank=3), begin="base")
+    assert checkpoints.read_adapter(folder).base == "base"
+    assert read_run(folder).recipe.lora_rank == checkpoints.read_adapter(folder).rank == 3
+
+
 def test_exports_have_the_merged_weights(tuned: Path, tmp_path: Path) -> None:
     exports.FORMATS["transformers"].write(tuned, tmp_path / "out")
     written = sharing.weights_of(source_at(tmp_path / "out"), checkpoints.read_config(tuned))
     for name, weight in weights(opened(tuned)).items():
         torch.testing.assert_close(written[name], weight, atol=1e-6, rtol=1e-5)
+
+
+def test_the_library_opens_it_as_any_model(tuned: Path) -> None:
+    lm = gptviz.load("tuned")
+    assert len(lm.generate("the ", 5)) == 5
 
 
 def test_a_model_of_another_program_is_a_base_whose_files_stay_where_they_are(tiny_model: TinyModel, tmp_path: Path) -> None:

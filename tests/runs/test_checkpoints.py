@@ -27,7 +27,7 @@ from gptviz.runs.card import Card
 from gptviz.runs.checkpoints import CheckpointError
 from gptviz.runs.log import read_log
 from gptviz.runs.status import read_status
-from gptviz.text import CharTokenizer
+from gptviz.text import BPETokenizer, CharTokenizer
 from tests.examples import tried
 from tests.systems import named_pipe, odd_name
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
@@ -77,6 +77,23 @@ def test_weights_stored_short_come_back_in_float32_as_rounded(dtype: torch.dtype
     assert long - short == pytest.approx(2 * sum(p.numel() for p in model.parameters()), abs=64)
     opened = state(checkpoints.load(folder).model)
     assert all(torch.equal(opened[name], value.to(dtype).float()) for name, value in state(model).items())
+
+
+def test_a_bpe_model_comes_back_with_its_tokens() -> None:
+    tokenizer = BPETokenizer.learn("to be or not to be, that is the question " * 5, 270)
+    checkpoints.save("bpe", scrambled(tiny(vocab_size=tokenizer.vocab_size)), tokenizer, {})
+    opened = checkpoints.load(checkpoints.find("bpe")).tokenizer
+    assert opened.encode("to be").ids == tokenizer.encode("to be").ids
+
+
+def test_saving_again_replaces_the_whole_model() -> None:
+    checkpoints.save("one", scrambled(tiny()), TOKENIZER, {"steps": 1})
+    other = scrambled(tiny(n_layer=1), seed=5)
+    folder = checkpoints.save("one", other, TOKENIZER, {"steps": 2}, replace=True)
+    opened = checkpoints.load(folder)
+    assert opened.card.steps == 2
+    assert torch.equal(opened.model.embed.weight, other.embed.weight)
+    assert [file.name for file in folder.parent.iterdir()] == ["one"]
 
 
 def test_a_card_with_a_name_no_encoding_has_is_saved_and_read_as_one_that_can_be_shown() -> None:
@@ -193,18 +210,27 @@ def test_a_look_up_by_one_name_finds_what_the_list_of_all_has_and_takes_no_name_
     outside = checkpoints.save("outside", scrambled(tiny()), TOKENIZER, {}, root=tmp_path)
     (own / "escape").symlink_to(outside)
     (own / "latest").symlink_to(own / "both")
-    (own / "loop").symlink_to(own / "loop")
     for directory in ("not-a-model", "a"):
         (own / directory).mkdir()
     shutil.copytree(own / "both", own / "a" / "inner")
     shutil.copytree(own / "both", own / ".hidden")
-    names = [*checkpoints.folders(), "BOTH", "escape", "loop", ".hidden", "not-a-model", "a/inner", "two\nlines", "both/"]
-    names += ["both.", "", ".", "..", "../checkpoints/both", str(own / "both"), f"both/../{own.name}/both"]
-    names.append(os.path.relpath(outside, own))
+    names = [*checkpoints.folders(), "BOTH", "escape", ".hidden", "not-a-model", "a/inner", "two\nlines", "both/", "both."]
+    names += ["", ".", "..", "../checkpoints/both", str(own / "both"), f"both/../{own.name}/both", os.path.relpath(outside, own)]
     assert {"both", "bundled", "latest", r"two\nlines"} == set(checkpoints.folders())
     for allowed in ("", "bundled,latest"):
         monkeypatch.setenv("GPTVIZ_MODELS", allowed)
         assert {name: checkpoints.folder_of(name) for name in names} == {name: checkpoints.folders().get(name) for name in names}
+
+
+def test_a_link_that_leads_out_of_the_folder_is_not_followed(tiny_model: TinyModel, tmp_path: Path) -> None:
+    inside = tiny_model("inside")
+    outside = checkpoints.save("outside", scrambled(tiny()), TOKENIZER, {}, root=tmp_path / "elsewhere")
+    (inside.parent / "escape").symlink_to(outside)
+    (inside.parent / "latest").symlink_to(inside)
+    (inside.parent / "loop").symlink_to(inside.parent / "loop")
+    assert set(checkpoints.folders()) == {"inside", "latest"}
+    with pytest.raises(CheckpointError, match="no model named 'escape'"):
+        checkpoints.find("escape")
 
 
 @pytest.mark.parametrize(
@@ -348,7 +374,6 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "an unknown field": (lambda f: edit_config(f, exec="rm"), "tiny/config.json: unknown config field 'exec'"),
     "a strange value": (lambda f: edit_config(f, positions="magnetic"), "positions is 'magnetic'"),
     "10¹² tokens": (lambda f: edit_config(f, vocab_size=10**12), "vocab_size is 1000000000000"),
-    "10⁶ positions": (lambda f: edit_config(f, context_length=10**6), "context_length is 1000000; .* from 1 to 131,072"),
     "another vocabulary": (lambda f: edit_config(f, vocab_size=10**7), "tokenizer has 29 tokens, the model 10,000,000"),
     "10¹² parameters": (
         lambda f: edit_config(f, d_model=10**6, d_head=1, n_head=1, d_mlp=10**5, n_layer=5),
@@ -433,6 +458,14 @@ def test_bytes_changed_anywhere_give_a_model_or_a_line_that_names_the_file(
         (sound / file).write_bytes(good)
 
 
+def test_tables_that_no_weights_vouch_for_stay_small(tiny_model: TinyModel) -> None:
+    # Rotary, sinusoidal and ALiBi models hold no weight of the context's length: a config alone decides it.
+    folder = tiny_model(positions="rotary")
+    edit_config(folder, context_length=10**6)
+    with pytest.raises(CheckpointError, match="context_length is 1000000; it must be a whole number from 1 to 131,072"):
+        checkpoints.load(folder)
+
+
 def test_a_model_without_a_card_opens() -> None:
     folder = checkpoints.save("one", scrambled(tiny()), TOKENIZER, {})
     (folder / "card.json").unlink()
@@ -455,6 +488,34 @@ def test_a_snapshot_of_another_model_is_refused_with_its_name(tiny_model: TinyMo
     checkpoints.write_weights(checkpoints.snapshot_path(folder, 3), scrambled(tiny(d_model=24)))
     with pytest.raises(CheckpointError, match=r"tiny: config.json describes .*snapshots/00000003.safetensors has it"):
         checkpoints.load(folder, step=3)
+
+
+def test_weights_too_large_for_the_type_they_are_stored_in_leave_the_good_file(tiny_model: TinyModel) -> None:
+    folder = tiny_model()
+    path = folder / "model.safetensors"
+    before = path.read_bytes()
+    model = scrambled(tiny(vocab_size=29))
+    model.embed.weight.data[0, 0] = 1e5
+    with pytest.raises(checkpoints.NotNumbersError, match="embed.weight holds values that are not numbers in float16"):
+        checkpoints.write_weights(path, model, torch.float16)
+    assert path.read_bytes() == before
+    checkpoints.write_weights(path, model)
+    assert checkpoints.load(folder).model.embed.weight[0, 0] == 1e5
+
+
+@pytest.mark.parametrize("failure", [full_disk_midway, full_disk, interrupted])
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(
+    failure: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "new/tensors.safetensors"
+    path.parent.mkdir()
+    checkpoints.write_tensors(path, {"x": torch.ones(3)})
+    with monkeypatch.context() as patch:
+        patch.setattr(safetensors.torch, "save_file", failure)
+        with pytest.raises((CheckpointError, KeyboardInterrupt)):
+            checkpoints.write_tensors(path, {"x": torch.zeros(3)})
+    assert torch.equal(safetensors.torch.load_file(path)["x"], torch.ones(3))
+    assert os.listdir(path.parent) == ["tensors.safetensors"]
 
 
 def test_the_kind_of_every_shipped_model_and_preset_is_known_without_its_parts() -> None:

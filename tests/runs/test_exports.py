@@ -40,7 +40,9 @@ def test_what_the_command_exports_is_opened_again_as_the_same_model(
     before, after = checkpoints.load(folder), checkpoints.load(checkpoints.find("again"))
     ids = some_ids(8, vocab=before.model.config.vocab_size)
     with torch.inference_mode():
-        torch.testing.assert_close(after.model(ids), before.model(ids), rtol=1e-5, atol=1e-5)
+        # A GGUF file has float16, and takes GELU for its approximation.
+        close = 1e-2 if kind == "gguf" else 1e-5
+        torch.testing.assert_close(after.model(ids), before.model(ids), rtol=close, atol=close)
     assert after.tokenizer.encode("the fox").ids == before.tokenizer.encode("the fox").ids
 
 

@@ -36,6 +36,15 @@ def test_a_deleted_model_comes_back_as_it_was_and_once(tiny_model: TinyModel) ->
         manage.undelete(token)
 
 
+def test_a_model_that_comes_back_takes_the_place_of_none(tiny_model: TinyModel) -> None:
+    old = content(tiny_model("mine", seed=1))
+    token = manage.delete("mine")
+    new = content(tiny_model("mine", seed=2))
+    assert manage.undelete(token) == "mine-2"
+    assert content(checkpoints.find("mine-2")) == old
+    assert content(checkpoints.find("mine")) == new != old
+
+
 @pytest.mark.parametrize("token", ["", "..", "../checkpoints/mine", "00000000000000000001-mine", "0" * 20 + "-../../x"])
 def test_a_token_that_a_link_made_up_brings_nothing_back(tiny_model: TinyModel, token: str) -> None:
     tiny_model("mine")

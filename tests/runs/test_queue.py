@@ -257,6 +257,14 @@ def interrupted_and_resumed(queue: Queue, folder: Path) -> None:
     until(lambda: state("killed") == "running")
 
 
+def test_what_a_process_last_complained_of_is_the_message(queue: Queue) -> None:
+    folder = prepared("spoilt", steps=5)
+    (folder / "tokenizer.json").write_text("{}")
+    queue.submit("spoilt")
+    until(lambda: read_status(folder).state == "failed")
+    assert "tokenizer.json" in read_status(folder).message
+
+
 def test_a_process_that_cannot_begin_fails_the_run_with_its_last_line(queue: Queue) -> None:
     cannot_begin(queue)
 

@@ -19,6 +19,7 @@ import safetensors.torch
 import torch
 from safetensors.torch import load_file
 
+from gptviz.data.batches import consecutive_windows
 from gptviz.data.registry import source_from
 from gptviz.data.text import TaskSource, TextSource
 from gptviz.machine.cores import FreeCores
@@ -388,6 +389,33 @@ def test_a_snapshot_is_the_weights_after_its_steps_and_the_last_is_the_model(sto
         checkpoints.load(folder, step=7)
 
 
+def test_a_run_that_keeps_no_snapshots_has_none() -> None:
+    assert snapshots(finish(task_run(steps=4, snapshots=0))) == {}
+
+
+def test_a_finished_run_cannot_go_on_says_what_to_do_and_stays_finished() -> None:
+    folder = finish(task_run(steps=2))
+    before = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    with pytest.raises(RunError, match="run is finished: begin a new run with its weights"):
+        finish(folder)
+    assert read_status(folder).state == "finished"
+    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
+
+
+def test_a_model_that_says_nothing_of_its_training_cannot_be_trained_on(tiny_model: Callable[..., Path]) -> None:
+    folder = tiny_model("bare")
+    with pytest.raises(RunError, match="bare does not say how it was trained"):
+        finish(folder)
+    assert read_status(folder).state == "finished"
+    assert not (folder / "status.json").exists()
+
+
+def test_a_run_begins_with_the_weights_it_is_given() -> None:
+    begin = checkpoints.load(finish(task_run("a", steps=3))).model
+    folder = task_run("b", options={"initial": begin})
+    assert same(load_file(folder / "model.safetensors"), weights(begin))
+
+
 # What can go wrong with a run on the way.
 
 
@@ -696,3 +724,21 @@ def test_a_run_that_waits_or_failed_says_so(paused: Path) -> None:
 def test_room_is_told_for_folders_that_do_not_exist_yet(home: Path) -> None:
     assert free_disk(home / "not/yet/here") == pytest.approx(free_disk(home), rel=0.1)
     assert free_disk(home) > 0
+
+
+def test_the_text_of_a_run_is_kept_for_it(home: Path) -> None:
+    folder = text_run(steps=4, evaluations=1)
+    until(folder, 2)
+    finish(folder)
+    opened = checkpoints.load(folder)
+    held_out = opened.tokenizer.encode_ids(Corpus("x", TEXT).split()[1])
+    loss = evaluate(opened.model, consecutive_windows(torch.from_numpy(held_out), 8)).loss
+    assert opened.card.validation_loss == loss
+    for file in (home / "corpora").iterdir():
+        file.unlink()
+    folder = text_run("other", steps=4)
+    for file in (home / "corpora").iterdir():
+        file.unlink()
+    with pytest.raises(OSError, match="the text “pangrams” is not here any more"):
+        finish(folder)
+    assert read_status(folder).state == "failed"

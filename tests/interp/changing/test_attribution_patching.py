@@ -59,6 +59,18 @@ def test_other_kinds_of_models_have_a_preview_too(changes: dict[str, object]) ->
         assert guess.answers[0, 1] - guess.corrupted == pytest.approx(expected, rel=1e-4, abs=1e-6), name
 
 
+def test_of_a_small_change_the_preview_says_what_patches_do() -> None:
+    model = scrambled(tiny()).double()
+    pair = replace(pair_for(tiny()), corrupted=(*pair_for(tiny()).clean[:-1], 5))
+    with torch.no_grad():  # two tokens that are nearly the same
+        model.embed.weight[5] = model.embed.weight[pair.clean[-1]] + 1e-4 * model.embed.weight[5]
+    for name, guess in preview(model, pair, ["resid_pre", "attention.z", "mlp.out"], checked=0).items():
+        exact = patch(model, pair, name)
+        assert (guess.clean, guess.corrupted) == pytest.approx((exact.clean, exact.corrupted))
+        np.testing.assert_allclose(guess.answers - guess.corrupted, exact.answers - exact.corrupted, rtol=1e-2, atol=1e-9)
+        assert correlation(exact.answers, guess.answers) > 0.999
+
+
 # Each example takes 257 runs; the slope of one run is compared for more families above.
 @tried(1, 4, families(activation="gelu", **NO_SHORTCUTS))
 def test_integrated_gradients_add_up_to_the_whole_difference(config: Config) -> None:
@@ -111,8 +123,14 @@ def test_a_preview_states_its_correlation_with_what_was_computed_and_is_trusted_
         assert f"{found.correlation:.2f}".replace("-", "−") in found.agreement
         assert not bare.is_trusted, "nothing was computed to check it"
     assert not replace(found, correlation=TRUSTED - 0.01).is_trusted
-    assert math.isnan(correlation(np.ones(3), np.arange(3.0)))
     assert replace(found, known=np.ones_like(found.known), correlation=math.nan).is_trusted
+
+
+def test_a_correlation_is_that_of_numpy_and_none_where_nothing_differs() -> None:
+    model, pair = scrambled(tiny()), pair_for(tiny())
+    exact, guess = (found.answers for found in (patch(model, pair), preview(model, pair, checked=0)["resid_pre"]))
+    assert correlation(exact, guess) == pytest.approx(np.corrcoef(exact.ravel(), guess.ravel())[0, 1])
+    assert math.isnan(correlation(np.ones_like(guess), guess))
 
 
 def test_the_parameters_get_no_gradient_and_stay_as_they_are() -> None:

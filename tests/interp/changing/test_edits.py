@@ -422,3 +422,12 @@ def test_a_model_without_an_adapter_has_no_strength() -> None:
     assert [one.text for one in found.edits] == ["blocks.1.mlp"]
     assert found.rejected == ("adapter: this model is no LoRA adapter, so there is no strength to change",)
     assert [one.text for one in fitting(["adapter=0.5"], merged()).edits] == ["adapter=0.5"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_text_itself_as_the_reference_changes_nothing_but_a_mean(kind: str) -> None:
+    model, ids = scrambled(tiny(**KINDS[kind])), some_ids(6, 1).clamp(min=1)
+    reading = Inputs(ids, None if (source := source_of(model)) is None else source[:1])
+    names = [f"{one.layer}=from" for one in heads_and_mlps(model.config) if one.is_head]
+    trace = run(edited(model, *dict.fromkeys(names), reference=[reading]), ids, source=reading.source)
+    assert torch.equal(trace["logits"], run(model, ids, source=reading.source)["logits"])

@@ -11,6 +11,7 @@ from torch import Tensor
 from gptviz.interp.changing.edits import edited, edits, fitting
 from gptviz.interp.dictionaries import dictionary as module
 from gptviz.interp.dictionaries.dictionary import Dictionary
+from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.trace import run
 from gptviz.model import KVCache
 from tests.interp.changing.test_directions import planted
@@ -148,3 +149,11 @@ def test_a_dictionary_that_is_kept_is_found_again_to_the_bit() -> None:
     assert all(torch.equal(getattr(again, name), getattr(one, name)) for name in module.TENSORS)
     assert NAME in module.names()
     assert module.found("gone-00000000") is None
+
+
+def test_a_logit_is_still_the_sum_of_its_parts() -> None:
+    model, ids = scrambled(tiny()), some_ids(batch=1)[0].tolist()
+    module.keep(random())
+    found = attribute(edited(model, edits([f"dictionary.{NAME}.feature.3=2"], model.config)), ids)
+    assert found.adds_up
+    assert "what edits add after block 1" in [part.title for part in found.parts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from gptviz.interp.reading.classification import classify
 from gptviz.model import Config
 from tests.examples import tried
 from tests.hand_built import LOUD, Neuron, copy, hand_built, induction_circuit, nothing
+from tests.pretrained.test_families import GPT2_SIZES, ours
+from tests.pretrained.test_families import theirs as gpt2
 from tests.tiny import configs, families, scrambled, some_ids, tiny
 
 IDS = some_ids()[0].tolist()
@@ -59,6 +62,30 @@ def test_unless_it_is_asked_for_another_the_token_is_the_likeliest_after_the_las
         logits = model(torch.tensor([IDS]))[0]
     assert (found.position, found.token, found.against) == (7, int(logits[-1].argmax()), None)
     assert (named.position, named.token, named.logit) == (4, 2, pytest.approx(float(logits[4, 2])))
+
+
+def test_each_block_adds_what_the_hidden_states_of_transformers_gpt2_say(tmp_path: Path) -> None:
+    theirs = gpt2("gpt2", GPT2_SIZES)
+    model = ours(theirs, tmp_path)
+    ids = some_ids(16, batch=1, vocab=31)
+    last = []
+    theirs.transformer.ln_f.register_forward_pre_hook(lambda _part, read: last.append(read[0]))
+    theirs.requires_grad_(False)
+    given = theirs(ids, output_hidden_states=True)
+    stream = [state[0, 9].double() for state in (*given.hidden_states[:3], last[0])]  # before each block, and after the last
+    norm = theirs.transformer.ln_f
+    size = (stream[-1].var(correction=0) + norm.eps).sqrt()
+
+    def logit(vector: torch.Tensor) -> float:
+        """What a vector in the stream adds to the logit of token 5, by the norm's equation."""
+        return float(((vector - vector.mean()) / size * norm.weight).double() @ theirs.lm_head.weight[5].double())
+
+    found = attribute(model, ids[0].tolist(), 5, 9)
+    by_block = [sum(part.value for part in found.parts if part.name.startswith(f"blocks.{block}.")) for block in range(3)]
+    assert by_block == pytest.approx([logit(stream[block + 1] - stream[block]) for block in range(3)], abs=1e-4)
+    assert found.of("embed") + found.of("positions") == pytest.approx(logit(stream[0]), abs=1e-4)
+    assert found.of("head.final_norm.bias") == pytest.approx(float(norm.bias @ theirs.lm_head.weight[5]), abs=1e-4)
+    assert found.logit == pytest.approx(float(given.logits[0, 9, 5]), abs=1e-4)
 
 
 def test_the_induction_head_of_a_circuit_adds_the_whole_logit_from_the_token_that_followed() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -34,6 +36,16 @@ def test_what_all_parts_add_sums_to_what_is_read_on_every_way_down_and_of_every_
             for reads in frozen.reads(unit, POSITION, top.directions[unit.layer][0]):
                 scale = _scale(reads.total, float(reads.adds.abs().sum()), reads.rest)
                 assert abs(float(reads.adds.sum()) + reads.rest - reads.total) < CLOSE * scale, (unit.name, reads.kind)
+
+
+@given(families(n_encoder_layer=0))
+@settings(max_examples=30, deadline=None)
+def test_the_total_is_the_logit_of_the_model(config: Config) -> None:
+    model, ids = scrambled(replace(config, logit_cap=None)), some_ids(6, 1)[0]
+    logits = run(model, ids[None])["logits"][0, POSITION]
+    frozen = Frozen(model, ids, POSITION)
+    assert frozen.logit(3, None).total == pytest.approx(float(logits[3]), abs=1e-4, rel=1e-4)
+    assert frozen.logit(3, 5).total == pytest.approx(float(logits[3] - logits[5]), abs=1e-4, rel=1e-4)
 
 
 @given(families(n_encoder_layer=0))
@@ -99,6 +111,13 @@ def test_the_shares_of_scores_equal_an_integral_in_small_steps() -> None:
         pattern = ((step + 0.5) / steps * scores.double()).softmax(-1)
         total += pattern * (values.double() - pattern @ values.double()) / steps
     torch.testing.assert_close(choice(scores, values), total.float(), atol=1e-5, rtol=1e-4)
+
+
+def test_two_scores_share_what_is_gained_in_a_closed_form() -> None:
+    """With two keys only the difference of the scores matters, so both weights are the gain divided by it."""
+    weights = choice(torch.tensor([2.0, -1.0]), torch.tensor([5.0, 1.0]))
+    gain = (1 / (1 + torch.exp(torch.tensor(-3.0))) - 0.5) * 4.0
+    torch.testing.assert_close(weights, torch.tensor([1.0, -1.0]) * gain / 3.0)
 
 
 def test_means_are_those_of_a_loop_over_positions() -> None:

@@ -23,7 +23,7 @@ from gptviz.interp.explaining.context_use import (
 from gptviz.interp.trace import run
 from gptviz.model import Config, Transformer
 from tests.hand_built import CONTEXT, LOUD, VOCAB, hand_built, lagged
-from tests.tiny import families, scrambled, some_ids, tiny
+from tests.tiny import configs, families, scrambled, some_ids, tiny
 
 LAG = 5
 
@@ -60,6 +60,15 @@ def test_what_is_kept_stands_before_every_window(kept: int) -> None:
         read = ids[:kept] + ids[max(place - 2, kept) : place]
         assert seen.loss[0, column] == pytest.approx(one_loss(model, read, ids[place]), abs=1e-5)
     assert left_out(model, ids, kept=kept).places == tuple(range(kept, 7))
+
+
+@given(configs(mask="causal"))
+@settings(max_examples=20)
+def test_the_largest_window_is_the_loss_of_the_whole_text(config: Config) -> None:
+    model, ids = scrambled(config), ids_of()
+    seen = by_window(model, ids)
+    assert seen.windows == (1, 2, 4, 7)
+    np.testing.assert_allclose(seen.loss[-1], losses(model, ids)[1:], atol=1e-4)
 
 
 @pytest.mark.parametrize("limit", [1, 9, 40])

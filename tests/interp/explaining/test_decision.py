@@ -31,6 +31,13 @@ def test_bias_and_shares_add_up_to_what_the_model_says(head: str, label: int, ag
     assert chosen.sum == pytest.approx(expected, abs=1e-9)
 
 
+def test_the_other_way_round_every_number_changes_its_sign() -> None:
+    found = classify(classifier("flatten"), some_ids(6, batch=1)[0])
+    one, other = decision(found, 1, 0), decision(found, 0, 1)
+    np.testing.assert_array_equal(one.shares, -other.shares)
+    assert (one.bias, one.total) == (-other.bias, -other.total)
+
+
 def test_the_bias_stands_before_the_words() -> None:
     found = classify(classifier("mean"), some_ids(3, batch=1)[0])
     chosen = decision(found, 1)

@@ -8,7 +8,7 @@ import torch
 
 import gptviz
 from gptviz.data.text import TaskSource
-from gptviz.interp.over_training.measures import measure_named
+from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion, measure_named
 from gptviz.interp.reading.waves import powers
 from gptviz.runs import checkpoints
 from gptviz.text import WordTokenizer, task
@@ -63,6 +63,16 @@ def test_norm_and_rank_of_a_matrix_are_those_of_numpy(tiny_model: TinyModel) -> 
         shares = values / values.sum()
         assert norms.values[0, i] == pytest.approx(np.sqrt((matrix**2).sum()))
         assert ranks.values[0, i] == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def test_a_matrix_that_turns_all_directions_alike_has_full_rank(tiny_model: TinyModel) -> None:
+    tiny_model("mine")
+    lm = gptviz.load("mine")
+    embed = lm.model.embed.weight
+    with torch.no_grad():
+        embed.copy_(torch.eye(*embed.shape))
+    rank = MEASURES["weights.rank"].compute(lm.model, lm.given(MEASURES["weights.rank"], MeasureQuestion()))
+    assert rank["embed.weight"] == pytest.approx(min(embed.shape))
 
 
 def test_edits_stay_in_place_at_every_snapshot(tiny_model: TinyModel) -> None:

@@ -17,6 +17,17 @@ from tests.tiny import scrambled, tiny
 IDS = (3, 1, 4, 1, 5, 9)
 
 
+def test_masked_are_the_keys_after_the_query_and_the_rest_of_a_row_sums_to_one() -> None:
+    seen = attention.patterns(scrambled(tiny()), IDS)
+    head = attention.one_head(seen, 1, 2, [f"t{i}" for i in range(len(IDS))])
+    assert [[bool(np.isnan(value)) for value in row] for row in head.values] == [
+        [key > query for key in range(len(IDS))] for query in range(len(IDS))
+    ]
+    np.testing.assert_allclose(np.nansum(head.values, axis=1), 1, atol=1e-6)
+    assert [axis.name for axis in head.axes] == ["query (reads)", "key (is read)"]
+    assert head.axes[0].labels == head.axes[1].labels == tuple(f"t{i}" for i in range(len(IDS)))
+
+
 def test_a_share_of_zero_that_the_mask_allows_is_not_masked() -> None:
     model = scrambled(tiny(positions="none"), std=40.0)  # so sharp that most shares underflow to exactly 0
     seen = attention.patterns(model, IDS)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import gptviz
 from gptviz.interp.reading import costs as gathered
 from gptviz.machine.memory import FLOAT32
 from gptviz.model import parameter_count, preset
+from tests.command_line import Capture, answered
 from tests.tiny import CONTEXT, tiny
 
 DECODER = tiny(n_kv_head=1)
@@ -52,3 +55,11 @@ def test_the_share_between_tokens_is_that_of_the_operations_that_grow_with_the_s
     one, two = gathered.costs(DECODER, 1, 4).forward, gathered.costs(DECODER, 1, 8).forward
     square = (two - 2 * one) / 2  # a·T + b·T² at 4 and at 8 tokens
     assert gathered.share_between_tokens(DECODER, 4) == pytest.approx(square / one)
+
+
+def test_the_library_says_what_the_command_line_says(capsys: Capture) -> None:
+
+    said = answered(capsys, "costs", "reversal", "--batch", "3", "--context", "7")
+    lm = gptviz.load("reversal", "cpu")
+    assert said == json.loads(json.dumps(lm.costs(3, 7).to_dict()))
+    assert said["parameters"] == sum(parameter.numel() for parameter in lm.model.parameters())

@@ -13,6 +13,7 @@ from gptviz.interp.reading import cross_attention
 from gptviz.interp.reading.attention import Patterns
 from gptviz.interp.reading.cross_attention import averaged, hidden_by_mean, read
 from gptviz.interp.reading.next_token import logits_after
+from gptviz.interp.trace import run
 from tests.tiny import scrambled, tiny
 
 SOURCE, DECODED = (3, 1, 4, 1, 5, 9), (10, 2, 7, 2)
@@ -20,6 +21,27 @@ SOURCE, DECODED = (3, 1, 4, 1, 5, 9), (10, 2, 7, 2)
 
 def model(**changes: object) -> torch.nn.Module:
     return scrambled(tiny(n_encoder_layer=1, positions="sinusoidal", **changes))
+
+
+def softmax_by_loop(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """softmax(q k / √d) [query, key] of one head, by the formula in float64."""
+    out = np.zeros((len(q), len(k)))
+    for i, query in enumerate(q):
+        each = [math.exp(sum(float(a) * float(b) for a, b in zip(query, key, strict=True)) / math.sqrt(len(query))) for key in k]
+        out[i] = [one / sum(each) for one in each]
+    return out
+
+
+def test_cross_attention_is_the_softmax_of_the_outputs_queries_times_the_sources_keys() -> None:
+    one = model()
+    seen = read(one, SOURCE, DECODED)
+    trace = run(one, torch.tensor([DECODED]), ["*cross_attention.[qk]"], source=torch.tensor([SOURCE]))
+    assert len(seen.cross.blocks) == one.config.n_layer == 2
+    for block, values in enumerate(seen.cross.blocks):
+        assert values.shape == (one.config.n_head, len(DECODED), len(SOURCE))
+        for head in range(one.config.n_head):
+            q, k = (trace[f"blocks.{block}.cross_attention.{name}"][0, head].numpy() for name in "qk")
+            np.testing.assert_allclose(values[head], softmax_by_loop(q, k), atol=1e-6)
 
 
 def test_the_same_pass_gives_the_logits_that_the_decoder_gives_by_itself() -> None:

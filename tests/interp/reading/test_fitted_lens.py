@@ -120,7 +120,14 @@ def test_what_is_measured_is_that_of_a_loop_over_tokens() -> None:
     np.testing.assert_allclose(fitted.measured[1], found / seen, atol=1e-5)
 
 
-def test_matrices_that_are_too_large_to_be_kept_are_not_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_fitted_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = scrambled(tiny())
+    with pytest.raises(ValueError, match="'logit'"):
+        fit(model, rows_of(), "logit")
+    with pytest.raises(ValueError, match="decoder with blocks"):
+        fit(scrambled(tiny(n_layer=0)), rows_of(), "tuned")
+    with pytest.raises(ValueError, match="too short"):
+        fit(model, [torch.tensor([1])], "tuned")
     monkeypatch.setattr(module, "MOST_BYTES", 1_000)
     with pytest.raises(ValueError, match="use the logit lens"):
-        fit(scrambled(tiny()), rows_of(), "jacobian")
+        fit(model, rows_of(), "jacobian")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,8 @@ from gptviz.interp.reading.layers import layers
 from gptviz.interp.reading.lens import applied, course, leaders, lens, settled
 from gptviz.interp.trace import run
 from gptviz.model import Config
+from tests.pretrained.test_families import MODELS, ours, theirs
+from tests.pretrained.test_families import VOCAB as THEIR_VOCAB
 from tests.tiny import families, scrambled, some_ids, tiny
 
 
@@ -63,6 +67,23 @@ def test_every_number_is_that_of_a_loop_over_layers_and_positions(monkeypatch: p
             assert seen.rank[row, place] == 1 + order.index(token)
             assert seen.true_probability[row, place] == pytest.approx(shares[token].item(), rel=1e-4)
             assert seen.final_probability[row, place] == pytest.approx(shares[seen.top[-1, place, 0]].item(), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "norm"), [("gpt2", "transformer.ln_f"), ("llama", "model.norm"), ("gpt_neox", "gpt_neox.final_layer_norm")]
+)
+@torch.inference_mode()
+def test_after_every_block_it_is_the_head_of_transformers_on_its_hidden_state(kind: str, norm: str, tmp_path: Path) -> None:
+    model = theirs(kind, MODELS[kind][0])
+    mine, ids = ours(model, tmp_path), ids_of(12, THEIR_VOCAB)
+    states = model(torch.tensor([ids]), output_hidden_states=True).hidden_states
+    seen = lens(mine, ids, top=THEIR_VOCAB)
+    block_ends = [row for row, layer in enumerate(seen.layers) if layer.tap.endswith("resid_post")]
+    for row, state in zip([0, *block_ends], states, strict=True):
+        is_normed = row == block_ends[-1]  # the last hidden state that transformers gives has passed the final norm
+        shares = model.get_output_embeddings()(state if is_normed else model.get_submodule(norm)(state))[0].softmax(-1)
+        given = torch.from_numpy(seen.probability[row])
+        torch.testing.assert_close(given, shares.gather(-1, torch.from_numpy(seen.top[row])), rtol=1e-3, atol=1e-5)
 
 
 def test_the_true_token_is_the_next_one_and_unknown_after_the_last() -> None:

@@ -81,6 +81,13 @@ def test_the_sharpest_head_rests_on_the_first_token_only_if_all_heads_do() -> No
     assert sharpest_head(overview_of(attention.Patterns((np.stack([rest, first]),), blocked), range(7))) == (0, 1)
 
 
+def test_rows_are_spread_over_as_many_keys_as_the_entropy_says() -> None:
+    even = np.full((2, 3, 4), 0.25, np.float32)
+    one = np.zeros((2, 3, 4), np.float32)
+    one[..., 1] = 1
+    np.testing.assert_allclose(overview_of(attention.Patterns((even, one), None), None).spread, [[4, 4], [1, 1]], rtol=1e-6)
+
+
 def test_what_followed_an_earlier_copy_of_the_token_is_counted_by_a_loop() -> None:
     ids = (5, 1, 2, 5, 5, 3, 1, 2)
     seen = random_patterns(2, 3, len(ids))

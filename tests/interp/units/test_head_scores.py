@@ -15,6 +15,8 @@ from gptviz.interp.trace import run
 from gptviz.interp.units.head_scores import (
     N_SEQUENCES,
     SCORES,
+    EarlierTokens,
+    followers,
     head_scores,
     losses_without,
     repeated_tokens,
@@ -161,11 +163,16 @@ def test_where_no_token_comes_back_repeats_are_scored_over_random_tokens_and_tha
     assert not alone.on_random
     found = head_scores(model, text, repeats=REPEATED)
     assert found.on_random == {"induction", "duplicate_token"}
-    assert not head_scores(model, torch.tensor([[3, 5, 7, 3]]), repeats=REPEATED).on_random
     both = head_scores(model, REPEATED)
     for name, values in found.values.items():
         expected = both if SCORES[name].repeats else alone
         np.testing.assert_array_equal(values, expected.values[name])
+
+
+def test_a_text_with_repeats_is_scored_by_itself() -> None:
+    model = hand_built.induction_circuit()
+    text = torch.tensor([[3, 5, 7, 3]])
+    assert not head_scores(model, text, repeats=REPEATED).on_random
 
 
 def test_cross_attention_has_the_scores_that_need_no_place_of_the_query() -> None:
@@ -210,3 +217,10 @@ def test_the_loss_without_a_head_is_that_of_a_model_whose_output_matrix_has_zero
         columns = slice(head.index * size, (head.index + 1) * size)
         twin.blocks[head.block].attention.output.weight.data[:, columns] = 0
         assert change == pytest.approx(mean_loss(twin) - usual, abs=2e-5)
+
+
+def test_followers_stand_behind_copies() -> None:
+    ids = torch.tensor([4, 2, 4, 4, 2])
+    text = EarlierTokens(ids)
+    assert torch.argwhere(followers(ids)).tolist() == [[2, 1], [3, 1], [4, 2]]
+    assert torch.argwhere(text.copies).tolist() == [[2, 0], [3, 0], [3, 2], [4, 1]]

@@ -126,3 +126,20 @@ def test_through_norms_a_promoted_token_is_the_linear_part_times_one_factor() ->
     logits = steered(model, some_ids()[0], 0, 7, 1e6).double().numpy()
     values = promoted(model, columns(model, 0)[:, 7])
     assert np.corrcoef(values, logits)[0, 1] == pytest.approx(1, abs=1e-4)
+
+
+def test_steering_is_an_edit_of_the_neurons_at_every_token() -> None:
+    model, ids = scrambled(tiny(n_layer=2)), some_ids()[0]
+    edits = {
+        "blocks.0.mlp.neurons": lambda value: torch.cat(
+            (value[..., :4], torch.full_like(value[..., :1], 2.5), value[..., 5:]), -1
+        )
+    }
+    expected = run(model, ids[None], ["logits"], edits=edits)["logits"][0, -1]
+    torch.testing.assert_close(steered(model, ids, 0, 4, 2.5), expected)
+
+
+def test_steering_a_classifier_moves_its_labels() -> None:
+    model, ids = scrambled(tiny(mask="full", head="mean", n_label=3)), some_ids()[0]
+    assert steered(model, ids, 0, 4, None).shape == (3,)
+    assert not torch.equal(steered(model, ids, 0, 4, None), steered(model, ids, 0, 4, 9.0))

@@ -45,6 +45,16 @@ def test_a_norm_is_its_formula(kind: str, gain: bool, bias: bool) -> None:
     np.testing.assert_allclose(part(torch.tensor(x)).detach().numpy(), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["layernorm", "rmsnorm"])
+def test_a_norm_of_nearly_nothing_stays_finite(kind: str) -> None:
+    part = new_norm(tiny(norm=kind), 4)
+    x = torch.tensor([1e-4, -1e-4, 2e-4, 0.0])
+    eps = {"layernorm": 1e-5, "rmsnorm": 1e-6}[kind]
+    centred = x - x.mean() if kind == "layernorm" else x
+    torch.testing.assert_close(part(x), centred / (centred.square().mean() + eps).sqrt())
+    assert (part(torch.zeros(4)) == 0).all()
+
+
 @pytest.fixture
 def each_warning_is_an_error() -> Iterator[None]:
     """PyTorch says most things once in a process alone."""
@@ -126,6 +136,22 @@ def test_a_block_joins_its_parts_by_the_equation_of_its_residual(residual: str, 
     torch.testing.assert_close(out, middle, rtol=1e-10, atol=1e-10)
     assert torch.equal(record.values["resid_pre"], x)
     assert torch.equal(record.values["resid_post"], out)
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_embeddings_and_what_every_part_adds_sum_to_the_stream_that_is_unembedded(positions: str) -> None:
+    model = scrambled(tiny(positions=positions)).double()
+    record = Record()
+    model(some_ids(), tap=record)
+    seen = record.values
+    parts = [seen["embed"], *(value for name, value in seen.items() if name.endswith((".out", "positions")))]
+    assert len(parts) == 1 + 4 + (positions == "learned")
+    torch.testing.assert_close(sum(parts), seen["blocks.1.resid_post"], rtol=1e-12, atol=1e-12)
+    head = model.head
+    assert head.final_norm is not None
+    stream = layernormed(seen["blocks.1.resid_post"], head.final_norm)
+    torch.testing.assert_close(seen["final_norm"], stream, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(seen["logits"], stream @ head.unembed.weight.T, rtol=1e-10, atol=1e-10)
 
 
 def test_a_model_of_no_blocks_is_a_table_of_next_tokens() -> None:

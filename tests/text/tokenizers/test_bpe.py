@@ -55,6 +55,19 @@ def test_gpt2_has_50257_tokens_and_known_ids(gpt2: BPETokenizer) -> None:
     assert gpt2.id_of("\ud800") is None
 
 
+def test_gpt2_agrees_with_transformers(gpt2: BPETokenizer, gpt2_files: tuple[Path, Path]) -> None:
+    transformers = pytest.importorskip("transformers", reason="compares with transformers, which is not installed")
+    vocabulary = json.loads(gpt2_files[0].read_text(encoding="utf-8"))
+    merges = [tuple(line.split(" ")) for line in gpt2_files[1].read_text(encoding="utf-8").split("\n")[1:-1]]
+    peer = transformers.GPT2Tokenizer(vocab=vocabulary, merges=merges)
+    for text in [*VARIED, " ".join(VARIED)]:
+        ids = peer.encode(text)
+        assert gpt2.encode(text).ids == gpt2.encode_ids(text).tolist() == ids
+        assert gpt2.decode(ids) == peer.decode(ids, clean_up_tokenization_spaces=False) == text
+    partial = [peer.encode("👍")[0], 995]
+    assert gpt2.decode(partial) == peer.decode(partial, clean_up_tokenization_spaces=False) == "\ufffd world"
+
+
 def test_gpt2_agrees_with_its_algorithm_written_as_a_loop(gpt2: BPETokenizer, gpt2_files: tuple[Path, Path]) -> None:
     vocabulary = json.loads(gpt2_files[0].read_text(encoding="utf-8"))
     lines = gpt2_files[1].read_text(encoding="utf-8").split("\n")[1:-1]
@@ -91,6 +104,14 @@ def test_a_piece_is_what_its_token_decodes_to_and_leads_back_to_it(gpt2: BPEToke
         assert len(whole) > tokenizer.vocab_size / 2
 
 
+@settings(deadline=None)
+@given(mixed_text)
+def test_any_text_comes_back_from_a_learned_vocabulary(text: str) -> None:
+    encoding = learned().encode(text)
+    assert learned().decode(encoding.ids) == text
+    assert encoding.unknown == ()
+
+
 @example("a\n\n\n\n    b", 1)
 @example("a\n\n\n\n    b", 3)
 @given(mixed_text, st.integers(1, 12))
@@ -109,6 +130,12 @@ def test_tiny_shakespeare_is_cut_into_pieces_and_comes_back(shakespeare: str, gp
     # 301,966 + 36,059: the tokens of nanoGPT's train.bin and val.bin (its data/shakespeare/readme.md).
     assert ids.shape == (338_025,)
     assert gpt2.decode(ids) == shakespeare
+
+
+def test_learning_takes_the_most_frequent_pair_first() -> None:
+    tokenizer = BPETokenizer.learn("abab abab cdcd", 257)
+    assert tokenizer.piece(256) == "ab"
+    assert sorted(tokenizer.piece(i) for i in range(256) if tokenizer.piece(i).isascii()) == list(map(chr, range(128)))
 
 
 def test_learning_is_repeatable_and_shortens_the_text() -> None:

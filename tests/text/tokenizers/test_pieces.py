@@ -33,7 +33,11 @@ def test_the_bytes_of_the_tokens_are_those_of_the_text(text: str) -> None:
     assert b"".join(piece.data for piece in found) == text.encode()
     assert {piece.kind for piece in found} <= {*KINDS}
     assert [piece.word for piece in found] == sorted(piece.word for piece in found)
-    for piece in found:
+
+
+@tried(30, 500, any_text)
+def test_a_part_of_a_character_is_a_token_whose_bytes_are_no_text(text: str) -> None:
+    for piece in pieces(learned(), learned().encode(text)):
         whole = "\ufffd" not in piece.data.decode("utf-8", "replace") or "\ufffd" in text
         assert whole or piece.kind == "part of a character"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import BPETokenizer, from_json
+from gptviz.text import BPETokenizer, CharTokenizer, from_json
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -87,3 +87,13 @@ def test_strange_json_is_refused_or_gives_a_working_tokenizer(fields: dict[str, 
         assert str(error)
     else:
         assert tokenizer.encode("abc").ids == tokenizer.encode_ids("abc").tolist()
+
+
+def test_a_valid_character_tokenizer_with_one_wrong_field_is_never_opened() -> None:
+    good = json.loads(CharTokenizer("abc").to_json())
+    assert from_json(json.dumps(good)).vocab_size == 3
+    for key in ("kind", "characters"):
+        wrong: object
+        for wrong in (None, 0, 1.5, True, "x", {}, [[]], [None], ["c", "b"]):
+            with pytest.raises(ValueError, match="."):
+                from_json(json.dumps({**good, key: wrong}))
