@@ -38,7 +38,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 2_800,
     "gptviz/ui/views": 3_150,
     "gptviz/ui/widgets": 1_400,
-    "tests": 62_750,
+    "tests": 62_800,
     "views' scripts and styles": 17_100,
 }
 
