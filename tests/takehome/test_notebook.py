@@ -77,7 +77,7 @@ def of_map(page: PageContent) -> np.ndarray:
     [
         ("lens", "result.probability[..., :5]", of_view("probability")),
         pytest.param("next_token", "logits[0]", of_view("logits"), marks=pytest.mark.full),
-        pytest.param("positions", "positions.similarity(vectors).values", of_map, marks=pytest.mark.full),
+        pytest.param("positions", "result.values", of_map, marks=pytest.mark.full),
     ],
     ids=["lens", "next_token", "positions"],
 )

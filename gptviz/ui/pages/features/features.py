@@ -111,8 +111,9 @@ def _bars(asked: Asked[LabelledArray], title: str) -> Asked[LabelledArray]:
     values = asked.value
     most = np.argsort(-np.abs(values.values), kind="stable")[:PARTS]
     names = tuple(values.axes[0].labels[i] for i in most)
-    st.markdown(f"**{title}**")
-    shown = LabelledArray(values.values[most], (Axis(values.axes[0].name, names),), values.unit)
+    unit, _, at = values.unit.partition(", at ")  # a column is narrow: the token stands in the title
+    st.markdown(f"**{title}" + (f", at {in_quotes(at)}**" if at else "**"))
+    shown = LabelledArray(values.values[most], (Axis(values.axes[0].name, names),), unit)
     show_figure(promoted(shown, theme(), longest=18), key=f"feature {asked.analysis}", alt=f"{title}: {', '.join(names)}.")
     return asked
 
