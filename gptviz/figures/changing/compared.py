@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from gptviz.figures.kit.axes import MONOSPACE, short_label, some
+from gptviz.figures.kit.axes import MONOSPACE
 from gptviz.figures.kit.format import percent as in_percent
 from gptviz.figures.kit.format import side_by_side
-from gptviz.figures.kit.heat import heatmap, scale
-from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY, STREAM, Theme, blend, plain, themed
-from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.figures.kit.labelled import LONGEST_LABEL, names_of
+from gptviz.figures.kit.theme import KEY, QUERY, STREAM, Theme, blend, plain, themed
+from gptviz.labelled_array import LabelledArray
 
-# Most labels down an axis of cells, and along one; with more of them every second, third, … is left out.
-MOST_DOWN, MOST_ALONG = 24, 9
-LONGEST_LABEL, LONGEST_NAME = 16, 48  # “attention.output” has 16
+LONGEST_NAME = 48
 # Longer names stand above their bars instead of beside them: on a phone too there is room for both.
 LONGEST_BESIDE, ABOVE = 12, 18  # characters, pixels
 ROW, ROW_OF_TWO = 30, 40  # pixels
@@ -27,50 +25,9 @@ SIDES = {"A": ("#009988", ""), "B": ("#AA3377", "/")}
 MOST_LABELLED = 14
 
 
-def cells(
-    array: LabelledArray, theme: Theme, *, limit: float, signed: bool, colour: str = OUTPUT, height: int = 360
-) -> go.Figure:
-    """`array` [row, column] as a heatmap, the first row at the top; NaN stays blank. The scale goes from 0 to `limit` in one
-    `colour`; for `signed` values it begins at -limit, and 0 is the background.
-    """
-    rows, columns = array.axes
-    drawn = heatmap(
-        array.values,
-        -limit if signed else 0,
-        limit,
-        theme,
-        colour=None if signed else colour,
-        x=_names(columns),
-        y=_names(rows),
-        hovertemplate=f"{rows.name} %{{y}}<br>{columns.name} %{{x}}<br><b>%{{z:.3f}}</b> {array.unit}<extra></extra>",
-        colorbar=scale([-limit, 0, limit] if signed else [0, limit]) | {"len": 0.6, "x": 0.94, "outlinewidth": 1},
-    )
-    return themed(
-        theme,
-        drawn,
-        height=height,
-        margin={"l": 8, "r": 12, "t": 44, "b": 8},
-        xaxis=_axis(columns, MOST_ALONG),
-        yaxis=_axis(rows, MOST_DOWN) | {"autorange": "reversed"},
-    )
-
-
-def _names(axis: Axis, longest: int = LONGEST_LABEL) -> list[str]:
-    """One name per index: labels may be equal, categories must not. A number that is its own index stays as it is."""
-    labels = [plain(short_label(label), longest) for label in axis.labels]
-    return labels if len(set(labels)) == len(labels) else [f"{index} {label}" for index, label in enumerate(labels)]
-
-
-def _axis(axis: Axis, most: int) -> dict[str, Any]:
-    names = _names(axis)
-    named = [names[i] for i in some(len(names), most)]
-    title = {"text": axis.name, "standoff": 6}
-    return {"type": "category", "title": title, "tickvals": named, "ticktext": named, "tickfont": MONOSPACE}
-
-
 def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, percent: bool) -> go.Figure:
     """Two bars for each label of `a` and `b` [label], from top to bottom: A above, B below, on one scale that ends at `limit`."""
-    names = _names(a.axes[0], LONGEST_NAME)
+    names = names_of(a.axes[0], LONGEST_NAME)
     figure = themed(
         theme,
         height=(ROW_OF_TWO + _room(names)) * len(names) + 90,
@@ -144,7 +101,7 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
     """A bar for each label of `difference` [label], on a scale up to `limit`: to the right and blue where B has more, to the left
     and orange where A has. A distance is not `signed`: it has one side. With `percent` the numbers are written so.
     """
-    names, values = _names(difference.axes[0], LONGEST_NAME), difference.values.tolist()
+    names, values = names_of(difference.axes[0], LONGEST_NAME), difference.values.tolist()
     texts = [_written(value, percent, "only in one") for value in values]
     if signed:  # as a reader compares them
         together = side_by_side([100 * value if percent else value for value in values])

@@ -11,6 +11,7 @@ import streamlit as st
 
 from gptviz.figures.changing import compared as figures
 from gptviz.figures.kit.format import brief, counted, percent
+from gptviz.figures.kit.labelled import cells
 from gptviz.figures.kit.theme import OUTPUT, PATTERN
 from gptviz.interp import compare
 from gptviz.interp.compare import LENS, Compared
@@ -139,7 +140,7 @@ def attention(sides: Sides) -> Shown:
         st.markdown("**Every head**: the share of its attention that lies on other tokens")
         largest = max(float(np.max(table.values)), 1e-9)
         show_figure(
-            figures.cells(table, theme(), limit=largest, signed=False, colour=PATTERN, height=240),
+            cells(table, theme(), limit=largest, signed=False, colour=PATTERN, height=240),
             key="heads that changed",
             alt=f"How much each head's pattern differs, block by head; most: {Unit('attention', *options[MOST_CHANGED]).title}.",
         )
@@ -166,14 +167,14 @@ def _triple(both: Compared, *, limit: float, colour: str, height: int, key: str,
         with place:
             st.markdown(f"**{name}** ({one.unit.partition(' (')[0]}, 0 to {limit:.3g})")
             alt = f"{what} in {name}, {one.axes[0].name} by {one.axes[1].name}, from 0 to {limit:.3g}."
-            shown = figures.cells(one, theme(), limit=limit, signed=bool(np.nanmin(one.values) < 0), colour=colour, height=height)
+            shown = cells(one, theme(), limit=limit, signed=bool(np.nanmin(one.values) < 0), colour=colour, height=height)
             show_figure(shown, key=f"{key} {name}", alt=alt)
     if both.difference is not None:
         with places[2]:
             st.markdown("**B − A**: blue where B has more")
             reach = both.largest
             show_figure(
-                figures.cells(both.difference, theme(), limit=reach or 1.0, signed=True, height=height),
+                cells(both.difference, theme(), limit=reach or 1.0, signed=True, height=height),
                 key=f"{key} difference",
                 alt=f"{what}, B minus A, from {brief(-reach)} to {brief(reach)}.",
             )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from gptviz.figures.changing import compared as figures
 from gptviz.figures.changing import strength as strengths
 from gptviz.figures.kit.format import brief, percent
+from gptviz.figures.kit.labelled import cells
 from gptviz.figures.kit.theme import OUTPUT
 from gptviz.interp import compare
 from gptviz.interp.changing.strength import losses_along
@@ -61,7 +61,7 @@ def _heat_map(sides: Sides, both: Compared) -> None:
     with left:
         st.markdown("**Every matrix**: ‖B − A‖ as a share of ‖A‖")
         show_figure(
-            figures.cells(shares, theme(), limit=limit, signed=False, colour=OUTPUT, height=max(300, 180 + 10 * len(rows))),
+            cells(shares, theme(), limit=limit, signed=False, colour=OUTPUT, height=max(300, 180 + 10 * len(rows))),
             key="weights that differ",
             alt=f"How far each matrix of B is from that of A, block by matrix; most: {most}: {much.replace('**', '')}.",
         )
