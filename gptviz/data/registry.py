@@ -62,7 +62,9 @@ def kind_of(content: dict[str, Any]) -> Any:
 
 
 def source_from(content: dict[str, Any]) -> Source:
-    """The source that `to_dict` wrote down; a ValueError if it is none, a `CorpusUnavailableError` if its data are not here."""
+    """The source that `to_dict` wrote down. A ValueError if nothing like that was written, a `CorpusUnavailableError` if its data
+    are not here.
+    """
     try:
         kind = kind_of(content)
         if kind not in SOURCES:

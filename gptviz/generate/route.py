@@ -55,7 +55,7 @@ class Route:
 
     @classmethod
     def read(cls, line: str, *, vocab_size: int, most: int) -> Route:
-        """The route of a line, of at most `most` tokens of a vocabulary of `vocab_size`; a ValueError if it is none."""
+        """The route of a line, of at most `most` tokens of a vocabulary of `vocab_size`; a ValueError if it has none."""
         whole = _LINE.fullmatch(line)
         if whole is None:
             raise ValueError("it does not have the form of a route")

@@ -22,7 +22,9 @@ _NAME = re.compile(r"direction\.([0-9]{1,4})")
 
 
 def read(path: Path) -> dict[int, Tensor]:
-    """The vectors [d_model] of a file, by block; a ValueError if it is none or they differ in length, an OSError if it fails."""
+    """The vectors [d_model] of a file, by block. A ValueError if it has no such vectors or they differ in length, an OSError if
+    it cannot be read.
+    """
     from .sources.gguf_reader import Reader
 
     require_regular(path)

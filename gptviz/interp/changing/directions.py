@@ -88,7 +88,9 @@ def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, 
 
 
 def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
-    """The stream of a decoder after every block at the last token of each row [T], [rows, block, d_model]; else a ValueError."""
+    """The stream of a decoder after every block at the last token of each row [T]: [rows, block, d_model]. A ValueError if the
+    model is no decoder, or has no blocks.
+    """
     if model.config.kind != "decoder" or not model.config.n_layer:
         raise ValueError(f"this model is a {model.config.kind}: directions are found in the stream of decoders that have blocks")
     taps = [f"blocks.{block}.resid_post" for block in range(model.config.n_layer)]
@@ -98,7 +100,9 @@ def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
 
 
 def keep(direction: Direction) -> None:
-    """Keep a direction, so that its name is an edit; a ValueError if its vectors are 0 or no numbers, an OSError if it fails."""
+    """Keep a direction, so that its name is an edit. A ValueError if its vectors are 0 or no numbers, an OSError if it cannot
+    be written.
+    """
     for block, vector in direction.vectors.items():
         if not vector.isfinite().all() or not vector.any():
             raise ValueError(f"the vector of block {block} is no direction: its numbers are all 0, or not all numbers")

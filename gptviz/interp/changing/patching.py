@@ -33,7 +33,7 @@ SHARE = "share of the answer restored"
 
 @dataclass(frozen=True)
 class PromptPair:
-    """Two prompts of one length (else a ValueError), and the two answers that are weighed against each other."""
+    """Two prompts and the two answers that are weighed against each other. A ValueError if the prompts differ in length."""
 
     clean: tuple[int, ...]  #: the ids [T] of the prompt that values are taken from
     corrupted: tuple[int, ...]  #: the ids [T] of the prompt that they are put into

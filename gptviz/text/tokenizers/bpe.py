@@ -158,7 +158,7 @@ class BPETokenizer(Tokenizer):
 
     @classmethod
     def from_file(cls, path: StrPath) -> "BPETokenizer":
-        """The tokenizer in a Hugging Face `tokenizer.json`; an OSError if it cannot be read, a ValueError if it is none."""
+        """The tokenizer in a Hugging Face `tokenizer.json`; an OSError if it cannot be read, a ValueError if it has none."""
         return cls.from_json(_read(path))
 
     @classmethod
