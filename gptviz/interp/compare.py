@@ -351,7 +351,7 @@ HEAD_SCORES = tuple(name for name in SCORES if name != "delta_loss")
 
 
 def head_scores(a: Side, b: Side, score: str) -> Compared:
-    """One of `HEAD_SCORES` of every head, [block, head] (see `gptviz.interp.units.head_scores`); a ValueError for another name."""
+    """One of `HEAD_SCORES` of every head, [block, head] (see `gptviz.interp.units.head_scores`); a ValueError for other names."""
     if score not in HEAD_SCORES:
         raise ValueError(f"there is no score {score!r:.80} of heads{instead(score, HEAD_SCORES)}")
 
