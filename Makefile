@@ -50,11 +50,11 @@ test-browsers: $(VENV)/installed-dev browser ## every page in Firefox and WebKit
 test-versions: $(VENV)/installed-dev ## the library's tests with the lowest and the highest versions that pyproject.toml allows
 	$(RUN) -m tests.versions
 
-check: $(VENV)/installed-dev check-js ## lint, format, types, and how many lines there are: seconds
+check: $(VENV)/installed-dev check-js ## lint, format, types, and the size of each room: seconds
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
-	$(RUN) -m tests.lines
+	$(RUN) -m tests.nodes
 
 # The scripts of the views need no node to run: where it is missing they go unchecked.
 check-js:

@@ -31,4 +31,6 @@ if others := [page for page in PAGES.values() if subject.kind.name not in page.k
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("About other kinds of models:", width="content")
         for page in others:
-            frame.link(page, description=page.sentence, query={"model": kinds.best_model(page.kinds[0])})
+            frame.link(
+                page, description=page.sentence, query={"model": kinds.best_model(page.kinds[0])}
+            )

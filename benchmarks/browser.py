@@ -1,8 +1,10 @@
-"""`python -m benchmarks.browser`: how soon the app answers in a real browser, at a prompt of 256 tokens.
+"""`python -m benchmarks.browser`: how soon the app answers in a real browser, at a prompt of 256
+tokens.
 
-The first screen is timed from the start of the server; a change of head or temperature from the key press to the changed
-picture, a token from the pointer's move. Times depend on the machine, so the work that no page can avoid stands beside them: the
-start of an empty app, and a change on an empty page.
+The first screen is timed from the start of the server; a change of head or temperature from the key
+press to the changed picture, a token from the pointer's move. Times depend on the machine, so the
+work that no page can avoid stands beside them: the start of an empty app, and a change on an empty
+page.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ from playwright.sync_api import Locator, Page
 
 from tests.browser.machinery import Visit, chromium, serve
 
-PROMPT = ("To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n" * 4)[-256:]
+PROMPT = (
+    "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n" * 4
+)[-256:]
 EMPTY = 'import streamlit as st\nst.title("?")\nst.write(st.slider("Value", 0, 100))\n'
 ROUNDS = 8
 
 
 def changes(page: Page, slider: str, watched: str) -> float:
-    """The median seconds from a key press on the slider to a change of what `watched`, a JavaScript expression, gives."""
+    """The median seconds from a key press on the slider to a change of what `watched`, a JavaScript
+    expression, gives.
+    """
     handle = page.get_by_role("slider", name=slider)
     taken = []
     for turn in range(ROUNDS):
@@ -31,14 +37,22 @@ def changes(page: Page, slider: str, watched: str) -> float:
         handle.focus()
         begun = time.perf_counter()
         handle.press("ArrowLeft" if turn % 2 else "ArrowRight")
-        page.wait_for_function(f"before => {{ const now = {watched}; return now && now !== before }}", arg=before, polling="raf")
+        page.wait_for_function(
+            f"before => {{ const now = {watched}; return now && now !== before }}",
+            arg=before,
+            polling="raf",
+        )
         taken.append(time.perf_counter() - begun)
         page.wait_for_timeout(1_500)  # all of it is drawn
     return statistics.median(taken)
 
 
-def answers(page: Page, thing: Callable[[int], Locator], told: str, act: Callable[[Locator], None]) -> float:
-    """The median seconds from acting on a thing of a view made by hand (by the turn) to a change of the text that is `told`."""
+def answers(
+    page: Page, thing: Callable[[int], Locator], told: str, act: Callable[[Locator], None]
+) -> float:
+    """The median seconds from acting on a thing of a view made by hand (by the turn) to a change of
+    the text that is `told`.
+    """
     script = """([told, before]) => [...document.querySelectorAll('*')]
         .some((one) => one.shadowRoot?.querySelector(told) && one.shadowRoot.querySelector(told).textContent !== before)"""
     taken = []
@@ -60,7 +74,9 @@ def main() -> None:
         with serve(Path(folder), script=empty) as server:
             page = Visit.begin(browser, server).open()
             base_start = time.perf_counter() - begun
-            base_change = changes(page, "Value", "document.querySelector('[data-testid=stMarkdown]')?.innerText")
+            base_change = changes(
+                page, "Value", "document.querySelector('[data-testid=stMarkdown]')?.innerText"
+            )
         begun = time.perf_counter()
         with serve(Path(folder)) as server:
             visit = Visit.begin(browser, server)
@@ -71,12 +87,24 @@ def main() -> None:
             visit.open("attention", prompt=PROMPT)
             page.wait_for_timeout(3_000)
             chips, heads = page.locator(".tokens .chip"), page.locator(".head")
-            token = answers(page, lambda turn: chips.nth(turn + 1), ".readout", lambda chip: chip.hover(force=True))
-            head = answers(page, lambda turn: heads.nth(turn + 1), ".right .title", lambda button: button.press("Enter"))
+            token = answers(
+                page,
+                lambda turn: chips.nth(turn + 1),
+                ".readout",
+                lambda chip: chip.hover(force=True),
+            )
+            head = answers(
+                page,
+                lambda turn: heads.nth(turn + 1),
+                ".right .title",
+                lambda button: button.press("Enter"),
+            )
             visit.open("next_token", prompt=PROMPT)
             page.wait_for_timeout(3_000)
             slider = page.get_by_role("slider", name="Temperature")
-            heat = answers(page, lambda _: slider, ".sum.hot", lambda handle: handle.press("ArrowRight"))
+            heat = answers(
+                page, lambda _: slider, ".sum.hot", lambda handle: handle.press("ArrowRight")
+            )
     rows = [
         ("server's start to the first screen", start, base_start),
         ("a token under the pointer to what it reads, T = 256", token, base_change),

@@ -1,11 +1,14 @@
-"""`python -m benchmarks.classroom`: how soon the app answers a class, each with a browser of their own.
+"""`python -m benchmarks.classroom`: how soon the app answers a class, each with a browser of their
+own.
 
-Each visitor is a real session, over a websocket as a browser's. All open the page Generate in the same moment. Then each goes on
-by itself for as long as the class lasts: it looks for `PAUSE` seconds, and does one of `MIX`, drawn at random. Mostly it draws a
-token or hovers; it moves a slider; now and then it types a prompt of its own, or goes on to the next step of the lessons and from
-there back to Generate. An interaction ends when all that the page shows has come. What is hovered is answered in the browser and
-asks nothing of the server: it is counted apart. What a browser takes to draw is not counted. `TRAINING` more visitors begin a
-small training each, one of which waits for the other. Trainings take some of the machine's time, and so do the visitors, which
+Each visitor is a real session, over a websocket as a browser's. All open the page Generate in the
+same moment. Then each goes on by itself for as long as the class lasts: it looks for `PAUSE`
+seconds, and does one of `MIX`, drawn at random. Mostly it draws a token or hovers; it moves a
+slider; now and then it types a prompt of its own, or goes on to the next step of the lessons and
+from there back to Generate. An interaction ends when all that the page shows has come. What is
+hovered is answered in the browser and asks nothing of the server: it is counted apart. What a
+browser takes to draw is not counted. `TRAINING` more visitors begin a small training each, one of
+which waits for the other. Trainings take some of the machine's time, and so do the visitors, which
 run on the same machine as the server.
 """
 
@@ -36,10 +39,32 @@ from tests.browser.machinery import started
 from .visitor import Visitor
 
 SIZES = (1, 10, 30)
-PAUSE = 2.0, 6.0  # seconds that a visitor looks before the next interaction: any length between, equally likely
+# seconds that a visitor looks before the next interaction: any length between, equally likely
+PAUSE = 2.0, 6.0
 # How often a visitor does what, in relation.
-MIX = {"hovers": 8, "draws a token": 12, "moves a slider": 4, "types a prompt": 1, "opens a step of a lesson": 1}
-WORDS = ("lord", "love", "night", "sword", "king", "sea", "rose", "fair", "dead", "sweet", "what", "thou", "heart", "crown")
+MIX = {
+    "hovers": 8,
+    "draws a token": 12,
+    "moves a slider": 4,
+    "types a prompt": 1,
+    "opens a step of a lesson": 1,
+}
+WORDS = (
+    "lord",
+    "love",
+    "night",
+    "sword",
+    "king",
+    "sea",
+    "rose",
+    "fair",
+    "dead",
+    "sweet",
+    "what",
+    "thou",
+    "heart",
+    "crown",
+)
 # The page on which a class begins, and trainings that are small enough to end while it stays.
 FIRST = {"model": "shakespeare"}
 TRAINING, TRAINED = 2, {"plan": "copy", "run_steps": "60", "run_evaluations": "2"}
@@ -58,7 +83,8 @@ class Measured:
         errors: what went wrong, in words.
         peak: the most memory that the server has taken, in bytes.
         load: of the machine, the mean over the last minute when the class left (1 a core).
-        busy: how many seconds the server computed meanwhile; other work of the machine does not change it much.
+        busy: how many seconds the server computed meanwhile; other work of the machine does not
+            change it much.
     """
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -79,24 +105,33 @@ class Measured:
 
 def share(seconds: list[float], percent: int) -> float:
     """The seconds within which `percent` percent of the interactions were answered."""
-    return statistics.quantiles(seconds, n=100, method="inclusive")[percent - 1] if len(seconds) > 1 else seconds[0]
+    return (
+        statistics.quantiles(seconds, n=100, method="inclusive")[percent - 1]
+        if len(seconds) > 1
+        else seconds[0]
+    )
 
 
 class Pupil:
     """One visitor of a class, who goes on until the time is over."""
 
-    def __init__(self, url: str, number: int, measured: Measured, until: float, pause: tuple[float, float]) -> None:
+    def __init__(
+        self, url: str, number: int, measured: Measured, until: float, pause: tuple[float, float]
+    ) -> None:
         self.visitor, self.measured, self.until, self.pause = Visitor(url), measured, until, pause
         self.random, self.steps = random.Random(number), cycle(lesson_links())
 
     async def learn(self, acts: Iterable[str] | None = None) -> None:
-        """Open the page with all others, then do one thing after the other, until the time is over or something goes wrong.
+        """Open the page with all others, then do one thing after the other, until the time is over
+        or something goes wrong.
 
         Args:
             acts: what to do, names of `MIX`; drawn at random, without an end, unless given.
         """
         try:
-            self.measured.together.append(await self._seconds(self.visitor.open("generate", **FIRST)))
+            self.measured.together.append(
+                await self._seconds(self.visitor.open("generate", **FIRST))
+            )
             for act in self._drawn() if acts is None else acts:
                 await self._do(act)
         except TimeoutError:
@@ -119,13 +154,17 @@ class Pupil:
             case "draws a token":
                 await self._timed(act, visitor.press("one token"))
             case "moves a slider":
-                await self._timed(act, visitor.move("temperature", self.random.randrange(1, 200) / 100))
+                await self._timed(
+                    act, visitor.move("temperature", self.random.randrange(1, 200) / 100)
+                )
             case "types a prompt":
                 await self._timed(act, visitor.type("prompt", self._prompt()))
             case _:
                 page, query = next(self.steps)
                 await self._timed(act, visitor.open(page, **query))
-                await self._timed("opens Generate again", visitor.open("generate", **FIRST, prompt=self._prompt()))
+                await self._timed(
+                    "opens Generate again", visitor.open("generate", **FIRST, prompt=self._prompt())
+                )
 
     def _prompt(self) -> str:
         """A text that hardly two visitors share."""
@@ -172,12 +211,21 @@ async def watch_trainings(runs: Path, measured: Measured, patience: float) -> No
     """Look at the trainings until all that were to begin have ended, or patience ends."""
     names, until = [f"training-{number}" for number in range(TRAINING)], time.monotonic() + patience
     states: list[str] = []
-    while time.monotonic() < until and not (states and all(state not in ("none", "waiting", "running") for state in states)):
-        states = [read_status(runs / name).state if (runs / name / "status.json").exists() else "none" for name in names]
+    while time.monotonic() < until and not (
+        states and all(state not in ("none", "waiting", "running") for state in states)
+    ):
+        states = [
+            read_status(runs / name).state if (runs / name / "status.json").exists() else "none"
+            for name in names
+        ]
         measured.most_training = max(measured.most_training, states.count("running"))
         await asyncio.sleep(0.5)
     measured.trained = states.count("finished"), TRAINING
-    measured.errors += [f"{name} ended as {state}" for name, state in zip(names, states, strict=True) if state == "failed"]
+    measured.errors += [
+        f"{name} ended as {state}"
+        for name, state in zip(names, states, strict=True)
+        if state == "failed"
+    ]
 
 
 def lesson_links() -> list[tuple[str, dict[str, str]]]:
@@ -185,7 +233,11 @@ def lesson_links() -> list[tuple[str, dict[str, str]]]:
     return [
         (
             "" if step.page.page == "home" else step.page.page,
-            {**with_model(step.page, lesson).query, "lesson": lesson.name, "lesson_step": str(number)},
+            {
+                **with_model(step.page, lesson).query,
+                "lesson": lesson.name,
+                "lesson_step": str(number),
+            },
         )
         for lesson in library(SHIPPED).lessons.values()
         for number, step in enumerate(lesson.steps, 1)
@@ -194,7 +246,9 @@ def lesson_links() -> list[tuple[str, dict[str, str]]]:
 
 
 async def visit(url: str, size: int, seconds: float, runs: Path) -> Measured:
-    """Let a class of this size in for so long; `runs` is the folder of the models that the server trains."""
+    """Let a class of this size in for so long; `runs` is the folder of the models that the server
+    trains.
+    """
     first = Visitor(url)
     await first.open("", **FIRST)  # a server that has just started reads its libraries first
     await first.leave()
@@ -211,7 +265,9 @@ async def visit(url: str, size: int, seconds: float, runs: Path) -> Measured:
 
 
 def measure(size: int, seconds: float) -> Measured:
-    """The results of a class of this size with its own server, whose log and memory are read too."""
+    """The results of a class of this size with its own server, whose log and memory are read
+    too.
+    """
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "server.log"
         process, url = started(log, APP)
@@ -229,7 +285,9 @@ def measure(size: int, seconds: float) -> Measured:
 
 
 def peak_memory(process: int) -> int:
-    """The most memory that a process has taken so far, in bytes; 0 where the system does not say."""
+    """The most memory that a process has taken so far, in bytes; 0 where the system does not
+    say.
+    """
     try:
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
     except OSError:
@@ -244,14 +302,29 @@ def computed(process: int) -> float:
 
 
 def main() -> None:
-    """Print a row for each size of the class, and how long each kind of interaction took the largest."""
-    options = argparse.ArgumentParser(prog="python -m benchmarks.classroom", description="How soon the app answers a class.")
-    options.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), metavar="N", help="visitors at the same time")
+    """Print a row for each size of the class, and how long each kind of interaction took the
+    largest.
+    """
+    options = argparse.ArgumentParser(
+        prog="python -m benchmarks.classroom", description="How soon the app answers a class."
+    )
+    options.add_argument(
+        "--sizes",
+        type=int,
+        nargs="+",
+        default=list(SIZES),
+        metavar="N",
+        help="visitors at the same time",
+    )
     options.add_argument("--seconds", type=float, default=75.0, help="how long each class stays")
     given = options.parse_args()
-    print(f"{os.cpu_count()} cores; a visitor looks {PAUSE[0]:.0f} to {PAUSE[1]:.0f} seconds before each interaction\n")
     print(
-        "| visitors | interactions | median | 95 % | 99 % | slowest of all at once | errors | memory | computed for each | load |"
+        f"{os.cpu_count()} cores; a visitor looks {PAUSE[0]:.0f} to {PAUSE[1]:.0f} seconds before "
+        "each interaction\n"
+    )
+    print(
+        "| visitors | interactions | median | 95 % | 99 % | slowest of all at once | errors | "
+        "memory | computed for each | load |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
     measured = Measured()
@@ -259,16 +332,25 @@ def main() -> None:
         measured = measure(size, given.seconds)
         times = " | ".join(f"{share(measured.all, percent):.2f} s" for percent in (50, 95, 99))
         each = f"{measured.busy / (len(measured.all) + len(measured.together)):.3f} s"
-        cells = f"{times} | {max(measured.together):.2f} s | {len(measured.errors)} | {measured.peak / 1e9:.2f} GB | {each}"
+        cells = (
+            f"{times} | {max(measured.together):.2f} s | {len(measured.errors)} | "
+            f"{measured.peak / 1e9:.2f} GB | {each}"
+        )
         print(f"| {size} | {len(measured.all)} | {cells} | {measured.load:.1f} |", flush=True)
         for error in measured.errors[:5]:
             print(error)
     print()
     for kind, seconds in measured.seconds.items():
-        print(f"{kind:<24} {len(seconds):5} times, median {share(seconds, 50):.2f} s, 95 % {share(seconds, 95):.2f} s")
+        print(
+            f"{kind:<24} {len(seconds):5} times, median {share(seconds, 50):.2f} s, 95 % "
+            f"{share(seconds, 95):.2f} s"
+        )
     ended, begun = measured.trained
     print(f"{'hovers':<24} {measured.hovered:5} times, answered in the browser")
-    print(f"{'trains':<24} {begun:5} begun, {ended} finished meanwhile, {measured.most_training} at the same time at most")
+    print(
+        f"{'trains':<24} {begun:5} begun, {ended} finished meanwhile, {measured.most_training} at "
+        "the same time at most"
+    )
 
 
 if __name__ == "__main__":

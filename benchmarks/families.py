@@ -1,9 +1,11 @@
-"""`python -m benchmarks.families [--steps N] [--seed N]`: three families of models with equally many weights, trained alike.
+"""`python -m benchmarks.families [--steps N] [--seed N]`: three families of models with equally
+many weights, trained alike.
 
-`shakespeare`, `llama-tiny` and `neox-tiny` take their steps in turn within one process, on the same batches of Tiny Shakespeare,
-by one recipe; so do the last two with what `shakespeare` has and they lack: normalised queries and keys. At the end each is
-evaluated on everything held out. Of the time, only the ratio is reported: the median step over that of the first one named. The
-last runs are in families.md.
+`shakespeare`, `llama-tiny` and `neox-tiny` take their steps in turn within one process, on the same
+batches of Tiny Shakespeare, by one recipe; so do the last two with what `shakespeare` has and they
+lack: normalised queries and keys. At the end each is evaluated on everything held out. Of the time,
+only the ratio is reported: the median step over that of the first one named. The last runs are in
+families.md.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", help="rows that contain one of these words")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    names = [name for name in RIVALS if not options.only or any(word in name for word in options.only)]
+    names = [
+        name for name in RIVALS if not options.only or any(word in name for word in options.only)
+    ]
     source = source_named("tiny-shakespeare")
     tokenizer = PLANS["shakespeare"].learn_tokenizer(source)
     bfloat16 = torch.cpu.get_capabilities().get("avx512_bf16", False)
@@ -47,10 +51,19 @@ def main() -> None:
     weights: dict[str, int] = {}
     for name in names:
         plan, changes = PLANS[RIVALS[name][0]], RIVALS[name][1]
-        recipe = replace(plan.recipe, minutes=None, steps=options.steps, seed=options.seed, evaluations=3)
+        recipe = replace(
+            plan.recipe, minutes=None, steps=options.steps, seed=options.seed, evaluations=3
+        )
         config = changed(plan.config, vocab_size=tokenizer.vocab_size, **changes)
         weights[name] = parameter_count(config)
-        runs[name] = iter(Trainer(build(config, seed=options.seed), source.data(tokenizer, config), recipe, bfloat16=bfloat16))
+        runs[name] = iter(
+            Trainer(
+                build(config, seed=options.seed),
+                source.data(tokenizer, config),
+                recipe,
+                bfloat16=bfloat16,
+            )
+        )
     losses: dict[str, list[float]] = {name: [] for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}
     total = dict.fromkeys(names, 0.0)
@@ -62,7 +75,10 @@ def main() -> None:
             elif isinstance(event, Evaluated):
                 losses[name].append(event.loss)
                 print(f"{name} {event.step}: {event.loss:.4f}", flush=True)
-    print(f"| {options.steps:,} steps, seed {options.seed} | weights | validation loss | time of a step, against {names[0]} |")
+    print(
+        f"| {options.steps:,} steps, seed {options.seed} | weights | validation loss | time of a "
+        f"step, against {names[0]} |"
+    )
     print("|---|---|---|---|")
     for name in names:
         ratio = median(seconds[name]) / median(seconds[names[0]])

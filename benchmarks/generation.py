@@ -1,12 +1,15 @@
-"""`python -m benchmarks.generation [NAME …] [--threads N]`: greedy text, one sequence at a time, beside `transformers`.
+"""`python -m benchmarks.generation [NAME …] [--threads N]`: greedy text, one sequence at a time,
+beside `transformers`.
 
-NAME is `shakespeare`, `gpt2` or `smollm2`: the size of a model with random weights, which `transformers` makes, saves and
-generates with, and which gptviz opens from that folder. Both are float32 and have to write the same text. Prompt and text
-together fill 256 tokens. The actual model `shakespeare`, whose architecture `transformers` lacks, is timed beside them.
+NAME is `shakespeare`, `gpt2` or `smollm2`: the size of a model with random weights, which
+`transformers` makes, saves and generates with, and which gptviz opens from that folder. Both are
+float32 and have to write the same text. Prompt and text together fill 256 tokens. The actual model
+`shakespeare`, whose architecture `transformers` lacks, is timed beside them.
 
-The time is that of the processor and not of the clock on the wall, on one thread unless told otherwise, and of every token the
-fastest of several turns counts: on a machine with other work both say more about the programs. The first token takes the pass
-over the prompt, which is told apart. Results: benchmarks/generation.md.
+The time is that of the processor and not of the clock on the wall, on one thread unless told
+otherwise, and of every token the fastest of several turns counts: on a machine with other work both
+say more about the programs. The first token takes the pass over the prompt, which is told apart.
+Results: benchmarks/generation.md.
 """
 
 from __future__ import annotations
@@ -48,7 +51,11 @@ def peer_of(name: str) -> Any:
             **NO_ENDS,
         )
         return LlamaForCausalLM(config).eval()
-    size = {} if name == "gpt2" else {"vocab_size": 65, "n_positions": CONTEXT, "n_embd": 192, "n_layer": 6, "n_head": 6}
+    size = (
+        {}
+        if name == "gpt2"
+        else {"vocab_size": 65, "n_positions": CONTEXT, "n_embd": 192, "n_layer": 6, "n_head": 6}
+    )
     return GPT2LMHeadModel(GPT2Config(**size, **NO_ENDS)).eval()
 
 
@@ -93,7 +100,12 @@ def compare(name: str, new: int, rounds: int) -> None:
     def theirs(marks: Marks) -> torch.Tensor:
         mask = torch.ones_like(prompt[None])
         result: torch.Tensor = peer.generate(
-            prompt[None], max_new_tokens=new, do_sample=False, attention_mask=mask, pad_token_id=0, streamer=marks
+            prompt[None],
+            max_new_tokens=new,
+            do_sample=False,
+            attention_mask=mask,
+            pad_token_id=0,
+            streamer=marks,
         )
         return result
 
@@ -123,8 +135,18 @@ def compare(name: str, new: int, rounds: int) -> None:
             fastest[rival] = list(map(min, fastest[rival], marks.seconds()))
     numbers = sum(parameter.numel() for parameter in model.parameters())
     size = f"{name}'s size ({numbers / 1e6:.1f} M parameters)"
-    report(f"{size}: {new} tokens", {rival: sum(each) for rival, each in fastest.items()}, "gptviz", new, "tokens/s")
-    report(f"{size}: the pass over {len(prompt)} tokens", {rival: each[0] for rival, each in fastest.items()}, "gptviz")
+    report(
+        f"{size}: {new} tokens",
+        {rival: sum(each) for rival, each in fastest.items()},
+        "gptviz",
+        new,
+        "tokens/s",
+    )
+    report(
+        f"{size}: the pass over {len(prompt)} tokens",
+        {rival: each[0] for rival, each in fastest.items()},
+        "gptviz",
+    )
     after = {rival: sum(each[1:]) for rival, each in fastest.items()}
     report(f"{size}: the {new - 1} tokens after it", after, "gptviz", new - 1, "tokens/s")
 

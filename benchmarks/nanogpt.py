@@ -1,9 +1,13 @@
-"""`python -m benchmarks.nanogpt PATH`: training beside nanoGPT, of which PATH is a checkout (no part of this project).
+"""`python -m benchmarks.nanogpt PATH`: training beside nanoGPT, of which PATH is a checkout (no
+part of this project).
 
-1. Tokens per second of the same model on the same batches: nanoGPT's own model in float32 with AdamW as its recipe has it,
-   against this trainer in the precision this processor is fastest in, eager and compiled; interleaved, medians.
+1. Tokens per second of the same model on the same batches: nanoGPT's own model in float32 with
+AdamW as its recipe has it,
+   against this trainer in the precision this processor is fastest in, eager and compiled;
+   interleaved, medians.
 2. The loss after equal steps, over some seeds: faster must not mean worse.
-3. Time to a validation loss of 1.88 (what its README reports for a CPU): its recipe against this project's.
+3. Time to a validation loss of 1.88 (what its README reports for a CPU): its recipe against this
+project's.
 """
 
 from __future__ import annotations
@@ -41,7 +45,11 @@ class Size:
     batch: int
 
 
-SIZES = {"i": Size(4, 4, 128, 64, 12), "ii": Size(6, 6, 192, 128, 32), "iii": Size(6, 6, 384, 256, 16)}
+SIZES = {
+    "i": Size(4, 4, 128, 64, 12),
+    "ii": Size(6, 6, 192, 128, 32),
+    "iii": Size(6, 6, 384, 256, 16),
+}
 TARGET = 1.88
 RECIPE = Recipe(steps=2_000, batch_size=12, learning_rate=1e-3, beta2=0.99, snapshots=0)
 
@@ -59,9 +67,16 @@ class Theirs:
 
     def __init__(self, module: Any, size: Size, data: Windows, seed: int = 0) -> None:
         torch.manual_seed(seed)
-        sizes = {"n_layer": size.n_layer, "n_head": size.n_head, "n_embd": size.d_model, "block_size": size.context}
+        sizes = {
+            "n_layer": size.n_layer,
+            "n_head": size.n_head,
+            "n_embd": size.d_model,
+            "block_size": size.context,
+        }
         self.model = module.GPT(module.GPTConfig(vocab_size=65, dropout=0.0, bias=False, **sizes))
-        self.optimiser = torch.optim.AdamW(self.model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1)
+        self.optimiser = torch.optim.AdamW(
+            self.model.parameters(), lr=1e-3, betas=(0.9, 0.99), weight_decay=0.1
+        )
         self.data, self.size, self.step, self.seed = data, size, 0, seed
 
     def advance(self, rate: float = 1e-3) -> float:
@@ -85,14 +100,25 @@ class Theirs:
         total, count = 0.0, 0
         for batch in consecutive_windows(self.data.held_out, self.size.context):
             _, loss = self.model(batch.inputs[0], batch.targets.contiguous())
-            total, count = total + loss.item() * batch.targets.numel(), count + batch.targets.numel()
+            total, count = (
+                total + loss.item() * batch.targets.numel(),
+                count + batch.targets.numel(),
+            )
         self.model.train()
         return total / count
 
 
 def same_model(size: Size, seed: int = 0) -> Any:
-    """This project's model of nanoGPT's architecture: LayerNorm without bias, GELU, learned positions, tied."""
-    plain: dict[str, Any] = {"norm_bias": False, "qkv_bias": False, "output_bias": False, "mlp_bias": False, "tied": True}
+    """This project's model of nanoGPT's architecture: LayerNorm without bias, GELU, learned
+    positions, tied.
+    """
+    plain: dict[str, Any] = {
+        "norm_bias": False,
+        "qkv_bias": False,
+        "output_bias": False,
+        "mlp_bias": False,
+        "tied": True,
+    }
     sizes: dict[str, Any] = {
         "n_layer": size.n_layer,
         "n_head": size.n_head,
@@ -120,9 +146,14 @@ def tokens_per_second(advance: Callable[[], object], size: Size, seconds: float 
     return size.batch * size.context / median(times)
 
 
-def throughput(module: Any, training: torch.Tensor, validation: torch.Tensor, rounds: int = 5) -> None:
+def throughput(
+    module: Any, training: torch.Tensor, validation: torch.Tensor, rounds: int = 5
+) -> None:
     """Part 1."""
-    print("\nTraining throughput, the same model on the same batches (nanoGPT: float32, eager, its own AdamW)")
+    print(
+        "\nTraining throughput, the same model on the same batches (nanoGPT: float32, eager, its "
+        "own AdamW)"
+    )
     for name, size in SIZES.items():
         data = Windows(training, validation, size.context)
         recipe = Recipe(steps=10**6, batch_size=size.batch, compile="no", snapshots=0)
@@ -142,12 +173,18 @@ def throughput(module: Any, training: torch.Tensor, validation: torch.Tensor, ro
             print(f"  {label:<18} {median(found):>10,.0f} tokens/s   {ratio:5.2f} ×")
 
 
-def equal_steps(module: Any, training: torch.Tensor, validation: torch.Tensor, steps: int = 300, seeds: int = 3) -> None:
+def equal_steps(
+    module: Any, training: torch.Tensor, validation: torch.Tensor, steps: int = 300, seeds: int = 3
+) -> None:
     """Part 2."""
     size = SIZES["i"]
     data = Windows(training, validation, size.context)
     print(f"\nValidation loss after {steps} equal steps, {seeds} seeds")
-    engine = choose_engine(same_model(size), data, Recipe(steps=steps, batch_size=size.batch, compile="no", snapshots=0))
+    engine = choose_engine(
+        same_model(size),
+        data,
+        Recipe(steps=steps, batch_size=size.batch, compile="no", snapshots=0),
+    )
     found: dict[str, list[float]] = {"nanoGPT": [], "gptviz": []}
     for seed in range(seeds):
         theirs, trainer = Theirs(module, size, data, seed), ours(size, data, engine, seed)
@@ -167,7 +204,9 @@ def time_to_target(module: Any, training: torch.Tensor, validation: torch.Tensor
     data = Windows(training, validation, size.context)
     theirs = Theirs(module, size, data)
     needed = {"nanoGPT": _their_time(theirs)}
-    config = preset("shakespeare", n_layer=4, n_head=4, d_model=128, context_length=size.context, dropout=0.0)
+    config = preset(
+        "shakespeare", n_layer=4, n_head=4, d_model=128, context_length=size.context, dropout=0.0
+    )
     recipe = Recipe(steps=400, batch_size=size.batch, optimiser="muon", learning_rate=5e-3, final_rate=0.0, schedule="linear",
                     evaluations=40, compile="no", snapshots=0)  # fmt: skip
     model = build(config, seed=0)
@@ -183,7 +222,11 @@ def _their_time(theirs: Theirs) -> float:
         begun = time.perf_counter()
         # Its recipe: 100 steps of warm-up, a cosine to a tenth.
         fallen = max(step - 100, 0) / 1_900
-        theirs.advance(1e-3 * (step + 1) / 101 if step < 100 else 1e-4 + 9e-4 * (1 + math.cos(math.pi * fallen)) / 2)
+        theirs.advance(
+            1e-3 * (step + 1) / 101
+            if step < 100
+            else 1e-4 + 9e-4 * (1 + math.cos(math.pi * fallen)) / 2
+        )
         seconds += time.perf_counter() - begun
         if (step + 1) % 50 == 0 and theirs.validation() <= TARGET:
             return seconds

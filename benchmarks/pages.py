@@ -1,12 +1,14 @@
-"""`python -m benchmarks.pages [--gguf FILE] [--tokens N …] [--only PAGE …] [--at-most SECONDS] [--into FILE]`: what a page takes
-with a large model.
+"""`python -m benchmarks.pages [--gguf FILE] [--tokens N …] [--only PAGE …] [--at-most SECONDS]
+[--into FILE]`: what a page takes with a large model.
 
-Every page is opened in a process of its own by Streamlit's AppTest, with a text of N tokens, once the model is in memory. The
-seconds are those of the opening and of what it begins, by the clock and of the processor. The memory is the most that the
-process ever had, with Python, the model and the page. Beside them stand the seconds in a browser: of the second visit, when the
-server has the model open and has computed what it keeps, and of one interaction, with the first slider or choice of the page.
-What goes on for longer than --at-most is stopped, and how far it was is said: its memory is that of all its steps, which are
-alike. The model is one of GPT-2 small's size with random weights, or the one in FILE. The table of the last run is in pages.md.
+Every page is opened in a process of its own by Streamlit's AppTest, with a text of N tokens, once
+the model is in memory. The seconds are those of the opening and of what it begins, by the clock and
+of the processor. The memory is the most that the process ever had, with Python, the model and the
+page. Beside them stand the seconds in a browser: of the second visit, when the server has the model
+open and has computed what it keeps, and of one interaction, with the first slider or choice of the
+page. What goes on for longer than --at-most is stopped, and how far it was is said: its memory is
+that of all its steps, which are alike. The model is one of GPT-2 small's size with random weights,
+or the one in FILE. The table of the last run is in pages.md.
 """
 
 from __future__ import annotations
@@ -34,8 +36,13 @@ from gptviz.ui.records.patching import PAGE as PATCHING
 from tests.browser.machinery import Visit, chromium, serve
 
 ROOT = Path(__file__).resolve().parents[1]
-# The pages that read a model, and what else they show: a page with what its address says, and the button that is pressed.
-READING = [page for page in PAGES.values() if "decoder" in page.kinds and page.group != "Your models" and page is not LESSONS]
+# The pages that read a model, and what else they show: a page with what its address says, and the
+# button that is pressed.
+READING = [
+    page
+    for page in PAGES.values()
+    if "decoder" in page.kinds and page.group != "Your models" and page is not LESSONS
+]
 OPENED: dict[str, tuple[Page, Mapping[str, str], str]] = {
     ", ".join([page.name.replace("_", " "), *state.values()]): (page, state, "")
     for page in READING
@@ -46,11 +53,15 @@ OPENED: dict[str, tuple[Page, Mapping[str, str], str]] = {
 }
 NAME = "measured"
 HEADING = (
-    "| page | tokens | seconds | of the processor | most memory, MiB | second visit in a browser | an interaction there |\n"
+    "| page | tokens | seconds | of the processor | most memory, MiB | second visit in a browser "
+    "| an interaction there |\n"
     "|---|---|---|---|---|---|---|"
 )
 # What a reader moves or chooses first: a slider, or the choice beside the one that is chosen.
-CONTROL = "[data-testid=stMain] :is([role=slider], input[type=range], [data-testid=stButtonGroup] [aria-checked=true])"
+CONTROL = (
+    "[data-testid=stMain] :is([role=slider], input[type=range], [data-testid=stButtonGroup] "
+    "[aria-checked=true])"
+)
 # Seconds after which a page is given up.
 PATIENCE = 900
 
@@ -58,11 +69,18 @@ PATIENCE = 900
 def main() -> None:
     """Measure, and print the table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--gguf", help="a model file; a random model of GPT-2 small's size unless given")
+    parser.add_argument(
+        "--gguf", help="a model file; a random model of GPT-2 small's size unless given"
+    )
     parser.add_argument("--tokens", type=int, nargs="*", default=[128, 1_024])
     parser.add_argument("--only", nargs="*", choices=tuple(OPENED), default=list(OPENED))
     parser.add_argument("--into", type=Path, help="a file to which the rows are added as they come")
-    parser.add_argument("--at-most", type=float, default=PATIENCE, help="seconds after which what a page began is stopped")
+    parser.add_argument(
+        "--at-most",
+        type=float,
+        default=PATIENCE,
+        help="seconds after which what a page began is stopped",
+    )
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -76,11 +94,30 @@ def main() -> None:
         visit = stack.enter_context(_visiting(Path(environment["GPTVIZ_HOME"])))
         for tokens in options.tokens:
             for name in options.only:
-                command = [sys.executable, "-m", "benchmarks.pages", "--one", name, "--tokens", str(tokens)]
+                command = [
+                    sys.executable,
+                    "-m",
+                    "benchmarks.pages",
+                    "--one",
+                    name,
+                    "--tokens",
+                    str(tokens),
+                ]
                 command += ["--at-most", str(options.at_most)]
                 try:
-                    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
-                    row = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else {"error": done.stderr[-300:]}
+                    done = subprocess.run(
+                        command,
+                        env=environment,
+                        cwd=ROOT,
+                        capture_output=True,
+                        text=True,
+                        timeout=PATIENCE,
+                    )
+                    row = (
+                        json.loads(done.stdout.splitlines()[-1])
+                        if done.returncode == 0
+                        else {"error": done.stderr[-300:]}
+                    )
                 except subprocess.TimeoutExpired:
                     row = {"error": f"more than {PATIENCE} seconds"}
                 if "error" not in row:
@@ -109,7 +146,9 @@ def _visiting(home: Path) -> Iterator[Visit]:
 
 
 def _in_browser(visit: Visit, name: str, text: str) -> dict[str, float | None]:
-    """The seconds of the second visit of a page in a browser, and of one interaction, None where it has no such control."""
+    """The seconds of the second visit of a page in a browser, and of one interaction, None where it
+    has no such control.
+    """
     page, query, _ = OPENED[name]
     for _ in range(2):
         begun = time.perf_counter()
@@ -138,18 +177,25 @@ def _make_model(gguf: str | None) -> None:
     if NAME in checkpoints.folders():
         return
     if gguf is not None:
-        subprocess.run([sys.executable, "-m", "gptviz", "import", gguf, "--name", NAME], check=True, cwd=ROOT)
+        subprocess.run(
+            [sys.executable, "-m", "gptviz", "import", gguf, "--name", NAME], check=True, cwd=ROOT
+        )
         return
     from gptviz.model import PRESETS, build
     from gptviz.text import WordTokenizer
 
     config = PRESETS["gpt2"]
-    words = ["".join(letters) for letters in islice(product(ascii_lowercase, repeat=4), config.vocab_size - 2)]
+    words = [
+        "".join(letters)
+        for letters in islice(product(ascii_lowercase, repeat=4), config.vocab_size - 2)
+    ]
     checkpoints.save(NAME, build(config, seed=0), WordTokenizer(words), {})
 
 
 def _text(tokens: int) -> str:
-    """A text with this many tokens: the beginning of README.md, or random words of the random model."""
+    """A text with this many tokens: the beginning of README.md, or random words of the random
+    model.
+    """
     import torch
 
     from gptviz.language_model import load
@@ -158,10 +204,14 @@ def _text(tokens: int) -> str:
 
     tokenizer = load(checkpoints.find(NAME)).tokenizer
     if isinstance(tokenizer, WordTokenizer):
-        drawn = torch.randint(len(tokenizer.words), (tokens,), generator=torch.Generator().manual_seed(0))
+        drawn = torch.randint(
+            len(tokenizer.words), (tokens,), generator=torch.Generator().manual_seed(0)
+        )
         return " ".join(tokenizer.words[i] for i in drawn.tolist())
     return tokenizer.decode(
-        tokenizer.encode((ROOT / "README.md").read_text(encoding="utf-8")).ids[len(tokenizer.before) : tokens]
+        tokenizer.encode((ROOT / "README.md").read_text(encoding="utf-8")).ids[
+            len(tokenizer.before) : tokens
+        ]
     )
 
 
@@ -175,7 +225,8 @@ def _measured(name: str, tokens: int, at_most: float) -> dict[str, Any]:
 
     page, query, button = OPENED[name]
     text = _text(tokens)
-    # Not the seconds of importing and of reading the model: it is read as the app reads it, and the page then finds it open.
+    # Not the seconds of importing and of reading the model: it is read as the app reads it, and the
+    # page then finds it open.
     language_model(model_key(NAME, devices.devices()[0]))
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
     if page.name != "home":
@@ -189,7 +240,8 @@ def _measured(name: str, tokens: int, at_most: float) -> dict[str, Any]:
         begun = time.perf_counter(), time.process_time()
         at.run()
     stopped: list[str] = []
-    for one in list(job._begun.values()):  # the page shows how far they are, and goes on when they are ready
+    # the page shows how far they are, and goes on when they are ready
+    for one in list(job._begun.values()):
         one.wait(at_most)
         if one.is_active:
             stopped.append(f"{one.title}: {one.progress.words}")

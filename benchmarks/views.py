@@ -1,7 +1,8 @@
-"""The cost of what a reader does in the attention explorer, at 12 × 12 heads, and in the logit lens, at 61 layers, each over 256
-tokens: milliseconds of script.
+"""The cost of what a reader does in the attention explorer, at 12 × 12 heads, and in the logit
+lens, at 61 layers, each over 256 tokens: milliseconds of script.
 
-`python -m benchmarks.views [OTHER]`: with the folder of another checkout, its views are measured in the same run, by turns.
+`python -m benchmarks.views [OTHER]`: with the folder of another checkout, its views are measured in
+the same run, by turns.
 """
 
 from __future__ import annotations
@@ -47,7 +48,10 @@ MOVE = """(i) => {
     chips[(37 * i) % chips.length].dispatchEvent(new PointerEvent('pointerover', { bubbles: true, composed: true }));
 }"""
 TURN = "(i) => all(`.tool[data-value=${i % 2 ? 'out' : 'in'}]`)[0].click()"
-WALK = "(i) => all('.frame')[0].dispatchEvent(new KeyboardEvent('keydown', { key: i % 40 < 20 ? 'ArrowUp' : 'ArrowDown' }))"
+WALK = (
+    "(i) => all('.frame')[0].dispatchEvent(new KeyboardEvent('keydown', { key: i % 40 < 20 ? "
+    "'ArrowUp' : 'ArrowDown' }))"
+)
 ENLARGE = "(i) => all('button').find((one) => one.textContent === 'Large cells').click()"
 
 
@@ -74,8 +78,20 @@ CASES = (
     Case("a move, one head", "attention_explorer", {"block": 2}, MOVE),
     Case("a move, mean", "attention_explorer", {"block": 2, "heads": "mean"}, MOVE),
     Case("a move, all heads", "attention_explorer", {"block": 2, "heads": "all"}, MOVE),
-    Case("a choice, mean of values", "attention_explorer", {"block": 2, "heads": "mean", "show": "value"}, TURN, 20),
-    Case("a choice, all heads' values", "attention_explorer", {"block": 2, "heads": "all", "show": "value"}, TURN, 20),
+    Case(
+        "a choice, mean of values",
+        "attention_explorer",
+        {"block": 2, "heads": "mean", "show": "value"},
+        TURN,
+        20,
+    ),
+    Case(
+        "a choice, all heads' values",
+        "attention_explorer",
+        {"block": 2, "heads": "all", "show": "value"},
+        TURN,
+        20,
+    ),
     Case("a step, large cells", "lens_grid", {"words": "true"}, WALK),
     Case("large cells, on or off", "lens_grid", {}, ENLARGE, 4),
 )
@@ -85,7 +101,9 @@ def lens_packed() -> bytes:
     """The lens of a model of 30 blocks, as the server packs it."""
     model = scrambled(tiny(vocab_size=40, context_length=TOKENS, n_layer=30))
     seen = lens(model, some_ids(TOKENS, batch=1, vocab=40)[0].tolist())
-    return lens_grid.payload(seen, lambda token: f"t{token}", of="x", model="random", vocab_size=40, code="")
+    return lens_grid.payload(
+        seen, lambda token: f"t{token}", of="x", model="random", vocab_size=40, code=""
+    )
 
 
 def packed() -> bytes:
@@ -99,7 +117,11 @@ def packed() -> bytes:
 
     vectors = random.standard_normal((2, BLOCKS, HEADS, TOKENS, D_HEAD)).astype(np.float32)
     patterns = tuple(pattern() for _ in range(BLOCKS))
-    small = np.stack(patterns).reshape(BLOCKS, HEADS, POOLED, TOKENS // POOLED, POOLED, TOKENS // POOLED).max((3, 5))
+    small = (
+        np.stack(patterns)
+        .reshape(BLOCKS, HEADS, POOLED, TOKENS // POOLED, POOLED, TOKENS // POOLED)
+        .max((3, 5))
+    )
     heads = Heads(
         patterns=patterns,
         blocked=blocked,
@@ -135,7 +157,9 @@ def packed() -> bytes:
 def script_of(checkout: Path, view: str, what: str) -> str:
     """The "script" or the "style" of a view in another checkout."""
     code = SCRIPT_OF.format(what=what, view=view)
-    return subprocess.run([sys.executable, "-c", code], cwd=checkout, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def seconds_of_script(page: Page, case: Case) -> float:
@@ -144,7 +168,11 @@ def seconds_of_script(page: Page, case: Case) -> float:
     session.send("Performance.enable")
 
     def now() -> float:
-        return next(one["value"] for one in session.send("Performance.getMetrics")["metrics"] if one["name"] == "ScriptDuration")
+        return next(
+            one["value"]
+            for one in session.send("Performance.getMetrics")["metrics"]
+            if one["name"] == "ScriptDuration"
+        )
 
     before = now()
     page.evaluate(ACT.format(act=case.act), case.times)
@@ -159,8 +187,13 @@ def measure(browser: Browser, checkouts: dict[str, Path]) -> None:
     for case in CASES:
         pages = {}
         for name, checkout in checkouts.items():
-            scripts = {"script": script_of(checkout, case.view, "script"), "style": script_of(checkout, case.view, "style")}
-            pages[name] = mount(browser, case.view, contents[case.view], **case.choice, **scripts).page
+            scripts = {
+                "script": script_of(checkout, case.view, "script"),
+                "style": script_of(checkout, case.view, "style"),
+            }
+            pages[name] = mount(
+                browser, case.view, contents[case.view], **case.choice, **scripts
+            ).page
         spent: dict[str, list[float]] = {name: [] for name in pages}
         for turn in range(ROUNDS + 1):
             for name, page in pages.items():
@@ -170,7 +203,11 @@ def measure(browser: Browser, checkouts: dict[str, Path]) -> None:
         ours = statistics.median(spent["this"])
         for name, values in spent.items():
             value = statistics.median(values)
-            print(f"{case.name:<28} {name:<12} {1e3 * value:8.2f} ms of script   {value / ours:6.2f} ×", flush=True)
+            print(
+                f"{case.name:<28} {name:<12} {1e3 * value:8.2f} ms of script   "
+                f"{value / ours:6.2f} ×",
+                flush=True,
+            )
         for page in pages.values():
             page.context.close()
 

@@ -1,4 +1,6 @@
-"""A visitor of the app without a browser: a websocket that says what a browser says, and reads what a browser reads."""
+"""A visitor of the app without a browser: a websocket that says what a browser says, and reads what
+a browser reads.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ PRESSED = "trigger_value"
 
 @dataclass(frozen=True)
 class _Widget:
-    """A widget on the page, and the part of the page that runs by itself when it changes; "" is the whole page."""
+    """A widget on the page, and the part of the page that runs by itself when it changes; "" is the
+    whole page.
+    """
 
     proto: Any
     fragment: str
@@ -44,10 +48,18 @@ class Visitor:
     _kept: dict[str, ForwardMsg] = field(default_factory=dict)
 
     async def open(self, page: str, **query: str) -> None:
-        """Open a page by its address, as a link of a lesson does: in a new session. Returns once the page stands."""
+        """Open a page by its address, as a link of a lesson does: in a new session. Returns once
+        the page stands.
+        """
         await self.leave()
         address = self.url.replace("http", "ws", 1) + "/_stcore/stream"
-        self._socket = await connect(address, subprotocols=["streamlit"], max_size=None, open_timeout=None, ping_interval=None)  # type: ignore[list-item]
+        self._socket = await connect(
+            address,
+            subprotocols=["streamlit"],
+            max_size=None,
+            open_timeout=None,
+            ping_interval=None,
+        )  # type: ignore[list-item]
         self._page, self._query = page, urlencode(query)
         self._widgets, self._states, self._kept = {}, {}, {}
         await self._ask()
@@ -121,17 +133,28 @@ class Visitor:
                     self._note(message, seen)
                 case "page_info_changed":
                     self._query = message.page_info_changed.query_string
-                case "session_event" if message.session_event.WhichOneof("type") == "script_compilation_exception":
-                    self.errors.append(f"{self._page}: {message.session_event.script_compilation_exception.message}")
+                case "session_event" if (
+                    message.session_event.WhichOneof("type") == "script_compilation_exception"
+                ):
+                    self.errors.append(
+                        f"{self._page}: "
+                        f"{message.session_event.script_compilation_exception.message}"
+                    )
                     return
-                case "script_finished" if begun and message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                case "script_finished" if (
+                    begun and message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
+                ):
                     whole = message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY
                     self._widgets = seen if whole else self._widgets | seen
                     return
 
     def _note(self, message: ForwardMsg, seen: dict[str, _Widget]) -> None:
         """Remember a widget that came, or what went wrong."""
-        kind = message.delta.new_element.WhichOneof("type") if message.delta.WhichOneof("type") == "new_element" else None
+        kind = (
+            message.delta.new_element.WhichOneof("type")
+            if message.delta.WhichOneof("type") == "new_element"
+            else None
+        )
         if kind is None:
             return
         proto = getattr(message.delta.new_element, kind)

@@ -16,15 +16,17 @@ if TYPE_CHECKING:
     from .language_model import LanguageModel, load
     from .takehome.show import show
 
-# Before torch is imported: its threads wait for each other by spinning, which takes the cores from other computations. With
-# a training in the background, all that pages compute took up to twenty times as long; threads that do not spin at all make the
-# steps of a small training take three times as long.
+# Before torch is imported: its threads wait for each other by spinning, which takes the cores from
+# other computations. With a training in the background, all that pages compute took up to twenty
+# times as long; threads that do not spin at all make the steps of a small training take three times
+# as long.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 
 def _names() -> Any:
-    # Imported when a name is asked for: the first visitors of a server import modules of this package at the same time, and the
-    # one who imports the package itself would wait for a module that waits for this package.
+    # Imported when a name is asked for: the first visitors of a server import modules of this
+    # package at the same time, and the one who imports the package itself would wait for a module
+    # that waits for this package.
     from .machine.lazily import lazily
 
     return lazily(__name__)

@@ -1,4 +1,6 @@
-"""The command line: the work of the app without a browser. `python -m gptviz` lists the commands."""
+"""The command line: the work of the app without a browser. `python -m gptviz` lists the
+commands.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def parser() -> Parser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status: 0; 2 for an error, which is one line on stderr; 130 where Ctrl-C ended it."""
+    """Run one command; the exit status: 0; 2 for an error, which is one line on stderr; 130 where
+    Ctrl-C ended it.
+    """
     this = parser()
     arguments = sys.argv[1:] if arguments is None else arguments
     options, unknown = this.parse_known_args(arguments, argparse.Namespace(arguments=arguments))
@@ -54,7 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     try:
         with warnings.catch_warnings():
-            # The commands themselves say which characters a vocabulary lacks, and which model hides another.
+            # The commands themselves say which characters a vocabulary lacks, and which model hides
+            # another.
             warnings.filterwarnings("ignore", "Not in the vocabulary")
             warnings.filterwarnings("ignore", ".* hides the one of this name")
             if (shown := command.run(options)) is not None:
@@ -70,8 +75,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run() -> None:
-    """The command `gptviz`: `main` with the arguments of this process, which ends with its exit status."""
-    # Characters that the terminal's encoding lacks are escaped. A closed pipe ends the command without an error.
+    """The command `gptviz`: `main` with the arguments of this process, which ends with its exit
+    status.
+    """
+    # Characters that the terminal's encoding lacks are escaped. A closed pipe ends the command
+    # without an error.
     for output in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             output.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -85,7 +93,8 @@ def run() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 0
-    signal.signal(signal.SIGINT, lambda *_: os._exit(status))  # Python would print where in its own end it was interrupted
+    # Python would print where in its own end it was interrupted
+    signal.signal(signal.SIGINT, lambda *_: os._exit(status))
     sys.exit(status)
 
 

@@ -1,7 +1,7 @@
 """LabelledArray: an array that knows what its axes mean. The border between tensors and pictures.
 
-Everything a figure says about its numbers (axis names, tokens, unit) travels with them, and the table behind the
-figure comes from the same object.
+Everything a figure says about its numbers (axis names, tokens, unit) travels with them, and the
+table behind the figure comes from the same object.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def numbered(name: str, count: int, first: int = 0) -> Axis:
 
 @dataclass(frozen=True)
 class LabelledArray:
-    """Values [len(axis) for each axis] with a unit; NaN marks a value that does not exist (a masked cell).
+    """Values [len(axis) for each axis] with a unit; NaN marks a value that does not exist (a masked
+    cell).
 
     Raises:
         ValueError: the axes do not fit the shape of the values.
@@ -46,7 +47,10 @@ class LabelledArray:
         expected = tuple(len(axis.labels) for axis in self.axes)
         if self.values.shape != expected:
             names = ", ".join(axis.name for axis in self.axes)
-            raise ValueError(f"values of shape {self.values.shape} do not fit the axes ({names}) of lengths {expected}")
+            raise ValueError(
+                f"values of shape {self.values.shape} do not fit the axes ({names}) of lengths "
+                f"{expected}"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values; NaN where a value does not exist."""
@@ -54,7 +58,9 @@ class LabelledArray:
         return {"unit": self.unit, "axes": axes, "values": self.values.tolist()}
 
     def records(self) -> dict[str, Sequence[object]]:
-        """Columns of a table with one row per value: position and label on each axis, then the value."""
+        """Columns of a table with one row per value: position and label on each axis, then the
+        value.
+        """
         indices = np.indices(self.values.shape).reshape(len(self.axes), -1)
         columns: dict[str, Sequence[object]] = {}
         for axis, index in zip(self.axes, indices, strict=True):

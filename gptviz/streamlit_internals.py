@@ -1,7 +1,9 @@
-"""All that gptviz uses of Streamlit beyond its documented interface. No other module imports the inner modules of Streamlit.
+"""All that gptviz uses of Streamlit beyond its documented interface. No other module imports the
+inner modules of Streamlit.
 
-Any of it may change with a new version of Streamlit. `tests/test_streamlit_internals.py` tests each, and says what breaks in
-gptviz when it changes. The replaced `history.pushState` of the browser is in `components/page_helpers/history_steps.js`.
+Any of it may change with a new version of Streamlit. `tests/test_streamlit_internals.py` tests
+each, and says what breaks in gptviz when it changes. The replaced `history.pushState` of the
+browser is in `components/page_helpers/history_steps.js`.
 """
 
 from __future__ import annotations
@@ -24,22 +26,26 @@ from .settings import address_values
 
 # The version in which all of this was tested last.
 SEEN_IN = "1.67.0"
-# In the session of a page that is run without a browser: it is read as a whole, with what is folded.
+# In the session of a page that is run without a browser: it is read as a whole, with what is
+# folded.
 READ_AS_A_WHOLE = "read as a whole"
 # Seconds between two looks at whether there is a server.
 LOOK = 0.02
 
-# The selectors that style sheets and scripts use on Streamlit's pages, and what is lost if one finds nothing. Only `st-key-…`,
-# the class of an element with a key, is documented.
+# The selectors that style sheets and scripts use on Streamlit's pages, and what is lost if one
+# finds nothing. Only `st-key-…`, the class of an element with a key, is documented.
 SELECTORS = {
-    "[data-testid=stApp]": "a lesson's view is not brought into sight; a click makes several steps in the browser's history",
-    "[data-test-script-state]": "a lesson's view is brought into sight too early; changes of the address get lost in the history",
+    "[data-testid=stApp]": "a lesson's view is not brought into sight; a click makes several steps in the browser's "
+    "history",
+    "[data-test-script-state]": "a lesson's view is brought into sight too early; changes of the address get lost in the "
+    "history",
     "[data-test-connection-state]": "the page does not say why its controls are grey while the server does not answer",
     "[data-testid=stMain]": "a lesson's view is not brought into sight; the focus has no ring, or is below the bar",
     "[data-testid=stAppViewContainer]": "a lesson covers the page on a phone",
     "[data-testid=stMainBlockContainer]": "a page begins too far down and is too narrow",
     "[data-testid=stHeader]": "in front of a class the header takes room; the menu as a rail has no button",
-    "[data-testid=stSidebar]": "a lesson is narrow, or covers the page of a phone; the menu is no rail when shut, and is printed",
+    "[data-testid=stSidebar]": "a lesson is narrow, or covers the page of a phone; the menu is no rail when shut, and is "
+    "printed",
     "[data-collapsed]": "a lesson is as narrow as the menu; the menu is no rail when shut",
     "[data-testid=stSidebarContent]": "a long step of a lesson covers the page on a phone; the menu does not unfold",
     "[data-testid=stSidebarUserContent]": "the menu as a rail is cut in the middle of words",
@@ -82,10 +88,12 @@ SELECTORS = {
 
 
 def serve(meanwhile: Callable[[], None]) -> None:
-    """Run the server that the command line of this process describes, as `python -m streamlit` does.
+    """Run the server that the command line of this process describes, as `python -m streamlit`
+    does.
 
-    `meanwhile` is called in a thread as soon as there is a server. Not earlier: modules of Streamlit import each other in
-    circles, which two threads must not do at the same time, and what is cached without a server is cached in another way.
+    `meanwhile` is called in a thread as soon as there is a server. Not earlier: modules of
+    Streamlit import each other in circles, which two threads must not do at the same time, and what
+    is cached without a server is cached in another way.
     """
     from streamlit.web import bootstrap, cli  # noqa: F401
 
@@ -115,15 +123,19 @@ def is_guest() -> bool:
 
 
 def page_and_query() -> tuple[str, str]:
-    """The page that this thread runs, and the query of its address as the browser sent it; both empty if it runs none."""
+    """The page that this thread runs, and the query of its address as the browser sent it; both
+    empty if it runs none.
+    """
     context = get_script_run_ctx(suppress_warning=True)
     return (context.page_script_hash, context.query_string) if context else ("", "")
 
 
 def is_drawn_before() -> bool:
-    """Whether the browser already shows a page of gptviz, while this session has drawn nothing yet: the server was started again.
+    """Whether the browser already shows a page of gptviz, while this session has drawn nothing yet:
+    the server was started again.
 
-    Such a browser sends the state of controls. Its query is the one that the server wrote last, without what views wrote since.
+    Such a browser sends the state of controls. Its query is the one that the server wrote last,
+    without what views wrote since.
     """
     context = get_script_run_ctx(suppress_warning=True)
     return context is not None and bool(context.session_state._state._new_widget_state.states)
@@ -136,9 +148,11 @@ def is_step_in_history() -> bool:
 
 
 def read_controls_from_address() -> None:
-    """Let each control that is drawn from now on take its value from the whole query of the address.
+    """Let each control that is drawn from now on take its value from the whole query of the
+    address.
 
-    On the way from page to page Streamlit drops from the query what a control of the page left was bound to.
+    On the way from page to page Streamlit drops from the query what a control of the page left was
+    bound to.
     """
     context = get_script_run_ctx()
     if context is not None:
@@ -147,17 +161,20 @@ def read_controls_from_address() -> None:
 
 
 def period(seconds: int) -> int:
-    """A number that changes every `seconds`: as an argument of a cached function, it has the value computed again.
+    """A number that changes every `seconds`: as an argument of a cached function, it has the value
+    computed again.
 
-    It stands in place of `st.cache_resource(ttl=seconds)`, which looks at the clock twice and ends the page with a KeyError if a
-    value's time is over between the two.
+    It stands in place of `st.cache_resource(ttl=seconds)`, which looks at the clock twice and ends
+    the page with a KeyError if a value's time is over between the two.
     """
     return int(monotonic() // seconds)
 
 
 @contextmanager
 def outside_cache() -> Iterator[None]:
-    """Within a cached function: elements drawn inside are not drawn again with the cached value; controls are allowed too."""
+    """Within a cached function: elements drawn inside are not drawn again with the cached value;
+    controls are allowed too.
+    """
     before = in_cached_function.set(False)
     try:
         yield
@@ -169,25 +186,31 @@ _clear = ForwardMsgQueue.clear
 
 
 def send_everything() -> None:
-    """From now on, let a part of a page that runs again remove nothing from the messages that wait to be sent.
+    """From now on, let a part of a page that runs again remove nothing from the messages that wait
+    to be sent.
 
-    Streamlit removes from them what the part drew before. But it does not remove the short messages that stand for a large one
-    which the browser already has, and it cannot remove what was sent a moment ago. So the browser could get an element without
-    those before it, and then shows an error in place of the page.
+    Streamlit removes from them what the part drew before. But it does not remove the short messages
+    that stand for a large one which the browser already has, and it cannot remove what was sent a
+    moment ago. So the browser could get an element without those before it, and then shows an error
+    in place of the page.
     """
     ForwardMsgQueue.clear = _clear_for_pages  # type: ignore[method-assign]
 
 
 def _clear_for_pages(
-    self: ForwardMsgQueue, retain_lifecycle_msgs: bool = False, fragment_ids_this_run: list[str] | None = None
+    self: ForwardMsgQueue,
+    retain_lifecycle_msgs: bool = False,
+    fragment_ids_this_run: list[str] | None = None,
 ) -> None:
     if fragment_ids_this_run is None:
         _clear(self, retain_lifecycle_msgs)
     else:
-        self._delta_index_map = {}  # what is drawn from now on comes after all that waits, and in the place of none of it
+        # what is drawn from now on comes after all that waits, and in the place of none of it
+        self._delta_index_map = {}
 
 
-# The logger that warns, many times over, that a page is computed without a server, which is intended here.
+# The logger that warns, many times over, that a page is computed without a server, which is
+# intended here.
 _WARNS = "streamlit.runtime.scriptrunner_utils.script_run_context"
 # As .streamlit/config.toml says, which Streamlit finds only from the folder that it lies in.
 _WIDGETS = "global.disableWidgetStateDuplicationWarning"
@@ -201,7 +224,8 @@ class Element:
         self._node, self.message = node, node.proto  #: its fields in Streamlit's protocol
         #: the elements of a container, or None for another element
         self.inside = None if children is None else [Element(child) for child in children.values()]
-        #: the kind of a container, such as "expander"; else the name of the element's message, such as "Markdown"
+        #: the kind of a container, such as "expander"; else the name of the element's message, such
+        #: as "Markdown"
         self.kind: str = type(node.proto).__name__ if children is None else node.type
 
     @property
@@ -217,13 +241,16 @@ class PageRun:
     shown: Sequence[Element]  #: the elements of its main part
     failed: Sequence[str]  #: the messages of the exceptions that ended it
     errors: Sequence[str]  #: the errors that it shows
-    rejected: Mapping[str, str]  #: a sentence for each key of its address that it does not take; empty if the page failed
+    #: a sentence for each key of its address that it does not take; empty if the page failed
+    rejected: Mapping[str, str]
 
 
 def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
-    """Run the page called `name` (of `location.page_names()`) once, at the address `query`, without a server and a browser.
+    """Run the page called `name` (of `location.page_names()`) once, at the address `query`, without
+    a server and a browser.
 
-    A RuntimeError if it takes longer than `patience` seconds. This is the only place where gptviz stands on `streamlit.testing`.
+    A RuntimeError if it takes longer than `patience` seconds. This is the only place where gptviz
+    stands on `streamlit.testing`.
     """
     from streamlit.testing.v1 import AppTest  # pages of a server do not need it
 
@@ -237,5 +264,11 @@ def run_page(name: str, query: Mapping[str, str], patience: float) -> PageRun:
     at.session_state[READ_AS_A_WHOLE] = True
     at.run()
     failed = [exception.message for exception in at.exception]
-    rejected = {} if failed else address_values.rejected(name, query, at.session_state[address_values.NOTED])
-    return PageRun(Element(at.main).inside or [], failed, [error.value for error in at.error], rejected)
+    rejected = (
+        {}
+        if failed
+        else address_values.rejected(name, query, at.session_state[address_values.NOTED])
+    )
+    return PageRun(
+        Element(at.main).inside or [], failed, [error.value for error in at.error], rejected
+    )

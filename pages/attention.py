@@ -1,4 +1,6 @@
-"""What does each head look at? All heads at a glance, the tokens they read, and the arithmetic of every cell."""
+"""What does each head look at? All heads at a glance, the tokens they read, and the arithmetic of
+every cell.
+"""
 
 import streamlit as st
 

@@ -1,4 +1,6 @@
-"""Which parts of the model speak for this token? A logit as a sum over embedding, heads, MLPs and biases."""
+"""Which parts of the model speak for this token? A logit as a sum over embedding, heads, MLPs and
+biases.
+"""
 
 import streamlit as st
 
@@ -39,6 +41,8 @@ if part is not None:
     logit.into(chosen, part)
 st.caption(escaped(logit.frozen(subject.lm.model.config)))
 if position is not None:
-    over_prompts(subject, "attribute", Asked(tuple(text.ids[: position + 1]), chosen.token, chosen.against))
+    over_prompts(
+        subject, "attribute", Asked(tuple(text.ids[: position + 1]), chosen.token, chosen.against)
+    )
 
 close(PAGE, logit.tries(chosen, attribution), attribution.labelled, logit.code(chosen))

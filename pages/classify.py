@@ -1,4 +1,6 @@
-"""Which words decide? A text's label, what each word adds to it, who reads whom, and where the model is wrong."""
+"""Which words decide? A text's label, what each word adds to it, who reads whom, and where the
+model is wrong.
+"""
 
 import streamlit as st
 
@@ -20,7 +22,15 @@ subject = subject_bar()
 decision.check_words(subject)
 with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
     hint = "“Words” and “attention” show the text above; the other views show many texts at once."
-    view = controls.select("View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed", default=WORDS)
+    view = controls.select(
+        "View",
+        VIEWS,
+        key="view",
+        help=hint,
+        segmented=True,
+        label_visibility="collapsed",
+        default=WORDS,
+    )
     decision.verdict(subject)
 
 if view == WORDS:

@@ -16,7 +16,8 @@ from gptviz.ui.widgets import controls
 
 subject = subject_bar()
 with st.container(gap="xsmall"):
-    compared, of_b = st.columns([4, 1])  # all views stand in one line, so that the picture begins high
+    # all views stand in one line, so that the picture begins high
+    compared, of_b = st.columns([4, 1])
     with of_b:
         sides = bar_of_b(subject)
     with compared:

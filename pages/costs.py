@@ -1,4 +1,6 @@
-"""Size and cost: parameters, operations and memory of a model as formulas, and what fewer bits lose."""
+"""Size and cost: parameters, operations and memory of a model as formulas, and what fewer bits
+lose.
+"""
 
 import streamlit as st
 
@@ -16,7 +18,10 @@ from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import try_this
 
 # A link of an earlier version to "Training it here": Train says now what a run takes.
-if st.query_params.get("view") == "Training it here" or {"plan_of", "plan_steps"} & st.query_params.keys():
+if (
+    st.query_params.get("view") == "Training it here"
+    or {"plan_of", "plan_steps"} & st.query_params.keys()
+):
     st.switch_page(TRAIN.path, query_params=frame.shared_state())
 subject = subject_bar(needs_prompt=False)
 config = subject.lm.model.config

@@ -17,7 +17,13 @@ subject = subject_bar()
 key, config = subject.key, subject.lm.model.config
 if waves.view(subject) == WAVES:
     asked = waves.show(subject)
-    close(PAGE, None, lambda: asked.value.powers, asked.code("result.used, result.right", "result.powers"), WAVES)
+    close(
+        PAGE,
+        None,
+        lambda: asked.value.powers,
+        asked.code("result.used, result.right", "result.powers"),
+        WAVES,
+    )
     st.stop()
 view, trail, compared = token_map.view_controls(key, config)
 
@@ -28,7 +34,9 @@ with side:
 with picture:
     projection, shown = token_map.projection(view)
     drawn = token_map.drawn(shown, projection, token, subject.seen)
-    token_map.cloud(shown, drawn, token, height=400 if shown == view else 330, trail=trail, prompt=subject.seen)
+    token_map.cloud(
+        shown, drawn, token, height=400 if shown == view else 330, trail=trail, prompt=subject.seen
+    )
     st.caption(token_map.what_is_lost(projection, drawn, shown, token, config.d_model))
     st.caption(token_map.trust_in_picture(shown, projection))
 

@@ -1,4 +1,6 @@
-"""What does the stream speak of? The features that a dictionary finds in it, and a toy that keeps five in two dimensions."""
+"""What does the stream speak of? The features that a dictionary finds in it, and a toy that keeps
+five in two dimensions.
+"""
 
 import streamlit as st
 
@@ -18,7 +20,10 @@ from gptviz.ui.widgets import controls
 subject = subject_bar()
 row = st.container(horizontal=True, vertical_alignment="bottom")
 with row:
-    hint = "The features of this model; or why features share dimensions, in a toy model that is trained here."
+    hint = (
+        "The features of this model; or why features share dimensions, in a toy model that is "
+        "trained here."
+    )
     view = controls.select("View", VIEWS, key="view", help=hint, segmented=True)
 if view == SUPERPOSITION:
     close(PAGE, superposition.tries(), *superposition.show())

@@ -30,7 +30,8 @@ with view:
     link.explain(writing)
     if scrubber.steps(subject.key.name):
         st.caption(
-            "At each step of training the text is written again from the prompt, with the same random numbers: only the model "
+            "At each step of training the text is written again from the prompt, with the same "
+            "random numbers: only the model "
             "differs."
         )
 

@@ -1,4 +1,6 @@
-"""Gradients: what of the loss's gradient reaches the first block, with and without residual connections and norms."""
+"""Gradients: what of the loss's gradient reaches the first block, with and without residual
+connections and norms.
+"""
 
 import streamlit as st
 
@@ -14,8 +16,13 @@ from gptviz.ui.shell.around import cores
 from gptviz.ui.shell.close import close
 from gptviz.ui.widgets import controls
 
-hint = "Gradients: the way back through many blocks, in fresh models. One step: a model of yours learns from a text."
-view = controls.select("View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed")
+hint = (
+    "Gradients: the way back through many blocks, in fresh models. One step: a model of yours "
+    "learns from a text."
+)
+view = controls.select(
+    "View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed"
+)
 if view == STEP:
     close(PAGE, *one_step.show(), view)
     st.stop()
@@ -38,8 +45,10 @@ with right:
             [STREAM, WEIGHTS],
             key="beside",
             help=(
-                "The stream goes the other way, from left to right. The gradient of a block's weights, by which training "
-                "changes them, depends on both: the gradient that arrives from the later blocks, and the stream that arrives "
+                "The stream goes the other way, from left to right. The gradient of a block's "
+                "weights, by which training "
+                "changes them, depends on both: the gradient that arrives from the later blocks, "
+                "and the stream that arrives "
                 "from the earlier ones."
             ),
             format_func=str.capitalize,

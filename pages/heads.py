@@ -1,4 +1,6 @@
-"""What does each head do? Every head scored, where each does most, and which head reads what another one wrote."""
+"""What does each head do? Every head scored, where each does most, and which head reads what
+another one wrote.
+"""
 
 import streamlit as st
 
@@ -22,13 +24,19 @@ if not encoder_decoder.n_blocks(subject.lm.model.config, stack):
     st.stop()
 row = st.container(horizontal=True, vertical_alignment="bottom")
 with row:
-    about = "Scores of single heads; the texts where one does most; or how much each reads of what the others write."
+    about = (
+        "Scores of single heads; the texts where one does most; or how much each reads of what "
+        "the others write."
+    )
     view = controls.select("View", VIEWS, key="view", help=about, segmented=True)
     asked = does.ask_scores(subject, stack, view)
 
 if view == DOES:
     shown = does.show(subject, asked, row)
-    about = "A token: heads whose weights add most to its logit, each by the token that makes it add most."
+    about = (
+        "A token: heads whose weights add most to its logit, each by the token that makes it add "
+        "most."
+    )
     by_token(subject, PAGE, "heads", about)
 elif view == WHERE:
     heads = does.by_score(asked.value, does.first_score(asked, asked.value))

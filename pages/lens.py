@@ -38,4 +38,9 @@ swap.say(subject, asked, lens, cell)
 course = grid.course_of(asked, cell, followed)
 grid.cell_view(subject, lens, cell, course)
 
-close(PAGE, grid.tries(subject, lens), lambda: course.probability, grid.code_of_cell(asked, cell, followed))
+close(
+    PAGE,
+    grid.tries(subject, lens),
+    lambda: course.probability,
+    grid.code_of_cell(asked, cell, followed),
+)

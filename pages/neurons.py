@@ -1,4 +1,6 @@
-"""What is each neuron for? Where it is active, what it speaks for, and what the model says if it is set by hand."""
+"""What is each neuron for? Where it is active, what it speaks for, and what the model says if it is
+set by hand.
+"""
 
 import streamlit as st
 
@@ -25,7 +27,11 @@ if st.query_params.get("view") == WAVES:
 subject = subject_bar()
 config = subject.lm.model.config
 if not config.n_layer or not config.mlp_size:
-    st.info("The blocks of this model have no MLP, and so no neurons." if config.n_layer else "This model has no blocks.")
+    st.info(
+        "The blocks of this model have no MLP, and so no neurons."
+        if config.n_layer
+        else "This model has no blocks."
+    )
     frame.link(ATTENTION if config.n_layer else EMBEDDINGS)
     close(PAGE, view=None)
     st.stop()
@@ -44,7 +50,12 @@ neuron = one_unit.chosen(subject, activity, order[0])
 number = neuron.index or 0
 with left:
     one_unit.ranked(activity, by, order, number)
-    by_token(subject, PAGE, "neurons", "A token: the neurons of all blocks that add most to its logit by an activation of 1.")
+    by_token(
+        subject,
+        PAGE,
+        "neurons",
+        "A token: the neurons of all blocks that add most to its logit by an activation of 1.",
+    )
 with right:
     st.markdown(f"**{capitalised(neuron.title)}: where it is most active**")
     where_most.strips(subject, activity, number, MLP)

@@ -1,4 +1,6 @@
-"""What comes next, and how sure is the model? Every stage from its logits to the token that is drawn."""
+"""What comes next, and how sure is the model? Every stage from its logits to the token that is
+drawn.
+"""
 
 import streamlit as st
 
@@ -16,7 +18,8 @@ from gptviz.ui.views.append_token import explain_refusal
 subject = subject_bar()
 if subject.lm.model.config.mask == "full":
     st.info(
-        "This model reads the whole text at once: at every position but the last it has already seen the token that it guesses."
+        "This model reads the whole text at once: at every position but the last it has already "
+        "seen the token that it guesses."
     )
 text, beside = st.columns([3, 1], gap="medium")
 place = beside.container(gap="xsmall")

@@ -24,7 +24,9 @@ from gptviz.ui.pages.open_model.here import (
 from gptviz.ui.shell.close import close
 
 if hosting().read_only:  # a reader who may type paths here learns which files there are
-    st.info("This server shows the models in its list, and opens no others: it is set to read-only.")
+    st.info(
+        "This server shows the models in its list, and opens no others: it is set to read-only."
+    )
     opened_before()
     close(PAGE, view=None)
     st.stop()
@@ -69,4 +71,9 @@ with as_zip:
     source.zip_box()
 known = summaries(models_here())
 families = ", ".join(sorted({family.title for family in FAMILIES.values()}))
-close(PAGE, source.tries(list(known.items())), code=source.CODE, more=f"The families that open here: {families}.")
+close(
+    PAGE,
+    source.tries(list(known.items())),
+    code=source.CODE,
+    more=f"The families that open here: {families}.",
+)

@@ -1,4 +1,6 @@
-"""When did the model learn it? Any number of the other pages at every snapshot of a model's training."""
+"""When did the model learn it? Any number of the other pages at every snapshot of a model's
+training.
+"""
 
 import streamlit as st
 
@@ -49,6 +51,11 @@ with column:
     charts.which_came_first(subject, histories)
     charts.pages_at(subject, histories)
 if histories:
-    close(PAGE, charts.tries(subject, histories, axes), lambda: histories[0].labelled(), charts.code(subject, asked))
+    close(
+        PAGE,
+        charts.tries(subject, histories, axes),
+        lambda: histories[0].labelled(),
+        charts.code(subject, asked),
+    )
 else:
     close(PAGE, charts.tries(subject, histories, axes), view=None)

@@ -25,7 +25,11 @@ if both is not None:
         maps.where(subject, both, heatmaps)
     maps.which_head(subject, both, heatmaps)
     maps.summary(heatmaps)
-    over_prompts(subject, "patch", Asked(both.pair.clean, both.pair.right, both.pair.wrong, both.pair.corrupted))
+    over_prompts(
+        subject,
+        "patch",
+        Asked(both.pair.clean, both.pair.right, both.pair.wrong, both.pair.corrupted),
+    )
 
 try_this(maps.tries(subject))
 close(PAGE, None, *(NOTHING if both is None else maps.numbers_and_code(subject, both, heatmaps)))

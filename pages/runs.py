@@ -24,7 +24,9 @@ active = any(entry.is_active for entry in models.values())
 
 @st.fragment(run_every=2.0 if active else None)
 def compare() -> None:
-    """The table, the curves and what differs; read again every two seconds while something trains."""
+    """The table, the curves and what differs; read again every two seconds while something
+    trains.
+    """
     now = entries()
     if active and not any(entry.is_active for entry in now.values()):
         st.rerun()
@@ -37,9 +39,18 @@ def compare() -> None:
             with st.container(horizontal=True, vertical_alignment="center"):
                 log_steps, log_loss, training = curves.switches()
             if compared:
-                curves.chart(compared, log_steps=log_steps, log_loss=log_loss, training=training, height=curves.HEIGHT)
+                curves.chart(
+                    compared,
+                    log_steps=log_steps,
+                    log_loss=log_loss,
+                    training=training,
+                    height=curves.HEIGHT,
+                )
             else:
-                st.info("Nothing is chosen. Tick a model in the table, or choose one by name.", icon=":material/check_box:")
+                st.info(
+                    "Nothing is chosen. Tick a model in the table, or choose one by name.",
+                    icon=":material/check_box:",
+                )
             curves.by_name(now, [entry.name for entry in compared])
     curves.table_of_differences(compared)
 
@@ -47,12 +58,15 @@ def compare() -> None:
 compare()
 try_this(curves.tries(models))
 addresses.takes("below", ANY)
-bought, offered = st.tabs(["What does each part bring?", "The experiments"], key="below", bind="query-params")
+bought, offered = st.tabs(
+    ["What does each part bring?", "The experiments"], key="below", bind="query-params"
+)
 with bought:
     ladder(models)
 with offered:
     st.caption(
-        "Each experiment was published by somebody, or is a comparison for one that was. Open a group to train one of them here, "
+        "Each experiment was published by somebody, or is a comparison for one that was. Open a "
+        "group to train one of them here, "
         "and compare."
     )
     experiments(models)
@@ -61,4 +75,9 @@ st.header("One model", anchor=False)
 one_model(models)
 
 compared = curves.chosen(models, quiet=True)
-close(PAGE, None, lambda: curves.validation_losses(compared), curves.code([entry.name for entry in compared]))
+close(
+    PAGE,
+    None,
+    lambda: curves.validation_losses(compared),
+    curves.code([entry.name for entry in compared]),
+)

@@ -25,7 +25,13 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         probed = probes.ask_probe(subject)
 if view == PROBES:
     table = probes.show(subject, probed)
-    close(PAGE, vectors.tries(asked), None if table is None else lambda: table, probes.code(probed), view)
+    close(
+        PAGE,
+        vectors.tries(asked),
+        None if table is None else lambda: table,
+        probes.code(probed),
+        view,
+    )
     st.stop()
 if view == STEERING:
     table, code = steering.show(subject)

@@ -21,7 +21,9 @@ from gptviz.ui.widgets import escaped
 subject = subject_bar()
 lm = subject.lm
 if not (units := heads_and_mlps(lm.model.config)):
-    st.info("This model has no heads and no MLPs: there is nothing to switch off but its embedding.")
+    st.info(
+        "This model has no heads and no MLPs: there is nothing to switch off but its embedding."
+    )
     grid.form(lm.model.config)
     close(PAGE, view=None)
     st.stop()
@@ -41,7 +43,10 @@ with drawn:
     grid.show(subject, text, to, {unit: value - before for unit, value in without.items()}, example)
 with right:
     if not lm.edits:
-        st.caption(f"Nothing is switched off yet. As an example, framed: {escaped(edit(shown.edits[0], lm.model.config).title)}.")
+        st.caption(
+            "Nothing is switched off yet. As an example, framed: "
+            f"{escaped(edit(shown.edits[0], lm.model.config).title)}."
+        )
     numbers, code = before_after.figure(subject, shown)
 with left:
     before_after.losses(subject, shown, text)
@@ -50,6 +55,8 @@ before_after.texts(subject, shown)
 if without:
     with st.expander("The loss without each head and MLP, as a table", icon=":material/table:"):
         grid.table(lm, before, without)
-likeliest = int(loss_texts.ask_guess(subject.key.unedited, subject.text).value.probabilities.argmax())
+likeliest = int(
+    loss_texts.ask_guess(subject.key.unedited, subject.text).value.probabilities.argmax()
+)
 over_prompts(subject, "switch off", Asked(subject.seen, likeliest))
 close(PAGE, grid.tries(subject, text, before, without), lambda: numbers, code)

@@ -1,4 +1,6 @@
-"""Tokens: what a text becomes before a model reads it, what languages cost, and how the pieces are learned."""
+"""Tokens: what a text becomes before a model reads it, what languages cost, and how the pieces are
+learned.
+"""
 
 from gptviz.ui.records.tokens import PAGE
 from gptviz.ui.shell.frame import open_page
@@ -14,8 +16,13 @@ from gptviz.ui.shell.subject.bar import subject_bar
 from gptviz.ui.widgets import controls
 
 subject = subject_bar()
-hint = "One text and its tokens, two tokenizers beside each other, or the merges of a text as they are learned."
-view = controls.select("View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed")
+hint = (
+    "One text and its tokens, two tokenizers beside each other, or the merges of a text as they "
+    "are learned."
+)
+view = controls.select(
+    "View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed"
+)
 shown = (cut if view == CUT else compare if view == COMPARE else learn)(subject)
 
 close(PAGE, tries(subject), *shown)

@@ -1,4 +1,6 @@
-"""Which tokens of the source does each token of the output read? Cross-attention, the next token anywhere, and the beams."""
+"""Which tokens of the source does each token of the output read? Cross-attention, the next token
+anywhere, and the beams.
+"""
 
 import streamlit as st
 
@@ -19,10 +21,13 @@ translation.warn_of_unknown_words(subject)
 left, right = st.columns(2, vertical_alignment="center")
 with left:
     help_text = (
-        "What the output reads; which other tokens were possible at each place of the output; or all the outputs that the "
+        "What the output reads; which other tokens were possible at each place of the output; or "
+        "all the outputs that the "
         "search looked at."
     )
-    view = controls.select("View", VIEWS, key="view", help=help_text, segmented=True, label_visibility="collapsed")
+    view = controls.select(
+        "View", VIEWS, key="view", help=help_text, segmented=True, label_visibility="collapsed"
+    )
 place = st.container()
 sampling = None if view == BEAM_SEARCH else translation.sampling_control()  # a search draws nothing
 with right:

@@ -1,4 +1,6 @@
-"""Commands of the command line, and lines of Python in a process of their own, with what they print."""
+"""Commands of the command line, and lines of Python in a process of their own, with what they
+print.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def error(capture: Capture, *arguments: str | Path) -> str:
 
 
 def printed_elsewhere(code: str) -> str:
-    """The output of lines of Python that are run in another process, in the folder of the project."""
+    """The output of lines of Python that are run in another process, in the folder of the
+    project.
+    """
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -17,7 +17,9 @@ from gptviz.figures.kit.theme import FONT
 
 
 def numbers(values: Any) -> np.ndarray[Any, Any]:
-    """The numbers of a trace, which plotly writes as a list or as bytes with their type and shape."""
+    """The numbers of a trace, which plotly writes as a list or as bytes with their type and
+    shape.
+    """
     if not isinstance(values, dict):
         return np.array(values, float)
     flat = np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"])
@@ -26,8 +28,9 @@ def numbers(values: Any) -> np.ndarray[Any, Any]:
 
 @contextmanager
 def looked_at() -> Iterator[None]:
-    """Looks at every figure that is made meanwhile, when all is drawn: each has the template of all figures, no type is below 12
-    pixels, and no heat map leaves the colour of the numbers in its cells to plotly, which takes one for all.
+    """Looks at every figure that is made meanwhile, when all is drawn: each has the template of all
+    figures, no type is below 12 pixels, and no heat map leaves the colour of the numbers in its
+    cells to plotly, which takes one for all.
     """
     made: list[go.Figure] = []
     begin = go.Figure.__init__
@@ -49,7 +52,9 @@ def looked_at() -> Iterator[None]:
 def _type_sizes(part: Any) -> Iterator[float]:
     """The sizes of all type in this part of a figure, in pixels."""
     if isinstance(part, dict):
-        is_mark = part.get("type") == "scatter3d" and set(part.get("text") or "a") <= set(SOLID_LETTERS.values())
+        is_mark = part.get("type") == "scatter3d" and set(part.get("text") or "a") <= set(
+            SOLID_LETTERS.values()
+        )
         for name, value in part.items():
             if name.endswith("font") and isinstance(value, dict) and not is_mark:
                 yield from np.ravel(value.get("size", 12)).tolist()

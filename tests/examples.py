@@ -11,15 +11,21 @@ import pytest
 from hypothesis import given, settings
 
 
-def tried(few: int, many: int, *strategies: Any, **by_name: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def tried(
+    few: int, many: int, *strategies: Any, **by_name: Any
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A property test that runs twice: with `few` examples, and marked `full` with `many`.
 
-    Takes the place of hypothesis' `given`, whose `settings` have one number for both; `strategies` are those of `given`.
+    Takes the place of hypothesis' `given`, whose `settings` have one number for both; `strategies`
+    are those of `given`.
     """
     numbers = {"few": few, "many": many}
 
     def decorate(body: Callable[..., None]) -> Callable[..., None]:
-        tests = {name: settings(max_examples=number)(given(*strategies, **by_name)(body)) for name, number in numbers.items()}
+        tests = {
+            name: settings(max_examples=number)(given(*strategies, **by_name)(body))
+            for name, number in numbers.items()
+        }
 
         @pytest.mark.parametrize("examples", ["few", pytest.param("many", marks=pytest.mark.full)])
         @functools.wraps(body)
@@ -35,5 +41,7 @@ def tried(few: int, many: int, *strategies: Any, **by_name: Any) -> Callable[[Ca
 
 
 def quick(of: Iterable[str], *chosen: str) -> list[Any]:
-    """Parameters of a test that `make test` runs with the chosen ones alone and `make test-all` with all `of` them."""
+    """Parameters of a test that `make test` runs with the chosen ones alone and `make test-all`
+    with all `of` them.
+    """
     return [one if one in chosen else pytest.param(one, marks=pytest.mark.full) for one in of]

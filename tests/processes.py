@@ -1,4 +1,6 @@
-"""Processes that tests start, none of which outlives the tests, and a thread that stands in for one."""
+"""Processes that tests start, none of which outlives the tests, and a thread that stands in for
+one.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from gptviz.runs.status import StopRequest
 
 ROOT = Path(__file__).resolve().parents[1]
 KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows any signal ends a process at once
-# Reads "+pid" and "-pid" until the tests end, and kills what is left. It is in a session of its own, so that Ctrl-C, or a
-# signal to the whole group of the tests, does not end it.
+# Reads "+pid" and "-pid" until the tests end, and kills what is left. It is in a session of its
+# own, so that Ctrl-C, or a signal to the whole group of the tests, does not end it.
 _GUARD = """
 import os, signal, sys
 left = set()
@@ -36,8 +38,15 @@ for pid in left:
 
 @lru_cache(maxsize=1)
 def _guard() -> IO[str]:
-    """The input of the process that kills what these tests leave behind, also when they are killed themselves."""
-    guard = subprocess.Popen([sys.executable, "-S", "-c", _GUARD], stdin=subprocess.PIPE, text=True, start_new_session=True)
+    """The input of the process that kills what these tests leave behind, also when they are killed
+    themselves.
+    """
+    guard = subprocess.Popen(
+        [sys.executable, "-S", "-c", _GUARD],
+        stdin=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     assert guard.stdin is not None
     return guard.stdin
 
@@ -71,7 +80,9 @@ class GuardedProcess(subprocess.Popen[Any]):
 
 @contextmanager
 def running(arguments: list[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """A Python process in the project's folder with its output as text; it is killed at the end of the block."""
+    """A Python process in the project's folder with its output as text; it is killed at the end of
+    the block.
+    """
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     process = GuardedProcess([sys.executable, *arguments], cwd=ROOT, **pipes | options)
     try:
@@ -83,7 +94,9 @@ def running(arguments: list[str], **options: Any) -> Iterator[subprocess.Popen[A
 
 @contextmanager
 def guarded(pid: int) -> Iterator[None]:
-    """Kills the process of this id, which another process started, at the end of the block or of the tests."""
+    """Kills the process of this id, which another process started, at the end of the block or of
+    the tests.
+    """
     _tell_guard(f"+{pid}")
     try:
         yield
@@ -98,9 +111,11 @@ class _Killed(BaseException):
 
 
 class TrainingThread:
-    """Stands in for the process that trains a run of the queue: a thread, in which torch is loaded already.
+    """Stands in for the process that trains a run of the queue: a thread, in which torch is loaded
+    already.
 
-    It has what the queue uses of `Popen`. A training that fails leaves one line on `stderr`, as the command line does.
+    It has what the queue uses of `Popen`. A training that fails leaves one line on `stderr`, as the
+    command line does.
 
     Args:
         begin: what it waits for before it begins; None: nothing.
@@ -117,7 +132,9 @@ class TrainingThread:
     ) -> None:
         self.pid = os.getpid()
         self.returncode: int | None = None
-        self._folder = Path(env["GPTVIZ_HOME"]) / "checkpoints" / command[command.index("--resume") + 1]
+        self._folder = (
+            Path(env["GPTVIZ_HOME"]) / "checkpoints" / command[command.index("--resume") + 1]
+        )
         self._device = command[command.index("--device") + 1] if "--device" in command else "cpu"
         self._stderr = os.fdopen(os.dup(stderr.fileno()), "wb")  # the queue closes its own
         self._begin, self._killed = begin, Event()
@@ -148,7 +165,9 @@ class TrainingThread:
     def _train(self) -> int:
         try:
             self._die_if_killed()
-            for _ in training.train(self._folder, device=device(self._device), stop_requested=self._die_if_killed):
+            for _ in training.train(
+                self._folder, device=device(self._device), stop_requested=self._die_if_killed
+            ):
                 pass
         except _Killed:
             return -getattr(signal, "SIGKILL", -1)  # as of a process that was killed

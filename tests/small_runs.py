@@ -26,7 +26,13 @@ TEXT = "the quick brown fox jumps over the lazy dog. " * 20
 
 def recipe(**changes: Any) -> Recipe:
     """Thirty small steps of AdamW in float32."""
-    settings = {"steps": 30, "batch_size": 4, "learning_rate": 1e-2, "precision": "float32", "compile": "no"}
+    settings = {
+        "steps": 30,
+        "batch_size": 4,
+        "learning_rate": 1e-2,
+        "precision": "float32",
+        "compile": "no",
+    }
     return Recipe(**settings | changes)
 
 
@@ -52,15 +58,28 @@ def weights(model: Transformer) -> dict[str, Tensor]:
 
 def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     """Whether two tables hold the same tensors to the bit."""
-    return one.keys() == other.keys() and all(torch.equal(value, other[name]) for name, value in one.items())
+    return one.keys() == other.keys() and all(
+        torch.equal(value, other[name]) for name, value in one.items()
+    )
 
 
-def text_run(name: str = "run", *, text: str = TEXT, options: dict[str, Any] | None = None, **settings: Any) -> Path:
-    """A run on a text, written down; dropout makes every step depend on the random numbers drawn for it."""
+def text_run(
+    name: str = "run", *, text: str = TEXT, options: dict[str, Any] | None = None, **settings: Any
+) -> Path:
+    """A run on a text, written down; dropout makes every step depend on the random numbers drawn
+    for it.
+    """
     source = TextSource(Corpus("pangrams", text))
     tokenizer = CharTokenizer(text)
     config = tiny(vocab_size=tokenizer.vocab_size, n_layer=1, dropout=0.2)
-    return _prepared(options or {}, name=name, config=config, tokenizer=tokenizer, source=source, recipe=recipe(**settings))
+    return _prepared(
+        options or {},
+        name=name,
+        config=config,
+        tokenizer=tokenizer,
+        source=source,
+        recipe=recipe(**settings),
+    )
 
 
 def task_run(name: str = "run", *, options: dict[str, Any] | None = None, **settings: Any) -> Path:
@@ -68,14 +87,26 @@ def task_run(name: str = "run", *, options: dict[str, Any] | None = None, **sett
     copying = task("copy", vocab=VOCAB, lag=3, length=CONTEXT + 1)
     source, config = TaskSource(copying), tiny(n_layer=1)
     return _prepared(
-        options or {}, name=name, config=config, tokenizer=copying.tokenizer, source=source, recipe=recipe(**settings)
+        options or {},
+        name=name,
+        config=config,
+        tokenizer=copying.tokenizer,
+        source=source,
+        recipe=recipe(**settings),
     )
 
 
 def until(folder: Path, step: int, what: Any = "pause") -> list[Any]:
     """Train the run until it has taken `step` steps; its events."""
     events: list[Any] = []
-    events.extend(train(folder, stop_requested=lambda: what if events and getattr(events[-1], "step", 0) >= step else None))
+    events.extend(
+        train(
+            folder,
+            stop_requested=lambda: (
+                what if events and getattr(events[-1], "step", 0) >= step else None
+            ),
+        )
+    )
     return events
 
 
@@ -88,5 +119,10 @@ def finish(folder: Path) -> Path:
 
 def _prepared(options: dict[str, Any], **spec: Any) -> Path:
     """`options` are those of `prepare`, and the fields of a `RunSpec` that a run can do without."""
-    optional = {name: options[name] for name in ("about", "initial", "base", "store") if name in options}
-    return prepare(RunSpec(**spec, **optional), **{name: value for name, value in options.items() if name not in optional})
+    optional = {
+        name: options[name] for name in ("about", "initial", "base", "store") if name in options
+    }
+    return prepare(
+        RunSpec(**spec, **optional),
+        **{name: value for name, value in options.items() if name not in optional},
+    )

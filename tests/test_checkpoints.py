@@ -23,7 +23,9 @@ from gptviz.train.recipe import Recipe
 from tests.command_line import Capture, output
 from tests.examples import quick
 
-SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
+SHIPPED = sorted(
+    folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists()
+)
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SHAKESPEARE = DATA / "tinyshakespeare.txt"
 REVIEWS = {"negative.txt": DATA / "rt-polarity.neg", "positive.txt": DATA / "rt-polarity.pos"}
@@ -34,7 +36,9 @@ ON_SHAKESPEARE = [name for name in SHIPPED if CARDS[name].corpus == "tiny-shakes
 
 
 def evaluated(name: str, capsys: Capture) -> dict[str, float]:
-    row: dict[str, float] = json.loads(output(capsys, "evaluate", name, "--json", "--device", "cpu"))
+    row: dict[str, float] = json.loads(
+        output(capsys, "evaluate", name, "--json", "--device", "cpu")
+    )
     return row
 
 
@@ -51,7 +55,16 @@ def film_reviews(below: Path) -> Path:
 
 def test_everything_announced_ships_and_is_small() -> None:
     ladder = {f"ladder-{number}" for number in range(len(RUNGS))}
-    tasks = {"reversal", "reversal-no-positions", "addition", "induction", "modular", "sentences", "jobs-90", "jobs-10"}
+    tasks = {
+        "reversal",
+        "reversal-no-positions",
+        "addition",
+        "induction",
+        "modular",
+        "sentences",
+        "jobs-90",
+        "jobs-10",
+    }
     others = {"shakespeare", "generator", "bpe", "classifier", "classifier-no-dropout", "seq2seq"}
     assert others | tasks | ladder <= set(SHIPPED)
     size = sum(file.stat().st_size for file in checkpoints.BUNDLED.rglob("*") if file.is_file())
@@ -79,7 +92,9 @@ def test_the_last_snapshot_is_the_model(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", quick(ON_TASKS, "addition", "reversal-no-positions", "sentences"))
-def test_evaluating_a_task_gives_the_number_on_the_card(name: str, home: Path, capsys: Capture) -> None:
+def test_evaluating_a_task_gives_the_number_on_the_card(
+    name: str, home: Path, capsys: Capture
+) -> None:
     row = evaluated(name, capsys)
     assert row["loss"] == pytest.approx(CARDS[name].validation_loss, abs=1e-3)
     assert row["accuracy"] == pytest.approx(CARDS[name].accuracy, abs=1e-3)
@@ -88,7 +103,9 @@ def test_evaluating_a_task_gives_the_number_on_the_card(name: str, home: Path, c
 
 
 @pytest.mark.parametrize("name", quick(ON_SHAKESPEARE))
-def test_evaluating_on_shakespeare_gives_the_number_on_the_card(name: str, home: Path, capsys: Capture) -> None:
+def test_evaluating_on_shakespeare_gives_the_number_on_the_card(
+    name: str, home: Path, capsys: Capture
+) -> None:
     if not SHAKESPEARE.exists():
         pytest.skip("Tiny Shakespeare is not at ../shared/data")
     (home / "corpora").mkdir()
@@ -98,10 +115,14 @@ def test_evaluating_on_shakespeare_gives_the_number_on_the_card(name: str, home:
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_evaluating_on_film_reviews_gives_the_numbers_on_the_card(name: str, tmp_path: Path, capsys: Capture) -> None:
+def test_evaluating_on_film_reviews_gives_the_numbers_on_the_card(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
     folder = film_reviews(tmp_path)
     assert read_labelled(folder).sha256 == CARDS[name].corpus_sha256
-    row = json.loads(output(capsys, "evaluate", name, "--corpus", folder, "--json", "--device", "cpu"))
+    row = json.loads(
+        output(capsys, "evaluate", name, "--corpus", folder, "--json", "--device", "cpu")
+    )
     assert row["texts"] == CARDS[name].texts["held_out"] == 1_066
     assert row["loss"] == pytest.approx(CARDS[name].validation_loss, abs=2e-3)
     # Rounding to float16 may turn a text or two on the border.
@@ -110,7 +131,9 @@ def test_evaluating_on_film_reviews_gives_the_numbers_on_the_card(name: str, tmp
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_evaluating_on_film_reviews_gives_the_confusion_on_the_card(name: str, tmp_path: Path) -> None:
+def test_evaluating_on_film_reviews_gives_the_confusion_on_the_card(
+    name: str, tmp_path: Path
+) -> None:
     opened = checkpoints.load(checkpoints.BUNDLED / name)
     source = LabelledSource(read_labelled(film_reviews(tmp_path)))
     data = source.data(opened.tokenizer, opened.model.config)
@@ -127,7 +150,8 @@ def test_the_confusion_on_a_card_is_of_all_held_out_texts_and_as_often_right(nam
     assert [len(row) for row in counts] == [len(card.labels)] * len(card.labels)
     assert sum(map(sum, counts)) == card.texts["held_out"]
     right = sum(row[label] for label, row in enumerate(counts)) / card.texts["held_out"]
-    # Counted with the weights as they ship: rounding to float16 may turn a text or two on the border.
+    # Counted with the weights as they ship: rounding to float16 may turn a text or two on the
+    # border.
     assert right == pytest.approx(card.accuracy, abs=3 / card.texts["held_out"])
 
 
@@ -139,7 +163,9 @@ def test_the_classifier_tells_as_much_as_counting_words() -> None:
 
 def test_without_dropout_texts_held_out_are_told_apart_less_well() -> None:
     for name in ("classifier", "classifier-no-dropout"):
-        assert checkpoints.read_config(checkpoints.BUNDLED / name).dropout == (0.0 if name.endswith("no-dropout") else 0.1)
+        assert checkpoints.read_config(checkpoints.BUNDLED / name).dropout == (
+            0.0 if name.endswith("no-dropout") else 0.1
+        )
     assert CARDS["classifier"].validation_loss < CARDS["classifier-no-dropout"].validation_loss
     assert CARDS["classifier"].accuracy > CARDS["classifier-no-dropout"].accuracy
 
@@ -151,7 +177,10 @@ def test_dates_never_trained_on_are_answered_exactly(home: Path, capsys: Capture
     assert row["exact_match"] >= 0.99
     # Rounding to float16 may turn an answer or two.
     assert row["exact_match"] == pytest.approx(card.to_json()["exact_match"], abs=3 / 2_000)
-    assert output(capsys, "generate", "seq2seq", "--prompt", "the third of march 1977") == "1977-03-03\n"
+    assert (
+        output(capsys, "generate", "seq2seq", "--prompt", "the third of march 1977")
+        == "1977-03-03\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,7 +228,12 @@ def test_of_a_job_the_model_has_the_share_in_its_data_within_what_chance_allows(
     for job, share in task.shares.items():
         after = lm.model(lm.encode(task.prompt(job))[None])[0, -1].detach().softmax(-1)
         # The rate falls to 0, so a model remembers the last tenth of its sentences at least.
-        chance = math.sqrt(share / 100 * (1 - share / 100) / (recipe.steps * recipe.batch_size / 10 / len(task.shares)))
+        chance = math.sqrt(
+            share
+            / 100
+            * (1 - share / 100)
+            / (recipe.steps * recipe.batch_size / 10 / len(task.shares))
+        )
         assert abs(float(after[lm.token(task.words[0])]) - share / 100) < 3 * chance
         assert float(after[[lm.token(word) for word in task.words]].sum()) > 0.99
 
@@ -208,38 +242,70 @@ def test_the_twins_differ_in_their_data_alone() -> None:
     cards = [CARDS[name] for name in ("jobs-90", "jobs-10")]
     assert cards[0].recipe == cards[1].recipe
     assert cards[0].source != cards[1].source
-    first = [checkpoints.load(checkpoints.BUNDLED / name, step=0).model.state_dict() for name in ("jobs-90", "jobs-10")]
+    first = [
+        checkpoints.load(checkpoints.BUNDLED / name, step=0).model.state_dict()
+        for name in ("jobs-90", "jobs-10")
+    ]
     assert all(first[0][key].equal(first[1][key]) for key in first[0])
 
 
-def test_words_that_can_be_known_are_known_in_sentences_never_trained_on(home: Path, capsys: Capture) -> None:
+def test_words_that_can_be_known_are_known_in_sentences_never_trained_on(
+    home: Path, capsys: Capture
+) -> None:
     row: dict[str, Any] = evaluated("sentences", capsys)
     assert list(row["accuracy_by_task"]) == ["names", "agreement", "brackets", "colours"]
     assert min(row["accuracy_by_task"].values()) >= 0.99
-    assert row["accuracy_by_task"] == pytest.approx(CARDS["sentences"].values["accuracy_by_task"], abs=0.005)
+    assert row["accuracy_by_task"] == pytest.approx(
+        CARDS["sentences"].values["accuracy_by_task"], abs=0.005
+    )
     assert row["floor"] == 0
 
 
-def test_after_a_contrast_the_model_of_sentences_gives_the_right_answer_and_ends_its_sentence() -> None:
+def test_after_a_contrast_the_model_of_sentences_gives_the_right_answer_and_ends_its_sentence() -> (
+    None
+):
     lm = gptviz.load("sentences", device="cpu")
     for contrast in contrasts():
-        for prompt, answer in ((contrast.clean, contrast.right), (contrast.corrupted, contrast.wrong)):
+        for prompt, answer in (
+            (contrast.clean, contrast.right),
+            (contrast.corrupted, contrast.wrong),
+        ):
             after = lm.model(lm.encode(prompt)[None])[0, -1]
             assert lm.tokenizer.label(int(after.argmax())) == answer, prompt
-            assert lm.generate(prompt, max_new_tokens=12, temperature=0).strip().endswith("."), prompt
+            assert lm.generate(prompt, max_new_tokens=12, temperature=0).strip().endswith("."), (
+                prompt
+            )
 
 
 def test_the_circuits_of_the_model_of_sentences_appear_one_after_the_other() -> None:
-    assert len([step for step in checkpoints.snapshots(checkpoints.BUNDLED / "sentences") if step < 512]) >= 15
+    assert (
+        len(
+            [
+                step
+                for step in checkpoints.snapshots(checkpoints.BUNDLED / "sentences")
+                if step < 512
+            ]
+        )
+        >= 15
+    )
     parts = ("names", "agreement", "brackets", "colours")
     losses = CARDS["sentences"].losses
-    first = {part: next(e.step for e in losses if e.others[f"accuracy_by_task.{part}"] > 0.9) for part in parts}
+    first = {
+        part: next(e.step for e in losses if e.others[f"accuracy_by_task.{part}"] > 0.9)
+        for part in parts
+    }
     assert first["agreement"] < first["names"], "a verb is learned before who gets the book"
 
 
 def test_the_model_of_sums_on_a_clock_learns_by_heart_long_before_it_finds_the_rule() -> None:
-    lines = [line for line in read_log(checkpoints.BUNDLED / "modular" / "log.jsonl") if line.kind == "evaluation"]
-    learned = next(line.step for line in lines if line.training_accuracy and line.training_accuracy > 0.99)
+    lines = [
+        line
+        for line in read_log(checkpoints.BUNDLED / "modular" / "log.jsonl")
+        if line.kind == "evaluation"
+    ]
+    learned = next(
+        line.step for line in lines if line.training_accuracy and line.training_accuracy > 0.99
+    )
     known = next(line.step for line in lines if line.accuracy and line.accuracy > 0.99)
     assert known > 2.5 * learned
     assert CARDS["modular"].accuracy >= 0.999
@@ -258,7 +324,9 @@ def test_every_rung_of_the_ladder_that_can_help_lowers_the_loss() -> None:
     assert losses[5] < losses[4]  # residual connections
 
 
-def test_the_carry_of_addition_can_be_read_after_the_first_attention_and_shuffled_labels_stay_at_chance() -> None:
+def test_the_carry_of_addition_can_be_read_after_the_first_attention_and_shuffled_labels_stay_at_chance() -> (
+    None
+):
     found = gptviz.load("addition").probe("carry")
     assert found.accuracy[1] > 0.99 > 0.9 > found.accuracy[0]
     assert found.appears is not None
@@ -267,8 +335,12 @@ def test_the_carry_of_addition_can_be_read_after_the_first_attention_and_shuffle
     assert abs(found.control.mean() - 0.5) < 6 * deviation
 
 
-@pytest.mark.parametrize(("name", "least", "active"), [("sentences", 0.99, 6), ("shakespeare", 0.95, 32)])
-def test_a_dictionary_ships_that_recovers_the_loss_with_few_features(name: str, least: float, active: int, home: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "least", "active"), [("sentences", 0.99, 6), ("shakespeare", 0.95, 32)]
+)
+def test_a_dictionary_ships_that_recovers_the_loss_with_few_features(
+    name: str, least: float, active: int, home: Path
+) -> None:
     file = checkpoints.BUNDLED / name / checkpoints.DICTIONARY
     assert file.stat().st_size < 1.5e6
     if name == "shakespeare":

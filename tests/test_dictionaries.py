@@ -1,4 +1,6 @@
-"""Dictionaries in the library and on the command line: fitted, kept, found again, and what they say."""
+"""Dictionaries in the library and on the command line: fitted, kept, found again, and what they
+say.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,22 @@ def test_a_dictionary_is_kept_for_the_model_that_it_was_fitted_to(tiny_model: Ti
     found = lm.fit_dictionary(1, 20, **SETTINGS, name="First!")
     assert found.name.startswith("first-")
     assert (found.block, found.k, len(found.encoder), found.kind) == (1, 3, 20, "topk")
-    assert lm.dictionaries() == lm.edited("blocks.0.mlp").dictionaries() == gptviz.load("mine").dictionaries() == [found.name]
+    assert (
+        lm.dictionaries()
+        == lm.edited("blocks.0.mlp").dictionaries()
+        == gptviz.load("mine").dictionaries()
+        == [found.name]
+    )
     assert gptviz.load("other").dictionaries() == []
     with pytest.raises(ValueError, match="has no dictionary yet"):
         gptviz.load("other").dictionary()
     again = lm.dictionary()
     assert torch.equal(again.encoder, found.encoder)
     # Found over the model as it is, whatever it is edited to: the same numbers, so the same name.
-    assert lm.edited("blocks.0.mlp").fit_dictionary(1, 20, **SETTINGS, name="First!").name == found.name
+    assert (
+        lm.edited("blocks.0.mlp").fit_dictionary(1, 20, **SETTINGS, name="First!").name
+        == found.name
+    )
     assert lm.fit_dictionary(1, 20, **SETTINGS | {"k": 4}, name="First!").name != found.name
     assert lm.fit_dictionary(0, **SETTINGS).name.startswith("block-0-")
 
@@ -45,7 +55,10 @@ def test_the_weights_of_a_model_are_hashed_once_and_again_when_they_change(
     lm = gptviz.load("mine")
     found = lm.fit_dictionary(1, 20, **SETTINGS)
     seen: list[object] = []
-    monkeypatch.setattr("gptviz.language_model.dictionaries.hashed", lambda said, tensors: seen.append(tensors) or "0f")
+    monkeypatch.setattr(
+        "gptviz.language_model.dictionaries.hashed",
+        lambda said, tensors: seen.append(tensors) or "0f",
+    )
     assert lm.dictionaries() == lm.edited("blocks.0.mlp").dictionaries() == [found.name]
     assert not seen
     with torch.no_grad():
@@ -67,7 +80,9 @@ def test_the_features_of_a_prompt_are_those_of_its_stream(tiny_model: TinyModel)
     assert (np.diff(active.values.sum(0)) <= 0).all()
     first = int(numbers[0])
     off = lm.edited(found.edit(first)).trace("a cab")[found.tap][0]
-    torch.testing.assert_close(off, lm.trace("a cab")[found.tap][0] - expected[:, first, None] * found.decoder[first])
+    torch.testing.assert_close(
+        off, lm.trace("a cab")[found.tap][0] - expected[:, first, None] * found.decoder[first]
+    )
 
 
 def test_the_data_held_out_are_not_fitted_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +92,11 @@ def test_the_data_held_out_are_not_fitted_to(monkeypatch: pytest.MonkeyPatch) ->
     assert task is not None
     held_out = {tuple(row) for row in task.held_out().ids.tolist()}
     read: list[torch.Tensor] = []
-    monkeypatch.setattr(fitting, "vectors", lambda model, block, rows: read.extend(next(rows).reading.ids) or torch.randn(50, 8))
+    monkeypatch.setattr(
+        fitting,
+        "vectors",
+        lambda model, block, rows: read.extend(next(rows).reading.ids) or torch.randn(50, 8),
+    )
     lm.fit_dictionary(0, 8, k=1, steps=1)
     assert not held_out & {tuple(row.tolist()) for row in read}
 
@@ -88,10 +107,25 @@ def test_a_text_that_is_too_short_is_refused(tiny_model: TinyModel) -> None:
         gptviz.load("mine").fit_dictionary(1, 20, **SETTINGS | {"text": "a cab"})
 
 
-def test_the_commands_say_what_the_library_says(tiny_model: TinyModel, tmp_path: Path, capsys: Capture) -> None:
+def test_the_commands_say_what_the_library_says(
+    tiny_model: TinyModel, tmp_path: Path, capsys: Capture
+) -> None:
     tiny_model("mine", text="abcdefg ")
     (tmp_path / "text.txt").write_text(TEXT)
-    asked = ["dictionary", "mine", "--block", 1, "--size", 20, "--k", 3, "--steps", 60, "--corpus", tmp_path / "text.txt"]
+    asked = [
+        "dictionary",
+        "mine",
+        "--block",
+        1,
+        "--size",
+        20,
+        "--k",
+        3,
+        "--steps",
+        60,
+        "--corpus",
+        tmp_path / "text.txt",
+    ]
     made = json.loads(output(capsys, *asked, "--out", tmp_path / "out.safetensors", "--json"))
     lm = gptviz.load("mine")
     quality = lm.dictionary_quality(made["name"], TEXT)
@@ -110,7 +144,11 @@ def test_the_commands_say_what_the_library_says(tiny_model: TinyModel, tmp_path:
         if value > 0
     ]
     assert listed == expected
-    assert f"{listed[0]['feature']} ({listed[0]['value']:.2f})" in output(capsys, "features", "mine", "--prompt", "a cab")
+    assert f"{listed[0]['feature']} ({listed[0]['value']:.2f})" in output(
+        capsys, "features", "mine", "--prompt", "a cab"
+    )
     file = load_file(tmp_path / "out.safetensors")
     torch.testing.assert_close(file["encoder"], lm.dictionary().encoder.half())
-    assert "no dictionary gone" in error(capsys, "features", "mine", "--prompt", "a", "--dictionary", "gone")
+    assert "no dictionary gone" in error(
+        capsys, "features", "mine", "--prompt", "a", "--dictionary", "gone"
+    )

@@ -20,6 +20,8 @@ from tests.drawn import looked_at
         lambda: themed(LIGHT, go.Heatmap(z=[[1]], texttemplate="%{z}"), height=300),
     ],
 )
-def test_a_figure_with_small_type_or_without_the_template_is_found(wrong: Callable[[], go.Figure]) -> None:
+def test_a_figure_with_small_type_or_without_the_template_is_found(
+    wrong: Callable[[], go.Figure],
+) -> None:
     with pytest.raises(AssertionError), looked_at():
         wrong()

@@ -1,4 +1,6 @@
-"""On a machine with a GPU: an imported model opens there, in every precision, and computes what it computes on the CPU."""
+"""On a machine with a GPU: an imported model opens there, in every precision, and computes what it
+computes on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,15 @@ def name(request: pytest.FixtureRequest, home: Path, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_a_model_on_the_gpu_computes_and_writes_what_it_does_on_the_cpu(name: str, precision: str) -> None:
+def test_a_model_on_the_gpu_computes_and_writes_what_it_does_on_the_cpu(
+    name: str, precision: str
+) -> None:
     ids = some_ids(10, 1, VOCAB)[0].tolist()
     text = " ".join(map(str, ids))
     there, here = (gptviz.load(name, device, precision=precision) for device in ("cuda", "cpu"))
-    assert {tensor.device.type for tensor in (*there.model.parameters(), *there.model.buffers())} == {"cuda"}
+    assert {
+        tensor.device.type for tensor in (*there.model.parameters(), *there.model.buffers())
+    } == {"cuda"}
     traced, expected = there.trace(text), here.trace(text)
     tolerance = 1e-3 if precision in ("stored", "float32") else 0.1
     for tap in expected:
@@ -47,10 +53,16 @@ def test_a_model_on_the_gpu_computes_and_writes_what_it_does_on_the_cpu(name: st
     assert drawn[0] == drawn[1]
 
 
-def test_the_memory_of_the_gpu_is_asked_of_the_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_the_gpu_is_asked_of_the_gpu(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     free = memory.available("cuda")
     assert free <= torch.cuda.get_device_properties(0).total_memory
-    monkeypatch.setattr(memory, "available", lambda device: 10_000 if torch.device(device).type == "cuda" else 10**12)
+    monkeypatch.setattr(
+        memory,
+        "available",
+        lambda device: 10_000 if torch.device(device).type == "cuda" else 10**12,
+    )
     gptviz.load(name, "cpu")
     with pytest.raises(checkpoints.CheckpointError, match="and 10 kB is free"):
         gptviz.load(name, "cuda")

@@ -18,14 +18,21 @@ from tests.command_line import Capture, answered, error, output
 from tests.tiny import TinyModel
 
 
-def test_without_a_prompt_heads_read_repeated_random_tokens_and_with_one_the_prompt(tiny_model: TinyModel) -> None:
+def test_without_a_prompt_heads_read_repeated_random_tokens_and_with_one_the_prompt(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("mine", context_length=64)
     lm = gptviz.load("mine")
     prompt = "the fox jumps over the dog"
-    for rows, ids in ((lm.heads(), lm.repeated_tokens()), (lm.heads(prompt), lm.encode(prompt)[None])):
+    for rows, ids in (
+        (lm.heads(), lm.repeated_tokens()),
+        (lm.heads(prompt), lm.encode(prompt)[None]),
+    ):
         expected = head_scores(lm.model, ids).including(copying=copying(lm.model))
         assert [(row["name"], row["block"], row["head"]) for row in rows] == [
-            (f"blocks.{block}.attention.head.{head}", block, head) for block in range(2) for head in range(3)
+            (f"blocks.{block}.attention.head.{head}", block, head)
+            for block in range(2)
+            for head in range(3)
         ]
         for row in rows:
             assert set(row) == {"name", "block", "head", *SCORES}
@@ -66,7 +73,9 @@ def test_an_encoder_decoder_has_the_heads_of_both_stacks_and_of_cross_attention(
         lm.heads()
 
 
-def test_the_command_prints_a_row_per_head_and_ranks_the_induction_head_first(capsys: Capture) -> None:
+def test_the_command_prints_a_row_per_head_and_ranks_the_induction_head_first(
+    capsys: Capture,
+) -> None:
     rows = answered(capsys, "heads", "induction")
     expected = gptviz.load("induction").heads()
     assert [row["name"] for row in rows] == [row["name"] for row in expected]
@@ -77,7 +86,9 @@ def test_the_command_prints_a_row_per_head_and_ranks_the_induction_head_first(ca
     for line, row in zip(lines, expected, strict=True):
         name, *values = line.split()
         assert name == row["name"]
-        assert [float(value) for value in values] == pytest.approx([row[score] for score in scores], abs=6e-4)
+        assert [float(value) for value in values] == pytest.approx(
+            [row[score] for score in scores], abs=6e-4
+        )
 
 
 def test_over_a_prompt_in_which_nothing_comes_back_repeats_are_scored_over_random_tokens() -> None:
@@ -91,7 +102,9 @@ def test_over_a_prompt_in_which_nothing_comes_back_repeats_are_scored_over_rando
 def test_what_has_no_meaning_is_null_in_json(capsys: Capture) -> None:
     for row in answered(capsys, "heads", "classifier"):
         assert row["copying"] is None
-        assert all(math.isfinite(row[name]) for name in SCORES if name not in ("copying", "delta_loss"))
+        assert all(
+            math.isfinite(row[name]) for name in SCORES if name not in ("copying", "delta_loss")
+        )
         assert np.isclose(row["entropy"], min(1.0, row["entropy"]))
 
 
@@ -105,7 +118,9 @@ def test_on_request_there_is_the_loss_without_each_head(capsys: Capture) -> None
     expected = dict(losses_without(lm.model, ids, heads, counted_from=second))
     assert [row["delta_loss"] for row in rows] == pytest.approx(list(expected.values()))
     worst = max(rows, key=lambda row: row["delta_loss"])
-    assert (worst["block"], worst["head"]) in {(0, 3), (1, 0), (1, 2), (1, 3)}, "one of the heads of the induction circuit"
+    assert (worst["block"], worst["head"]) in {(0, 3), (1, 0), (1, 2), (1, 3)}, (
+        "one of the heads of the induction circuit"
+    )
     assert "has no loss" in error(capsys, "heads", "classifier", "--losses")
 
 
@@ -129,7 +144,9 @@ def test_a_model_of_one_stack_has_the_heads_of_no_other() -> None:
             lm.composition(stack=stack)
     both = gptviz.load("seq2seq")
     assert both.model.encoder is not None
-    np.testing.assert_array_equal(both.composition(stack="encoder").values, composition(both.model.encoder, "key").values)
+    np.testing.assert_array_equal(
+        both.composition(stack="encoder").values, composition(both.model.encoder, "key").values
+    )
 
 
 def test_the_second_half_of_repeated_tokens_begins_behind_what_stands_before_a_text() -> None:
@@ -147,14 +164,20 @@ def test_the_induction_head_does_most_where_the_text_repeats(capsys: Capture) ->
     layer, _, index = best["name"].rpartition(".head.")
     seen = lm.activity(layer, most=4_096)
     for row, place in seen.places(int(index)):
-        assert int(seen.rows[row][place]) in seen.rows[row][:place].tolist(), "this token stood there before"
+        assert int(seen.rows[row][place]) in seen.rows[row][:place].tolist(), (
+            "this token stood there before"
+        )
     shown = answered(capsys, "heads", "induction", "--head", best["name"], "--tokens", 4_096)
-    assert [one["activation"] for one in shown["contexts"]] == pytest.approx(seen.highest[:, int(index)].tolist())
+    assert [one["activation"] for one in shown["contexts"]] == pytest.approx(
+        seen.highest[:, int(index)].tolist()
+    )
     keys = lm.activity(layer, most=4_096, side="key")
     for side, activity in (("query", seen), ("key", keys)):
         ids = [lm.tokenizer.id_of(one["token"]) for one in shown[side]]
         assert ids == [token for token, _ in activity.tokens(int(index), 10, 3)]
-    assert "it reads most from" in output(capsys, "heads", "induction", "--head", best["name"], "--tokens", 1_024)
+    assert "it reads most from" in output(
+        capsys, "heads", "induction", "--head", best["name"], "--tokens", 1_024
+    )
     assert "is no head" in error(capsys, "heads", "induction", "--head", "blocks.1.attention")
 
 

@@ -1,4 +1,6 @@
-"""`pip install .`: the wheel, put into an environment of its own, brings the command, the library, the app and its models."""
+"""`pip install .`: the wheel, put into an environment of its own, brings the command, the library,
+the app and its models.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,16 @@ pytestmark = pytest.mark.full
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout."""
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--target",
+        "wheel",
+        "--directory",
+        str(folder),
+    ]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return next(folder.glob("*.whl"))
 
@@ -37,32 +48,57 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of programs of a fresh environment with the wheel in it.
 
-    What gptviz depends on is borrowed from the environment of the tests: installing torch again would prove nothing more.
+    What gptviz depends on is borrowed from the environment of the tests: installing torch again
+    would prove nothing more.
     """
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
     programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
     python = programs / "python"
-    install = [sys.executable, "-m", "pip", f"--python={python}", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        f"--python={python}",
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        str(wheel),
+    ]
     subprocess.run(install, check=True, capture_output=True)
     asked = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True, text=True
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True,
+        text=True,
     )
-    Path(asked.stdout.strip(), "borrowed.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    Path(asked.stdout.strip(), "borrowed.pth").write_text(
+        sysconfig.get_path("purelib"), encoding="utf-8"
+    )
     return programs
 
 
 def run(environment: Path, folder: Path, *command: str) -> str:
     """The output of a command of the environment, called from `folder`."""
     program, *arguments = command
-    ended = subprocess.run([environment / program, *arguments], cwd=folder, env=variables(folder), capture_output=True, text=True)
+    ended = subprocess.run(
+        [environment / program, *arguments],
+        cwd=folder,
+        env=variables(folder),
+        capture_output=True,
+        text=True,
+    )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
 
 def variables(folder: Path) -> dict[str, str]:
-    """The variables of this process, with a home in `folder` and nothing that would lead to the checkout."""
-    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"GPTVIZ_HOME": str(folder / "home")}
+    """The variables of this process, with a home in `folder` and nothing that would lead to the
+    checkout.
+    """
+    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {
+        "GPTVIZ_HOME": str(folder / "home")
+    }
 
 
 def test_the_wheel_names_its_version_licence_and_what_it_runs_on(wheel: Path) -> None:
@@ -72,15 +108,20 @@ def test_the_wheel_names_its_version_licence_and_what_it_runs_on(wheel: Path) ->
     assert metadata["Version"] == gptviz.__version__
     assert metadata["License-Expression"] == "MIT"
     assert metadata.get_all("License-File") == ["LICENSE", "NOTICE.md"]
-    # What is pinned for `make` and the container is what the wheel asks for, in a version that it allows.
-    allowed = {one.name: one.specifier for one in map(Requirement, metadata.get_all("Requires-Dist"))}
+    # What is pinned for `make` and the container is what the wheel asks for, in a version that it
+    # allows.
+    allowed = {
+        one.name: one.specifier for one in map(Requirement, metadata.get_all("Requires-Dist"))
+    }
     pinned = {one.name: one.specifier for one in map(Requirement, lines_of("constraints.txt"))}
     assert sorted(lines_of("requirements.txt")) == sorted(allowed)
     for name, versions in allowed.items():
         (pin,) = pinned[name]
         assert pin.operator == "=="
         assert pin.version in versions
-        assert all(one.operator == ">=" for one in versions), "no bound above that nothing is known to break"
+        assert all(one.operator == ">=" for one in versions), (
+            "no bound above that nothing is known to break"
+        )
 
 
 def test_the_wheel_has_what_explains_each_page(wheel: Path) -> None:
@@ -93,7 +134,9 @@ def test_the_wheel_has_what_explains_each_page(wheel: Path) -> None:
 
 def checked(*command: str | Path) -> None:
     """Run a checker of this environment on the checkout; what it finds fails the test."""
-    ended = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
@@ -123,32 +166,59 @@ def test_files_for_other_programs_are_as_their_schemas_say(schema: str, pattern:
 def test_the_version_is_the_same_wherever_it_stands() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert str(citation["version"]) == gptviz.__version__
-    (newest, *_) = re.findall(r"^## \[(.+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    (newest, *_) = re.findall(
+        r"^## \[(.+)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert newest in (gptviz.__version__, "Unreleased")
 
 
 def lines_of(name: str) -> list[str]:
     """What a file of requirements names, without its options."""
-    return [line for line in (ROOT / name).read_text(encoding="utf-8").splitlines() if line and line[0] not in "#-"]
+    return [
+        line
+        for line in (ROOT / name).read_text(encoding="utf-8").splitlines()
+        if line and line[0] not in "#-"
+    ]
 
 
-def test_the_command_helps_and_lists_the_models_that_ship(environment: Path, tmp_path: Path) -> None:
+def test_the_command_helps_and_lists_the_models_that_ship(
+    environment: Path, tmp_path: Path
+) -> None:
     assert run(environment, tmp_path, "gptviz").startswith("usage: gptviz ")
     listed = run(environment, tmp_path, "gptviz", "models")
-    assert all(folder.name in listed for folder in (ROOT / "checkpoints").iterdir() if folder.is_dir())
+    assert all(
+        folder.name in listed for folder in (ROOT / "checkpoints").iterdir() if folder.is_dir()
+    )
 
 
-def test_the_library_writes_the_same_text_as_in_a_checkout(environment: Path, tmp_path: Path) -> None:
+def test_the_library_writes_the_same_text_as_in_a_checkout(
+    environment: Path, tmp_path: Path
+) -> None:
     options = {"max_new_tokens": 20, "temperature": 0.0}
-    code = f"import gptviz; print(gptviz.__file__); print(gptviz.load('shakespeare').generate('ROMEO:', **{options}), end='')"
+    code = (
+        "import gptviz; print(gptviz.__file__); "
+        f"print(gptviz.load('shakespeare').generate('ROMEO:', **{options}), end='')"
+    )
     file, _, text = run(environment, tmp_path, "python", "-c", code).partition("\n")
     assert Path(file).is_relative_to(environment.parent)
     assert text == gptviz.load("shakespeare").generate("ROMEO:", **options)
 
 
 def test_a_page_is_written_without_a_warning(environment: Path, tmp_path: Path) -> None:
-    command = [environment / "gptviz", "export", "next_token", "--model", "ladder-0", "--prompt", "O Romeo", "--out", "page.html"]
-    ended = subprocess.run(command, cwd=tmp_path, env=variables(tmp_path), capture_output=True, text=True)
+    command = [
+        environment / "gptviz",
+        "export",
+        "next_token",
+        "--model",
+        "ladder-0",
+        "--prompt",
+        "O Romeo",
+        "--out",
+        "page.html",
+    ]
+    ended = subprocess.run(
+        command, cwd=tmp_path, env=variables(tmp_path), capture_output=True, text=True
+    )
     assert ended.stderr == ""
     assert ended.stdout.startswith("The page next_token is in page.html")
 
@@ -172,7 +242,13 @@ def test_the_command_app_serves_it_on_this_machine_alone(environment: Path, tmp_
     def start(port: int) -> subprocess.Popen[bytes]:
         command = [environment / "gptviz", "app", f"--server.port={port}", "--server.headless=true"]
         with log.open("w") as output:
-            return subprocess.Popen(command, cwd=tmp_path, env=variables(tmp_path), stdout=output, stderr=subprocess.STDOUT)
+            return subprocess.Popen(
+                command,
+                cwd=tmp_path,
+                env=variables(tmp_path),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
 
     # The address comes from the app's own settings, which lie beside its script.
     process, _ = on_a_free_port(start, partial(app_answers, log))

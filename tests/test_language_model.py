@@ -1,4 +1,6 @@
-"""The library's front door: load a model by name, from text to text, and to every tensor between."""
+"""The library's front door: load a model by name, from text to text, and to every tensor
+between.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,16 @@ def test_a_model_opens_by_name_or_by_folder(tiny_model: TinyModel) -> None:
         assert not lm.model.training
 
 
-def test_a_model_in_this_folder_is_called_as_the_folder_is(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_in_this_folder_is_called_as_the_folder_is(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tiny_model("mine"))
     assert gptviz.load(Path()).name == "mine"
 
 
-def test_a_model_opens_as_it_was_after_a_step_whose_snapshot_was_kept(tiny_model: TinyModel) -> None:
+def test_a_model_opens_as_it_was_after_a_step_whose_snapshot_was_kept(
+    tiny_model: TinyModel,
+) -> None:
     folder = tiny_model("mine")
     earlier = scrambled(gptviz.load("mine").model.config, seed=5)
     checkpoints.write_weights(checkpoints.snapshot_path(folder, 20), earlier)
@@ -51,11 +57,18 @@ def test_a_model_opens_as_it_was_after_a_step_whose_snapshot_was_kept(tiny_model
         gptviz.load("mine", step=21)
 
 
-def test_a_model_or_device_that_is_not_there_is_an_error_that_says_so(tiny_model: TinyModel) -> None:
+def test_a_model_or_device_that_is_not_there_is_an_error_that_says_so(
+    tiny_model: TinyModel,
+) -> None:
     folder = tiny_model("mine")
-    with pytest.raises(CheckpointError, match=r"no model named '\.\./checkpoints/mine'; there are .*mine"):
+    with pytest.raises(
+        CheckpointError, match=r"no model named '\.\./checkpoints/mine'; there are .*mine"
+    ):
         gptviz.load("../checkpoints/mine")
-    with pytest.raises(CheckpointError, match=r"A file or folder is opened with load\(pathlib.Path\('/no/model'\)\)"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"A file or folder is opened with load\(pathlib.Path\('/no/model'\)\)",
+    ):
         gptviz.load("/no/model")
     with pytest.raises(CheckpointError, match="no file and no folder at .*elsewhere"):
         gptviz.load(folder.with_name("elsewhere"))
@@ -68,16 +81,24 @@ def test_a_model_or_device_that_is_not_there_is_an_error_that_says_so(tiny_model
         gptviz.load("mine", "abacus")
 
 
-def test_what_is_no_text_and_what_is_misspelt_is_named_with_what_to_write_instead(tiny_model: TinyModel) -> None:
+def test_what_is_no_text_and_what_is_misspelt_is_named_with_what_to_write_instead(
+    tiny_model: TinyModel,
+) -> None:
     lm = gptviz.load(tiny_model("shakespeare-2"))
     wrong: dict[str, Callable[[], object]] = {
         "did you mean 'shakespeare-2'": lambda: gptviz.load("shakespere-2x/."),
         "5 is no text": lambda: lm.generate(5),  # type: ignore[arg-type]
-        "'temprature' is no setting .*: did you mean 'temperature'": lambda: lm.generate("the fox", temprature=1),
+        "'temprature' is no setting .*: did you mean 'temperature'": lambda: lm.generate(
+            "the fox", temprature=1
+        ),
         "top is 0": lambda: lm.lens("the fox", top=0),
         "blocks.9.mlp: there is no block 9": lambda: lm.activity("blocks.9.mlp", "the fox"),
-        "did you mean 'blocks.1.mlp.out'": lambda: lm.trace("the fox", edits={"blocks.1.mpl.out": torch.zeros_like}),
-        "did you mean 'blocks.1.attention.pattern'": lambda: lm.trace("the fox")["blocks.1.attention.patern"],
+        "did you mean 'blocks.1.mlp.out'": lambda: lm.trace(
+            "the fox", edits={"blocks.1.mpl.out": torch.zeros_like}
+        ),
+        "did you mean 'blocks.1.attention.pattern'": lambda: lm.trace("the fox")[
+            "blocks.1.attention.patern"
+        ],
         "no positions called 'rotray': a kind is one of .*rotary": lambda: lm.positions("rotray"),
         "has no block 9: its blocks are counted from 0 to 1": lambda: lm.position_vectors(block=9),
         "5 cannot be shown": lambda: gptviz.show(5),  # type: ignore[arg-type]
@@ -93,7 +114,9 @@ def test_an_editor_is_offered_all_that_the_package_gives() -> None:
 
 
 @pytest.mark.parametrize("slide", [1, 4])
-def test_the_text_generated_is_that_of_the_steps_without_the_prompt(tiny_model: TinyModel, slide: int) -> None:
+def test_the_text_generated_is_that_of_the_steps_without_the_prompt(
+    tiny_model: TinyModel, slide: int
+) -> None:
     lm = gptviz.load(tiny_model())
     text = lm.generate("the fox", 30, temperature=0.9, top_k=5, seed=2, slide=slide)
     steps = lm.generation("the fox", Sampling(temperature=0.9, top_k=5, seed=2), slide=slide)
@@ -105,7 +128,9 @@ def test_the_text_generated_is_that_of_the_steps_without_the_prompt(tiny_model: 
     assert lm.generate("the fox", 0) == ""
 
 
-def test_a_text_stops_before_a_token_that_ends_it_unless_it_is_to_go_on(tiny_model: TinyModel) -> None:
+def test_a_text_stops_before_a_token_that_ends_it_unless_it_is_to_go_on(
+    tiny_model: TinyModel,
+) -> None:
     whole = gptviz.load(tiny_model()).generate("the fox", 30, seed=2)
     end = gptviz.load("tiny").tokenizer.id_of(whole[9])
     lm = gptviz.load(tiny_model("ends", card={"end_tokens": [end, 10**6, "x"]}))
@@ -115,7 +140,9 @@ def test_a_text_stops_before_a_token_that_ends_it_unless_it_is_to_go_on(tiny_mod
 
 
 @pytest.mark.parametrize("name", ["addition", "reversal", "induction"])
-def test_a_model_of_a_task_writes_no_more_than_completes_a_sequence_unless_it_is_to_go_on(name: str) -> None:
+def test_a_model_of_a_task_writes_no_more_than_completes_a_sequence_unless_it_is_to_go_on(
+    name: str,
+) -> None:
     lm = gptviz.load(name)
     assert lm.task is not None
     prompt, _ = lm.task.example_prompts(1)[0]
@@ -135,7 +162,10 @@ def test_a_trace_reads_the_end_of_a_prompt_longer_than_the_context(tiny_model: T
     with torch.inference_mode():
         assert torch.equal(trace["logits"], lm.model(lm.encode(prompt)[None, -CONTEXT:]))
     torch.testing.assert_close(lm.generation(prompt).logits, trace["logits"][:, -1])
-    assert list(lm.trace("fox", ["*.pattern"])) == ["blocks.0.attention.pattern", "blocks.1.attention.pattern"]
+    assert list(lm.trace("fox", ["*.pattern"])) == [
+        "blocks.0.attention.pattern",
+        "blocks.1.attention.pattern",
+    ]
     silenced = lm.trace("fox", edits={"blocks.0.attention.out": torch.zeros_like})
     assert (silenced["blocks.0.attention.out"] == 0).all()
 
@@ -146,11 +176,15 @@ def test_an_empty_prompt_is_an_error_that_says_what_to_do(use: str, tiny_model: 
         getattr(gptviz.load(tiny_model()), use)("")
 
 
-def test_what_the_vocabulary_lacks_is_named_in_a_warning_about_the_line_that_asked(tiny_model: TinyModel) -> None:
+def test_what_the_vocabulary_lacks_is_named_in_a_warning_about_the_line_that_asked(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model()
     lm = gptviz.load("tiny")
     for use in (lm.encode, lm.trace, lm.generation, partial(lm.generate, max_new_tokens=1)):
-        with pytest.warns(UserWarning, match=r"Not in the vocabulary: € \(U\+20AC EURO SIGN\)") as warned:
+        with pytest.warns(
+            UserWarning, match=r"Not in the vocabulary: € \(U\+20AC EURO SIGN\)"
+        ) as warned:
             use("a€")
         assert [Path(one.filename) for one in warned] == [Path(__file__)]
     with warnings.catch_warnings():
@@ -159,10 +193,14 @@ def test_what_the_vocabulary_lacks_is_named_in_a_warning_about_the_line_that_ask
 
 
 @pytest.mark.parametrize("number", [-3, 2.5, "7", None])
-def test_a_number_of_tokens_that_cannot_be_is_named(number: Any, tiny_model: TinyModel, home: Path) -> None:
+def test_a_number_of_tokens_that_cannot_be_is_named(
+    number: Any, tiny_model: TinyModel, home: Path
+) -> None:
     tiny_model()
     for lm in (gptviz.load("tiny"), translator(home)):
-        with pytest.raises(ValueError, match=f"max_new_tokens is {number!r}; it must be a whole number, 0 or more"):
+        with pytest.raises(
+            ValueError, match=f"max_new_tokens is {number!r}; it must be a whole number, 0 or more"
+        ):
             lm.generate("a", max_new_tokens=number)
     assert gptviz.load("tiny").generate("the", max_new_tokens=0) == ""
 
@@ -171,15 +209,23 @@ def test_a_model_says_what_it_is(tiny_model: TinyModel) -> None:
     folder = tiny_model()
     lm = gptviz.load("tiny", "cpu")
     size = parameter_count(lm.model.config)
-    is_what = f"decoder, {size:,} parameters, 29 tokens (characters), context {lm.model.config.context_length}, float32, on cpu"
+    is_what = (
+        f"decoder, {size:,} parameters, 29 tokens (characters), context "
+        f"{lm.model.config.context_length}, float32, on cpu"
+    )
     assert repr(lm) == f"<LanguageModel tiny: {is_what}>"
     path = checkpoints.snapshot_path(folder, 2_000)
     path.parent.mkdir()
     checkpoints.write_weights(path, lm.model)
-    assert repr(gptviz.load("tiny", "cpu", 2_000)) == f"<LanguageModel tiny after 2,000 steps: {is_what}>"
+    assert (
+        repr(gptviz.load("tiny", "cpu", 2_000))
+        == f"<LanguageModel tiny after 2,000 steps: {is_what}>"
+    )
 
 
-def classifier(card: dict[str, object] | None = None, head: str = "flatten") -> gptviz.LanguageModel:
+def classifier(
+    card: dict[str, object] | None = None, head: str = "flatten"
+) -> gptviz.LanguageModel:
     tokenizer = WordTokenizer(["good", "bad", "film"])
     config = tiny(vocab_size=5, mask="full", head=head, n_label=2, padding=tokenizer.padding)
     return gptviz.load(checkpoints.save("judge", scrambled(config), tokenizer, card or {}))
@@ -197,30 +243,43 @@ def classifier(card: dict[str, object] | None = None, head: str = "flatten") -> 
         ({"labels": ["same", "same"]}, ("0", "1")),
     ],
 )
-def test_labels_have_the_names_on_the_card_or_numbers(home: Path, card: dict[str, object], labels: tuple[str, ...]) -> None:
+def test_labels_have_the_names_on_the_card_or_numbers(
+    home: Path, card: dict[str, object], labels: tuple[str, ...]
+) -> None:
     assert classifier(card).labels == labels
 
 
-def test_a_text_is_classified_by_its_beginning_with_the_probabilities_of_its_logits(home: Path) -> None:
+def test_a_text_is_classified_by_its_beginning_with_the_probabilities_of_its_logits(
+    home: Path,
+) -> None:
     lm = classifier({"labels": ["negative", "positive"]})
     text = "good film, bad film: " * 5
     first = torch.tensor([[0, 2, 1, 2] * (CONTEXT // 4)])
     with torch.inference_mode():
         expected = lm.model(first)[0].double().softmax(-1).tolist()
-    assert lm.classify(text) == {"negative": pytest.approx(expected[0]), "positive": pytest.approx(expected[1])}
+    assert lm.classify(text) == {
+        "negative": pytest.approx(expected[0]),
+        "positive": pytest.approx(expected[1]),
+    }
     assert lm.trace(text).ids.tolist() == first.tolist()
     texts = [text, "good", "unheard of", ""]
     together = lm.probabilities(texts)
     assert together.shape == (4, 2)
-    assert together[:2].tolist() == [pytest.approx([*lm.classify(each).values()], abs=1e-6) for each in texts[:2]]
+    assert together[:2].tolist() == [
+        pytest.approx([*lm.classify(each).values()], abs=1e-6) for each in texts[:2]
+    ]
     # Without a word it is read as a single unknown one.
     assert together[3].tolist() == pytest.approx([*lm.classify("unheard").values()], abs=1e-6)
 
 
-def test_a_classifier_writes_nothing_and_a_decoder_has_no_labels(home: Path, tiny_model: TinyModel) -> None:
+def test_a_classifier_writes_nothing_and_a_decoder_has_no_labels(
+    home: Path, tiny_model: TinyModel
+) -> None:
     lm = classifier()
     for use in (lm.generate, lm.generation):
-        with pytest.raises(ValueError, match="judge is a classifier and writes no text: classify the text instead"):
+        with pytest.raises(
+            ValueError, match="judge is a classifier and writes no text: classify the text instead"
+        ):
             use("a good film")
     for text in ("", "7/10", "кино"):
         for use in (lm.classify, lm.encode, lm.trace):
@@ -236,15 +295,24 @@ def test_a_classifier_writes_nothing_and_a_decoder_has_no_labels(home: Path, tin
 def translator(home: Path, **changes: object) -> gptviz.LanguageModel:
     """An untrained encoder–decoder over the letters a to f."""
     marked = SpecialTokensTokenizer(CharTokenizer("abcdef"))
-    sizes = {"vocab_size": marked.vocab_size, "padding": marked.padding, "n_encoder_layer": 1, "d_model": 24}
-    return gptviz.load(checkpoints.save("translator", scrambled(tiny(**sizes | changes)), marked, {}))
+    sizes = {
+        "vocab_size": marked.vocab_size,
+        "padding": marked.padding,
+        "n_encoder_layer": 1,
+        "d_model": 24,
+    }
+    return gptviz.load(
+        checkpoints.save("translator", scrambled(tiny(**sizes | changes)), marked, {})
+    )
 
 
 def test_an_answer_is_the_text_of_the_greedy_tokens_before_the_end(home: Path) -> None:
     answers = set()
     for seed in range(4):
         marked = SpecialTokensTokenizer(CharTokenizer("abcdef"))
-        config = tiny(vocab_size=marked.vocab_size, padding=marked.padding, n_encoder_layer=1, d_model=24)
+        config = tiny(
+            vocab_size=marked.vocab_size, padding=marked.padding, n_encoder_layer=1, d_model=24
+        )
         model = scrambled(changed(config, unembed_bias=True), seed)
         with torch.no_grad():
             model.head.unembed.bias[marked.end] += seed
@@ -254,7 +322,9 @@ def test_an_answer_is_the_text_of_the_greedy_tokens_before_the_end(home: Path) -
         written: list[int] = []
         while len(written) < CONTEXT and marked.end not in written:
             with torch.inference_mode():
-                written.append(int(lm.model(torch.tensor([[marked.start, *written]]), source)[0, -1].argmax()))
+                written.append(
+                    int(lm.model(torch.tensor([[marked.start, *written]]), source)[0, -1].argmax())
+                )
         tokens, ended = lm.decoded("face")
         assert [*tokens, *([marked.end] if ended else [])] == written
         assert lm.answer("face") == lm.generate("face") == marked.decode(written)
@@ -264,7 +334,9 @@ def test_an_answer_is_the_text_of_the_greedy_tokens_before_the_end(home: Path) -
     assert answers == {True, False}
 
 
-def test_a_trace_of_an_encoder_decoder_reads_the_source_and_the_answer_or_a_target(home: Path) -> None:
+def test_a_trace_of_an_encoder_decoder_reads_the_source_and_the_answer_or_a_target(
+    home: Path,
+) -> None:
     lm = translator(home)
     start = lm.special_tokens.start
     trace = lm.trace("face")
@@ -272,7 +344,10 @@ def test_a_trace_of_an_encoder_decoder_reads_the_source_and_the_answer_or_a_targ
     assert trace.ids[0].tolist() == [start, *lm.decoded("face")[0]][:CONTEXT]
     forced = lm.trace("face", ["*cross_attention.pattern", "memory", "logits"], "bad")
     assert forced.ids[0].tolist() == lm.special_tokens.target_ids("bad")[:-1]
-    assert set(forced) == {f"blocks.{i}.cross_attention.pattern" for i in range(2)} | {"memory", "logits"}
+    assert set(forced) == {f"blocks.{i}.cross_attention.pattern" for i in range(2)} | {
+        "memory",
+        "logits",
+    }
     assert forced["blocks.0.cross_attention.pattern"].shape == (1, 3, 4, 5)
     with torch.inference_mode():
         assert torch.equal(forced["logits"], lm.model(forced.ids, lm.source("face")[None]))
@@ -280,12 +355,17 @@ def test_a_trace_of_an_encoder_decoder_reads_the_source_and_the_answer_or_a_targ
     assert not torch.allclose(silenced["logits"], forced["logits"])
 
 
-def test_what_an_encoder_decoder_cannot_read_or_do_is_said(home: Path, tiny_model: TinyModel) -> None:
+def test_what_an_encoder_decoder_cannot_read_or_do_is_said(
+    home: Path, tiny_model: TinyModel
+) -> None:
     lm, decoder = translator(home), gptviz.load(tiny_model())
     for use in (lm.answer, lm.source, lm.trace, lm.generate, lambda text: lm.beams(text, 2)):
         with pytest.raises(ValueError, match="prompt is empty"):
             use("")
-        with pytest.raises(ValueError, match=f"has {CONTEXT + 1} tokens with its end; translator reads at most {CONTEXT}"):
+        with pytest.raises(
+            ValueError,
+            match=f"has {CONTEXT + 1} tokens with its end; translator reads at most {CONTEXT}",
+        ):
             use("abcdefab")
     assert lm.source("abcdefa").shape == (CONTEXT,)
     with pytest.raises(ValueError, match="translator answers a text and does not continue it"):
@@ -301,13 +381,21 @@ def test_what_an_encoder_decoder_cannot_read_or_do_is_said(home: Path, tiny_mode
         decoder.trace("fox", target="dog")
     unmarked = scrambled(tiny(n_encoder_layer=1, vocab_size=6))
     with pytest.raises(ValueError, match=r"its tokens \(characters\) have no start and end tokens"):
-        gptviz.load(checkpoints.save("unmarked", unmarked, CharTokenizer("abcdef"), {})).answer("face")
+        gptviz.load(checkpoints.save("unmarked", unmarked, CharTokenizer("abcdef"), {})).answer(
+            "face"
+        )
 
 
-def test_an_edited_model_shares_its_weights_and_everything_it_computes_is_edited(tiny_model: TinyModel) -> None:
+def test_an_edited_model_shares_its_weights_and_everything_it_computes_is_edited(
+    tiny_model: TinyModel,
+) -> None:
     lm = gptviz.load(tiny_model())
     prompt, before = "the fox", lm.trace("the fox")["logits"]
-    edited = lm.edited("blocks.1.attention.head.2", "blocks.0.mlp=mean", text="the quick brown fox jumps over the lazy dog")
+    edited = lm.edited(
+        "blocks.1.attention.head.2",
+        "blocks.0.mlp=mean",
+        text="the quick brown fox jumps over the lazy dog",
+    )
     assert edited.edits == ("blocks.0.mlp=mean", "blocks.1.attention.head.2")
     assert edited.edit_text == "the quick brown fox jumps over the lazy dog"
     assert not edited.trace(prompt)["blocks.1.attention.z"][:, 2].any()
@@ -318,7 +406,9 @@ def test_an_edited_model_shares_its_weights_and_everything_it_computes_is_edited
     torch.testing.assert_close(first.logits, changed[:, -1])
     assert lm.edited() is lm
     assert edited.original is lm
-    added = lm.edited("blocks.1.attention.head.2").edited("blocks.0.mlp=mean", text=edited.edit_text)
+    added = lm.edited("blocks.1.attention.head.2").edited(
+        "blocks.0.mlp=mean", text=edited.edit_text
+    )
     assert torch.equal(added.trace(prompt)["logits"], changed)
     assert lm.edited("positions", text="unread").edit_text is None
 
@@ -338,7 +428,9 @@ def test_edits_have_one_reference_text(tiny_model: TinyModel) -> None:
         lm.edited("blocks.0.mlp=mean", text="the fox").edited("blocks.1.mlp=mean", text="the dog")
 
 
-def test_a_lens_is_fitted_once_for_the_same_weights_and_text(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lens_is_fitted_once_for_the_same_weights_and_text(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_model("mine", text="abc ")
     lm, text = gptviz.load("mine"), "a cab " * 20
     first = lm.fitted_lens("jacobian", text)
@@ -359,7 +451,9 @@ def test_a_label_of_a_table_is_that_of_the_last_token_of_each_text(tiny_model: T
     lm = gptviz.load("mine")
     ends = {"a": "vowel", "b": "other"}
     table = "text,label\n" + "\n".join(
-        f"{before}{end},{ends[end]}" for end in ends for before in map("".join, product("abcd", repeat=3))
+        f"{before}{end},{ends[end]}"
+        for end in ends
+        for before in map("".join, product("abcd", repeat=3))
     )
     probed = lm.probe("table", table)
     assert sorted(probed.classes) == ["other", "vowel"]
@@ -390,7 +484,9 @@ def test_the_attribution_of_an_answer_has_the_heads_that_read_the_source() -> No
 def test_a_token_is_named_by_its_text_and_a_label_by_its_name(tiny_model: TinyModel) -> None:
     lm = gptviz.load(tiny_model())
     assert lm.token("f") == lm.tokenizer.id_of("f")
-    with pytest.raises(ValueError, match="'fox' is no single token of tiny: it is read as f · o · x"):
+    with pytest.raises(
+        ValueError, match="'fox' is no single token of tiny: it is read as f · o · x"
+    ):
         lm.token("fox")
     with pytest.raises(ValueError, match="'' is no single token of tiny"):
         lm.token("")
@@ -407,14 +503,20 @@ def test_a_patch_is_that_of_the_prompts_and_answers_in_words(tiny_model: TinyMod
     expected = patch(lm.model, pair, "attention.z")
     assert found.answers == pytest.approx(expected.answers)
     guessed = lm.patch("a cab a", "a cad a", pair.right, pair.wrong, "attention.z", exact=False)
-    assert guessed.answers == pytest.approx(preview(lm.model, pair, ["attention.z"])["attention.z"].answers)
+    assert guessed.answers == pytest.approx(
+        preview(lm.model, pair, ["attention.z"])["attention.z"].answers
+    )
     logits = lm.model(pair.ids(lm.device))[:, -1]
     default = lm.pair("a cab a", "a cad a")
     assert default.right == int(logits[0].argmax())
-    assert default.wrong == next(token for token in logits[1].argsort(descending=True).tolist() if token != default.right)
+    assert default.wrong == next(
+        token for token in logits[1].argsort(descending=True).tolist() if token != default.right
+    )
 
 
-def test_prompts_and_answers_that_cannot_be_patched_are_named(tiny_model: TinyModel, home: Path) -> None:
+def test_prompts_and_answers_that_cannot_be_patched_are_named(
+    tiny_model: TinyModel, home: Path
+) -> None:
     tiny_model("mine", text="abcdefg ", context_length=6)
     lm = gptviz.load("mine")
     # Both are cut to the last six tokens, which do not stand in the same places.
@@ -422,7 +524,8 @@ def test_prompts_and_answers_that_cannot_be_patched_are_named(tiny_model: TinyMo
         lm.patch("a cab ab", "a cab aab")
     with pytest.raises(ValueError, match="'ab' is no single token of mine: it is read as a · b"):
         lm.patch("a cab", "a cad", "ab")
-    with pytest.raises(ValueError, match="'€' is no single token of mine"):  # not the token that stands in for it
+    # not the token that stands in for it
+    with pytest.raises(ValueError, match="'€' is no single token of mine"):
         lm.patch("a cab", "a cad", "€")
 
 
@@ -434,7 +537,9 @@ def test_of_an_encoder_decoder_sources_are_patched_where_its_answers_part(home: 
     length = len(pair.clean) - 1
     assert pair.clean == pair.corrupted == (lm.special_tokens.start, *written[0][:length])
     assert written[0][:length] == written[1][:length]
-    assert (pair.clean_source, pair.corrupted_source) == tuple(tuple(lm.source(text).tolist()) for text in (clean, corrupted))
+    assert (pair.clean_source, pair.corrupted_source) == tuple(
+        tuple(lm.source(text).tolist()) for text in (clean, corrupted)
+    )
     assert lm.patch(clean, corrupted, what="cross_attention.z").answers.shape == (2, 3)
 
 
@@ -460,4 +565,6 @@ def test_what_an_encoder_decoder_would_answer_is_what_an_edited_one_has_to_predi
     ((read, counted),) = lm.counted_rows(text)
     assert (counted.tolist(), read.ids.shape) == ([targets.tolist()], (1, len(targets)))
     rises = lm.losses_without(text)
-    assert rises["blocks.0.mlp"] == pytest.approx(lm.edited("blocks.0.mlp").guess(text).loss - lm.guess(text).loss, abs=1e-5)
+    assert rises["blocks.0.mlp"] == pytest.approx(
+        lm.edited("blocks.0.mlp").guess(text).loss - lm.guess(text).loss, abs=1e-5
+    )

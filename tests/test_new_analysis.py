@@ -1,6 +1,8 @@
-"""From an idea to library, command, page and tests: at most 6 places, and no list that is kept by hand.
+"""From an idea to library, command, page and tests: at most 6 places, and no list that is kept by
+hand.
 
-An analysis is added to a copy of the project, by new files alone: for each token of a text, how often it stood there before.
+An analysis is added to a copy of the project, by new files alone: for each token of a text, how
+often it stood there before.
 """
 
 from __future__ import annotations
@@ -143,8 +145,15 @@ def test_the_menu_leads_to_it(tiny_model: TinyModel) -> None:
     assert "Repeats" in {link.proto.label for link in opened("app.py", model="mine").sidebar.get("page_link")}
 ''',
 }
-# The tests over all pages that are run for it too, and those in a browser, which are only looked up.
-OVER_PAGES = ("test_kinds", "test_odd_models", "test_odd_prompts", "test_odd_addresses", "test_tries")
+# The tests over all pages that are run for it too, and those in a browser, which are only looked
+# up.
+OVER_PAGES = (
+    "test_kinds",
+    "test_odd_models",
+    "test_odd_prompts",
+    "test_odd_addresses",
+    "test_tries",
+)
 IN_A_BROWSER = ("test_pages", "test_accessibility")
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
@@ -154,7 +163,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with the analysis in it."""
     copy = tmp_path_factory.mktemp("project")
     for folder in ("gptviz", "pages", "tests", "benchmarks"):
-        shutil.copytree(ROOT / folder, copy / folder)  # with what is compiled: to compile all of it again takes 10 seconds
+        # with what is compiled: to compile all of it again takes 10 seconds
+        shutil.copytree(ROOT / folder, copy / folder)
     for file in ("app.py", "pyproject.toml", "README.md"):
         shutil.copy(ROOT / file, copy)
     for folder in (".streamlit", "checkpoints"):
@@ -173,7 +183,12 @@ def run(project: Path, home: Path) -> Callable[..., str]:
     def one(*arguments: str) -> str:
         environment = {**os.environ, "GPTVIZ_HOME": str(home), "PYTHONPATH": str(project)}
         ended = subprocess.run(
-            [sys.executable, *arguments], cwd=project, env=environment, capture_output=True, text=True, timeout=PATIENCE
+            [sys.executable, *arguments],
+            cwd=project,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
         )
         assert ended.returncode == 0, ended.stdout[-3_000:] + ended.stderr[-3_000:]
         return ended.stdout
@@ -191,7 +206,9 @@ def test_an_analysis_takes_at_most_six_places() -> None:
 def test_the_command_line_finds_a_new_command(run: Callable[..., str]) -> None:
     assert "seen_before" in re.findall(r"^    (\w+)", run("-m", "gptviz", "--help"), re.MULTILINE)
     text = "a cab, a cab"
-    content = json.loads(run("-m", "gptviz", "seen_before", "shakespeare", "--prompt", text, "--json"))
+    content = json.loads(
+        run("-m", "gptviz", "seen_before", "shakespeare", "--prompt", text, "--json")
+    )
     assert content["values"] == [text[:place].count(letter) for place, letter in enumerate(text)]
 
 
@@ -214,9 +231,13 @@ sys.exit(pytest.main([*quietly, "--collect-only", "-k", "repeats", *files]) or p
 
 
 @pytest.mark.full
-def test_a_new_page_is_in_all_lists_of_tests_pictures_and_benchmarks_and_its_own_tests_pass(run: Callable[..., str]) -> None:
+def test_a_new_page_is_in_all_lists_of_tests_pictures_and_benchmarks_and_its_own_tests_pass(
+    run: Callable[..., str],
+) -> None:
     files = [*FILES, *(f"tests/browser/{name}.py" for name in IN_A_BROWSER)]
-    said = run("-c", LOOK, " ".join(files), " ".join(path for path in ADDED if path.startswith("tests/")))
+    said = run(
+        "-c", LOOK, " ".join(files), " ".join(path for path in ADDED if path.startswith("tests/"))
+    )
     assert {file for file in files if f"{file}:" in said} == set(files)
 
 

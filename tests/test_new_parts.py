@@ -1,4 +1,6 @@
-"""A new part is one class and one entry in its table: whatever offers, draws, builds or describes parts then has it too."""
+"""A new part is one class and one entry in its table: whatever offers, draws, builds or describes
+parts then has it too.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +130,12 @@ CHANGES = {field: name for field, (name, _) in NEW.items()}
 
 @pytest.fixture(autouse=True)
 def _new_parts(monkeypatch: pytest.MonkeyPatch) -> Any:
-    tables: dict[str, Any] = {"activation": ACTIVATIONS, "norm": NORMS, "residual": RESIDUALS, "positions": POSITIONS}
+    tables: dict[str, Any] = {
+        "activation": ACTIVATIONS,
+        "norm": NORMS,
+        "residual": RESIDUALS,
+        "positions": POSITIONS,
+    }
     for field, (name, part) in NEW.items():
         monkeypatch.setitem(tables[field], name, part)
     monkeypatch.setitem(POSITIONS, "near", Near)
@@ -147,7 +154,12 @@ def test_a_config_takes_it_and_names_it_among_the_choices(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [*({field: name} for field, (name, _) in NEW.items()), CHANGES, CHANGES | {"positions": "near"}]
+    "changes",
+    [
+        *({field: name} for field, (name, _) in NEW.items()),
+        CHANGES,
+        CHANGES | {"positions": "near"},
+    ],
 )
 def test_the_model_builds_learns_and_is_described(changes: dict[str, str]) -> None:
     config = tiny(**changes)
@@ -181,7 +193,10 @@ def test_the_map_draws_it_with_its_name_its_equation_and_its_weights() -> None:
     assert f"Centring: {Centre.about}" in norm.about
     assert joined.equation == "resid_mid = ½ · resid_pre + norm(out)"
     assert f"Halved: {Halved.equation}" in joined.about
-    assert {arrow.start for arrow in drawn.arrows if arrow.end == joined.path} == {"blocks.0.resid_pre", norm.path}
+    assert {arrow.start for arrow in drawn.arrows if arrow.end == joined.path} == {
+        "blocks.0.resid_pre",
+        norm.path,
+    }
     assert boxes["positions"].equation == Ramp.equation
     assert boxes["positions"].about == Ramp.about
     scores = anatomy(tiny(positions="near"), 5).box("blocks.0.attention.scores")
@@ -198,7 +213,11 @@ def test_the_map_shows_every_value_of_a_pass() -> None:
 class Gated(NormedResidual):
     """x + σ(x) · f(norm(x)), which is no sum of x and f."""
 
-    title, equation, steps = "Gated by the stream", "x + σ(x) · f(norm(x))", ("norm", "sublayer", "add")
+    title, equation, steps = (
+        "Gated by the stream",
+        "x + σ(x) · f(norm(x))",
+        ("norm", "sublayer", "add"),
+    )
     about = "The stream decides how much of the sublayer's output is added."
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -211,19 +230,30 @@ def test_a_new_residual_is_taken_apart_where_it_is_linear_and_a_norm_that_does_n
     ids, asked = some_ids()[0].tolist(), torch.ones(8, 12, dtype=torch.float64)
     stream = Stream(scrambled(tiny(residual="halved", positions="ramp", activation="swish")), ids)
     added = stream.added(stream.pull(HEAD, asked))
-    assert sum(float(values[-1]) for values in added.values()) == pytest.approx(float(stream.final.sum()), abs=1e-4)
+    assert sum(float(values[-1]) for values in added.values()) == pytest.approx(
+        float(stream.final.sum()), abs=1e-4
+    )
     frozen = Frozen(scrambled(tiny(residual="halved", norm="centre")), some_ids()[0], 4)
     top = frozen.logit(3, 5)
-    for reads in (top, *frozen.reads(frozen.units[-1], 4, top.directions[frozen.units[-1].layer][0])):
+    for reads in (
+        top,
+        *frozen.reads(frozen.units[-1], 4, top.directions[frozen.units[-1].layer][0]),
+    ):
         assert float(reads.adds.sum()) + reads.rest == pytest.approx(reads.total, abs=1e-4)
-    with pytest.raises(ValueError, match="the norm “Silent” does not say how it acts on the parts of a sum"):
+    with pytest.raises(
+        ValueError, match="the norm “Silent” does not say how it acts on the parts of a sum"
+    ):
         Stream(scrambled(tiny(norm="silent")), ids)
     monkeypatch.setitem(RESIDUALS, "gated", Gated)
-    with pytest.raises(ValueError, match="the residual “Gated by the stream” is not linear in the stream"):
+    with pytest.raises(
+        ValueError, match="the residual “Gated by the stream” is not linear in the stream"
+    ):
         Stream(scrambled(tiny(residual="gated")), ids).pull(HEAD, asked)
 
 
-def test_the_page_attribution_takes_a_new_residual_apart_and_names_a_norm_that_it_cannot_follow(tiny_model: TinyModel) -> None:
+def test_the_page_attribution_takes_a_new_residual_apart_and_names_a_norm_that_it_cannot_follow(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model(residual="halved", positions="ramp", activation="swish")
     tiny_model("centred", norm="centre")
     tiny_model("silent", norm="silent")
@@ -233,7 +263,9 @@ def test_the_page_attribution_takes_a_new_residual_apart_and_names_a_norm_that_i
         assert any(":green-badge" in markdown.value for markdown in page.markdown)
     silent = opened("pages/attribution.py", model="silent")
     assert not silent.exception
-    assert "This model cannot be taken apart: the norm “Silent”" in silent.info[-1].value.replace("\\", "")
+    assert "This model cannot be taken apart: the norm “Silent”" in silent.info[-1].value.replace(
+        "\\", ""
+    )
 
 
 @pytest.mark.parametrize("kind", [Centre, Steps])
@@ -241,7 +273,9 @@ def test_weights_are_read_and_written_through_a_new_norm(kind: type[Norm]) -> No
     """Their scale is 1, so that these norms are nothing but linear."""
     norm, generator = kind(6, gain=True, bias=False), torch.Generator().manual_seed(0)
     torch.nn.init.normal_(norm.get_parameter("weight"), generator=generator)
-    rows, columns, x, y = (torch.randn(shape, generator=generator) for shape in ((4, 6), (6, 3), (6,), (3,)))
+    rows, columns, x, y = (
+        torch.randn(shape, generator=generator) for shape in ((4, 6), (6, 3), (6,), (3,))
+    )
     with torch.no_grad():
         torch.testing.assert_close(read_through(norm, rows) @ x, rows @ norm(x))
         torch.testing.assert_close(written_through(norm, columns) @ y, norm(columns @ y))
@@ -260,7 +294,9 @@ def test_gradients_compares_a_new_residual_and_offers_a_new_activation() -> None
 
 
 @pytest.mark.parametrize(("kind", "part"), [("ramp", Ramp), ("near", Near)])
-def test_positions_shows_a_new_kind_of_a_model_and_beside_another(tiny_model: TinyModel, kind: str, part: Any) -> None:
+def test_positions_shows_a_new_kind_of_a_model_and_beside_another(
+    tiny_model: TinyModel, kind: str, part: Any
+) -> None:
     tiny_model(positions=kind, d_head=4)
     tiny_model("other", positions="learned", d_head=4)
     own = opened("pages/positions.py", model="tiny")
@@ -268,7 +304,8 @@ def test_positions_shows_a_new_kind_of_a_model_and_beside_another(tiny_model: Ti
     assert any(caption.value.startswith(part.about) for caption in own.caption)
     other = opened("pages/positions.py", model="other", beside=kind)
     assert not other.exception
-    assert all("vocabulary" in warning.value for warning in other.warning)  # of the prompt, for so small a model
+    # of the prompt, for so small a model
+    assert all("vocabulary" in warning.value for warning in other.warning)
     assert any(caption.value.startswith(part.about) for caption in other.caption)
 
 
@@ -298,10 +335,25 @@ def test_the_train_form_offers_and_explains_it() -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_the_command_line_trains_with_it_describes_it_and_names_it_in_the_help(capsys: Capture) -> None:
+def test_the_command_line_trains_with_it_describes_it_and_names_it_in_the_help(
+    capsys: Capture,
+) -> None:
     sizes = {"n_layer": 1, "n_head": 2, "d_model": 8}
-    changes = [word for field, value in (CHANGES | sizes).items() for word in ("--set", f"{field}={value}")]
-    quick = ("--steps", "2", "--batch-size", "2", "--evaluations", "1", "--snapshots", "0", "--device", "cpu")
+    changes = [
+        word for field, value in (CHANGES | sizes).items() for word in ("--set", f"{field}={value}")
+    ]
+    quick = (
+        "--steps",
+        "2",
+        "--batch-size",
+        "2",
+        "--evaluations",
+        "1",
+        "--snapshots",
+        "0",
+        "--device",
+        "cpu",
+    )
     assert main(["train", "copy", "--name", "new", *quick, *changes]) == 0
     capsys.readouterr()
     described = output(capsys, "describe", "new")

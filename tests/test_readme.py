@@ -1,4 +1,6 @@
-"""What the documents for readers say is so: their examples run, their commands and links exist, their pictures are there."""
+"""What the documents for readers say is so: their examples run, their commands and links exist,
+their pictures are there.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,16 @@ TEXTS = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for
 EXAMPLES = [
     pytest.param(example, id=f"{name}-{number}")
     for name, text in TEXTS.items()
-    for number, example in enumerate(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    for number, example in enumerate(
+        re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    )
 ]
 COMMANDS = [
     pytest.param(command.strip(), id=command.strip())
     for text in TEXTS.values()
-    for command in re.findall(r"^ {4}(?:torchrun \S+ -m|python -m) gptviz (.*)$", text, re.MULTILINE)
+    for command in re.findall(
+        r"^ {4}(?:torchrun \S+ -m|python -m) gptviz (.*)$", text, re.MULTILINE
+    )
 ]
 
 
@@ -33,19 +39,27 @@ def test_the_readme_is_short() -> None:
 
 
 def test_every_picture_is_shown_and_every_one_shown_is_there() -> None:
-    shown = {(file.parent / link).resolve() for file in DOCUMENTS for link in re.findall(r"\]\(([^)]+\.png)\)", file.read_text())}
+    shown = {
+        (file.parent / link).resolve()
+        for file in DOCUMENTS
+        for link in re.findall(r"\]\(([^)]+\.png)\)", file.read_text())
+    }
     assert len(shown) > 10
     assert shown == set((ROOT / "docs" / "pictures").iterdir())
 
 
-@pytest.mark.parametrize("file", [*DOCUMENTS, *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "NOTICE"))])
+@pytest.mark.parametrize(
+    "file", [*DOCUMENTS, *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "NOTICE"))]
+)
 def test_links_to_files_lead_there(file: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", file.read_text(encoding="utf-8"))
     assert all((file.parent / link).exists() for link in links)
 
 
 @pytest.mark.parametrize("repository", [None, "https://example.org/gptviz"])
-def test_where_a_wheel_is_shown_no_link_and_no_picture_of_the_readme_leads_nowhere(repository: str | None) -> None:
+def test_where_a_wheel_is_shown_no_link_and_no_picture_of_the_readme_leads_nowhere(
+    repository: str | None,
+) -> None:
     text = README.read_text(encoding="utf-8")
     shown = for_index(text, repository)
     leads = re.findall(r"\]\(([^)]+)\)", shown)
@@ -58,31 +72,56 @@ def test_where_a_wheel_is_shown_no_link_and_no_picture_of_the_readme_leads_nowhe
 
 def test_what_ships_is_listed_with_its_source() -> None:
     notice = (ROOT / "NOTICE.md").read_text(encoding="utf-8")
-    assert all(f"`{folder.name}`" in notice for folder in (ROOT / "checkpoints").iterdir() if folder.is_dir())
+    assert all(
+        f"`{folder.name}`" in notice
+        for folder in (ROOT / "checkpoints").iterdir()
+        if folder.is_dir()
+    )
     required = re.findall(r"^[a-z].*$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
     assert all(f"| {name} |" in notice for name in required)
-    # A file of another kind than these, such as a font or a text, is of others or may be taken for it.
+    # A file of another kind than these, such as a font or a text, is of others or may be taken for
+    # it.
     own = {".py", ".js", ".css", ".md", ".html", ".typed"}
-    files = [file for file in (ROOT / "gptviz").rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    assert all(f"`{file.relative_to(ROOT).as_posix()}`" in notice for file in files if file.suffix not in own)
+    files = [
+        file
+        for file in (ROOT / "gptviz").rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
+    assert all(
+        f"`{file.relative_to(ROOT).as_posix()}`" in notice
+        for file in files
+        if file.suffix not in own
+    )
 
 
 def test_the_map_of_the_house_has_every_room_and_no_other() -> None:
-    block = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\nImports go upwards")[0]
+    block = (
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\nImports go upwards")[0]
+    )
     outer = re.findall(r"^ {4}(?:app\.py, )?(\w+)/ ", block, re.MULTILINE)
     inner = re.findall(r"^ {6}([\w/.]+) ", block, re.MULTILINE)
     assert all((ROOT / "gptviz" / room.removesuffix("/x")).exists() for room in inner)
-    package = {path.name for path in (ROOT / "gptviz").iterdir()} - {"__init__.py", "__pycache__", "_version.py", "py.typed"}
+    package = {path.name for path in (ROOT / "gptviz").iterdir()} - {
+        "__init__.py",
+        "__pycache__",
+        "_version.py",
+        "py.typed",
+    }
     assert {room.partition("/")[0] for room in inner} == package
     made = {"node_modules", "dist", "build", "site", "gallery", "__pycache__"}
-    known = {path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")} - made
+    known = {
+        path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith(".")
+    } - made
     assert {"gptviz", *outer} >= known - {"gptviz", "film-reviews"}
     assert all((ROOT / room).is_dir() for room in outer)
 
 
-# A few seconds, and not marked `full`: nothing else runs these lines, and any change of a name may break them.
+# A few seconds, and not marked `full`: nothing else runs these lines, and any change of a name may
+# break them.
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_runs_and_gives_the_answers_that_its_comments_say(example: str, home: Path) -> None:
+def test_an_example_runs_and_gives_the_answers_that_its_comments_say(
+    example: str, home: Path
+) -> None:
     lines, known = example.splitlines(), dict[str, object]()
     for statement in ast.parse(example).body:
         if not isinstance(statement, ast.Expr):
@@ -104,4 +143,8 @@ def test_a_command_is_one_that_the_command_line_takes(command: str) -> None:
 
 def _rounded(answer: object) -> object:
     """Probabilities to three digits, as a comment has them."""
-    return {name: round(share, 3) for name, share in answer.items()} if isinstance(answer, dict) else answer
+    return (
+        {name: round(share, 3) for name, share in answer.items()}
+        if isinstance(answer, dict)
+        else answer
+    )

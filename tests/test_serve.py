@@ -18,12 +18,18 @@ FRAME = "gptviz.ui.shell.frame"
 @pytest.fixture
 def imported(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
-    monkeypatch.setattr(serve, "import_module", lambda name: names.append(name) or SimpleNamespace(begun=frame.begun))
+    monkeypatch.setattr(
+        serve,
+        "import_module",
+        lambda name: names.append(name) or SimpleNamespace(begun=frame.begun),
+    )
     monkeypatch.setattr(frame, "begun", Event())
     return names
 
 
-def test_torch_waits_until_the_first_page_has_its_heading(imported: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_waits_until_the_first_page_has_its_heading(
+    imported: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(serve, "WAITS", PATIENCE)
     thread = Thread(target=serve.get_ready, daemon=True)
     thread.start()
@@ -35,7 +41,9 @@ def test_torch_waits_until_the_first_page_has_its_heading(imported: list[str], m
     assert imported == [FRAME, "torch"]
 
 
-def test_torch_is_ready_for_who_comes_later(imported: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_is_ready_for_who_comes_later(
+    imported: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(serve, "WAITS", 0.0)
     serve.get_ready()
     assert imported == [FRAME, "torch"]

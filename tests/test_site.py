@@ -1,4 +1,6 @@
-"""The site of `make site`: it is built strictly, documents every command, option, word and public name, and asks nobody else."""
+"""The site of `make site`: it is built strictly, documents every command, option, word and public
+name, and asks nobody else.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ pytestmark = pytest.mark.full
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     variables = os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
-    build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]  # strict: a warning is an error
+    # strict: a warning is an error
+    build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
     built = subprocess.run(build, cwd=ROOT, env=variables, capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr
     return folder
@@ -46,11 +49,20 @@ def test_every_command_and_every_option_is_there(site: Path) -> None:
 
 
 def test_every_word_and_every_public_name_is_there(site: Path) -> None:
-    words, library = text_of(site / "words.html"), (site / "reference.html").read_text(encoding="utf-8")
+    words, library = (
+        text_of(site / "words.html"),
+        (site / "reference.html").read_text(encoding="utf-8"),
+    )
     assert all(" ".join(one.split()) in words for each in MEANINGS.items() for one in each)
-    public = [value for name, value in vars(gptviz.LanguageModel).items() if not name.startswith("_")]
+    public = [
+        value for name, value in vars(gptviz.LanguageModel).items() if not name.startswith("_")
+    ]
     assert len(public) > 20
-    for each in (gptviz.LanguageModel, gptviz.load, *(getattr(value, "fget", value) for value in public)):
+    for each in (
+        gptviz.LanguageModel,
+        gptviz.load,
+        *(getattr(value, "fget", value) for value in public),
+    ):
         assert f'id="{each.__module__}.{each.__qualname__}"' in library
     assert 'id="gptviz.takehome.show.show"' in library
 
@@ -74,4 +86,6 @@ def test_nothing_is_asked_of_other_places(site: Path) -> None:
     for page in pages:
         parts = re.findall(r"<(?:script|img|iframe|link)\b[^>]*>", page.read_text(encoding="utf-8"))
         assert parts
-        assert not [part for part in parts if re.search(r"""(?:src|href)=["']?(?:\w+:)?//""", part)], page
+        assert not [
+            part for part in parts if re.search(r"""(?:src|href)=["']?(?:\w+:)?//""", part)
+        ], page

@@ -1,4 +1,6 @@
-"""Streamlit still does all that gptviz uses beyond its documented interface. Each failure names what would break in gptviz."""
+"""Streamlit still does all that gptviz uses beyond its documented interface. Each failure names
+what would break in gptviz.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ def changed(lost: str) -> str:
 
 def test_the_version_that_is_required_is_the_one_in_which_all_of_this_was_seen() -> None:
     required = re.search(r"^streamlit==(.+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
-    assert required[1] == SEEN_IN, "run this file, tests/browser/test_streamlit_page.py and test_history.py; then change SEEN_IN"
+    assert required[1] == SEEN_IN, (
+        "run this file, tests/browser/test_streamlit_page.py and test_history.py; then change "
+        "SEEN_IN"
+    )
 
 
 def test_no_other_module_imports_the_inside_of_streamlit() -> None:
@@ -49,9 +54,15 @@ def test_no_other_module_imports_the_inside_of_streamlit() -> None:
 def test_the_list_has_all_that_style_sheets_and_scripts_look_for_on_streamlits_page() -> None:
     files = [file for kind in ("py", "css", "js") for file in (ROOT / "gptviz").rglob(f"*.{kind}")]
     code = "\n".join(file.read_text() for file in files if file.name != "streamlit_internals.py")
-    test_ids = {f"[data-testid{how}={name}]" for how, name in re.findall(r"\[data-testid(\^?)=\"?([\w-]+)", code)}
+    test_ids = {
+        f"[data-testid{how}={name}]"
+        for how, name in re.findall(r"\[data-testid(\^?)=\"?([\w-]+)", code)
+    }
     classes = set(re.findall(r"\.st[A-Z]\w+", code))
-    others = {f"[{name}]" for name in re.findall(r"data-(?:rac|selected|collapsed|tag|test-connection-state)\b", code)}
+    others = {
+        f"[{name}]"
+        for name in re.findall(r"data-(?:rac|selected|collapsed|tag|test-connection-state)\b", code)
+    }
     script_state = {"[data-test-script-state]"} if "dataset.testScriptState" in code else set()
     assert test_ids | classes | others | script_state == SELECTORS.keys()
 
@@ -72,14 +83,18 @@ def test_the_run_of_a_page_has_a_session_the_page_and_its_query() -> None:
     at = AppTest.from_function(page, default_timeout=PATIENCE)
     at.query_params["letter"] = "b"
     said = eval(at.run().json[0].value)
-    assert said["session"], changed("all visitors of a server compute on all cores, and wait for each other")
+    assert said["session"], changed(
+        "all visitors of a server compute on all cores, and wait for each other"
+    )
     assert said["page"], changed("“Share” gives the address of another page")
     assert said["query"] == "letter=b", changed("“Share” and the models that links name get lost")
 
 
 def test_a_step_in_the_browsers_history_is_told_to_the_page() -> None:
     names = {one.name for one in dataclasses.fields(script_run_context.ScriptRunContext)}
-    assert "is_history_navigation" in names, changed("Back and Forward show the model and the prompt of the page left")
+    assert "is_history_navigation" in names, changed(
+        "Back and Forward show the model and the prompt of the page left"
+    )
 
 
 def page_that_was_led_to(reads_again: bool) -> None:
@@ -89,7 +104,8 @@ def page_that_was_led_to(reads_again: bool) -> None:
     from gptviz.streamlit_internals import read_controls_from_address
 
     with get_script_run_ctx().session_state.query_params() as arrived:
-        arrived.set_initial_query_params("")  # so does Streamlit with what a control of the page left was bound to
+        # so does Streamlit with what a control of the page left was bound to
+        arrived.set_initial_query_params("")
     if reads_again:
         read_controls_from_address()
     st.text(st.selectbox("Letter", ["a", "b"], key="letter", bind="query-params"))
@@ -99,7 +115,9 @@ def page_that_was_led_to(reads_again: bool) -> None:
 def test_controls_read_the_address_again(reads_again: bool, letter: str) -> None:
     at = AppTest.from_function(page_that_was_led_to, default_timeout=PATIENCE, args=(reads_again,))
     at.query_params["letter"] = "b"
-    assert at.run().text[0].value == letter, changed("Back and Forward show controls at their defaults, not as the address says")
+    assert at.run().text[0].value == letter, changed(
+        "Back and Forward show controls at their defaults, not as the address says"
+    )
 
 
 def test_what_is_shown_outside_the_cache_is_not_part_of_what_is_cached() -> None:
@@ -114,7 +132,10 @@ def test_what_is_shown_outside_the_cache_is_not_part_of_what_is_cached() -> None
         return 1
 
     assert computed() == 1
-    lost = changed("the bar of a long computation is shown again whenever its cached value is used, and its Stop is an error")
+    lost = changed(
+        "the bar of a long computation is shown again whenever its cached value is used, and its "
+        "Stop is an error"
+    )
     assert (inside, within, after) == ([True], [False], [True]), lost
 
 
@@ -157,38 +178,77 @@ def test_a_page_that_ran_without_a_server_names_its_elements() -> None:
     assert not at.exception
     elements = Element(at.main).inside or []
     view, shown = elements.pop(7), {element.kind: element for element in elements}
-    lost = changed("exported pages, `gptviz.show`, “Take home” and the check of lessons lose elements: see `takehome/page.py`")
-    kinds = ["Heading", "Markdown", "Alert", "Text", "Code", "PlotlyChart", "Dataframe", "ImageList", "PageLink"]
+    lost = changed(
+        "exported pages, `gptviz.show`, “Take home” and the check of lessons lose elements: see "
+        "`takehome/page.py`"
+    )
+    kinds = [
+        "Heading",
+        "Markdown",
+        "Alert",
+        "Text",
+        "Code",
+        "PlotlyChart",
+        "Dataframe",
+        "ImageList",
+        "PageLink",
+    ]
     assert list(shown) == [*kinds, "Selectbox", "expander", "popover", "flex_container"], lost
     says = {kind: element.message for kind, element in shown.items()}
     assert (says["Heading"].body, says["Heading"].tag) == ("A heading", "h2"), lost
-    assert (says["Markdown"].body, says["Markdown"].element_type) == ("A caption", says["Markdown"].Type.CAPTION), lost
+    assert (says["Markdown"].body, says["Markdown"].element_type) == (
+        "A caption",
+        says["Markdown"].Type.CAPTION,
+    ), lost
     assert (says["Alert"].body, says["Alert"].format) == ("A warning", 2), lost
-    assert (says["Text"].body, says["Code"].code_text, says["Code"].language) == ("A plain text", "1 + 1", "python"), lost
+    assert (says["Text"].body, says["Code"].code_text, says["Code"].language) == (
+        "A plain text",
+        "1 + 1",
+        "python",
+    ), lost
     assert (says["PlotlyChart"].alt, says["PlotlyChart"].spec[:1]) == ("An empty figure", "{"), lost
     views = [one.message for one in within(view) if one.kind == "BidiComponent"]
-    assert any(re.fullmatch(r"gptviz_page_helpers_[0-9a-f]{8}", one.component_name) and one.bytes for one in views), lost
+    assert any(
+        re.fullmatch(r"gptviz_page_helpers_[0-9a-f]{8}", one.component_name) and one.bytes
+        for one in views
+    ), lost
     assert shown["Dataframe"].value.equals(pd.DataFrame({"number": [1, 2]})), lost
-    assert [(image.url[:5], image.caption) for image in says["ImageList"].imgs] == [("data:", "A picture")], lost
+    assert [(image.url[:5], image.caption) for image in says["ImageList"].imgs] == [
+        ("data:", "A picture")
+    ], lost
     assert says["PageLink"].label == "A link", lost
     assert (says["Selectbox"].label, shown["Selectbox"].value) == ("A choice", "a"), lost
     assert says["expander"].label == "What is folded", lost
     row = says["flex_container"]
     assert row.flex_container.direction == row.flex_container.Direction.HORIZONTAL, lost
     assert row.id.endswith("-named"), lost
-    assert [[one.message.body for one in shown[kind].inside or []] for kind in ("expander", "popover")] == [["inside"]] * 2, lost
+    assert [
+        [one.message.body for one in shown[kind].inside or []] for kind in ("expander", "popover")
+    ] == [["inside"]] * 2, lost
 
 
 def test_streamlit_knows_every_option_that_the_app_sets() -> None:
     groups = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())
-    names = {f"{group}.{name}" for group, options in groups.items() for name in options if not isinstance(options[name], dict)}
-    lost = "a page with parts that run by the clock loses its connection (global.maxCachedMessageAge), or looks different"
+    names = {
+        f"{group}.{name}"
+        for group, options in groups.items()
+        for name in options
+        if not isinstance(options[name], dict)
+    }
+    lost = (
+        "a page with parts that run by the clock loses its connection "
+        "(global.maxCachedMessageAge), or looks different"
+    )
     assert names <= config.get_config_options().keys(), changed(lost)
     assert streamlit_internals._WIDGETS in names
 
 
-def test_the_logger_that_warns_of_a_page_without_a_server_has_the_name_by_which_it_is_turned_off() -> None:
-    lost = changed("the commands export and lessons check print a warning for every control of a page")
+def test_the_logger_that_warns_of_a_page_without_a_server_has_the_name_by_which_it_is_turned_off() -> (
+    None
+):
+    lost = changed(
+        "the commands export and lessons check print a warning for every control of a page"
+    )
     assert script_run_context._LOGGER.name == streamlit_internals._WARNS, lost
 
 
@@ -228,7 +288,9 @@ def drawn_by_the_page() -> Iterator[ForwardMsg]:
 
 
 def on_screen(received: list[ForwardMsg]) -> dict[tuple[int, ...], str]:
-    """The element in each place of the browser, which cannot place one where the one before is missing."""
+    """The element in each place of the browser, which cannot place one where the one before is
+    missing.
+    """
     shown: dict[tuple[int, ...], str] = {}
     children = Counter[tuple[int, ...]]()
     for one in received:
@@ -243,11 +305,20 @@ def on_screen(received: list[ForwardMsg]) -> dict[tuple[int, ...], str]:
 
 @pytest.mark.parametrize("interrupted", range(8))
 @pytest.mark.parametrize("flushed", range(10))
-def test_the_browser_shows_the_page_and_what_its_part_drew_last(flushed: int, interrupted: int, everything: None) -> None:
+def test_the_browser_shows_the_page_and_what_its_part_drew_last(
+    flushed: int, interrupted: int, everything: None
+) -> None:
     shown = on_screen(sent(flushed, interrupted))
-    lost = changed("where a part of a page runs again, an error can take the place of the page: see `send_everything`")
+    lost = changed(
+        "where a part of a page runs again, an error can take the place of the page: see "
+        "`send_everything`"
+    )
     assert (shown[0, 0], shown[0, 2]) == ("page", "page"), lost
-    assert [shown[0, 1, place] for place in range(6)] == ["second", "known to the browser", "second"] * 2, lost
+    assert [shown[0, 1, place] for place in range(6)] == [
+        "second",
+        "known to the browser",
+        "second",
+    ] * 2, lost
 
 
 def sent(flushed: int, interrupted: int) -> list[ForwardMsg]:
@@ -270,7 +341,9 @@ def sent(flushed: int, interrupted: int) -> list[ForwardMsg]:
 
 
 def test_streamlit_alone_still_loses_what_it_should_send(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once this fails, `send_everything` can go. Pages that other tests of this process opened have called it."""
+    """Once this fails, `send_everything` can go. Pages that other tests of this process opened have
+    called it.
+    """
     monkeypatch.setattr(ForwardMsgQueue, "clear", streamlit_internals._clear)
     with pytest.raises(AssertionError, match="nothing is at"):
         on_screen(sent(5, 4))
@@ -281,10 +354,14 @@ def test_a_new_run_of_the_whole_page_takes_out_what_the_one_before_drew(everythi
     for one in drawn_by_the_page():
         queue.enqueue(one)
     queue.clear(retain_lifecycle_msgs=True)
-    assert queue.is_empty(), changed("what the page drew before a click is sent again: see `send_everything`")
+    assert queue.is_empty(), changed(
+        "what the page drew before a click is sent again: see `send_everything`"
+    )
 
 
-def test_streamlit_alone_still_raises_where_a_value_ends_between_two_looks_at_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streamlit_alone_still_raises_where_a_value_ends_between_two_looks_at_the_clock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Once this fails, `period` can go, and `ttl` may stand in its place."""
     clock = count()
     monkeypatch.setattr(cache_utils, "TTLCACHE_TIMER", lambda: next(clock))
@@ -295,11 +372,15 @@ def test_streamlit_alone_still_raises_where_a_value_ends_between_two_looks_at_th
 
 def test_no_value_ends_by_a_time_of_streamlits_own() -> None:
     """It would now and then end a page with a KeyError: see `period`."""
-    assert not [file for file in FILES if re.search(r"@st\.cache_resource\([^)]*\bttl\b", file.read_text())]
+    assert not [
+        file for file in FILES if re.search(r"@st\.cache_resource\([^)]*\bttl\b", file.read_text())
+    ]
 
 
 def test_what_is_done_beside_a_starting_server_finds_the_server(tmp_path: Path) -> None:
-    """If it does not: the first page waits for torch, which could have been imported before anybody came."""
+    """If it does not: the first page waits for torch, which could have been imported before anybody
+    came.
+    """
     script = tmp_path / "app.py"
     script.write_text("")
     code = (
@@ -309,8 +390,11 @@ def test_what_is_done_beside_a_starting_server_finds_the_server(tmp_path: Path) 
         "with socket.socket() as probe:\n"
         "    probe.bind(('127.0.0.1', 0))\n"
         "    port = probe.getsockname()[1]\n"
-        f"sys.argv = ['streamlit', 'run', {str(script)!r}, '--server.headless=true', f'--server.port={{port}}']\n"
+        f"sys.argv = ['streamlit', 'run', {str(script)!r}, '--server.headless=true', "
+        f"f'--server.port={{port}}']\n"
         "serve(lambda: os._exit(7 if runtime.exists() else 1))\n"
     )
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert ended.returncode == 7, ended.stderr

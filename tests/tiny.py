@@ -28,13 +28,22 @@ NO_SHORTCUTS = {"smear": 0, "mix_embedding": False, "backout": False, "value_gat
 
 def tiny(**changes: Any) -> Config:
     """A config small enough for loops in Python, no two of its sizes equal."""
-    sizes = {"vocab_size": VOCAB, "context_length": CONTEXT, "d_model": 12, "n_layer": 2, "n_head": 3, "d_mlp": 20}
+    sizes = {
+        "vocab_size": VOCAB,
+        "context_length": CONTEXT,
+        "d_model": 12,
+        "n_layer": 2,
+        "n_head": 3,
+        "d_mlp": 20,
+    }
     return Config(**sizes | changes)
 
 
 @torch.no_grad()
 def scrambled(config: Config, seed: int = 0, std: float = 0.3) -> Transformer:
-    """A model in evaluation mode whose biases and gains are random too: a part that is mixed up or left out shows."""
+    """A model in evaluation mode whose biases and gains are random too: a part that is mixed up or
+    left out shows.
+    """
     model = build(config, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in model.named_parameters():
@@ -78,8 +87,16 @@ def families(draw: st.DrawFn, **fixed: Any) -> Config:
     config = draw(configs(**fixed))
     crosses = config.n_encoder_layer > 0
     drawn = {
-        "residual": draw(st.sampled_from(sorted(name for name, kind in RESIDUALS.items() if not (crosses and kind.parallel)))),
-        "qk_norm": draw(st.sampled_from(sorted(name for name, kind in QK_NORMS.items() if kind.crosses or not crosses))),
+        "residual": draw(
+            st.sampled_from(
+                sorted(name for name, kind in RESIDUALS.items() if not (crosses and kind.parallel))
+            )
+        ),
+        "qk_norm": draw(
+            st.sampled_from(
+                sorted(name for name, kind in QK_NORMS.items() if kind.crosses or not crosses)
+            )
+        ),
         "rotary_base": draw(st.sampled_from([10_000.0, 100.0])),
         "rotary_fraction": draw(st.sampled_from([1.0, 0.5])),
         "rotary_scaling": draw(st.sampled_from(["none", "linear", "llama3"])),
@@ -101,7 +118,9 @@ def families(draw: st.DrawFn, **fixed: Any) -> Config:
         drawn |= {name: draw(st.sampled_from([0, 3])) for name in ("smear", "value_gate")}
         in_rows = not RESIDUALS[str(drawn["residual"])].parallel
         drawn |= {name: in_rows and draw(st.booleans()) for name in ("mix_embedding", "backout")}
-    return replace(config, **drawn | {name: value for name, value in fixed.items() if name in drawn})
+    return replace(
+        config, **drawn | {name: value for name, value in fixed.items() if name in drawn}
+    )
 
 
 def byte_letters(tokenizer: BPETokenizer) -> list[str]:

@@ -1,7 +1,9 @@
-"""`python -m tests.versions`: the wheel in fresh environments with the lowest and the highest versions that it allows.
+"""`python -m tests.versions`: the wheel in fresh environments with the lowest and the highest
+versions that it allows.
 
-In each the tests of the library run, which need no browser. Before that `uvx` opens the app from the wheel. On Linux two versions
-of torch are gigabytes to fetch, unless UV_TORCH_BACKEND=cpu asks for its builds for processors.
+In each the tests of the library run, which need no browser. Before that `uvx` opens the app from
+the wheel. On Linux two versions of torch are gigabytes to fetch, unless UV_TORCH_BACKEND=cpu asks
+for its builds for processors.
 """
 
 from __future__ import annotations
@@ -37,23 +39,46 @@ UV = [sys.executable, "-m", "uv"]
 
 def tools() -> list[str]:
     """The lines of requirements-dev.txt for `TOOLS`."""
-    return re.findall(rf"^(?:{'|'.join(TOOLS)})==.*$", (ROOT / "requirements-dev.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    return re.findall(
+        rf"^(?:{'|'.join(TOOLS)})==.*$",
+        (ROOT / "requirements-dev.txt").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
 
 
 def seconds_to_open(wheel: Path, folder: Path) -> float:
-    """How long `uvx --from WHEEL gptviz app` takes in an empty folder until the app answers, once all packages are fetched."""
+    """How long `uvx --from WHEEL gptviz app` takes in an empty folder until the app answers, once
+    all packages are fetched.
+    """
     empty = folder / "empty"
     empty.mkdir()
     variables = VARIABLES | {"GPTVIZ_HOME": str(folder / "home")}
-    command = [*UV, "tool", "run", "--isolated", "--python", sys.executable, "--constraints", str(ROOT / "constraints.txt")]
+    command = [
+        *UV,
+        "tool",
+        "run",
+        "--isolated",
+        "--python",
+        sys.executable,
+        "--constraints",
+        str(ROOT / "constraints.txt"),
+    ]
     command += ["--from", str(wheel), "gptviz"]
-    subprocess.run([*command, "--help"], cwd=empty, env=variables, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [*command, "--help"], cwd=empty, env=variables, check=True, stdout=subprocess.DEVNULL
+    )
     log = folder / "log"
 
     def start(port: int) -> subprocess.Popen[bytes]:
         options = ["app", f"--server.port={port}", "--server.headless=true"]
         with log.open("w") as output:
-            return subprocess.Popen([*command, *options], cwd=empty, env=variables, stdout=output, stderr=subprocess.STDOUT)
+            return subprocess.Popen(
+                [*command, *options],
+                cwd=empty,
+                env=variables,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
 
     begun = time.monotonic()
     process, _ = on_a_free_port(start, partial(app_answers, log))
@@ -64,10 +89,15 @@ def seconds_to_open(wheel: Path, folder: Path) -> float:
 
 
 def tested(resolution: str, wheel: Path, folder: Path) -> bool:
-    """Whether the tests pass in a new environment in `folder`, with the `resolution` that uv is asked for."""
+    """Whether the tests pass in a new environment in `folder`, with the `resolution` that uv is
+    asked for.
+    """
     python = str(folder / ("Scripts" if sys.platform == "win32" else "bin") / "python")
-    subprocess.run([*UV, "venv", "--quiet", "--python", sys.executable, folder], check=True, env=VARIABLES)
-    # Only what is asked for directly is installed in its lowest version: so the wheel's own requirements are.
+    subprocess.run(
+        [*UV, "venv", "--quiet", "--python", sys.executable, folder], check=True, env=VARIABLES
+    )
+    # Only what is asked for directly is installed in its lowest version: so the wheel's own
+    # requirements are.
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     required = [*project["dependencies"], *project["optional-dependencies"]["umap"]]
     asked = [str(wheel), *required, *tools()]
@@ -79,7 +109,16 @@ def tested(resolution: str, wheel: Path, folder: Path) -> bool:
     shutil.copytree(ROOT / "tests", copy / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "checkpoints", copy / "checkpoints")
     shutil.copy(ROOT / "pyproject.toml", copy)
-    command = [python, "-m", "pytest", "-n", "2", "-m", "not full and not browser", *(f"tests/{name}" for name in TESTED)]
+    command = [
+        python,
+        "-m",
+        "pytest",
+        "-n",
+        "2",
+        "-m",
+        "not full and not browser",
+        *(f"tests/{name}" for name in TESTED),
+    ]
     command += [f"--deselect={one}" for one in LEFT_OUT]
     return subprocess.run(command, cwd=copy, env=VARIABLES).returncode == 0
 
@@ -88,12 +127,27 @@ def main() -> int:
     """The exit status: 0 if the tests pass in both."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder / "dist"]
+        build = [
+            sys.executable,
+            "-m",
+            "hatchling",
+            "build",
+            "--target",
+            "wheel",
+            "--directory",
+            folder / "dist",
+        ]
         subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
         (wheel,) = (folder / "dist").glob("*.whl")
         print(f"uvx opens the app in {seconds_to_open(wheel, folder):.0f} seconds")
-        passed = {resolution: tested(resolution, wheel, folder / resolution) for resolution in ("lowest-direct", "highest")}
-    print(*(f"{name}: {'passed' if is_good else 'FAILED'}" for name, is_good in passed.items()), sep="\n")
+        passed = {
+            resolution: tested(resolution, wheel, folder / resolution)
+            for resolution in ("lowest-direct", "highest")
+        }
+    print(
+        *(f"{name}: {'passed' if is_good else 'FAILED'}" for name, is_good in passed.items()),
+        sep="\n",
+    )
     return 0 if all(passed.values()) else 1
 
 

@@ -9,10 +9,13 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE = 300.0  # seconds: longer than anything takes on a busy machine, so that only what never comes fails
+# seconds: longer than anything takes on a busy machine, so that only what never comes fails
+PATIENCE = 300.0
 
 
-def wait_until(condition: Callable[[], object], patience: float = PATIENCE, *, every: float = 0.05) -> None:
+def wait_until(
+    condition: Callable[[], object], patience: float = PATIENCE, *, every: float = 0.05
+) -> None:
     """Return as soon as `condition()` is true; an OSError counts as not yet.
 
     Raises:
@@ -32,7 +35,8 @@ def wait_until(condition: Callable[[], object], patience: float = PATIENCE, *, e
 def on_a_free_port(
     start: Callable[[int], subprocess.Popen[bytes]], answers: Callable[[int], object]
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """A server that answers, and its port. One that somebody else takes before the server does is given up for another.
+    """A server that answers, and its port. One that somebody else takes before the server does is
+    given up for another.
 
     Args:
         start: starts the server on a port.

@@ -1,4 +1,6 @@
-"""Commands of analyses: a function of a language model is a command, its parameters are the options, its docstring the help."""
+"""Commands of analyses: a function of a language model is a command, its parameters are the
+options, its docstring the help.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from .printing import Shown
 STANDS_FOR = {int: "N", float: "X", str: "TEXT"}
 File = Annotated[str, "FILE"]
 Name = Annotated[str, "NAME"]
-# What the options say that several commands have, each of them unless its own docstring says it otherwise.
+# What the options say that several commands have, each of them unless its own docstring says it
+# otherwise.
 SHARED = {
     "prompt": "what the model reads",
     "position": "the token is guessed after this place, counted from 0; default: the last",
@@ -29,24 +32,30 @@ PROMPTS = ("prompt", "corrupted")  # a warning says what the vocabulary lacks of
 def analysis(place: int, pairs: Pairs | None = None) -> Callable[[Callable[..., Shown]], Command]:
     """Make a function a command: it is called with the model, and with the value of each option.
 
-    A parameter is an option: one without a default has to be given, a `bool` is off unless it is given, a `Literal` has choices,
-    a list may be given several times. `_` at the end of its name is left out. The first paragraph of the docstring says what the
-    command does, `Args` what an option does unless `SHARED` says it.
+    A parameter is an option: one without a default has to be given, a `bool` is off unless it is
+    given, a `Literal` has choices, a list may be given several times. `_` at the end of its name is
+    left out. The first paragraph of the docstring says what the command does, `Args` what an option
+    does unless `SHARED` says it.
 
     Args:
         place: of the command in the help.
-        pairs: what the command says of a list of prompts, where it can read one instead of the options that have to be given.
+        pairs: what the command says of a list of prompts, where it can read one instead of the
+            options that have to be given.
     """
 
     def command(function: Callable[..., Shown]) -> Command:
         told = documented(function)
-        hints = get_type_hints(function, localns={"LanguageModel": Any}, include_extras=True)  # not imported yet
+        # not imported yet
+        hints = get_type_hints(function, localns={"LanguageModel": Any}, include_extras=True)
         parameters = list(inspect.signature(function).parameters.values())[1:]
 
         def add_options(this: Parser) -> None:
             add_model(this)
             for parameter in parameters:
-                about, is_needed = (SHARED | told)[parameter.name], parameter.default is parameter.empty and pairs is None
+                about, is_needed = (
+                    (SHARED | told)[parameter.name],
+                    parameter.default is parameter.empty and pairs is None,
+                )
                 _add_option(this, parameter, hints[parameter.name], about, is_needed=is_needed)
             if pairs is not None:
                 pairs.add_option(this)
@@ -74,7 +83,9 @@ def documented(function: Callable[..., Any]) -> dict[str, str]:
     return {name: " ".join(about.split()).rstrip(".") for name, about in told}
 
 
-def _add_option(this: Parser, parameter: inspect.Parameter, hint: Any, about: str, *, is_needed: bool) -> None:
+def _add_option(
+    this: Parser, parameter: inspect.Parameter, hint: Any, about: str, *, is_needed: bool
+) -> None:
     """Add the option of a parameter, whose type is `hint`."""
     kind, default = get_args(hint)[0] if NoneType in get_args(hint) else hint, parameter.default
     what: dict[str, Any] = {}
@@ -88,7 +99,8 @@ def _add_option(this: Parser, parameter: inspect.Parameter, hint: Any, about: st
         what |= {"type": kind.__origin__, "metavar": kind.__metadata__[0]}
     else:
         what |= {"type": kind, "metavar": STANDS_FOR[kind]}
-    if default is not None and default is not False and default is not parameter.empty:  # it may be 0
+    # it may be 0
+    if default is not None and default is not False and default is not parameter.empty:
         what["default"] = default
         about += "" if "default:" in about else f"; default: {default}"
     if is_needed:

@@ -1,4 +1,6 @@
-"""The command `answers`: how one or two models complete sentences, beside what the data that they were trained on say."""
+"""The command `answers`: how one or two models complete sentences, beside what the data that they
+were trained on say.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,21 @@ def _options(this: Parser) -> None:
     this.add_argument("name", metavar="A", help="a model")
     this.add_argument("other", metavar="B", nargs="?", help="another model")
     add_precision(this)
-    about = "a sentence to complete; may be given several times. Default: those of the task that A has learned"
+    about = (
+        "a sentence to complete; may be given several times. Default: those of the task that A "
+        "has learned"
+    )
     this.add_argument("--sentence", action="append", default=[], metavar="TEXT", help=about)
-    about = "a word to complete it with; may be given several times. Default: those of the task that A has learned"
+    about = (
+        "a word to complete it with; may be given several times. Default: those of the task that "
+        "A has learned"
+    )
     this.add_argument("--word", action="append", default=[], metavar="WORD", help=about)
-    this.add_argument("--nearest", metavar="WORD", help="also the words that are nearest to this one by their embeddings")
+    this.add_argument(
+        "--nearest",
+        metavar="WORD",
+        help="also the words that are nearest to this one by their embeddings",
+    )
 
 
 @command(142, _options)
@@ -36,21 +48,32 @@ def answers(options: argparse.Namespace) -> Shown:
     known = ((), ()) if task is None else task.questions()
     sentences, words = list(options.sentence or known[0]), list(options.word or known[1])
     if not sentences or not words:
-        raise UsageError(f"{options.name} has learned no task with questions of its own: give --sentence and --word")
+        raise UsageError(
+            f"{options.name} has learned no task with questions of its own: give --sentence and "
+            "--word"
+        )
     each_model = [_answers(lm, sentences, words, options.nearest) for lm in models]
-    columns = [what if what == "to" else f"{name}{what}" for name in names for what in ("", ": its data", ": chance from", "to")]
+    columns = [
+        what if what == "to" else f"{name}{what}"
+        for name in names
+        for what in ("", ": its data", ": chance from", "to")
+    ]
     rows, near = list[list[str]](), list[str]()
     for row in zip(*(content["answers"] for content in each_model), strict=True):
         shares = [answer[key] for answer in row for key in ("probability", "share", "low", "high")]
         cells = ["–" if share is None else f"{100 * share:.1f} %" for share in shares]
         rows.append([f"{row[0]['sentence']} … {row[0]['word']}", *cells])
     for content in each_model if options.nearest is not None else ():
-        words_near = ", ".join(f"{token} {cosine:.2f}" for token, cosine in content["nearest"].items())
+        words_near = ", ".join(
+            f"{token} {cosine:.2f}" for token, cosine in content["nearest"].items()
+        )
         near.append(f"{content['model']}: nearest to {options.nearest} are {words_near}")
     return Shown(each_model, [Table(rows, ["", *columns]), *near])
 
 
-def _answers(lm: LanguageModel, sentences: list[str], words: list[str], nearest: str | None) -> dict[str, Any]:
+def _answers(
+    lm: LanguageModel, sentences: list[str], words: list[str], nearest: str | None
+) -> dict[str, Any]:
     likely = lm.answers(sentences, words).values.tolist()
     try:
         shares = lm.shares_in_data(sentences, words)
@@ -61,8 +84,16 @@ def _answers(lm: LanguageModel, sentences: list[str], words: list[str], nearest:
     for sentence, probabilities, of_data in zip(sentences, likely, shares, strict=True):
         for word, probability, share in zip(words, probabilities, of_data, strict=True):
             low, high = (None, None) if share is None or not share.of else share.interval
-            data = {"share": None, "of": None} if share is None else {"share": share.value, "of": share.of}
-            rows.append({"sentence": sentence, "word": word, "probability": probability} | data | {"low": low, "high": high})
+            data = (
+                {"share": None, "of": None}
+                if share is None
+                else {"share": share.value, "of": share.of}
+            )
+            rows.append(
+                {"sentence": sentence, "word": word, "probability": probability}
+                | data
+                | {"low": low, "high": high}
+            )
     content: dict[str, Any] = {"model": lm.name, "answers": rows}
     if nearest is not None:
         content["nearest"] = lm.nearest(nearest, NEIGHBOURS)

@@ -21,8 +21,19 @@ def _options(this: Parser) -> None:
 
 def _options_of_costs(this: Parser) -> None:
     _options(this)
-    this.add_argument("--batch", type=int, default=1, metavar="N", help="texts that are read side by side; default: 1")
-    this.add_argument("--context", type=int, metavar="N", help="tokens of each text; default: as many as the model can read")
+    this.add_argument(
+        "--batch",
+        type=int,
+        default=1,
+        metavar="N",
+        help="texts that are read side by side; default: 1",
+    )
+    this.add_argument(
+        "--context",
+        type=int,
+        metavar="N",
+        help="tokens of each text; default: as many as the model can read",
+    )
 
 
 @command(30, _options, on_device=False)
@@ -32,8 +43,14 @@ def describe(options: argparse.Namespace) -> Shown:
 
     layers = describe(_architecture(options))
     total = sum(layer.parameters for layer in layers)
-    rows = [(layer.name, layer.kind, f"{layer.parameters:>12,}", _shapes(layer.shapes)) for layer in layers]
-    content = {"parameters": total, "layers": [picked(layer, "name", "kind", "parameters", "shapes") for layer in layers]}
+    rows = [
+        (layer.name, layer.kind, f"{layer.parameters:>12,}", _shapes(layer.shapes))
+        for layer in layers
+    ]
+    content = {
+        "parameters": total,
+        "layers": [picked(layer, "name", "kind", "parameters", "shapes") for layer in layers],
+    }
     return Shown(content, [Table([*rows, ("total", "", f"{total:>12,}", "")])])
 
 
@@ -52,7 +69,10 @@ def costs(options: argparse.Namespace) -> Shown:
         *((f"weights in {name}", in_bytes(count)) for name, count in whole.weights.items()),
         ("gradients", in_bytes(whole.gradients)),
         ("activations that a step keeps", in_bytes(whole.activations)),
-        *((f"what the optimiser {name} keeps", in_bytes(count)) for name, count in whole.optimiser.items()),
+        *(
+            (f"what the optimiser {name} keeps", in_bytes(count))
+            for name, count in whole.optimiser.items()
+        ),
     ]
     if whole.cache is not None:
         rows.append(("keys and values of these texts", in_bytes(whole.cache)))
@@ -60,13 +80,21 @@ def costs(options: argparse.Namespace) -> Shown:
 
 
 def _architecture(options: argparse.Namespace) -> Config:
-    """The configuration of the model or of the preset that the options name. A UsageError if they name neither, or both."""
+    """The configuration of the model or of the preset that the options name. A UsageError if they
+    name neither, or both.
+    """
     from gptviz.model import preset
     from gptviz.runs import checkpoints
 
     if (options.name is None) == (options.preset is None):
-        raise UsageError(f"{options.command.name} takes the name of a model or --preset PRESET, one of the two")
-    return preset(options.preset) if options.preset else checkpoints.read_config(checkpoints.find(options.name))
+        raise UsageError(
+            f"{options.command.name} takes the name of a model or --preset PRESET, one of the two"
+        )
+    return (
+        preset(options.preset)
+        if options.preset
+        else checkpoints.read_config(checkpoints.find(options.name))
+    )
 
 
 def _shapes(shapes: Mapping[str, tuple[int, ...]]) -> str:

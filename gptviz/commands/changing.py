@@ -20,13 +20,17 @@ MOST_PATCHES = 10  # that are listed
 
 
 @analysis(45)
-def quantise(lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32", matrix: Name | None = None) -> Shown:
+def quantise(
+    lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32", matrix: Name | None = None
+) -> Shown:
     """Show what a model loses if its weights are kept in fewer bits.
 
     Args:
-        prompt: a text for the loss, and for how far each guess moves; default: held-out data, if they are here.
-        as_: how weights are kept: 8bit.row, 4bit.g32, … (8, 6, 5, 4, 3 or 2 bits, rounded to nearest, with a scale for each row
-            or each group of 32, 64 or 128), or Q8_0, Q5_1, Q5_0, Q4_1, Q4_0 as in GGUF files.
+        prompt: a text for the loss, and for how far each guess moves; default: held-out data, if
+            they are here.
+        as_: how weights are kept: 8bit.row, 4bit.g32, … (8, 6, 5, 4, 3 or 2 bits, rounded to
+            nearest, with a scale for each row or each group of 32, 64 or 128), or Q8_0, Q5_1, Q5_0,
+            Q4_1, Q4_0 as in GGUF files.
         matrix: only one matrix, such as blocks.0.mlp.up.weight; default: all.
     """
     from gptviz.machine.memory import in_bytes
@@ -42,11 +46,18 @@ def quantise(lm: LanguageModel, prompt: str | None = None, as_: Name = "4bit.g32
         before, after = fewer.loss
         lines.append(f"loss over {fewer.text}: {nats(before)} → {nats(after)} nats")
     else:
-        why = "the held-out data are not here; give a text with --prompt" if prompt is None else "one token"
+        why = (
+            "the held-out data are not here; give a text with --prompt"
+            if prompt is None
+            else "one token"
+        )
         lines.append(f"no loss: {why}")
     if moved is not None:
         mean, last = moved.mean(), moved[-1]
-        lines.append(f"guesses move by {mean:.4g} nats on average (Kullback–Leibler divergence), the last one by {last:.4g}")
+        lines.append(
+            f"guesses move by {mean:.4g} nats on average (Kullback–Leibler divergence), the last "
+            f"one by {last:.4g}"
+        )
     rows = [
         (
             matrix.name,
@@ -91,9 +102,17 @@ def steer(
     if out is not None:
         lm.write_direction(way.name, Path(out))
     _, plain, text = steered.texts
-    apart = "" if math.isnan(way.separated) else f"It tells {way.separated:.1%} of the held-out texts apart. "
+    apart = (
+        ""
+        if math.isnan(way.separated)
+        else f"It tells {way.separated:.1%} of the held-out texts apart. "
+    )
     rows = [("without it", plain.strip()), (f"strength {strength:g}", text.strip())]
-    lines: Lines = [Table(rows), steered.said, f"{apart}As an edit of all pages it is {way.edit(strength)}."]
+    lines: Lines = [
+        Table(rows),
+        steered.said,
+        f"{apart}As an edit of all pages it is {way.edit(strength)}.",
+    ]
     return Shown({"text": text, "plain": plain, "separation": way.separated}, lines)
 
 
@@ -111,16 +130,29 @@ def _direction(
     if direction is not None and toward is None and away is None:
         return lm.read_direction(direction)
     if direction is not None or toward is None or away is None:
-        raise UsageError("give two lists of texts with --toward FILE and --away FILE, or a control vector with --direction FILE")
-    lists = [[line for line in read_corpus(path).text.splitlines() if line.strip()] for path in (toward, away)]
+        raise UsageError(
+            "give two lists of texts with --toward FILE and --away FILE, or a control vector with "
+            "--direction FILE"
+        )
+    lists = [
+        [line for line in read_corpus(path).text.splitlines() if line.strip()]
+        for path in (toward, away)
+    ]
     if layer != "all" and not layer.isdecimal():
         raise UsageError(f"--layer is {layer}; it is all, or the number of a block, counted from 0")
-    return lm.direction(*lists, block=None if layer == "all" else int(layer), how=how, name=Path(toward).stem)
+    return lm.direction(
+        *lists, block=None if layer == "all" else int(layer), how=how, name=Path(toward).stem
+    )
 
 
 @analysis(
     200,
-    Pairs("patch", "clean, corrupted, right, wrong", "which share of the answer each piece restores", ("prompt", "corrupted")),
+    Pairs(
+        "patch",
+        "clean, corrupted, right, wrong",
+        "which share of the answer each piece restores",
+        ("prompt", "corrupted"),
+    ),
 )
 def patch(
     lm: LanguageModel,
@@ -131,22 +163,27 @@ def patch(
     what: Name = "resid_pre",
     preview: bool = False,
 ) -> Shown:
-    """Put pieces of what a model computed for a clean prompt into its pass over a corrupted one: how much of the answer comes
-    back?
+    """Put pieces of what a model computed for a clean prompt into its pass over a corrupted one:
+    how much of the answer comes back?
 
     Args:
         prompt: the clean prompt.
         corrupted: the corrupted prompt, with as many tokens.
         right: the right answer; default: the likeliest after the clean prompt.
         wrong: the wrong answer; default: the likeliest after the corrupted prompt.
-        what: what is put in, by block: resid_pre, resid_mid, resid_post, attention.out or mlp.out at each position; attention.z,
-            attention.pattern, attention.q, attention.k or attention.v of each head.
+        what: what is put in, by block: resid_pre, resid_mid, resid_post, attention.out or mlp.out
+            at each position; attention.z, attention.pattern, attention.q, attention.k or
+            attention.v of each head.
         preview: guess all patches from a few backward passes, and check that with some patches.
     """
     from gptviz.interp.changing import attribution_patching, patching
 
     pair = lm.pair(prompt, corrupted, right, wrong)
-    patched = attribution_patching.preview(lm.model, pair, [what])[what] if preview else patching.patch(lm.model, pair, what)
+    patched = (
+        attribution_patching.preview(lm.model, pair, [what])[what]
+        if preview
+        else patching.patch(lm.model, pair, what)
+    )
     ids = (pair.clean_source if patched.quantity.in_encoder else None) or pair.clean
     patched = patched.labelled([lm.tokenizer.label(i) for i in ids])
     answers = [lm.answer_space.text(each) for each in (pair.right, pair.wrong)]
@@ -156,11 +193,16 @@ def patch(
     content |= {"by": patched.places.name, "places": list(patched.places.labels)}
     content |= {"restored": patched.restored.values.tolist(), "answers": patched.answers.tolist()}
     after = f"{patched.clean:.3f} after the clean prompt, {patched.corrupted:.3f} corrupted"
-    return Shown(content, [f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {after}", *_restored(patched)])
+    return Shown(
+        content,
+        [f"logit of {answers[0]!r} minus logit of {answers[1]!r}: {after}", *_restored(patched)],
+    )
 
 
 def _restored(patched: Patched) -> Lines:
-    """The patches that restore most, a line for each; none of a preview that is not to be trusted."""
+    """The patches that restore most, a line for each; none of a preview that is not to be
+    trusted.
+    """
     from gptviz.interp.changing.attribution_patching import TRUSTED, Preview
 
     if not patched.is_defined:
@@ -169,9 +211,30 @@ def _restored(patched: Patched) -> Lines:
     if isinstance(patched, Preview):
         lines.append(f"preview: {patched.agreement}")
         if not patched.is_trusted:
-            return [*lines, f"it is shown from a correlation of {TRUSTED} on: leave --preview out to compute every patch"]
-    shares, by, labels = patched.restored.values.tolist(), patched.places.name, patched.places.labels
-    cells = sorted((-share, block, place) for block, row in enumerate(shares) for place, share in enumerate(row))
-    where = [f"{place} {label}" if by == "position" else label for place, label in enumerate(labels)]
-    rows = [(f"{-share:8.1%}", f"block {block}, {by} {where[place]}") for share, block, place in cells[:MOST_PATCHES]]
-    return [*lines, f"{patched.quantity.title}: the share of it that a patch restores, largest first", Table(rows)]
+            return [
+                *lines,
+                f"it is shown from a correlation of {TRUSTED} on: leave --preview out to compute "
+                "every patch",
+            ]
+    shares, by, labels = (
+        patched.restored.values.tolist(),
+        patched.places.name,
+        patched.places.labels,
+    )
+    cells = sorted(
+        (-share, block, place)
+        for block, row in enumerate(shares)
+        for place, share in enumerate(row)
+    )
+    where = [
+        f"{place} {label}" if by == "position" else label for place, label in enumerate(labels)
+    ]
+    rows = [
+        (f"{-share:8.1%}", f"block {block}, {by} {where[place]}")
+        for share, block, place in cells[:MOST_PATCHES]
+    ]
+    return [
+        *lines,
+        f"{patched.quantity.title}: the share of it that a patch restores, largest first",
+        Table(rows),
+    ]

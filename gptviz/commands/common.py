@@ -48,7 +48,8 @@ class Command:
 
     name: str  #: of the command
     summary: str  #: what it does, in a sentence
-    run: Callable[[argparse.Namespace], Shown | None]  #: carries it out, with the options; what it returns is printed
+    #: carries it out, with the options; what it returns is printed
+    run: Callable[[argparse.Namespace], Shown | None]
     add_options: Callable[[Parser], None] = lambda _: None  #: adds its own options
     _: KW_ONLY
     place: int  #: its place in the help: tens, so that another command fits between
@@ -60,8 +61,12 @@ class Command:
 def command(
     place: int, add_options: Callable[[Parser], None] = lambda _: None, **settings: bool
 ) -> Callable[[Callable[[argparse.Namespace], Shown | None]], Command]:
-    """Make a function the command of its name, whose docstring is the summary; `settings` are further fields of `Command`."""
-    return lambda run: Command(run.__name__.rstrip("_"), said(run), run, add_options, place=place, **settings)
+    """Make a function the command of its name, whose docstring is the summary; `settings` are
+    further fields of `Command`.
+    """
+    return lambda run: Command(
+        run.__name__.rstrip("_"), said(run), run, add_options, place=place, **settings
+    )
 
 
 def said(function: Callable[..., Any]) -> str:
@@ -74,15 +79,19 @@ def one_line(message: object) -> str:
 
 
 def nats(loss: float) -> str:
-    return f"{loss:.4f}" if loss < 1e6 else f"{loss:.4g}"  # a run that diverges may have a loss of forty digits
+    # a run that diverges may have a loss of forty digits
+    return f"{loss:.4f}" if loss < 1e6 else f"{loss:.4g}"
 
 
 def opened(options: argparse.Namespace, name: str | None = None) -> LanguageModel:
-    """The model that the options name, or the one called `name`. If it hides a shipped one, a line on stderr says so."""
+    """The model that the options name, or the one called `name`. If it hides a shipped one, a line
+    on stderr says so.
+    """
     from gptviz.runs import checkpoints
 
     name = options.name if name is None else name
-    folder = checkpoints.find(name)  # a misspelt name is an error here, and not looked for on the hub
+    # a misspelt name is an error here, and not looked for on the hub
+    folder = checkpoints.find(name)
     if name in checkpoints.hidden():
         print(f"gptviz: {checkpoints.about_hiding(name, folder)}", file=sys.stderr)
     return gptviz.load(name, options.device, precision=options.precision)
@@ -99,15 +108,22 @@ def add_precision(this: Parser) -> None:
         "--precision",
         choices=["stored", "float32", "bfloat16", "float16"],
         default="stored",
-        help="what weights are multiplied in; default: what the model's file has, where this machine multiplies in it",
+        help="what weights are multiplied in; default: what the model's file has, where this "
+        "machine multiplies in it",
     )
 
 
-def field_and_value(text: str, option: str = "--set", example: str = "n_layer=2") -> tuple[str, Any]:
-    """`FIELD=VALUE`, the value a number, true, false or a word; `option` and its `example` are for a message."""
+def field_and_value(
+    text: str, option: str = "--set", example: str = "n_layer=2"
+) -> tuple[str, Any]:
+    """`FIELD=VALUE`, the value a number, true, false or a word; `option` and its `example` are for
+    a message.
+    """
     name, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"{option} {text} names no value; write {option} FIELD=VALUE, as in {option} {example}")
+        raise UsageError(
+            f"{option} {text} names no value; write {option} FIELD=VALUE, as in {option} {example}"
+        )
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError):
@@ -151,15 +167,23 @@ def warn_of_unknown(encoding: Encoding) -> None:
 
 
 def require_place(out: Path) -> None:
-    """Check, before long work, that a file can be written there; a UsageError if its folder is missing, or it is a folder."""
+    """Check, before long work, that a file can be written there; a UsageError if its folder is
+    missing, or it is a folder.
+    """
     if not out.absolute().parent.is_dir():
-        raise UsageError(f"there is no folder {out.parent}: make it, or choose another place for {out.name}")
+        raise UsageError(
+            f"there is no folder {out.parent}: make it, or choose another place for {out.name}"
+        )
     if out.is_dir():
-        raise UsageError(f"{out} is a folder: give the name of a file in it, such as {out / 'page.html'}")
+        raise UsageError(
+            f"{out} is a folder: give the name of a file in it, such as {out / 'page.html'}"
+        )
 
 
 def write_whole(out: Path, text: str, title: str, about: dict[str, Any]) -> Shown:
-    """Write a file; what was there stays until it is complete. Says where `title` is now; a UsageError if that fails."""
+    """Write a file; what was there stays until it is complete. Says where `title` is now; a
+    UsageError if that fails.
+    """
     from gptviz.machine.memory import in_bytes
 
     content = text.encode("utf-8", "replace")
@@ -167,6 +191,8 @@ def write_whole(out: Path, text: str, title: str, about: dict[str, Any]) -> Show
         with in_place_of(out.absolute()) as temporary:
             temporary.write_bytes(content)
     except OSError as error:
-        raise UsageError(f"{out} cannot be written ({error.strerror or error}): choose another place") from None
+        raise UsageError(
+            f"{out} cannot be written ({error.strerror or error}): choose another place"
+        ) from None
     about |= {"path": str(out.absolute()), "bytes": len(content)}
     return Shown(about, [f"{title} is in {out} ({in_bytes(len(content))})"])

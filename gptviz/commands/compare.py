@@ -1,5 +1,5 @@
-"""The command `compare`: two prompts, steps of training, models or sets of edits, and their difference; or an adapter by
-strength.
+"""The command `compare`: two prompts, steps of training, models or sets of edits, and their
+difference; or an adapter by strength.
 """
 
 from __future__ import annotations
@@ -28,12 +28,22 @@ HEADS = [f"{name:>10}" for name in ("A", "B", "B − A")]
 def _options(this: Parser) -> None:
     this.add_argument("name", metavar="A", help="a model")
     this.add_argument(
-        "other", metavar="B", nargs="?", help="another model; default: the same one, for weights of an adapter its base"
+        "other",
+        metavar="B",
+        nargs="?",
+        help="another model; default: the same one, for weights of an adapter its base",
     )
     add_precision(this)
-    this.add_argument("--prompt", metavar="TEXT", help="what both read; needed for all but weights and strength")
+    this.add_argument(
+        "--prompt", metavar="TEXT", help="what both read; needed for all but weights and strength"
+    )
     this.add_argument("--b-prompt", metavar="TEXT", help="what B reads instead")
-    this.add_argument("--step", type=int, metavar="N", help="A after so many steps of training; default: as it was saved last")
+    this.add_argument(
+        "--step",
+        type=int,
+        metavar="N",
+        help="A after so many steps of training; default: as it was saved last",
+    )
     this.add_argument("--b-step", type=int, metavar="N", help="the same for B")
     for side in ("", "b-"):
         this.add_argument(
@@ -41,17 +51,36 @@ def _options(this: Parser) -> None:
             action="append",
             default=[],
             metavar="PART",
-            help=f"what is switched off in {'B' if side else 'A'}, as in blocks.1.attention.head.3; may be given several times",
+            help=f"what is switched off in {'B' if side else 'A'}, as in "
+            "blocks.1.attention.head.3; may be given several times",
         )
-    about = "what is compared; default: the next token. weights: by how much each matrix differs, and with --prompt how far that "
-    about += "moves the guesses of the text; strength: the loss of a LoRA adapter, on its data and on its base's, from its base "
+    about = (
+        "what is compared; default: the next token. weights: by how much each matrix differs, and "
+        "with --prompt how far that "
+    )
+    about += (
+        "moves the guesses of the text; strength: the loss of a LoRA adapter, on its data and on "
+        "its base's, from its base "
+    )
     about += "(0) to as trained (1) and beyond"
     this.add_argument("--what", choices=WHATS, default="next_token", help=about)
-    about = "for weights: the singular values of the difference of only this matrix, as in blocks.0.mlp.up"
+    about = (
+        "for weights: the singular values of the difference of only this matrix, as in "
+        "blocks.0.mlp.up"
+    )
     this.add_argument("--matrix", metavar="NAME", help=about)
-    this.add_argument("--block", type=int, default=0, metavar="N", help="for attention: of which block")
-    this.add_argument("--head", type=int, metavar="N", help="for attention: of which head; default: the mean of the block")
-    this.add_argument("--token", metavar="TOKEN", help="for attribution: whose logit; default: the likeliest of A")
+    this.add_argument(
+        "--block", type=int, default=0, metavar="N", help="for attention: of which block"
+    )
+    this.add_argument(
+        "--head",
+        type=int,
+        metavar="N",
+        help="for attention: of which head; default: the mean of the block",
+    )
+    this.add_argument(
+        "--token", metavar="TOKEN", help="for attribution: whose logit; default: the likeliest of A"
+    )
     about = "for heads: which of the scores that the command heads prints; default: induction"
     this.add_argument("--score", default="induction", metavar="SCORE", help=about)
 
@@ -63,7 +92,11 @@ def compare(options: argparse.Namespace) -> Shown:
         raise UsageError(f"{options.what} is compared over a text: give one, with --prompt TEXT")
     if options.what == "strength":
         return _along_strength(opened(options))
-    if options.what == "weights" and options.other is None and (base := opened(options).base) is not None:
+    if (
+        options.what == "weights"
+        and options.other is None
+        and (base := opened(options).base) is not None
+    ):
         options.other = base.name
     a = _side(options, options.name, options.step, options.without, options.prompt)
     name, prompt = options.other or options.name, options.b_prompt or options.prompt
@@ -78,14 +111,21 @@ def compare(options: argparse.Namespace) -> Shown:
     compared = _compared(a, b, options)
     if compared.difference is None:
         if not options.json:
-            print(f"gptviz: {compared.why}: there is no difference; --json gives both sides", file=sys.stderr)
+            print(
+                f"gptviz: {compared.why}: there is no difference; --json gives both sides",
+                file=sys.stderr,
+            )
         return Shown(compared.to_dict(), [])
     if options.what == "weights":
         return _weights(a, b, compared)
     table = compared.difference.records()
     *names, unit = (name for name in table if not name.endswith(" position"))
     sides = (side.values.ravel().tolist() for side in (compared.a, compared.b))
-    rows = [row for row in zip(*sides, *(table[name] for name in (unit, *names)), strict=True) if row[2] == row[2]]
+    rows = [
+        row
+        for row in zip(*sides, *(table[name] for name in (unit, *names)), strict=True)
+        if row[2] == row[2]
+    ]
     rows.sort(key=lambda row: -abs(row[2]))
     cells = [
         (f"{a:>10.4f}", f"{b:>10.4f}", f"{more:>+10.4f}", *map(terminal.printable, labels))
@@ -128,20 +168,31 @@ def _weights(a: Side, b: Side, compared: Compared) -> Shown:
     columns = (compared.a.values, compared.b.values, compared.difference.values, shares.values)  # type: ignore[union-attr]
     numbers = zip(*(column.ravel().tolist() for column in columns), strict=True)
     blocks, matrices = (axis.labels for axis in shares.axes)
-    names = [f"{matrix} of block {block}" if block.isdigit() else matrix for block in blocks for matrix in matrices]
-    rows = [(*each, name) for name, each in zip(names, numbers, strict=True) if each[-1] == each[-1]]
+    names = [
+        f"{matrix} of block {block}" if block.isdigit() else matrix
+        for block in blocks
+        for matrix in matrices
+    ]
+    rows = [
+        (*each, name) for name, each in zip(names, numbers, strict=True) if each[-1] == each[-1]
+    ]
     same = sum(share == 0 for *_, share, _ in rows)
     rows.sort(key=lambda row: -row[3])
-    cells = [(*(f"{norm:>10.4f}" for norm in norms), f"{share:>10.4%}", name) for *norms, share, name in rows[:MOST_LINES]]
+    cells = [
+        (*(f"{norm:>10.4f}" for norm in norms), f"{share:>10.4%}", name)
+        for *norms, share, name in rows[:MOST_LINES]
+    ]
     lines: Lines = [
-        f"norms of the weights, where they differ most; {same} of {len(rows)} matrices are the same to the bit",
+        f"norms of the weights, where they differ most; {same} of {len(rows)} matrices are the "
+        "same to the bit",
         Table([(*HEADS, f"{'of A':>10}", "matrix"), *cells]),
     ]
     if moved is not None:
         most = int(moved.values.argmax())
         lines.append(
             f"a guess of the text moves by {moved.values.mean():.4f} nats on average, most after "
-            f"{terminal.printable(moved.axes[0].labels[most])} ({moved.values[most]:.4f}): the divergence of B from A"
+            f"{terminal.printable(moved.axes[0].labels[most])} ({moved.values[most]:.4f}): the "
+            "divergence of B from A"
         )
     nats = None if moved is None else moved.values.tolist()
     return Shown(compared.to_dict() | {"share": shares.values.tolist(), "divergence": nats}, lines)
@@ -154,7 +205,9 @@ def _title(side: str, name: str, step: int | None, without: list[str], prompt: s
     return f"{side}: {name}{trained}{edits}" + ("" if prompt is None else f", reading {prompt!r}")
 
 
-def _side(options: argparse.Namespace, name: str, step: int | None, without: list[str], prompt: str | None) -> Side:
+def _side(
+    options: argparse.Namespace, name: str, step: int | None, without: list[str], prompt: str | None
+) -> Side:
     from gptviz.interp import compare
 
     lm = opened(options, name)

@@ -1,4 +1,6 @@
-"""Commands of pages whose record names an analysis: the method of a language model that reads a prompt is a command too."""
+"""Commands of pages whose record names an analysis: the method of a language model that reads a
+prompt is a command too.
+"""
 
 from __future__ import annotations
 
@@ -32,4 +34,6 @@ def _derived(analysis: str, summary: str, place: int) -> Command:
 
 
 _pages = [page for page in PAGES.values() if page.analysis]
-DERIVED = [_derived(page.analysis, page.sentence, 300 + number) for number, page in enumerate(_pages)]
+DERIVED = [
+    _derived(page.analysis, page.sentence, 300 + number) for number, page in enumerate(_pages)
+]

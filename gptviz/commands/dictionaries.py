@@ -1,4 +1,6 @@
-"""The commands of dictionaries: fit one to a model, and show which of its features are active in a prompt."""
+"""The commands of dictionaries: fit one to a model, and show which of its features are active in a
+prompt.
+"""
 
 from __future__ import annotations
 
@@ -36,40 +38,64 @@ def dictionary(
     Args:
         block: the number of the block, counted from 0.
         size: how many features it has; default: four times as many as the stream has numbers.
-        kind: with topk the most active features count at each token; with relu all that are active, and their sum has a cost.
+        kind: with topk the most active features count at each token; with relu all that are active,
+            and their sum has a cost.
         k: with topk, how many features count at a token.
         cost: with relu, what the sum of all activations costs beside the error.
         steps: how many steps it is fitted for.
         seed: decides where the features begin.
-        corpus: a text file that it is fitted to, without its last fifth; default: the data that the model was trained on.
+        corpus: a text file that it is fitted to, without its last fifth; default: the data that the
+            model was trained on.
         called: its name; default: after its block.
         read: instead of fitting one, a folder that SAELens wrote.
-        out: write it too: to a file of this name that ends with .safetensors, in float16; else to a folder, as SAELens does.
+        out: write it too: to a file of this name that ends with .safetensors, in float16; else to a
+            folder, as SAELens does.
     """
     if (block is None) == (read is None):
-        raise UsageError("give the block whose stream a dictionary is fitted to with --block N, or a folder with --read FOLDER")
+        raise UsageError(
+            "give the block whose stream a dictionary is fitted to with --block N, or a folder "
+            "with --read FOLDER"
+        )
     text = text_of(corpus)
     if read is None:
-        settings: dict[str, Any] = {"kind": kind, "k": k, "cost": cost, "steps": steps, "seed": seed}
+        settings: dict[str, Any] = {
+            "kind": kind,
+            "k": k,
+            "cost": cost,
+            "steps": steps,
+            "seed": seed,
+        }
         fresh = lm.fit_dictionary(block, size, **settings, text=text, name=called)
     else:
         fresh = lm.read_dictionary(read, called)
     if out is not None:
         lm.write_dictionary(fresh.name, out)
     shown = quality_shown(lm.dictionary_quality(fresh.name, text))
-    lines = [f"{fresh.name}: {fresh.said}", *shown.lines, f"As an edit of all pages a feature is {fresh.edit(0, 4)}."]
+    lines = [
+        f"{fresh.name}: {fresh.said}",
+        *shown.lines,
+        f"As an edit of all pages a feature is {fresh.edit(0, 4)}.",
+    ]
     return Shown({"name": fresh.name} | shown.content, lines)
 
 
 def quality_shown(quality: Quality) -> Shown:
     """How good a dictionary is."""
     losses = quality.labelled()
-    rows = [(name, nats(float(loss))) for name, loss in zip(losses.axes[0].labels, losses.values, strict=True)]
+    rows = [
+        (name, nats(float(loss)))
+        for name, loss in zip(losses.axes[0].labels, losses.values, strict=True)
+    ]
     said = (
-        f"{quality.explained:.1%} of the variance of the stream by {quality.l0:.1f} active features at a token; "
-        f"{quality.dead:.1%} of the features are dead; {quality.recovered:.2%} of the loss is recovered"
+        f"{quality.explained:.1%} of the variance of the stream by {quality.l0:.1f} active "
+        "features at a token; "
+        f"{quality.dead:.1%} of the features are dead; {quality.recovered:.2%} of the loss is "
+        "recovered"
     )
-    return Shown(asdict(quality) | {"recovered": quality.recovered}, [said, Table(rows, ("in its place", "loss (nats)"))])
+    return Shown(
+        asdict(quality) | {"recovered": quality.recovered},
+        [said, Table(rows, ("in its place", "loss (nats)"))],
+    )
 
 
 @analysis(188)
@@ -81,7 +107,10 @@ def features(lm: LanguageModel, prompt: str, dictionary: Name | None = None) -> 
     """
     table = lm.features(prompt, dictionary)
     tokens, numbers = (axis.labels for axis in table.axes)
-    active = [[(number, float(value)) for number, value in zip(numbers, row, strict=True) if value > 0] for row in table.values]
+    active = [
+        [(number, float(value)) for number, value in zip(numbers, row, strict=True) if value > 0]
+        for row in table.values
+    ]
     content = [
         {"token": token, "feature": int(number), "value": value}
         for token, some in zip(tokens, active, strict=True)
@@ -90,5 +119,7 @@ def features(lm: LanguageModel, prompt: str, dictionary: Name | None = None) -> 
     rows = []
     for token, some in zip(tokens, active, strict=True):
         most = sorted(some, key=lambda feature: -feature[1])[:MOST_FEATURES]
-        rows.append((token, str(len(some)), ", ".join(f"{number} ({value:.2f})" for number, value in most)))
+        rows.append(
+            (token, str(len(some)), ", ".join(f"{number} ({value:.2f})" for number, value in most))
+        )
     return Shown(content, [Table(rows, ("token", "active", "the most active features"))])

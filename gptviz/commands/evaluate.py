@@ -33,16 +33,18 @@ def evaluate(
     """The loss of a model on held-out data.
 
     Args:
-        corpus: a text file, or a corpus by name; for a classifier texts with labels, for an encoder–decoder pairs, as in train;
-            default: what it was trained on.
+        corpus: a text file, or a corpus by name; for a classifier texts with labels, for an
+            encoder–decoder pairs, as in train; default: what it was trained on.
         split: the held-out part of the data, or all of it.
-        without: a piece of the model to switch off, such as blocks.1.attention.head.3, blocks.1.attention, blocks.1.mlp,
-            blocks.1.mlp.neuron.17, embed or positions; may be given several times. Or another edit of it, such as
-            blocks.1.attention.head.3=uniform, or of a LoRA adapter adapter=0.5.
-        replace_by: what takes the place of what was switched off: zero, or its mean over the first 8,192 tokens of what the model
-            is evaluated on.
-        dictionary: a dictionary of the model, by its name: the loss with what its features give back in the place of the stream,
-            over the first 16,384 tokens held out, or over the last fifth of the corpus.
+        without: a piece of the model to switch off, such as blocks.1.attention.head.3,
+            blocks.1.attention, blocks.1.mlp, blocks.1.mlp.neuron.17, embed or positions; may be
+            given several times. Or another edit of it, such as blocks.1.attention.head.3=uniform,
+            or of a LoRA adapter adapter=0.5.
+        replace_by: what takes the place of what was switched off: zero, or its mean over the first
+            8,192 tokens of what the model is evaluated on.
+        dictionary: a dictionary of the model, by its name: the loss with what its features give
+            back in the place of the stream, over the first 16,384 tokens held out, or over the last
+            fifth of the corpus.
     """
     from gptviz.data.registry import source_from, source_of_path
     from gptviz.interp.changing.edits import edits
@@ -53,13 +55,21 @@ def evaluate(
     own, everything = lm.card.source, split == "all"
     if corpus is not None:  # split as the model's own data
         fraction = own.get("fraction") if own else None
-        source = source_of_path(corpus, lm.model.config.kind, fraction if isinstance(fraction, float) else 0.9)
+        source = source_of_path(
+            corpus, lm.model.config.kind, fraction if isinstance(fraction, float) else 0.9
+        )
     elif own is not None:
         source = source_from(dict(own))
     else:
-        raise UsageError(f"the card of {lm.name} does not say what it learned from: give a text with --corpus FILE")
+        raise UsageError(
+            f"the card of {lm.name} does not say what it learned from: give a text with --corpus "
+            "FILE"
+        )
     try:
-        made = edits((text if "=" in text else f"{text}={replace_by}" for text in without or ()), lm.model.config)
+        made = edits(
+            (text if "=" in text else f"{text}={replace_by}" for text in without or ()),
+            lm.model.config,
+        )
         model = _edited(lm, made, source, everything=everything)
         data = source.evaluation(model, lm.tokenizer, everything=everything, labels=lm.labels)
     except ValueError as error:
@@ -67,33 +77,55 @@ def evaluate(
     warn_of_unknown(lm.tokenizer.encode(data.characters))
     result = result_of(model, data.batches)
     if not result.loss < 700:
-        raise UsageError(f"{lm.name} has a loss of {result.loss:.4g} nats: these are not the weights of a trained model")
+        raise UsageError(
+            f"{lm.name} has a loss of {result.loss:.4g} nats: these are not the weights of a "
+            "trained model"
+        )
     perplexity, per_token = math.exp(result.loss), source.unit == "token"
-    content: dict[str, Any] = {"loss": result.loss, "accuracy": result.accuracy, f"{source.unit}s": result.tokens}
+    content: dict[str, Any] = {
+        "loss": result.loss,
+        "accuracy": result.accuracy,
+        f"{source.unit}s": result.tokens,
+    }
     content |= {share.name: share.value for share in data.shares}
-    content |= {name: {share.name: share.value for share in group} for name, group in data.groups.items()}
+    content |= {
+        name: {share.name: share.value for share in group} for name, group in data.groups.items()
+    }
     content |= {"perplexity": perplexity} if per_token else {}
     content |= {} if source.floor is None else {"floor": source.floor}
     content |= {"edits": [edit.text for edit in made]} if made else {}
     floor = "" if source.floor is None else f" (no model gets below {source.floor:.4f})"
-    said = f"loss {result.loss:.4f} nats per {source.unit}{floor}" + (f", perplexity {perplexity:.3f}" if per_token else "")
+    said = f"loss {result.loss:.4f} nats per {source.unit}{floor}" + (
+        f", perplexity {perplexity:.3f}" if per_token else ""
+    )
     return Shown(
         content,
         [
             *(f"{edit.title}." for edit in made),
             f"{said}, accuracy {result.accuracy:.2%}, over {result.tokens:,} {source.unit}s",
-            *(f"{share.words} {share.value:.2%}" for share in (*data.shares, *chain.from_iterable(data.groups.values()))),
+            *(
+                f"{share.words} {share.value:.2%}"
+                for share in (*data.shares, *chain.from_iterable(data.groups.values()))
+            ),
         ],
     )
 
 
-def _edited(lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, everything: bool) -> Transformer:
-    """The model with the edits. Means and patterns of another text are over the beginning of what it is evaluated on."""
+def _edited(
+    lm: LanguageModel, edits: tuple[UnitEdit, ...], source: Source, *, everything: bool
+) -> Transformer:
+    """The model with the edits. Means and patterns of another text are over the beginning of what
+    it is evaluated on.
+    """
     from gptviz.data.rows import first_batches
     from gptviz.interp.changing.edits import Inputs, edited
 
     reading = []
     if any(edit.needs_text for edit in edits):
-        batches = source.evaluation(lm.model, lm.tokenizer, everything=everything, labels=lm.labels).batches
-        reading = [Inputs(*batch.to(lm.device).inputs) for batch in first_batches(batches, MOST_REFERENCE)]
+        batches = source.evaluation(
+            lm.model, lm.tokenizer, everything=everything, labels=lm.labels
+        ).batches
+        reading = [
+            Inputs(*batch.to(lm.device).inputs) for batch in first_batches(batches, MOST_REFERENCE)
+        ]
     return edited(lm.model, edits, reading)

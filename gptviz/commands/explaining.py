@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 @analysis(120, Pairs("attribute", "clean, right, wrong", "what each piece adds"))
 def attribute(
-    lm: LanguageModel, prompt: str, token: str | None = None, against: str | None = None, position: int | None = None
+    lm: LanguageModel,
+    prompt: str,
+    token: str | None = None,
+    against: str | None = None,
+    position: int | None = None,
 ) -> Shown:
     """What each head, MLP and bias adds to the logit of a token, or of a label.
 
@@ -25,22 +29,36 @@ def attribute(
         against: another token: the parts then add up to the difference of both logits.
     """
     if position is not None and lm.answer_space.noun == "label":
-        raise UsageError(f"{lm.name} is a classifier: a label is of the whole text, so leave --position out")
+        raise UsageError(
+            f"{lm.name} is a classifier: a label is of the whole text, so leave --position out"
+        )
     attribution = lm.attribute(prompt, token, position, against)
     content = picked(attribution, "logit", "sum", "capped", "error")
     content |= {"token": lm.answer_space.text(attribution.token)}
-    content |= {"against": None if attribution.against is None else lm.answer_space.text(attribution.against)}
-    content |= {"position": attribution.position, "parts": [picked(part, "name", "value") for part in attribution.parts]}
+    content |= {
+        "against": None
+        if attribution.against is None
+        else lm.answer_space.text(attribution.against)
+    }
+    content |= {
+        "position": attribution.position,
+        "parts": [picked(part, "name", "value") for part in attribution.parts],
+    }
     of = lm.answer_space.label
     minus = "" if attribution.against is None else f" minus that of {of(attribution.against)}"
     after = "" if attribution.position is None else f" after position {attribution.position}"
-    lines: Lines = [f"the logit of {of(attribution.token)}{minus}{after} is {attribution.logit:.4f}"]
+    lines: Lines = [
+        f"the logit of {of(attribution.token)}{minus}{after} is {attribution.logit:.4f}"
+    ]
     if attribution.capped != attribution.logit:
         lines.append(f"the model caps its logits: it answers with {attribution.capped:.4f}")
     parts = sorted(attribution.parts, key=lambda part: -abs(part.value))
     lines.append(Table([(f"{part.value:>+10.4f}", part.name) for part in parts]))
     off = "" if attribution.adds_up else ": they do NOT add up"
-    lines.append(f"all parts together: {attribution.sum:.4f}, off by {attribution.error:.1g} of the largest{off}")
+    lines.append(
+        f"all parts together: {attribution.sum:.4f}, off by {attribution.error:.1g} of the "
+        f"largest{off}"
+    )
     return Shown(content, lines)
 
 
@@ -49,7 +67,10 @@ def scan(lm: LanguageModel, prompt: str) -> Shown:
     """What stands out in a model that reads a prompt, the most telling first."""
     findings = lm.scan(prompt)
     rows = [(f"{finding.strength:.2f}", finding.page, finding.sentence) for finding in findings]
-    return Shown([finding.to_dict() for finding in findings], [Table(rows) if rows else "Nothing stands out."])
+    return Shown(
+        [finding.to_dict() for finding in findings],
+        [Table(rows) if rows else "Nothing stands out."],
+    )
 
 
 @analysis(130)
@@ -71,7 +92,11 @@ def circuit(
         reference: the text that means are taken over for the check; default: the prompt.
     """
     graph = lm.circuit(prompt, token, position, against, share)
-    checked, piece, label = lm.check_circuit(graph, reference), lm.tokenizer.piece, lm.tokenizer.label
+    checked, piece, label = (
+        lm.check_circuit(graph, reference),
+        lm.tokenizer.piece,
+        lm.tokenizer.label,
+    )
     nodes: list[dict[str, Any]] = [
         {
             "name": "logit" if node.unit is None else node.unit.name,
@@ -82,20 +107,41 @@ def circuit(
         }
         for node in graph.nodes
     ]
-    edges = [{"from": edge.source.name, "to": edge.target.name, **picked(edge, "kind", "value", "share")} for edge in graph.edges]
-    content: dict[str, Any] = {"token": piece(graph.token), "against": None if graph.against is None else piece(graph.against)}
-    content |= {"position": graph.position, "logit": graph.total, **picked(graph, "rest", "share", "reached")}
-    content |= {"nodes": nodes, "edges": edges, "check": picked(checked, "whole", "kept", "without", "probability")}
+    edges = [
+        {"from": edge.source.name, "to": edge.target.name, **picked(edge, "kind", "value", "share")}
+        for edge in graph.edges
+    ]
+    content: dict[str, Any] = {
+        "token": piece(graph.token),
+        "against": None if graph.against is None else piece(graph.against),
+    }
+    content |= {
+        "position": graph.position,
+        "logit": graph.total,
+        **picked(graph, "rest", "share", "reached"),
+    }
+    content |= {
+        "nodes": nodes,
+        "edges": edges,
+        "check": picked(checked, "whole", "kept", "without", "probability"),
+    }
     minus = "" if graph.against is None else f" minus that of {label(graph.against)}"
-    rows = [(f"{edge['value']:>+10.4f}", f"{edge['kind']:<5}", f"{edge['from']} → {edge['to']}") for edge in edges]
+    rows = [
+        (f"{edge['value']:>+10.4f}", f"{edge['kind']:<5}", f"{edge['from']} → {edge['to']}")
+        for edge in edges
+    ]
     limit = "" if graph.reached else ": a larger share needs a graph too large to read"
     lines: Lines = [
-        f"the logit of {label(graph.token)}{minus} after position {graph.position} is {graph.total:.4f}",
-        "what each part (name@position) adds to what a later one reads, beyond its mean over this text:",
+        f"the logit of {label(graph.token)}{minus} after position {graph.position} is "
+        f"{graph.total:.4f}",
+        "what each part (name@position) adds to what a later one reads, beyond its mean over this "
+        "text:",
         Table(rows),
         f"{graph.rest:>+10.4f}  biases, and the means of all parts over this text",
-        f"{len(nodes)} nodes, {len(edges)} edges, which trace {graph.share:.1%} back to tokens{limit}",
-        f"with everything outside at its mean {checked.kept:.4f} of {checked.whole:.4f} is left; with all parts at their means "
+        f"{len(nodes)} nodes, {len(edges)} edges, which trace {graph.share:.1%} back to "
+        f"tokens{limit}",
+        f"with everything outside at its mean {checked.kept:.4f} of {checked.whole:.4f} is left; "
+        "with all parts at their means "
         f"{checked.without:.4f}",
     ]
     return Shown(content, lines)

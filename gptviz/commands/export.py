@@ -21,40 +21,68 @@ LESSON = "lesson:"  # begins the name of a lesson
 
 def _options(this: Parser) -> None:
     this.add_argument(
-        "name", metavar="NAME", help="a model, as listed by 'models'; with --model, a page such as attention; or lesson:NAME"
+        "name",
+        metavar="NAME",
+        help="a model, as listed by 'models'; with --model, a page such as attention; or "
+        "lesson:NAME",
     )
     this.add_argument(
         "--format",
         choices=["zip", "transformers", "nanogpt", "gguf", "peft", "python", "html", "notebook"],
-        help="zip: one file that 'import' opens; transformers: a folder as the Hugging Face hub has them; nanogpt: a folder with "
-        "ckpt.pt and, for characters, meta.pkl; gguf: one file for llama.cpp; peft: of a LoRA adapter the folder that PEFT "
-        "opens; python: of a decoder a folder with one file to read, which needs only Python, and its weights; of a page, html: "
-        "one file that needs no server; notebook: its code for Jupyter; default: zip, of a page html, or as --out ends",
+        help="zip: one file that 'import' opens; transformers: a folder as the Hugging Face hub "
+        "has them; nanogpt: a folder with "
+        "ckpt.pt and, for characters, meta.pkl; gguf: one file for llama.cpp; peft: of a LoRA "
+        "adapter the folder that PEFT "
+        "opens; python: of a decoder a folder with one file to read, which needs only Python, and "
+        "its weights; of a page, html: "
+        "one file that needs no server; notebook: its code for Jupyter; default: zip, of a page "
+        "html, or as --out ends",
     )
     this.add_argument(
         "--weights",
         choices=["F16", "Q8_0", "Q4_0"],
-        help="of a GGUF file: how its matrices are kept, in 16, 8.5 or 4.5 bits a number; default: F16",
+        help="of a GGUF file: how its matrices are kept, in 16, 8.5 or 4.5 bits a number; default: "
+        "F16",
     )
-    page = this.add_argument_group("a page", "For example: export attention --model shakespeare --prompt ROMEO: --out page.html")
+    page = this.add_argument_group(
+        "a page",
+        "For example: export attention --model shakespeare --prompt ROMEO: --out page.html",
+    )
     page.add_argument("--model", metavar="NAME", help="the model that the page shows")
     page.add_argument("--prompt", metavar="TEXT", help="the prompt that it reads")
-    page.add_argument("--out", type=Path, metavar="FILE", help="the file to write; default: here, by the page's name")
+    page.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="the file to write; default: here, by the page's name",
+    )
     page.add_argument(
         "--state",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="more of what the page's address says, such as block=1; -: an object in JSON from the standard input, which may say "
+        help="more of what the page's address says, such as block=1; -: an object in JSON from the "
+        "standard input, which may say "
         "more than the page takes",
     )
-    this.add_argument("--to", type=Path, metavar="PATH", help="the file or folder to make; default: here, by the model's name")
-    this.add_argument("--without-snapshots", action="store_true", help="leave the snapshots of its training out of the zip file")
+    this.add_argument(
+        "--to",
+        type=Path,
+        metavar="PATH",
+        help="the file or folder to make; default: here, by the model's name",
+    )
+    this.add_argument(
+        "--without-snapshots",
+        action="store_true",
+        help="leave the snapshots of its training out of the zip file",
+    )
 
 
 @command(60, _options, on_device=False)
 def export(options: argparse.Namespace) -> Shown:
-    """Write a model as one zip file, or as another program keeps models; or a page or a lesson of the app as one file."""
+    """Write a model as one zip file, or as another program keeps models; or a page or a lesson of
+    the app as one file.
+    """
     if options.name.startswith(LESSON):
         name = options.name.removeprefix(LESSON)
         if options.format not in (None, "html"):
@@ -77,18 +105,26 @@ def _export_model(options: argparse.Namespace) -> Shown:
         folder = checkpoints.find(options.name)
     except checkpoints.CheckpointError:
         if options.name in page_names():
-            raise UsageError(f"{options.name} is a page: name the model that it is to show, with --model NAME") from None
+            raise UsageError(
+                f"{options.name} is a page: name the model that it is to show, with --model NAME"
+            ) from None
         raise
     chosen, with_snapshots = FORMATS[options.format], not options.without_snapshots
     if options.weights is not None:
         if options.format != "gguf":
-            raise UsageError(f"--weights is for a GGUF file, and the format is {options.format}: add --format gguf")
+            raise UsageError(
+                f"--weights is for a GGUF file, and the format is {options.format}: add --format "
+                "gguf"
+            )
         chosen = GGUFFormat(options.weights)
     to = options.to or Path(f"{folder.name}{chosen.ending}")
     much = chosen.bytes(folder, snapshots=with_snapshots) if chosen.why_not(folder) is None else 0
     is_large = much > WORTH_SAYING
     if is_large:
-        print(f"{options.name}: about {in_bytes(much)} are written to {to}; Ctrl-C stops", file=sys.stderr)
+        print(
+            f"{options.name}: about {in_bytes(much)} are written to {to}; Ctrl-C stops",
+            file=sys.stderr,
+        )
     try:
         with bar(options.name, much) if is_large else nullcontext():
             chosen.write(folder, to, snapshots=with_snapshots)
@@ -99,7 +135,15 @@ def _export_model(options: argparse.Namespace) -> Shown:
     lines: Lines = [f"{options.name} is in {to}"]
     if left_out is not None:
         lines.append(f"Left out: {left_out}; a zip file keeps all of a model")
-    return Shown({"name": options.name, "format": options.format, "path": str(to.absolute()), "left_out": left_out}, lines)
+    return Shown(
+        {
+            "name": options.name,
+            "format": options.format,
+            "path": str(to.absolute()),
+            "left_out": left_out,
+        },
+        lines,
+    )
 
 
 def _state(given: Sequence[str]) -> dict[str, str]:
@@ -111,7 +155,10 @@ def _state(given: Sequence[str]) -> dict[str, str]:
         else:
             key, equals, value = setting.partition("=")
             if not equals:
-                raise UsageError(f"--state {setting} names no value; write --state KEY=VALUE, as in --state block=1")
+                raise UsageError(
+                    f"--state {setting} names no value; write --state KEY=VALUE, as in --state "
+                    "block=1"
+                )
             values[key] = value
     return values
 
@@ -122,7 +169,9 @@ def _state_from_input() -> dict[str, str]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--state -: the standard input is no JSON: {error}") from None
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-        raise UsageError('--state -: the standard input must be an object of texts, such as {"block": "1"}')
+        raise UsageError(
+            '--state -: the standard input must be an object of texts, such as {"block": "1"}'
+        )
     return values
 
 
@@ -132,7 +181,11 @@ def _export_page(options: argparse.Namespace) -> Shown:
     from gptviz.takehome.page_file import as_html
 
     query = _state(options.state)
-    query |= {key: value for key, value in (("model", options.model), ("prompt", options.prompt)) if value is not None}
+    query |= {
+        key: value
+        for key, value in (("model", options.model), ("prompt", options.prompt))
+        if value is not None
+    }
     ending = "notebook" if options.out is not None and options.out.suffix == ".ipynb" else "html"
     form = options.format or ending
     if form not in PAGE_FORMATS:
@@ -145,4 +198,6 @@ def _export_page(options: argparse.Namespace) -> Shown:
     for sentence in page.rejected.values():
         print(f"gptviz: {one_line(sentence)}", file=sys.stderr)
     text = (as_html if form == "html" else as_notebook)(page)
-    return write_whole(out, text, f"The page {options.name}", {"page": options.name, "format": form})
+    return write_whole(
+        out, text, f"The page {options.name}", {"page": options.name, "format": form}
+    )

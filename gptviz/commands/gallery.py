@@ -24,17 +24,29 @@ BEGINNING = "O Romeo, Romeo! wherefore art thou "
 
 def _options(this: argparse.ArgumentParser) -> None:
     this.add_argument(
-        "--out", type=Path, metavar="DIR", required=True, help="the folder to write: a new one, or one with a gallery"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        required=True,
+        help="the folder to write: a new one, or one with a gallery",
     )
-    only = "only this lesson or page, as in 01-tokens or attention; may be given several times; default: all"
+    only = (
+        "only this lesson or page, as in 01-tokens or attention; may be given several times; "
+        "default: all"
+    )
     this.add_argument("--only", action="append", metavar="NAME", default=[], help=only)
-    about = "write no small pictures; they are taken by a Chromium or Chrome of this machine, if there is one"
+    about = (
+        "write no small pictures; they are taken by a Chromium or Chrome of this machine, if "
+        "there is one"
+    )
     this.add_argument("--without-thumbnails", action="store_true", help=about)
 
 
 @command(195, _options, on_device=False)
 def gallery(options: argparse.Namespace) -> Shown:
-    """Write all lessons and the best views of every page into a folder, which a browser shows without gptviz."""
+    """Write all lessons and the best views of every page into a folder, which a browser shows
+    without gptviz.
+    """
     from gptviz.machine.memory import in_bytes
     from gptviz.settings.known_names import instead
     from gptviz.takehome.gallery import browser, write_gallery
@@ -49,13 +61,25 @@ def gallery(options: argparse.Namespace) -> Shown:
     live = _live() if not options.only or NAME in options.only else None
     pictures = not options.without_thumbnails
     listed = len(exhibits) + (live is not None)
-    for number, exhibit in enumerate(write_gallery(options.out, exhibits, live=live, thumbnails=pictures)):
+    for number, exhibit in enumerate(
+        write_gallery(options.out, exhibits, live=live, thumbnails=pictures)
+    ):
         pictured = number + 1 - len(exhibits)
-        place = f"{number + 1} of {len(exhibits)}" if pictured <= 0 else f"small picture {pictured} of {listed}"
+        place = (
+            f"{number + 1} of {len(exhibits)}"
+            if pictured <= 0
+            else f"small picture {pictured} of {listed}"
+        )
         print(f"{place}: {exhibit.title}", file=sys.stderr, flush=True)
-    files = [f"{name}.html" for name in (*([NAME] if live else []), *(exhibit.name for exhibit in exhibits))]
+    files = [
+        f"{name}.html"
+        for name in (*([NAME] if live else []), *(exhibit.name for exhibit in exhibits))
+    ]
     written = sum(file.stat().st_size for file in options.out.rglob("*") if file.is_file())
-    lines: Lines = [f"The gallery is in {options.out / 'index.html'}: {len(files)} files beside it ({in_bytes(written)})"]
+    lines: Lines = [
+        f"The gallery is in {options.out / 'index.html'}: {len(files)} files beside it "
+        f"({in_bytes(written)})"
+    ]
     if pictures and browser() is None:
         lines.append("There are no small pictures: no Chromium or Chrome was found on this machine")
     return Shown({"path": str(options.out.absolute()), "files": files, "bytes": written}, lines)
@@ -67,7 +91,14 @@ def _lessons() -> Iterator[Exhibit]:
 
     for number, (name, lesson) in enumerate(library(SHIPPED).lessons.items(), 1):
         title = f"{number}. {lesson.title}"
-        yield Exhibit(f"lesson-{name}", name, "Lessons", title, lesson.about, lambda one=lesson: content_of(one))  # type: ignore[misc]
+        yield Exhibit(
+            f"lesson-{name}",
+            name,
+            "Lessons",
+            title,
+            lesson.about,
+            lambda one=lesson: content_of(one),  # type: ignore[misc]
+        )
 
 
 def _pages() -> Iterator[Exhibit]:
@@ -82,32 +113,48 @@ def _pages() -> Iterator[Exhibit]:
             continue  # about the models and runs of this machine
         first = {"model": page.opens_on} if page.opens_on else {}
         queries = [first | dict(page.pictured), *(first | dict(state) for state in page.states)]
-        if page.has_model and "decoder" in page.kinds and page.name not in VIEWS:  # “Try it” shows those about any model
+        # “Try it” shows those about any model
+        if page.has_model and "decoder" in page.kinds and page.name not in VIEWS:
             queries.append({"model": next(name for name in ALSO_ABOUT if name != page.opens_on)})
         for number, query in enumerate(queries):
             name = page.name if number == 0 else f"{page.name}-{number + 1}"
             title = page.title if number == 0 else f"{page.title}: {', '.join(query.values())}"
-            yield Exhibit(name, page.name, page.group, title, page.sentence, lambda of=page.name, at=query: read_page(of, at))  # type: ignore[misc]
+            yield Exhibit(
+                name,
+                page.name,
+                page.group,
+                title,
+                page.sentence,
+                lambda of=page.name, at=query: read_page(of, at),  # type: ignore[misc]
+            )
 
 
 def _live() -> LivePage:
-    """The page “Try it”, about the decoders that ship: it opens on the small one whose words are easy to read."""
+    """The page “Try it”, about the decoders that ship: it opens on the small one whose words are
+    easy to read.
+    """
     from gptviz.runs import checkpoints
     from gptviz.takehome.live.page import VIEWS, LivePage
     from gptviz.ui.menu import PAGES
 
     shipped = [
-        of for of in checkpoints.BUNDLED.iterdir() if (of / "config.json").is_file() and checkpoints.read_kind(of) == "decoder"
+        of
+        for of in checkpoints.BUNDLED.iterdir()
+        if (of / "config.json").is_file() and checkpoints.read_kind(of) == "decoder"
     ]
     folders = {folder.name: folder for folder in sorted(shipped)}
     names = [*ALSO_ABOUT, *(name for name in folders if name not in ALSO_ABOUT)]
     prompts = {name: _prompt(folders[name]) for name in names}
-    titles, captions = ({name: getattr(PAGES[name], words) for name in VIEWS} for words in ("title", "caption"))
+    titles, captions = (
+        {name: getattr(PAGES[name], words) for name in VIEWS} for words in ("title", "caption")
+    )
     return LivePage(prompts, titles, captions, usual=ALSO_ABOUT[-1])
 
 
 def _prompt(folder: Path) -> str:
-    """A first prompt for a model: an example of its task, or, for a model of texts, the beginning of one."""
+    """A first prompt for a model: an example of its task, or, for a model of texts, the beginning
+    of one.
+    """
     from gptviz.data.registry import source_from
     from gptviz.runs import checkpoints
 

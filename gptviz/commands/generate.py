@@ -26,19 +26,49 @@ def _options(this: Parser) -> None:
     add_model(this)
     this.add_argument("--prompt", required=True, metavar="TEXT")
     this.add_argument("--max-new-tokens", type=int, default=200, metavar="N")
-    this.add_argument("--go-on", action="store_true", help="write on where the model ends its text, or its task")
-    this.add_argument("--greedy", action="store_true", help="always the likeliest token; the same as --temperature 0")
-    about = "below 1 likely tokens become likelier, above 1 all become more alike; default 1, for an encoder–decoder 0 (always "
+    this.add_argument(
+        "--go-on", action="store_true", help="write on where the model ends its text, or its task"
+    )
+    this.add_argument(
+        "--greedy",
+        action="store_true",
+        help="always the likeliest token; the same as --temperature 0",
+    )
+    about = (
+        "below 1 likely tokens become likelier, above 1 all become more alike; default 1, for an "
+        "encoder–decoder 0 (always "
+    )
     this.add_argument("--temperature", type=float, metavar="T", help=f"{about}the likeliest token)")
     this.add_argument("--top-k", type=int, metavar="K", help="draw from the K likeliest tokens")
-    this.add_argument("--top-p", type=float, metavar="P", help="draw from the fewest tokens whose probabilities add up to P")
+    this.add_argument(
+        "--top-p",
+        type=float,
+        metavar="P",
+        help="draw from the fewest tokens whose probabilities add up to P",
+    )
     about = "decides the random numbers: the same seed writes the same text; default 0"
     this.add_argument("--seed", type=int, default=0, metavar="S", help=about)
-    about = "speculative decoding: the model NAME, of the same vocabulary, drafts tokens, or the text's own continuation does "
-    about += "(prompt), and this model accepts or refuses them; says how many, and with --json also each with its numbers"
+    about = (
+        "speculative decoding: the model NAME, of the same vocabulary, drafts tokens, or the "
+        "text's own continuation does "
+    )
+    about += (
+        "(prompt), and this model accepts or refuses them; says how many, and with --json also "
+        "each with its numbers"
+    )
     this.add_argument("--draft", metavar="NAME|prompt", help=about)
-    this.add_argument("--drafted", type=int, metavar="K", help="with --draft: how many tokens are drafted at a time; default 4")
-    this.add_argument("--beams", type=int, metavar="N", help="an encoder–decoder's answers, found by a beam search of width N")
+    this.add_argument(
+        "--drafted",
+        type=int,
+        metavar="K",
+        help="with --draft: how many tokens are drafted at a time; default 4",
+    )
+    this.add_argument(
+        "--beams",
+        type=int,
+        metavar="N",
+        help="an encoder–decoder's answers, found by a beam search of width N",
+    )
 
 
 @command(90, _options)
@@ -51,23 +81,40 @@ def generate(options: argparse.Namespace) -> None:
         raise UsageError(f"--max-new-tokens is {options.max_new_tokens}; it must be 0 or more")
     if options.beams is not None and options.beams > MOST_BEAMS:
         raise UsageError(f"--beams is {options.beams:,}; it must be at most {MOST_BEAMS}")
-    temperature = 0.0 if options.greedy else 1.0 if options.temperature is None else options.temperature
-    sampling = Sampling(temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed)
+    temperature = (
+        0.0 if options.greedy else 1.0 if options.temperature is None else options.temperature
+    )
+    sampling = Sampling(
+        temperature=temperature, top_k=options.top_k, top_p=options.top_p, seed=options.seed
+    )
     if options.drafted is not None and options.draft is None:
-        raise UsageError("--drafted is how many tokens a drafter drafts: name one with --draft NAME, or --draft prompt")
+        raise UsageError(
+            "--drafted is how many tokens a drafter drafts: name one with --draft NAME, or "
+            "--draft prompt"
+        )
     lm = opened(options)
     if lm.model.config.kind == "classifier":
-        raise UsageError(f"{options.name} is a classifier and writes no text: use classify {options.name} --text TEXT")
+        raise UsageError(
+            f"{options.name} is a classifier and writes no text: use classify {options.name} "
+            "--text TEXT"
+        )
     encoding = lm.tokenizer.encode(options.prompt)
     warn_of_unknown(encoding)
     if lm.model.config.kind == "encoder-decoder":
         if options.draft is not None:
-            raise UsageError(f"{options.name} answers a text and does not continue it: leave --draft out")
-        is_asked = any(given is not None for given in (options.temperature, options.top_k, options.top_p))
+            raise UsageError(
+                f"{options.name} answers a text and does not continue it: leave --draft out"
+            )
+        is_asked = any(
+            given is not None for given in (options.temperature, options.top_k, options.top_p)
+        )
         _answer(options, lm, sampling if is_asked and temperature else None)
         return
     if options.beams is not None:
-        raise UsageError(f"{options.name} continues a text, which has no end: a beam search is for answers, so leave --beams out")
+        raise UsageError(
+            f"{options.name} continues a text, which has no end: a beam search is for answers, so "
+            "leave --beams out"
+        )
     if options.draft is not None:
         _speculate(options, lm, encoding, sampling)
         return
@@ -77,7 +124,11 @@ def generate(options: argparse.Namespace) -> None:
     streams = not options.json and lm.tokenizer.kind in ("characters", "symbols")
     tokens: list[int] = []
     begun = time.perf_counter()
-    ends, left = (frozenset(), sys.maxsize) if options.go_on else (lm.end_tokens, lm.to_write(grown.prompt_length, sys.maxsize))
+    ends, left = (
+        (frozenset(), sys.maxsize)
+        if options.go_on
+        else (lm.end_tokens, lm.to_write(grown.prompt_length, sys.maxsize))
+    )
     for step in until_drawn(islice(grown, min(left, options.max_new_tokens)), ends):
         tokens.append(int(step.tokens[0]))
         if streams and tokens[-1] not in ends:
@@ -87,9 +138,17 @@ def generate(options: argparse.Namespace) -> None:
     is_whole = not ended and len(tokens) == left
     text = lm.tokenizer.continuation(written)
     if options.json:
-        print_json({"text": text, "tokens": written, "ended": ended or is_whole, "tokens_per_second": round(rate, 1)})
+        print_json(
+            {
+                "text": text,
+                "tokens": written,
+                "ended": ended or is_whole,
+                "tokens_per_second": round(rate, 1),
+            }
+        )
     else:
-        # Tokens of a byte-level vocabulary can end within a character, so their text is printed when it is complete.
+        # Tokens of a byte-level vocabulary can end within a character, so their text is printed
+        # when it is complete.
         print("" if streams else text)
         _say_end(lm, tokens, ended, is_whole)
 
@@ -97,12 +156,20 @@ def generate(options: argparse.Namespace) -> None:
 def _say_end(lm: LanguageModel, tokens: Sequence[int], ended: bool, is_whole: bool) -> None:
     """Say on stderr where the text ends by itself."""
     if ended or is_whole:
-        how = f"the model ended its text with {lm.tokenizer.label(tokens[-1])}" if ended else "a sequence of its task ends here"
+        how = (
+            f"the model ended its text with {lm.tokenizer.label(tokens[-1])}"
+            if ended
+            else "a sequence of its task ends here"
+        )
         print(f"gptviz: {how}; with --go-on it writes on", file=sys.stderr)
 
 
-def _speculate(options: argparse.Namespace, lm: LanguageModel, encoding: Encoding, sampling: Sampling) -> None:
-    """A text with a drafter: the text, then how much of what was drafted was accepted, and the tokens per pass."""
+def _speculate(
+    options: argparse.Namespace, lm: LanguageModel, encoding: Encoding, sampling: Sampling
+) -> None:
+    """A text with a drafter: the text, then how much of what was drafted was accepted, and the
+    tokens per pass.
+    """
     from gptviz.generate.generation import without_end
     from gptviz.generate.speculation import DRAFTED, Speculated
 
@@ -123,29 +190,57 @@ def _speculate(options: argparse.Namespace, lm: LanguageModel, encoding: Encodin
         print(f"gptviz: {speculated.sentence(options.draft, options.name)}", file=sys.stderr)
         return
     rounds = [
-        {"drafted": [asdict(draft) | {"text": lm.tokenizer.label(draft.token)} for draft in each.drafted]}
+        {
+            "drafted": [
+                asdict(draft) | {"text": lm.tokenizer.label(draft.token)} for draft in each.drafted
+            ]
+        }
         | picked(each, "position", "token", "probability", "number")
         for each in speculated.rounds
     ]
-    told = {"text": text, "tokens": written, "ended": ended or is_whole, "tokens_per_second": round(rate, 1)}
+    told = {
+        "text": text,
+        "tokens": written,
+        "ended": ended or is_whole,
+        "tokens_per_second": round(rate, 1),
+    }
     print_json(told | picked(speculated, "acceptance_rate", "tokens_per_pass") | {"rounds": rounds})
 
 
 def _answer(options: argparse.Namespace, lm: LanguageModel, sampling: Sampling | None) -> None:
-    """The answer of an encoder–decoder, drawn or greedy, or those of a beam search with their probabilities."""
+    """The answer of an encoder–decoder, drawn or greedy, or those of a beam search with their
+    probabilities.
+    """
     if options.beams is not None and sampling is not None:
-        raise UsageError("--beams searches for the likeliest answers: leave --temperature, --top-k and --top-p out")
+        raise UsageError(
+            "--beams searches for the likeliest answers: leave --temperature, --top-k and --top-p "
+            "out"
+        )
     longest = min(options.max_new_tokens, lm.model.config.context_length)
     begun = time.perf_counter()
     if options.beams is None:
         tokens, ended = lm.decoded(options.prompt, longest, sampling)
-        answer: dict[str, Any] = {"text": lm.tokenizer.decode(tokens), "tokens": tokens, "ended": ended}
+        answer: dict[str, Any] = {
+            "text": lm.tokenizer.decode(tokens),
+            "tokens": tokens,
+            "ended": ended,
+        }
         lines = [answer["text"]]
     else:
         beams = lm.beams(options.prompt, options.beams, longest).finished
-        rows = [{"text": lm.tokenizer.decode(beam.ids), "log_probability": beam.total, "ended": beam.ended} for beam in beams]
+        rows = [
+            {
+                "text": lm.tokenizer.decode(beam.ids),
+                "log_probability": beam.total,
+                "ended": beam.ended,
+            }
+            for beam in beams
+        ]
         answer = rows[0] | {"tokens": list(beams[0].ids), "beams": rows}
-        lines = [f"{math.exp(beam.total):>7.2%}  {row['text']}" for beam, row in zip(beams, rows, strict=True)]
+        lines = [
+            f"{math.exp(beam.total):>7.2%}  {row['text']}"
+            for beam, row in zip(beams, rows, strict=True)
+        ]
     rate = len(answer["tokens"]) / max(time.perf_counter() - begun, 1e-9)
     if options.json:
         print_json(answer | {"tokens_per_second": round(rate, 1)})

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 @analysis(145)
 def history(
-    lm: LanguageModel, prompt: str | None = None, measure: Name = "loss", token: str | None = None, against: str | None = None
+    lm: LanguageModel,
+    prompt: str | None = None,
+    measure: Name = "loss",
+    token: str | None = None,
+    against: str | None = None,
 ) -> Shown:
     """A measure of a model, such as its loss, at every snapshot of its training.
 
@@ -27,10 +31,24 @@ def history(
     if measure == "list":
         return _measures()
     values = lm.over_training(measure, prompt, token, against)
-    series = [{"name": name, "values": values.values[:, i].tolist()} for i, name in enumerate(values.series)]
-    content = {"measure": values.measure.name, "unit": values.measure.unit, "steps": list(values.steps), "series": series}
-    cells = [[f"{step:,}", *(f"{value:.4g}" for value in row)] for step, row in zip(values.steps, values.values, strict=True)]
-    lines: Lines = [f"{values.measure.title} ({values.measure.unit})", Table(cells, ["step", *values.series])]
+    series = [
+        {"name": name, "values": values.values[:, i].tolist()}
+        for i, name in enumerate(values.series)
+    ]
+    content = {
+        "measure": values.measure.name,
+        "unit": values.measure.unit,
+        "steps": list(values.steps),
+        "series": series,
+    }
+    cells = [
+        [f"{step:,}", *(f"{value:.4g}" for value in row)]
+        for step, row in zip(values.steps, values.values, strict=True)
+    ]
+    lines: Lines = [
+        f"{values.measure.title} ({values.measure.unit})",
+        Table(cells, ["step", *values.series]),
+    ]
     if (change := values.sharpest()) is not None:
         lines.append(f"Sharpest change: {values.series[change.series]} {change.words}.")
     return Shown(content, lines)
@@ -40,8 +58,12 @@ def _measures() -> Shown:
     from gptviz.interp.over_training.measures import MEASURES
 
     rows = [
-        picked(measure, "name", "unit", "needs") | {"of": list(measure.kinds), "about": measure.about}
+        picked(measure, "name", "unit", "needs")
+        | {"of": list(measure.kinds), "about": measure.about}
         for measure in MEASURES.values()
     ]
     said = "{about} In: {unit}. Needs: {needs}. Of: {kinds}."
-    return Shown(rows, [Table([(row["name"], said.format(kinds=", ".join(row["of"]), **row)) for row in rows])])
+    return Shown(
+        rows,
+        [Table([(row["name"], said.format(kinds=", ".join(row["of"]), **row)) for row in rows])],
+    )

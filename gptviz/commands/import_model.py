@@ -21,23 +21,31 @@ def _options(this: Parser) -> None:
     this.add_argument(
         "source",
         metavar="SOURCE",
-        help="a folder with config.json, weights and tokenizer, as model hubs have them; a .gguf file; nanoGPT's ckpt.pt; the "
-        "name of a model on the hub; a zip file that 'export' wrote; a folder with a LoRA adapter of PEFT; or, with --map, a .pt "
+        help="a folder with config.json, weights and tokenizer, as model hubs have them; a .gguf "
+        "file; nanoGPT's ckpt.pt; the "
+        "name of a model on the hub; a zip file that 'export' wrote; a folder with a LoRA adapter "
+        "of PEFT; or, with --map, a .pt "
         "or .safetensors file with the tensors of any GPT",
     )
     this.add_argument(
         "--base",
         metavar="NAME",
-        help="for a LoRA adapter of PEFT, a folder or a zip file: the model here that it changes; default: the one in its files",
+        help="for a LoRA adapter of PEFT, a folder or a zip file: the model here that it changes; "
+        "default: the one in its files",
     )
-    this.add_argument("--name", help="what to call the model; default: the name of the folder or file")
+    this.add_argument(
+        "--name", help="what to call the model; default: the name of the folder or file"
+    )
     this.add_argument(
         "--map",
         type=Path,
         metavar="FILE",
-        help="a JSON file that says which tensor is which (see docs/models.md); without it, a first draft of one is printed",
+        help="a JSON file that says which tensor is which (see docs/models.md); without it, a "
+        "first draft of one is printed",
     )
-    this.add_argument("--draft", type=Path, metavar="FILE", help="write that draft into a file instead")
+    this.add_argument(
+        "--draft", type=Path, metavar="FILE", help="write that draft into a file instead"
+    )
     this.add_argument(
         "--set",
         action="append",
@@ -49,38 +57,71 @@ def _options(this: Parser) -> None:
 
 @command(50, _options, on_device=False)
 def import_(options: argparse.Namespace) -> Shown | None:
-    """Open a model that another program made, whose files stay where they are; or unpack a zip file with a model."""
+    """Open a model that another program made, whose files stay where they are; or unpack a zip file
+    with a model.
+    """
     from gptviz.machine.memory import in_bytes
     from gptviz.runs import checkpoints, imports
 
     def offered(offer: HubModel) -> None:
         licence = f", licence {offer.licence}" if offer.licence else ""
-        print(f"{offer.name}: {in_bytes(offer.missing)} are fetched from the hub{licence}; Ctrl-C stops", file=sys.stderr)
+        print(
+            f"{offer.name}: {in_bytes(offer.missing)} are fetched from the hub{licence}; Ctrl-C "
+            "stops",
+            file=sys.stderr,
+        )
 
     additions = imports.additions_of(options.map, dict(map(field_and_value, options.set)))
     if options.draft:
         _write_draft(options, additions)
         return None
-    told = [*(["--base", options.base] if options.base else []), *(["--map", str(options.map)] if options.map else [])]
+    told = [
+        *(["--base", options.base] if options.base else []),
+        *(["--map", str(options.map)] if options.map else []),
+    ]
     told += [*(word for setting in options.set for word in ("--set", setting))]
     command = shlex.join(["gptviz", "import", options.source, *told])
     try:
         with imports.bar(options.source):
             made = imports.import_model(
-                options.source, options.name, additions=additions, command=command, offered=offered, base=options.base
+                options.source,
+                options.name,
+                additions=additions,
+                command=command,
+                offered=offered,
+                base=options.base,
             )
     except checkpoints.CheckpointError as error:
         _print_tensors(options, additions, str(error))
         raise
     except KeyboardInterrupt:
-        print("gptviz: stopped; nothing was imported, and what has arrived is gone on with the next time", file=sys.stderr)
+        print(
+            "gptviz: stopped; nothing was imported, and what has arrived is gone on with the next "
+            "time",
+            file=sys.stderr,
+        )
         raise
-    row = {"name": made.folder.name, **picked(made, "family", "parameters"), "notes": list(made.notes)}
+    row = {
+        "name": made.folder.name,
+        **picked(made, "family", "parameters"),
+        "notes": list(made.notes),
+    }
     compared = imports.examined(options.source, additions) if options.map and options.json else None
     row |= {} if compared is None else compared.as_json()
-    at = options.source if os.path.lexists(options.source) else "their place in the cache of huggingface_hub"
+    at = (
+        options.source
+        if os.path.lexists(options.source)
+        else "their place in the cache of huggingface_hub"
+    )
     where = f"stay at {at}" if checkpoints.is_reference(made.folder) else f"are in {made.folder}"
-    return Shown(row, [f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights {where}", *made.notes])
+    return Shown(
+        row,
+        [
+            f"{made.folder.name}: {made.family}, {made.parameters:,} parameters; its weights "
+            f"{where}",
+            *made.notes,
+        ],
+    )
 
 
 def _write_draft(options: argparse.Namespace, additions: dict[str, Any]) -> None:
@@ -89,7 +130,9 @@ def _write_draft(options: argparse.Namespace, additions: dict[str, Any]) -> None
 
     examined = imports.examined(options.source, additions)
     if examined is None or examined.draft is None:
-        raise UsageError("--draft is for a .pt or .safetensors file with the tensors of any GPT, without --map")
+        raise UsageError(
+            "--draft is for a .pt or .safetensors file with the tensors of any GPT, without --map"
+        )
     try:
         with options.draft.open("x", encoding="utf-8") as file:
             file.write(examined.draft.text)
@@ -101,7 +144,9 @@ def _write_draft(options: argparse.Namespace, additions: dict[str, Any]) -> None
 
 
 def _print_tensors(options: argparse.Namespace, additions: dict[str, Any], error: str) -> None:
-    """For a file of tensors that could not be opened: print its tensors and what does not match, or a draft of its mapping."""
+    """For a file of tensors that could not be opened: print its tensors and what does not match, or
+    a draft of its mapping.
+    """
     from gptviz.runs import checkpoints, imports
 
     with contextlib.suppress(checkpoints.CheckpointError):

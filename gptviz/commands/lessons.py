@@ -21,25 +21,38 @@ MOST_MODELS = 4  # open at once
 
 
 def _options(this: Parser) -> None:
-    about = "check: open every page, compute answers and claims; export: write a lesson, with its pages and answers, as one file"
+    about = (
+        "check: open every page, compute answers and claims; export: write a lesson, with its "
+        "pages and answers, as one file"
+    )
     this.add_argument("action", choices=["check", "export"], help=about)
     this.add_argument(
         "what",
         nargs="?",
         metavar="DIR|NAME",
-        help="check: a folder with lessons, or one file; default: those that ship, and your own. export: the name of a lesson",
+        help="check: a folder with lessons, or one file; default: those that ship, and your own. "
+        "export: the name of a lesson",
     )
-    this.add_argument("--out", type=Path, metavar="FILE", help="export: the file to write; default: here, by the lesson's name")
+    this.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="export: the file to write; default: here, by the lesson's name",
+    )
 
 
 @command(190, _options, on_device=False)
 def lessons(options: argparse.Namespace) -> Shown | None:
-    """Check lessons: open every page of theirs, and compute every answer and every claim. Or write a lesson as one HTML file."""
+    """Check lessons: open every page of theirs, and compute every answer and every claim. Or write
+    a lesson as one HTML file.
+    """
     if options.action == "check":
         _check(options)
         return None
     if options.what is None:
-        raise UsageError("name the lesson to export, for example: lessons export 01-tokens --out lesson.html")
+        raise UsageError(
+            "name the lesson to export, for example: lessons export 01-tokens --out lesson.html"
+        )
     return export(options.what, options.out)
 
 
@@ -51,7 +64,8 @@ def _opened(name: str, step: int | None) -> LanguageModel:
 
 
 def export(name: str, out: Path | None) -> Shown:
-    """Write the lesson called `name` as one HTML file, by default here, by its name; what the command prints of it.
+    """Write the lesson called `name` as one HTML file, by default here, by its name; what the
+    command prints of it.
 
     Raises:
         UsageError: there is no such lesson, or it is in a file that is no lesson.
@@ -89,14 +103,25 @@ def _check(options: argparse.Namespace) -> None:
 
     folder = None if options.what is None else Path(options.what)
     if folder is not None and not folder.exists():
-        raise UsageError(f"there is no folder {folder}: name one with lessons, which are files whose names end in .md")
+        raise UsageError(
+            f"there is no folder {folder}: name one with lessons, which are files whose names end "
+            "in .md"
+        )
     lessons = library() if folder is None else library(folder)
     if not lessons.lessons and not lessons.faults:
-        raise UsageError(f"there are no lessons in {folder}: a lesson is a file whose name ends in .md")
-    lessons = replace(lessons, lessons={name: about_what_is_open(lesson) for name, lesson in lessons.lessons.items()})
+        raise UsageError(
+            f"there are no lessons in {folder}: a lesson is a file whose name ends in .md"
+        )
+    lessons = replace(
+        lessons,
+        lessons={name: about_what_is_open(lesson) for name, lesson in lessons.lessons.items()},
+    )
     for lesson in lessons.lessons.values():
         if lesson.any_decoder:
-            about = f"no decoder of another program is open here: skipped with such a model, checked with {lesson.model}"
+            about = (
+                "no decoder of another program is open here: skipped with such a model, checked "
+                f"with {lesson.model}"
+            )
             print(f"{lesson.name}: {about}", file=sys.stderr)
     failed = list(problems(lessons, lambda lesson: Quantities(_opened, lesson.model).functions))
     steps = [step for lesson in lessons.lessons.values() for step in lesson.steps]
@@ -106,7 +131,9 @@ def _check(options: argparse.Namespace) -> None:
         "questions": sum(len(step.questions) for step in steps),
         "claims": sum(len(step.claims) for step in steps),
     }
-    last = ", ".join(f"{number} {what}" for what, number in (counts | {"problems": len(failed)}).items())
+    last = ", ".join(
+        f"{number} {what}" for what, number in (counts | {"problems": len(failed)}).items()
+    )
     content = counts | {"failed": [asdict(problem) for problem in failed]}
     show(Shown(content, [*(problem.in_words for problem in failed), last]), as_json=options.json)
     if failed:

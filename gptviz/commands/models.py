@@ -20,16 +20,24 @@ def models(options: argparse.Namespace) -> Shown:
     for name, folder in checkpoints.folders().items():
         known, loss = _row(folder)
         row = {"name": name, **known} | ({"hides": str(hidden[name])} if name in hidden else {})
-        family = f"   {row['family']}, licence {row.get('licence', 'not named')}" if "family" in row else ""
+        family = (
+            f"   {row['family']}, licence {row.get('licence', 'not named')}"
+            if "family" in row
+            else ""
+        )
         about = row.get("error") or f"{row['parameters']:>12,} parameters{loss}{family}"
-        notes = "   it diverged" * ("diverged" in row) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
+        notes = "   it diverged" * (
+            "diverged" in row
+        ) + "   yours; it hides the one that came with gptviz" * ("hides" in row)
         rows.append(row)
         cells.append((f"{name:<23}", f"{about}{notes}"))
     return Shown(rows, [Table(cells)])
 
 
 def _row(folder: Path) -> tuple[dict[str, Any], str]:
-    """The row of the model in `folder`, its size and result or what is wrong with its files; and its loss, as it is printed."""
+    """The row of the model in `folder`, its size and result or what is wrong with its files; and
+    its loss, as it is printed.
+    """
     from gptviz.model import parameter_count
     from gptviz.runs import checkpoints
     from gptviz.runs.divergence import diverged
@@ -44,5 +52,11 @@ def _row(folder: Path) -> tuple[dict[str, Any], str]:
     told = {key: value for key, value in known.items() if value is not None}
     problem = diverged(card, config)
     unit = "text" if config.kind == "classifier" else "token"
-    loss = "" if card.validation_loss is None else f"   validation {nats(card.validation_loss)} nats/{unit}"
-    return {"parameters": parameter_count(config), **told} | ({"diverged": problem} if problem else {}), loss
+    loss = (
+        ""
+        if card.validation_loss is None
+        else f"   validation {nats(card.validation_loss)} nats/{unit}"
+    )
+    return {"parameters": parameter_count(config), **told} | (
+        {"diverged": problem} if problem else {}
+    ), loss

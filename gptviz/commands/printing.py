@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 
 class Table(NamedTuple):
-    """Rows of texts below the names of their columns; without names a list, the last column of which may have several lines."""
+    """Rows of texts below the names of their columns; without names a list, the last column of
+    which may have several lines.
+    """
 
     rows: Iterable[Sequence[str]]
     names: Sequence[str] = ()
@@ -43,7 +45,9 @@ def show(shown: Shown, *, as_json: bool) -> None:
 
 
 def _room() -> int:
-    """The characters of a line: of the terminal, or COLUMNS. There is no limit for a file or another program."""
+    """The characters of a line: of the terminal, or COLUMNS. There is no limit for a file or
+    another program.
+    """
     return shutil.get_terminal_size(fallback=(sys.maxsize, 1)).columns
 
 
@@ -57,26 +61,41 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     left = list(range(1, len(names)))
     while left:
         taken = 1
-        while taken < len(left) and widths[0] + sum(2 + widths[column] for column in left[: taken + 1]) <= room:
+        while (
+            taken < len(left)
+            and widths[0] + sum(2 + widths[column] for column in left[: taken + 1]) <= room
+        ):
             taken += 1
         for row in (names, *rows):
-            print(f"{row[0]:<{widths[0]}}", *(f"{row[column]:>{widths[column]}}" for column in left[:taken]), sep="  ")
+            print(
+                f"{row[0]:<{widths[0]}}",
+                *(f"{row[column]:>{widths[column]}}" for column in left[:taken]),
+                sep="  ",
+            )
         left = left[taken:]
         if left:
             print()
 
 
 def print_folded(text: str, indent: int = 0) -> None:
-    """Print a line of words; one longer than the terminal goes on below, `indent` characters from the left if there is room."""
+    """Print a line of words; one longer than the terminal goes on below, `indent` characters from
+    the left if there is room.
+    """
     room = max(_room(), 24)
     lines = textwrap.wrap(
-        text, room, subsequent_indent=" " * (indent if 2 * indent <= room else 4), break_on_hyphens=False, break_long_words=False
+        text,
+        room,
+        subsequent_indent=" " * (indent if 2 * indent <= room else 4),
+        break_on_hyphens=False,
+        break_long_words=False,
     )
     print("\n".join(lines))
 
 
 def print_listed(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of texts without names for their columns; one longer than the terminal goes on below its last column."""
+    """Print rows of texts without names for their columns; one longer than the terminal goes on
+    below its last column.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for *left, last in rows:
         before = "".join(f"{cell:<{width}}  " for cell, width in zip(left, widths, strict=False))

@@ -29,7 +29,10 @@ def classify(lm: LanguageModel, text: str) -> Shown:
     warn_of_unknown(encoding)
     if (read := lm.model.config.context_length) < len(encoding.ids):
         units = "words" if lm.tokenizer.kind == "words" else "tokens"
-        print(f"gptviz: only the first {read} of {len(encoding.ids):,} {units} are read", file=sys.stderr)
+        print(
+            f"gptviz: only the first {read} of {len(encoding.ids):,} {units} are read",
+            file=sys.stderr,
+        )
     probabilities = lm.classify(text)
     order = sorted(probabilities, key=probabilities.__getitem__, reverse=True)
     rows = [(f"{probabilities[name]:>7.2%}", name) for name in order]
@@ -37,22 +40,36 @@ def classify(lm: LanguageModel, text: str) -> Shown:
 
 
 @analysis(150)
-def context(lm: LanguageModel, prompt: str, how: Literal["replaced", "removed"] = "replaced") -> Shown:
+def context(
+    lm: LanguageModel, prompt: str, how: Literal["replaced", "removed"] = "replaced"
+) -> Shown:
     """How many earlier tokens a model uses to guess the next, and which of them.
 
     Args:
-        how: what is done with a token that is left out: its embedding is replaced by the mean of all, or the text closes up.
+        how: what is done with a token that is left out: its embedding is replaced by the mean of
+            all, or the text closes up.
     """
     try:
         use = lm.context_use(prompt, how)
     except ValueError as error:
         raise UsageError(f"{lm.name}: {error}") from None
-    windows, means, places = list(use.by_window.windows), use.by_window.mean.tolist(), list(use.left_out.places)
+    windows, means, places = (
+        list(use.by_window.windows),
+        use.by_window.mean.tolist(),
+        list(use.left_out.places),
+    )
     labels = [lm.tokenizer.label(i) for i in use.ids]
-    content = {"tokens": [token_text(lm, i) for i in use.ids], "loss": use.loss.tolist(), "windows": windows}
+    content = {
+        "tokens": [token_text(lm, i) for i in use.ids],
+        "loss": use.loss.tolist(),
+        "windows": windows,
+    }
     content |= {"loss_by_window": means, "left_out": places, "rise": use.left_out.rise.tolist()}
     losses = [(str(window), f"{mean:.3f}") for window, mean in zip(windows, means, strict=True)]
-    rises = [(str(at), labels[at], f"{rise:+.3f}") for at, rise in zip(places, use.left_out.rise[-1], strict=True)]
+    rises = [
+        (str(at), labels[at], f"{rise:+.3f}")
+        for at, rise in zip(places, use.left_out.rise[-1], strict=True)
+    ]
     guess = f"the guess at the next token is {labels[-1]}, with a loss of {use.loss[-1]:.3f} nats"
     lines: Lines = [
         Table(losses, ("tokens read", "mean loss (nats)")),
@@ -75,7 +92,9 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Shown:
     if not config.experts or not config.n_layer or config.n_encoder_layer:
         raise UsageError(f"{lm.name} has no experts: its MLPs are whole, see the command neurons")
     if block is not None and not 0 <= block < config.n_layer:
-        raise UsageError(f"there is no block {block}: blocks are counted from 0 to {config.n_layer - 1}")
+        raise UsageError(
+            f"there is no block {block}: blocks are counted from 0 to {config.n_layer - 1}"
+        )
     weights = lm.experts(prompt)
     shares, names = load(weights).values, weights.axes[2].labels
     content, rows = list[dict[str, Any]](), list[tuple[str, ...]]()
@@ -83,10 +102,19 @@ def experts(lm: LanguageModel, prompt: str, block: int | None = None) -> Shown:
         for expert, name in enumerate(names):
             tokens = [token._asdict() for token in taken(weights, at, expert)[:TOKENS]]
             share = float(shares[at, expert])
-            content.append({"block": at, "expert": expert, "name": name, "load": share, "tokens": tokens})
-            rows.append((f"blocks.{at}.mlp.expert.{expert}", f"{share:.1%}", " ".join(repr(token["token"]) for token in tokens)))
+            content.append(
+                {"block": at, "expert": expert, "name": name, "load": share, "tokens": tokens}
+            )
+            rows.append(
+                (
+                    f"blocks.{at}.mlp.expert.{expert}",
+                    f"{share:.1%}",
+                    " ".join(repr(token["token"]) for token in tokens),
+                )
+            )
     each = (
-        f"each token passes {config.n_active} of {config.n_expert} experts: {even_load(config):.1%} each if all were used alike"
+        f"each token passes {config.n_active} of {config.n_expert} experts: "
+        f"{even_load(config):.1%} each if all were used alike"
     )
     return Shown(content, [each, Table(rows, ("", "of the tokens", "most often for"))])
 
@@ -108,18 +136,28 @@ def lens(
         prompt: what the model reads; of an encoder–decoder the source.
         top: how many of the likeliest tokens.
         blocks_only: only after each block, not within it: quicker with a large model.
-        kind: what the head reads: the stream as it is, or brought to the last layer by a lens that is fitted once and kept.
+        kind: what the head reads: the stream as it is, or brought to the last layer by a lens that
+            is fitted once and kept.
         fit_to: a text file to fit it to; default: the data held out of training.
-        lens: instead of a fit: a published Jacobian lens, as jlens, Neuronpedia and TransformerLens have them.
+        lens: instead of a fit: a published Jacobian lens, as jlens, Neuronpedia and TransformerLens
+            have them.
         out: write the fitted lens as such a file.
     """
     if (lens is not None and kind != "jacobian") or (out is not None and kind == "logit"):
-        raise UsageError("--lens reads a Jacobian lens, and --out writes a fitted one: give --kind jacobian too")
+        raise UsageError(
+            "--lens reads a Jacobian lens, and --out writes a fitted one: give --kind jacobian too"
+        )
     if top < 1:
         raise UsageError(f"--top is {top}; it must be 1 or more")
     if lm.model.config.kind == "classifier":
-        raise UsageError(f"{lm.name} is a classifier and guesses no token: use classify {lm.name} --text TEXT")
-    what = {"kind": kind, "fitted_to": text_of(fit_to)} if lens is None else {"kept": lm.read_lens(lens)}
+        raise UsageError(
+            f"{lm.name} is a classifier and guesses no token: use classify {lm.name} --text TEXT"
+        )
+    what = (
+        {"kind": kind, "fitted_to": text_of(fit_to)}
+        if lens is None
+        else {"kept": lm.read_lens(lens)}
+    )
     seen = lm.lens(prompt, top=top, blocks_only=blocks_only, **what)
     if out is not None:
         lm.write_lens(out, kind, text_of(fit_to))
@@ -130,12 +168,17 @@ def lens(
     content = {
         "tokens": [token_text(lm, i) for i in seen.ids],
         "layers": [layer.name for layer in seen.layers],
-        "top": [[[{"token": token_text(lm, i), "probability": p} for i, p in cell] for cell in layer] for layer in likely],
+        "top": [
+            [[{"token": token_text(lm, i), "probability": p} for i, p in cell] for cell in layer]
+            for layer in likely
+        ],
         "final_error": seen.final_error,
     }
     said = ["  ".join(f"{lm.tokenizer.label(i)} {p:.1%}" for i, p in layer[-1]) for layer in likely]
     end = f"the last row differs from the model's own logits by at most {seen.final_error:.2g}"
-    return Shown(content, ["after the last token:", Table(zip(content["layers"], said, strict=True)), end])
+    return Shown(
+        content, ["after the last token:", Table(zip(content["layers"], said, strict=True)), end]
+    )
 
 
 @analysis(185)
@@ -143,18 +186,26 @@ def probe(lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | No
     """What linear probes read from the stream after each layer, beside shuffled labels.
 
     Args:
-        label: what the probe says of a token: case, word (the place in it), quotes, before-1 to before-4, or of its task, such as
-            carry. With table the corpus is a CSV file with the columns text and label, the label that of a text's last token.
+        label: what the probe says of a token: case, word (the place in it), quotes, before-1 to
+            before-4, or of its task, such as carry. With table the corpus is a CSV file with the
+            columns text and label, the label that of a text's last token.
         layer: a layer, such as blocks.0.mlp; default: all.
     """
     probed = lm.probe(label, text_of(corpus))
     names = [layer.name for layer in probed.layers]
     if layer not in ("all", *names):
         raise UsageError(f"{lm.name} has no layer {layer}: give all, or one of {', '.join(names)}")
-    rows = [row for row in zip(names, probed.accuracy.tolist(), probed.control.tolist(), strict=True) if layer in ("all", row[0])]
+    rows = [
+        row
+        for row in zip(names, probed.accuracy.tolist(), probed.control.tolist(), strict=True)
+        if layer in ("all", row[0])
+    ]
     cells = [(name, f"{right:.1%}", f"{control:.1%}") for name, right, control in rows]
     table = Table(cells, ("tokens whose label is right", "probe", "shuffled labels"))
-    lines: Lines = [table, f"always saying the commonest of the {len(probed.classes)} labels: {probed.commonest:.1%}"]
+    lines: Lines = [
+        table,
+        f"always saying the commonest of the {len(probed.classes)} labels: {probed.commonest:.1%}",
+    ]
     content = [dict(zip(("layer", "accuracy", "control"), row, strict=True)) for row in rows]
     return Shown(content, [*lines, *([probed.said] if layer == "all" else [])])
 
@@ -165,35 +216,60 @@ def stream(lm: LanguageModel, prompt: str, position: int | None = None) -> Shown
 
     Args:
         prompt: what the model reads; of an encoder–decoder the source.
-        position: only of the token at this position; default: the median, and of cosines the mean, over all positions.
+        position: only of the token at this position; default: the median, and of cosines the mean,
+            over all positions.
     """
     from gptviz.interp.reading.stream import cosines, lengths, shares
 
     if lm.model.config.kind == "classifier":
-        raise UsageError(f"{lm.name} is a classifier: its stream is not read here; use classify {lm.name} --text TEXT")
+        raise UsageError(
+            f"{lm.name} is a classifier: its stream is not read here; use classify {lm.name} "
+            "--text TEXT"
+        )
     seen = lm.stream(prompt)
     if position is not None and not 0 <= position < len(seen.positions):
-        raise UsageError(f"--position is {position}; the text has the positions 0 to {len(seen.positions) - 1}")
+        raise UsageError(
+            f"--position is {position}; the text has the positions 0 to {len(seen.positions) - 1}"
+        )
 
     def middle(row: list[float]) -> float:
         return median(row) if position is None else row[position]
 
-    tokens, layers = [lm.tokenizer.piece(token) for token in seen.ids], [layer.name for layer in seen.layers]
+    tokens, layers = (
+        [lm.tokenizer.piece(token) for token in seen.ids],
+        [layer.name for layer in seen.layers],
+    )
     length, cosine = lengths(seen, tokens).values.tolist(), cosines(seen, position).values.tolist()
     size, along = shares(seen, tokens).values.tolist()
     turned = ["", *(f"{row[place]:.3f}" for place, row in enumerate(cosine[1:]))]
     sizes = (f"{middle(row):.4g}" for row in length)
-    lines: Lines = [Table(zip(layers, sizes, turned, strict=True), ("after", "length", "cosine with the layer before"))]
+    lines: Lines = [
+        Table(
+            zip(layers, sizes, turned, strict=True),
+            ("after", "length", "cosine with the layer before"),
+        )
+    ]
     if seen.writers:
         rows = zip(seen.writers, map(middle, size), map(middle, along), strict=True)
         names = ("sublayer", "writes", "along the stream (both as shares of its length)")
-        lines += ["", Table([(name, f"{wrote:.3f}", f"{share:+.3f}") for name, wrote, share in rows], names)]
-    content = {"tokens": tokens, "layers": layers, "length": length, "cosine": cosine, "sublayers": list(seen.writers)}
+        lines += [
+            "",
+            Table([(name, f"{wrote:.3f}", f"{share:+.3f}") for name, wrote, share in rows], names),
+        ]
+    content = {
+        "tokens": tokens,
+        "layers": layers,
+        "length": length,
+        "cosine": cosine,
+        "sublayers": list(seen.writers),
+    }
     return Shown(content | {"size": size, "along": along}, lines)
 
 
 @analysis(65)
-def tokens(lm: LanguageModel, prompt: str | None = None, merges: bool = False, languages: bool = False) -> Shown:
+def tokens(
+    lm: LanguageModel, prompt: str | None = None, merges: bool = False, languages: bool = False
+) -> Shown:
     """How a text is cut into tokens, and what languages cost.
 
     Args:
@@ -206,7 +282,13 @@ def tokens(lm: LanguageModel, prompt: str | None = None, merges: bool = False, l
     if prompt is None:
         return _languages(lm)
     rows = [
-        {"id": piece.id, "token": piece.label, "bytes": piece.data.hex(" "), "kind": piece.kind, "word": piece.word}
+        {
+            "id": piece.id,
+            "token": piece.label,
+            "bytes": piece.data.hex(" "),
+            "kind": piece.kind,
+            "word": piece.word,
+        }
         for piece in lm.pieces(prompt)
     ]
     columns = ("token", "id", "bytes", "kind")
@@ -216,9 +298,18 @@ def tokens(lm: LanguageModel, prompt: str | None = None, merges: bool = False, l
     merging = lm.tokenizer.merging(lm.tokenizer.encode(prompt).ids)
     if merging is None:
         raise UsageError(f"the tokens of {lm.name} are not all made by merges: leave --merges out")
-    made = [picked(merge, "start", "middle", "end", "rank") | {"token": lm.tokenizer.label(merge.id)} for merge in merging.merges]
-    order = [(str(number), merge["token"], f"{merge['rank'] + 1:,}") for number, merge in enumerate(made, 1)]
-    return Shown({"tokens": rows, "merges": made}, [table, "", Table(order, ("merge", "makes", "number in the list"))])
+    made = [
+        picked(merge, "start", "middle", "end", "rank") | {"token": lm.tokenizer.label(merge.id)}
+        for merge in merging.merges
+    ]
+    order = [
+        (str(number), merge["token"], f"{merge['rank'] + 1:,}")
+        for number, merge in enumerate(made, 1)
+    ]
+    return Shown(
+        {"tokens": rows, "merges": made},
+        [table, "", Table(order, ("merge", "makes", "number in the list"))],
+    )
 
 
 def _languages(lm: LanguageModel) -> Shown:
@@ -232,6 +323,22 @@ def _languages(lm: LanguageModel) -> Shown:
         content.append(about | {"not_in_the_vocabulary": size.lacking})
         per_word = "" if size.tokens_per_word is None else f"{size.tokens_per_word:.2f}"
         times = f"{size.tokens / usual:.2f}" if usual else ""
-        rows.append([name, str(size.tokens), times, per_word, f"{size.bytes_per_token:.2f}", str(size.lacking)])
-    names = ("text", "tokens", f"{FIRST} = 1", "per word", "bytes per token", "not in the vocabulary")
+        rows.append(
+            [
+                name,
+                str(size.tokens),
+                times,
+                per_word,
+                f"{size.bytes_per_token:.2f}",
+                str(size.lacking),
+            ]
+        )
+    names = (
+        "text",
+        "tokens",
+        f"{FIRST} = 1",
+        "per word",
+        "bytes per token",
+        "not in the vocabulary",
+    )
     return Shown(content, [Table(rows, names)])

@@ -1,4 +1,6 @@
-"""The command `rows`: which rows of a text or of the data are hard, before and after, and what it changed to have read them."""
+"""The command `rows`: which rows of a text or of the data are hard, before and after, and what it
+changed to have read them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ SHOWN, LONGEST = 12, 60
 
 @analysis(147)
 def rows(
-    lm: LanguageModel, text: File | None = None, most: int = 64, before: int | None = None, than: Name | None = None
+    lm: LanguageModel,
+    text: File | None = None,
+    most: int = 64,
+    before: int | None = None,
+    than: Name | None = None,
 ) -> Shown:
     """Which rows of its data a model finds hard, and which it had read.
 
@@ -40,11 +46,17 @@ def rows(
         every = lm.data_rows(text_of(text), most)
         losses = lm.losses_of_rows(every).values.tolist()
         if before is not None or than is not None:
-            earlier = gptviz.load(than or lm.name, str(lm.device), before, lm.precision).losses_of_rows(every).values.tolist()
+            earlier = (
+                gptviz.load(than or lm.name, str(lm.device), before, lm.precision)
+                .losses_of_rows(every)
+                .values.tolist()
+            )
     except ValueError as error:
         raise UsageError(f"{lm.name}: {error}") from None
     seen = [loss for loss, row in zip(losses, every, strict=True) if row.times]
-    apart = difference(seen, [loss for loss, row in zip(losses, every, strict=True) if row.times == 0])
+    apart = difference(
+        seen, [loss for loss, row in zip(losses, every, strict=True) if row.times == 0]
+    )
     content = [
         {"text": row.text, "loss": loss, "before": old, **picked(row, "held_out", "times")}
         for row, loss, old in zip(every, losses, earlier or [None] * len(every), strict=True)
@@ -57,8 +69,10 @@ def rows(
     ]
     if min(apart.counts):
         lines.append(
-            f"{apart.counts[0]} of them it had read in training: {apart.means[0]:.4f}; {apart.counts[1]} it had not: "
-            f"{apart.means[1]:.4f}. Difference {apart.value:+.4f}, standard error {apart.error:.4f}."
+            f"{apart.counts[0]} of them it had read in training: {apart.means[0]:.4f}; "
+            f"{apart.counts[1]} it had not: "
+            f"{apart.means[1]:.4f}. Difference {apart.value:+.4f}, standard error "
+            f"{apart.error:.4f}."
         )
     return Shown({"rows": content, "seen_minus_unseen": vars(apart)}, lines)
 
@@ -67,4 +81,9 @@ def _cells(row: dict[str, Any]) -> list[str]:
     words = terminal.printable(" ".join(row["text"].split()))
     words = words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
     before = [] if row["before"] is None else [f"{row['before']:.3f}"]
-    return [words, f"{row['loss']:.3f}", *before, "–" if row["times"] is None else f"{row['times']:,}"]
+    return [
+        words,
+        f"{row['loss']:.3f}",
+        *before,
+        "–" if row["times"] is None else f"{row['times']:,}",
+    ]

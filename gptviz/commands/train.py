@@ -34,20 +34,45 @@ if TYPE_CHECKING:
 
 
 def _options(this: Parser) -> None:
-    this.add_argument("preset", nargs="?", metavar="PLAN", help="an experiment: an architecture, its data and its recipe")
+    this.add_argument(
+        "preset",
+        nargs="?",
+        metavar="PLAN",
+        help="an experiment: an architecture, its data and its recipe",
+    )
     this.add_argument(
         "--corpus",
         metavar="PATH",
-        help="a text file, tiny-shakespeare, python-reference, or a task by name; for a classifier a CSV file with the columns "
-        "text and label, a folder with a file of lines for each label, or opinions; for an encoder–decoder a file with a source "
+        help="a text file, tiny-shakespeare, python-reference, or a task by name; for a classifier "
+        "a CSV file with the columns "
+        "text and label, a folder with a file of lines for each label, or opinions; for an "
+        "encoder–decoder a file with a source "
         "and its answer in each line, separated by a tab or a comma, or dates, numbers or mirror",
     )
-    this.add_argument("--name", help="what to call the model; default: the plan's name, with a number where that is in use")
-    this.add_argument("--replace", action="store_true", help="delete your own model of this name, or hide the shipped one")
-    this.add_argument("--resume", metavar="NAME", help="resume a run that was stopped, paused or killed")
-    this.add_argument("--from", dest="begin", metavar="NAME", help="begin with the weights and the tokenizer of this model")
     this.add_argument(
-        "--set", action="append", default=[], metavar="FIELD=VALUE", help="change the architecture, such as n_layer=2: see below"
+        "--name",
+        help="what to call the model; default: the plan's name, with a number where that is in use",
+    )
+    this.add_argument(
+        "--replace",
+        action="store_true",
+        help="delete your own model of this name, or hide the shipped one",
+    )
+    this.add_argument(
+        "--resume", metavar="NAME", help="resume a run that was stopped, paused or killed"
+    )
+    this.add_argument(
+        "--from",
+        dest="begin",
+        metavar="NAME",
+        help="begin with the weights and the tokenizer of this model",
+    )
+    this.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="change the architecture, such as n_layer=2: see below",
     )
     this.add_argument(
         "--task",
@@ -58,10 +83,20 @@ def _options(this: Parser) -> None:
     )
     this.more_help = _fields_help
     this.add_argument(
-        "--tokenizer", nargs="+", metavar="FILE", help="a tokenizer.json, or GPT-2's encoder.json and vocab.bpe, to use as it is"
+        "--tokenizer",
+        nargs="+",
+        metavar="FILE",
+        help="a tokenizer.json, or GPT-2's encoder.json and vocab.bpe, to use as it is",
     )
-    this.add_argument("--store", choices=["float32", "float16"], default="float32", help="type of the stored weights")
-    this.add_argument("--root", type=Path, help="where to make the model's folder; default: among your own models")
+    this.add_argument(
+        "--store",
+        choices=["float32", "float16"],
+        default="float32",
+        help="type of the stored weights",
+    )
+    this.add_argument(
+        "--root", type=Path, help="where to make the model's folder; default: among your own models"
+    )
     _add_recipe(this.add_argument_group("recipe", "Unless you give them, the values of the plan."))
 
 
@@ -77,7 +112,10 @@ def train(options: argparse.Namespace) -> None:
     if (options.preset is None) == (options.resume is None):
         raise UsageError("train takes the name of a plan, or --resume NAME, one of the two")
     if options.resume and (given := _given(options)):
-        raise UsageError(f"--resume continues a run with its own settings: leave {given} out, or begin another run")
+        raise UsageError(
+            f"--resume continues a run with its own settings: leave {given} out, or begin another "
+            "run"
+        )
     if options.preset and options.preset not in PLANS:
         raise UsageError(f"no plan named {options.preset!r}{instead(options.preset, PLANS)}")
     on = device(options.device, local_rank())
@@ -85,15 +123,22 @@ def train(options: argparse.Namespace) -> None:
         claim = None
         if options.resume:
             at_root = options.root is not None
-            folder = checkpoints.destination(options.resume, options.root) if at_root else checkpoints.find(options.resume)
+            folder = (
+                checkpoints.destination(options.resume, options.root)
+                if at_root
+                else checkpoints.find(options.resume)
+            )
             checkpoints.read_config(folder)
         else:
             name = options.preset if options.name is None else options.name
             if world.is_main:
-                # Held until training ends: no other process can replace the run between its preparation and its first step.
+                # Held until training ends: no other process can replace the run between its
+                # preparation and its first step.
                 or_next = options.name is None and not options.replace
                 try:
-                    claim = held.enter_context(claimed(name, options.root, replace=options.replace, or_next=or_next))
+                    claim = held.enter_context(
+                        claimed(name, options.root, replace=options.replace, or_next=or_next)
+                    )
                 except checkpoints.NameInUseError as error:  # its last words are "or replace it"
                     raise UsageError(f"{error} (--replace)") from None
                 _prepare(options, claim, on, world)
@@ -104,21 +149,32 @@ def train(options: argparse.Namespace) -> None:
 
 
 def _fields_help() -> str:
-    """Every field of the architecture that --set changes, with its choices, and every field of a task that --task changes."""
+    """Every field of the architecture that --set changes, with its choices, and every field of a
+    task that --task changes.
+    """
     from gptviz.model import Config
     from gptviz.text import TASKS
 
     lines = ["", "architecture, changed by --set:"]
     for name, info in field_infos(Config).items():
-        lines += textwrap.wrap(f"{name}: {info.help}", 100, initial_indent="  ", subsequent_indent="      ")
+        lines += textwrap.wrap(
+            f"{name}: {info.help}", 100, initial_indent="  ", subsequent_indent="      "
+        )
         for choice in info.choices:
             what = info.about_choices[choice]
             line = f"{choice}: {what.about} {what.equation}".rstrip()
-            lines += textwrap.wrap(line, 100, initial_indent="      - ", subsequent_indent="        ")
+            lines += textwrap.wrap(
+                line, 100, initial_indent="      - ", subsequent_indent="        "
+            )
     lines += ["", "tasks, changed by --task:"]
     for name, task in TASKS.items():
         for field, info in field_infos(task).items():
-            lines += textwrap.wrap(f"{name}, {field}: {info.help}", 100, initial_indent="  ", subsequent_indent="      ")
+            lines += textwrap.wrap(
+                f"{name}, {field}: {info.help}",
+                100,
+                initial_indent="  ",
+                subsequent_indent="      ",
+            )
     return "\n".join([*lines, ""])
 
 
@@ -130,13 +186,31 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
             group.add_argument(option, choices=info.choices, help=info.help)
         else:
             is_whole = info.kind == "whole"
-            group.add_argument(option, type=int if is_whole else float, metavar="N" if is_whole else "X", help=info.help)
+            group.add_argument(
+                option,
+                type=int if is_whole else float,
+                metavar="N" if is_whole else "X",
+                help=info.help,
+            )
 
 
 def _given(options: argparse.Namespace) -> str | None:
     """The first option that describes a new run, None if there is none."""
-    describing = ["name", "corpus", "task", "begin", "set", "tokenizer", "replace", *(field.name for field in fields(Recipe))]
-    given = (name for name in describing if getattr(options, name) not in (None, []) and getattr(options, name) is not False)
+    describing = [
+        "name",
+        "corpus",
+        "task",
+        "begin",
+        "set",
+        "tokenizer",
+        "replace",
+        *(field.name for field in fields(Recipe)),
+    ]
+    given = (
+        name
+        for name in describing
+        if getattr(options, name) not in (None, []) and getattr(options, name) is not False
+    )
     name = next(given, None)
     return None if name is None else "--from" if name == "begin" else f"--{name.replace('_', '-')}"
 
@@ -147,7 +221,8 @@ def _explain_name(wanted: str, claim: Claim, root: Path | None) -> None:
 
     if claim.name != wanted:
         print(
-            f"the run is called {claim.name}, since the name {wanted} is in use (--name gives another name, --replace replaces "
+            f"the run is called {claim.name}, since the name {wanted} is in use (--name gives "
+            "another name, --replace replaces "
             "that model)"
         )
     elif root is None and claim.name in checkpoints.hidden():
@@ -159,7 +234,11 @@ def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world:
     from gptviz.runs.experiments import PLANS
 
     plan = PLANS[options.preset]
-    given = {field.name: getattr(options, field.name) for field in fields(Recipe) if getattr(options, field.name) is not None}
+    given = {
+        field.name: getattr(options, field.name)
+        for field in fields(Recipe)
+        if getattr(options, field.name) is not None
+    }
     if "steps" in given or "minutes" in given:
         given = {"steps": None, "minutes": None} | given
     recipe = replace(plan.recipe, **given)
@@ -172,7 +251,10 @@ def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world:
         changes=dict(map(field_and_value, options.set)),
         tokenizer=tokenizer,
         begin=options.begin,
-        about={"preset": options.preset, "command": shlex.join(["python", "-m", "gptviz", *options.arguments])},
+        about={
+            "preset": options.preset,
+            "command": shlex.join(["python", "-m", "gptviz", *options.arguments]),
+        },
         store=options.store,
         claim=claim,
         device=on,
@@ -180,17 +262,25 @@ def _prepare(options: argparse.Namespace, claim: Claim, on: torch.device, world:
 
 
 def _source(options: argparse.Namespace, plan: Plan) -> Source | None:
-    """The data that --corpus names, or else those of the plan, with what --task sets in them; None where neither is given."""
+    """The data that --corpus names, or else those of the plan, with what --task sets in them; None
+    where neither is given.
+    """
     from gptviz.data.registry import source_of_path
     from gptviz.data.text import TaskSource
     from gptviz.text import task
 
-    source = None if options.corpus is None else source_of_path(options.corpus, plan.config.kind, plan.fraction)
+    source = (
+        None
+        if options.corpus is None
+        else source_of_path(options.corpus, plan.config.kind, plan.fraction)
+    )
     if not options.task:
         return source
     base = plan.source() if source is None else source
     if not isinstance(base, TaskSource):
-        raise UsageError(f"--task sets what a task generates, and {base.title} is none: leave it out")
+        raise UsageError(
+            f"--task sets what a task generates, and {base.title} is none: leave it out"
+        )
     fields = dict(field_and_value(text, "--task", "nurse=10") for text in options.task)
     return TaskSource(task(base.task.name, **base.task.settings() | fields))
 
@@ -200,7 +290,9 @@ def _tokenizer(*files: str) -> Tokenizer:
     from gptviz.text import BPETokenizer
 
     if len(files) > 2:
-        raise UsageError("--tokenizer takes a tokenizer.json, or GPT-2's encoder.json and vocab.bpe")
+        raise UsageError(
+            "--tokenizer takes a tokenizer.json, or GPT-2's encoder.json and vocab.bpe"
+        )
     try:
         return BPETokenizer.from_file(*files) if len(files) == 1 else BPETokenizer.from_gpt2(*files)
     except ValueError as error:
@@ -208,7 +300,9 @@ def _tokenizer(*files: str) -> Tokenizer:
 
 
 def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None) -> None:
-    """Train the run in `folder` and show a progress bar, losses and samples. Ctrl-C stops it after the step, twice at once."""
+    """Train the run in `folder` and show a progress bar, losses and samples. Ctrl-C stops it after
+    the step, twice at once.
+    """
     from tqdm import tqdm
 
     from gptviz.machine.memory import keep_memory
@@ -227,27 +321,39 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
 
     def interrupted(number: int, frame: object) -> None:
         interrupts.append(number)
-        if len(interrupts) > 2:  # an error raised while another one is handled would be printed with all that led to it
+        # an error raised while another one is handled would be printed with all that led to it
+        if len(interrupts) > 2:
             os._exit(INTERRUPTED)
         if len(interrupts) > 1:
             raise KeyboardInterrupt
-        with contextlib.suppress(RuntimeError):  # the signal may come while another text is being printed
+        # the signal may come while another text is being printed
+        with contextlib.suppress(RuntimeError):
             show(
-                "stopping after this step and saving the run (Ctrl-C again stops at once and loses what came after the last save)"
+                "stopping after this step and saving the run (Ctrl-C again stops at once and "
+                "loses what came after the last save)"
             )
 
-    before = {number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, interrupted) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     minutes = hosting().minutes
     end = math.inf if minutes is None else time.monotonic() + 60 * minutes
 
     def stop_requested() -> StopRequest | None:
         return "stop" if interrupts or time.monotonic() > end else None
 
-    bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {postfix}", file=sys.stderr, disable=None if world.is_main else True)
+    bar = tqdm(
+        total=100.0,
+        bar_format="{l_bar}{bar}| {postfix}",
+        file=sys.stderr,
+        disable=None if world.is_main else True,
+    )
     running = math.nan
     what = "text" if checkpoints.read_config(folder).kind == "classifier" else "token"
     try:
-        for event in training.train(folder, device=device, world=world, claim=claim, stop_requested=stop_requested):
+        for event in training.train(
+            folder, device=device, world=world, claim=claim, stop_requested=stop_requested
+        ):
             if isinstance(event, Engine):
                 show(f"{folder.name} on {device}: {event.why}")
                 for note in checkpoints.read_card(folder).notes:
@@ -260,7 +366,10 @@ def _watch(folder: Path, device: torch.device, world: World, claim: Claim | None
             elif isinstance(event, Evaluated):
                 trained = "" if math.isnan(running) else f"training {nats(running)}, "
                 accuracy = f", accuracy {event.evaluation.accuracy:.1%}"
-                show(f"step {event.step:,}: {trained}validation {nats(event.loss)} nats/{what}{accuracy}")
+                show(
+                    f"step {event.step:,}: {trained}validation {nats(event.loss)} "
+                    f"nats/{what}{accuracy}"
+                )
             else:
                 show("    " + event.text.strip().replace("\n", "\n    "))
     except KeyboardInterrupt:

@@ -23,7 +23,13 @@ NUMBERS = ("largest", "smallest", "active", "effect")
 
 
 @analysis(
-    160, Pairs("switch off", "clean, right", "by how much the loss of the right answer rises without each piece", is_needed=False)
+    160,
+    Pairs(
+        "switch off",
+        "clean, right",
+        "by how much the loss of the right answer rises without each piece",
+        is_needed=False,
+    ),
 )
 def heads(
     lm: LanguageModel,
@@ -33,7 +39,8 @@ def heads(
     corpus: File | None = None,
     tokens: int = 16_384,
 ) -> Shown:
-    """Score every head: previous token, induction, first token, copying and more. Or look at one: where in a text it does most.
+    """Score every head: previous token, induction, first token, copying and more. Or look at one:
+    where in a text it does most.
 
     Args:
         prompt: the text that the heads read; default: repeated random tokens.
@@ -45,8 +52,15 @@ def heads(
     if head is not None:
         return _one_head(lm, head, text_of(corpus), tokens)
     rows = lm.heads(prompt, losses=losses)
-    names = [name for name in rows[0] if name not in ("name", "block", "head") and any(row[name] is not None for row in rows)]
-    cells = [[row["name"], *("" if row[name] is None else f"{row[name]:.3f}" for name in names)] for row in rows]
+    names = [
+        name
+        for name in rows[0]
+        if name not in ("name", "block", "head") and any(row[name] is not None for row in rows)
+    ]
+    cells = [
+        [row["name"], *("" if row[name] is None else f"{row[name]:.3f}" for name in names)]
+        for row in rows
+    ]
     return Shown(rows, [Table(cells, ["", *names])])
 
 
@@ -60,11 +74,15 @@ def _one_head(lm: LanguageModel, name: str, text: str | None, tokens: int) -> Sh
     about = {"name": name, "tokens": seen.n_tokens, "effect": float(seen.effect[of.index])}
     contexts = _contexts(lm, seen, of.index)
     most: dict[str, list[dict[str, Any]]] = {}
-    for side, activity in (("query", seen), ("key", lm.activity(of.layer, text, tokens, side="key"))):
+    for side, activity in (
+        ("query", seen),
+        ("key", lm.activity(of.layer, text, tokens, side="key")),
+    ):
         pairs = activity.tokens(of.index, TOKENS, min(OFTEN, int(activity.seen.max())))
         most[side] = [{"token": token_text(lm, token), "value": value} for token, value in pairs]
     lines: Lines = [
-        f"{of.title}, over {seen.n_tokens:,} tokens: it adds a vector of the mean length {about['effect']:.4g} to the stream",
+        f"{of.title}, over {seen.n_tokens:,} tokens: it adds a vector of the mean length "
+        f"{about['effect']:.4g} to the stream",
         "where it adds most: the text before, the token in [ ], and the text after it",
         _context_table(contexts),
         f"it adds most at: {_listed(most['query'], '.3g')}",
@@ -100,16 +118,27 @@ def neurons(
         has = f"it has {config.n_layer} blocks of {config.mlp_size} neurons"
         raise UsageError(f"{lm.name} has no neurons in block {block}: {has}")
     if neuron is not None and not 0 <= neuron < config.mlp_size:
-        raise UsageError(f"there is no neuron {neuron}: neurons are counted from 0 to {config.mlp_size - 1}")
+        raise UsageError(
+            f"there is no neuron {neuron}: neurons are counted from 0 to {config.mlp_size - 1}"
+        )
     seen = lm.activity(f"blocks.{block}.mlp", text_of(corpus), tokens)
     return _ranking(seen, by) if neuron is None else _one_neuron(lm, seen, neuron)
 
 
 def _ranking(seen: Activity, by: str) -> Shown:
-    order, numbers = seen.ranked(by), {name: values.tolist() for name, values in picked(seen, *NUMBERS).items()}
-    content = [{"block": seen.layer.block, "neuron": n} | {name: of[n] for name, of in numbers.items()} for n in order]
+    order, numbers = (
+        seen.ranked(by),
+        {name: values.tolist() for name, values in picked(seen, *NUMBERS).items()},
+    )
+    content = [
+        {"block": seen.layer.block, "neuron": n} | {name: of[n] for name, of in numbers.items()}
+        for n in order
+    ]
     rows = [[f"neuron {n}", *(f"{of[n]:.4g}" for of in numbers.values())] for n in order[:LISTED]]
-    return Shown(content, [Table(rows, [f"block {seen.layer.block}, over {seen.n_tokens:,} tokens", *NUMBERS])])
+    return Shown(
+        content,
+        [Table(rows, [f"block {seen.layer.block}, over {seen.n_tokens:,} tokens", *NUMBERS])],
+    )
 
 
 def _one_neuron(lm: LanguageModel, seen: Activity, neuron: int) -> Shown:
@@ -125,27 +154,46 @@ def _one_neuron(lm: LanguageModel, seen: Activity, neuron: int) -> Shown:
         order = values.argsort().tolist()
         # A small vocabulary may have fewer tokens that are raised, or lowered.
         for name, sign, ids in (("promoted", 1, order[::-1]), ("suppressed", -1, order)):
-            speaks[name] = [{"token": token_text(lm, i), "value": float(values[i])} for i in ids[:TOKENS] if sign * values[i] > 0]
+            speaks[name] = [
+                {"token": token_text(lm, i), "value": float(values[i])}
+                for i in ids[:TOKENS]
+                if sign * values[i] > 0
+            ]
     lines: Lines = [
         f"neuron {neuron} of block {block}, over {seen.n_tokens:,} tokens",
-        f"activation from {about['smallest']:.4g} to {about['largest']:.4g}, above 0 at {about['active']:.1%} of the tokens",
+        f"activation from {about['smallest']:.4g} to {about['largest']:.4g}, above 0 at "
+        f"{about['active']:.1%} of the tokens",
         f"it adds a vector of the mean length {about['effect']:.4g} to the residual stream",
         "its highest activations: the text before, the token in [ ], and the text after it",
         _context_table(contexts),
     ]
     for name, some in speaks.items():
-        lines.append(f"{name}, by what is added to their logits, but for one common factor: {_listed(some, '+.3g')}")
+        lines.append(
+            f"{name}, by what is added to their logits, but for one common factor: "
+            f"{_listed(some, '+.3g')}"
+        )
     return Shown(about | {"contexts": contexts} | speaks, lines)
 
 
 def _contexts(lm: LanguageModel, seen: Activity, unit: int) -> list[dict[str, Any]]:
     """The places with the highest numbers of a unit, with the text around each."""
     places = zip(seen.highest[:, unit].tolist(), seen.places(unit), strict=False)
-    return [{"activation": value} | _texts(lm, seen.rows[row].tolist(), at) for value, (row, at) in places]
+    return [
+        {"activation": value} | _texts(lm, seen.rows[row].tolist(), at)
+        for value, (row, at) in places
+    ]
 
 
 def _context_table(contexts: list[dict[str, Any]]) -> Table:
-    return Table([(f"{one['activation']:>9.4g}", f"{one['before']!r} [{one['token']!r}] {one['behind']!r}") for one in contexts])
+    return Table(
+        [
+            (
+                f"{one['activation']:>9.4g}",
+                f"{one['before']!r} [{one['token']!r}] {one['behind']!r}",
+            )
+            for one in contexts
+        ]
+    )
 
 
 def _listed(tokens: list[dict[str, Any]], form: str) -> str:
@@ -154,5 +202,9 @@ def _listed(tokens: list[dict[str, Any]], form: str) -> str:
 
 def _texts(lm: LanguageModel, ids: list[int], at: int) -> dict[str, str]:
     """The text before the token at a place of a row, the token, and the text behind it."""
-    pieces = {"before": ids[max(0, at - BEFORE) : at], "token": ids[at : at + 1], "behind": ids[at + 1 : at + 1 + BEHIND]}
+    pieces = {
+        "before": ids[max(0, at - BEFORE) : at],
+        "token": ids[at : at + 1],
+        "behind": ids[at + 1 : at + 1 + BEHIND],
+    }
     return {name: "".join(map(lm.tokenizer.piece, some)) for name, some in pieces.items()}

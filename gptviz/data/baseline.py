@@ -19,9 +19,11 @@ class Baseline:
 
 
 def baseline(training: LabelledTexts, held_out: LabelledTexts) -> Baseline:
-    """Logistic regression on TF-IDF, both with scikit-learn's settings, over all words that a `WordTokenizer` finds.
+    """Logistic regression on TF-IDF, both with scikit-learn's settings, over all words that a
+    `WordTokenizer` finds.
 
-    It knows every word but not their order. A ValueError if no text to train on has a word, or all have one label.
+    It knows every word but not their order. A ValueError if no text to train on has a word, or all
+    have one label.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
@@ -31,4 +33,6 @@ def baseline(training: LabelledTexts, held_out: LabelledTexts) -> Baseline:
     model.fit(words.fit_transform(training.texts), training.labels)
     probabilities = np.zeros((len(held_out), len(training.names)))
     probabilities[:, model.classes_] = model.predict_proba(words.transform(held_out.texts))
-    return Baseline(float((probabilities.argmax(1) == np.asarray(held_out.labels)).mean()), probabilities)
+    return Baseline(
+        float((probabilities.argmax(1) == np.asarray(held_out.labels)).mean()), probabilities
+    )

@@ -1,4 +1,6 @@
-"""The batches that a run learns from: those to train on, drawn by a seed, and fixed ones to validate with."""
+"""The batches that a run learns from: those to train on, drawn by a seed, and fixed ones to
+validate with.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,21 @@ from torch import Tensor
 from gptviz.text import Examples, Task
 from gptviz.text.datasets.base import HELD_OUT
 
-NOT_COUNTED = -100  # the target of a prediction that does not count in the loss, as cross_entropy has it
-EVALUATION_TOKENS = 8_192  # in one batch of an evaluation: enough to keep a processor busy, few enough for any memory
+# the target of a prediction that does not count in the loss, as cross_entropy has it
+NOT_COUNTED = -100
+# in one batch of an evaluation: enough to keep a processor busy, few enough for any memory
+EVALUATION_TOKENS = 8_192
 
 
 class Batch(NamedTuple):
     """Some rows of data."""
 
-    #: the arguments of the model: ids [B, T] and, for an encoder–decoder, the ids [B, S] that its encoder reads
+    #: the arguments of the model: ids [B, T] and, for an encoder–decoder, the ids [B, S] that its
+    #: encoder reads
     inputs: tuple[Tensor, ...]
-    targets: Tensor  #: [B, T], the token to predict at each place, or `NOT_COUNTED`; for a classifier [B], the label of each text
+    #: [B, T], the token to predict at each place, or `NOT_COUNTED`; for a classifier [B], the label
+    #: of each text
+    targets: Tensor
 
     def rows(self, some: slice) -> Batch:
         """The batch of only these rows."""
@@ -29,7 +36,10 @@ class Batch(NamedTuple):
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on `device`."""
-        return Batch(tuple(t.to(device, non_blocking=True) for t in self.inputs), self.targets.to(device, non_blocking=True))
+        return Batch(
+            tuple(t.to(device, non_blocking=True) for t in self.inputs),
+            self.targets.to(device, non_blocking=True),
+        )
 
 
 class Data(Protocol):
@@ -42,26 +52,32 @@ class Data(Protocol):
         """All rows that are held out, always the same ones."""
 
     def trained_on(self) -> Iterable[Batch]:
-        """Some of the rows trained on, as many as are held out and always the same; empty if no row comes twice.
+        """Some of the rows trained on, as many as are held out and always the same; empty if no row
+        comes twice.
 
-        It is empty for a text too: its windows lie at any place, and nobody counts how many of its tokens are right.
+        It is empty for a text too: its windows lie at any place, and nobody counts how many of its
+        tokens are right.
         """
 
 
 class Windows:
-    """A text as token ids: windows of `context` tokens at random places of the part to train on [N], consecutive windows of the
-    part to validate with [M]. A ValueError if the training text is not longer than the context, or the other has fewer than two
-    tokens.
+    """A text as token ids: windows of `context` tokens at random places of the part to train on
+    [N], consecutive windows of the part to validate with [M]. A ValueError if the training text is
+    not longer than the context, or the other has fewer than two tokens.
     """
 
     def __init__(self, training: Tensor, validation: Tensor, context: int) -> None:
         if len(training) <= context:
             raise ValueError(
-                f"the text has {len(training):,} tokens to train on; a context of {context} needs at least {context + 1}: "
+                f"the text has {len(training):,} tokens to train on; a context of {context} needs "
+                f"at least {context + 1}: "
                 "take a longer text or a shorter context"
             )
         if len(validation) < 2:
-            raise ValueError(f"the text to validate has {len(validation)} tokens; it needs at least 2: take a longer text")
+            raise ValueError(
+                f"the text to validate has {len(validation)} tokens; it needs at least 2: take a "
+                "longer text"
+            )
         self.ids = training
         self.windows = training.unfold(0, context + 1, 1)  # [N - context, context + 1], a view
         self.held_out, self.context = validation, context
@@ -73,7 +89,9 @@ class Windows:
 
     def places(self, size: int, seed: int) -> Tensor:
         """Where the windows of a batch begin [size], as places in the text."""
-        return torch.randint(len(self.windows), (size,), generator=torch.Generator().manual_seed(seed))
+        return torch.randint(
+            len(self.windows), (size,), generator=torch.Generator().manual_seed(seed)
+        )
 
     def validation(self) -> Iterator[Batch]:
         """The held-out text, as `consecutive_windows` cuts it."""
@@ -106,7 +124,10 @@ class Generated:
             return {}
         batch, part = _batch(held_out), torch.from_numpy(held_out.part)
         every = enumerate(self.task.parts)
-        return {name: list(_in_pieces(Batch((batch.inputs[0][part == i],), batch.targets[part == i]))) for i, name in every}
+        return {
+            name: list(_in_pieces(Batch((batch.inputs[0][part == i],), batch.targets[part == i])))
+            for i, name in every
+        }
 
     def trained_on(self) -> Iterable[Batch]:
         """Those of a task that has few; of others none, since every sequence is fresh."""
@@ -115,9 +136,11 @@ class Generated:
 
 
 def spread(batches: Iterable[Batch], rows: int) -> list[Batch]:
-    """Some of `batches`, evenly spread over all of them: about `rows` rows, or as many as hold `EVALUATION_TOKENS` tokens.
+    """Some of `batches`, evenly spread over all of them: about `rows` rows, or as many as hold
+    `EVALUATION_TOKENS` tokens.
 
-    The larger of the two counts, or all batches if there are no more. The same batches always give the same choice.
+    The larger of the two counts, or all batches if there are no more. The same batches always give
+    the same choice.
     """
     every = list(batches)
     total = sum(len(batch.targets) for batch in every)
@@ -130,7 +153,9 @@ def spread(batches: Iterable[Batch], rows: int) -> list[Batch]:
 
 def spaced(count: int, of: int) -> list[int]:
     """`count` of the numbers below `of`, evenly spread; all of them if there are no more."""
-    return [(2 * i + 1) * of // (2 * count) for i in range(count)] if count < of else list(range(of))
+    return (
+        [(2 * i + 1) * of // (2 * count) for i in range(count)] if count < of else list(range(of))
+    )
 
 
 def _in_pieces(batch: Batch) -> Iterator[Batch]:
@@ -145,16 +170,21 @@ def _batch(examples: Examples) -> Batch:
     return Batch((ids[:, :-1],), targets)
 
 
-def consecutive_windows(ids: Tensor, context: int, tokens: int = EVALUATION_TOKENS) -> Iterator[Batch]:
-    """All of `ids` [N], cut into consecutive windows of the context length (the last may be shorter), `tokens` at a time.
+def consecutive_windows(
+    ids: Tensor, context: int, tokens: int = EVALUATION_TOKENS
+) -> Iterator[Batch]:
+    """All of `ids` [N], cut into consecutive windows of the context length (the last may be
+    shorter), `tokens` at a time.
 
-    Within its window, every token is predicted from those before it. So each token of the text is predicted once, except the very
-    first. A ValueError if there are fewer than two tokens, so that nothing can be predicted.
+    Within its window, every token is predicted from those before it. So each token of the text is
+    predicted once, except the very first. A ValueError if there are fewer than two tokens, so that
+    nothing can be predicted.
     """
     if len(ids) < 2:
         raise ValueError(f"a loss needs at least 2 tokens, the text has {len(ids)}")
     whole = (len(ids) - 1) // context * context
-    inputs, targets = ids[:whole].view(-1, context), ids[1 : whole + 1].view(-1, context)  # [windows, context]
+    # [windows, context]
+    inputs, targets = ids[:whole].view(-1, context), ids[1 : whole + 1].view(-1, context)
     rows = max(tokens // context, 1)
     for start in range(0, len(inputs), rows):
         yield Batch((inputs[start : start + rows],), targets[start : start + rows])

@@ -1,4 +1,6 @@
-"""Texts with labels as a source: split by a seed, read as words, each batch as wide as its longest text."""
+"""Texts with labels as a source: split by a seed, read as words, each batch as wide as its longest
+text.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ SAMPLE_CHARACTERS = 120  # of each text
 
 @dataclass(frozen=True)
 class LabelledSource(SplitSource[LabelledTexts]):
-    """Texts with labels: for each label, `fraction` of the texts, drawn by `seed`, is to train on; the others are held out.
+    """Texts with labels: for each label, `fraction` of the texts, drawn by `seed`, is to train on;
+    the others are held out.
 
     Texts that are equal are either all trained on or all held out.
     """
@@ -60,10 +63,13 @@ class LabelledSource(SplitSource[LabelledTexts]):
     def new_split(self) -> tuple[LabelledTexts, LabelledTexts]:
         """See `split`; at most `MOST_HELD_OUT_TEXTS` texts are held out."""
         check_fraction(self.fraction)
-        training, held_out = _split_rows(self.labelled, self.fraction, np.random.default_rng(self.seed))
+        training, held_out = _split_rows(
+            self.labelled, self.fraction, np.random.default_rng(self.seed)
+        )
         if not held_out:
             raise ValueError(
-                f"{self.title} has one text of each label, not counting copies: there must be more, so that some can be held out"
+                f"{self.title} has one text of each label, not counting copies: there must be "
+                "more, so that some can be held out"
             )
         return self.labelled.only(training), self.labelled.only(held_out)
 
@@ -81,7 +87,10 @@ class LabelledSource(SplitSource[LabelledTexts]):
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
         if config.kind != "classifier":
-            raise ValueError(f"{self.title} has texts with labels: train a classifier on it, not a model that is a {config.kind}")
+            raise ValueError(
+                f"{self.title} has texts with labels: train a classifier on it, not a model that "
+                f"is a {config.kind}"
+            )
         names = self.labelled.names
         ordered = label_order(names) == tuple(range(len(names)))
         return replace(super().fitted(config, tokenizer), n_label=len(names), ordered=ordered)
@@ -89,14 +98,22 @@ class LabelledSource(SplitSource[LabelledTexts]):
     def data(self, tokenizer: Tokenizer, config: Config) -> Data:
         if config.kind != "classifier" or config.n_label != len(self.labelled.names):
             raise ValueError(
-                f"{self.title} has texts with {len(self.labelled.names)} labels: train a classifier with as many labels"
+                f"{self.title} has texts with {len(self.labelled.names)} labels: train a "
+                "classifier with as many labels"
             )
         return _TextData(tokenizer, *self.split(), config)
 
     def evaluation(
-        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        *,
+        everything: bool = False,
+        labels: Sequence[str] = (),
     ) -> EvaluationData:
-        """The texts held out, or all of them; for those held out, how often the baseline is right."""
+        """The texts held out, or all of them; for those held out, how often the baseline is
+        right.
+        """
         if model.config.kind != "classifier":
             raise ValueError(f"the model is not a classifier: give a text instead of {self.title}")
         training, held_out = self.split()
@@ -106,13 +123,24 @@ class LabelledSource(SplitSource[LabelledTexts]):
             words = "words counted and weighed (TF-IDF and logistic regression): accuracy"
             shares = (Share("baseline_accuracy", words, baseline(training, held_out).accuracy),)
         named = texts.under(labels or self.labelled.names)
-        return EvaluationData(batches(tokenizer, named, model.config.context_length, model.config.padding), shares=shares)
+        return EvaluationData(
+            batches(tokenizer, named, model.config.context_length, model.config.padding),
+            shares=shares,
+        )
 
     def facts(self) -> dict[str, int]:
         """Its texts, those of each label, and how they are split."""
         training, held_out = self.split()
-        of_label = {f"labelled {name}": self.labelled.labels.count(label) for label, name in enumerate(self.labelled.names)}
-        return {"texts": len(self.labelled), **of_label, "texts to train on": len(training), "texts held out": len(held_out)}
+        of_label = {
+            f"labelled {name}": self.labelled.labels.count(label)
+            for label, name in enumerate(self.labelled.names)
+        }
+        return {
+            "texts": len(self.labelled),
+            **of_label,
+            "texts to train on": len(training),
+            "texts held out": len(held_out),
+        }
 
     @property
     def label_names(self) -> Sequence[str]:
@@ -133,17 +161,28 @@ class LabelledSource(SplitSource[LabelledTexts]):
         held_out = self.split()[1]
         first = {label: row for row, label in reversed(list(enumerate(held_out.labels)))}
         rows = [first[label] for label in sorted(first)][:SAMPLE_TEXTS]
-        ids = padded(tokenizer, [held_out.texts[row] for row in rows], model.config.context_length, model.config.padding)
+        ids = padded(
+            tokenizer,
+            [held_out.texts[row] for row in rows],
+            model.config.context_length,
+            model.config.padding,
+        )
         with torch.inference_mode():
-            probabilities = model(ids.to(model.embed.weight.device)).float().softmax(-1).cpu()  # [rows, n_label]
+            # [rows, n_label]
+            probabilities = model(ids.to(model.embed.weight.device)).float().softmax(-1).cpu()
         return "\n".join(
             f"{self.labelled.names[int(of_labels.argmax())]} {of_labels.max():.0%} "
-            f"({self.labelled.names[held_out.labels[row]]}): {' '.join(held_out.texts[row].split())[:SAMPLE_CHARACTERS]}"
+            f"({self.labelled.names[held_out.labels[row]]}): "
+            f"{' '.join(held_out.texts[row].split())[:SAMPLE_CHARACTERS]}"
             for row, of_labels in zip(rows, probabilities, strict=True)
         )
 
-    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
-        """The model's confusion matrix over the held-out texts: a row for each right label, a column for each predicted one."""
+    def measured(
+        self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None
+    ) -> dict[str, Any]:
+        """The model's confusion matrix over the held-out texts: a row for each right label, a
+        column for each predicted one.
+        """
         n = len(self.labelled.names)
         counts = torch.zeros(n * n, dtype=torch.long)
         with torch.inference_mode():
@@ -153,14 +192,21 @@ class LabelledSource(SplitSource[LabelledTexts]):
         return {"confusion": counts.view(n, n).tolist()}
 
     def origin(self) -> dict[str, Any]:
-        """The texts, their labels, how they are split, and how often the baseline is right on those held out."""
+        """The texts, their labels, how they are split, and how often the baseline is right on those
+        held out.
+        """
         training, held_out = self.split()
-        rest = "the rest" if len(training) + len(held_out) == len(self.labelled) else f"{len(held_out):,} of the rest"
+        rest = (
+            "the rest"
+            if len(training) + len(held_out) == len(self.labelled)
+            else f"{len(held_out):,} of the rest"
+        )
         return {
             "corpus": self.labelled.name,
             "corpus_sha256": self.labelled.sha256,
             "labels": list(self.labelled.names),
-            "split": f"for each label {self.fraction:.0%} of the texts, drawn by seed {self.seed}, to train, {rest} to validate",
+            "split": f"for each label {self.fraction:.0%} of the texts, drawn by seed {self.seed}, to "
+            f"train, {rest} to validate",
             "texts": {"training": len(training), "held_out": len(held_out)},
             "baseline_accuracy": baseline(training, held_out).accuracy,
         }
@@ -174,14 +220,19 @@ class LabelledSource(SplitSource[LabelledTexts]):
         return cls(labelled, float(content.get("fraction", 0.9)), int(content.get("seed", 0)))
 
 
-def _split_rows(labelled: LabelledTexts, fraction: float, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+def _split_rows(
+    labelled: LabelledTexts, fraction: float, rng: np.random.Generator
+) -> tuple[list[int], list[int]]:
     """The rows to train on and those held out.
 
-    For each label, `fraction` of the texts is trained on, but at least one text is in each part if the label has two. If texts
-    are equal, only the first of them is drawn, by its label; the others go into the same part.
+    For each label, `fraction` of the texts is trained on, but at least one text is in each part if
+    the label has two. If texts are equal, only the first of them is drawn, by its label; the others
+    go into the same part.
     """
     firsts: dict[str, int] = {}
-    first = np.array([firsts.setdefault(text.strip(), row) for row, text in enumerate(labelled.texts)])
+    first = np.array(
+        [firsts.setdefault(text.strip(), row) for row, text in enumerate(labelled.texts)]
+    )
     labels = np.asarray(labelled.labels)
     chosen = np.zeros(len(first), bool)
     for label in np.unique(labels):
@@ -193,15 +244,21 @@ def _split_rows(labelled: LabelledTexts, fraction: float, rng: np.random.Generat
     return training.tolist(), held_out.tolist()
 
 
-def padded(tokenizer: Tokenizer, texts: Sequence[str], context: int, padding: int | None = None) -> Tensor:
+def padded(
+    tokenizer: Tokenizer, texts: Sequence[str], context: int, padding: int | None = None
+) -> Tensor:
     """The ids of texts [N, the longest], the first `context` of each, filled up with padding.
 
-    A text without any word is read as one unknown word, because a model has to read something. `padding` is the model's token to
-    fill up with, by default the tokenizer's; a ValueError if there is neither.
+    A text without any word is read as one unknown word, because a model has to read something.
+    `padding` is the model's token to fill up with, by default the tokenizer's; a ValueError if
+    there is neither.
     """
     padding = _padding(tokenizer) if padding is None else padding
     instead = 0 if tokenizer.unknown_id is None else tokenizer.unknown_id
-    rows = [tokenizer.beginning(tokenizer.encode_ids(text).tolist(), context) or [instead] for text in texts]
+    rows = [
+        tokenizer.beginning(tokenizer.encode_ids(text).tolist(), context) or [instead]
+        for text in texts
+    ]
     ids = np.full((len(rows), max(map(len, rows), default=1)), padding, np.int64)
     for row, of_text in zip(ids, rows, strict=True):
         row[: len(of_text)] = of_text
@@ -215,21 +272,28 @@ def _padding(tokenizer: Tokenizer) -> int:
 
 def _words(tokenizer: Tokenizer) -> WordTokenizer:
     if not isinstance(tokenizer, WordTokenizer):
-        raise ValueError(f"texts with labels are read word by word, but these tokens are {tokenizer.kind}: learn words instead")
+        raise ValueError(
+            f"texts with labels are read word by word, but these tokens are {tokenizer.kind}: "
+            "learn words instead"
+        )
     return tokenizer
 
 
 class _TextData:
     """Texts to train on, drawn at random, and texts to validate with."""
 
-    def __init__(self, tokenizer: Tokenizer, training: LabelledTexts, held_out: LabelledTexts, config: Config) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, training: LabelledTexts, held_out: LabelledTexts, config: Config
+    ) -> None:
         self.padding = _words(tokenizer).padding
         self.rows = _rows(tokenizer, training, config.context_length, self.padding)
         self.held_out = _rows(tokenizer, held_out, config.context_length, self.padding)
         self.token_dropout = config.token_dropout
 
     def training(self, size: int, seed: int) -> Batch:
-        """Texts drawn at random, each without a share of its words if the config has `token_dropout`."""
+        """Texts drawn at random, each without a share of its words if the config has
+        `token_dropout`.
+        """
         generator = torch.Generator().manual_seed(seed)
         rows = torch.randint(len(self.rows.targets), (size,), generator=generator)
         ids = self.rows.inputs[0][rows]
@@ -248,13 +312,17 @@ class _TextData:
 
 
 def without_some(ids: Tensor, share: float, padding: int, generator: torch.Generator) -> Tensor:
-    """The texts `ids` [N, T] without a random `share` of their tokens, but one at least; those left move together, in order."""
+    """The texts `ids` [N, T] without a random `share` of their tokens, but one at least; those left
+    move together, in order.
+    """
     gone = (torch.rand(ids.shape, generator=generator) < share) | (ids == padding)
     gone[:, 0] &= ~gone.all(1)
     return ids.masked_fill(gone, padding).gather(1, gone.byte().argsort(dim=1, stable=True))
 
 
-def batches(tokenizer: Tokenizer, labelled: LabelledTexts, context: int, padding: int | None = None) -> Iterator[Batch]:
+def batches(
+    tokenizer: Tokenizer, labelled: LabelledTexts, context: int, padding: int | None = None
+) -> Iterator[Batch]:
     """All these texts in their order, `padded`, about `EVALUATION_TOKENS` tokens at a time."""
     padding = _padding(tokenizer) if padding is None else padding
     return _in_order(_rows(tokenizer, labelled, context, padding), padding)
@@ -262,7 +330,9 @@ def batches(tokenizer: Tokenizer, labelled: LabelledTexts, context: int, padding
 
 def _rows(tokenizer: Tokenizer, labelled: LabelledTexts, context: int, padding: int) -> Batch:
     """All these texts as one batch."""
-    return Batch((padded(tokenizer, labelled.texts, context, padding),), torch.tensor(labelled.labels))
+    return Batch(
+        (padded(tokenizer, labelled.texts, context, padding),), torch.tensor(labelled.labels)
+    )
 
 
 def _in_order(batch: Batch, padding: int) -> Iterator[Batch]:

@@ -27,8 +27,9 @@ def first_batches(batches: Iterable[Batch], most: int) -> Iterator[Batch]:
 
 
 def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> list[Tensor]:
-    """The rows [T] of a text, at most `most` tokens together: for a decoder consecutive pieces of the text; for a classifier,
-    whose texts are short, the beginning of each line. A ValueError if the text has no token that the model reads.
+    """The rows [T] of a text, at most `most` tokens together: for a decoder consecutive pieces of
+    the text; for a classifier, whose texts are short, the beginning of each line. A ValueError if
+    the text has no token that the model reads.
     """
     longest = min(config.context_length, LONGEST_ROW)
     if config.kind == "classifier":
@@ -46,7 +47,9 @@ def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> 
 def held_out_rows(
     source: Source, model: Transformer, tokenizer: Tokenizer, most: int, labels: Sequence[str] = ()
 ) -> list[Tensor]:
-    """The rows [T] that are held out, at most `most` tokens together, without padding and up to their end."""
+    """The rows [T] that are held out, at most `most` tokens together, without padding and up to
+    their end.
+    """
     longest = min(model.config.context_length, LONGEST_ROW)
     padding = model.config.padding
 
@@ -56,13 +59,17 @@ def held_out_rows(
                 full = row if padding is None else row[row != padding]
                 if source.end is not None:
                     full = full[(full == source.end).cumsum(0) - (full == source.end).int() == 0]
-                yield from full.split(longest) if model.config.kind == "decoder" else (full[:longest],)
+                yield from (
+                    full.split(longest) if model.config.kind == "decoder" else (full[:longest],)
+                )
 
     return _bounded(each(), most)
 
 
 def _bounded(rows: Iterable[Tensor], most: int) -> list[Tensor]:
-    """The first of the `rows`, at most `most` tokens together; the last of them is cut if it is too long."""
+    """The first of the `rows`, at most `most` tokens together; the last of them is cut if it is too
+    long.
+    """
     first: list[Tensor] = []
     left = most
     for row in rows:

@@ -1,4 +1,6 @@
-"""Single rows of data, a sentence or a line each, and how often a run has read each of them in its training."""
+"""Single rows of data, a sentence or a line each, and how often a run has read each of them in its
+training.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +29,27 @@ class Row:
     """A row of data."""
 
     text: str  #: the sentence, line or sequence
-    ids: tuple[int, ...]  #: [T + 1], what a model reads: the row, after as much of the text before it as the context holds
-    #: [T], whether the prediction of token t + 1 counts: those of the row itself, of a task those of its answers
+    #: [T + 1], what a model reads: the row, after as much of the text before it as the context
+    #: holds
+    ids: tuple[int, ...]
+    #: [T], whether the prediction of token t + 1 counts: those of the row itself, of a task those
+    #: of its answers
     counted: tuple[bool, ...]
-    held_out: bool | None = None  #: whether it was held out of training; None for a row of another text
-    times: int | None = None  #: how often it was read in training, all its tokens counting; None where that is not known
+    #: whether it was held out of training; None for a row of another text
+    held_out: bool | None = None
+    #: how often it was read in training, all its tokens counting; None where that is not known
+    times: int | None = None
 
 
 def text_rows(
     ids: Tensor, tokenizer: Tokenizer, context: int, most: int, held_out: bool | None = None
 ) -> list[tuple[Row, slice]]:
-    """At most `most` rows of a text [N], evenly spread, each with its place in the text. A row ends with the token that ends a
-    line or a sentence, or before the context is full.
+    """At most `most` rows of a text [N], evenly spread, each with its place in the text. A row ends
+    with the token that ends a line or a sentence, or before the context is full.
     """
-    of_token = np.array([bool(_ENDS.search(tokenizer.piece(token))) for token in range(tokenizer.vocab_size)])
+    of_token = np.array(
+        [bool(_ENDS.search(tokenizer.piece(token))) for token in range(tokenizer.vocab_size)]
+    )
     ends = of_token[ids.numpy()]
     last = np.flatnonzero(ends[:-1] & ~ends[1:]) + 1  # after a run of ends
     borders = np.unique(np.concatenate(([1], last, [len(ids)])))  # nothing predicts the first token
@@ -54,16 +63,25 @@ def text_rows(
     for span in (spans[i] for i in spaced(most, len(spans))):
         first = max(0, span.stop - context - 1)
         counted = tuple(place >= span.start for place in range(first + 1, span.stop))
-        row = Row(tokenizer.decode(ids[span].tolist()), tuple(ids[first : span.stop].tolist()), counted, held_out)
+        row = Row(
+            tokenizer.decode(ids[span].tolist()),
+            tuple(ids[first : span.stop].tolist()),
+            counted,
+            held_out,
+        )
         rows.append((row, span))
     return rows
 
 
-def data_rows(trained: Trained, tokenizer: Tokenizer, context: int, most: int = MOST_ROWS) -> list[Row]:
-    """Rows that a run could be trained on and rows that were held out, at most `most` of each, and how often it read each.
+def data_rows(
+    trained: Trained, tokenizer: Tokenizer, context: int, most: int = MOST_ROWS
+) -> list[Row]:
+    """Rows that a run could be trained on and rows that were held out, at most `most` of each, and
+    how often it read each.
 
-    Of a text both are spread evenly over it. Of a task they are the first rows of its first batch, and the first that it holds
-    out; none comes twice. `context` is that of the run's model. A ValueError if the data are neither a text nor a task.
+    Of a text both are spread evenly over it. Of a task they are the first rows of its first batch,
+    and the first that it holds out; none comes twice. `context` is that of the run's model. A
+    ValueError if the data are neither a text nor a task.
     """
     if isinstance(trained.data, Windows):
         read = times_read(trained)
@@ -75,11 +93,15 @@ def data_rows(trained: Trained, tokenizer: Tokenizer, context: int, most: int = 
         return [*training, *(replace(row, times=0) for row, _ in held_out)]
     if isinstance(trained.data, Generated):
         return _task_rows(trained, trained.data, tokenizer, most)
-    raise ValueError("rows are told apart in texts and in what tasks generate, and these data are neither")
+    raise ValueError(
+        "rows are told apart in texts and in what tasks generate, and these data are neither"
+    )
 
 
 def times_read(trained: Trained) -> Tensor:
-    """How often a run has predicted each token of its text to train on, [N]: the windows of all its batches are counted."""
+    """How often a run has predicted each token of its text to train on, [N]: the windows of all its
+    batches are counted.
+    """
     data = trained.data
     assert isinstance(data, Windows)
     change = torch.zeros(len(data.ids) + 1, dtype=torch.int64)
@@ -103,7 +125,12 @@ def _task_rows(trained: Trained, data: Generated, tokenizer: Tokenizer, most: in
                 break
             ids = whole[: _length(whole, data.task.end)]
             if tuple(ids) not in rows:
-                fresh.setdefault(tuple(ids), Row(tokenizer.decode(ids), tuple(ids), tuple(counted[: len(ids) - 1]), held_out))
+                fresh.setdefault(
+                    tuple(ids),
+                    Row(
+                        tokenizer.decode(ids), tuple(ids), tuple(counted[: len(ids) - 1]), held_out
+                    ),
+                )
         rows |= fresh
     times = _times(trained, data, rows)
     return [replace(row, times=times[ids]) for ids, row in rows.items()]
@@ -113,8 +140,12 @@ def _length(ids: Sequence[int], end: int | None) -> int:
     return ids.index(end) + 1 if end in ids else len(ids)
 
 
-def _times(trained: Trained, data: Generated, wanted: Container[tuple[int, ...]]) -> Counter[tuple[int, ...]]:
+def _times(
+    trained: Trained, data: Generated, wanted: Container[tuple[int, ...]]
+) -> Counter[tuple[int, ...]]:
     """How often each of the wanted rows came in training."""
     end = data.task.end
-    every = (row for seed in trained.seeds() for row in data.examples(trained.size, seed).ids.tolist())
+    every = (
+        row for seed in trained.seeds() for row in data.examples(trained.size, seed).ids.tolist()
+    )
     return Counter(ids for row in every if (ids := tuple(row[: _length(row, end)])) in wanted)

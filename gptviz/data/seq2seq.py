@@ -1,4 +1,6 @@
-"""Pairs as a source: an encoder reads the source, a decoder the right answer up to each token (teacher forcing)."""
+"""Pairs as a source: an encoder reads the source, a decoder the right answer up to each token
+(teacher forcing).
+"""
 
 from __future__ import annotations
 
@@ -38,19 +40,28 @@ SAMPLE_PAIRS = 4
 
 
 def batch_of(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer) -> Batch:
-    """Pairs as a batch: inputs (start + answer [B, T], source + end [B, S]), targets answer + end [B, T], with padding.
+    """Pairs as a batch: inputs (start + answer [B, T], source + end [B, S]), targets answer + end
+    [B, T], with padding.
 
-    So the decoder predicts every token of the answer, and then the end, from the source and the right tokens before it.
+    So the decoder predicts every token of the answer, and then the end, from the source and the
+    right tokens before it.
     """
     answers = [tokenizer.target_ids(answer) for _, answer in pairs]
     decoder_ids = torch.from_numpy(tokenizer.filled([ids[:-1] for ids in answers]))  # [B, T]
-    encoder_ids = torch.from_numpy(tokenizer.filled([tokenizer.source_ids(source) for source, _ in pairs]))  # [B, S]
+    # [B, S]
+    encoder_ids = torch.from_numpy(
+        tokenizer.filled([tokenizer.source_ids(source) for source, _ in pairs])
+    )
     targets = torch.from_numpy(tokenizer.filled([ids[1:] for ids in answers]))  # [B, T]
-    return Batch((decoder_ids, encoder_ids), targets.masked_fill(targets == tokenizer.padding, NOT_COUNTED))
+    return Batch(
+        (decoder_ids, encoder_ids), targets.masked_fill(targets == tokenizer.padding, NOT_COUNTED)
+    )
 
 
 def batches(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer) -> Iterator[Batch]:
-    """All these pairs, about `EVALUATION_TOKENS` tokens at a time, sorted by length so that there is little padding."""
+    """All these pairs, about `EVALUATION_TOKENS` tokens at a time, sorted by length so that there
+    is little padding.
+    """
     in_order = sorted(pairs, key=lambda pair: (len(pair[0]), len(pair[1])))
     rows = max(EVALUATION_TOKENS // max(_longest(in_order, tokenizer), 1), 1)
     for start in range(0, len(in_order), rows):
@@ -58,7 +69,9 @@ def batches(pairs: Sequence[SourceAndAnswer], tokenizer: SpecialTokensTokenizer)
 
 
 class PairData:
-    """Pairs drawn to train on by `draw`, and those held out; `known` are all those trained on, empty if every pair is new."""
+    """Pairs drawn to train on by `draw`, and those held out; `known` are all those trained on,
+    empty if every pair is new.
+    """
 
     def __init__(
         self,
@@ -84,29 +97,45 @@ class PairData:
 
     @cached_property
     def _trained_on(self) -> list[Batch]:
-        return list(batches([self.known[i] for i in spaced(len(self.held_out), len(self.known))], self.tokenizer))
+        return list(
+            batches(
+                [self.known[i] for i in spaced(len(self.held_out), len(self.known))], self.tokenizer
+            )
+        )
 
 
-def answers(model: Transformer, tokenizer: SpecialTokensTokenizer, sources: Sequence[str]) -> list[tuple[str, bool]]:
-    """The greedy answer to each source, and whether it ends (else it was cut); a ValueError if a source is too long."""
+def answers(
+    model: Transformer, tokenizer: SpecialTokensTokenizer, sources: Sequence[str]
+) -> list[tuple[str, bool]]:
+    """The greedy answer to each source, and whether it ends (else it was cut); a ValueError if a
+    source is too long.
+    """
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     by_index: dict[int, tuple[str, bool]] = {}
     rows = max(EVALUATION_TOKENS // model.config.context_length, 1)
     for first in range(0, len(order), rows):
         some = order[first : first + rows]
         ids = torch.from_numpy(tokenizer.filled([tokenizer.source_ids(sources[i]) for i in some]))
-        for i, row in zip(some, decode_greedily(model, ids, tokenizer.start, tokenizer.end).cpu(), strict=True):
+        for i, row in zip(
+            some, decode_greedily(model, ids, tokenizer.start, tokenizer.end).cpu(), strict=True
+        ):
             answer_ids, ended = until_end(row, tokenizer.end)
             by_index[i] = tokenizer.decode(answer_ids), ended
     return [by_index[i] for i in range(len(sources))]
 
 
-def exact_match(model: Transformer, tokenizer: SpecialTokensTokenizer, pairs: Sequence[SourceAndAnswer]) -> float:
-    """The share of sources whose greedy answer ends, and equals the right one in every character; a ValueError without pairs."""
+def exact_match(
+    model: Transformer, tokenizer: SpecialTokensTokenizer, pairs: Sequence[SourceAndAnswer]
+) -> float:
+    """The share of sources whose greedy answer ends, and equals the right one in every character; a
+    ValueError without pairs.
+    """
     if not pairs:
         raise ValueError("there is nothing to answer: no pair was given")
     given = answers(model, tokenizer, [source for source, _ in pairs])
-    return sum(answer == (right, True) for answer, (_, right) in zip(given, pairs, strict=True)) / len(pairs)
+    return sum(
+        answer == (right, True) for answer, (_, right) in zip(given, pairs, strict=True)
+    ) / len(pairs)
 
 
 class _Seq2SeqSource(Source):
@@ -121,7 +150,8 @@ class _Seq2SeqSource(Source):
     def _check(self, config: Config) -> None:
         if config.kind != "encoder-decoder":
             raise ValueError(
-                f"{self.title} has pairs of a source and an answer: train an encoder–decoder on it (seq2seq), not a {config.kind}"
+                f"{self.title} has pairs of a source and an answer: train an encoder–decoder on "
+                f"it (seq2seq), not a {config.kind}"
             )
 
     def checked_tokenizer(self, tokenizer: Tokenizer, config: Config) -> SpecialTokensTokenizer:
@@ -129,22 +159,35 @@ class _Seq2SeqSource(Source):
         self._check(config)
         if not isinstance(tokenizer, SpecialTokensTokenizer):
             raise ValueError(
-                f"pairs need the special tokens start, end and padding, and these tokens ({tokenizer.kind}) have none: "
+                "pairs need the special tokens start, end and padding, and these tokens "
+                f"({tokenizer.kind}) have none: "
                 "take a tokenizer learned on pairs"
             )
         if config.padding != tokenizer.padding:
-            raise ValueError(f"padding is {config.padding} in the model and {tokenizer.padding} among the tokens: leave it out")
+            raise ValueError(
+                f"padding is {config.padding} in the model and {tokenizer.padding} among the "
+                "tokens: leave it out"
+            )
         return tokenizer
 
     def evaluation(
-        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        *,
+        everything: bool = False,
+        labels: Sequence[str] = (),
     ) -> EvaluationData:
         """The pairs held out, and how many of them the model answers exactly."""
         data = self.data(tokenizer, model.config)
         return EvaluationData(data.validation(), shares=self._shares(model, tokenizer, data))
 
     def _shares(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> tuple[Share, ...]:
-        return (Share("exact_match", "exact match", self.measured(model, tokenizer, data)["exact_match"]),)
+        return (
+            Share(
+                "exact_match", "exact match", self.measured(model, tokenizer, data)["exact_match"]
+            ),
+        )
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """Its answers to the first sources held out, with the right answer wherever it is wrong."""
@@ -158,7 +201,9 @@ class _Seq2SeqSource(Source):
             lines.append(f"{source} → {answer}{'' if ended else ' …'}{wrong}")
         return "\n".join(lines)
 
-    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
+    def measured(
+        self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None
+    ) -> dict[str, Any]:
         """The share of held-out sources, of the first `MOST_ANSWERED`, that it answers exactly."""
         assert isinstance(tokenizer, SpecialTokensTokenizer)
         assert isinstance(data, PairData)
@@ -179,9 +224,15 @@ class PairTaskSource(_Seq2SeqSource, GeneratedSource):
     def data(self, tokenizer: Tokenizer, config: Config) -> PairData:
         checked = self.checked_tokenizer(tokenizer, config)
         if checked.to_json() != self.task.tokenizer.to_json():
-            raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a file of pairs instead")
+            raise ValueError(
+                f"{self.task.name} has tokens of its own: take a model trained on it, or a file "
+                "of pairs instead"
+            )
         if config.context_length < self.tokens(config):
-            raise ValueError(f"context_length is {config.context_length}; {self.task.name} needs {self.tokens(config)} or more")
+            raise ValueError(
+                f"context_length is {config.context_length}; {self.task.name} needs "
+                f"{self.tokens(config)} or more"
+            )
         return PairData(checked, self.task.pairs, self.task.held_out())
 
     def sources(self, count: int) -> tuple[list[str], list[str]]:
@@ -207,13 +258,17 @@ class PairTaskSource(_Seq2SeqSource, GeneratedSource):
     def from_dict(cls, content: dict[str, Any]) -> PairTaskSource:
         name = content["pair_task"]
         if name not in PAIR_TASKS:
-            raise ValueError(f"there is no task {name!r:.80} of pairs; there are {', '.join(PAIR_TASKS)}")
+            raise ValueError(
+                f"there is no task {name!r:.80} of pairs; there are {', '.join(PAIR_TASKS)}"
+            )
         return cls(PAIR_TASKS[name])
 
 
 @dataclass(frozen=True)
 class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
-    """The user's pairs: a `fraction` of the sources, drawn by `seed`, is to train on; the others are held out."""
+    """The user's pairs: a `fraction` of the sources, drawn by `seed`, is to train on; the others
+    are held out.
+    """
 
     kind: ClassVar = "pairs"
     tokenizer_kinds: ClassVar = ("characters", "bpe")
@@ -231,7 +286,9 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         """See `split`; at most `MOST_HELD_OUT_PAIRS` pairs are held out."""
         training, held_out = self.pairs.split(self.fraction, self.seed)
         if len(held_out) > MOST_HELD_OUT_PAIRS:
-            rows = np.random.default_rng(self.seed).choice(len(held_out), MOST_HELD_OUT_PAIRS, replace=False)
+            rows = np.random.default_rng(self.seed).choice(
+                len(held_out), MOST_HELD_OUT_PAIRS, replace=False
+            )
             held_out = [held_out[row] for row in sorted(rows.tolist())]
         return tuple(training), tuple(held_out)
 
@@ -243,7 +300,8 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         training, held_out = self.split()
         if config.context_length < (needed := self.longest(checked)):
             raise ValueError(
-                f"context_length is {config.context_length}; the longest text of {self.title} has {needed:,} tokens with its "
+                f"context_length is {config.context_length}; the longest text of {self.title} has "
+                f"{needed:,} tokens with its "
                 f"end: shorten it, or set context_length={needed}"
             )
 
@@ -262,7 +320,9 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         return _longest(self.pairs.pairs, tokenizer)
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
-        """`config` with the vocabulary's size, and a context that takes the longest text, up to `MOST_CONTEXT` tokens."""
+        """`config` with the vocabulary's size, and a context that takes the longest text, up to
+        `MOST_CONTEXT` tokens.
+        """
         fitted = super().fitted(config, tokenizer)
         needed = self.longest(self.checked_tokenizer(tokenizer, fitted))
         return replace(fitted, context_length=max(fitted.context_length, min(needed, MOST_CONTEXT)))
@@ -273,13 +333,19 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         return PairData(data.tokenizer, data.draw, list(self.pairs.pairs))
 
     def evaluation(
-        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        *,
+        everything: bool = False,
+        labels: Sequence[str] = (),
     ) -> EvaluationData:
         """The pairs (held out, or all) and how many the model answers exactly."""
         checked = self.checked_tokenizer(tokenizer, model.config)
         if (needed := self.longest(checked)) > (most := model.config.context_length):
             raise ValueError(
-                f"the longest text of {self.title} has {needed:,} tokens with its end; the model reads at most {most:,}: "
+                f"the longest text of {self.title} has {needed:,} tokens with its end; the model "
+                f"reads at most {most:,}: "
                 "shorten it, or take it out"
             )
         data = (self.everything if everything else self.data)(checked, model.config)
@@ -288,7 +354,11 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
 
     def facts(self) -> dict[str, int]:
         training, held_out = self.split()
-        return {"pairs": len(self.pairs.pairs), "pairs to train on": len(training), "pairs held out": len(held_out)}
+        return {
+            "pairs": len(self.pairs.pairs),
+            "pairs to train on": len(training),
+            "pairs held out": len(held_out),
+        }
 
     @property
     def example(self) -> str | None:
@@ -296,9 +366,13 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
         return next((source for source, _ in self.split()[1] if source.strip()), None)
 
     def tokenizer(self, kind: str, vocab_size: int) -> SpecialTokensTokenizer:
-        """The characters of all pairs, or byte pairs learned on them, with the special tokens. Sources and answers share them."""
+        """The characters of all pairs, or byte pairs learned on them, with the special tokens.
+        Sources and answers share them.
+        """
         text = "".join(source + answer for source, answer in self.pairs.pairs)
-        return SpecialTokensTokenizer(BPETokenizer.learn(text, vocab_size) if kind == "bpe" else CharTokenizer(text))
+        return SpecialTokensTokenizer(
+            BPETokenizer.learn(text, vocab_size) if kind == "bpe" else CharTokenizer(text)
+        )
 
     def tokens(self, config: Config) -> int:
         """The context: the length of the pairs is known only with their tokens."""
@@ -306,8 +380,15 @@ class PairSource(_Seq2SeqSource, SplitSource[tuple[SourceAndAnswer, ...]]):
 
     def origin(self) -> dict[str, Any]:
         n_used = sum(map(len, self.split()))
-        rest = "the rest" if n_used == len(self.pairs.pairs) else f"{MOST_HELD_OUT_PAIRS:,} pairs of the rest"
-        split = f"{self.fraction:.0%} of the sources, drawn by seed {self.seed}, to train, {rest} to validate"
+        rest = (
+            "the rest"
+            if n_used == len(self.pairs.pairs)
+            else f"{MOST_HELD_OUT_PAIRS:,} pairs of the rest"
+        )
+        split = (
+            f"{self.fraction:.0%} of the sources, drawn by seed {self.seed}, to train, {rest} to "
+            "validate"
+        )
         return {"corpus": self.pairs.name, "corpus_sha256": self.pairs.sha256, "split": split}
 
     @classmethod

@@ -38,7 +38,8 @@ class EvaluationData:
     """The data that a model is evaluated on."""
 
     batches: Iterable[Batch]  #: the rows, each once
-    #: every character of the data once, if the reader should know which ones the vocabulary lacks; else empty
+    #: every character of the data once, if the reader should know which ones the vocabulary lacks;
+    #: else empty
     characters: str = ""
     shares: tuple[Share, ...] = ()  #: results on the same rows, of this model or of a simpler one
     #: by their key in JSON, shares that belong together, such as one for each part of a task
@@ -48,10 +49,11 @@ class EvaluationData:
 class Source(ABC):
     """Where data comes from.
 
-    A source is written down on the card of a model (`to_dict`), so that its run can be resumed and the model evaluated
-    later (`gptviz.data.registry.source_from`).
+    A source is written down on the card of a model (`to_dict`), so that its run can be resumed and
+    the model evaluated later (`gptviz.data.registry.source_from`).
 
-    Where a source, a tokenizer and a model do not go together, its methods raise a ValueError that says what to change.
+    Where a source, a tokenizer and a model do not go together, its methods raise a ValueError that
+    says what to change.
     """
 
     kind: ClassVar[str]  #: its name on a card
@@ -59,10 +61,13 @@ class Source(ABC):
     #: the kinds of tokens that can be learned on it; empty if it brings its own tokenizer
     tokenizer_kinds: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "token"  #: the unit over which a loss is the mean: a "token" or a "text"
-    #: whether a prediction is right or wrong, so that a card states the accuracy. (A text can go on in many ways.)
+    #: whether a prediction is right or wrong, so that a card states the accuracy. (A text can go on
+    #: in many ways.)
     has_right_answers: ClassVar[bool] = True
-    usually_lacking: ClassVar[float] = 0.0  #: the share of its tokens that a vocabulary which was learned on it may lack
-    is_long: ClassVar[bool] = False  #: whether it may take long to read, so that a form does not read it before the run begins
+    #: the share of its tokens that a vocabulary which was learned on it may lack
+    usually_lacking: ClassVar[float] = 0.0
+    #: whether it may take long to read, so that a form does not read it before the run begins
+    is_long: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -76,12 +81,16 @@ class Source(ABC):
 
     @property
     def has_places(self) -> bool:
-        """Whether all rows have the same form, so that the accuracy at each place in a row means something."""
+        """Whether all rows have the same form, so that the accuracy at each place in a row means
+        something.
+        """
         return False
 
     @property
     def end(self) -> int | None:
-        """The token that follows the last one of a row and fills the rest of it, or None if rows have no such token."""
+        """The token that follows the last one of a row and fills the rest of it, or None if rows
+        have no such token.
+        """
         return None
 
     @property
@@ -91,7 +100,9 @@ class Source(ABC):
 
     @abstractmethod
     def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
-        """The tokenizer it brings, or one of this `kind` learned on it, with `vocab_size` tokens if that can be chosen."""
+        """The tokenizer it brings, or one of this `kind` learned on it, with `vocab_size` tokens if
+        that can be chosen.
+        """
 
     def fitted(self, config: Config, tokenizer: Tokenizer) -> Config:
         """`config` with the sizes that the data and its tokens decide."""
@@ -102,7 +113,9 @@ class Source(ABC):
         """Its batches for a model of this config."""
 
     def facts(self) -> dict[str, int]:
-        """The amounts of data, for a reader, such as the number of texts; empty if the data never end."""
+        """The amounts of data, for a reader, such as the number of texts; empty if the data never
+        end.
+        """
         return {}
 
     @property
@@ -111,22 +124,33 @@ class Source(ABC):
         return ()
 
     def counted(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
-        """Token ids [N] in which the tokens can be counted, without padding, and a name for them."""
+        """Token ids [N] in which the tokens can be counted, without padding, and a name for
+        them.
+        """
         ids = torch.cat([tensor.flatten() for tensor in data.training(DRAWN, 0).inputs])
-        return ids[ids != tokenizer.padding] if tokenizer.padding is not None else ids, f"{DRAWN:,} rows drawn to train on"
+        return ids[
+            ids != tokenizer.padding
+        ] if tokenizer.padding is not None else ids, f"{DRAWN:,} rows drawn to train on"
 
     def excerpts(self) -> Sequence[str]:
-        """Some of the texts to train on, as they are; none where the data bring their own tokens."""
+        """Some of the texts to train on, as they are; none where the data bring their own
+        tokens.
+        """
         return ()
 
     def unread(self, tokenizer: Tokenizer) -> str:
-        """What of its `excerpts` the vocabulary lacks, in sentences; empty if that is no more than usual."""
+        """What of its `excerpts` the vocabulary lacks, in sentences; empty if that is no more than
+        usual.
+        """
         read = [tokenizer.encode(text) for text in self.excerpts()]
         lacking = Encoding([], tuple(piece for encoding in read for piece in encoding.unknown))
         count = sum(len(encoding.ids) for encoding in read)
         if len(lacking.unknown) <= self.usually_lacking * count:
             return ""
-        where = f"In the first {count:,} tokens of {self.title} the vocabulary lacks something {len(lacking.unknown):,} times."
+        where = (
+            f"In the first {count:,} tokens of {self.title} the vocabulary lacks something "
+            f"{len(lacking.unknown):,} times."
+        )
         return f"{where} {lacking.unknown_sentence()}"
 
     @abstractmethod
@@ -138,11 +162,16 @@ class Source(ABC):
         """About how many tokens an evaluation during a run reads: all that are held out."""
 
     def evaluation(
-        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        *,
+        everything: bool = False,
+        labels: Sequence[str] = (),
     ) -> EvaluationData:
-        """The data that a model, in evaluation mode, is evaluated on after its training: those held out, or with `everything` all
-        of them; the data of a task never end. `labels` are those that a classifier tells apart, in its order, by default those of
-        the source.
+        """The data that a model, in evaluation mode, is evaluated on after its training: those held
+        out, or with `everything` all of them; the data of a task never end. `labels` are those that
+        a classifier tells apart, in its order, by default those of the source.
         """
         return EvaluationData(self.data(tokenizer, model.config).validation())
 
@@ -150,11 +179,14 @@ class Source(ABC):
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """The output of the model, in evaluation mode, for something held out, as text."""
 
-    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
-        """Further entries of the card besides loss and accuracy, measured in evaluation mode: JSON values.
+    def measured(
+        self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None
+    ) -> dict[str, Any]:
+        """Further entries of the card besides loss and accuracy, measured in evaluation mode: JSON
+        values.
 
-        Those that are numbers, or objects of numbers, are also noted at every evaluation. They are measured on about so many
-        held-out `rows`, evenly spread, or on all of them.
+        Those that are numbers, or objects of numbers, are also noted at every evaluation. They are
+        measured on about so many held-out `rows`, evenly spread, or on all of them.
         """
         return {}
 
@@ -168,7 +200,9 @@ class Source(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """JSON values that `from_dict` understands, `kind` among them. The data itself is not in them."""
+        """JSON values that `from_dict` understands, `kind` among them. The data itself is not in
+        them.
+        """
 
     @classmethod
     @abstractmethod
@@ -208,12 +242,15 @@ class GeneratedSource(Source):
 class FileSource(Source):
     """The user's data, a `fraction` of which is trained on."""
 
-    read: ClassVar[staticmethod[[str | PathLike[str]], Any]]  #: reads a file or a folder of such data
+    #: reads a file or a folder of such data
+    read: ClassVar[staticmethod[[str | PathLike[str]], Any]]
     parse: ClassVar[staticmethod[[bytes, str], Any]]  #: reads the content of a file with this name
 
     @classmethod
     def from_file(cls, path: str | PathLike[str], fraction: float = 0.9) -> Self:
-        """The data in a file or a folder; an OSError if it cannot be read, a ValueError if it holds no such data."""
+        """The data in a file or a folder; an OSError if it cannot be read, a ValueError if it holds
+        no such data.
+        """
         return cls(cls.read(path), fraction)  # type: ignore[call-arg]
 
     @classmethod
@@ -234,7 +271,9 @@ def first_of(texts: Iterable[str]) -> list[str]:
 
 
 class SplitSource(FileSource, Generic[Portion]):
-    """The user's rows: a `fraction` of them, drawn by `seed`, is trained on, the others are held out."""
+    """The user's rows: a `fraction` of them, drawn by `seed`, is trained on, the others are held
+    out.
+    """
 
     fraction: float
     seed: int

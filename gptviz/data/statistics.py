@@ -1,4 +1,6 @@
-"""Statistics of the data of a run: how much there is, how often each token occurs, and a batch as the model gets it."""
+"""Statistics of the data of a run: how much there is, how often each token occurs, and a batch as
+the model gets it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ def statistics(source: Source, tokenizer: Tokenizer, config: Config) -> Statisti
     order = order[counts[order] > 0]
     labels = tuple(tokenizer.label(token) for token in order.tolist())
     shares = (counts[order].double() / counts.sum()).numpy()
-    facts = {**source.facts(), f"tokens in {counted}": len(ids), "tokens in the vocabulary": tokenizer.vocab_size}
+    facts = {
+        **source.facts(),
+        f"tokens in {counted}": len(ids),
+        "tokens in the vocabulary": tokenizer.vocab_size,
+    }
     return Statistics(facts, labels, shares, counted)
 
 
@@ -44,19 +50,26 @@ def statistics(source: Source, tokenizer: Tokenizer, config: Config) -> Statisti
 class ShownRow:
     """A row of a batch in words."""
 
-    #: for the name of each line, the label of its token at each place; `PADDING` and `NO_TARGET` stand for no token
+    #: for the name of each line, the label of its token at each place; `PADDING` and `NO_TARGET`
+    #: stand for no token
     lines: dict[str, list[str]]
     label: str = ""  #: the right label of a text; empty for a model that guesses tokens
 
 
-def shown_rows(batch: Batch, tokenizer: Tokenizer, config: Config, labels: tuple[str, ...] = ()) -> list[ShownRow]:
-    """The rows of a batch as labels of tokens: those that the model reads, and below each the one that it has to guess there."""
+def shown_rows(
+    batch: Batch, tokenizer: Tokenizer, config: Config, labels: tuple[str, ...] = ()
+) -> list[ShownRow]:
+    """The rows of a batch as labels of tokens: those that the model reads, and below each the one
+    that it has to guess there.
+    """
     rows = []
     for row in range(len(batch.targets)):
         reads = [_labels(ids[row], tokenizer, config.padding) for ids in batch.inputs]
         if config.kind == "classifier":
             number = int(batch.targets[row])
-            rows.append(ShownRow({"x, it reads": reads[0]}, labels[number] if labels else str(number)))
+            rows.append(
+                ShownRow({"x, it reads": reads[0]}, labels[number] if labels else str(number))
+            )
             continue
         lines = {"source, the encoder reads": reads[1]} if len(reads) > 1 else {}
         lines["x, it reads"] = reads[0]
@@ -67,4 +80,6 @@ def shown_rows(batch: Batch, tokenizer: Tokenizer, config: Config, labels: tuple
 
 def _labels(ids: Tensor, tokenizer: Tokenizer, padding: int | None) -> list[str]:
     special = {padding: PADDING, NOT_COUNTED: NO_TARGET}
-    return [special[token] if token in special else tokenizer.label(token) for token in ids.tolist()]
+    return [
+        special[token] if token in special else tokenizer.label(token) for token in ids.tolist()
+    ]

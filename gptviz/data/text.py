@@ -14,7 +14,18 @@ from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling
 from gptviz.model import Config, Transformer
 from gptviz.model.kinds import Kind
-from gptviz.text import BPETokenizer, CharTokenizer, Corpus, Task, Tokenizer, corpus_of, read_corpus, recall, remember, task
+from gptviz.text import (
+    BPETokenizer,
+    CharTokenizer,
+    Corpus,
+    Task,
+    Tokenizer,
+    corpus_of,
+    read_corpus,
+    recall,
+    remember,
+    task,
+)
 
 from .batches import NOT_COUNTED, Batch, Data, Generated, Windows, consecutive_windows, spread
 from .source import LONGEST_EXCERPT, EvaluationData, FileSource, GeneratedSource, Share, Source
@@ -28,23 +39,39 @@ BPE_CHARACTERS = 3  # of an English text in a byte-pair token, about
 def check_decoder(source: Source, config: Config) -> None:
     """Refuse a model of this config with a ValueError unless it continues texts."""
     if config.kind == "classifier":
-        raise ValueError(f"{source.title} has no labels: give a CSV file with the columns text and label")
+        raise ValueError(
+            f"{source.title} has no labels: give a CSV file with the columns text and label"
+        )
     if config.kind != "decoder":
-        raise ValueError(f"{source.title} has no sources and answers, but an {config.kind} learns from them: take a decoder")
+        raise ValueError(
+            f"{source.title} has no sources and answers, but an {config.kind} learns from them: "
+            "take a decoder"
+        )
 
 
 def continued(
-    model: Transformer, tokenizer: Tokenizer, prompt: Tensor, n_tokens: int, sampling: Sampling, end: int | None = None
+    model: Transformer,
+    tokenizer: Tokenizer,
+    prompt: Tensor,
+    n_tokens: int,
+    sampling: Sampling,
+    end: int | None = None,
 ) -> str:
-    """The text of the prompt [T] and of `n_tokens` that the model, in evaluation mode, generates after it; fewer if it ends."""
-    generation = Generation(model, prompt.to(model.embed.weight.device), sampling, never=tokenizer.unused_ids)
+    """The text of the prompt [T] and of `n_tokens` that the model, in evaluation mode, generates
+    after it; fewer if it ends.
+    """
+    generation = Generation(
+        model, prompt.to(model.embed.weight.device), sampling, never=tokenizer.unused_ids
+    )
     tokens = (int(step.tokens[0]) for step in islice(generation, n_tokens))
     return tokenizer.decode([*prompt.tolist(), *takewhile(lambda token: token != end, tokens)])
 
 
 @torch.inference_mode()
 def _accuracy(model: Transformer, batches: Sequence[Batch]) -> float:
-    """The share of predictions that count whose likeliest token was the right one; the model is in evaluation mode."""
+    """The share of predictions that count whose likeliest token was the right one; the model is in
+    evaluation mode.
+    """
     right = counted = 0
     for batch in batches:
         inputs, targets = batch.to(model.embed.weight.device)
@@ -78,17 +105,29 @@ class TextSource(FileSource):
     def held_out(self, tokenizer: Tokenizer) -> Tensor:
         """The ids of the held-out text [N], at most `MOST_HELD_OUT_TOKENS` of them."""
         text = self.corpus.split(self.fraction)[1]
-        # A token has only a few characters, so only the beginning of a text of gigabytes has to be read.
-        return torch.from_numpy(tokenizer.encode_ids(text[: 16 * MOST_HELD_OUT_TOKENS])[:MOST_HELD_OUT_TOKENS])
+        # A token has only a few characters, so only the beginning of a text of gigabytes has to be
+        # read.
+        return torch.from_numpy(
+            tokenizer.encode_ids(text[: 16 * MOST_HELD_OUT_TOKENS])[:MOST_HELD_OUT_TOKENS]
+        )
 
     def evaluation(
-        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        *,
+        everything: bool = False,
+        labels: Sequence[str] = (),
     ) -> EvaluationData:
         """The held-out text, or all of the text, in consecutive windows."""
         check_decoder(self, model.config)
         text = self.corpus.text if everything else self.corpus.split(self.fraction)[1]
-        ids = torch.from_numpy(tokenizer.encode_ids(text)) if everything else self.held_out(tokenizer)
-        return EvaluationData(consecutive_windows(ids, model.config.context_length), "".join(sorted(set(text))))
+        ids = (
+            torch.from_numpy(tokenizer.encode_ids(text)) if everything else self.held_out(tokenizer)
+        )
+        return EvaluationData(
+            consecutive_windows(ids, model.config.context_length), "".join(sorted(set(text)))
+        )
 
     def tokenizer(self, kind: str, vocab_size: int) -> Tokenizer:
         """Learned on the whole text."""
@@ -99,7 +138,11 @@ class TextSource(FileSource):
     def facts(self) -> dict[str, int]:
         """Its characters, its lines, and how many characters are different."""
         text = self.corpus.text
-        return {"characters": len(text), "different characters": len(set(text)), "lines": text.count("\n") + 1}
+        return {
+            "characters": len(text),
+            "different characters": len(set(text)),
+            "lines": text.count("\n") + 1,
+        }
 
     def counted(self, data: Data, tokenizer: Tokenizer) -> tuple[Tensor, str]:
         """All tokens of the text to train on."""
@@ -112,7 +155,10 @@ class TextSource(FileSource):
     def evaluation_tokens(self, config: Config, tokenizer_kind: str) -> int:
         """The tokens of the held-out text, at most `MOST_HELD_OUT_TOKENS`."""
         characters = int(len(self.corpus.text) * (1 - self.fraction))
-        return min(characters // (BPE_CHARACTERS if tokenizer_kind == BPETokenizer.kind else 1), MOST_HELD_OUT_TOKENS)
+        return min(
+            characters // (BPE_CHARACTERS if tokenizer_kind == BPETokenizer.kind else 1),
+            MOST_HELD_OUT_TOKENS,
+        )
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
         """The text that it writes after the first token of the text held out."""
@@ -131,11 +177,18 @@ class TextSource(FileSource):
         remember(self.corpus)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "corpus": self.corpus.name, "sha256": self.corpus.sha256, "fraction": self.fraction}
+        return {
+            "kind": self.kind,
+            "corpus": self.corpus.name,
+            "sha256": self.corpus.sha256,
+            "fraction": self.fraction,
+        }
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> TextSource:
-        return cls(recall(content["corpus"], content["sha256"]), float(content.get("fraction", 0.9)))
+        return cls(
+            recall(content["corpus"], content["sha256"]), float(content.get("fraction", 0.9))
+        )
 
 
 @dataclass(frozen=True)
@@ -150,10 +203,14 @@ class TaskSource(GeneratedSource):
     def data(self, tokenizer: Tokenizer, config: Config) -> Data:
         check_decoder(self, config)
         if tokenizer.to_json() != self.task.tokenizer.to_json():
-            raise ValueError(f"{self.task.name} has tokens of its own: take a model trained on it, or a text instead of the task")
+            raise ValueError(
+                f"{self.task.name} has tokens of its own: take a model trained on it, or a text "
+                "instead of the task"
+            )
         if config.context_length < self.task.length - 1:
             raise ValueError(
-                f"context_length is {config.context_length}; a sequence of {self.task.name} needs {self.task.length - 1} or more"
+                f"context_length is {config.context_length}; a sequence of {self.task.name} needs "
+                f"{self.task.length - 1} or more"
             )
         return Generated(self.task)
 
@@ -177,30 +234,68 @@ class TaskSource(GeneratedSource):
         return self.task.length - 1
 
     def sample(self, model: Transformer, tokenizer: Tokenizer, data: Data) -> str:
-        """Its continuation of the task's first question, or of the beginning of a held-out sequence, by the likeliest tokens."""
+        """Its continuation of the task's first question, or of the beginning of a held-out
+        sequence, by the likeliest tokens.
+        """
         batch, end = next(iter(data.validation())), self.end
         if asked := self.task.questions()[0]:
             prompt = torch.tensor(tokenizer.encode(asked[0]).ids)
-            return continued(model, tokenizer, prompt, self.task.length - len(prompt), Sampling(temperature=0), end)
+            return continued(
+                model,
+                tokenizer,
+                prompt,
+                self.task.length - len(prompt),
+                Sampling(temperature=0),
+                end,
+            )
         first = int((batch.targets[0] != NOT_COUNTED).nonzero()[0])
         given = first + 1 if end is not None else max(first + 1, self.task.length // 2)
-        return continued(model, tokenizer, batch.inputs[0][0][:given], self.task.length - given, Sampling(temperature=0), end)
+        return continued(
+            model,
+            tokenizer,
+            batch.inputs[0][0][:given],
+            self.task.length - given,
+            Sampling(temperature=0),
+            end,
+        )
 
     def evaluation(
-        self, model: Transformer, tokenizer: Tokenizer, *, everything: bool = False, labels: Sequence[str] = ()
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        *,
+        everything: bool = False,
+        labels: Sequence[str] = (),
     ) -> EvaluationData:
         """The sequences held out, and how often the model is right in each of the task's parts."""
         data = self.data(tokenizer, model.config)
         by_part = self.measured(model, tokenizer, data).get("accuracy_by_task", {})
         shares = tuple(Share(name, f"{name}: accuracy", value) for name, value in by_part.items())
-        return EvaluationData(data.validation(), groups={"accuracy_by_task": shares} if shares else {})
+        return EvaluationData(
+            data.validation(), groups={"accuracy_by_task": shares} if shares else {}
+        )
 
-    def measured(self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None) -> dict[str, Any]:
-        """For a task with parts, `accuracy_by_task`: how often the likeliest token is the right one, by the name of the part."""
+    def measured(
+        self, model: Transformer, tokenizer: Tokenizer, data: Data, rows: int | None = None
+    ) -> dict[str, Any]:
+        """For a task with parts, `accuracy_by_task`: how often the likeliest token is the right
+        one, by the name of the part.
+        """
         assert isinstance(data, Generated)
         by_part = data.validation_by_part()
-        some = {name: batches if rows is None else spread(batches, rows // len(by_part)) for name, batches in by_part.items()}
-        return {"accuracy_by_task": {name: _accuracy(model, batches) for name, batches in some.items()}} if some else {}
+        some = {
+            name: batches if rows is None else spread(batches, rows // len(by_part))
+            for name, batches in by_part.items()
+        }
+        return (
+            {
+                "accuracy_by_task": {
+                    name: _accuracy(model, batches) for name, batches in some.items()
+                }
+            }
+            if some
+            else {}
+        )
 
     def origin(self) -> dict[str, Any]:
         ends = {} if self.end is None else {"end_tokens": [self.end]}

@@ -1,4 +1,6 @@
-"""The rows that a run was trained on: all of them can be drawn again, since every batch is drawn by a hash of seed and step."""
+"""The rows that a run was trained on: all of them can be drawn again, since every batch is drawn by
+a hash of seed and step.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,13 @@ from .batches import Batch, Data, Generated, Windows
 def draw_seed(*what: object) -> int:
     """A seed for the random numbers of one purpose at one step of a run: a hash of `what`.
 
-    So no random number depends on those drawn before: a run that is stopped and resumed, or that shares its process with
-    another run, draws the same numbers.
+    So no random number depends on those drawn before: a run that is stopped and resumed, or that
+    shares its process with another run, draws the same numbers.
     """
-    return int.from_bytes(blake2b(" ".join(map(str, what)).encode(), digest_size=8).digest(), "big") >> 1
+    return (
+        int.from_bytes(blake2b(" ".join(map(str, what)).encode(), digest_size=8).digest(), "big")
+        >> 1
+    )
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ class Trained:
 
     def seeds(self) -> Iterator[int]:
         """The seeds that draw the batches, one for each step."""
-        return progress.each((draw_seed(self.seed, step, "batch") for step in range(self.steps)), self.steps, "step")
+        return progress.each(
+            (draw_seed(self.seed, step, "batch") for step in range(self.steps)), self.steps, "step"
+        )
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,9 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The shares that could lie behind this one, of which chance leaves 95 % within them (Wilson 1927)."""
+        """The shares that could lie behind this one, of which chance leaves 95 % within them
+        (Wilson 1927).
+        """
         from scipy.stats import binomtest  # takes half a second to import
 
         if not self.of:
@@ -64,12 +73,14 @@ class Share:
         return float(low), float(high)
 
 
-def followed(trained: Trained, prompts: Sequence[Tensor], words: Sequence[Sequence[Tensor]]) -> list[list[Share]]:
+def followed(
+    trained: Trained, prompts: Sequence[Tensor], words: Sequence[Sequence[Tensor]]
+) -> list[list[Share]]:
     """How often each of its words followed each prompt in what was trained on: [prompt][word].
 
-    Each prompt is token ids [T], and `words` has for each prompt the token ids [n] of each word. A prompt may stand anywhere in a
-    row. The windows of a text overlap, so it is counted in the text itself, each place once. A ValueError if the data are neither
-    a text nor a task.
+    Each prompt is token ids [T], and `words` has for each prompt the token ids [n] of each word. A
+    prompt may stand anywhere in a row. The windows of a text overlap, so it is counted in the text
+    itself, each place once. A ValueError if the data are neither a text nor a task.
     """
     counts = [[0] * (1 + len(some)) for some in words]
     data = trained.data
@@ -78,16 +89,22 @@ def followed(trained: Trained, prompts: Sequence[Tensor], words: Sequence[Sequen
     elif isinstance(data, Generated):
         rows = (torch.from_numpy(data.examples(trained.size, seed).ids) for seed in trained.seeds())
     else:
-        raise ValueError("words are counted in texts and in what tasks generate, and these data are neither")
+        raise ValueError(
+            "words are counted in texts and in what tasks generate, and these data are neither"
+        )
     for some in rows:
         for number, (prompt, after) in enumerate(zip(prompts, words, strict=True)):
             for place, word in enumerate((prompt.new_zeros(0), *after)):
-                counts[number][place] += _occurrences(some, torch.cat((prompt, word)), room=1 if place == 0 else 0)
+                counts[number][place] += _occurrences(
+                    some, torch.cat((prompt, word)), room=1 if place == 0 else 0
+                )
     return [[Share(count, of) for count in of_words] for of, *of_words in counts]
 
 
 def _occurrences(rows: Tensor, wanted: Tensor, room: int) -> int:
-    """How often `wanted` [n] stands in `rows` [B, T], with at least `room` tokens after it in its row."""
+    """How often `wanted` [n] stands in `rows` [B, T], with at least `room` tokens after it in its
+    row.
+    """
     if rows.shape[1] < len(wanted) + room:
         return 0
     windows = rows[:, : rows.shape[1] - room].unfold(1, len(wanted), 1)  # [B, places, n]

@@ -1,4 +1,6 @@
-"""Decoding: the answer of an encoder–decoder to a source, greedily, drawn, or by beam search with every candidate recorded."""
+"""Decoding: the answer of an encoder–decoder to a source, greedily, drawn, or by beam search with
+every candidate recorded.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,16 @@ from .sampling import Sampling, choose_tokens
 
 
 class Decoder:
-    """Rows of outputs that grow side by side, each from the start token. The encoder runs once, in the constructor.
+    """Rows of outputs that grow side by side, each from the start token. The encoder runs once, in
+    the constructor.
 
-    The keys and values of the output stay in a cache; those of the source are computed once. A model that looks ahead (a full
-    mask) cannot use a cache: it reads its whole output at every step.
+    The keys and values of the output stay in a cache; those of the source are computed once. A
+    model that looks ahead (a full mask) cannot use a cache: it reads its whole output at every
+    step.
 
-    If the start token is the one that fills up short texts, as in Marian, it is never written: no output in training had it,
-    and its row of the embedding is empty, so that its logit has no meaning.
+    If the start token is the one that fills up short texts, as in Marian, it is never written: no
+    output in training had it, and its row of the embedding is empty, so that its logit has no
+    meaning.
 
     Args:
         source: [B, S] ids to read; B is `rows`, or 1 if all rows read the same source.
@@ -32,11 +37,15 @@ class Decoder:
         ValueError: the model has no encoder, or the source is longer than its context.
     """
 
-    def __init__(self, model: Transformer, source: Tensor, start: int, rows: int, never: Sequence[int] = ()) -> None:
+    def __init__(
+        self, model: Transformer, source: Tensor, start: int, rows: int, never: Sequence[int] = ()
+    ) -> None:
         self.model = model
         weight = model.embed.weight
-        self.memory = model.encode(source.to(weight.device))  #: [B, S, d_model], the output of the encoder for the source
-        self.ids = torch.full((rows, 1), start, device=weight.device)  #: [rows, T], the outputs with their start tokens
+        #: [B, S, d_model], the output of the encoder for the source
+        self.memory = model.encode(source.to(weight.device))
+        #: [rows, T], the outputs with their start tokens
+        self.ids = torch.full((rows, 1), start, device=weight.device)
         causal = model.config.mask == "causal"
         self._cache = model.new_cache(rows) if causal else None
         self._never = [*never, *([start] if start == model.config.padding else [])]
@@ -44,14 +53,18 @@ class Decoder:
     def logits(self) -> Tensor:
         """The logits of the next token of each row [rows, vocab_size]."""
         seen = 0 if self._cache is None else self._cache.length
-        whole: Tensor = self.model(self.ids[:, seen:], memory=self.memory, cache=self._cache, logits_at=slice(-1, None))
+        whole: Tensor = self.model(
+            self.ids[:, seen:], memory=self.memory, cache=self._cache, logits_at=slice(-1, None)
+        )
         logits = whole[:, -1]
         if self._never:
             logits[:, self._never] = -torch.inf
         return logits
 
     def grow(self, tokens: Tensor, rows: Tensor | None = None) -> None:
-        """Append `tokens` [rows], one to each row; `rows` [rows] are the rows continued, by default each itself."""
+        """Append `tokens` [rows], one to each row; `rows` [rows] are the rows continued, by default
+        each itself.
+        """
         if rows is not None:
             self.ids = self.ids[rows]
             if self._cache is not None:
@@ -59,7 +72,9 @@ class Decoder:
         self.ids = torch.cat((self.ids, tokens[:, None]), dim=1)
 
 
-def decode_greedily(model: Transformer, source: Tensor, start: int, end: int, longest: int | None = None) -> Tensor:
+def decode_greedily(
+    model: Transformer, source: Tensor, start: int, end: int, longest: int | None = None
+) -> Tensor:
     """The greedy answers to `source` [B, S], the likeliest token each time: see `decode`."""
     return decode(model, source, start, end, None, longest)
 
@@ -76,24 +91,29 @@ def decode(
 ) -> Tensor:
     """The answers to `source` [B, S], whose shorter rows are padded, token by token: ids [B, T].
 
-    T is the length of the longest answer. A row that has ended is filled up with end tokens; a row without one was cut after
-    `longest` tokens. `until_end` tells the two apart.
+    T is the length of the longest answer. A row that has ended is filled up with end tokens; a row
+    without one was cut after `longest` tokens. `until_end` tells the two apart.
 
     Args:
-        sampling: how tokens are drawn, as in `generation`; the start token counts as the one before the first. None takes the
-            likeliest each time.
-        longest: the most tokens of an answer, its end token included; by default, and at most, the context.
+        sampling: how tokens are drawn, as in `generation`; the start token counts as the one before
+            the first. None takes the likeliest each time.
+        longest: the most tokens of an answer, its end token included; by default, and at most, the
+            context.
         never: as in `Decoder`.
 
     Raises:
-        ValueError: `longest` or the source does not fit in the model's context, or it has no encoder; or there is nothing to draw
-            from, since the logits are not numbers.
+        ValueError: `longest` or the source does not fit in the model's context, or it has no
+            encoder; or there is nothing to draw from, since the logits are not numbers.
     """
     decoder = Decoder(model, source, start, len(source), never)
     ended = torch.zeros(len(source), dtype=torch.bool, device=decoder.ids.device)
     for _ in range(_longest(model, longest)):
         logits = decoder.logits()
-        drawn = logits.argmax(-1) if sampling is None else choose_tokens(logits, sampling, decoder.ids.shape[1]).to(logits.device)
+        drawn = (
+            logits.argmax(-1)
+            if sampling is None
+            else choose_tokens(logits, sampling, decoder.ids.shape[1]).to(logits.device)
+        )
         # The rows that have ended get end tokens while the others go on.
         tokens = drawn.masked_fill(ended, end)
         decoder.grow(tokens)
@@ -104,7 +124,9 @@ def decode(
 
 
 def until_end(ids: Tensor, end: int) -> tuple[list[int], bool]:
-    """The tokens of one answer [T] before its end token, and whether it has one; without one the answer was cut."""
+    """The tokens of one answer [T] before its end token, and whether it has one; without one the
+    answer was cut.
+    """
     tokens = ids.tolist()
     return (tokens[: tokens.index(end)], True) if end in tokens else (tokens, False)
 
@@ -113,7 +135,8 @@ def until_end(ids: Tensor, end: int) -> tuple[list[int], bool]:
 class BeamNode:
     """A candidate of a beam search: one token after those of its parent."""
 
-    parent: int | None  #: the index of the node before it, or None for the start token, the root of the tree
+    #: the index of the node before it, or None for the start token, the root of the tree
+    parent: int | None
     token: int  #: its id
     log_probability: float  #: of this token after those before it, in nats; 0 for the root
     total: float  #: the sum of these log-probabilities from the root to here
@@ -129,7 +152,8 @@ class Hypothesis:
     node: int  #: the index of its last node
     ids: tuple[int, ...]  #: its tokens, without start and end token
     total: float  #: its log-probability in nats, the end token's included
-    score: float  #: total ÷ length^length_penalty, by which answers are compared; the length counts the end token
+    #: total ÷ length^length_penalty, by which answers are compared; the length counts the end token
+    score: float
     ended: bool  #: whether it ends; else it was cut at the greatest allowed length
 
 
@@ -138,7 +162,8 @@ class Beams:
     """The course of a beam search, and its results."""
 
     nodes: tuple[BeamNode, ...]  #: the tree: the root first, every node after its parent
-    finished: tuple[Hypothesis, ...]  #: the answers, the best first; those that were cut come after those that end
+    #: the answers, the best first; those that were cut come after those that end
+    finished: tuple[Hypothesis, ...]
 
     @property
     def best(self) -> Hypothesis:
@@ -171,19 +196,24 @@ def beam_search(
 ) -> Beams:
     """The answers to `source` [S] that a beam of `width` finds, and the tree it went through.
 
-    At each depth the `width` likeliest continuations of all answers in the beam are kept. An answer that ends leaves the beam,
-    which is narrower by one from then on; the search is over when all have left. A width of 1 is greedy decoding; a width
-    as large as the number of all possible answers finds the likeliest of all.
+    At each depth the `width` likeliest continuations of all answers in the beam are kept. An answer
+    that ends leaves the beam, which is narrower by one from then on; the search is over when all
+    have left. A width of 1 is greedy decoding; a width as large as the number of all possible
+    answers finds the likeliest of all.
 
     Args:
-        longest: the most tokens of an answer, its end token included; by default, and at most, the context.
-        length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1 compares the mean per token.
+        longest: the most tokens of an answer, its end token included; by default, and at most, the
+            context.
+        length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1
+            compares the mean per token.
         never: as in `Decoder`.
 
     Raises:
-        ValueError: a width below 1, a `longest` or a source that does not fit in the model's context, or no encoder.
+        ValueError: a width below 1, a `longest` or a source that does not fit in the model's
+            context, or no encoder.
 
-    Source: Wu et al. 2016, arXiv:1609.08144, section 7, without its coverage penalty; the length penalty is the plain power.
+    Source: Wu et al. 2016, arXiv:1609.08144, section 7, without its coverage penalty; the length
+    penalty is the plain power.
     """
     if width < 1:
         raise ValueError(f"the width of the beam is {width}; it must be 1 or more")
@@ -201,25 +231,36 @@ def beam_search(
         beam = sorted((i for i in kept if not nodes[i].finished), key=lambda i: -nodes[i].total)
         if not beam or depth == longest:
             break
-        # The decoder always has `width` rows: rows that a narrower beam does not need repeat its first one.
+        # The decoder always has `width` rows: rows that a narrower beam does not need repeat its
+        # first one.
         continued = [nodes[index] for index in (beam + beam[:1] * width)[:width]]
         device = decoder.ids.device
-        parents = torch.tensor([rows[node.parent] for node in continued if node.parent is not None], device=device)
+        parents = torch.tensor(
+            [rows[node.parent] for node in continued if node.parent is not None], device=device
+        )
         decoder.grow(torch.tensor([node.token for node in continued], device=device), parents)
     answers = []
     for index in done + beam:
         last, ids = nodes[index], tuple(nodes[i].token for i in _path(nodes, index)[1:])
         score = last.total / last.depth**length_penalty
-        answers.append(Hypothesis(index, ids[:-1] if last.finished else ids, last.total, score, last.finished))
-    return Beams(tuple(nodes), tuple(sorted(answers, key=lambda answer: (not answer.ended, -answer.score))))
+        answers.append(
+            Hypothesis(index, ids[:-1] if last.finished else ids, last.total, score, last.finished)
+        )
+    return Beams(
+        tuple(nodes), tuple(sorted(answers, key=lambda answer: (not answer.ended, -answer.score)))
+    )
 
 
-def _continued(nodes: list[BeamNode], beam: list[int], steps: Tensor, depth: int, n_kept: int, end: int) -> list[BeamNode]:
-    """The `n_kept` likeliest continuations of each node, by log-probabilities `steps` [beam, vocab_size]; the best of all are
-    `kept`.
+def _continued(
+    nodes: list[BeamNode], beam: list[int], steps: Tensor, depth: int, n_kept: int, end: int
+) -> list[BeamNode]:
+    """The `n_kept` likeliest continuations of each node, by log-probabilities `steps` [beam,
+    vocab_size]; the best of all are `kept`.
     """
     most = min(n_kept, steps.shape[1])
-    values, tokens = (ranked[:, :most].tolist() for ranked in steps.sort(dim=-1, descending=True, stable=True))
+    values, tokens = (
+        ranked[:, :most].tolist() for ranked in steps.sort(dim=-1, descending=True, stable=True)
+    )
     continuations = [
         (index, token, value, nodes[index].total + value)
         for row, index in enumerate(beam)
@@ -227,7 +268,9 @@ def _continued(nodes: list[BeamNode], beam: list[int], steps: Tensor, depth: int
     ]
     best = set(sorted(range(len(continuations)), key=lambda i: -continuations[i][3])[:n_kept])
     return [
-        BeamNode(index, token, value, total, depth, kept=i in best, finished=i in best and token == end)
+        BeamNode(
+            index, token, value, total, depth, kept=i in best, finished=i in best and token == end
+        )
         for i, (index, token, value, total) in enumerate(continuations)
     ]
 
@@ -245,5 +288,7 @@ def _longest(model: Transformer, longest: int | None) -> int:
     if longest is None:
         return most
     if not 1 <= longest <= most:
-        raise ValueError(f"an answer of {longest} tokens was allowed; the model writes from 1 to {most}")
+        raise ValueError(
+            f"an answer of {longest} tokens was allowed; the model writes from 1 to {most}"
+        )
     return longest

@@ -15,7 +15,9 @@ from .sampling import Sampling, choose_tokens
 
 
 def window_start(length: int, context_length: int, slide: int = 1) -> int:
-    """The first of `length` tokens that the model sees: 0 while all fit, then the smallest multiple of `slide` that is enough."""
+    """The first of `length` tokens that the model sees: 0 while all fit, then the smallest multiple
+    of `slide` that is enough.
+    """
     too_many = max(length - context_length, 0)
     return -(-too_many // slide) * slide
 
@@ -36,7 +38,8 @@ class Held:
     ids: Tensor  #: [1, T], the tokens
     cache: KVCache | None  #: the saved keys and values, or None if it has no cache
     cached_from: int  #: the position of the first of them
-    logits: Tensor | None  #: [1, vocab_size], of the next token, or None if they have not been computed
+    #: [1, vocab_size], of the next token, or None if they have not been computed
+    logits: Tensor | None
 
     @property
     def bytes(self) -> int:
@@ -53,29 +56,35 @@ def until_drawn(steps: Iterable[GenerationStep], ends: Container[int]) -> Iterat
 
 
 def without_end(tokens: list[int], ends: Container[int]) -> tuple[list[int], bool]:
-    """The tokens of a text without the one that ends it, and whether there is such a token at its end."""
+    """The tokens of a text without the one that ends it, and whether there is such a token at its
+    end.
+    """
     ended = bool(tokens) and tokens[-1] in ends
     return tokens[:-1] if ended else tokens, ended
 
 
 class Generation(Iterator[GenerationStep]):
-    """An iterator over steps that never ends by itself (use `itertools.islice`); each step makes `ids` longer.
+    """An iterator over steps that never ends by itself (use `itertools.islice`); each step makes
+    `ids` longer.
 
-    Past `context_length` tokens the window slides: the model sees only the last tokens, with positions counted from 0
-    again. Every key depends on the tokens that left the window, so after a slide the whole window is computed again: the cache
-    saves nothing there, unless the window slides by more than one token at a time (`slide`), and then the model sees fewer
-    tokens. The logits are those of a full forward pass over the window, with the cache and without it. The same tokens give
-    the same bits, whatever steps led to them: undoing steps and repeating them changes nothing.
+    Past `context_length` tokens the window slides: the model sees only the last tokens, with
+    positions counted from 0 again. Every key depends on the tokens that left the window, so after a
+    slide the whole window is computed again: the cache saves nothing there, unless the window
+    slides by more than one token at a time (`slide`), and then the model sees fewer tokens. The
+    logits are those of a full forward pass over the window, with the cache and without it. The same
+    tokens give the same bits, whatever steps led to them: undoing steps and repeating them changes
+    nothing.
 
     Args:
         model: in evaluation mode, else its dropout is on.
         ids: [T] token ids to start from, at least one.
-        use_cache: keep keys and values instead of computing the window again at each step; a model that looks ahead
-            (a full mask) cannot use them.
+        use_cache: keep keys and values instead of computing the window again at each step; a model
+            that looks ahead (a full mask) cannot use them.
         slide: how many tokens leave the window at a time, from 1 to `context_length`.
-        tap: receives the intermediates of the pass that computes the logits, for all its tokens; the last one is that of the
-            step. Passes that only fill the cache again are not tapped.
-        never: tokens that are never drawn, such as those that stand for nothing (`unused_ids` of a tokenizer).
+        tap: receives the intermediates of the pass that computes the logits, for all its tokens;
+            the last one is that of the step. Passes that only fill the cache again are not tapped.
+        never: tokens that are never drawn, such as those that stand for nothing (`unused_ids` of a
+            tokenizer).
 
     Raises:
         ValueError: no token to start from, or a slide the window cannot make.
@@ -93,16 +102,27 @@ class Generation(Iterator[GenerationStep]):
         never: Sequence[int] = (),
     ) -> None:
         if ids.numel() == 0:
-            raise ValueError("there is no token to start from: give a prompt of at least one character")
+            raise ValueError(
+                "there is no token to start from: give a prompt of at least one character"
+            )
         if not 1 <= slide <= model.config.context_length:
-            raise ValueError(f"slide is {slide}; it must be from 1 to the context of {model.config.context_length}")
-        self.model, self.sampling, self.slide, self.tap, self.never = model, sampling or Sampling(), slide, tap, never
+            raise ValueError(
+                f"slide is {slide}; it must be from 1 to the context of "
+                f"{model.config.context_length}"
+            )
+        self.model, self.sampling, self.slide, self.tap, self.never = (
+            model,
+            sampling or Sampling(),
+            slide,
+            tap,
+            never,
+        )
         self.device = model.embed.weight.device
         self.ids = ids.to(self.device)[None]  #: [1, T], the tokens so far, on the model's device
         self.prompt_length = self.ids.shape[1]  #: how many of them are the prompt
         cached = use_cache and model.config.mask == "causal"
-        # Memory for the whole prompt is taken at once: if it were taken block by block, while a pass holds other values for a
-        # moment, gaps would remain that nothing else fits into.
+        # Memory for the whole prompt is taken at once: if it were taken block by block, while a
+        # pass holds other values for a moment, gaps would remain that nothing else fits into.
         #: the saved keys and values, or None if it has no cache
         self.cache = model.new_cache(1, self.prompt_length + 1) if cached else None
         self._cached_from = 0
@@ -144,9 +164,12 @@ class Generation(Iterator[GenerationStep]):
         window, cache = self.window, self.cache
         if cache is None:
             return [window]
-        # These tokens fill the cache at once, and the others follow one by one. They depend on nothing but the window, so that
-        # after an undo the same passes are repeated: other passes would round differently.
-        slid = window.start + self.model.config.context_length - self.slide + 1 if window.start else 0
+        # These tokens fill the cache at once, and the others follow one by one. They depend on
+        # nothing but the window, so that after an undo the same passes are repeated: other passes
+        # would round differently.
+        slid = (
+            window.start + self.model.config.context_length - self.slide + 1 if window.start else 0
+        )
         first = slice(window.start, max(slid, self.prompt_length))
         filling: list[slice] = []
         if window.start != self._cached_from or cache.length < first.stop - first.start:
@@ -167,19 +190,25 @@ class Generation(Iterator[GenerationStep]):
         return step
 
     def undo(self, steps: int = 1) -> None:
-        """Remove the last `steps` tokens, but none of the prompt; ids and logits are then the same as before them."""
+        """Remove the last `steps` tokens, but none of the prompt; ids and logits are then the same
+        as before them.
+        """
         length = max(self.ids.shape[1] - steps, self.prompt_length)
         if length < self.ids.shape[1]:
             self.replace(length, self.ids[:, :0])
 
     def replace(self, start: int, tokens: Tensor) -> None:
-        """Put `tokens` [1, n] in place of all tokens from index `start` on: another branch with the same beginning.
+        """Put `tokens` [1, n] in place of all tokens from index `start` on: another branch with the
+        same beginning.
 
-        The results for the beginning are kept; the rest is computed when the logits are needed. A ValueError if the prompt would
-        be changed, or there are fewer than `start` tokens.
+        The results for the beginning are kept; the rest is computed when the logits are needed. A
+        ValueError if the prompt would be changed, or there are fewer than `start` tokens.
         """
         if not self.prompt_length <= start <= self.ids.shape[1]:
-            raise ValueError(f"start is {start}; it must be from {self.prompt_length}, after the prompt, to {self.ids.shape[1]}")
+            raise ValueError(
+                f"start is {start}; it must be from {self.prompt_length}, after the prompt, to "
+                f"{self.ids.shape[1]}"
+            )
         self.ids = torch.cat((self.ids[:, :start], tokens.to(self.device)), dim=1)
         self._logits = None
         if self.cache is not None:
@@ -191,6 +220,8 @@ class Generation(Iterator[GenerationStep]):
         return Held(self.ids, self.cache and self.cache.copy(), self._cached_from, self._logits)
 
     def hold(self, held: Held) -> None:
-        """Go on from the state of a generation of the same model and prompt: nothing of it is computed again."""
+        """Go on from the state of a generation of the same model and prompt: nothing of it is
+        computed again.
+        """
         self.ids, self._cached_from, self._logits = held.ids, held.cached_from, held.logits
         self.cache = held.cache and held.cache.copy()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# The end of a text is a loop if it is repeated at least this often and has at least this many tokens in all: less may be chance.
+# The end of a text is a loop if it is repeated at least this often and has at least this many
+# tokens in all: less may be chance.
 ROUNDS, LEAST_TOKENS = 3, 12
 
 

@@ -1,9 +1,11 @@
-"""The route to a text: the settings with which each token was drawn, or the token if it was chosen by hand.
+"""The route to a text: the settings with which each token was drawn, or the token if it was chosen
+by hand.
 
-As a line, a route is letters, each with a number: `n40f17n80` draws 40 tokens, takes token 17, and draws 80 more. A setting is
-valid from its place on: `t0.5` is the temperature, `k3` top-k, `p0.9` top-p (0 switches either off) and `s7` the seed; before
-that, the defaults of `Sampling` are valid. A checksum of the tokens follows after `_`: if it does not fit, the model or its
-numbers have changed.
+As a line, a route is letters, each with a number: `n40f17n80` draws 40 tokens, takes token 17, and
+draws 80 more. A setting is valid from its place on: `t0.5` is the temperature, `k3` top-k, `p0.9`
+top-p (0 switches either off) and `s7` the seed; before that, the defaults of `Sampling` are valid.
+A checksum of the tokens follows after `_`: if it does not fit, the model or its numbers have
+changed.
 """
 
 from __future__ import annotations
@@ -48,14 +50,20 @@ class Route:
                 parts += [f"f{choice}"] * count
             else:
                 old, new = _settings(now), _settings(choice)
-                changes = [f"{letter}{number.removesuffix('.0')}" for letter, number in new.items() if number != old[letter]]
+                changes = [
+                    f"{letter}{number.removesuffix('.0')}"
+                    for letter, number in new.items()
+                    if number != old[letter]
+                ]
                 parts += [*changes, f"n{count}"]
                 now = choice
         return f"{''.join(parts) or 'n0'}_{self.checksum}"
 
     @classmethod
     def read(cls, line: str, *, vocab_size: int, most: int) -> Route:
-        """The route of a line, of at most `most` tokens of a vocabulary of `vocab_size`; a ValueError if it has none."""
+        """The route of a line, of at most `most` tokens of a vocabulary of `vocab_size`; a
+        ValueError if it has none.
+        """
         whole = _LINE.fullmatch(line)
         if whole is None:
             raise ValueError("it does not have the form of a route")
@@ -70,7 +78,10 @@ class Route:
                     choices += [now] * int(number)
                 case "f":
                     if int(number) >= vocab_size:
-                        raise ValueError(f"token {number} is not in the vocabulary, which ends at {vocab_size - 1}")
+                        raise ValueError(
+                            f"token {number} is not in the vocabulary, which ends at "
+                            f"{vocab_size - 1}"
+                        )
                     choices.append(int(number))
                 case "t":
                     now = replace(now, temperature=float(number))

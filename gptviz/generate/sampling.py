@@ -1,4 +1,6 @@
-"""From logits to a token: temperature, top-k, top-p and the draw, over the whole vocabulary, with every stage between."""
+"""From logits to a token: temperature, top-k, top-p and the draw, over the whole vocabulary, with
+every stage between.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# A sum that is smaller than top-p only because of rounding has reached it, so that the order of the additions does not matter.
+# A sum that is smaller than top-p only because of rounding has reached it, so that the order of the
+# additions does not matter.
 ROUNDING = 1e-12
 
 
@@ -24,13 +27,18 @@ class Sampling:
     """
 
     temperature: float = 1.0  #: logits are divided by it; 0 is greedy: always the likeliest token
-    top_k: int | None = None  #: keep this many of the likeliest tokens; None or a number larger than the vocabulary keeps all
-    top_p: float | None = None  #: of these, keep the fewest whose probabilities reach this sum; None or 1 keeps all
+    #: keep this many of the likeliest tokens; None or a number larger than the vocabulary keeps all
+    top_k: int | None = None
+    #: of these, keep the fewest whose probabilities reach this sum; None or 1 keeps all
+    top_p: float | None = None
     seed: int = 0  #: decides the draw at every position: the same seed gives the same text
 
     def __post_init__(self) -> None:
         if not 0 <= self.temperature < float("inf"):
-            raise ValueError(f"temperature is {self.temperature}; it must be 0 (always the likeliest token) or more")
+            raise ValueError(
+                f"temperature is {self.temperature}; it must be 0 (always the likeliest token) or "
+                "more"
+            )
         if self.top_k is not None and self.top_k < 1:
             raise ValueError(f"top-k is {self.top_k}; it must keep at least 1 token")
         if self.top_p is not None and not 0 < self.top_p <= 1:
@@ -39,22 +47,27 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Every stage from logits to the distribution of the draw; each tensor is [..., vocab_size], on the CPU, float64 or bool."""
+    """Every stage from logits to the distribution of the draw; each tensor is [..., vocab_size], on
+    the CPU, float64 or bool.
+    """
 
     logits: Tensor  #: the model's output
     before: Tensor  #: softmax(logits)
-    #: logits ÷ temperature (at temperature 0: 0 for the likeliest token, −∞ for the others); −∞ for tokens never drawn
+    #: logits ÷ temperature (at temperature 0: 0 for the likeliest token, −∞ for the others); −∞ for
+    #: tokens never drawn
     scaled: Tensor
     in_top_k: Tensor  #: whether top-k keeps the token
     in_top_p: Tensor  #: whether top-p keeps it too
-    after: Tensor  #: probabilities after temperature, normalised again over the tokens that are kept
+    #: probabilities after temperature, normalised again over the tokens that are kept
+    after: Tensor
 
 
 def ledger(logits: Tensor, sampling: Sampling, never: Sequence[int] = ()) -> Ledger:
     """The stages for `logits` [..., vocab_size]. Ties are broken by token id, the smaller first.
 
-    The tokens `never` are not drawn, since they stand for nothing. The model nevertheless gives them a probability (`before`);
-    they are removed before the temperature, and top-k and top-p do not count them.
+    The tokens `never` are not drawn, since they stand for nothing. The model nevertheless gives
+    them a probability (`before`); they are removed before the temperature, and top-k and top-p do
+    not count them.
     """
     exact = _exact(logits)
     possible = _without(exact, never)
@@ -69,7 +82,9 @@ def ledger(logits: Tensor, sampling: Sampling, never: Sequence[int] = ()) -> Led
     is_first = torch.arange(logits.shape[-1]) == 0
     # With a limit of 1 no token may be lost to rounding.
     rank_kept_p = rank_kept_k & ((reached_before < limit - ROUNDING) | is_first | (limit == 1.0))
-    in_top_k = torch.empty_like(order, dtype=torch.bool).scatter_(-1, order, rank_kept_k.expand_as(order))
+    in_top_k = torch.empty_like(order, dtype=torch.bool).scatter_(
+        -1, order, rank_kept_k.expand_as(order)
+    )
     in_top_p = torch.empty_like(order, dtype=torch.bool).scatter_(-1, order, rank_kept_p)
     after = scaled.masked_fill(~in_top_p, float("-inf")).softmax(-1)
     return Ledger(exact, exact.softmax(-1), scaled, in_top_k, in_top_p, after)
@@ -81,32 +96,45 @@ def _exact(logits: Tensor) -> Tensor:
 
 
 def _without(logits: Tensor, never: Sequence[int]) -> Tensor:
-    return logits.index_fill(-1, torch.tensor(list(never), device=logits.device), -torch.inf) if never else logits
+    return (
+        logits.index_fill(-1, torch.tensor(list(never), device=logits.device), -torch.inf)
+        if never
+        else logits
+    )
 
 
 def _scale(logits: Tensor, temperature: float) -> Tensor:
     if temperature == 0:
-        return torch.full_like(logits, float("-inf")).scatter_(-1, logits.argmax(-1, keepdim=True), 0.0)
+        return torch.full_like(logits, float("-inf")).scatter_(
+            -1, logits.argmax(-1, keepdim=True), 0.0
+        )
     # Subtracting the largest first keeps a tiny temperature finite.
     return (logits - logits.amax(-1, keepdim=True)) / temperature
 
 
 def uniform(seed: int, position: int, samples: int = 1) -> Tensor:
-    """The random numbers in [0, 1) that decide the token at `position` [samples]; the same on every machine.
+    """The random numbers in [0, 1) that decide the token at `position` [samples]; the same on every
+    machine.
 
-    Each is a hash of the seed, the position and the index of the sample, and depends on nothing else: a step that is undone
-    and made again draws the same token, and a sample draws the same tokens whether it is alone or not.
+    Each is a hash of the seed, the position and the index of the sample, and depends on nothing
+    else: a step that is undone and made again draws the same token, and a sample draws the same
+    tokens whether it is alone or not.
     """
-    hashes = (blake2b(f"{seed} {position} {sample}".encode(), digest_size=8).digest() for sample in range(samples))
+    hashes = (
+        blake2b(f"{seed} {position} {sample}".encode(), digest_size=8).digest()
+        for sample in range(samples)
+    )
     # A float64 holds 53 bits.
-    return torch.tensor([(int.from_bytes(number, "big") >> 11) / 2**53 for number in hashes], dtype=torch.float64)
+    return torch.tensor(
+        [(int.from_bytes(number, "big") >> 11) / 2**53 for number in hashes], dtype=torch.float64
+    )
 
 
 def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
     """The tokens [B] that the `numbers` [B] in [0, 1) stand for.
 
-    The `probabilities` [B, vocab_size], laid end to end, divide the interval from 0 to 1; a number stands for the token whose
-    part it falls in.
+    The `probabilities` [B, vocab_size], laid end to end, divide the interval from 0 to 1; a number
+    stands for the token whose part it falls in.
     """
     ends = probabilities.cumsum(-1)
     ends = ends / ends[..., -1:]
@@ -114,13 +142,20 @@ def draw(probabilities: Tensor, numbers: Tensor) -> Tensor:
 
 
 def check_finite(logits: Tensor, position: int) -> None:
-    """Refuse with a ValueError `logits` [B, vocab_size] of which a row's largest is infinite or not a number."""
+    """Refuse with a ValueError `logits` [B, vocab_size] of which a row's largest is infinite or not
+    a number.
+    """
     if not all(map(math.isfinite, logits.amax(-1).tolist())):
-        raise ValueError(f"the model's logits at position {position} are not numbers: its weights are damaged")
+        raise ValueError(
+            f"the model's logits at position {position} are not numbers: its weights are damaged"
+        )
 
 
-def choose_tokens(logits: Tensor, sampling: Sampling, position: int, never: Sequence[int] = ()) -> Tensor:
-    """The next tokens [B], on the CPU, for `logits` [B, vocab_size] at `position`, the number of tokens before it.
+def choose_tokens(
+    logits: Tensor, sampling: Sampling, position: int, never: Sequence[int] = ()
+) -> Tensor:
+    """The next tokens [B], on the CPU, for `logits` [B, vocab_size] at `position`, the number of
+    tokens before it.
 
     None of them is one of `never`: see `ledger`. A ValueError if the logits are not numbers.
     """

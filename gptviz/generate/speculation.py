@@ -1,9 +1,12 @@
-"""Speculative decoding: a fast drafter proposes tokens, and one pass of the large model judges them all.
+"""Speculative decoding: a fast drafter proposes tokens, and one pass of the large model judges them
+all.
 
-The text is distributed as the large model's own: a drafted token x is accepted with probability min(1, p(x) ÷ q(x)), where p is
-the large model's distribution and q the drafter's; where it is refused, a token is drawn from max(0, p − q), normalised, in its
-place (Leviathan et al. 2023, “Fast inference from transformers via speculative decoding”; Chen et al. 2023, “Accelerating large
-language model decoding with speculative sampling”). The drafter decides only how many tokens a pass gives.
+The text is distributed as the large model's own: a drafted token x is accepted with probability
+min(1, p(x) ÷ q(x)), where p is the large model's distribution and q the drafter's; where it is
+refused, a token is drawn from max(0, p − q), normalised, in its place (Leviathan et al. 2023, “Fast
+inference from transformers via speculative decoding”; Chen et al. 2023, “Accelerating large
+language model decoding with speculative sampling”). The drafter decides only how many tokens a pass
+gives.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from .generation import Generation
 from .sampling import Sampling, check_finite, draw, ledger, uniform
 
 DRAFTED, MOST_DRAFTED = 4, 16  # tokens that one round drafts by default, and may draft
-# Of the random numbers of a position: the first draws its token, as without a drafter; the others accept it, or replace it.
+# Of the random numbers of a position: the first draws its token, as without a drafter; the others
+# accept it, or replace it.
 DRAWS, ACCEPTS, REPLACES = range(3)
 
 
@@ -30,23 +34,31 @@ class Proposal(NamedTuple):
     """A token that a drafter proposes."""
 
     token: int  #: its id
-    distribution: Tensor  #: [vocab_size], the probabilities that it was drawn from, float64 on the CPU
+    #: [vocab_size], the probabilities that it was drawn from, float64 on the CPU
+    distribution: Tensor
 
 
 class Drafter(Protocol):
     """What proposes tokens."""
 
     def propose(self, ids: Sequence[int], most: int) -> list[Proposal]:
-        """At most `most` tokens that may follow `ids`, each with the distribution that it was drawn from; or none."""
+        """At most `most` tokens that may follow `ids`, each with the distribution that it was drawn
+        from; or none.
+        """
 
 
 class ModelDrafter:
-    """A model that drafts, a decoder in evaluation mode: it draws its tokens with the settings of the large model, and never
-    those of `never`. `vocab_size` is that of the large model, if it has another number of tokens that are never drawn at its end.
+    """A model that drafts, a decoder in evaluation mode: it draws its tokens with the settings of
+    the large model, and never those of `never`. `vocab_size` is that of the large model, if it has
+    another number of tokens that are never drawn at its end.
     """
 
     def __init__(
-        self, model: Transformer, sampling: Sampling | None = None, never: Sequence[int] = (), vocab_size: int | None = None
+        self,
+        model: Transformer,
+        sampling: Sampling | None = None,
+        never: Sequence[int] = (),
+        vocab_size: int | None = None,
     ) -> None:
         self.model, self.sampling, self.never = model, sampling or Sampling(), never
         self.vocab_size = vocab_size or model.config.vocab_size
@@ -60,27 +72,41 @@ class ModelDrafter:
             distribution = ledger(grown.logits, self.sampling, self.never).after  # [1, vocab_size]
             token = draw(distribution, uniform(self.sampling.seed, position))
             grown.take(token)
-            of_large = pad(distribution[0], (0, self.vocab_size - distribution.shape[1]))  # below 0, it cuts
+            # below 0, it cuts
+            of_large = pad(distribution[0], (0, self.vocab_size - distribution.shape[1]))
             proposals.append(Proposal(int(token), of_large))
         return proposals
 
     def _after(self, ids: list[int]) -> Generation:
-        """The model's generation at the end of `ids`; what it has computed for their beginning is kept."""
+        """The model's generation at the end of `ids`; what it has computed for their beginning is
+        kept.
+        """
         grown = self._grown
-        if grown is None or ids[: grown.prompt_length] != (before := grown.ids[0].tolist())[: grown.prompt_length]:
-            grown = self._grown = Generation(self.model, torch.tensor(ids), self.sampling, never=self.never)
+        if (
+            grown is None
+            or ids[: grown.prompt_length]
+            != (before := grown.ids[0].tolist())[: grown.prompt_length]
+        ):
+            grown = self._grown = Generation(
+                self.model, torch.tensor(ids), self.sampling, never=self.never
+            )
         else:
             pairs = zip(ids, before, strict=False)
-            same = next((index for index, (now, then) in enumerate(pairs) if now != then), min(len(ids), len(before)))
+            same = next(
+                (index for index, (now, then) in enumerate(pairs) if now != then),
+                min(len(ids), len(before)),
+            )
             grown.replace(same, torch.tensor([ids[same:]], dtype=torch.long))
         return grown
 
 
 class LookupDrafter:
-    """The text's own continuation: what followed the latest earlier place that has the same `n` last tokens; where there is no
-    such place, one fewer, down to 1. `vocab_size` is that of the large model. A ValueError if `n` is below 1.
+    """The text's own continuation: what followed the latest earlier place that has the same `n`
+    last tokens; where there is no such place, one fewer, down to 1. `vocab_size` is that of the
+    large model. A ValueError if `n` is below 1.
 
-    It costs nothing, and its distribution has all its mass on the token that it copies (Saxena 2023, “Prompt lookup decoding”).
+    It costs nothing, and its distribution has all its mass on the token that it copies (Saxena
+    2023, “Prompt lookup decoding”).
     """
 
     def __init__(self, vocab_size: int, n: int = 3) -> None:
@@ -89,7 +115,9 @@ class LookupDrafter:
         self.vocab_size, self.n = vocab_size, n
 
     def propose(self, ids: Sequence[int], most: int) -> list[Proposal]:
-        """The `most` tokens after that place, or none if the text has no such place; a copy may run on into itself."""
+        """The `most` tokens after that place, or none if the text has no such place; a copy may run
+        on into itself.
+        """
         text = list(ids)
         start = self._place(text)
         if start is None:
@@ -115,10 +143,13 @@ class Drafted:
     position: int  #: how many tokens came before it
     token: int  #: its id
     q: float  #: its probability under the drafter, after temperature, top-k and top-p
-    p: float | None = None  #: its probability under the large model, after the same settings; None if it was not judged
-    #: the random number in [0, 1) that decided: the token is accepted if it is below p ÷ q; None if it was not judged
+    #: its probability under the large model, after the same settings; None if it was not judged
+    p: float | None = None
+    #: the random number in [0, 1) that decided: the token is accepted if it is below p ÷ q; None if
+    #: it was not judged
     number: float | None = None
-    #: whether the token is in the text; None if a token before it was refused, so that it was not judged
+    #: whether the token is in the text; None if a token before it was refused, so that it was not
+    #: judged
     accepted: bool | None = None
 
 
@@ -128,11 +159,11 @@ class Round:
 
     position: int  #: how many tokens came before it
     drafted: tuple[Drafted, ...]  #: the drafted tokens, in their order
-    #: the token after the accepted ones: drawn in place of the refused one, or, where all were accepted, one more. None if the
-    #: last accepted token ends the text.
+    #: the token after the accepted ones: drawn in place of the refused one, or, where all were
+    #: accepted, one more. None if the last accepted token ends the text.
     token: int | None
-    #: the probability that `token` was drawn with: under max(0, p − q), normalised, in place of a refused token, else under the
-    #: large model
+    #: the probability that `token` was drawn with: under max(0, p − q), normalised, in place of a
+    #: refused token, else under the large model
     probability: float | None
     number: float | None  #: the random number in [0, 1) that it was drawn with
 
@@ -166,17 +197,23 @@ class Speculated:
 
     @property
     def acceptance_rate(self) -> float | None:
-        """Of the drafted tokens that were judged, the share that was accepted, from 0 to 1; None if none was."""
+        """Of the drafted tokens that were judged, the share that was accepted, from 0 to 1; None if
+        none was.
+        """
         judged = sum(part.judged for part in self.rounds)
         return sum(part.accepted for part in self.rounds) / judged if judged else None
 
     @property
     def tokens_per_pass(self) -> float | None:
-        """The tokens of the text per pass of the large model, 1 without a drafter; None if there was no pass."""
+        """The tokens of the text per pass of the large model, 1 without a drafter; None if there
+        was no pass.
+        """
         return len(self.tokens) / len(self.rounds) if self.rounds else None
 
     def sentence(self, drafter: str, large: str) -> str:
-        """The two rates in words, with the names of the two models; the drafter "prompt" is the text's own continuation."""
+        """The two rates in words, with the names of the two models; the drafter "prompt" is the
+        text's own continuation.
+        """
         if not self.rounds:
             return "no token was written"
         who = "the text's own continuation" if drafter == "prompt" else drafter
@@ -185,20 +222,26 @@ class Speculated:
         gave = f"{passes} gave {tokens}, {self.tokens_per_pass:.2f} per pass"
         if self.acceptance_rate is None:
             return f"{who} drafted nothing; {gave}"
-        accepted, judged = (sum(getattr(part, name) for part in self.rounds) for name in ("accepted", "judged"))
-        return f"{accepted:,} of {judged:,} judged drafts of {who} were accepted ({self.acceptance_rate:.0%}); {gave}"
+        accepted, judged = (
+            sum(getattr(part, name) for part in self.rounds) for name in ("accepted", "judged")
+        )
+        return (
+            f"{accepted:,} of {judged:,} judged drafts of {who} were accepted "
+            f"({self.acceptance_rate:.0%}); {gave}"
+        )
 
 
 class Speculation:
     """A text that grows by rounds: the drafter proposes, one pass of the large model judges.
 
-    The seed decides everything: the numbers of a position are a hash of it and the position, the first of them that of
-    generation without a drafter. So a model that drafts for itself writes the text that it writes by itself. At temperature 0 the
-    text is the large model's greedy text for any drafter (unless its two likeliest tokens differ by no more than the rounding
-    of a pass over several tokens).
+    The seed decides everything: the numbers of a position are a hash of it and the position, the
+    first of them that of generation without a drafter. So a model that drafts for itself writes the
+    text that it writes by itself. At temperature 0 the text is the large model's greedy text for
+    any drafter (unless its two likeliest tokens differ by no more than the rounding of a pass over
+    several tokens).
 
-    Past the context the window of every token begins one further on: then one pass over as many windows, side by side, judges
-    the tokens. A round does not cross the end of the context.
+    Past the context the window of every token begins one further on: then one pass over as many
+    windows, side by side, judges the tokens. A round does not cross the end of the context.
 
     Args:
         model: the large model, a causal decoder in evaluation mode.
@@ -209,8 +252,8 @@ class Speculation:
         ends: tokens that end a text: nothing is drafted or drawn after one.
 
     Raises:
-        ValueError: no token to start from, an impossible number of drafted tokens, or a model that looks ahead (a full mask), so
-            that one pass cannot judge several tokens.
+        ValueError: no token to start from, an impossible number of drafted tokens, or a model that
+            looks ahead (a full mask), so that one pass cannot judge several tokens.
     """
 
     def __init__(
@@ -225,11 +268,19 @@ class Speculation:
         ends: Container[int] = (),
     ) -> None:
         if ids.numel() == 0:
-            raise ValueError("there is no token to start from: give a prompt of at least one character")
+            raise ValueError(
+                "there is no token to start from: give a prompt of at least one character"
+            )
         if not 1 <= most_drafted <= MOST_DRAFTED:
-            raise ValueError(f"the number of drafted tokens is {most_drafted}; it must be from 1 to {MOST_DRAFTED}")
+            raise ValueError(
+                f"the number of drafted tokens is {most_drafted}; it must be from 1 to "
+                f"{MOST_DRAFTED}"
+            )
         if model.config.mask != "causal":
-            raise ValueError("the model looks ahead (a full mask), so one pass cannot judge several tokens: use a causal model")
+            raise ValueError(
+                "the model looks ahead (a full mask), so one pass cannot judge several tokens: "
+                "use a causal model"
+            )
         self.model, self.drafter, self.sampling = model, drafter, sampling or Sampling()
         self.most_drafted, self.never, self.ends = most_drafted, never, ends
         self.ids: list[int] = ids.tolist()  #: the tokens so far
@@ -248,24 +299,37 @@ class Speculation:
         """The next round, which writes at most `most` tokens (at least 1)."""
         before = len(self.ids)
         room = self.model.config.context_length - before
-        drafts = min(self.most_drafted, self.most_drafted if most is None else most - 1, room if room > 0 else self.most_drafted)
+        drafts = min(
+            self.most_drafted,
+            self.most_drafted if most is None else most - 1,
+            room if room > 0 else self.most_drafted,
+        )
         proposals = self.drafter.propose(self.ids, drafts) if drafts else []
         ended = (place for place, (token, _) in enumerate(proposals, 1) if token in self.ends)
         proposals = proposals[: next(ended, len(proposals))]
-        large = self.distributions([*self.ids, *(proposal.token for proposal in proposals)], len(proposals) + 1)
+        large = self.distributions(
+            [*self.ids, *(proposal.token for proposal in proposals)], len(proposals) + 1
+        )
         result = judged(proposals, large, self.sampling.seed, before, self.ends)
         self.ids += result.tokens
         return result
 
     @torch.inference_mode()
     def distributions(self, ids: list[int], count: int) -> Tensor:
-        """The large model's distributions [count, vocab_size] after each of the last `count` of `ids`, by one pass."""
+        """The large model's distributions [count, vocab_size] after each of the last `count` of
+        `ids`, by one pass.
+        """
         all_ids = torch.tensor(ids, device=self.model.embed.weight.device)
         context = self.model.config.context_length
         if len(ids) <= context:
-            # The token before those to be judged is always computed: its logits judge the first of them.
+            # The token before those to be judged is always computed: its logits judge the first of
+            # them.
             self._cache.truncate(len(ids) - count)
-            logits = self.model(all_ids[None, self._cache.length :], cache=self._cache, logits_at=slice(-count, None))[0]
+            logits = self.model(
+                all_ids[None, self._cache.length :],
+                cache=self._cache,
+                logits_at=slice(-count, None),
+            )[0]
         else:
             windows = all_ids.unfold(0, context, 1)[-count:]  # [count, context]
             logits = self.model(windows, logits_at=slice(-1, None))[:, -1]
@@ -273,12 +337,19 @@ class Speculation:
         return ledger(logits, self.sampling, self.never).after
 
 
-def judged(proposals: Sequence[Proposal], large: Tensor, seed: int, position: int, ends: Container[int] = ()) -> Round:
+def judged(
+    proposals: Sequence[Proposal],
+    large: Tensor,
+    seed: int,
+    position: int,
+    ends: Container[int] = (),
+) -> Round:
     """The round that the proposals give.
 
     Args:
         proposals: k drafted tokens.
-        large: [k + 1, vocab_size], the large model's distributions: of each drafted token, and of one more.
+        large: [k + 1, vocab_size], the large model's distributions: of each drafted token, and of
+            one more.
         seed: decides the random numbers, with the position.
         position: how many tokens came before the first drafted one.
         ends: tokens after which no more is drawn.
@@ -295,7 +366,9 @@ def judged(proposals: Sequence[Proposal], large: Tensor, seed: int, position: in
             # Nothing is left only where both are the same but for rounding.
             left, which = (above / above.sum() if above.any() else large[index]), REPLACES
             drafted += [
-                Drafted(position + after, proposal.token, float(proposal.distribution[proposal.token]))
+                Drafted(
+                    position + after, proposal.token, float(proposal.distribution[proposal.token])
+                )
                 for after, proposal in enumerate(proposals[index + 1 :], index + 1)
             ]
             break

@@ -1,7 +1,8 @@
-"""Everything that was generated from one prompt, as a tree: undoing is a step up, another token is another branch.
+"""Everything that was generated from one prompt, as a tree: undoing is a step up, another token is
+another branch.
 
-Returning to a branch gives the same ids and the same bits of every logit: values that were dropped from memory are computed
-again, by the same passes (see `Generation`).
+Returning to a branch gives the same ids and the same bits of every logit: values that were dropped
+from memory are computed again, by the same passes (see `Generation`).
 """
 
 from __future__ import annotations
@@ -44,14 +45,18 @@ class TreeNode:
     parent: int | None  #: the id of the node before it; None for the root
     position: int  #: how many tokens came before it
     token: int  #: its id in the vocabulary
-    #: the settings it was drawn with, or None if it was chosen by hand, or brought from another text
+    #: the settings it was drawn with, or None if it was chosen by hand, or brought from another
+    #: text
     drawn: Sampling | None = None
     logprob: float = 0.0  #: ln of its probability under the model, in nats
-    draw_logprob: float = 0.0  #: ln of its probability after temperature, top-k and top-p, in nats; −inf if these exclude it
+    #: ln of its probability after temperature, top-k and top-p, in nats; −inf if these exclude it
+    draw_logprob: float = 0.0
     total: float = 0.0  #: the sum of `logprob` from the prompt to here
-    candidates: tuple[Candidate, ...] = ()  #: the likeliest tokens at its position that may be drawn, the likeliest first
+    #: the likeliest tokens at its position that may be drawn, the likeliest first
+    candidates: tuple[Candidate, ...] = ()
     origin: str = ""  #: a description of the other text that the token was brought from; else empty
-    children: dict[int, int] = field(default_factory=dict)  #: by token, the ids of the nodes after it
+    #: by token, the ids of the nodes after it
+    children: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,9 @@ class Computed:
     """The values that the model computed at the end of a path, on the CPU."""
 
     logits: Tensor  #: [vocab_size], of the next token
-    attention: Tensor  #: [n_layer, n_head, keys], the attention of the last token of the path: the last rows of the patterns
+    #: [n_layer, n_head, keys], the attention of the last token of the path: the last rows of the
+    #: patterns
+    attention: Tensor
     start: int  #: the position of the first key; the tokens before it have left the window
 
     @property
@@ -70,7 +77,9 @@ class Computed:
 
 @dataclass(frozen=True)
 class AtHand:
-    """The values that the model computed for a tree, so that a copy of the tree need not compute them again."""
+    """The values that the model computed for a tree, so that a copy of the tree need not compute
+    them again.
+    """
 
     computed: Mapping[int, Computed]  #: by node
     held: Held  #: the state of the tree's generation
@@ -84,21 +93,25 @@ class Snapshot:
     nodes: tuple[TreeNode, ...]  #: the root first, every node after its parent
     current: int  #: the id of the node that the next step would go on from
     dropped: int  #: as in `Tree`
-    at_hand: AtHand | None = None  #: the values that the model computed for it; None in a snapshot that is to be small
+    #: the values that the model computed for it; None in a snapshot that is to be small
+    at_hand: AtHand | None = None
 
     @property
     def bytes(self) -> int:
         """About how much memory it takes."""
         size = NODE_BYTES * len(self.nodes)
         if self.at_hand is not None:
-            size += self.at_hand.held.bytes + sum(computed.bytes for computed in self.at_hand.computed.values())
+            size += self.at_hand.held.bytes + sum(
+                computed.bytes for computed in self.at_hand.computed.values()
+            )
         return size
 
 
 class Attended(Tap):
     """Collects the attention of the last token of a pass: one tensor [n_head, keys] per block.
 
-    It passes itself to every part of the model, so that names have no path: this is cheap enough to be always on.
+    It passes itself to every part of the model, so that names have no path: this is cheap enough to
+    be always on.
     """
 
     only_patterns = True
@@ -108,9 +121,11 @@ class Attended(Tap):
 
     def __call__(self, name: str, value: Tensor) -> Tensor:
         if name == "pattern":
-            if self.rows and self.rows[-1].shape[-1] < value.shape[-1]:  # of an earlier part of the text in the same block
+            # of an earlier part of the text in the same block
+            if self.rows and self.rows[-1].shape[-1] < value.shape[-1]:
                 self.rows.pop()
-            self.rows.append(value[0, :, -1].clone())  # a view would keep the whole pattern in memory
+            # a view would keep the whole pattern in memory
+            self.rows.append(value[0, :, -1].clone())
         return value
 
     def needs_whole(self, name: str) -> bool:
@@ -120,12 +135,13 @@ class Attended(Tap):
 class Tree:
     """A `Generation` that keeps every branch.
 
-    Its next step goes on from the node `current`. The model's values are cached for the nodes that were used last, up to
-    `most_bytes`, and computed again for others. There are at most `most_nodes` nodes: the oldest leaves, except the current
-    node, are dropped first.
+    Its next step goes on from the node `current`. The model's values are cached for the nodes that
+    were used last, up to `most_bytes`, and computed again for others. There are at most
+    `most_nodes` nodes: the oldest leaves, except the current node, are dropped first.
 
     Args:
-        generation: with nothing generated yet; from now on it belongs to the tree, which also taps it.
+        generation: with nothing generated yet; from now on it belongs to the tree, which also taps
+            it.
         most_nodes: the most generated tokens in the tree.
         most_bytes: the most memory that logits and attention may take, in bytes.
         n_candidates: how many of the likeliest tokens each node has.
@@ -135,7 +151,12 @@ class Tree:
     """
 
     def __init__(
-        self, generation: Generation, *, most_nodes: int = 4_000, most_bytes: int = 32 * 2**20, n_candidates: int = 8
+        self,
+        generation: Generation,
+        *,
+        most_nodes: int = 4_000,
+        most_bytes: int = 32 * 2**20,
+        n_candidates: int = 8,
     ) -> None:
         length = generation.ids.shape[1]
         if length != generation.prompt_length:
@@ -171,12 +192,16 @@ class Tree:
         return self.prompt + [after.token for after in self.path(node)]
 
     def branches(self) -> list[list[int]]:
-        """The token ids after the prompt of every branch, the current path last: taken in this order they make this tree."""
+        """The token ids after the prompt of every branch, the current path last: taken in this
+        order they make this tree.
+        """
         ends = [leaf for leaf in sorted(self._leaves) if leaf != self.current]
         return [[node.token for node in self.path(end)] for end in [*ends, self.current]]
 
     def go(self, node: int) -> TreeNode:
-        """Make `node` the current one; a KeyError if there is none with this id, or it was dropped."""
+        """Make `node` the current one; a KeyError if there is none with this id, or it was
+        dropped.
+        """
         self.current = self.nodes[node].id
         return self.nodes[node]
 
@@ -190,18 +215,28 @@ class Tree:
         return self.nodes[self.current]
 
     def step(self, sampling: Sampling | None = None) -> TreeNode:
-        """Draw a token, by default with `generation.sampling`, and go to its node; one that is already in the tree is used."""
+        """Draw a token, by default with `generation.sampling`, and go to its node; one that is
+        already in the tree is used.
+        """
         sampling = sampling or self.generation.sampling
         here = self.nodes[self.current]
         # The same settings draw the same token again: nothing has to be computed.
-        drawn_before = (self.nodes[child] for child in here.children.values() if self.nodes[child].drawn == sampling)
+        drawn_before = (
+            self.nodes[child]
+            for child in here.children.values()
+            if self.nodes[child].drawn == sampling
+        )
         if (known := next(drawn_before, None)) is not None:
             return self.go(known.id)
-        token = choose_tokens(self.after().logits[None], sampling, here.position + 1, self.generation.never)
+        token = choose_tokens(
+            self.after().logits[None], sampling, here.position + 1, self.generation.never
+        )
         return self._grow(int(token), sampling)
 
     def take(self, token: int) -> TreeNode:
-        """Go to the node of `token`, chosen by hand, new or not; a ValueError if there is none, or it stands for nothing."""
+        """Go to the node of `token`, chosen by hand, new or not; a ValueError if there is none, or
+        it stands for nothing.
+        """
         size = self.generation.model.config.vocab_size
         if not 0 <= token < size:
             raise ValueError(f"the token is {token}; it must be from 0 to {size - 1}")
@@ -212,17 +247,21 @@ class Tree:
     def bring(self, tokens: Iterable[int], origin: str | Iterable[str]) -> None:
         """Add the `tokens` of another text as a branch from the prompt; the current node stays.
 
-        Tokens that are here already stay as they are. `origin` describes the text, or where each token comes from. A ValueError
-        if the vocabulary has no such token.
+        Tokens that are here already stay as they are. `origin` describes the text, or where each
+        token comes from. A ValueError if the vocabulary has no such token.
         """
         here, self.current = self.current, ROOT
-        for token, origin_of_token in zip(tokens, repeat(origin) if isinstance(origin, str) else origin, strict=False):
+        for token, origin_of_token in zip(
+            tokens, repeat(origin) if isinstance(origin, str) else origin, strict=False
+        ):
             self._grow(token, None, origin_of_token)
         if here in self.nodes:
             self.current = here
 
     def follow(self, choice: Choice) -> TreeNode:
-        """Go on from the current node with a token that was chosen before: draw it, or `take` it."""
+        """Go on from the current node with a token that was chosen before: draw it, or `take`
+        it.
+        """
         return self.take(choice) if isinstance(choice, int) else self.step(choice)
 
     def knows(self, choice: Choice) -> bool:
@@ -234,7 +273,9 @@ class Tree:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Write another branch, then return to the current node without computing its path again."""
+        """Write another branch, then return to the current node without computing its path
+        again.
+        """
         self.after()
         if self._at != self.current:
             self._bring_generation_to(self.current)
@@ -246,12 +287,16 @@ class Tree:
             self.generation.hold(held)
 
     def snapshot(self, *, at_hand: bool = False) -> Snapshot:
-        """The tree as it is now; with the values that the model computed if they are to be `at_hand`."""
+        """The tree as it is now; with the values that the model computed if they are to be
+        `at_hand`.
+        """
         values = AtHand(dict(self._computed), self.generation.held(), self._at) if at_hand else None
         return Snapshot(tuple(self.nodes.values()), self.current, self.dropped, values)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Become the tree of a snapshot; a ValueError if the prompt is another. Values not at hand are computed when needed."""
+        """Become the tree of a snapshot; a ValueError if the prompt is another. Values not at hand
+        are computed when needed.
+        """
         root = snapshot.nodes[0]
         if (root.position, root.token) != (self.nodes[ROOT].position, self.nodes[ROOT].token):
             raise ValueError("the snapshot is of a tree with another prompt")
@@ -259,7 +304,11 @@ class Tree:
         for node in snapshot.nodes:
             if node.parent is not None:
                 self.nodes[node.parent].children[node.token] = node.id
-        self.current, self.dropped, self._next = snapshot.current, snapshot.dropped, max(self.nodes) + 1
+        self.current, self.dropped, self._next = (
+            snapshot.current,
+            snapshot.dropped,
+            max(self.nodes) + 1,
+        )
         self._leaves = {node.id for node in self.nodes.values() if not node.children} - {ROOT}
         self.generation.undo(self.generation.ids.shape[1])
         self._at = ROOT
@@ -270,7 +319,9 @@ class Tree:
             self._computed.update(at_hand.computed)
 
     def after(self, node: int | None = None) -> Computed:
-        """The values that the model computes at the end of the path to `node` (default: the current one)."""
+        """The values that the model computes at the end of the path to `node` (default: the current
+        one).
+        """
         at = self.current if node is None else node
         if (computed := self._computed.get(at)) is not None:
             return computed
@@ -278,7 +329,11 @@ class Tree:
         self._attended.rows.clear()
         logits = self.generation.logits[0].cpu()
         config, start = self.generation.model.config, self.generation.window.start
-        attention = torch.stack(self._attended.rows).cpu() if config.n_layer else torch.zeros(0, config.n_head, 0)
+        attention = (
+            torch.stack(self._attended.rows).cpu()
+            if config.n_layer
+            else torch.zeros(0, config.n_head, 0)
+        )
         self._attended.rows.clear()
         computed = Computed(logits, attention, start)
         self._computed[at] = computed
@@ -289,7 +344,9 @@ class Tree:
         return self._computed.get(node)
 
     def chosen_from(self, node: int) -> Computed:
-        """The values that the model computed in the step that made `node`; a ValueError for the root, which was not chosen."""
+        """The values that the model computed in the step that made `node`; a ValueError for the
+        root, which was not chosen.
+        """
         parent = self.nodes[node].parent
         if parent is None:
             raise ValueError("the root is the prompt: it was not chosen from anything")
@@ -301,8 +358,12 @@ class Tree:
             never = self.generation.never
             stages = ledger(self.after().logits, drawn or self.generation.sampling, never)
             logprob = float(stages.logits.log_softmax(-1)[token])
-            possible = stages.before.index_fill(0, torch.tensor(list(never), dtype=torch.long), -1.0)
-            likeliest = possible.topk(min(self.n_candidates, len(possible) - len(never))).indices.tolist()
+            possible = stages.before.index_fill(
+                0, torch.tensor(list(never), dtype=torch.long), -1.0
+            )
+            likeliest = possible.topk(
+                min(self.n_candidates, len(possible) - len(never))
+            ).indices.tolist()
             before, after = stages.before, stages.after
             candidates = tuple(Candidate(i, float(before[i]), float(after[i])) for i in likeliest)
             chosen = token, drawn, logprob, float(after[token].log()), here.total + logprob
@@ -334,7 +395,9 @@ class Tree:
         self.dropped += 1
 
     def _bring_generation_to(self, node: int) -> None:
-        """Put the path to `node` into the generation; the beginning that both paths share is not computed again."""
+        """Put the path to `node` into the generation; the beginning that both paths share is not
+        computed again.
+        """
         left, right, tokens = self.nodes[self._at], self.nodes[node], []
         while left.id != right.id:
             if left.position > right.position:

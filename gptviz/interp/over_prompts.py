@@ -1,4 +1,5 @@
-"""What heads and MLPs do over a list of prompts: mean and spread of what patching, attribution and switching off say of each.
+"""What heads and MLPs do over a list of prompts: mean and spread of what patching, attribution and
+switching off say of each.
 
 One prompt shows what a head does there; whether it does so in general, only many prompts can say.
 """
@@ -37,7 +38,8 @@ class Asked:
 
     ids: tuple[int, ...]  #: the tokens [T]
     right: int  #: the token that is the right answer
-    wrong: int | None = None  #: the one that is compared with it, or None where there is only the right answer
+    #: the one that is compared with it, or None where there is only the right answer
+    wrong: int | None = None
     #: the tokens [T] of a prompt with the other answer, or None; to patch needs it, and `wrong`
     corrupted: tuple[int, ...] | None = None
 
@@ -45,23 +47,28 @@ class Asked:
 def measured(model: Transformer, asked: Asked, how: How) -> dict[str, float]:
     """What one prompt says of every head and every MLP, by name, in the unit of `SAYS`.
 
-    "patch": the share of the answer that comes back if what the head hands on, or what the MLP adds, is put at all positions into
-    the pass over the corrupted prompt. "attribute": what it adds to the logit of the right answer, less that of the wrong one.
-    "switch off": how much −ln of the probability of the right answer rises if it is replaced by zero. A ValueError as in
-    `attribute`, or, to patch, if there is no corrupted prompt or both prompts have the same answer.
+    "patch": the share of the answer that comes back if what the head hands on, or what the MLP
+    adds, is put at all positions into the pass over the corrupted prompt. "attribute": what it adds
+    to the logit of the right answer, less that of the wrong one. "switch off": how much −ln of the
+    probability of the right answer rises if it is replaced by zero. A ValueError as in `attribute`,
+    or, to patch, if there is no corrupted prompt or both prompts have the same answer.
     """
     units = heads_and_mlps(model.config)
     if how == "patch":
         return _patched(model, asked, units)
     if how == "attribute":
         adds = attribute(model, asked.ids, asked.right, None, asked.wrong).values
-        return {unit.name: adds.get(unit.name, float("nan")) for unit in units}  # not of a sublayer that an edit replaced
+        # not of a sublayer that an edit replaced
+        return {unit.name: adds.get(unit.name, float("nan")) for unit in units}
     reading = Inputs(*one_row(model, asked.ids))
     targets = torch.full_like(reading.ids, NOT_COUNTED)
     targets[0, -1] = asked.right
     rows = [Rows(reading, targets)]
     before = loss(model, rows)
-    return {edit.unit.name: value - before for edit, value in loss_with_each(model, rows, [UnitEdit(unit) for unit in units])}
+    return {
+        edit.unit.name: value - before
+        for edit, value in loss_with_each(model, rows, [UnitEdit(unit) for unit in units])
+    }
 
 
 def _patched(model: Transformer, asked: Asked, units: Sequence[Unit]) -> dict[str, float]:
@@ -77,7 +84,10 @@ def _patched(model: Transformer, asked: Asked, units: Sequence[Unit]) -> dict[st
     clean, corrupted, patched = answers(model, pair, [pieces(unit) for unit in units])
     if not is_difference(clean, corrupted):
         raise ValueError("both prompts have the same answer, so there is nothing to restore")
-    return {unit.name: (answer - corrupted) / (clean - corrupted) for unit, answer in zip(units, patched, strict=True)}
+    return {
+        unit.name: (answer - corrupted) / (clean - corrupted)
+        for unit, answer in zip(units, patched, strict=True)
+    }
 
 
 @dataclass(frozen=True)
@@ -108,10 +118,16 @@ class Spread:
     def labelled(self) -> LabelledArray:
         """Mean, standard deviation and share of the same sign, [number, unit]."""
         numbers = Axis("number", ("mean", "standard deviation", "share of the same sign"))
-        return LabelledArray(np.stack((self.mean, self.deviation, self.same_sign)), (numbers, Axis("unit", self.units)), "value")
+        return LabelledArray(
+            np.stack((self.mean, self.deviation, self.same_sign)),
+            (numbers, Axis("unit", self.units)),
+            "value",
+        )
 
 
 def spread(values_of_prompts: Sequence[Mapping[str, float]], how: How) -> Spread:
     """What `measured` says of all prompts together; of one at least."""
     units = tuple(values_of_prompts[0])
-    return Spread(how, units, np.array([[values[name] for name in units] for values in values_of_prompts]))
+    return Spread(
+        how, units, np.array([[values[name] for name in units] for values in values_of_prompts])
+    )

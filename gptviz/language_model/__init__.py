@@ -1,4 +1,6 @@
-"""A language model, and what can be asked of it: each public function of the other files is a method of `LanguageModel` too."""
+"""A language model, and what can be asked of it: each public function of the other files is a
+method of `LanguageModel` too.
+"""
 
 from importlib import import_module
 from pkgutil import iter_modules

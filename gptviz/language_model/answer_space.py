@@ -1,4 +1,6 @@
-"""What the logits of a language model are of: the tokens of its vocabulary, or a classifier's labels."""
+"""What the logits of a language model are of: the tokens of its vocabulary, or a classifier's
+labels.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ class AnswerSpace:
 
     noun: Literal["token", "label"]  #: what an answer is
     label: Callable[[int], str]  #: the visible form of an answer: of a space ␣
-    text: Callable[[int], str]  #: an answer as it is written; of a token that stands for no text, its name: `⟨start⟩`
+    #: an answer as it is written; of a token that stands for no text, its name: `⟨start⟩`
+    text: Callable[[int], str]
 
 
 @as_property
@@ -24,19 +27,24 @@ def answer_space(lm: LanguageModel) -> AnswerSpace:
     if lm.kind.guesses == "label":
         return AnswerSpace("label", lm.labels.__getitem__, lm.labels.__getitem__)
     tokenizer = lm.tokenizer
-    return AnswerSpace("token", tokenizer.label, lambda token: tokenizer.piece(token) or tokenizer.label(token))
+    return AnswerSpace(
+        "token", tokenizer.label, lambda token: tokenizer.piece(token) or tokenizer.label(token)
+    )
 
 
 @as_property
 def labels(lm: LanguageModel) -> tuple[str, ...]:
-    """The names of a classifier's labels, or "0", "1", … if its card has none that differ. Empty for other models."""
+    """The names of a classifier's labels, or "0", "1", … if its card has none that differ. Empty
+    for other models.
+    """
     named, n_label = lm.card.labels or (), lm.model.config.n_label
     return named if len(named) == len(set(named)) == n_label else tuple(map(str, range(n_label)))
 
 
 @method
 def token(lm: LanguageModel, text: str | int) -> int:
-    """The token that stands for exactly `text`; of a classifier, the label of this name. An id stays as it is.
+    """The token that stands for exactly `text`; of a classifier, the label of this name. An id
+    stays as it is.
 
     Raises:
         ValueError: there is none.
@@ -44,7 +52,9 @@ def token(lm: LanguageModel, text: str | int) -> int:
     if isinstance(text, int) or lm.kind.guesses == "token":
         return token_of_vocabulary(lm, text)
     if text not in lm.labels:
-        raise ValueError(f"{text!r:.80} is no label of {lm.name}; its labels are {', '.join(lm.labels)}"[:400])
+        raise ValueError(
+            f"{text!r:.80} is no label of {lm.name}; its labels are {', '.join(lm.labels)}"[:400]
+        )
     return int(lm.labels.index(text))
 
 
@@ -59,4 +69,7 @@ def token_of_vocabulary(lm: LanguageModel, text: str | int) -> int:
     if len(ids) == 1 and not read.unknown:
         return ids[0]
     pieces = " · ".join(lm.tokenizer.label(i) for i in ids[:20])
-    raise ValueError(f"{text!r:.80} is no single token of {lm.name}" + (f": it is read as {pieces}" if pieces else ""))
+    raise ValueError(
+        f"{text!r:.80} is no single token of {lm.name}"
+        + (f": it is read as {pieces}" if pieces else "")
+    )

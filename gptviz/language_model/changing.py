@@ -35,14 +35,17 @@ MOST_NAMED = 5
 
 
 @method
-def fewer_bits(lm: LanguageModel, kind: str, prompt: str | None = None, *, matrix: str | None = None) -> FewerBits:
-    """What this model loses if its weights are kept in fewer bits: see `gptviz.interp.changing.fewer_bits`. The model with
-    them is `lm.edited(f"weights={kind}")`.
+def fewer_bits(
+    lm: LanguageModel, kind: str, prompt: str | None = None, *, matrix: str | None = None
+) -> FewerBits:
+    """What this model loses if its weights are kept in fewer bits: see
+    `gptviz.interp.changing.fewer_bits`. The model with them is `lm.edited(f"weights={kind}")`.
 
     Args:
-        kind: how a matrix is kept, such as "4bit.g32", "8bit.row" or "Q4_0": see `gptviz.model.quantising`.
-        prompt: a text for the loss, and for how far each guess moves; without it, the loss is over held-out data, if they are
-            here.
+        kind: how a matrix is kept, such as "4bit.g32", "8bit.row" or "Q4_0": see
+            `gptviz.model.quantising`.
+        prompt: a text for the loss, and for how far each guess moves; without it, the loss is over
+            held-out data, if they are here.
         matrix: the name of one matrix; all of them unless given.
     """
     if prompt is not None:
@@ -50,7 +53,9 @@ def fewer_bits(lm: LanguageModel, kind: str, prompt: str | None = None, *, matri
     twin = lm.edited(f"{matrix or unit_edits.WEIGHTS}={kind}")
     config = lm.model.config
     kept = unit_edits.quantisers(unit_edits.edits(twin.edits, config), config)
-    lost = FewerBits(twin.edits, weight(config, kept), most_first(errors(lm.model, twin.model, kept)))
+    lost = FewerBits(
+        twin.edits, weight(config, kept), most_first(errors(lm.model, twin.model, kept))
+    )
     rows: list[Rows] = []
     if prompt is not None:
         ids = lm.inputs(prompt)[0]
@@ -59,30 +64,49 @@ def fewer_bits(lm: LanguageModel, kind: str, prompt: str | None = None, *, matri
             targets = torch.cat((ids[1:], ids.new_tensor([NOT_COUNTED])))
             rows, lost = [Rows(Inputs(ids[None]), targets[None])], replace(lost, text="the prompt")
     else:
-        with suppress(ValueError, OSError):  # they are not here, or nobody knows what it was trained on
+        # they are not here, or nobody knows what it was trained on
+        with suppress(ValueError, OSError):
             rows = lm.tested_rows()["loss"]
             lost = replace(lost, text="held-out data")
     return replace(lost, loss=(loss(lm.model, rows), loss(twin.model, rows))) if rows else lost
 
 
 @method
-def swap(lm: LanguageModel, layer: str, one: str | int, other: str | int, strength: float = 1, *, lens: str = "") -> str:
-    """The edit by which two tokens change places in the stream after a layer: see `gptviz.interp.changing.swaps`. The model with
-    it is `lm.edited(lm.swap("blocks.1.mlp", "is", "are"))`.
+def swap(
+    lm: LanguageModel,
+    layer: str,
+    one: str | int,
+    other: str | int,
+    strength: float = 1,
+    *,
+    lens: str = "",
+) -> str:
+    """The edit by which two tokens change places in the stream after a layer: see
+    `gptviz.interp.changing.swaps`. The model with it is `lm.edited(lm.swap("blocks.1.mlp", "is",
+    "are"))`.
 
     Args:
         layer: its name, as `lens` gives it.
         one: a token, as text or id, and so is `other`.
         strength: 0 changes nothing, and at 0.5 both tokens are alike.
-        lens: the name of a fitted lens, `FittedLens.name`, which gives the directions of the tokens; the logit lens unless given.
+        lens: the name of a fitted lens, `FittedLens.name`, which gives the directions of the
+            tokens; the logit lens unless given.
     """
-    parts = (unit_edits.SWAP, layer, str(lm.token(one)), str(lm.token(other)), *([lens] if lens else []))
+    parts = (
+        unit_edits.SWAP,
+        layer,
+        str(lm.token(one)),
+        str(lm.token(other)),
+        *([lens] if lens else []),
+    )
     return unit_edits.edit(f"{'.'.join(parts)}={strength:g}", lm.model.config).text
 
 
 @method
 def guess(lm: LanguageModel, prompt: str) -> Guess:
-    """The guess after `prompt`, and the loss over it (see `counted_rows`); of an encoder–decoder its answer's first token."""
+    """The guess after `prompt`, and the loss over it (see `counted_rows`); of an encoder–decoder
+    its answer's first token.
+    """
     ((read, targets),) = lm.counted_rows(prompt)
     if lm.model.config.kind == "decoder":
         return guess_and_loss(lm.model, read, targets)
@@ -91,9 +115,15 @@ def guess(lm: LanguageModel, prompt: str) -> Guess:
 
 @method
 def losses_without(
-    lm: LanguageModel, prompt: str | None = None, *, to: str = "zero", reference: str = "", most: int = 2_048
+    lm: LanguageModel,
+    prompt: str | None = None,
+    *,
+    to: str = "zero",
+    reference: str = "",
+    most: int = 2_048,
 ) -> dict[str, float]:
-    """How much the loss of the model without edits rises if one head or MLP is switched off, for each by name.
+    """How much the loss of the model without edits rises if one head or MLP is switched off, for
+    each by name.
 
     Args:
         prompt: what the loss is over, as in `counted_rows`.
@@ -103,35 +133,55 @@ def losses_without(
     """
     rows, model = lm.original.counted_rows(prompt, most), lm.original.model
     before = loss(model, rows)
-    return {unit.name: without - before for unit, without in each_loss_without(lm, rows, to, reference)}
+    return {
+        unit.name: without - before for unit, without in each_loss_without(lm, rows, to, reference)
+    }
 
 
-def each_loss_without(lm: LanguageModel, rows: Sequence[Rows], to: str, reference: str) -> Iterator[tuple[Unit, float]]:
-    """The loss of the model, without its edits, without each head and each MLP, one after the other: see `losses_without`."""
-    model, read = lm.original.model, lm.original.readings(reference) if to == unit_edits.MEAN else ()
+def each_loss_without(
+    lm: LanguageModel, rows: Sequence[Rows], to: str, reference: str
+) -> Iterator[tuple[Unit, float]]:
+    """The loss of the model, without its edits, without each head and each MLP, one after the
+    other: see `losses_without`.
+    """
+    model, read = (
+        lm.original.model,
+        lm.original.readings(reference) if to == unit_edits.MEAN else (),
+    )
     pieces = [unit_edits.UnitEdit(unit, to) for unit in heads_and_mlps(model.config)]
     yield from ((edit.unit, loss) for edit, loss in loss_with_each(model, rows, pieces, read))
 
 
 @method
 def pair(
-    lm: LanguageModel, clean: str, corrupted: str, right: str | int | None = None, wrong: str | int | None = None
+    lm: LanguageModel,
+    clean: str,
+    corrupted: str,
+    right: str | int | None = None,
+    wrong: str | int | None = None,
 ) -> PromptPair:
     """Two prompts of the same number of tokens and their answers, for `patch`.
 
-    For an encoder–decoder the prompts are sources: its decoder reads the beginning that both its answers have in common.
+    For an encoder–decoder the prompts are sources: its decoder reads the beginning that both its
+    answers have in common.
 
     Args:
         clean: the prompt that values are taken from.
         corrupted: the prompt that they are put into.
-        right: a token, as text or id, or a label of a classifier; by default the likeliest after the clean prompt.
+        right: a token, as text or id, or a label of a classifier; by default the likeliest after
+            the clean prompt.
         wrong: the same for the corrupted prompt; if that is `right`, the likeliest other one.
     """
     texts = (clean, corrupted)
     if lm.model.config.kind == "encoder-decoder":
         sources = [tuple(lm.source(text).tolist()) for text in texts]
-        common = takewhile(lambda both: both[0] == both[1], zip(*(lm.decoded(text)[0] for text in texts), strict=False))
-        written = (lm.special_tokens.start, *(token for token, _ in common))[: lm.model.config.context_length]
+        common = takewhile(
+            lambda both: both[0] == both[1],
+            zip(*(lm.decoded(text)[0] for text in texts), strict=False),
+        )
+        written = (lm.special_tokens.start, *(token for token, _ in common))[
+            : lm.model.config.context_length
+        ]
         patching.check_lengths(len(sources[0]), len(sources[1]))
         unanswered = PromptPair(written, written, 0, 0, sources[0], sources[1])
     else:
@@ -158,13 +208,16 @@ def patch(
     *,
     exact: bool = True,
 ) -> Patched:
-    """How much of the answer comes back if a piece of what the model computed for the clean prompt is put into the pass over
-    the corrupted one, for each piece: see `gptviz.interp.changing.patching`, and `pair` for the prompts and their answers.
+    """How much of the answer comes back if a piece of what the model computed for the clean prompt
+    is put into the pass over the corrupted one, for each piece: see
+    `gptviz.interp.changing.patching`, and `pair` for the prompts and their answers.
 
     Args:
-        what: the kind of piece, such as "resid_pre" or "attention.z": see `gptviz.interp.changing.patchable`.
-        exact: compute every patch; else guess them from a few backward passes, and check that with some patches: the result
-            is a `Preview` (`gptviz.interp.changing.attribution_patching`), which says how far it can be trusted.
+        what: the kind of piece, such as "resid_pre" or "attention.z": see
+            `gptviz.interp.changing.patchable`.
+        exact: compute every patch; else guess them from a few backward passes, and check that with
+            some patches: the result is a `Preview` (`gptviz.interp.changing.attribution_patching`),
+            which says how far it can be trusted.
     """
     prompts = pair(lm, clean, corrupted, right, wrong)
     if not exact:
@@ -174,9 +227,9 @@ def patch(
 
 @method
 def corrupted(lm: LanguageModel, ids: Sequence[int], seen: Sequence[int] | None = None) -> str:
-    """A prompt that differs from `ids` in one token, and has another answer; empty if none was found. Only the end of them that
-    the model sees (or `seen`) is read. For a model from elsewhere, one word is replaced by another of its kind: any other token
-    would leave nonsense.
+    """A prompt that differs from `ids` in one token, and has another answer; empty if none was
+    found. Only the end of them that the model sees (or `seen`) is read. For a model from elsewhere,
+    one word is replaced by another of its kind: any other token would leave nonsense.
     """
     read = lm.seen(torch.tensor(ids)).tolist() if seen is None else list(seen)
     before = list(ids[: len(ids) - len(read)])
@@ -185,7 +238,11 @@ def corrupted(lm: LanguageModel, ids: Sequence[int], seen: Sequence[int] | None 
     else:
         texts = with_another_word(lm.tokenizer.decode(ids[lm.tokenizer.inside(ids)]))
         others = [list(lm.tokenizer.encode(text).ids) for text in texts]
-        fitting = [tuple(other[len(before) :]) for other in others if len(other) == len(ids) and other[: len(before)] == before]
+        fitting = [
+            tuple(other[len(before) :])
+            for other in others
+            if len(other) == len(ids) and other[: len(before)] == before
+        ]
         prompts = ranked(lm.model, read, fitting)
     for changed in prompts:
         whole = [*before, *changed]
@@ -198,17 +255,22 @@ def corrupted(lm: LanguageModel, ids: Sequence[int], seen: Sequence[int] | None 
 
 @method
 def example_pairs(lm: LanguageModel, count: int = 20, part: str = "") -> list[PromptRow]:
-    """Pairs of prompts for `over_prompts`, `count` of them or fewer: held-out prompts of the task that the model has learned,
-    of which it knows the answer, and the same with one token changed so that it answers otherwise. `part` names one of the
-    tasks that this task mixes.
+    """Pairs of prompts for `over_prompts`, `count` of them or fewer: held-out prompts of the task
+    that the model has learned, of which it knows the answer, and the same with one token changed so
+    that it answers otherwise. `part` names one of the tasks that this task mixes.
     """
     if lm.task is None:
-        raise ValueError(f"{lm.name} has not learned a task that writes prompts: give a list of them")
+        raise ValueError(
+            f"{lm.name} has not learned a task that writes prompts: give a list of them"
+        )
     pairs: list[PromptRow] = []
     for prompt, right in lm.task.example_prompts(3 * count, part):
         ids = lm.tokenizer.encode(prompt).ids
         with torch.inference_mode():
-            is_right = int(lm.model(lm.seen(torch.tensor(ids))[None].to(lm.device))[0, -1].argmax()) == right
+            is_right = (
+                int(lm.model(lm.seen(torch.tensor(ids))[None].to(lm.device))[0, -1].argmax())
+                == right
+            )
         if is_right and len(pairs) < count and (changed := corrupted(lm, ids)):
             pairs.append(PromptRow(prompt, changed, lm.tokenizer.label(right)))
     return pairs
@@ -216,19 +278,24 @@ def example_pairs(lm: LanguageModel, count: int = 20, part: str = "") -> list[Pr
 
 @method
 def over_prompts(lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch") -> Spread:
-    """What a list of prompts says of every head and every MLP: see `gptviz.interp.over_prompts`. If some rows do not fit the
-    decoder, the ValueError names their lines.
+    """What a list of prompts says of every head and every MLP: see `gptviz.interp.over_prompts`. If
+    some rows do not fit the decoder, the ValueError names their lines.
 
     Args:
-        rows: the prompts, such as `gptviz.text.datasets.prompt_pairs.prompt_rows` reads from a file, or `example_pairs`.
+        rows: the prompts, such as `gptviz.text.datasets.prompt_pairs.prompt_rows` reads from a
+            file, or `example_pairs`.
         how: "patch", for which each row needs a corrupted prompt; "attribute" or "switch off".
     """
     return spread(list(each_prompt(lm, rows, how)), how)
 
 
 @method
-def each_prompt(lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch") -> Iterator[dict[str, float]]:
-    """What each prompt of a list says of every head and every MLP, by name, one after the other; as `over_prompts`."""
+def each_prompt(
+    lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch"
+) -> Iterator[dict[str, float]]:
+    """What each prompt of a list says of every head and every MLP, by name, one after the other; as
+    `over_prompts`.
+    """
     if how not in SAYS:
         raise ValueError(f"how is {how!r:.40}; it must be one of {', '.join(SAYS)}")
     asked = _asked(lm, rows, how)
@@ -239,7 +306,9 @@ def each_prompt(lm: LanguageModel, rows: Sequence[PromptRow], how: How = "patch"
         except ValueError as error:
             raise ValueError(f"{row.place or repr(row.clean)}: {error}") from None
 
-    yield from progress.each((values(*each) for each in zip(rows, asked, strict=True)), len(rows), "prompt")
+    yield from progress.each(
+        (values(*each) for each in zip(rows, asked, strict=True)), len(rows), "prompt"
+    )
 
 
 def _asked(lm: LanguageModel, rows: Sequence[PromptRow], how: How) -> list[Asked]:
@@ -254,7 +323,10 @@ def _asked(lm: LanguageModel, rows: Sequence[PromptRow], how: How) -> list[Asked
             if how == "patch" and not row.corrupted:
                 raise ValueError("there is no corrupted prompt, which a patch needs")
             if (prompts[-1].wrong is None) != (prompts[0].wrong is None):
-                raise ValueError("only some rows have a wrong answer or a corrupted prompt: give all of them one, or none")
+                raise ValueError(
+                    "only some rows have a wrong answer or a corrupted prompt: give all of them "
+                    "one, or none"
+                )
         except ValueError as error:
             wrong.append(f"{row.place or repr(row.clean)}: {error}")
     if wrong:
@@ -288,10 +360,13 @@ def _shown(lm: LanguageModel, text: str) -> int:
 
 
 @method
-def along_strength(lm: LanguageModel, strengths: Sequence[float] = STRENGTHS, most: int = 2_048) -> LabelledArray:
-    """Of a LoRA adapter the loss [text, strength] in nats per token (0 is the base, 1 what was trained), without other edits, on
-    about `most` tokens of the data that were held out when it was trained, and of its base: what is learned from one text, and
-    what is forgotten of the other. A warning names data that are not on this machine, which are left out.
+def along_strength(
+    lm: LanguageModel, strengths: Sequence[float] = STRENGTHS, most: int = 2_048
+) -> LabelledArray:
+    """Of a LoRA adapter the loss [text, strength] in nats per token (0 is the base, 1 what was
+    trained), without other edits, on about `most` tokens of the data that were held out when it was
+    trained, and of its base: what is learned from one text, and what is forgotten of the other. A
+    warning names data that are not on this machine, which are left out.
     """
     model, base = lm.original.model, lm.base
     if base is None or not isinstance(model, MergedTransformer):

@@ -1,4 +1,6 @@
-"""A language model: a trained transformer with its tokenizer, which gives texts, probabilities and every tensor between."""
+"""A language model: a trained transformer with its tokenizer, which gives texts, probabilities and
+every tensor between.
+"""
 
 from __future__ import annotations
 
@@ -32,22 +34,28 @@ Result = TypeVar("Result")
 
 
 class TextTrace(Trace):
-    """A trace that knows its model and its text, as `LanguageModel.trace` returns it; `gptviz.show` draws it."""
+    """A trace that knows its model and its text, as `LanguageModel.trace` returns it; `gptviz.show`
+    draws it.
+    """
 
     def __init__(self, trace: Trace, lm: LanguageModel, prompt: str, *, is_own: bool) -> None:
         super().__init__(trace.ids, dict(trace), trace.source)
         self.lm = lm  #: the model
         self.prompt = prompt  #: the text that it read
-        #: whether the model computed all by itself: no value was replaced, and an encoder–decoder wrote its own answer
+        #: whether the model computed all by itself: no value was replaced, and an encoder–decoder
+        #: wrote its own answer
         self.is_own = is_own
 
 
 class Reading(NamedTuple):
     """The tokens that a model reads."""
 
-    ids: Tensor  #: [T]; in an encoder–decoder, those that its decoder reads: the start token and what it writes
-    source: Tensor | None = None  #: [S], the tokens that the encoder of an encoder–decoder reads; None for other models
-    #: the token that follows the last of `ids`, where that is known: the end token after a complete answer
+    #: [T]; in an encoder–decoder, those that its decoder reads: the start token and what it writes
+    ids: Tensor
+    #: [S], the tokens that the encoder of an encoder–decoder reads; None for other models
+    source: Tensor | None = None
+    #: the token that follows the last of `ids`, where that is known: the end token after a complete
+    #: answer
     following: int | None = None
 
 
@@ -56,16 +64,19 @@ class LanguageModel:
 
     Many methods have these settings, and say of them only what is different there:
 
-    - prompt: the text that the model reads, the part of it that the model sees; for an encoder–decoder its source.
+    - prompt: the text that the model reads, the part of it that the model sees; for an
+      encoder–decoder its source.
     - target: what an encoder–decoder writes; by default its own answer.
     - position: the token is guessed after the token at this position; by default the last.
-    - token: the token that is guessed, as text or id; by default the likeliest. Of a classifier, a label.
+    - token: the token that is guessed, as text or id; by default the likeliest. Of a classifier, a
+      label.
     - against: another token, which is compared with it: its logit is taken from that of the token.
     - dictionary: the name of one that is kept; by default the first of `dictionaries`.
 
-    They all raise `ValueError` where the prompt is empty, the model is of another kind or has no such part, a setting is not
-    possible, or what they are asked for by its name or in a file is not there, damaged, or that of another model; and `OSError`
-    where they need data that are not on this machine, or a file cannot be read, written or kept.
+    They all raise `ValueError` where the prompt is empty, the model is of another kind or has no
+    such part, a setting is not possible, or what they are asked for by its name or in a file is not
+    there, damaged, or that of another model; and `OSError` where they need data that are not on
+    this machine, or a file cannot be read, written or kept.
 
     Attributes:
         name: the checkpoint's name.
@@ -73,7 +84,8 @@ class LanguageModel:
         tokenizer: text to ids and back.
         card: how it was made and how good it is.
         step: the training step of the snapshot, or None for the model as it was last saved.
-        precision: what was asked for when it was opened, one of `gptviz.model.precision.PRECISIONS`.
+        precision: what was asked for when it was opened, one of
+            `gptviz.model.precision.PRECISIONS`.
         edits: what is switched off or replaced in it, as texts; see `edited`.
         edit_text: the reference text of these edits, or None if they need none.
     """
@@ -103,49 +115,72 @@ class LanguageModel:
         return self if self._original is None else self._original
 
     def edited(self, *edits: str, text: str | None = None) -> LanguageModel:
-        """This model with pieces switched off or replaced: all that it computes, from `trace` to `generate`, is with these edits.
+        """This model with pieces switched off or replaced: all that it computes, from `trace` to
+        `generate`, is with these edits.
 
-        It shares all weights that are not edited, and none is touched. An edit is a unit and what becomes of it:
+        It shares all weights that are not edited, and none is touched. An edit is a unit and what
+        becomes of it:
 
-        - `blocks.1.attention.head.3`, `blocks.1.attention`, `blocks.1.mlp`, `blocks.1.mlp.neuron.17`, `embed`: switched off, what
-          it computes is replaced by zero. Of a head that is what it hands to the output projection; of a whole attention or MLP,
-          what it adds to the stream, its bias included.
+        - `blocks.1.attention.head.3`, `blocks.1.attention`, `blocks.1.mlp`,
+          `blocks.1.mlp.neuron.17`, `embed`: switched off, what
+          it computes is replaced by zero. Of a head that is what it hands to the output projection;
+          of a whole attention or MLP, what it adds to the stream, its bias included.
         - `…=mean`: replaced by its mean over the tokens of `text`.
-        - `blocks.1.attention.head.3=uniform`, `=previous`, `=from`, also of a whole attention: its pattern, over all tokens that
-          it may read, on the previous token, or that over the beginning of `text`. Positions count from the beginning; a query
-          beyond the end of `text` keeps its own row.
+        - `blocks.1.attention.head.3=uniform`, `=previous`, `=from`, also of a whole attention: its
+          pattern, over all tokens that
+          it may read, on the previous token, or that over the beginning of `text`. Positions count
+          from the beginning; a query beyond the end of `text` keeps its own row.
         - `blocks.0.mlp.neuron.17=4.2`: a neuron set to a number.
-        - `blocks.0.mlp.expert.3`: an expert of a mixture adds nothing; the other experts keep the weights that the router gave.
-        - `positions`, `positions=shuffled`: no positions; or the places of the context in a random order, always the same.
-        - `weights=4bit.g32`, `blocks.0.mlp.up.weight=Q4_0`: all matrices, or one, in few bits: see `gptviz.model.quantising`.
-          What they stand for is computed with in float32; the means of other edits are then those of this model.
-        - `direction.number-1f0c2a9b=2`: a direction (see `lm.direction`) is added to the stream, 2 times its spread; without a
+        - `blocks.0.mlp.expert.3`: an expert of a mixture adds nothing; the other experts keep the
+          weights that the router gave.
+        - `positions`, `positions=shuffled`: no positions; or the places of the context in a random
+          order, always the same.
+        - `weights=4bit.g32`, `blocks.0.mlp.up.weight=Q4_0`: all matrices, or one, in few bits: see
+          `gptviz.model.quantising`.
+          What they stand for is computed with in float32; the means of other edits are then those
+          of this model.
+        - `direction.number-1f0c2a9b=2`: a direction (see `lm.direction`) is added to the stream, 2
+          times its spread; without a
           number it is taken out of the stream.
-        - `swap.blocks.1.mlp.17.42=1`: tokens 17 and 42 change places in the stream after a layer (see `lm.swap`); at 0.5 half the
+        - `swap.blocks.1.mlp.17.42=1`: tokens 17 and 42 change places in the stream after a layer
+          (see `lm.swap`); at 0.5 half the
           way.
-        - `adapter=0.5`: of a LoRA adapter the strength: 0 is its base to the bit, 1 is as trained, 2 goes twice as far.
+        - `adapter=0.5`: of a LoRA adapter the strength: 0 is its base to the bit, 1 is as trained,
+          2 goes twice as far.
 
         Args:
             edits: added to those that this model has.
             text: the reference text of all edits, read as a prompt, a long one in pieces.
 
         Raises:
-            ValueError: the model has no such unit, an edit is not possible or lacks a `text`, or this model's edits have another.
+            ValueError: the model has no such unit, an edit is not possible or lacks a `text`, or
+                this model's edits have another.
         """
         if not edits:
             return self
         if text is not None and self.edit_text not in (None, text):
-            raise ValueError("the edits of this model have another reference text already: give all edits at once")
+            raise ValueError(
+                "the edits of this model have another reference text already: give all edits at "
+                "once"
+            )
         model, reference = self.original.model, self.edit_text if text is None else text
         every = unit_edits.edits((*self.edits, *edits), model.config)
         used = reference if any(edit.needs_text for edit in every) else None
         twin = copy(self.original)
-        twin.model = unit_edits.edited(model, every, () if used is None else self.original.readings(used))
-        twin.edits, twin.edit_text, twin._original = tuple(edit.text for edit in every), used, self.original
+        twin.model = unit_edits.edited(
+            model, every, () if used is None else self.original.readings(used)
+        )
+        twin.edits, twin.edit_text, twin._original = (
+            tuple(edit.text for edit in every),
+            used,
+            self.original,
+        )
         return twin
 
     def readings(self, text: str) -> list[Inputs]:
-        """The pieces of a reference text for edits, as the model reads it; an encoder–decoder refuses one that is too long."""
+        """The pieces of a reference text for edits, as the model reads it; an encoder–decoder
+        refuses one that is too long.
+        """
         config = self.model.config
         if config.kind != "decoder":
             ids, source = self.inputs(text)
@@ -157,14 +192,17 @@ class LanguageModel:
         config, step = self.model.config, "" if self.step is None else f" after {self.step:,} steps"
         step += f", edited ({', '.join(self.edits)})" if self.edits else ""
         return (
-            f"<LanguageModel {self.name}{step}: {config.kind}, {n_parameters(self.model):,} parameters, "
+            f"<LanguageModel {self.name}{step}: {config.kind}, {n_parameters(self.model):,} "
+            "parameters, "
             f"{self.tokenizer.vocab_size:,} tokens ({self.tokenizer.kind}), context "
             f"{config.context_length:,}, {said(self.model)}, on {self.device}>"
         )
 
     @property
     def kind(self) -> ModelKind:
-        """The kind of the model, by its output for a text: its next token, a label, or another text."""
+        """The kind of the model, by its output for a text: its next token, a label, or another
+        text.
+        """
         return MODEL_KINDS[self.model.config.kind]
 
     @property
@@ -173,7 +211,9 @@ class LanguageModel:
         return self.model.embed.weight.device
 
     def encode(self, text: str) -> Tensor:
-        """The token ids [T] of `text`. What the vocabulary lacks is named in a warning; a TypeError if it is no text."""
+        """The token ids [T] of `text`. What the vocabulary lacks is named in a warning; a TypeError
+        if it is no text.
+        """
         if not isinstance(text, str):
             raise TypeError(f'{text!r:.80} is no text: give a string, such as "O Romeo"')
         encoding = self.tokenizer.encode(text)
@@ -182,28 +222,43 @@ class LanguageModel:
         return self.tensor(encoding)
 
     def tensor(self, encoding: Encoding) -> Tensor:
-        """The ids [T] of an encoding, on the model's device. A ValueError if there are none but those around every text."""
+        """The ids [T] of an encoding, on the model's device. A ValueError if there are none but
+        those around every text.
+        """
         if self.model.config.kind == "classifier":
             if len(encoding.ids) <= len(self.tokenizer.before) + len(self.tokenizer.after):
                 raise ValueError(f"the text to classify has {self.tokenizer.without}")
         elif not encoding.ids:
-            raise ValueError("the prompt is empty: type at least one character for the model to go on from, or to answer")
+            raise ValueError(
+                "the prompt is empty: type at least one character for the model to go on from, or "
+                "to answer"
+            )
         return torch.tensor(encoding.ids, device=self.device)
 
     def seen(self, ids: Tensor) -> Tensor:
-        """The part of `ids` [T] that the model sees: the last `context_length`; for an encoder, the first."""
+        """The part of `ids` [T] that the model sees: the last `context_length`; for an encoder, the
+        first.
+        """
         if self.model.config.kind != "decoder":
-            return ids.new_tensor(self.tokenizer.beginning(ids.tolist(), self.model.config.context_length))
+            return ids.new_tensor(
+                self.tokenizer.beginning(ids.tolist(), self.model.config.context_length)
+            )
         return ids[window_start(len(ids), self.model.config.context_length) :]
 
     @property
     def end_tokens(self) -> frozenset[int]:
-        """The tokens that end a text, where the model has such; most models that were trained on chats have."""
-        return frozenset(token for token in self.card.end_tokens if token < self.tokenizer.vocab_size)
+        """The tokens that end a text, where the model has such; most models that were trained on
+        chats have.
+        """
+        return frozenset(
+            token for token in self.card.end_tokens if token < self.tokenizer.vocab_size
+        )
 
     @property
     def sequence_length(self) -> int | None:
-        """How many tokens each sequence of the model's task has; None without a task, or where they are not equally long."""
+        """How many tokens each sequence of the model's task has; None without a task, or where they
+        are not equally long.
+        """
         task = self.task
         return None if task is None or task.end is not None else task.length
 
@@ -212,14 +267,24 @@ class LanguageModel:
         """The tokenizer of an encoder–decoder, which has start, end and padding."""
         self.require("encoder-decoder", "only an encoder–decoder answers a text with another")
         if not isinstance(self.tokenizer, SpecialTokensTokenizer):
-            raise ValueError(f"{self.name} cannot answer: its tokens ({self.tokenizer.kind}) have no start and end tokens")
+            raise ValueError(
+                f"{self.name} cannot answer: its tokens ({self.tokenizer.kind}) have no start and "
+                "end tokens"
+            )
         return self.tokenizer
 
     def source(self, text: str) -> Tensor:
-        """The tokens that an encoder reads of `text`: its ids and the end token, [S]; a ValueError if they are too many."""
-        ids = torch.cat((self.encode(text), torch.tensor([self.special_tokens.end], device=self.device)))
+        """The tokens that an encoder reads of `text`: its ids and the end token, [S]; a ValueError
+        if they are too many.
+        """
+        ids = torch.cat(
+            (self.encode(text), torch.tensor([self.special_tokens.end], device=self.device))
+        )
         if len(ids) > (most := self.model.config.context_length):
-            raise ValueError(f"the source has {len(ids):,} tokens with its end; {self.name} reads at most {most:,}: shorten it")
+            raise ValueError(
+                f"the source has {len(ids):,} tokens with its end; {self.name} reads at most "
+                f"{most:,}: shorten it"
+            )
         return ids
 
     def trace(
@@ -232,12 +297,19 @@ class LanguageModel:
     ) -> TextTrace:
         """The values that the model computes over the tokens of `prompt` that it sees, by tap name.
 
-        For example `trace("O Romeo")["blocks.2.attention.pattern"]` [1, head, query, key]. `names` (shell patterns)
-        choose the tensors to keep, `edits` replace values during the forward pass: see `gptviz.interp.trace.run`.
-        The decoder of an encoder–decoder reads the start token and the tokens of `target`.
+        For example `trace("O Romeo")["blocks.2.attention.pattern"]` [1, head, query, key]. `names`
+        (shell patterns) choose the tensors to keep, `edits` replace values during the forward pass:
+        see `gptviz.interp.trace.run`. The decoder of an encoder–decoder reads the start token and
+        the tokens of `target`.
         """
         ids, source = self.inputs(prompt, target)
-        traced = run(self.model, ids[None], names, source=None if source is None else source[None], edits=edits)
+        traced = run(
+            self.model,
+            ids[None],
+            names,
+            source=None if source is None else source[None],
+            edits=edits,
+        )
         return TextTrace(traced, self, prompt, is_own=not edits and target is None)
 
     def inputs(self, prompt: str, target: str | None = None) -> tuple[Tensor, Tensor | None]:
@@ -248,14 +320,18 @@ class LanguageModel:
         """The tokens that the model reads of `prompt`: see `trace`."""
         if self.model.config.kind != "encoder-decoder":
             if target is not None:
-                raise ValueError(f"{self.name} is a {self.model.config.kind}: only an encoder–decoder has a target to write")
+                raise ValueError(
+                    f"{self.name} is a {self.model.config.kind}: only an encoder–decoder has a "
+                    "target to write"
+                )
             return Reading(self.seen(self.encode(prompt)))
         source, special, end = self.source(prompt), self.special_tokens, None
         if target is not None:
             ids = [special.start, *special.encode_answer(target).ids]
         else:
             written, ended = self.decoded(prompt)
-            # An answer without an end fills the context: with the start token before it, its last token has no place.
+            # An answer without an end fills the context: with the start token before it, its last
+            # token has no place.
             ids = [special.start, *written][: self.model.config.context_length]
             end = special.end if ended and len(ids) > len(written) else None
         return Reading(torch.tensor(ids, device=self.device), source, end)
@@ -264,7 +340,11 @@ class LanguageModel:
     def task(self) -> Task | None:
         """The task that a decoder has learned, in its own tokens; None for other data."""
         task = task_of(self.card.source) if self.model.config.kind == "decoder" else None
-        return task if task is not None and self.tokenizer.to_json() == task.tokenizer.to_json() else None
+        return (
+            task
+            if task is not None and self.tokenizer.to_json() == task.tokenizer.to_json()
+            else None
+        )
 
     def require(self, kind: Kind, why: str) -> None:
         """Refuse a model of another kind with a ValueError that says `why` the kind matters."""
@@ -286,21 +366,31 @@ def stack_of(lm: LanguageModel, stack: str) -> Transformer:
 
 
 def method(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Make a function of a language model a method of it too: `lens(lm, prompt)` is then also `lm.lens(prompt)`."""
-    assert not hasattr(LanguageModel, function.__name__), f"two methods are called {function.__name__}"
+    """Make a function of a language model a method of it too: `lens(lm, prompt)` is then also
+    `lm.lens(prompt)`.
+    """
+    assert not hasattr(LanguageModel, function.__name__), (
+        f"two methods are called {function.__name__}"
+    )
     setattr(LanguageModel, function.__name__, function)
     return function
 
 
 def as_property(function: Callable[[LanguageModel], Result]) -> Callable[[LanguageModel], Result]:
-    """Make a function whose only argument is a language model a property of it: `base(lm)` is then also `lm.base`."""
-    assert not hasattr(LanguageModel, function.__name__), f"two methods are called {function.__name__}"
+    """Make a function whose only argument is a language model a property of it: `base(lm)` is then
+    also `lm.base`.
+    """
+    assert not hasattr(LanguageModel, function.__name__), (
+        f"two methods are called {function.__name__}"
+    )
     setattr(LanguageModel, function.__name__, property(function))
     return function
 
 
 def functions_within() -> int:
-    """How many functions of this package, one inside the other, lead to the one that asks: a warning names the line outside."""
+    """How many functions of this package, one inside the other, lead to the one that asks: a
+    warning names the line outside.
+    """
     depth = 0
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "gptviz":

@@ -36,7 +36,9 @@ def data_title(lm: LanguageModel) -> str:
 
 @method
 def rows(lm: LanguageModel, text: str | None = None, most: int = 16_384) -> list[Tensor]:
-    """Rows of token ids to read, of at most `most` tokens together: of `text`, or of the data that was held out of training."""
+    """Rows of token ids to read, of at most `most` tokens together: of `text`, or of the data that
+    was held out of training.
+    """
     if text is not None:
         return rows_of_text(text, lm.tokenizer, lm.model.config, most)
     if lm.card.source is None:
@@ -49,9 +51,10 @@ def rows(lm: LanguageModel, text: str | None = None, most: int = 16_384) -> list
 def tested_rows(
     lm: LanguageModel, most: int = 2_048, *, of: Literal["data", "tasks", "answers"] = "data"
 ) -> dict[str, list[Rows]]:
-    """The first rows that were held out of training, about `most` tokens of them, with the tokens whose prediction counts in
-    the loss: of a task only its answers. As "loss"; or by the "tasks" that the model's task mixes; or as "held out" beside
-    "learned", the rows that it was trained on, if they are so few that they come again and again.
+    """The first rows that were held out of training, about `most` tokens of them, with the tokens
+    whose prediction counts in the loss: of a task only its answers. As "loss"; or by the "tasks"
+    that the model's task mixes; or as "held out" beside "learned", the rows that it was trained on,
+    if they are so few that they come again and again.
     """
     data = source_from(dict(lm.card.source or {})).data(lm.tokenizer, lm.model.config)
     if of == "data":
@@ -62,16 +65,25 @@ def tested_rows(
         parts = data.validation_by_part() if isinstance(data, Generated) else {}
     if not parts:
         raise ValueError(f"{lm.name} was not trained on a mixture of tasks")
-    first = {name: [batch.to(lm.device) for batch in first_batches(each, most)] for name, each in parts.items()}
-    return {name: [Rows(Inputs(*some.inputs), some.targets) for some in each] for name, each in first.items() if each}
+    first = {
+        name: [batch.to(lm.device) for batch in first_batches(each, most)]
+        for name, each in parts.items()
+    }
+    return {
+        name: [Rows(Inputs(*some.inputs), some.targets) for some in each]
+        for name, each in first.items()
+        if each
+    }
 
 
 @method
 def counted_rows(lm: LanguageModel, prompt: str | None = None, most: int = 2_048) -> list[Rows]:
-    """What a loss is over: `prompt`, with what the model has to predict in it, or the `tested_rows`.
+    """What a loss is over: `prompt`, with what the model has to predict in it, or the
+    `tested_rows`.
 
-    A classifier has to predict the label that it gives the prompt itself, an encoder–decoder its own answer: the loss then says
-    how much of its own opinion is left. An edited model is asked for what it would say without its edits.
+    A classifier has to predict the label that it gives the prompt itself, an encoder–decoder its
+    own answer: the loss then says how much of its own opinion is left. An edited model is asked for
+    what it would say without its edits.
     """
     if prompt is None:
         return tested_rows(lm, most)["loss"]
@@ -87,27 +99,42 @@ def counted_rows(lm: LanguageModel, prompt: str | None = None, most: int = 2_048
 
 @method
 def answers(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -> LabelledArray:
-    """How likely each of `words` is to come next after each of the `sentences`, [sentence, word]. A word may have several
-    tokens: then its probability is that of all of them. A ValueError if the vocabulary lacks a word or a part of a sentence, or
-    reads them as other tokens when they stand together.
+    """How likely each of `words` is to come next after each of the `sentences`, [sentence, word]. A
+    word may have several tokens: then its probability is that of all of them. A ValueError if the
+    vocabulary lacks a word or a part of a sentence, or reads them as other tokens when they stand
+    together.
     """
-    values = [[probability_of(lm.model, prompt, word) for word in some] for prompt, some in _asked_words(lm, sentences, words)]
-    return LabelledArray(np.array(values), (Axis("sentence", tuple(sentences)), Axis("word", tuple(words))), "probability")
+    values = [
+        [probability_of(lm.model, prompt, word) for word in some]
+        for prompt, some in _asked_words(lm, sentences, words)
+    ]
+    return LabelledArray(
+        np.array(values),
+        (Axis("sentence", tuple(sentences)), Axis("word", tuple(words))),
+        "probability",
+    )
 
 
 @method
-def shares_in_data(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -> list[list[Share]]:
-    """How often each of `words` came after each of the `sentences` in the data that this model was trained on:
-    [sentence][word]. The rows of a task are drawn again as the run drew them, up to this step; a text is read as a whole.
+def shares_in_data(
+    lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]
+) -> list[list[Share]]:
+    """How often each of `words` came after each of the `sentences` in the data that this model was
+    trained on: [sentence][word]. The rows of a task are drawn again as the run drew them, up to
+    this step; a text is read as a whole.
     """
-    asked = [(torch.tensor(prompt), list(map(torch.tensor, some))) for prompt, some in _asked_words(lm, sentences, words)]
+    asked = [
+        (torch.tensor(prompt), list(map(torch.tensor, some)))
+        for prompt, some in _asked_words(lm, sentences, words)
+    ]
     return followed(trained_on(lm), [prompt for prompt, _ in asked], [some for _, some in asked])
 
 
 @method
 def data_rows(lm: LanguageModel, text: str | None = None, most: int = MOST_ROWS) -> list[Row]:
-    """Single rows, a sentence or a line each: of `text`, or of the data that this model was trained on and of those held out,
-    at most `most` of each, with how often it had read each up to this step.
+    """Single rows, a sentence or a line each: of `text`, or of the data that this model was trained
+    on and of those held out, at most `most` of each, with how often it had read each up to this
+    step.
     """
     context = lm.model.config.context_length
     if text is None:
@@ -120,32 +147,59 @@ def data_rows(lm: LanguageModel, text: str | None = None, most: int = MOST_ROWS)
 
 @method
 def losses_of_rows(lm: LanguageModel, rows: Sequence[Row]) -> LabelledArray:
-    """The loss of each row [row] of `data_rows`, in nats per token; a ValueError if there is none, or one does not fit."""
+    """The loss of each row [row] of `data_rows`, in nats per token; a ValueError if there is none,
+    or one does not fit.
+    """
     config = lm.model.config
     lm.require("decoder", "only decoders read rows")
     if not rows:
         raise ValueError("there is no row to read")
-    if max(max(row.ids) for row in rows) >= config.vocab_size or max(len(row.ids) for row in rows) > config.context_length + 1:
-        raise ValueError(f"the rows are made of other tokens than those of {lm.name}, or are longer than its context")
+    if (
+        max(max(row.ids) for row in rows) >= config.vocab_size
+        or max(len(row.ids) for row in rows) > config.context_length + 1
+    ):
+        raise ValueError(
+            f"the rows are made of other tokens than those of {lm.name}, or are longer than its "
+            "context"
+        )
     losses = row_losses(lm.model, [(row.ids, row.counted) for row in rows])
-    return LabelledArray(losses, (Axis("row", tuple(row.text for row in rows)),), "loss, nats per token")
+    return LabelledArray(
+        losses, (Axis("row", tuple(row.text for row in rows)),), "loss, nats per token"
+    )
 
 
 @method
 def trained_on(lm: LanguageModel) -> Trained:
-    """What a decoder was trained on, up to its step: all its batches can be drawn again, if its card says from what and how."""
+    """What a decoder was trained on, up to its step: all its batches can be drawn again, if its
+    card says from what and how.
+    """
     lm.require("decoder", "only the rows of decoders are drawn again")
     recipe, steps = lm.card.recipe or {}, lm.card.steps if lm.step is None else lm.step
     size, seed = recipe.get("batch_size"), recipe.get("seed")
-    if lm.card.source is None or steps is None or not isinstance(size, int) or not isinstance(seed, int) or size < 1:
+    if (
+        lm.card.source is None
+        or steps is None
+        or not isinstance(size, int)
+        or not isinstance(seed, int)
+        or size < 1
+    ):
         raise ValueError(f"the card of {lm.name} does not say what it was trained on, and how")
     if size * max(steps, 1) > MOST_DRAWN:
-        raise ValueError(f"{lm.name} was trained on {size * steps:,} rows: at most {MOST_DRAWN:,} are drawn again")
-    return Trained(source_from(dict(lm.card.source)).data(lm.tokenizer, lm.model.config), size, seed, steps)
+        raise ValueError(
+            f"{lm.name} was trained on {size * steps:,} rows: at most {MOST_DRAWN:,} are drawn "
+            "again"
+        )
+    return Trained(
+        source_from(dict(lm.card.source)).data(lm.tokenizer, lm.model.config), size, seed, steps
+    )
 
 
-def _asked_words(lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]) -> list[tuple[list[int], list[list[int]]]]:
-    """The tokens of each sentence, as far as the model sees them, and those of each word after it."""
+def _asked_words(
+    lm: LanguageModel, sentences: Sequence[str], words: Sequence[str]
+) -> list[tuple[list[int], list[list[int]]]]:
+    """The tokens of each sentence, as far as the model sees them, and those of each word after
+    it.
+    """
     if not sentences or not words:
         raise ValueError("give at least one sentence to complete, and one word to complete it with")
     lm.require("decoder", "only decoders complete sentences")
@@ -160,13 +214,23 @@ def _asked_words(lm: LanguageModel, sentences: Sequence[str], words: Sequence[st
 
 def _after(lm: LanguageModel, sentence: str, prompt: list[int], word: str) -> list[int]:
     """The tokens of a word after a sentence, whose own tokens are `prompt`."""
-    is_joined = lm.tokenizer.kind == CharTokenizer.kind or sentence[-1:].isspace() or not word[:1].isalnum()
+    is_joined = (
+        lm.tokenizer.kind == CharTokenizer.kind or sentence[-1:].isspace() or not word[:1].isalnum()
+    )
     read = lm.tokenizer.encode(f"{sentence}{'' if is_joined else ' '}{word}")
     if read.unknown:
-        raise ValueError(f"{lm.name} cannot answer {sentence!r:.80} with {word!r:.40}: {read.unknown_sentence()}")
-    if not prompt or not word.strip() or read.ids[: len(prompt)] != prompt or len(read.ids) == len(prompt):
         raise ValueError(
-            f"{lm.name} reads {sentence!r:.80} with {word!r:.40} as other tokens than each by itself: end the sentence "
+            f"{lm.name} cannot answer {sentence!r:.80} with {word!r:.40}: {read.unknown_sentence()}"
+        )
+    if (
+        not prompt
+        or not word.strip()
+        or read.ids[: len(prompt)] != prompt
+        or len(read.ids) == len(prompt)
+    ):
+        raise ValueError(
+            f"{lm.name} reads {sentence!r:.80} with {word!r:.40} as other tokens than each by "
+            "itself: end the sentence "
             "before a whole word"
         )
     return list(read.ids[len(prompt) :])

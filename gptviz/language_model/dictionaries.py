@@ -32,7 +32,8 @@ from .core import LanguageModel, method
 from .data import rows, tested_rows
 from .fitted import hashed
 
-# The tokens of a text that are read at most, the last fifth of which is held out, and those over which a dictionary is measured.
+# The tokens of a text that are read at most, the last fifth of which is held out, and those over
+# which a dictionary is measured.
 MOST_TOKENS, MOST_MEASURED = 200_000, 16_384
 # The rows of the data that are read at a time.
 ROWS = 64
@@ -54,16 +55,18 @@ def fit_dictionary(
     text: str | None = None,
     name: str | None = None,
 ) -> Dictionary:
-    """A dictionary of the stream of this model, without edits, after a block; it is kept in the user's folder, and its features
-    are units. See `gptviz.interp.dictionaries`.
+    """A dictionary of the stream of this model, without edits, after a block; it is kept in the
+    user's folder, and its features are units. See `gptviz.interp.dictionaries`.
 
     Args:
         size: the number of features; default: four times as many as the stream has numbers.
         k: of "topk", how many features are active at a token.
         cost: of "relu", what the sum of the activations costs beside the error.
         seed: decides where the features begin, and which tokens a step reads.
-        text: what it is fitted to, without its last fifth; by default the data that the model was trained on.
-        name: what it is called; a digest of its numbers is added to it. By default it is called after the block.
+        text: what it is fitted to, without its last fifth; by default the data that the model was
+            trained on.
+        name: what it is called; a digest of its numbers is added to it. By default it is called
+            after the block.
     """
     lm = lm.original
     with progress.part(0, 5, doing="reading the text"):
@@ -83,7 +86,9 @@ def keep_dictionary(lm: LanguageModel, fresh: Dictionary, name: str) -> Dictiona
 
 
 def _weights(lm: LanguageModel) -> str:
-    """The hash of the weights of the model without edits. It is computed once, and again where a weight was changed in place."""
+    """The hash of the weights of the model without edits. It is computed once, and again where a
+    weight was changed in place.
+    """
     model = lm.original.model
     tensors = list(model.state_dict().values())
     versions = [tensor._version for tensor in tensors]
@@ -94,9 +99,15 @@ def _weights(lm: LanguageModel) -> str:
 
 @method
 def dictionaries(lm: LanguageModel) -> list[str]:
-    """The names of the dictionaries that were fitted to this model, as it is without edits; the one that ships comes first."""
+    """The names of the dictionaries that were fitted to this model, as it is without edits; the one
+    that ships comes first.
+    """
     every = {name: kept.found(name) for name in kept.names()}
-    fitting = {name: each.model for name, each in every.items() if each is not None and kept.fits(each, lm.model.config)}
+    fitting = {
+        name: each.model
+        for name, each in every.items()
+        if each is not None and kept.fits(each, lm.model.config)
+    }
     return [name for name, model in fitting.items() if model == _weights(lm)]
 
 
@@ -104,21 +115,29 @@ def dictionaries(lm: LanguageModel) -> list[str]:
 def dictionary(lm: LanguageModel, name: str | None = None) -> Dictionary:
     """The dictionary of this name, or the first of `dictionaries`."""
     if name is None and not (known := dictionaries(lm)):
-        raise ValueError(f"{lm.name} has no dictionary yet: fit one with gptviz dictionary, or lm.fit_dictionary(block)")
+        raise ValueError(
+            f"{lm.name} has no dictionary yet: fit one with gptviz dictionary, or "
+            "lm.fit_dictionary(block)"
+        )
     return kept.kept(known[0] if name is None else name, lm.model.config).to(lm.device)
 
 
 @method
 def features(lm: LanguageModel, prompt: str, dictionary: str | None = None) -> LabelledArray:
-    """How active the features of a dictionary are at each token of a prompt, [token, feature]: of all that are active at some
-    token, the most active first. A feature is called by its number.
+    """How active the features of a dictionary are at each token of a prompt, [token, feature]: of
+    all that are active at some token, the most active first. A feature is called by its number.
     """
     read = lm.dictionary(dictionary)
     ids, _ = lm.inputs(prompt)
-    active = read.encode(run(lm.model, ids[None], [read.tap], logits_at=slice(-1, None))[read.tap][0]).numpy(force=True)
+    active = read.encode(
+        run(lm.model, ids[None], [read.tap], logits_at=slice(-1, None))[read.tap][0]
+    ).numpy(force=True)
     most = np.argsort(-active.sum(0), kind="stable")
     some = most[: int((active > 0).any(0).sum())]
-    axes = Axis("token", tuple(map(lm.tokenizer.label, ids.tolist()))), Axis("feature", tuple(map(str, some.tolist())))
+    axes = (
+        Axis("token", tuple(map(lm.tokenizer.label, ids.tolist()))),
+        Axis("feature", tuple(map(str, some.tolist()))),
+    )
     return LabelledArray(active[:, some], axes, "activation")
 
 
@@ -131,18 +150,22 @@ def feature_attribution(
     position: int | None = None,
     against: str | int | None = None,
 ) -> LabelledArray:
-    """What each active feature of a dictionary adds to the logit of a token, and what the dictionary misses, [part]: see
-    `gptviz.interp.dictionaries.features.added`.
+    """What each active feature of a dictionary adds to the logit of a token, and what the
+    dictionary misses, [part]: see `gptviz.interp.dictionaries.features.added`.
     """
     ids, _ = lm.inputs(prompt)
     chosen, other = (None if each is None else lm.token(each) for each in (token, against))
-    return of_features.added(lm.model, ids.tolist(), lm.dictionary(dictionary), chosen, position, other)
+    return of_features.added(
+        lm.model, ids.tolist(), lm.dictionary(dictionary), chosen, position, other
+    )
 
 
 @method
-def dictionary_quality(lm: LanguageModel, dictionary: str | None = None, text: str | None = None) -> Quality:
-    """How good a dictionary is over the data that was held out of training, or over the last fifth of a text: see
-    `gptviz.interp.dictionaries.quality`.
+def dictionary_quality(
+    lm: LanguageModel, dictionary: str | None = None, text: str | None = None
+) -> Quality:
+    """How good a dictionary is over the data that was held out of training, or over the last fifth
+    of a text: see `gptviz.interp.dictionaries.quality`.
     """
     held_out = tested_rows(lm, MOST_MEASURED)["loss"] if text is None else _split(lm, text)[1]
     return measured(lm.model, lm.dictionary(dictionary), held_out)
@@ -150,30 +173,40 @@ def dictionary_quality(lm: LanguageModel, dictionary: str | None = None, text: s
 
 @method
 def write_dictionary(lm: LanguageModel, dictionary: str, path: str | Path) -> None:
-    """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship; else to a folder of SAELens."""
+    """Write a dictionary: to a file that ends with `.safetensors`, in float16 as those that ship;
+    else to a folder of SAELens.
+    """
     path, written = Path(path).absolute(), lm.dictionary(dictionary)
     if path.suffix != ".safetensors":
         sae_lens.write(path, vars(written), written.kind, lm.name)
         return
     tensors = written.tensors().items()
-    fitted.write(path, {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors})
+    fitted.write(
+        path,
+        {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors},
+    )
 
 
 @method
 def read_dictionary(lm: LanguageModel, folder: str | Path, name: str | None = None) -> Dictionary:
-    """The dictionary in a folder of SAELens, kept as one of this model, under the name of the folder unless another is given."""
+    """The dictionary in a folder of SAELens, kept as one of this model, under the name of the
+    folder unless another is given.
+    """
     folder = Path(folder).absolute()
     foreign, config = Dictionary(**sae_lens.read(folder)), lm.model.config
     if not kept.fits(foreign, config):
         raise ValueError(
-            f"{folder.name} reads vectors of {foreign.encoder.shape[1]:,} numbers after block {foreign.block}; {lm.name} has "
+            f"{folder.name} reads vectors of {foreign.encoder.shape[1]:,} numbers after block "
+            f"{foreign.block}; {lm.name} has "
             f"{config.n_layer} blocks, and vectors of {config.d_model:,} numbers"
         )
     return keep_dictionary(lm, foreign, folder.name if name is None else name)
 
 
 def _to_fit(lm: LanguageModel, text: str | None) -> Iterator[Rows]:
-    """Rows of the model's data as training draws them, without end; or the first four fifths of a text."""
+    """Rows of the model's data as training draws them, without end; or the first four fifths of a
+    text.
+    """
     if text is not None:
         yield from _split(lm, text)[0]
         return
@@ -184,11 +217,17 @@ def _to_fit(lm: LanguageModel, text: str | None) -> Iterator[Rows]:
 
 
 def _split(lm: LanguageModel, text: str) -> tuple[list[Rows], list[Rows]]:
-    """The rows of a text, every prediction of which counts: those that a dictionary is fitted to, and those held out."""
+    """The rows of a text, every prediction of which counts: those that a dictionary is fitted to,
+    and those held out.
+    """
     every = rows(lm, text, MOST_TOKENS)
-    ids = torch.stack([row for row in every if len(row) == len(every[0])]).to(lm.device)  # [rows, T]; the last may be shorter
+    # [rows, T]; the last may be shorter
+    ids = torch.stack([row for row in every if len(row) == len(every[0])]).to(lm.device)
     if len(ids) < 2 or ids.shape[1] < 2:
-        raise ValueError("the text is too short for a dictionary: it needs two rows of tokens at least, one of them held out")
+        raise ValueError(
+            "the text is too short for a dictionary: it needs two rows of tokens at least, one of "
+            "them held out"
+        )
     end = len(ids) * 4 // 5 or 1
     fitted_to, held_out = (
         [Rows(Inputs(some[:, :-1]), some[:, 1:]) for some in part.split(ROWS)]

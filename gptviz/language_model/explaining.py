@@ -26,8 +26,8 @@ def attribute(
     target: str | None = None,
     neurons_of: str | None = None,
 ) -> Attribution:
-    """How much each part of the model adds to the logit of a token, and each neuron of an MLP `neurons_of`: see
-    `gptviz.interp.explaining.attribution`.
+    """How much each part of the model adds to the logit of a token, and each neuron of an MLP
+    `neurons_of`: see `gptviz.interp.explaining.attribution`.
     """
     ids, source = lm.inputs(prompt, target)
     chosen, other = (None if each is None else lm.token(each) for each in (token, against))
@@ -37,9 +37,15 @@ def attribute(
 
 @method
 def learning_step(
-    lm: LanguageModel, prompt: str, part: str, at: tuple[int, ...] | None = None, *, last: int | None = None
+    lm: LanguageModel,
+    prompt: str,
+    part: str,
+    at: tuple[int, ...] | None = None,
+    *,
+    last: int | None = None,
 ) -> LearningStep:
-    """The first step of training on only this prompt, seen from one weight: see `gptviz.interp.explaining.learning_step`.
+    """The first step of training on only this prompt, seen from one weight: see
+    `gptviz.interp.explaining.learning_step`.
 
     Args:
         prompt: the text; of a longer one, the last tokens are read that fit in the context.
@@ -68,22 +74,33 @@ def circuit(
 
     Args:
         share: how much is traced back to tokens within the graph, above 0, at most 1.
-        beyond_mean: count only what parts add beyond their means over the positions of this text; else all that they add. A text
-            of a single token has no such mean.
+        beyond_mean: count only what parts add beyond their means over the positions of this text;
+            else all that they add. A text of a single token has no such mean.
         most: the most nodes that the graph may have.
     """
     if lm.model.config.kind != "decoder":
-        raise ValueError(f"a circuit is that of a decoder's guess, and {lm.name} is a {lm.model.config.kind}")
+        raise ValueError(
+            f"a circuit is that of a decoder's guess, and {lm.name} is a {lm.model.config.kind}"
+        )
     ids, _ = lm.inputs(prompt)
     chosen, other = (None if each is None else lm.token(each) for each in (token, against))
     at = len(ids) - 1 if position is None else position
-    return compute_circuit(lm.model, ids, at, chosen, other, share, usual="its mean" if beyond_mean else None, most=most)
+    return compute_circuit(
+        lm.model,
+        ids,
+        at,
+        chosen,
+        other,
+        share,
+        usual="its mean" if beyond_mean else None,
+        most=most,
+    )
 
 
 @method
 def check_circuit(lm: LanguageModel, circuit: Circuit, text: str | None = None) -> Checked:
-    """The share of the answer that is left with everything outside a circuit at its mean over all positions of a text, by default
-    the circuit's own: see `gptviz.interp.explaining.circuit_check`.
+    """The share of the answer that is left with everything outside a circuit at its mean over all
+    positions of a text, by default the circuit's own: see `gptviz.interp.explaining.circuit_check`.
     """
     ids = torch.tensor(circuit.ids, device=lm.device) if text is None else lm.seen(lm.encode(text))
     return check(circuit, lm.model, means(lm.model, ids[None]))

@@ -32,14 +32,17 @@ MOST_TOKENS = 16_384
 
 
 @method
-def fitted_lens(lm: LanguageModel, kind: LensKind, text: str | None = None, *, kept: str | None = None) -> FittedLens:
-    """The Jacobian or the tuned lens of this model, without edits: see `gptviz.interp.reading.fitted_lens`. It is fitted once,
-    and kept in the user's folder.
+def fitted_lens(
+    lm: LanguageModel, kind: LensKind, text: str | None = None, *, kept: str | None = None
+) -> FittedLens:
+    """The Jacobian or the tuned lens of this model, without edits: see
+    `gptviz.interp.reading.fitted_lens`. It is fitted once, and kept in the user's folder.
 
     Args:
         kind: "jacobian" or "tuned".
         text: what it is fitted to; by default the data that was held out of training.
-        kept: the name of a lens that `read_lens` read: it is not fitted, but measured over the text.
+        kept: the name of a lens that `read_lens` read: it is not fitted, but measured over the
+            text.
     """
     lm = lm.original
     if kept is not None:
@@ -60,13 +63,20 @@ def _kept_as(lens: FittedLens) -> FittedLens:
 @method
 def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
     """The lens that was fitted to this model, or read, and is kept under this name."""
-    tensors = fitted.kept(name) if re.fullmatch("[0-9a-f]{32}", name) else {}  # not a path, which a link may have made up
+    # not a path, which a link may have made up
+    tensors = fitted.kept(name) if re.fullmatch("[0-9a-f]{32}", name) else {}
     if tensors.keys() != {"at", "measured", "matrices", "biases"}:
-        raise ValueError(f"there is no lens {name:.40} on this machine: read its file again under Logit lens")
-    at, size = tuple(tensors["at"].tolist()), lm.model.config.d_model
-    if tensors["matrices"].shape != (len(at), size, size) or at[-1] != len(layers(lm.model.config)) - 1:
         raise ValueError(
-            f"the lens {name:.40} is that of another model, with {tensors['matrices'].shape[-1]:,} numbers in its stream"
+            f"there is no lens {name:.40} on this machine: read its file again under Logit lens"
+        )
+    at, size = tuple(tensors["at"].tolist()), lm.model.config.d_model
+    if (
+        tensors["matrices"].shape != (len(at), size, size)
+        or at[-1] != len(layers(lm.model.config)) - 1
+    ):
+        raise ValueError(
+            f"the lens {name:.40} is that of another model, with "
+            f"{tensors['matrices'].shape[-1]:,} numbers in its stream"
         )
     maps, biases = (tensors[each].to(lm.device) for each in ("matrices", "biases"))
     return FittedLens(at, maps, biases, tensors["measured"].double().numpy(), name)
@@ -74,8 +84,9 @@ def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
 
 @method
 def read_lens(lm: LanguageModel, path: str | Path) -> str:
-    """Read a published Jacobian lens, a file of jlens, Neuronpedia, TransformerLens or `write_lens`, and keep it. Returns its
-    name, for `lm.lens(prompt, kept=name)`. It has a row for each block that the file has, and the model's own guess.
+    """Read a published Jacobian lens, a file of jlens, Neuronpedia, TransformerLens or
+    `write_lens`, and keep it. Returns its name, for `lm.lens(prompt, kept=name)`. It has a row for
+    each block that the file has, and the model's own guess.
     """
     path, config, every = Path(path), lm.model.config, layers(lm.model.config)
     maps, biases = published_lenses.read(path, lenses.MOST_BYTES)
@@ -83,58 +94,88 @@ def read_lens(lm: LanguageModel, path: str | Path) -> str:
     ends = {every[row].block: row for row in ends_of_blocks(every)[1:]}
     if size != config.d_model or not maps.keys() <= ends.keys():
         raise ValueError(
-            f"{path.name} is the lens of another model: it has {size:,} numbers and goes up to block {max(maps)}; {lm.name} has "
+            f"{path.name} is the lens of another model: it has {size:,} numbers and goes up to "
+            f"block {max(maps)}; {lm.name} has "
             f"{config.d_model:,}, and {config.n_layer} blocks"
         )
-    rows_of = {ends[block]: (maps[block], biases.get(block, torch.zeros(size))) for block in sorted(maps)}
+    rows_of = {
+        ends[block]: (maps[block], biases.get(block, torch.zeros(size))) for block in sorted(maps)
+    }
     rows_of[last] = torch.eye(size), torch.zeros(size)
     matrices, offsets = (torch.stack(each) for each in zip(*rows_of.values(), strict=True))
-    name = hashlib.sha256(repr([*rows_of]).encode() + matrices.numpy().tobytes() + offsets.numpy().tobytes()).hexdigest()[:32]
-    return _kept_as(FittedLens(tuple(rows_of), matrices, offsets, np.full((2, 2, len(rows_of)), np.nan), name)).name
+    name = hashlib.sha256(
+        repr([*rows_of]).encode() + matrices.numpy().tobytes() + offsets.numpy().tobytes()
+    ).hexdigest()[:32]
+    return _kept_as(
+        FittedLens(tuple(rows_of), matrices, offsets, np.full((2, 2, len(rows_of)), np.nan), name)
+    ).name
 
 
 @method
-def write_lens(lm: LanguageModel, path: str | Path, kind: LensKind = "jacobian", text: str | None = None) -> None:
-    """Write a lens as `fitted_lens` gives it, for the end of each block but the last, as a file for `read_lens` and jlens."""
+def write_lens(
+    lm: LanguageModel, path: str | Path, kind: LensKind = "jacobian", text: str | None = None
+) -> None:
+    """Write a lens as `fitted_lens` gives it, for the end of each block but the last, as a file for
+    `read_lens` and jlens.
+    """
     lens, every = fitted_lens(lm, kind, text), layers(lm.model.config)
     ends = ends_of_blocks(every)[1:-1]
-    maps, biases = ({every[row].block or 0: each[row] for row in ends} for each in (lens.matrices, lens.biases))
+    maps, biases = (
+        {every[row].block or 0: each[row] for row in ends} for each in (lens.matrices, lens.biases)
+    )
     published_lenses.write(Path(path).absolute(), maps, biases if lens.biases.any() else {})
 
 
 @method
 def probe_labels(lm: LanguageModel) -> dict[str, str]:
-    """The labels that probes of this model can be fitted to, in words, by name: first those of its task."""
+    """The labels that probes of this model can be fitted to, in words, by name: first those of its
+    task.
+    """
     task = lm.task
-    own = {} if task is None else {name: name.capitalize() for name in task.token_labels(task.held_out(1).ids)}
+    own = (
+        {}
+        if task is None
+        else {name: name.capitalize() for name in task.token_labels(task.held_out(1).ids)}
+    )
     return own | probes.FROM_TEXT | {probes.TABLE: probes.OF_TABLE}
 
 
 @method
 def probe(lm: LanguageModel, label: str, text: str | None = None) -> Probed:
-    """How well a label of tokens can be read from the stream after each layer: see `gptviz.interp.reading.probes`.
+    """How well a label of tokens can be read from the stream after each layer: see
+    `gptviz.interp.reading.probes`.
 
     Args:
         label: one of `probe_labels`.
-        text: what is read; by default the data that was held out of training, as always for a label of the task. For the label
-            "table" a CSV table with the columns text and label: each label is that of the last token of its text.
+        text: what is read; by default the data that was held out of training, as always for a label
+            of the task. For the label "table" a CSV table with the columns text and label: each
+            label is that of the last token of its text.
     """
     return probes.probe(lm.model, *_labelled(lm, label, text))
 
 
-def _labelled(lm: LanguageModel, label: str, text: str | None) -> tuple[Sequence[Tensor], list[list[str | None]]]:
+def _labelled(
+    lm: LanguageModel, label: str, text: str | None
+) -> tuple[Sequence[Tensor], list[list[str | None]]]:
     """The rows that are read, and of each the labels of its tokens."""
     if label not in (known := probe_labels(lm)):
         raise ValueError(f"{lm.name} has no label {label!r:.40}: choose one of {', '.join(known)}")
     if label == probes.TABLE:
         table = labelled_of((text or "").encode(), "table")
-        order = np.random.default_rng(0).permutation(len(table))  # tables are often sorted by their labels
+        # tables are often sorted by their labels
+        order = np.random.default_rng(0).permutation(len(table))
         read = [lm.seen(lm.encode(table.texts[i])) for i in order[: probes.MOST_TOKENS]]
         names = [table.names[table.labels[i]] for i in order[: len(read)]]
-        return read, [[*([None] * (len(row) - 1)), name] for row, name in zip(read, names, strict=True)]
+        return read, [
+            [*([None] * (len(row) - 1)), name] for row, name in zip(read, names, strict=True)
+        ]
     if label not in probes.FROM_TEXT and lm.task is not None:
-        ids = lm.task.held_out(probes.MOST_TOKENS // lm.task.length).ids[:, :-1]  # from the last token nothing is guessed
-        own = [[None if value < 0 else str(value) for value in row] for row in lm.task.token_labels(ids)[label].tolist()]
+        # from the last token nothing is guessed
+        ids = lm.task.held_out(probes.MOST_TOKENS // lm.task.length).ids[:, :-1]
+        own = [
+            [None if value < 0 else str(value) for value in row]
+            for row in lm.task.token_labels(ids)[label].tolist()
+        ]
         return [torch.from_numpy(row) for row in ids], own
     read = rows(lm, text, probes.MOST_TOKENS)
     pieces = [[lm.tokenizer.piece(one) for one in row.tolist()] for row in read]
@@ -142,9 +183,11 @@ def _labelled(lm: LanguageModel, label: str, text: str | None) -> tuple[Sequence
 
 
 @method
-def label_direction(lm: LanguageModel, label: str, value: str, text: str | None = None, *, block: int | None = None) -> Direction:
-    """The direction that leads to the tokens that have one label from those that have another: the difference of their means. It
-    is kept as `direction` keeps its own.
+def label_direction(
+    lm: LanguageModel, label: str, value: str, text: str | None = None, *, block: int | None = None
+) -> Direction:
+    """The direction that leads to the tokens that have one label from those that have another: the
+    difference of their means. It is kept as `direction` keeps its own.
 
     Args:
         label: as in `probe`, and so is `text`.
@@ -155,8 +198,15 @@ def label_direction(lm: LanguageModel, label: str, value: str, text: str | None 
     read, labels = _labelled(lm, label, text)
     flat = [one for row in labels for one in row]
     streams = probes.streams(lm.model, read, np.array([one is not None for one in flat]))
-    after = [index for index, layer in enumerate(layers(lm.model.config)) if layer.tap.endswith("resid_post")]
-    every, has = torch.from_numpy(streams[after]).transpose(0, 1), torch.tensor([one == value for one in flat if one is not None])
+    after = [
+        index
+        for index, layer in enumerate(layers(lm.model.config))
+        if layer.tap.endswith("resid_post")
+    ]
+    every, has = (
+        torch.from_numpy(streams[after]).transpose(0, 1),
+        torch.tensor([one == value for one in flat if one is not None]),
+    )
     called = fitted.named(f"{label}-{value}", _digest(lm, "label", label, value, text, str(block)))
     return _kept(lm, called, *directions.contrast(every[has], every[~has]), block)
 
@@ -171,13 +221,14 @@ def direction(
     how: How = "means",
     name: str = "direction",
 ) -> Direction:
-    """The direction in the stream of this model, without edits, that leads from the texts of one list to those of another, at
-    their last tokens. It is found on three quarters of each list, tested on the others, and kept in the user's folder: its edit
-    is `lm.edited(direction.edit(2))`.
+    """The direction in the stream of this model, without edits, that leads from the texts of one
+    list to those of another, at their last tokens. It is found on three quarters of each list,
+    tested on the others, and kept in the user's folder: its edit is `lm.edited(direction.edit(2))`.
 
     Args:
         toward: the texts that it leads to.
-        away: the texts that it leads away from; if there are as many, those at the same place are a pair.
+        away: the texts that it leads away from; if there are as many, those at the same place are a
+            pair.
         block: after which block it acts, counted from 0; after all of them unless given.
         how: "means", the difference of the means, or "component", the first principal component.
         name: what it is called; a digest of the model and of all this is added to it.
@@ -188,11 +239,17 @@ def direction(
         return known
     rows = [[lm.seen(lm.encode(text)) for text in texts] for texts in (toward, away)]
     every = directions.ends(lm.model, [*rows[0], *rows[1]]).float().cpu()
-    return _kept(lm, called, *directions.contrast(every[: len(toward)], every[len(toward) :], how), block)
+    return _kept(
+        lm, called, *directions.contrast(every[: len(toward)], every[len(toward) :], how), block
+    )
 
 
-def _kept(lm: LanguageModel, name: str, vectors: Tensor, separation: Tensor, block: int | None) -> Direction:
-    """The direction with these vectors [block, d_model], which is kept; it acts after this block, or all of them."""
+def _kept(
+    lm: LanguageModel, name: str, vectors: Tensor, separation: Tensor, block: int | None
+) -> Direction:
+    """The direction with these vectors [block, d_model], which is kept; it acts after this block,
+    or all of them.
+    """
     count = lm.model.config.n_layer
     if block is not None and not 0 <= block < count:
         raise ValueError(f"there is no block {block}: they are counted from 0 to {count - 1}")
@@ -204,7 +261,9 @@ def _kept(lm: LanguageModel, name: str, vectors: Tensor, separation: Tensor, blo
 
 def _digest(lm: LanguageModel, *settings: str | None) -> str:
     """Tells the weights of a model, its edits and some settings from all others."""
-    said = repr((lm.model.config, lm.edits, lm.edit_text, settings)).encode("utf-8", "backslashreplace")
+    said = repr((lm.model.config, lm.edits, lm.edit_text, settings)).encode(
+        "utf-8", "backslashreplace"
+    )
     return hashed(said, lm.model.state_dict().values())[:32]
 
 

@@ -6,7 +6,12 @@ from gptviz.interp.changing.corrupting import likeliest_answers
 from gptviz.interp.changing.patching import PromptPair
 from gptviz.interp.explaining import context_use as use
 from gptviz.interp.over_training.history import History
-from gptviz.interp.over_training.measures import Measure, MeasureInput, MeasureQuestion, measure_named
+from gptviz.interp.over_training.measures import (
+    Measure,
+    MeasureInput,
+    MeasureQuestion,
+    measure_named,
+)
 from gptviz.interp.units.head_scores import scored
 from gptviz.machine import progress
 from gptviz.runs import checkpoints
@@ -30,22 +35,31 @@ def over_training(
     """A measure at every snapshot of this model, with its edits: see `gptviz.interp.over_training`.
 
     Args:
-        measure: its name, such as "loss" or "heads.induction": see `gptviz.interp.over_training.measures.MEASURES`.
-        prompt: what the model reads, for measures of what it makes of a text; heads read repeated random tokens without one.
-            For an encoder–decoder its source: the decoder reads the answer of this model, the same at every snapshot.
+        measure: its name, such as "loss" or "heads.induction": see
+            `gptviz.interp.over_training.measures.MEASURES`.
+        prompt: what the model reads, for measures of what it makes of a text; heads read repeated
+            random tokens without one. For an encoder–decoder its source: the decoder reads the
+            answer of this model, the same at every snapshot.
     """
     return History.of(*_followed(lm, measure, MeasureQuestion(prompt or "", token, against)))
 
 
-def _followed(lm: LanguageModel, name: str, question: MeasureQuestion) -> tuple[Measure, dict[int, dict[str, float]]]:
+def _followed(
+    lm: LanguageModel, name: str, question: MeasureQuestion
+) -> tuple[Measure, dict[int, dict[str, float]]]:
     chosen = measure_named(name, lm.model.config.kind)
     steps = tuple(checkpoints.snapshots(checkpoints.find(lm.name)))
     if not steps:
-        raise ValueError(f"{lm.name} has no snapshots of its training: train one that keeps some, with --snapshots")
+        raise ValueError(
+            f"{lm.name} has no snapshots of its training: train one that keeps some, with "
+            "--snapshots"
+        )
     reads = given(lm, chosen, question)
 
     def values(step: int) -> tuple[int, dict[str, float]]:
-        snapshot = load(lm.name, str(lm.device), step, lm.precision).edited(*lm.edits, text=lm.edit_text)
+        snapshot = load(lm.name, str(lm.device), step, lm.precision).edited(
+            *lm.edits, text=lm.edit_text
+        )
         return step, chosen.compute(snapshot.model, reads)
 
     return chosen, dict(progress.each(map(values, steps), len(steps), "snapshot"))
@@ -56,13 +70,20 @@ def given(lm: LanguageModel, measure: Measure, question: MeasureQuestion) -> Mea
     """What a measure reads at every snapshot of this model."""
     needs, config = measure.needs, lm.model.config
     measure_named(measure.name, config.kind)
-    if not config.n_layer and needs in ("texts for heads", "held-out data") and measure.name != "loss":
+    if (
+        not config.n_layer
+        and needs in ("texts for heads", "held-out data")
+        and measure.name != "loss"
+    ):
         raise ValueError(f"{lm.name} has no blocks: it has no heads and no MLPs to measure")
     if needs == "weights":
         return MeasureInput()
     if needs == "vowels":
         kinds = [lm.tokenizer.kind_of(token) for token in range(config.vocab_size)]
-        tokens = {kind: [token for token, own in enumerate(kinds) if own == kind] for kind in ("vowel", "consonant")}
+        tokens = {
+            kind: [token for token, own in enumerate(kinds) if own == kind]
+            for kind in ("vowel", "consonant")
+        }
         if len(tokens["vowel"]) < 2 or not tokens["consonant"]:
             raise ValueError(f"the tokens of {lm.name} are no single letters: it has no vowels")
         return MeasureInput(kinds=tokens)
@@ -77,25 +98,37 @@ def given(lm: LanguageModel, measure: Measure, question: MeasureQuestion) -> Mea
     if needs == "a clock":
         return MeasureInput(clock=clock_of(lm))
     if needs == "held-out texts":
-        return MeasureInput(held_out=[row.tolist() for row in lm.rows(most=use.most_data(lm.model)) if len(row) > 1])
+        return MeasureInput(
+            held_out=[row.tolist() for row in lm.rows(most=use.most_data(lm.model)) if len(row) > 1]
+        )
     crosses = config.kind == "encoder-decoder"
     if needs == "texts for heads" and not question.prompt and not crosses:
         repeats = lm.repeated_tokens()
         return MeasureInput(texts=repeats, repeats=repeats, counted_from=lm.second_half(repeats))
     if needs == "two tokens":
         if question.token is None or question.against is None:
-            raise ValueError(f"the measure {measure.name} compares two tokens: name both, as token and as against")
-        return MeasureInput(token=token_of_vocabulary(lm, question.token), against=token_of_vocabulary(lm, question.against))
+            raise ValueError(
+                f"the measure {measure.name} compares two tokens: name both, as token and as "
+                "against"
+            )
+        return MeasureInput(
+            token=token_of_vocabulary(lm, question.token),
+            against=token_of_vocabulary(lm, question.against),
+        )
     if not question.prompt:
         raise ValueError(f"the measure {measure.name} needs a prompt")
     ids, source = lm.inputs(question.prompt)
     read = None if source is None else tuple(source.tolist())
     if needs == "texts for heads":
-        return MeasureInput(source=read, texts=scored(ids, config), repeats=None if crosses else lm.repeats)
+        return MeasureInput(
+            source=read, texts=scored(ids, config), repeats=None if crosses else lm.repeats
+        )
     if needs == "a token" and crosses:
         ids = ids[:1]  # the start token: what is guessed is the first token of the answer
     whole = tuple(ids.tolist())
-    token, against = (None if text is None else lm.token(text) for text in (question.token, question.against))
+    token, against = (
+        None if text is None else lm.token(text) for text in (question.token, question.against)
+    )
     if needs == "a token" and token is None:
         token = likeliest_answers(lm.model, PromptPair(whole, whole, 0, 0, read, read))[0]
     if token is not None and token == against:

@@ -39,23 +39,35 @@ def classify(lm: LanguageModel, text: str) -> dict[str, float]:
 
     `gptviz.interp.reading.classification.classify` also gives what each word adds to each label.
     """
-    return dict(zip(lm.labels, judge(lm.model, lm.seen(lm.encode(text))).probabilities.tolist(), strict=True))
+    return dict(
+        zip(
+            lm.labels, judge(lm.model, lm.seen(lm.encode(text))).probabilities.tolist(), strict=True
+        )
+    )
 
 
 @method
 def probabilities(lm: LanguageModel, texts: Sequence[str]) -> Float64Array:
-    """The probability of every label for each of `texts`: [texts, n_label]. A text without words is read as one unknown word."""
+    """The probability of every label for each of `texts`: [texts, n_label]. A text without words is
+    read as one unknown word.
+    """
     config = lm.model.config
-    return label_probabilities(lm.model, padded(lm.tokenizer, texts, config.context_length, config.padding))
+    return label_probabilities(
+        lm.model, padded(lm.tokenizer, texts, config.context_length, config.padding)
+    )
 
 
 @method
-def stream(lm: LanguageModel, prompt: str, target: str | None = None, *, last: int | None = None) -> StreamSummary:
-    """The residual stream after every layer, and what each sublayer writes into it, at the `last` positions, by default all: see
-    `gptviz.interp.reading.stream`.
+def stream(
+    lm: LanguageModel, prompt: str, target: str | None = None, *, last: int | None = None
+) -> StreamSummary:
+    """The residual stream after every layer, and what each sublayer writes into it, at the `last`
+    positions, by default all: see `gptviz.interp.reading.stream`.
     """
     ids, source = lm.inputs(prompt, target)
-    return compute_stream(lm.model, ids.tolist(), None if source is None else source.tolist(), last=last)
+    return compute_stream(
+        lm.model, ids.tolist(), None if source is None else source.tolist(), last=last
+    )
 
 
 @method
@@ -79,7 +91,8 @@ def lens(
         blocks_only: leave out the layers within a block.
         kind: "logit", or a lens that is fitted to the model, once: "jacobian" or "tuned".
         fitted_to: as in `fitted_lens`.
-        kept: instead of a kind, the name of a lens that `read_lens` read: the rows are then those of its layers.
+        kept: instead of a kind, the name of a lens that `read_lens` read: the rows are then those
+            of its layers.
     """
     if top < 1:
         raise ValueError(f"top is {top}; it must be 1 or more")
@@ -88,12 +101,21 @@ def lens(
     own = None if kind == "logit" else fitted_lens(lm, kind, fitted_to)
     fitted = own if kept is None else kept_lens(lm, kept)
     return compute_lens(
-        lm.model, ids.tolist(), read, following=following, last=last, top=top, blocks_only=blocks_only, fitted=fitted
+        lm.model,
+        ids.tolist(),
+        read,
+        following=following,
+        last=last,
+        top=top,
+        blocks_only=blocks_only,
+        fitted=fitted,
     )
 
 
 @method
-def course(lm: LanguageModel, lens: Lens, layer: int, index: int, follow: int | None = None) -> Course:
+def course(
+    lm: LanguageModel, lens: Lens, layer: int, index: int, follow: int | None = None
+) -> Course:
     """How the likeliest tokens of one cell of a lens rose and fell from layer to layer.
 
     Args:
@@ -106,25 +128,31 @@ def course(lm: LanguageModel, lens: Lens, layer: int, index: int, follow: int | 
 
 @method
 def experts(lm: LanguageModel, prompt: str) -> LabelledArray:
-    """How much each expert counts for each token of `prompt` that the model sees: [block, token, expert], 0 where the router
-    did not choose it. See `gptviz.interp.reading.experts`.
+    """How much each expert counts for each token of `prompt` that the model sees: [block, token,
+    expert], 0 where the router did not choose it. See `gptviz.interp.reading.experts`.
     """
     if lm.model.encoder is not None:
-        raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.reading.experts.routing on one of them")
+        raise ValueError(
+            f"{lm.name} has two stacks: use gptviz.interp.reading.experts.routing on one of them"
+        )
     ids, _ = lm.inputs(prompt)
     return routing(lm.model, ids, tuple(lm.tokenizer.label(token) for token in ids.tolist()))
 
 
 @method
 def pieces(lm: LanguageModel, text: str) -> list[Piece]:
-    """The tokens of `text`, each with its number, its bytes, and its kind: see `gptviz.text.tokenizers.pieces`."""
+    """The tokens of `text`, each with its number, its bytes, and its kind: see
+    `gptviz.text.tokenizers.pieces`.
+    """
     return pieces_of(lm.tokenizer, lm.tokenizer.encode(text))
 
 
 @method
-def context_use(lm: LanguageModel, prompt: str, how: use.How = "replaced", *, last: int | None = None) -> use.ContextUse:
-    """How much of `prompt`, or of its `last` tokens, the model uses, its likeliest next token being the last guess: see
-    `gptviz.interp.explaining.context_use`, also for `how` a token is left out.
+def context_use(
+    lm: LanguageModel, prompt: str, how: use.How = "replaced", *, last: int | None = None
+) -> use.ContextUse:
+    """How much of `prompt`, or of its `last` tokens, the model uses, its likeliest next token being
+    the last guess: see `gptviz.interp.explaining.context_use`, also for `how` a token is left out.
     """
     ids = lm.seen(lm.encode(prompt)).tolist()
     kept = lm.tokenizer.inside(ids).start
@@ -135,20 +163,30 @@ def context_use(lm: LanguageModel, prompt: str, how: use.How = "replaced", *, la
 
 @method
 def nearest(lm: LanguageModel, word: str | int, count: int = 5) -> dict[str, float]:
-    """The `count` tokens, without special ones, whose embeddings have the largest cosine with that of `word`, and the cosines."""
+    """The `count` tokens, without special ones, whose embeddings have the largest cosine with that
+    of `word`, and the cosines.
+    """
     special = {token for token in range(lm.tokenizer.vocab_size) if lm.tokenizer.is_special(token)}
     rows, token = embeddings.vectors(lm.model, "embedding"), lm.token(word)
     near = embeddings.neighbours(rows, lm.tokenizer.labels(), token, count + len(special))
     cosines = zip(near.ids, near.similarity.values.tolist(), strict=True)
-    return dict(islice(((lm.tokenizer.label(i), cosine) for i, cosine in cosines if i not in special), count))
+    return dict(
+        islice(
+            ((lm.tokenizer.label(i), cosine) for i, cosine in cosines if i not in special), count
+        )
+    )
 
 
 @method
-def position_vectors(lm: LanguageModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder") -> LabelledArray:
-    """The vectors of positions, [position, dimension]: see `gptviz.interp.reading.positions.vectors`.
+def position_vectors(
+    lm: LanguageModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder"
+) -> LabelledArray:
+    """The vectors of positions, [position, dimension]: see
+    `gptviz.interp.reading.positions.vectors`.
 
     Args:
-        kind: of positions: by default the model's own; or one that it could use without training, such as "sinusoidal".
+        kind: of positions: by default the model's own; or one that it could use without training,
+            such as "sinusoidal".
         block: the block that uses them, where blocks have positions of their own.
         stack: which stack of an encoder–decoder, "encoder" or "decoder".
     """
@@ -156,9 +194,12 @@ def position_vectors(lm: LanguageModel, kind: str | None = None, *, block: int =
 
 
 @method
-def positions(lm: LanguageModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder") -> LabelledArray:
-    """How alike any two positions are, the cosine of their vectors [position, other position]. For a kind without vectors, such
-    as "alibi", what each head adds to a score [head, distance]. Arguments as in `position_vectors`.
+def positions(
+    lm: LanguageModel, kind: str | None = None, *, block: int = 0, stack: Stack = "decoder"
+) -> LabelledArray:
+    """How alike any two positions are, the cosine of their vectors [position, other position]. For
+    a kind without vectors, such as "alibi", what each head adds to a score [head, distance].
+    Arguments as in `position_vectors`.
     """
     model, kind = _with_positions(lm, kind, block, stack)
     if not of_positions.has_vectors(kind):
@@ -166,24 +207,35 @@ def positions(lm: LanguageModel, kind: str | None = None, *, block: int = 0, sta
     return of_positions.similarity(of_positions.vectors(model, kind, block))
 
 
-def _with_positions(lm: LanguageModel, kind: str | None, block: int, stack: Stack) -> tuple[Transformer, str]:
+def _with_positions(
+    lm: LanguageModel, kind: str | None, block: int, stack: Stack
+) -> tuple[Transformer, str]:
     """The stack, and the kind of positions that is asked for."""
     model = stack_of(lm, stack)
     if kind is not None and kind not in POSITIONS:
-        raise ValueError(f"there are no positions called {kind!r:.40}: a kind is one of {', '.join(POSITIONS)}")
+        raise ValueError(
+            f"there are no positions called {kind!r:.40}: a kind is one of {', '.join(POSITIONS)}"
+        )
     if not 0 <= block < max(1, len(model.blocks)):
-        raise ValueError(f"{lm.name} has no block {block}: its blocks are counted from 0 to {len(model.blocks) - 1}")
+        raise ValueError(
+            f"{lm.name} has no block {block}: its blocks are counted from 0 to "
+            f"{len(model.blocks) - 1}"
+        )
     return model, kind or of_positions.own_kind(model)
 
 
 @method
 def waves(lm: LanguageModel) -> clock.ClockWaves:
-    """The frequencies on which a model of sums on a clock places its numbers: see `gptviz.interp.reading.waves`."""
+    """The frequencies on which a model of sums on a clock places its numbers: see
+    `gptviz.interp.reading.waves`.
+    """
     model, task = lm.model, clock_of(lm)
     powers = clock.powers(model, task)
     used = clock.used(powers)
     others = set(range(1, task.modulus // 2 + 1)) - set(used)
-    whole, with_used, with_others = (clock.accuracy(model, task, kept) for kept in (None, used, others))
+    whole, with_used, with_others = (
+        clock.accuracy(model, task, kept) for kept in (None, used, others)
+    )
     return clock.ClockWaves(powers, used, (whole, with_used, with_others))
 
 
@@ -196,8 +248,8 @@ def clock_of(lm: LanguageModel) -> Modular:
 
 @method
 def costs(lm: LanguageModel, batch: int = 1, context: int | None = None) -> Costs:
-    """The costs of this model for `batch` texts of `context` tokens (by default as many as it can read): see
-    `gptviz.interp.reading.costs`.
+    """The costs of this model for `batch` texts of `context` tokens (by default as many as it can
+    read): see `gptviz.interp.reading.costs`.
     """
     return compute_costs(lm.model.config, batch, context)
 
@@ -206,4 +258,10 @@ def costs(lm: LanguageModel, batch: int = 1, context: int | None = None) -> Cost
 def side(lm: LanguageModel, prompt: str) -> Side:
     """This model with a text, as one of two sides to compare: see `gptviz.interp.compare`."""
     lm.require("decoder", "only decoders are compared")
-    return Side(lm.model, tuple(lm.inputs(prompt)[0].tolist()), tuple(lm.tokenizer.labels()), lm.name, lm.repeats)
+    return Side(
+        lm.model,
+        tuple(lm.inputs(prompt)[0].tolist()),
+        tuple(lm.tokenizer.labels()),
+        lm.name,
+        lm.repeats,
+    )

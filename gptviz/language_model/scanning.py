@@ -1,4 +1,6 @@
-"""What stands out in a model that reads a prompt: heads of a known kind, what its guess comes from, and where it is decided."""
+"""What stands out in a model that reads a prompt: heads of a known kind, what its guess comes from,
+and where it is decided.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,12 @@ class Finding:
     """Something that stands out."""
 
     page: str  #: the name of the page that shows it
-    query: tuple[tuple[str, str], ...]  #: what the address of that page says besides model and prompt
+    #: what the address of that page says besides model and prompt
+    query: tuple[tuple[str, str], ...]
     sentence: str  #: what was found
     value: float  #: the number on that page
-    usual: float  #: the number that it is compared with: that of the middle head, or what is there before
+    #: the number that it is compared with: that of the middle head, or what is there before
+    usual: float
     strength: float  #: how far the value is from what is usual, from 0 to 1
 
     def to_dict(self) -> dict[str, Any]:
@@ -49,24 +53,33 @@ class Finding:
 
 @method
 def scan(lm: LanguageModel, prompt: str) -> tuple[Finding, ...]:
-    """What stands out in a decoder that reads `prompt`, the most telling first; empty if nothing does.
+    """What stands out in a decoder that reads `prompt`, the most telling first; empty if nothing
+    does.
 
-    Every finding is compared with a number of the model itself: a head with the middle one of all heads, a part of the guess with
-    the whole, both weighted by how much surer the guess is than one among equally likely tokens.
+    Every finding is compared with a number of the model itself: a head with the middle one of all
+    heads, a part of the guess with the whole, both weighted by how much surer the guess is than one
+    among equally likely tokens.
     """
     lm.require("decoder", "only a decoder is scanned")
     ids = lm.inputs(prompt)[0].tolist()
     parts = (_kinds_of_heads(lm), _guess(lm, prompt, ids), _decided(lm, ids), _needed(lm, ids))
-    findings = [finding for part in progress.each(iter(parts), len(parts), "look") for finding in part]
-    return tuple(sorted((finding for finding in findings if finding.strength >= LEAST), key=lambda finding: -finding.strength))
+    findings = [
+        finding for part in progress.each(iter(parts), len(parts), "look") for finding in part
+    ]
+    return tuple(
+        sorted(
+            (finding for finding in findings if finding.strength >= LEAST),
+            key=lambda finding: -finding.strength,
+        )
+    )
 
 
 @method
 def rival(lm: LanguageModel, prompt: str, token: int) -> int | None:
     """The wrong answer to a prompt for which `token` is the right one.
 
-    If the model's task has known answers it is theirs; otherwise it is the other word of the same kind in the prompt, such as a
-    second name. It is None if there is no such token.
+    If the model's task has known answers it is theirs; otherwise it is the other word of the same
+    kind in the prompt, such as a second name. It is None if there is no such token.
     """
     known = () if lm.task is None else lm.task.contrasts()
     for contrast in known:
@@ -89,9 +102,14 @@ def _kinds_of_heads(lm: LanguageModel) -> Iterator[Finding]:
         block, index = np.unravel_index(np.nanargmax(scores), scores.shape)
         head, value = Unit("attention", int(block), int(index)), float(scores[block, index])
         sentence = (
-            f"{_upper(head.title)} {does}: with {_percent(value)} of its attention, the middle head with {_percent(usual)}."
+            f"{_upper(head.title)} {does}: with {_percent(value)} of its attention, the middle "
+            f"head with {_percent(usual)}."
         )
-        query = (("over", "Repeated random tokens"), ("score", SCORES[name].title), ("unit", head.name))
+        query = (
+            ("over", "Repeated random tokens"),
+            ("score", SCORES[name].title),
+            ("unit", head.name),
+        )
         yield Finding("heads", query, sentence, value, usual, value - usual)
 
 
@@ -104,15 +122,29 @@ def _guess(lm: LanguageModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
     order = stream.logits.argsort(descending=True).tolist()
     token, other = order[0], rival(lm, prompt, order[0])
     attribution = attributed(stream, token, order[1] if other is None else other)
-    heads = sorted((part for part in attribution.parts if part.name in attribution.sources), key=lambda part: -part.value)
+    heads = sorted(
+        (part for part in attribution.parts if part.name in attribution.sources),
+        key=lambda part: -part.value,
+    )
     usual = float(np.median([part.value for part in heads])) if heads else 0.0
-    names = " minus ".join(f"“{lm.tokenizer.label(answer)}”" for answer in (token, attribution.against) if answer is not None)
+    names = " minus ".join(
+        f"“{lm.tokenizer.label(answer)}”"
+        for answer in (token, attribution.against)
+        if answer is not None
+    )
     # How much likelier the likeliest token is than each of equally likely ones, from 0 to 1.
     reading = Inputs(lm.model.embed.weight.new_tensor([ids]).long())
     certainty = float(guess(lm.model, reading).max()) - 1 / lm.model.config.vocab_size
     for part in heads[:2]:
-        strength = certainty * min(1.0, (part.value - usual) / attribution.logit) if attribution.logit > 0 else 0.0
-        sentence = f"{_upper(part.title)} adds {part.value:+.3g} to the logit of {names}, which is {attribution.logit:.3g}."
+        strength = (
+            certainty * min(1.0, (part.value - usual) / attribution.logit)
+            if attribution.logit > 0
+            else 0.0
+        )
+        sentence = (
+            f"{_upper(part.title)} adds {part.value:+.3g} to the logit of {names}, which is "
+            f"{attribution.logit:.3g}."
+        )
         yield Finding("attribution", (("part", part.name),), sentence, part.value, usual, strength)
 
 
@@ -121,17 +153,24 @@ def _decided(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
     lens = compute_lens(lm.model, ids, last=1)
     if len(lens.layers) < 2:
         return
-    risen = course(lm.model, lens, len(lens.layers) - 1, 0, lm.tokenizer.labels(), count=1).probability.values[0]
+    risen = course(
+        lm.model, lens, len(lens.layers) - 1, 0, lm.tokenizer.labels(), count=1
+    ).probability.values[0]
     layer = int(np.diff(risen).argmax()) + 1
     before, after = float(risen[layer - 1]), float(risen[layer])
     label = lm.tokenizer.label(int(lens.top[-1, 0, 0]))
-    sentence = f"{_upper(lens.layers[layer].title)} decides: “{label}” goes from {_percent(before)} to {_percent(after)} there."
+    sentence = (
+        f"{_upper(lens.layers[layer].title)} decides: “{label}” goes from {_percent(before)} to "
+        f"{_percent(after)} there."
+    )
     query = (("layer", lens.layers[layer].name), ("position", str(len(ids) - 1)))
     yield Finding("lens", query, sentence, after, before, after - before)
 
 
 def _needed(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
-    """The head without which the likeliest token loses most of its probability, where all heads are tried quickly."""
+    """The head without which the likeliest token loses most of its probability, where all heads are
+    tried quickly.
+    """
     heads = [unit for unit in heads_and_mlps(lm.model.config) if unit.is_head]
     if not heads or effort(lm.model, len(ids), len(heads)) > LITTLE:
         return
@@ -142,7 +181,10 @@ def _needed(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
     without = {edit.unit: float(guess(twin, reading)[token]) for edit, twin in twins}
     head = min(without, key=without.__getitem__)
     before, after = float(whole[token]), without[head]
-    sentence = f"Without {head.title}, “{lm.tokenizer.label(token)}” goes from {_percent(before)} to {_percent(after)}."
+    sentence = (
+        f"Without {head.title}, “{lm.tokenizer.label(token)}” goes from {_percent(before)} to "
+        f"{_percent(after)}."
+    )
     yield Finding("switch_off", (("edits", head.name),), sentence, after, before, before - after)
 
 

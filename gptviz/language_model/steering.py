@@ -33,18 +33,30 @@ class Steered:
     """What a model says with a direction in its stream."""
 
     strength: float  #: how often the direction is added
-    texts: tuple[str, str, str]  #: what follows the prompt with the direction taken away so often, without it, and with it
-    probability: LabelledArray  #: [token, strength] of the next token, of those that are likeliest at some strength
+    #: what follows the prompt with the direction taken away so often, without it, and with it
+    texts: tuple[str, str, str]
+    #: [token, strength] of the next token, of those that are likeliest at some strength
+    probability: LabelledArray
 
     @property
     def said(self) -> str:
         """How the guess changes, in a sentence."""
         tokens, strengths = (axis.labels for axis in self.probability.axes)
-        before, after = (self.probability.values[:, strengths.index(f"{at:g}")] for at in (0, self.strength))
-        first, then = (f"“{tokens[int(each.argmax())]}” ({100 * each.max():.1f} %)" for each in (before, after))
+        before, after = (
+            self.probability.values[:, strengths.index(f"{at:g}")] for at in (0, self.strength)
+        )
+        first, then = (
+            f"“{tokens[int(each.argmax())]}” ({100 * each.max():.1f} %)" for each in (before, after)
+        )
         if before.argmax() == after.argmax():
-            return f"The likeliest next token is {first}, and at strength {self.strength:g} it stays {then}."
-        return f"At strength {self.strength:g} the likeliest next token is {then}, in place of {first}."
+            return (
+                f"The likeliest next token is {first}, and at strength {self.strength:g} it stays "
+                f"{then}."
+            )
+        return (
+            f"At strength {self.strength:g} the likeliest next token is {then}, in place of "
+            f"{first}."
+        )
 
 
 @method
@@ -57,31 +69,48 @@ def steer(
     frozen: bool = False,
     max_new_tokens: int = 40,
 ) -> Steered:
-    """What this model says after a prompt with a direction in its stream: the next token from strength −4 to 4, and the texts
-    that it writes, always with the likeliest token, at `-strength`, 0 and `strength`.
+    """What this model says after a prompt with a direction in its stream: the next token from
+    strength −4 to 4, and the texts that it writes, always with the likeliest token, at `-strength`,
+    0 and `strength`.
 
     Args:
-        direction: the name of one that is kept: that of `lm.direction(…)`, or of a file that was read.
+        direction: the name of one that is kept: that of `lm.direction(…)`, or of a file that was
+            read.
         strength: how often its spread is added to the stream.
-        frozen: whether attention looks, in every pass, where it looks without the direction; the prompt then has at most 512
-            tokens.
+        frozen: whether attention looks, in every pass, where it looks without the direction; the
+            prompt then has at most 512 tokens.
         max_new_tokens: the most tokens of a text.
     """
     ids, _ = lm.inputs(prompt)
     if frozen and len(ids) > MOST_FROZEN:
-        raise ValueError(f"attention is frozen for at most {MOST_FROZEN:,} tokens, and the prompt has {len(ids):,}: shorten it")
+        raise ValueError(
+            f"attention is frozen for at most {MOST_FROZEN:,} tokens, and the prompt has "
+            f"{len(ids):,}: shorten it"
+        )
     patterns = _patterns(lm, ids) if frozen else {}
     strengths = sorted({*STRENGTHS, strength})
     with progress.part(0, 2, doing="next tokens"):
         logits = [_next(at, ids, patterns) for at in _at(lm, direction, strengths)]
-    values = np.stack([each.softmax(-1).double().numpy(force=True) for each in logits], axis=1)  # [vocabulary, strength]
+    # [vocabulary, strength]
+    values = np.stack([each.softmax(-1).double().numpy(force=True) for each in logits], axis=1)
     leading = list(dict.fromkeys(values.argsort(axis=0)[::-1][:2].ravel().tolist()))[:MOST_NAMED]
-    axes = Axis("token", tuple(map(lm.tokenizer.label, leading))), Axis("strength", tuple(f"{at:g}" for at in strengths))
+    axes = (
+        Axis("token", tuple(map(lm.tokenizer.label, leading))),
+        Axis("strength", tuple(f"{at:g}" for at in strengths)),
+    )
     texts = list[str]()
     for done, at in enumerate(_at(lm, direction, (-strength, 0, strength))):
         with progress.part(3 + done, 6, doing="writing"):
-            texts.append(_written(lm, at, ids, max_new_tokens) if frozen else at.generate(prompt, max_new_tokens, temperature=0))
-    return Steered(strength, (texts[0], texts[1], texts[2]), LabelledArray(values[leading], axes, "probability"))
+            texts.append(
+                _written(lm, at, ids, max_new_tokens)
+                if frozen
+                else at.generate(prompt, max_new_tokens, temperature=0)
+            )
+    return Steered(
+        strength,
+        (texts[0], texts[1], texts[2]),
+        LabelledArray(values[leading], axes, "probability"),
+    )
 
 
 def _patterns(lm: LanguageModel, ids: Tensor) -> Mapping[str, Callable[[Tensor], Tensor]]:
@@ -90,14 +119,19 @@ def _patterns(lm: LanguageModel, ids: Tensor) -> Mapping[str, Callable[[Tensor],
     return {name: _always(pattern) for name, pattern in kept.items()}
 
 
-def _next(at: LanguageModel, ids: Tensor, patterns: Mapping[str, Callable[[Tensor], Tensor]]) -> Tensor:
+def _next(
+    at: LanguageModel, ids: Tensor, patterns: Mapping[str, Callable[[Tensor], Tensor]]
+) -> Tensor:
     """The logits after the last of `ids` [T] with these patterns: [vocab_size]."""
-    return run(at.model, ids[None], ["logits"], edits=patterns, logits_at=slice(-1, None))["logits"][0, -1]
+    return run(at.model, ids[None], ["logits"], edits=patterns, logits_at=slice(-1, None))[
+        "logits"
+    ][0, -1]
 
 
 def _written(lm: LanguageModel, at: LanguageModel, ids: Tensor, most: int) -> str:
-    """What the steered model `at` writes after `ids` [T], always with the likeliest token. At each step attention looks where it
-    looks in `lm`. As in `generate`, an end token or the end of a task ends it.
+    """What the steered model `at` writes after `ids` [T], always with the likeliest token. At each
+    step attention looks where it looks in `lm`. As in `generate`, an end token or the end of a task
+    ends it.
     """
     written, never = list[int](), list(lm.tokenizer.unused_ids)
     for _ in progress.each(iter(range(most := lm.to_write(len(ids), most))), most, "token"):
@@ -121,16 +155,23 @@ def _always(pattern: Tensor) -> Callable[[Tensor], Tensor]:
 
 @method
 def turned(
-    lm: LanguageModel, direction: str, toward: Sequence[str], away: Sequence[str], strength: float = 2.0
+    lm: LanguageModel,
+    direction: str,
+    toward: Sequence[str],
+    away: Sequence[str],
+    strength: float = 2.0,
 ) -> tuple[int, int]:
-    """How many held-out texts of `away` go on with the direction as their partners of `toward` do without it, and of how many.
-    Below strength 0 it is the other way round; pairs that go on alike in any case do not count. The arguments are those of
-    `direction` and `steer`; both lists are equally long.
+    """How many held-out texts of `away` go on with the direction as their partners of `toward` do
+    without it, and of how many. Below strength 0 it is the other way round; pairs that go on alike
+    in any case do not count. The arguments are those of `direction` and `steer`; both lists are
+    equally long.
     """
     if len(toward) != len(away):
         raise ValueError(f"{len(toward):,} and {len(away):,} texts are no pairs")
     _, held_out = directions.halves(len(away))
-    start, goal = (away[held_out], toward[held_out]) if strength > 0 else (toward[held_out], away[held_out])
+    start, goal = (
+        (away[held_out], toward[held_out]) if strength > 0 else (toward[held_out], away[held_out])
+    )
     (with_it,) = _at(lm, direction, (strength,))
     plain, aim, now = _guesses(lm, start), _guesses(lm, goal), _guesses(with_it, start)
     differ = [place for place in range(len(plain)) if plain[place] != aim[place]]
@@ -139,17 +180,28 @@ def turned(
 
 def _guesses(lm: LanguageModel, texts: Sequence[str]) -> list[int]:
     """The likeliest token after each text."""
-    ends = (run(lm.model, lm.inputs(text)[0][None], ["logits"], logits_at=slice(-1, None)) for text in texts)
+    ends = (
+        run(lm.model, lm.inputs(text)[0][None], ["logits"], logits_at=slice(-1, None))
+        for text in texts
+    )
     return [int(end["logits"][0, -1].argmax()) for end in ends]
 
 
 @method
 def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
-    """The direction of a GGUF control vector (of llama.cpp, repeng or `write_direction`), kept under the name of its file."""
+    """The direction of a GGUF control vector (of llama.cpp, repeng or `write_direction`), kept
+    under the name of its file.
+    """
     path, count = Path(path), lm.model.config.n_layer
     vectors = control_vectors.read(path)
-    digest = sha256(b"".join(f"{block}:".encode() + each.numpy().tobytes() for block, each in sorted(vectors.items())))
-    direction = Direction(fitted.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan))
+    digest = sha256(
+        b"".join(
+            f"{block}:".encode() + each.numpy().tobytes() for block, each in sorted(vectors.items())
+        )
+    )
+    direction = Direction(
+        fitted.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan)
+    )
     directions.keep(direction)
     directions.kept(direction.name, lm.model.config)
     return direction
@@ -158,4 +210,6 @@ def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
 @method
 def write_direction(lm: LanguageModel, direction: str, path: str | Path) -> None:
     """Write a direction that is kept as a GGUF control vector."""
-    control_vectors.write(Path(path).absolute(), directions.kept(direction, lm.model.config), lm.name)
+    control_vectors.write(
+        Path(path).absolute(), directions.kept(direction, lm.model.config), lm.name
+    )

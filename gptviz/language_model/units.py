@@ -35,17 +35,26 @@ _OF_DICTIONARY = "dictionary."
 
 @method
 def activity(
-    lm: LanguageModel, layer: str, text: str | None = None, most: int = 16_384, *, written: int = 0, side: HeadSide = "query"
+    lm: LanguageModel,
+    layer: str,
+    text: str | None = None,
+    most: int = 16_384,
+    *,
+    written: int = 0,
+    side: HeadSide = "query",
 ) -> Activity:
-    """What the units of a layer do over the rows of `text`, or of the data held out: where each has its highest numbers, how
-    often, how much, and at which tokens.
+    """What the units of a layer do over the rows of `text`, or of the data held out: where each has
+    its highest numbers, how often, how much, and at which tokens.
 
     Args:
-        layer: "blocks.1.mlp", whose neurons have their activations; "blocks.1.attention", whose heads have the length of the
-            vector that each adds to the stream; or "dictionary.NAME", whose features have their activations.
+        layer: "blocks.1.mlp", whose neurons have their activations; "blocks.1.attention", whose
+            heads have the length of the vector that each adds to the stream; or "dictionary.NAME",
+            whose features have their activations.
         most: how many tokens are read at most.
-        written: how many tokens the model writes after `text`; then it reads what it wrote, and nothing else.
-        side: of heads, whether the number is at the token that reads (query), or at the token that is read (key).
+        written: how many tokens the model writes after `text`; then it reads what it wrote, and
+            nothing else.
+        side: of heads, whether the number is at the token that reads (query), or at the token that
+            is read (key).
     """
     *_, whole = observed(lm, layer, text, most, written=written, side=side)
     return whole
@@ -58,33 +67,53 @@ def neurons(lm: LanguageModel, block: int, text: str | None = None, most: int = 
 
 
 def observed(
-    lm: LanguageModel, layer: str, text: str | None = None, most: int = 16_384, *, written: int = 0, side: HeadSide = "query"
+    lm: LanguageModel,
+    layer: str,
+    text: str | None = None,
+    most: int = 16_384,
+    *,
+    written: int = 0,
+    side: HeadSide = "query",
 ) -> Iterator[Activity]:
     """What `activity` gives, after each piece of the text that was read: the activity so far."""
     units = observable(lm, layer, side)
     if written and text is not None:
-        slide = -(-lm.model.config.context_length // 2)  # to forget tokens one by one would take ten times as long
+        # to forget tokens one by one would take ten times as long
+        slide = -(-lm.model.config.context_length // 2)
         text = lm.generate(text, written, go_on=True, seed=0, slide=slide) or text
     for observation in observe(units, lm.rows(text, written or most)):
         yield observation.activity()
 
 
 def observable(lm: LanguageModel, layer: str, side: HeadSide = "query") -> Observable:
-    """The units of a layer, which is named as in `activity`; a ValueError if it is not made of units."""
+    """The units of a layer, which is named as in `activity`; a ValueError if it is not made of
+    units.
+    """
     if lm.model.encoder is not None:
-        raise ValueError(f"{lm.name} has two stacks: use gptviz.interp.units.activity.observe on one of them")
+        raise ValueError(
+            f"{lm.name} has two stacks: use gptviz.interp.units.activity.observe on one of them"
+        )
     if layer.startswith(_OF_DICTIONARY):
-        return of_features.observable_features(lm.model, dictionary(lm, layer.removeprefix(_OF_DICTIONARY)))
+        return of_features.observable_features(
+            lm.model, dictionary(lm, layer.removeprefix(_OF_DICTIONARY))
+        )
     of = unit(layer, lm.model.config)
     if of.block is None or of.index is not None:
-        raise ValueError(f"{layer} is not made of units: give an MLP or an attention, such as blocks.0.mlp")
-    return observable_neurons(lm.model, of.block) if of.part == "mlp" else observable_heads(lm.model, of.block, side)
+        raise ValueError(
+            f"{layer} is not made of units: give an MLP or an attention, such as blocks.0.mlp"
+        )
+    return (
+        observable_neurons(lm.model, of.block)
+        if of.part == "mlp"
+        else observable_heads(lm.model, of.block, side)
+    )
 
 
 @method
 def promoted(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
-    """The tokens whose logits a neuron or a feature, such as "blocks.1.mlp.neuron.17", raises most, then those that it lowers
-    most, the lowest last: `most` of each. How much an activation of 1 adds: see `gptviz.interp.units.neurons.promoted`.
+    """The tokens whose logits a neuron or a feature, such as "blocks.1.mlp.neuron.17", raises most,
+    then those that it lowers most, the lowest last: `most` of each. How much an activation of 1
+    adds: see `gptviz.interp.units.neurons.promoted`.
     """
     of = unit(name, lm.model.config)
     if of.is_neuron:
@@ -96,18 +125,28 @@ def promoted(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
     order = np.argsort(-values, kind="stable").tolist()
     most = min(most, len(order) // 2)
     some = [*order[:most], *order[len(order) - most :]]
-    return LabelledArray(values[some], (Axis("token", tuple(map(lm.tokenizer.label, some))),), "added to the logit")
+    return LabelledArray(
+        values[some], (Axis("token", tuple(map(lm.tokenizer.label, some))),), "added to the logit"
+    )
 
 
 @method
-def unit_set(lm: LanguageModel, prompt: str, name: str, value: float, top: int = 5) -> LabelledArray:
-    """The guesses after `prompt` as the model is, and with a neuron or a feature set to `value` at every token: the probabilities
-    of the `top` likeliest of both, [before or after, guess]. The unit is named as in `promoted`.
+def unit_set(
+    lm: LanguageModel, prompt: str, name: str, value: float, top: int = 5
+) -> LabelledArray:
+    """The guesses after `prompt` as the model is, and with a neuron or a feature set to `value` at
+    every token: the probabilities of the `top` likeliest of both, [before or after, guess]. The
+    unit is named as in `promoted`.
     """
     ids, _ = lm.inputs(prompt)
-    read = (run(one.model, ids[None], ["logits"], logits_at=slice(-1, None)) for one in (lm, lm.edited(f"{name}={value:g}")))
+    read = (
+        run(one.model, ids[None], ["logits"], logits_at=slice(-1, None))
+        for one in (lm, lm.edited(f"{name}={value:g}"))
+    )
     sides = [probabilities(one["logits"].flatten(0, -2)[-1].float().cpu()) for one in read]
-    some = list(dict.fromkeys(i for side in sides for i in np.argsort(-side, kind="stable")[:top].tolist()))
+    some = list(
+        dict.fromkeys(i for side in sides for i in np.argsort(-side, kind="stable")[:top].tolist())
+    )
     what = {"label": "label", "token": "next token"}[lm.answer_space.noun]
     axes = Axis("side", ("before", "after")), Axis("guess", tuple(map(lm.answer_space.label, some)))
     return LabelledArray(np.stack(sides)[:, some], axes, f"probability of the {what}")
@@ -115,14 +154,16 @@ def unit_set(lm: LanguageModel, prompt: str, name: str, value: float, top: int =
 
 @method
 def nearest_features(lm: LanguageModel, name: str, most: int = 8) -> LabelledArray:
-    """The features of the same dictionary that write most alike, [feature]: see `gptviz.interp.dictionaries.features.nearest`."""
+    """The features of the same dictionary that write most alike, [feature]: see
+    `gptviz.interp.dictionaries.features.nearest`.
+    """
     return of_features.nearest(*_feature(lm, name), most)
 
 
 @method
 def written_by(lm: LanguageModel, prompt: str, name: str) -> LabelledArray:
-    """What each part of the model adds to the activation of a feature, [part], at the token of `prompt` where that is highest:
-    see `gptviz.interp.dictionaries.features.written`.
+    """What each part of the model adds to the activation of a feature, [part], at the token of
+    `prompt` where that is highest: see `gptviz.interp.dictionaries.features.written`.
     """
     ids, _ = lm.inputs(prompt)
     at, values = of_features.written(lm.model, ids, *_feature(lm, name))
@@ -133,26 +174,40 @@ def _feature(lm: LanguageModel, name: str) -> tuple[Dictionary, int]:
     """The dictionary of the feature of this name, and the number of the feature."""
     of = unit(name, lm.model.config)
     if of.part != "dictionary" or of.index is None:
-        raise ValueError(f"{name} is no feature: name one as in dictionary.{lm.name}-features.feature.17")
+        raise ValueError(
+            f"{name} is no feature: name one as in dictionary.{lm.name}-features.feature.17"
+        )
     read = dictionary(lm, of.called)
     if of.index >= len(read.encoder):
-        raise ValueError(f"{name}: there is no feature {of.index}; features are counted from 0 to {len(read.encoder) - 1}")
+        raise ValueError(
+            f"{name}: there is no feature {of.index}; features are counted from 0 to "
+            f"{len(read.encoder) - 1}"
+        )
     return read, of.index
 
 
 @method
 def repeated_tokens(lm: LanguageModel) -> Tensor:
-    """Random tokens, each sequence repeated once, as a text of this model, [sequences, tokens]; a ValueError without room."""
-    tokenizer, special = lm.tokenizer, {lm.tokenizer.padding, lm.tokenizer.unknown_id, *lm.end_tokens}
+    """Random tokens, each sequence repeated once, as a text of this model, [sequences, tokens]; a
+    ValueError without room.
+    """
+    tokenizer, special = (
+        lm.tokenizer,
+        {lm.tokenizer.padding, lm.tokenizer.unknown_id, *lm.end_tokens},
+    )
     without = {token for token in special if token is not None}
     room = lm.model.config.context_length
-    ids = draw_repeated_tokens(tokenizer.vocab_size, room, without=without, before=tokenizer.before, after=tokenizer.after)
+    ids = draw_repeated_tokens(
+        tokenizer.vocab_size, room, without=without, before=tokenizer.before, after=tokenizer.after
+    )
     return ids.to(lm.device)
 
 
 @as_property
 def repeats(lm: LanguageModel) -> Tensor | None:
-    """The `repeated_tokens`, or None where there is no room for them: scores over them have no meaning there."""
+    """The `repeated_tokens`, or None where there is no room for them: scores over them have no
+    meaning there.
+    """
     with suppress(ValueError):
         return repeated_tokens(lm)
     return None
@@ -167,20 +222,30 @@ def second_half(lm: LanguageModel, repeated: Tensor) -> int:
 
 @method
 def head_scores(
-    lm: LanguageModel, prompt: str | None = None, *, stack: Stack = "decoder", held_out: int = 0, losses: bool = False
+    lm: LanguageModel,
+    prompt: str | None = None,
+    *,
+    stack: Stack = "decoder",
+    held_out: int = 0,
+    losses: bool = False,
 ) -> HeadScores:
-    """The scores of every head of one stack: see `gptviz.interp.units.head_scores`. In a text in which no token comes back, the
-    scores of repeats are over repeated random tokens.
+    """The scores of every head of one stack: see `gptviz.interp.units.head_scores`. In a text in
+    which no token comes back, the scores of repeats are over repeated random tokens.
 
     Args:
-        prompt: the text that the heads read, at most 1,024 tokens of it; without it they read repeated random tokens. It is the
-            source of an encoder–decoder, whose decoder reads its own answer.
+        prompt: the text that the heads read, at most 1,024 tokens of it; without it they read
+            repeated random tokens. It is the source of an encoder–decoder, whose decoder reads its
+            own answer.
         stack: whose heads these are.
-        held_out: about how many tokens of the data held out of training the heads read, in the place of a prompt.
-        losses: whether there is also `delta_loss`, how much the loss rises without the head: a pass for every head.
+        held_out: about how many tokens of the data held out of training the heads read, in the
+            place of a prompt.
+        losses: whether there is also `delta_loss`, how much the loss rises without the head: a pass
+            for every head.
     """
     if prompt is None and lm.model.encoder is not None:
-        raise ValueError(f"{lm.name} reads a text and writes another: give a prompt for its heads to read")
+        raise ValueError(
+            f"{lm.name} reads a text and writes another: give a prompt for its heads to read"
+        )
     model, repeats = stack_of(lm, stack), lm.repeats if lm.model.encoder is None else None
     ids, source = torch.empty(0), None
     if prompt is not None:
@@ -196,20 +261,28 @@ def head_scores(
     if stack == "decoder" and lm.model.config.kind != "classifier":
         scores = scores.including(copying=copying(lm.model))
     if losses:
-        scores = scores.with_losses(scoring.rises_without(lm.model, lm.tested_rows(held_out)["loss"], scores.heads))
+        scores = scores.with_losses(
+            scoring.rises_without(lm.model, lm.tested_rows(held_out)["loss"], scores.heads)
+        )
     return scores
 
 
 @method
-def composition(lm: LanguageModel, reads: HeadInput = "key", *, stack: Stack = "decoder") -> LabelledArray:
-    """How much of what one head of a stack writes another one reads by its query, key or value, [reader, writer], only from
-    weights: see `gptviz.interp.units.head_weights.composition`.
+def composition(
+    lm: LanguageModel, reads: HeadInput = "key", *, stack: Stack = "decoder"
+) -> LabelledArray:
+    """How much of what one head of a stack writes another one reads by its query, key or value,
+    [reader, writer], only from weights: see `gptviz.interp.units.head_weights.composition`.
     """
     return head_weights.composition(stack_of(lm, stack), reads)
 
 
 @method
-def heads(lm: LanguageModel, prompt: str | None = None, *, losses: bool = False) -> list[dict[str, Any]]:
-    """The `head_scores` of all stacks, a row for each head; None if one has no meaning. See `gptviz.interp.units.head_scores`."""
+def heads(
+    lm: LanguageModel, prompt: str | None = None, *, losses: bool = False
+) -> list[dict[str, Any]]:
+    """The `head_scores` of all stacks, a row for each head; None if one has no meaning. See
+    `gptviz.interp.units.head_scores`.
+    """
     every = (head_scores(lm, prompt, stack=stack, losses=losses) for stack in stacks_of(lm.model))
     return [row for scores in every for row in scores.rows()]

@@ -12,7 +12,14 @@ from torch import Tensor
 from gptviz.generate.decoding import Beams, beam_search, decode, until_end
 from gptviz.generate.generation import Generation, until_drawn, without_end
 from gptviz.generate.sampling import Sampling
-from gptviz.generate.speculation import DRAFTED, Drafter, LookupDrafter, ModelDrafter, Speculated, Speculation
+from gptviz.generate.speculation import (
+    DRAFTED,
+    Drafter,
+    LookupDrafter,
+    ModelDrafter,
+    Speculated,
+    Speculation,
+)
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
 from gptviz.settings.known_names import instead
@@ -22,10 +29,14 @@ from .core import LanguageModel, method
 
 
 @method
-def generation(lm: LanguageModel, prompt: str, sampling: Sampling | None = None, **options: Any) -> Generation:
+def generation(
+    lm: LanguageModel, prompt: str, sampling: Sampling | None = None, **options: Any
+) -> Generation:
     """A `Generation` that begins with the prompt; `options` are the arguments of that class."""
     _check_continues(lm)
-    return Generation(lm.model, lm.encode(prompt), sampling, **{"never": lm.tokenizer.unused_ids} | options)
+    return Generation(
+        lm.model, lm.encode(prompt), sampling, **{"never": lm.tokenizer.unused_ids} | options
+    )
 
 
 def _check_continues(lm: LanguageModel) -> None:
@@ -37,32 +48,47 @@ def _check_continues(lm: LanguageModel) -> None:
 
 @method
 def to_write(lm: LanguageModel, length: int, most: int) -> int:
-    """How many of `most` tokens are written after `length` tokens: no more than complete a sequence of its task."""
+    """How many of `most` tokens are written after `length` tokens: no more than complete a sequence
+    of its task.
+    """
     whole = lm.sequence_length
     return most if whole is None else min(most, max(0, whole - length))
 
 
 @method
 def generate(
-    lm: LanguageModel, prompt: str, max_new_tokens: int = 200, *, go_on: bool = False, slide: int = 1, **sampling: Any
+    lm: LanguageModel,
+    prompt: str,
+    max_new_tokens: int = 200,
+    *,
+    go_on: bool = False,
+    slide: int = 1,
+    **sampling: Any,
 ) -> str:
     """The text that follows `prompt`, without the prompt; `sampling` are the fields of `Sampling`.
 
-    For an encoder–decoder, this is its `answer`: with its likeliest tokens unless a `sampling` is given.
+    For an encoder–decoder, this is its `answer`: with its likeliest tokens unless a `sampling` is
+    given.
 
     Args:
-        max_new_tokens: the most tokens that are written; fewer where the model ends its text, or a sequence of its task ends.
+        max_new_tokens: the most tokens that are written; fewer where the model ends its text, or a
+            sequence of its task ends.
         go_on: write on there; an end token is then a part of the text.
-        slide: how many tokens a decoder forgets at a time past its context length, see `Generation`; more are faster.
+        slide: how many tokens a decoder forgets at a time past its context length, see
+            `Generation`; more are faster.
     """
     if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
+        raise ValueError(
+            f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more"
+        )
     if lm.model.config.kind == "encoder-decoder":
         return answer(lm, prompt, min(max_new_tokens, lm.model.config.context_length), **sampling)
     grown = generation(lm, prompt, _sampling(sampling), slide=slide)
     ends = frozenset() if go_on else lm.end_tokens
     most = max_new_tokens if go_on else to_write(lm, grown.prompt_length, max_new_tokens)
-    tokens = [int(step.tokens[0]) for step in progress.each(until_drawn(grown, ends), most, "token")]
+    tokens = [
+        int(step.tokens[0]) for step in progress.each(until_drawn(grown, ends), most, "token")
+    ]
     return lm.tokenizer.continuation(without_end(tokens, ends)[0])
 
 
@@ -77,21 +103,27 @@ def speculate(
     go_on: bool = False,
     **sampling: Any,
 ) -> Speculated:
-    """A text drawn from this model with the help of a drafter, as rounds: what was drafted, accepted, refused, and why.
+    """A text drawn from this model with the help of a drafter, as rounds: what was drafted,
+    accepted, refused, and why.
 
-    The text is distributed as that of `generate`. With the same seed it is another one, unless the temperature is 0.
+    The text is distributed as that of `generate`. With the same seed it is another one, unless the
+    temperature is 0.
 
     Args:
-        drafter: a smaller model with the same vocabulary; or "prompt", which copies what followed the last tokens earlier in
-            the text.
+        drafter: a smaller model with the same vocabulary; or "prompt", which copies what followed
+            the last tokens earlier in the text.
         max_new_tokens: the most tokens that are written; fewer as in `generate`.
         drafted: how many tokens a round drafts at most, from 1 to 16.
         go_on: write on where the model ends its text, or a sequence of its task ends.
         sampling: the fields of `Sampling`, for both models.
     """
     if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more")
-    grown = speculation(lm, lm.encode(prompt), drafter, _sampling(sampling), drafted=drafted, go_on=go_on)
+        raise ValueError(
+            f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more"
+        )
+    grown = speculation(
+        lm, lm.encode(prompt), drafter, _sampling(sampling), drafted=drafted, go_on=go_on
+    )
     most = max_new_tokens if go_on else to_write(lm, len(grown.ids), max_new_tokens)
     return Speculated(tuple(grown.rounds(most)))
 
@@ -106,7 +138,9 @@ def speculation(
     drafted: int = DRAFTED,
     go_on: bool = False,
 ) -> Speculation:
-    """A `Speculation` that begins with the ids [T] of a prompt; the arguments are those of `speculate`."""
+    """A `Speculation` that begins with the ids [T] of a prompt; the arguments are those of
+    `speculate`.
+    """
     _check_continues(lm)
     if isinstance(drafter, str):
         if drafter != "prompt":
@@ -116,10 +150,16 @@ def speculation(
         _check_continues(drafter)
         if _used(drafter.tokenizer) != _used(lm.tokenizer):
             sizes = f"{drafter.tokenizer.vocab_size:,} and {lm.tokenizer.vocab_size:,} tokens"
-            raise ValueError(f"{drafter.name} cannot draft for {lm.name}: their vocabularies differ ({sizes})")
-        proposes = ModelDrafter(drafter.model, sampling, drafter.tokenizer.unused_ids, lm.tokenizer.vocab_size)
+            raise ValueError(
+                f"{drafter.name} cannot draft for {lm.name}: their vocabularies differ ({sizes})"
+            )
+        proposes = ModelDrafter(
+            drafter.model, sampling, drafter.tokenizer.unused_ids, lm.tokenizer.vocab_size
+        )
     never, ends = lm.tokenizer.unused_ids, frozenset[int]() if go_on else lm.end_tokens
-    return Speculation(lm.model, proposes, ids, sampling, most_drafted=drafted, never=never, ends=ends)
+    return Speculation(
+        lm.model, proposes, ids, sampling, most_drafted=drafted, never=never, ends=ends
+    )
 
 
 def _used(tokenizer: Tokenizer) -> list[str]:
@@ -128,31 +168,47 @@ def _used(tokenizer: Tokenizer) -> list[str]:
 
 
 @method
-def decoded(lm: LanguageModel, text: str, longest: int | None = None, sampling: Sampling | None = None) -> tuple[list[int], bool]:
-    """An encoder–decoder's answer to `text`, with its likeliest tokens unless a `sampling` is given: its tokens, and whether it
-    ends.
+def decoded(
+    lm: LanguageModel, text: str, longest: int | None = None, sampling: Sampling | None = None
+) -> tuple[list[int], bool]:
+    """An encoder–decoder's answer to `text`, with its likeliest tokens unless a `sampling` is
+    given: its tokens, and whether it ends.
 
     An answer without an end is cut after `longest` tokens, by default after `context_length`.
     """
     source, special = lm.source(text), lm.special_tokens
-    ids = decode(lm.model, source[None], special.start, special.end, sampling, longest, special.unused_ids)[0]
+    ids = decode(
+        lm.model, source[None], special.start, special.end, sampling, longest, special.unused_ids
+    )[0]
     return until_end(ids, special.end)
 
 
 @method
 def answer(lm: LanguageModel, text: str, longest: int | None = None, **sampling: Any) -> str:
-    """An encoder–decoder's answer to `text`, as `decoded` returns it; `sampling` are the fields of `Sampling`."""
-    return lm.tokenizer.decode(decoded(lm, text, longest, _sampling(sampling) if sampling else None)[0])
+    """An encoder–decoder's answer to `text`, as `decoded` returns it; `sampling` are the fields of
+    `Sampling`.
+    """
+    return lm.tokenizer.decode(
+        decoded(lm, text, longest, _sampling(sampling) if sampling else None)[0]
+    )
 
 
 @method
-def beams(lm: LanguageModel, text: str, width: int, longest: int | None = None, length_penalty: float = 0.0) -> Beams:
-    """The answers to `text` that a beam search of this `width` finds: see `gptviz.generate.decoding.beam_search`.
+def beams(
+    lm: LanguageModel,
+    text: str,
+    width: int,
+    longest: int | None = None,
+    length_penalty: float = 0.0,
+) -> Beams:
+    """The answers to `text` that a beam search of this `width` finds: see
+    `gptviz.generate.decoding.beam_search`.
 
     Args:
         width: how many outputs are kept at each step; 1 is greedy decoding.
         longest: the most tokens of an answer, its end token included; by default the context.
-        length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1 compares the mean per token.
+        length_penalty: 0 compares the probabilities of whole answers, which favours short ones; 1
+            compares the mean per token.
     """
     source, special = lm.source(text), lm.special_tokens
     ends = special.start, special.end
@@ -161,15 +217,17 @@ def beams(lm: LanguageModel, text: str, width: int, longest: int | None = None, 
 
 @method
 def beam_sums(lm: LanguageModel, search: Beams) -> LabelledArray:
-    """The log-probability of each candidate of a beam search, in nats: of its last token, and the sum over all its tokens.
-    [output, of] without the root; the name of an output is its text, and says where it was cut.
+    """The log-probability of each candidate of a beam search, in nats: of its last token, and the
+    sum over all its tokens. [output, of] without the root; the name of an output is its text, and
+    says where it was cut.
     """
     texts = [lm.tokenizer.decode(ids) for ids in search.outputs]
     names, values = list[str](), list[tuple[float, float]]()
     for node, text in zip(search.nodes, texts, strict=True):
         if node.parent is None:
             continue
-        end = lm.tokenizer.label(node.token) if text == texts[node.parent] else ""  # a special token has no text
+        # a special token has no text
+        end = lm.tokenizer.label(node.token) if text == texts[node.parent] else ""
         names.append(f"{text}{end}{'' if node.kept else ' (cut)'}")
         values.append((node.log_probability, node.total))
     axes = (Axis("output", tuple(names)), Axis("of", ("its last token", "all of it")))
@@ -177,9 +235,13 @@ def beam_sums(lm: LanguageModel, search: Beams) -> LabelledArray:
 
 
 def _sampling(settings: Mapping[str, Any]) -> Sampling:
-    """How tokens are drawn, from the fields of `Sampling` by name. A TypeError if there is no such field."""
+    """How tokens are drawn, from the fields of `Sampling` by name. A TypeError if there is no such
+    field.
+    """
     known = [field.name for field in fields(Sampling)]
     for name in settings:
         if name not in known:
-            raise TypeError(f"{name!r:.40} is no setting of how tokens are drawn{instead(name, known)}")
+            raise TypeError(
+                f"{name!r:.40} is no setting of how tokens are drawn{instead(name, known)}"
+            )
     return Sampling(**settings)

@@ -1,4 +1,6 @@
-"""Answers: computing the model's answer to a question, checking the reader's, and filling computed values into texts."""
+"""Answers: computing the model's answer to a question, checking the reader's, and filling computed
+values into texts.
+"""
 
 from __future__ import annotations
 
@@ -21,47 +23,71 @@ _MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_{}
 class Answer:
     """The right answer to a question, computed by the model."""
 
-    value: str | float  #: an option, a number, the text of a token, or the values in a page's address
+    #: an option, a number, the text of a token, or the values in a page's address
+    value: str | float
     question: Question  #: the question that it answers
 
     def is_right(self, given: str | float) -> bool:
-        """Whether a reader's answer is right: a number within the tolerance, else the same text; a token may lack its space."""
+        """Whether a reader's answer is right: a number within the tolerance, else the same text; a
+        token may lack its space.
+        """
         if self.question.kind == "token" and isinstance(given, str) and isinstance(self.value, str):
             return given == self.value or given.strip() == self.value.strip() != ""
         if self.question.kind != "number":
             return given == self.value
         if not isinstance(given, int | float) or not isinstance(self.value, int | float):
             return False
-        return math.isfinite(given) and abs(given - self.value) <= self.question.within + 1e-9 * abs(self.value)
+        return math.isfinite(given) and abs(
+            given - self.value
+        ) <= self.question.within + 1e-9 * abs(self.value)
 
     @property
     def in_words(self) -> str:
-        """The answer as a reader sees it: a number with its unit, a token in visible form, an option as it is written."""
+        """The answer as a reader sees it: a number with its unit, a token in visible form, an
+        option as it is written.
+        """
         question, value = self.question, self.value
         if not isinstance(value, str):
-            return f"{value:,.0f} {question.unit}".strip() if abs(value) >= 10_000 else f"{value:.4g} {question.unit}".strip()
+            return (
+                f"{value:,.0f} {question.unit}".strip()
+                if abs(value) >= 10_000
+                else f"{value:.4g} {question.unit}".strip()
+            )
         if question.kind == "token":
             return f"“{visible(value)}”"
         if len(question.state) > 1:
-            return ", ".join(f"{name} {chosen}" for name, chosen in question.in_address(value).items())
+            return ", ".join(
+                f"{name} {chosen}" for name, chosen in question.in_address(value).items()
+            )
         return f"“{value}”"
 
 
 def answer_to(question: Question, functions: Functions) -> Answer:
-    """The answer that the model gives; an ExpressionError if there is none, or it is no number or option as the question asks."""
+    """The answer that the model gives; an ExpressionError if there is none, or it is no number or
+    option as the question asks.
+    """
     value = computed(question.answer, functions)
     if question.kind == "number":
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
             raise ExpressionError(f"the answer is {value!r:.40}; it must be a number")
         return Answer(value, question)
     text = value if isinstance(value, str) else str(value)
     if question.kind == "choice" and text not in question.options:
-        raise ExpressionError(f"the answer is {text!r:.40}, which is none of the options: {', '.join(question.options)}")
+        raise ExpressionError(
+            f"the answer is {text!r:.40}, which is none of the options: "
+            f"{', '.join(question.options)}"
+        )
     return Answer(text, question)
 
 
 def filled(text: str, functions: Functions) -> str:
-    """A text of a lesson, as Markdown, with each `{{ expression }}` replaced by its escaped value, or an ExpressionError."""
+    """A text of a lesson, as Markdown, with each `{{ expression }}` replaced by its escaped value,
+    or an ExpressionError.
+    """
     return EXPRESSION.sub(lambda found: _plain(computed(found[1], functions)), text)
 
 

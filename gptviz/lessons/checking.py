@@ -1,4 +1,6 @@
-"""Checking lessons: every page is opened, and every answer, value in a text and claim is computed."""
+"""Checking lessons: every page is opened, and every answer, value in a text and claim is
+computed.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,22 @@ class Problem:
         """The problem with its place."""
         if self.line is None:
             return self.problem
-        return f"{self.lesson}.md, line {self.line}{'' if self.step is None else f', step {self.step}'}: {self.problem}"
+        return (
+            f"{self.lesson}.md, line "
+            f"{self.line}{'' if self.step is None else f', step {self.step}'}: {self.problem}"
+        )
 
 
 Found = Iterator[tuple[int, str]]
 
 
 def problems(
-    library: Library, functions: Callable[[Lesson], Mapping[str, Callable[..., Any]]], opened: Opened | None = None
+    library: Library,
+    functions: Callable[[Lesson], Mapping[str, Callable[..., Any]]],
+    opened: Opened | None = None,
 ) -> Iterator[Problem]:
-    """The problems in the lessons of a library. `functions` gives those of a lesson's expressions; `opened` opens a page and
-    returns its faults, by default `faults_of_page`.
+    """The problems in the lessons of a library. `functions` gives those of a lesson's expressions;
+    `opened` opens a page and returns its faults, by default `faults_of_page`.
     """
     for file, why in library.faults.items():
         yield Problem(file, None, why)
@@ -62,13 +69,18 @@ def problems(
                 yield Problem(lesson.name, number, problem, line)
 
 
-def _of_step(lesson: Lesson, step: LessonStep, functions: Mapping[str, Callable[..., Any]], opened: Opened) -> Found:
+def _of_step(
+    lesson: Lesson, step: LessonStep, functions: Mapping[str, Callable[..., Any]], opened: Opened
+) -> Found:
     if step.page is not None:
         page = step.page
         for problem in opened(with_model(page, lesson)):
-            # The line of the setting that the problem names; if it names none, the line that opens the page.
+            # The line of the setting that the problem names; if it names none, the line that opens
+            # the page.
             named = (
-                at for name, at in page.lines.items() if re.search(rf"\b{re.escape(name)} = | no '{re.escape(name)}'", problem)
+                at
+                for name, at in page.lines.items()
+                if re.search(rf"\b{re.escape(name)} = | no '{re.escape(name)}'", problem)
             )
             yield next(named, page.lines.get("open", 1)), problem
     for line, expression in step.values:
@@ -81,20 +93,31 @@ def _of_step(lesson: Lesson, step: LessonStep, functions: Mapping[str, Callable[
     for claim in step.claims:
         try:
             value = computed(claim.expression, functions)
-            sides = " and ".join(f"{side!r:.80}" for side in compared(claim.expression, functions)) if value is False else ""
+            sides = (
+                " and ".join(f"{side!r:.80}" for side in compared(claim.expression, functions))
+                if value is False
+                else ""
+            )
         except ExpressionError as error:
             yield claim.line, f"a claim cannot be computed: {error}"
             continue
         if value is not True:
             compares = f"; it compares {sides}" if sides else ""
-            yield claim.line, f"the claim {claim.expression!r:.120} is {value!r:.80}, not True{compares}"
+            yield (
+                claim.line,
+                f"the claim {claim.expression!r:.120} is {value!r:.80}, not True{compares}",
+            )
     for question in step.questions:
         for problem in _of_question(lesson, step, question, functions, opened):
             yield question.lines.get("answer", step.line), problem
 
 
 def _of_question(
-    lesson: Lesson, step: LessonStep, question: Question, functions: Mapping[str, Callable[..., Any]], opened: Opened
+    lesson: Lesson,
+    step: LessonStep,
+    question: Question,
+    functions: Mapping[str, Callable[..., Any]],
+    opened: Opened,
 ) -> Iterator[str]:
     try:
         answer = answer_to(question, functions)
@@ -103,12 +126,17 @@ def _of_question(
         return
     if question.kind == "state":
         if step.page is None:
-            yield f"{question.ask!r:.60}: a step whose question is answered on the page needs a block 'page'"
+            yield (
+                f"{question.ask!r:.60}: a step whose question is answered on the page needs a "
+                "block 'page'"
+            )
             return
         page = with_model(step.page, lesson)
         if question.answer_in(page.query) == answer.value:
             yield f"{question.ask!r:.60}: the step opens its page with the answer chosen already"
-        yield from opened(PageState(page.page, {**page.query, **question.in_address(str(answer.value))}))
+        yield from opened(
+            PageState(page.page, {**page.query, **question.in_address(str(answer.value))})
+        )
 
 
 def with_model(page: PageState, lesson: Lesson) -> PageState:
@@ -117,7 +145,9 @@ def with_model(page: PageState, lesson: Lesson) -> PageState:
 
 
 def faults_of_page(page: PageState) -> list[str]:
-    """The faults of a page in this state: there is no such page, it fails, or it rejects a part of its address."""
+    """The faults of a page in this state: there is no such page, it fails, or it rejects a part of
+    its address.
+    """
     from gptviz.streamlit_internals import run_page
 
     if page.page not in page_names():
@@ -127,4 +157,8 @@ def faults_of_page(page: PageState) -> list[str]:
     except RuntimeError as error:
         return [f"the page {page.page} does not open: {error}"]
     failed = [f"the page {page.page} fails: {message}" for message in ran.failed]
-    return [*failed, *ran.rejected.values(), *(f"the page {page.page} says: {error}" for error in ran.errors)]
+    return [
+        *failed,
+        *ran.rejected.values(),
+        *(f"the page {page.page} says: {error}" for error in ran.errors),
+    ]

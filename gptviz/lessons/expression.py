@@ -1,8 +1,8 @@
 """Expressions: the small language in which a lesson asks a model for a number, a token or a list.
 
-An expression looks like Python: calls of known functions, numbers, texts, lists, arithmetic and comparisons, as in
-`100 * probability("ROMEO:", " ")`. It is evaluated by `simpleeval` and never run by Python, so that a lesson from a stranger can
-only call these functions.
+An expression looks like Python: calls of known functions, numbers, texts, lists, arithmetic and
+comparisons, as in `100 * probability("ROMEO:", " ")`. It is evaluated by `simpleeval` and never run
+by Python, so that a lesson from a stranger can only call these functions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,17 @@ from gptviz.settings.known_names import instead
 LONGEST = 1_000  # characters
 DEEPEST = 60  # parts within parts
 _LARGEST = 1e15
-_PARTS = (ast.Name, ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Call, ast.keyword)
+_PARTS = (
+    ast.Name,
+    ast.Constant,
+    ast.UnaryOp,
+    ast.BinOp,
+    ast.Compare,
+    ast.IfExp,
+    ast.Subscript,
+    ast.Call,
+    ast.keyword,
+)
 
 
 class ExpressionError(ValueError):
@@ -32,8 +42,13 @@ def _of_numbers(compute: Callable[..., Any]) -> Callable[..., Any]:
     """The same operator, only for numbers: a text that is multiplied could fill the memory."""
 
     def computed(*numbers: Any) -> Any:
-        if any(isinstance(number, bool) or not isinstance(number, int | float) for number in numbers):
-            raise ExpressionError(f"{' and '.join(map(repr, numbers))!s:.80}: only numbers are added, multiplied and so on")
+        if any(
+            isinstance(number, bool) or not isinstance(number, int | float) for number in numbers
+        ):
+            raise ExpressionError(
+                f"{' and '.join(map(repr, numbers))!s:.80}: only numbers are added, multiplied "
+                "and so on"
+            )
         result = compute(*numbers)
         if isinstance(result, int) and abs(result) > _LARGEST:
             raise ExpressionError("a number is too large")
@@ -69,13 +84,19 @@ class _Evaluator(SimpleEval):  # type: ignore[misc]
     def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
         super().__init__(_OPERATORS, dict(functions), {})
         parts = {part: self.nodes[part] for part in _PARTS}  # type: ignore[has-type]
-        self.nodes = parts | dict.fromkeys((ast.List, ast.Tuple), lambda node: [self._eval(element) for element in node.elts])
+        self.nodes = parts | dict.fromkeys(
+            (ast.List, ast.Tuple), lambda node: [self._eval(element) for element in node.elts]
+        )
 
 
 def parsed(text: str) -> ast.expr:
-    """The tree of an expression. An ExpressionError if it is too long or too deep, or no expression."""
+    """The tree of an expression. An ExpressionError if it is too long or too deep, or no
+    expression.
+    """
     if len(text) > LONGEST:
-        raise ExpressionError(f"an expression has {len(text):,} characters, and {LONGEST:,} are the most")
+        raise ExpressionError(
+            f"an expression has {len(text):,} characters, and {LONGEST:,} are the most"
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError as error:
@@ -84,19 +105,30 @@ def parsed(text: str) -> ast.expr:
         raise ExpressionError(f"{text.strip()!r:.80} is no expression") from None
     level, depth = [tree], 0
     while level:
-        level, depth = [part for node in level for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)], depth + 1
+        level, depth = (
+            [
+                part
+                for node in level
+                for part in ast.iter_child_nodes(node)
+                if isinstance(part, ast.expr)
+            ],
+            depth + 1,
+        )
     if depth > DEEPEST:
-        raise ExpressionError(f"{text.strip()!r:.80} has parts within parts, {depth:,} deep, and {DEEPEST} are the most")
+        raise ExpressionError(
+            f"{text.strip()!r:.80} has parts within parts, {depth:,} deep, and {DEEPEST} are the "
+            "most"
+        )
     return tree
 
 
 def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
-    """The value of an expression: a number, a text, true or false, or a list of them; `functions` are those that it may call, by
-    name.
+    """The value of an expression: a number, a text, true or false, or a list of them; `functions`
+    are those that it may call, by name.
 
     Raises:
-        ExpressionError: it cannot be read, calls something else, a function refuses its arguments, or the result has a number
-            that is not finite or half of a character.
+        ExpressionError: it cannot be read, calls something else, a function refuses its arguments,
+            or the result has a number that is not finite or half of a character.
     """
     value = _value(parsed(text), functions)
     values = [value]
@@ -105,14 +137,21 @@ def computed(text: str, functions: Mapping[str, Callable[..., Any]]) -> Any:
             case list() as inner:
                 values += inner
             case str() as words if SURROGATE.search(words):
-                raise ExpressionError(f"{text.strip()!r:.80} holds a lone surrogate, which is half of a character and no text")
+                raise ExpressionError(
+                    f"{text.strip()!r:.80} holds a lone surrogate, which is half of a character "
+                    "and no text"
+                )
             case float() as number if not math.isfinite(number):
-                raise ExpressionError(f"{text.strip()!r:.80} is {number}, which is no finite number")
+                raise ExpressionError(
+                    f"{text.strip()!r:.80} is {number}, which is no finite number"
+                )
     return value
 
 
 def compared(text: str, functions: Mapping[str, Callable[..., Any]]) -> list[Any]:
-    """The values that an expression compares, from left to right, if it compares any; an ExpressionError as in `computed`."""
+    """The values that an expression compares, from left to right, if it compares any; an
+    ExpressionError as in `computed`.
+    """
     tree = parsed(text)
     sides = [tree.left, *tree.comparators] if isinstance(tree, ast.Compare) else []
     return [_value(side, functions) for side in sides]
@@ -125,12 +164,24 @@ def _value(tree: ast.expr, functions: Mapping[str, Callable[..., Any]]) -> Any:
         raise
     except FunctionNotDefined as error:
         name = str(error.func_name)
-        raise ExpressionError(f"there is no function {name!r:.40}{instead(name, sorted(functions))}") from None
+        raise ExpressionError(
+            f"there is no function {name!r:.40}{instead(name, sorted(functions))}"
+        ) from None
     except NameNotDefined as error:
         needs = "a text must stand in quotes, and a function has its brackets"
         raise ExpressionError(f"{str(error.name)!r:.40} has no value: {needs}") from None
     except InvalidExpression:
         has = "which has functions, texts, numbers and lists"
-        raise ExpressionError(f"{ast.unparse(tree)!r:.80} is not possible in an expression, {has}") from None
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, OSError) as error:
+        raise ExpressionError(
+            f"{ast.unparse(tree)!r:.80} is not possible in an expression, {has}"
+        ) from None
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        RuntimeError,
+        OSError,
+    ) as error:
         raise ExpressionError(f"{ast.unparse(tree)!s:.80}: {error}") from None

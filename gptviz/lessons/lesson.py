@@ -1,10 +1,12 @@
-r"""A lesson: a Markdown file with front matter, cut into steps, each with a state of a page and questions.
+r"""A lesson: a Markdown file with front matter, cut into steps, each with a state of a page and
+questions.
 
-The file begins with settings between two lines `---` (YAML): `title`, `about` (a sentence), `minutes`, `level` (one of `LEVELS`,
-or none), `based_on` (a list of sources), `model` (the model that the lesson is about) and perhaps `any_decoder: yes` (it is about
-the decoder with parts of words as tokens that the reader opened last; if there is none, about `model`). Every heading of the
-second level begins a step. A step has paragraphs, in which `{{ expression }}` is replaced by its value (see `quantities.py`), and
-fenced blocks of two kinds, whose content is YAML:
+The file begins with settings between two lines `---` (YAML): `title`, `about` (a sentence),
+`minutes`, `level` (one of `LEVELS`, or none), `based_on` (a list of sources), `model` (the model
+that the lesson is about) and perhaps `any_decoder: yes` (it is about the decoder with parts of
+words as tokens that the reader opened last; if there is none, about `model`). Every heading of the
+second level begins a step. A step has paragraphs, in which `{{ expression }}` is replaced by its
+value (see `quantities.py`), and fenced blocks of two kinds, whose content is YAML:
 
     ```page
     open: next_token
@@ -23,8 +25,8 @@ fenced blocks of two kinds, whose content is YAML:
     reveal: A name with a colon ends its line in all plays.
     ```
 
-A `claim` is an expression, or a list of them, that must be true for what the step says to be true. Readers do not see it: the
-command `lessons check` computes it.
+A `claim` is an expression, or a list of them, that must be true for what the step says to be true.
+Readers do not see it: the command `lessons check` computes it.
 """
 
 from __future__ import annotations
@@ -54,12 +56,15 @@ EXPRESSION = re.compile(r"\{\{(.+?)\}\}", re.DOTALL)
 QuestionKind = Literal["choice", "number", "token", "state"]
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
 BLOCKS = ("page", "question")
-# How much a lesson asks for: nothing, some idea of what a model does, or the wish to find something out.
+# How much a lesson asks for: nothing, some idea of what a model does, or the wish to find something
+# out.
 LEVELS = FIRST_STEPS, INSIDE, RESEARCH = "first steps", "inside", "research"
 
 
 class LessonError(ValueError):
-    """A lesson that cannot be read; the message names the file, the line and what to write instead."""
+    """A lesson that cannot be read; the message names the file, the line and what to write
+    instead.
+    """
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,8 @@ class PageState:
     page: str  #: the name of its script, such as "next_token"; "home" for the first page
     query: Mapping[str, str]  #: the keys and values of its address
     look_at: str = ""  #: a sentence that says where to look; may be empty
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False)  #: the line of each of its settings in the file
+    #: the line of each of its settings in the file
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -85,24 +91,29 @@ class Question:
     """A question that the reader answers before the answer is shown."""
 
     ask: str  #: the question, as Markdown; may have expressions
-    #: "choice" of one of `options`; a "number" within a tolerance; a "token" that is typed; a "state" of the page, which the
-    #: reader reaches by a click
+    #: "choice" of one of `options`; a "number" within a tolerance; a "token" that is typed; a
+    #: "state" of the page, which the reader reaches by a click
     kind: QuestionKind
-    answer: str  #: an expression whose value is the right answer: the model computes it, no file has it
+    #: an expression whose value is the right answer: the model computes it, no file has it
+    answer: str
     options: tuple[str, ...] = ()  #: those of a choice
     within: float = 0.0  #: how far the answer to a "number" may be off
     unit: str = ""  #: that of a number
-    #: for a "state", the names in the page's address that the click sets. The answer is their values, joined with a point: "1.3"
-    #: for the names block and head.
+    #: for a "state", the names in the page's address that the click sets. The answer is their
+    #: values, joined with a point: "1.3" for the names block and head.
     state: tuple[str, ...] = ()
-    #: the text that is shown after a first wrong answer, before a second one, as Markdown; may have expressions. Without one, a
-    #: first wrong answer ends the question.
+    #: the text that is shown after a first wrong answer, before a second one, as Markdown; may have
+    #: expressions. Without one, a first wrong answer ends the question.
     hint: str = ""
-    reveal: str = ""  #: the text that is shown after the reader has answered, as Markdown; may have expressions
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False)  #: the line of each of its settings in the file
+    #: the text that is shown after the reader has answered, as Markdown; may have expressions
+    reveal: str = ""
+    #: the line of each of its settings in the file
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def answer_in(self, query: Mapping[str, str]) -> str | None:
-        """The answer to a "state" that is in an address, or None if one of its names has no value there."""
+        """The answer to a "state" that is in an address, or None if one of its names has no value
+        there.
+        """
         values = [query[name] for name in self.state if name in query]
         return ".".join(values) if len(values) == len(self.state) else None
 
@@ -118,19 +129,26 @@ class LessonStep:
 
     title: str  #: its heading
     text: str  #: Markdown, in which `{{ expression }}` stands for a value
-    page: PageState | None = None  #: the page that is open next to the text; None leaves the page as it is
+    #: the page that is open next to the text; None leaves the page as it is
+    page: PageState | None = None
     questions: tuple[Question, ...] = ()  #: its questions
-    claims: tuple[LessonClaim, ...] = ()  #: what must be true of the models for its texts to be true
+    #: what must be true of the models for its texts to be true
+    claims: tuple[LessonClaim, ...] = ()
     line: int = field(default=1, compare=False)  #: the line of its heading in the file, from 1
     text_line: int = field(default=1, compare=False)  #: the line in which its text begins
 
     @property
     def texts(self) -> list[tuple[int, str]]:
         """Its text and those of its questions, each with its line."""
-        of_questions = ((question, name) for question in self.questions for name in ("ask", "hint", "reveal"))
+        of_questions = (
+            (question, name) for question in self.questions for name in ("ask", "hint", "reveal")
+        )
         return [
             (self.text_line, self.text),
-            *((question.lines.get(name, self.line), getattr(question, name)) for question, name in of_questions),
+            *(
+                (question.lines.get(name, self.line), getattr(question, name))
+                for question, name in of_questions
+            ),
         ]
 
     @property
@@ -153,9 +171,11 @@ class Lesson:
     level: str = ""  #: one of `LEVELS`, or empty if its file does not say
     based_on: tuple[str, ...] = ()  #: its sources
     model: str = "shakespeare"  #: the model that it is about
-    #: whether it is about a decoder with parts of words as tokens that the reader opened, else about `model`
+    #: whether it is about a decoder with parts of words as tokens that the reader opened, else
+    #: about `model`
     any_decoder: bool = False
-    lines: Mapping[str, int] = field(default_factory=dict, compare=False)  #: the line of each of its settings in the file
+    #: the line of each of its settings in the file
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def expressions(self) -> list[tuple[int, int, str]]:
@@ -163,7 +183,10 @@ class Lesson:
         every = list[tuple[int, int, str]]()
         for number, step in enumerate(self.steps):
             every += [(number, line, expression) for line, expression in step.values]
-            every += [(number, question.lines.get("answer", step.line), question.answer) for question in step.questions]
+            every += [
+                (number, question.lines.get("answer", step.line), question.answer)
+                for question in step.questions
+            ]
             every += [(number, claim.line, claim.expression) for claim in step.claims]
         return every
 
@@ -176,7 +199,8 @@ def read_lesson(path: Path) -> Lesson:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise LessonError(
-            f"{shown_name(path)}, line {line}: this is no text in UTF-8: save the file again, with the encoding UTF-8"
+            f"{shown_name(path)}, line {line}: this is no text in UTF-8: save the file again, "
+            "with the encoding UTF-8"
         ) from None
     except OSError as error:
         raise LessonError(f"{shown_name(path)}: {error}") from None
@@ -189,9 +213,13 @@ def shown_name(path: Path) -> str:
 
 
 def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
-    """The lesson with this `content`, called `name` in addresses and `file` in messages; a LessonError as in `read_lesson`."""
+    """The lesson with this `content`, called `name` in addresses and `file` in messages; a
+    LessonError as in `read_lesson`.
+    """
     if not NAME.fullmatch(name):
-        raise LessonError(f"{file}: the name of a lesson's file has letters, digits, '-' and '_' only")
+        raise LessonError(
+            f"{file}: the name of a lesson's file has letters, digits, '-' and '_' only"
+        )
     front, text, first = _front_matter(content.replace("\r\n", "\n"), file)
     settings = _fields(front, _Place(file, 2))
     steps, level = tuple(_steps(text, file, first)), settings.text("level", "")
@@ -217,13 +245,15 @@ def parse_lesson(content: str, name: str, file: str = "the lesson") -> Lesson:
 def _check_steps(lesson: Lesson, file: str, first: int) -> None:
     if not 1 <= len(lesson.steps) <= MOST_STEPS:
         raise LessonError(
-            f"{file}, line {first}: it has {len(lesson.steps)} steps, not 1 to {MOST_STEPS}; a heading '## …' begins each"
+            f"{file}, line {first}: it has {len(lesson.steps)} steps, not 1 to {MOST_STEPS}; a "
+            "heading '## …' begins each"
         )
     titles: dict[str, int] = {}
     for number, step in enumerate(lesson.steps, 1):
         if (earlier := titles.setdefault(step.title, number)) != number:
             raise LessonError(
-                f"{file}, line {step.line}, step {number}: step {earlier} has this title too, {step.title!r:.40}; write another"
+                f"{file}, line {step.line}, step {number}: step {earlier} has this title too, "
+                f"{step.title!r:.40}; write another"
             )
     for index, line, expression in lesson.expressions:
         try:
@@ -236,14 +266,17 @@ def _front_matter(content: str, file: str) -> tuple[str, str, int]:
     """The settings, the text below them, and the line in which the text begins."""
     content = content.removeprefix("\ufeff")
     if not content.strip():
-        raise LessonError(f"{file}, line 1: it is empty; it must begin with its settings between two lines ---")
+        raise LessonError(
+            f"{file}, line 1: it is empty; it must begin with its settings between two lines ---"
+        )
     lines = content.split("\n")
     ends = [number for number, line in enumerate(lines) if line.rstrip() == "---"]
     if not ends or any(line.strip() for line in lines[: ends[0]]):
         raise LessonError(f"{file}, line 1: it must begin with its settings between two lines ---")
     if len(ends) < 2:
         raise LessonError(
-            f"{file}, line {ends[0] + 1}: a second line --- must stand below the settings, which are between two lines ---"
+            f"{file}, line {ends[0] + 1}: a second line --- must stand below the settings, which "
+            "are between two lines ---"
         )
     begin, end = ends[:2]
     return "\n" * begin + "\n".join(lines[begin + 1 : end]), "\n".join(lines[end + 1 :]), end + 2
@@ -251,7 +284,9 @@ def _front_matter(content: str, file: str) -> tuple[str, str, int]:
 
 @dataclass(frozen=True)
 class _Place:
-    """A place in a file: the line, from 1, and in words the part of the lesson, such as ", step 1, page"."""
+    """A place in a file: the line, from 1, and in words the part of the lesson, such as ", step 1,
+    page".
+    """
 
     file: str
     line: int
@@ -282,16 +317,23 @@ def _fields(text: str, place: _Place) -> _Fields:
         node = yaml.compose(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise LessonError(f"{replace(place, line=place.line + (mark.line if mark else 0))}: {_why(error)}") from None
+        raise LessonError(
+            f"{replace(place, line=place.line + (mark.line if mark else 0))}: {_why(error)}"
+        ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise LessonError(f"{place}: {' '.join(str(error).split())[:200]}") from None
-    if not isinstance(node, yaml.MappingNode) or not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
+    if not isinstance(node, yaml.MappingNode) or not all(
+        isinstance(key, yaml.ScalarNode) for key, _ in node.value
+    ):
         raise LessonError(f"{place}: there must be lines 'name: value'")
     fields = _Fields({}, place)
     for key, value in node.value:
         line = place.line + key.start_mark.line
         if key.value in fields.content:
-            raise LessonError(f"{replace(place, line=line)}: {key.value!r:.40} stands here twice; leave one of them out")
+            raise LessonError(
+                f"{replace(place, line=line)}: {key.value!r:.40} stands here twice; leave one of "
+                "them out"
+            )
         fields.content[key.value], fields.lines[key.value] = value, line
     return fields
 
@@ -305,7 +347,10 @@ def _why(error: yaml.MarkedYAMLError) -> str:
         return "a tab cannot stand here; write spaces instead"
     if "mapping values" in message:
         return 'a value with a colon and a space in it must stand in quotes, as in name: "a: b"'
-    return f"{message}; a value that has or begins with one of the signs : # [ {{ & * ! % @ ` must stand in quotes"
+    return (
+        f"{message}; a value that has or begins with one of the signs : # [ {{ & * ! % @ ` must "
+        "stand in quotes"
+    )
 
 
 _YAML = "tag:yaml.org,2002:"
@@ -313,7 +358,9 @@ _YAML = "tag:yaml.org,2002:"
 
 @dataclass
 class _Fields:
-    """The fields of a block; a field that is never read is an error. A text stays as it is written: `yes` is "yes"."""
+    """The fields of a block; a field that is never read is an error. A text stays as it is written:
+    `yes` is "yes".
+    """
 
     content: dict[str, yaml.Node]
     place: _Place
@@ -322,7 +369,9 @@ class _Fields:
 
     def error(self, problem: str, name: str = "") -> LessonError:
         """An error at the line of a field, or at the first line if the field is missing."""
-        return LessonError(f"{replace(self.place, line=self.lines.get(name, self.place.line))}: {problem}")
+        return LessonError(
+            f"{replace(self.place, line=self.lines.get(name, self.place.line))}: {problem}"
+        )
 
     def _get(self, name: str, default: Any) -> Any:
         """The node of a field, or None if it is not there and has a default."""
@@ -374,7 +423,10 @@ class _Fields:
             return ()
         if isinstance(node, yaml.MappingNode):
             raise self.error(f"'{name}' must be a list of texts", name)
-        return tuple(self._written(name, entry) for entry in (node.value if isinstance(node, yaml.SequenceNode) else [node]))
+        return tuple(
+            self._written(name, entry)
+            for entry in (node.value if isinstance(node, yaml.SequenceNode) else [node])
+        )
 
     def claims(self) -> tuple[LessonClaim, ...]:
         """The claims of a block, each with its line: one that stands for itself, or a list."""
@@ -390,7 +442,10 @@ class _Fields:
     def nothing_else(self) -> None:
         """Refuse fields that were not read: a misspelt name would otherwise have no effect."""
         if unknown := sorted(set(self.content) - self.read):
-            raise self.error(f"there is no setting {unknown[0]!r:.40}{instead(unknown[0], sorted(self.read))}", unknown[0])
+            raise self.error(
+                f"there is no setting {unknown[0]!r:.40}{instead(unknown[0], sorted(self.read))}",
+                unknown[0],
+            )
 
 
 def _steps(text: str, file: str, first: int) -> Iterator[LessonStep]:
@@ -407,8 +462,14 @@ def _steps(text: str, file: str, first: int) -> Iterator[LessonStep]:
         _check_fence(fence, lines, file, first)
     ends = [*(start for start, _ in starts[1:]), len(lines)]
     for number, ((start, title), end) in enumerate(zip(starts, ends, strict=False), 1):
-        inside = [fence for fence in fences if fence.level == 0 and fence.map and start <= fence.map[0] < end]
-        yield _step(title, lines, (start + 1, end), inside, _Place(file, first + start, f", step {number}"))
+        inside = [
+            fence
+            for fence in fences
+            if fence.level == 0 and fence.map and start <= fence.map[0] < end
+        ]
+        yield _step(
+            title, lines, (start + 1, end), inside, _Place(file, first + start, f", step {number}")
+        )
 
 
 def _check_fence(fence: Token, lines: list[str], file: str, first: int) -> None:
@@ -418,16 +479,26 @@ def _check_fence(fence: Token, lines: list[str], file: str, first: int) -> None:
     meant = get_close_matches(kind.lower(), BLOCKS, 1, 0.7)
     if kind not in BLOCKS:
         if meant:
-            raise LessonError(f"{here}: there is no block {kind!r:.40}: did you mean {meant[0]!r}? There are {', '.join(BLOCKS)}")
+            raise LessonError(
+                f"{here}: there is no block {kind!r:.40}: did you mean {meant[0]!r}? There are "
+                f"{', '.join(BLOCKS)}"
+            )
         return
     if fence.level > 0:
-        raise LessonError(f"{here}: a block {kind!r} must not stand in a list or a quotation: begin its line with ```")
+        raise LessonError(
+            f"{here}: a block {kind!r} must not stand in a list or a quotation: begin its line "
+            "with ```"
+        )
     ends_well = end - 1 > start and lines[end - 1].strip().startswith("```")
     if not ends_well or "\n```" in f"\n{fence.content}":
-        raise LessonError(f"{here}: the block {kind!r} that begins here has no end: write a line ``` below it")
+        raise LessonError(
+            f"{here}: the block {kind!r} that begins here has no end: write a line ``` below it"
+        )
 
 
-def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token], place: _Place) -> LessonStep:
+def _step(
+    title: str, lines: list[str], of: tuple[int, int], fences: list[Token], place: _Place
+) -> LessonStep:
     page: PageState | None = None
     questions: list[Question] = []
     claims: list[LessonClaim] = []
@@ -437,25 +508,37 @@ def _step(title: str, lines: list[str], of: tuple[int, int], fences: list[Token]
         if kind not in BLOCKS or fence.map is None:
             continue
         blocks |= set(range(*fence.map))
-        # The heading is in the line before `of`; a fence begins `fence.map[0]` lines after the beginning of the text.
+        # The heading is in the line before `of`; a fence begins `fence.map[0]` lines after the
+        # beginning of the text.
         line = place.line + fence.map[0] - of[0] + 2
         fields = _fields(fence.content, replace(place, line=line, what=f"{place.what}, {kind}"))
         claims += fields.claims()
         if kind == "question":
             questions.append(_question(fields))
         elif page is not None:
-            raise fields.error("it has two blocks 'page', and a step shows one page: begin another step with a heading '## …'")
+            raise fields.error(
+                "it has two blocks 'page', and a step shows one page: begin another step with a "
+                "heading '## …'"
+            )
         else:
             opened, look_at = fields.text("open"), fields.text("look_at", "")
-            query = {name: fields.text(name) for name in fields.content if name not in ("open", "look_at", "claim")}
+            query = {
+                name: fields.text(name)
+                for name in fields.content
+                if name not in ("open", "look_at", "claim")
+            }
             page = PageState(opened, query, look_at, fields.lines)
     if len(questions) > MOST_QUESTIONS:
-        raise LessonError(f"{place}: it has {len(questions)} questions, and {MOST_QUESTIONS} are the most")
+        raise LessonError(
+            f"{place}: it has {len(questions)} questions, and {MOST_QUESTIONS} are the most"
+        )
     # Each line of a block becomes an empty line, so that the lines below keep their numbers.
     text = "\n".join("" if number in blocks else lines[number] for number in range(*of))
     above = len(text) - len(text.lstrip())
     text_line = place.line + 1 + text.count("\n", 0, above)
-    return LessonStep(title, text.strip(), page, tuple(questions), tuple(claims), place.line, text_line)
+    return LessonStep(
+        title, text.strip(), page, tuple(questions), tuple(claims), place.line, text_line
+    )
 
 
 def _question(fields: _Fields) -> Question:
@@ -475,6 +558,11 @@ def _question(fields: _Fields) -> Question:
         lines=fields.lines,
     )
     fields.nothing_else()
-    if kind == "choice" and (len(question.options) < 2 or len(set(question.options)) < len(question.options)):
-        raise fields.error("a choice has two or more options, no two of them alike: options: [one, other]", "options")
+    if kind == "choice" and (
+        len(question.options) < 2 or len(set(question.options)) < len(question.options)
+    ):
+        raise fields.error(
+            "a choice has two or more options, no two of them alike: options: [one, other]",
+            "options",
+        )
     return question

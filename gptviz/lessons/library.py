@@ -29,7 +29,10 @@ class Library:
         """A way through the first steps, in their order, that takes `PERIOD` minutes at most."""
         path: list[Lesson] = []
         for lesson in self.lessons.values():
-            if lesson.level == FIRST_STEPS and sum(taken.minutes for taken in path) + lesson.minutes <= PERIOD:
+            if (
+                lesson.level == FIRST_STEPS
+                and sum(taken.minutes for taken in path) + lesson.minutes <= PERIOD
+            ):
                 path.append(lesson)
         return tuple(path)
 
@@ -42,8 +45,8 @@ def own_folder() -> Path:
 def library(*folders: Path) -> Library:
     """The lessons in these folders or files, by default the shipped ones and the user's own.
 
-    If two have the same name, the later one counts. The lessons of a folder are in the order of their files' names; a name such
-    as `03-attention.md` begins with its number.
+    If two have the same name, the later one counts. The lessons of a folder are in the order of
+    their files' names; a name such as `03-attention.md` begins with its number.
     """
     lessons: dict[str, Lesson] = {}
     faults: dict[str, str] = {}

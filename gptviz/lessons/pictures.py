@@ -1,4 +1,6 @@
-"""The pictures of a lesson: files in its folder, which its texts then carry inside them, also into a file that is taken home."""
+"""The pictures of a lesson: files in its folder, which its texts then carry inside them, also into
+a file that is taken home.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +20,17 @@ from .lesson import Lesson, LessonStep
 
 KINDS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".webp": "webp"}
 MOST_BYTES = 2_000_000  # of all pictures of a lesson
-NEEDED = f"a PNG, JPEG, GIF or WebP file in the folder of the lesson, of which all together have at most {MOST_BYTES:,} bytes"
+NEEDED = (
+    "a PNG, JPEG, GIF or WebP file in the folder of the lesson, of which all together have at "
+    f"most {MOST_BYTES:,} bytes"
+)
 _PICTURE = re.compile(r"(!\[[^]\n]*\]\()(?:<([^>\n]+)>|([^\s)]+))")
 
 
 def with_pictures(lesson: Lesson, folder: Path) -> Lesson:
-    """The lesson with its pictures from `folder` inside its texts, as addresses `data:…`; any other picture stays as it is."""
+    """The lesson with its pictures from `folder` inside its texts, as addresses `data:…`; any other
+    picture stays as it is.
+    """
     room = MOST_BYTES
 
     def carried(found: re.Match[str]) -> str:
@@ -31,7 +38,9 @@ def with_pictures(lesson: Lesson, folder: Path) -> Lesson:
         source = unquote(found[2] or found[3])
         kind = KINDS.get(Path(source).suffix.lower())
         try:
-            if kind is None or not (path := (folder / source).resolve()).is_relative_to(folder.resolve()):
+            if kind is None or not (path := (folder / source).resolve()).is_relative_to(
+                folder.resolve()
+            ):
                 return found[0]
             content = read_regular(path, room)
         except (OSError, ValueError):  # ValueError: a name with a character that no file has
@@ -41,7 +50,10 @@ def with_pictures(lesson: Lesson, folder: Path) -> Lesson:
 
     taken, steps = partial(_PICTURE.sub, carried), list[LessonStep]()
     for step in lesson.steps:
-        asked = [replace(each, ask=taken(each.ask), hint=taken(each.hint), reveal=taken(each.reveal)) for each in step.questions]
+        asked = [
+            replace(each, ask=taken(each.ask), hint=taken(each.hint), reveal=taken(each.reveal))
+            for each in step.questions
+        ]
         steps.append(replace(step, text=taken(step.text), questions=tuple(asked)))
     return replace(lesson, steps=tuple(steps))
 

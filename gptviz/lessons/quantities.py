@@ -1,4 +1,6 @@
-"""Quantities: the functions that the expressions of a lesson may call. Each computes its value from a model or data."""
+"""Quantities: the functions that the expressions of a lesson may call. Each computes its value from
+a model or data.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ from gptviz.generate.speculation import Speculated
 from gptviz.interp.dictionaries import superposition
 from gptviz.interp.over_training.history import History
 from gptviz.interp.over_training.measures import MEASURES, MeasureQuestion
-from gptviz.interp.reading import attention, cross_attention, embeddings, gradients, positions, stream
+from gptviz.interp.reading import (
+    attention,
+    cross_attention,
+    embeddings,
+    gradients,
+    positions,
+    stream,
+)
 from gptviz.interp.reading.next_token import logits_after, perplexity, probabilities
 from gptviz.interp.reading.waves import ClockWaves
 from gptviz.language_model import LanguageModel, explaining, load
@@ -44,9 +53,10 @@ _TYPES: dict[str, Any] = {"str": str, "int": int, "float": int | float}
 class Quantities:
     """The functions of expressions, for the models that a lesson names.
 
-    Every function takes `model`, the name of a model, and `step`, one of its snapshots; by default the lesson's model as it was
-    saved last. It also takes `without`, a part that is switched off, as in `without="blocks.1.attention.head.3"`, or a list.
-    `opened` returns the model of a name and a step.
+    Every function takes `model`, the name of a model, and `step`, one of its snapshots; by default
+    the lesson's model as it was saved last. It also takes `without`, a part that is switched off,
+    as in `without="blocks.1.attention.head.3"`, or a list. `opened` returns the model of a name and
+    a step.
     """
 
     def __init__(self, opened: Callable[[str, int | None], LanguageModel], model: str) -> None:
@@ -58,10 +68,14 @@ class Quantities:
         return {name: self._with_model(function) for name, function in OF_MODELS.items()} | PLAIN
 
     def _with_model(self, function: Function) -> Function:
-        def called(*arguments: Any, model: str | None = None, step: int | None = None, **named: Any) -> Any:
+        def called(
+            *arguments: Any, model: str | None = None, step: int | None = None, **named: Any
+        ) -> Any:
             for value in (*arguments, *named.values()):
                 if isinstance(value, str) and len(value) > LONGEST_TEXT:
-                    raise ValueError(f"a text has {len(value):,} characters, and {LONGEST_TEXT:,} are the most")
+                    raise ValueError(
+                        f"a text has {len(value):,} characters, and {LONGEST_TEXT:,} are the most"
+                    )
             lm = self.opened(self.model if model is None else model, step)
             without = named.pop("without", None)
             if without is not None:
@@ -82,11 +96,15 @@ def _check(function: Function, *arguments: Any, **named: Any) -> None:
     for name, value in given.items():
         wanted = _TYPES.get(str(signature.parameters[name].annotation))
         if wanted is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
-            raise ValueError(f"{name} is {value!r:.40}; it must be a {'text' if wanted is str else 'number'}")
+            raise ValueError(
+                f"{name} is {value!r:.40}; it must be a {'text' if wanted is str else 'number'}"
+            )
 
 
 def _named(name: str, what: str, known: Mapping[str, Entry]) -> Entry:
-    """The entry of this name; if there is none, a ValueError says `what` it would be, and names those that there are."""
+    """The entry of this name; if there is none, a ValueError says `what` it would be, and names
+    those that there are.
+    """
     if name not in known:
         raise ValueError(f"there is no {what} {name!r:.40}; there are {', '.join(known)}")
     return known[name]
@@ -111,7 +129,9 @@ def _token(lm: LanguageModel, token: str) -> int:
 
 
 def _text(lm: LanguageModel, token: int) -> str:
-    """The text of a token; that of a whole word is without the space before it, as on pages and in lessons."""
+    """The text of a token; that of a whole word is without the space before it, as on pages and in
+    lessons.
+    """
     label = lm.tokenizer.label(token)
     return label if lm.tokenizer.id_of(label) == token else lm.tokenizer.piece(token)
 
@@ -128,7 +148,9 @@ def _once(compute: Function) -> Function:
     @wraps(compute)
     def known(lm: LanguageModel, *asked: Any, **named: Any) -> Any:
         values = kept.setdefault(lm, LRUCache(64))
-        return cached(values, key=lambda _, *asked, **named: hashkey(*asked, **named))(compute)(lm, *asked, **named)
+        return cached(values, key=lambda _, *asked, **named: hashkey(*asked, **named))(compute)(
+            lm, *asked, **named
+        )
 
     return known
 
@@ -139,7 +161,9 @@ def tokens(lm: LanguageModel, text: str) -> list[str]:
 
 
 def merges(lm: LanguageModel, text: str) -> list[str]:
-    """The tokens that byte-pair encoding makes of a text, one after the other, the last ones being its tokens."""
+    """The tokens that byte-pair encoding makes of a text, one after the other, the last ones being
+    its tokens.
+    """
     merging = lm.tokenizer.merging(_ids(lm, text))
     if merging is None:
         raise ValueError(f"{lm.name} does not make its tokens by merges")
@@ -147,9 +171,14 @@ def merges(lm: LanguageModel, text: str) -> list[str]:
 
 
 def times_as_many(lm: LanguageModel, language: str) -> float:
-    """How many times as many tokens as in English the example of the page Tokens in a language takes."""
+    """How many times as many tokens as in English the example of the page Tokens in a language
+    takes.
+    """
     texts = examples()
-    return cost(lm.tokenizer, _named(language, "example", texts)).tokens / cost(lm.tokenizer, texts[FIRST]).tokens
+    return (
+        cost(lm.tokenizer, _named(language, "example", texts)).tokens
+        / cost(lm.tokenizer, texts[FIRST]).tokens
+    )
 
 
 def vocabulary(lm: LanguageModel) -> int:
@@ -164,7 +193,9 @@ def probability(lm: LanguageModel, prompt: str, token: str) -> float:
 
 @_once
 def share_in_data(lm: LanguageModel, sentence: str, word: str) -> float:
-    """How often a word came after a sentence in the data that the model was trained on, as a share."""
+    """How often a word came after a sentence in the data that the model was trained on, as a
+    share.
+    """
     ((share,),) = lm.shares_in_data([sentence], [word])
     return share.value
 
@@ -182,15 +213,18 @@ def rank(lm: LanguageModel, prompt: str, token: str) -> int:
 
 def likeliest(lm: LanguageModel, prompt: str, count: int = 1) -> str | list[str]:
     """The text of the likeliest next token; with `count`, those of the likeliest ones."""
-    order = np.argsort(-_logits(lm, prompt), kind="stable")[: _within("count", count, 1, MOST_ENTRIES)]
+    order = np.argsort(-_logits(lm, prompt), kind="stable")[
+        : _within("count", count, 1, MOST_ENTRIES)
+    ]
     texts = [_text(lm, int(i)) for i in order]
     return texts[0] if count == 1 else texts
 
 
 @_once
 def steered(lm: LanguageModel, prompt: str, strength: float) -> str:
-    """The text of the likeliest next token with a direction so often in the stream: the one that the view Steering of the page
-    Residual stream finds first, between pairs of texts of the model's task.
+    """The text of the likeliest next token with a direction so often in the stream: the one that
+    the view Steering of the page Residual stream finds first, between pairs of texts of the model's
+    task.
     """
     if lm.task is None:
         raise ValueError(f"{lm.name} has learned no task with pairs of texts")
@@ -199,12 +233,23 @@ def steered(lm: LanguageModel, prompt: str, strength: float) -> str:
     return _text(lm, int(_logits(lm.edited(direction.edit(strength)), prompt).argmax()))
 
 
-def drawn(lm: LanguageModel, prompt: str, token: str, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> float:
-    """The probability that a draw takes a token, with a temperature, among the `top_k` likeliest (0: all), then with top-p."""
+def drawn(
+    lm: LanguageModel,
+    prompt: str,
+    token: str,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+) -> float:
+    """The probability that a draw takes a token, with a temperature, among the `top_k` likeliest
+    (0: all), then with top-p.
+    """
     return float(_draw(lm, prompt, temperature, top_k, top_p).after[_token(lm, token)])
 
 
-def stay(lm: LanguageModel, prompt: str, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0) -> int:
+def stay(
+    lm: LanguageModel, prompt: str, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0
+) -> int:
     """The number of tokens that a draw with these settings may take."""
     return int((_draw(lm, prompt, temperature, top_k, top_p).after > 0).sum())
 
@@ -220,7 +265,9 @@ def entropy(lm: LanguageModel, prompt: str) -> float:
 
 
 def _losses(lm: LanguageModel, text: str) -> torch.Tensor:
-    """The loss [position - 1] of each token of a text but the first, which is not guessed, in nats."""
+    """The loss [position - 1] of each token of a text but the first, which is not guessed, in
+    nats.
+    """
     ids = _ids(lm, text)
     if len(ids) < 2:
         raise ValueError("the text needs two tokens or more")
@@ -229,7 +276,9 @@ def _losses(lm: LanguageModel, text: str) -> torch.Tensor:
 
 
 def least_expected(lm: LanguageModel, text: str) -> int:
-    """The position, from 0, of the token of a text that the model found least likely; at least 1: the first is not guessed."""
+    """The position, from 0, of the token of a text that the model found least likely; at least 1:
+    the first is not guessed.
+    """
     return int(_losses(lm, text).argmax()) + 1
 
 
@@ -243,22 +292,34 @@ def continuation(lm: LanguageModel, prompt: str, count: int = 20) -> str:
     return lm.generate(prompt, min(count, 200), temperature=0.0)
 
 
-def tokens_per_pass(lm: LanguageModel, prompt: str, drafter: str, temperature: float = 1.0, count: int = 100) -> float:
-    """The tokens per pass of the model in speculative decoding, seed 0; the drafter is a model's name, or "prompt"."""
+def tokens_per_pass(
+    lm: LanguageModel, prompt: str, drafter: str, temperature: float = 1.0, count: int = 100
+) -> float:
+    """The tokens per pass of the model in speculative decoding, seed 0; the drafter is a model's
+    name, or "prompt".
+    """
     return _speculated(lm, prompt, drafter, temperature, count).tokens_per_pass or 0.0
 
 
-def share_accepted(lm: LanguageModel, prompt: str, drafter: str, temperature: float = 1.0, count: int = 100) -> float:
-    """The share of the judged drafts that the model accepts, from 0 to 1; the arguments are those of `tokens_per_pass`."""
+def share_accepted(
+    lm: LanguageModel, prompt: str, drafter: str, temperature: float = 1.0, count: int = 100
+) -> float:
+    """The share of the judged drafts that the model accepts, from 0 to 1; the arguments are those
+    of `tokens_per_pass`.
+    """
     return _speculated(lm, prompt, drafter, temperature, count).acceptance_rate or 0.0
 
 
 def drafted_continuation(lm: LanguageModel, prompt: str, drafter: str, count: int = 20) -> str:
-    """The text after a prompt at temperature 0 in speculative decoding; the drafter is a model's name, or "prompt"."""
+    """The text after a prompt at temperature 0 in speculative decoding; the drafter is a model's
+    name, or "prompt".
+    """
     return lm.tokenizer.continuation(_speculated(lm, prompt, drafter, 0.0, count).tokens)
 
 
-def _speculated(lm: LanguageModel, prompt: str, drafter: str, temperature: float, count: int) -> Speculated:
+def _speculated(
+    lm: LanguageModel, prompt: str, drafter: str, temperature: float, count: int
+) -> Speculated:
     by: Any = "prompt" if drafter == "prompt" else load(checkpoints.find(drafter), lm.device.type)
     return lm.speculate(prompt, by, min(count, 200), temperature=temperature)
 
@@ -269,14 +330,16 @@ def answer(lm: LanguageModel, text: str) -> str:
 
 
 def source_read(lm: LanguageModel, text: str, place: int) -> str:
-    """The token of the source that an encoder–decoder reads most, by the mean of all heads, as it writes the token at a place
-    of its answer, from 0.
+    """The token of the source that an encoder–decoder reads most, by the mean of all heads, as it
+    writes the token at a place of its answer, from 0.
     """
     source, (written, _) = lm.source(text).tolist(), lm.decoded(text)
     if not 0 <= place < len(written):
         raise ValueError(f"place is {place}; the answer has {len(written)} tokens")
     decoded = [lm.special_tokens.start, *written[:place]]
-    shares = cross_attention.averaged(cross_attention.read(lm.model, source, decoded).cross, None).blocks[0][0]
+    shares = cross_attention.averaged(
+        cross_attention.read(lm.model, source, decoded).cross, None
+    ).blocks[0][0]
     return lm.tokenizer.label(source[int(shares[-1].argmax())])
 
 
@@ -292,7 +355,9 @@ def label_probability(lm: LanguageModel, text: str, name: str) -> float:
 
 
 def attends(lm: LanguageModel, prompt: str, block: int, head: int, query: int, key: int) -> float:
-    """The share of its attention that a query gives a key; places count from 0, or from the end, −1 for the last."""
+    """The share of its attention that a query gives a key; places count from 0, or from the end, −1
+    for the last.
+    """
     return float(_pattern(lm, prompt, block, head)[query, key])
 
 
@@ -306,7 +371,9 @@ def most_read(lm: LanguageModel, prompt: str, block: int, head: int, query: int 
     return int(_pattern(lm, prompt, block, head)[query].argmax())
 
 
-def _pattern(lm: LanguageModel, prompt: str, block: int, head: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+def _pattern(
+    lm: LanguageModel, prompt: str, block: int, head: int
+) -> np.ndarray[Any, np.dtype[np.float32]]:
     blocks = attention.patterns(lm.model, _ids(lm, prompt)).blocks
     if not 0 <= block < len(blocks) or not 0 <= head < len(blocks[block]):
         raise ValueError(f"{lm.name} has no head {head} in a block {block}")
@@ -314,14 +381,22 @@ def _pattern(lm: LanguageModel, prompt: str, block: int, head: int) -> np.ndarra
 
 
 def best_head(lm: LanguageModel, score: str, prompt: str | None = None) -> str:
-    """The head with the largest value of a score, such as "induction", as "block.head": see the page Heads."""
+    """The head with the largest value of a score, such as "induction", as "block.head": see the
+    page Heads.
+    """
     best = max(_heads(lm, score, prompt), key=lambda row: row[score])
     return f"{best['block']}.{best['head']}"
 
 
-def head_score(lm: LanguageModel, score: str, block: int, head: int, prompt: str | None = None) -> float:
+def head_score(
+    lm: LanguageModel, score: str, block: int, head: int, prompt: str | None = None
+) -> float:
     """The value of a score for one head."""
-    scores = [row[score] for row in _heads(lm, score, prompt) if (row["block"], row["head"]) == (block, head)]
+    scores = [
+        row[score]
+        for row in _heads(lm, score, prompt)
+        if (row["block"], row["head"]) == (block, head)
+    ]
     if not scores:
         raise ValueError(f"{lm.name} has no head {head} in a block {block}")
     return float(scores[0])
@@ -339,31 +414,54 @@ def _heads(lm: LanguageModel, score: str, prompt: str | None) -> list[dict[str, 
     return rows
 
 
-def contribution(lm: LanguageModel, prompt: str, token: str, part: str, against: str | None = None) -> float:
-    """The amount that a part, such as "blocks.1.attention.head.3", adds to a token's logit, or its difference from another's."""
+def contribution(
+    lm: LanguageModel, prompt: str, token: str, part: str, against: str | None = None
+) -> float:
+    """The amount that a part, such as "blocks.1.attention.head.3", adds to a token's logit, or its
+    difference from another's.
+    """
     return float(lm.attribute(prompt, token, against=against).of(part))
 
 
 def strongest_head(lm: LanguageModel, prompt: str, token: str, against: str | None = None) -> str:
-    """The name of the head that adds most to the logit of a token, or to its difference from another's."""
-    heads = {name: value for name, value in lm.attribute(prompt, token, against=against).values.items() if ".head." in name}
+    """The name of the head that adds most to the logit of a token, or to its difference from
+    another's.
+    """
+    heads = {
+        name: value
+        for name, value in lm.attribute(prompt, token, against=against).values.items()
+        if ".head." in name
+    }
     if not heads:
         raise ValueError(f"{lm.name} has no heads")
     return max(heads, key=heads.__getitem__)
 
 
 def strongest_part(lm: LanguageModel, prompt: str, token: str, against: str | None = None) -> str:
-    """The name of the part (a head, an MLP, a bias …) that adds most to the logit of a token, or to its difference."""
+    """The name of the part (a head, an MLP, a bias …) that adds most to the logit of a token, or to
+    its difference.
+    """
     values = lm.attribute(prompt, token, against=against).values
     return max(values, key=values.__getitem__)
 
 
-def restored(lm: LanguageModel, clean: str, corrupted: str, right: str, wrong: str, what: str, block: int, place: int) -> float:
-    """The share of the answer that comes back with one patch, such as of `what` "resid_pre" at a position, or "attention.z" of a
-    head: see the page Patching.
+def restored(
+    lm: LanguageModel,
+    clean: str,
+    corrupted: str,
+    right: str,
+    wrong: str,
+    what: str,
+    block: int,
+    place: int,
+) -> float:
+    """The share of the answer that comes back with one patch, such as of `what` "resid_pre" at a
+    position, or "attention.z" of a head: see the page Patching.
     """
     shares = lm.patch(clean, corrupted, right, wrong, what).shares
-    if not (-shares.shape[0] <= block < shares.shape[0] and -shares.shape[1] <= place < shares.shape[1]):
+    if not (
+        -shares.shape[0] <= block < shares.shape[0] and -shares.shape[1] <= place < shares.shape[1]
+    ):
         raise ValueError(f"there are {shares.shape[0]} blocks with {shares.shape[1]} places each")
     return float(shares[block, place])
 
@@ -371,13 +469,18 @@ def restored(lm: LanguageModel, clean: str, corrupted: str, right: str, wrong: s
 def stream_length(lm: LanguageModel, prompt: str, layer: int, position: int = -1) -> float:
     """The length of the vector of a token after a layer; 0 is the embedding, −1 the last layer."""
     lengths = stream.lengths(lm.stream(prompt), tokens(lm, prompt)).values
-    if not (-lengths.shape[0] <= layer < lengths.shape[0] and -lengths.shape[1] <= position < lengths.shape[1]):
+    if not (
+        -lengths.shape[0] <= layer < lengths.shape[0]
+        and -lengths.shape[1] <= position < lengths.shape[1]
+    ):
         raise ValueError(f"there are {lengths.shape[0]} layers and {lengths.shape[1]} positions")
     return float(lengths[layer, position])
 
 
 def lens_rank(lm: LanguageModel, prompt: str, token: str, layer: int) -> int:
-    """The rank of a token, 1 for the likeliest, if the model stopped after a layer; 0 is the embedding."""
+    """The rank of a token, 1 for the likeliest, if the model stopped after a layer; 0 is the
+    embedding.
+    """
     seen = lm.lens(prompt, top=min(lm.tokenizer.vocab_size, 1_000))
     if not -len(seen.top) <= layer < len(seen.top):
         raise ValueError(f"there is no layer {layer}; there are {len(seen.top)}")
@@ -388,8 +491,9 @@ def lens_rank(lm: LanguageModel, prompt: str, token: str, layer: int) -> int:
 
 
 def learning(lm: LanguageModel, prompt: str, part: str, what: str) -> float:
-    """A number of the step that learning from `prompt` takes, seen from the weight with the steepest slope in the tensor `part`:
-    "slope", "before", "after" (the weight), "loss", "loss_before" or "loss_after".
+    """A number of the step that learning from `prompt` takes, seen from the weight with the
+    steepest slope in the tensor `part`: "slope", "before", "after" (the weight), "loss",
+    "loss_before" or "loss_after".
     """
     names = ("slope", "before", "after", "loss", "loss_before", "loss_after")
     name = _named(what, "number of a step called", {name: name for name in names})
@@ -416,12 +520,16 @@ def validation_loss(lm: LanguageModel) -> float:
 
 
 def validation_loss_at(lm: LanguageModel, of_step: int) -> float:
-    """The validation loss that the card has for the evaluation nearest to a step of training, in nats."""
+    """The validation loss that the card has for the evaluation nearest to a step of training, in
+    nats.
+    """
     return _nearest_loss(lm, of_step, {entry.step: entry.validation for entry in lm.card.losses})
 
 
 def training_loss_at(lm: LanguageModel, of_step: int) -> float:
-    """The training loss that the card has for the evaluation nearest to a step of training, in nats."""
+    """The training loss that the card has for the evaluation nearest to a step of training, in
+    nats.
+    """
     return _nearest_loss(lm, of_step, {entry.step: entry.training for entry in lm.card.losses})
 
 
@@ -433,16 +541,26 @@ def _nearest_loss(lm: LanguageModel, of_step: int, losses: Mapping[int, float | 
 
 
 def accuracy(lm: LanguageModel, of: str = "model") -> float:
-    """The share of held-out predictions that were right, according to the model's card: by the "model", or the "baseline"."""
-    share = _named(of, "accuracy of", {"model": lm.card.accuracy, "baseline": lm.card.baseline_accuracy})
+    """The share of held-out predictions that were right, according to the model's card: by the
+    "model", or the "baseline".
+    """
+    share = _named(
+        of, "accuracy of", {"model": lm.card.accuracy, "baseline": lm.card.baseline_accuracy}
+    )
     if share is None:
         raise ValueError(f"the card of {lm.name} has no accuracy of the {of}")
     return share
 
 
 def right(lm: LanguageModel, on: str = "held out") -> float:
-    """The share of a task's answers that are right: in sequences "held out", or in those that it "learned" again and again."""
-    return _named(on, "answers", MEASURES["accuracy"].compute(lm.model, lm.given(MEASURES["accuracy"], MeasureQuestion())))
+    """The share of a task's answers that are right: in sequences "held out", or in those that it
+    "learned" again and again.
+    """
+    return _named(
+        on,
+        "answers",
+        MEASURES["accuracy"].compute(lm.model, lm.given(MEASURES["accuracy"], MeasureQuestion())),
+    )
 
 
 @_once
@@ -452,18 +570,24 @@ def _waves(lm: LanguageModel) -> ClockWaves:
 
 
 def frequencies(lm: LanguageModel) -> list[int]:
-    """The frequencies that a model of sums on a clock uses: see the view Waves of the page Embeddings."""
+    """The frequencies that a model of sums on a clock uses: see the view Waves of the page
+    Embeddings.
+    """
     return list(_waves(lm).used)
 
 
 def right_with(lm: LanguageModel, kept: str) -> float:
-    """The share of all sums on a clock that are right if its embedding keeps only the "used" frequencies, or the "others"."""
+    """The share of all sums on a clock that are right if its embedding keeps only the "used"
+    frequencies, or the "others".
+    """
     _, used, others = _waves(lm).right
     return _named(kept, "frequencies", {"used": used, "others": others})
 
 
 def cache_size(lm: LanguageModel, tokens: int = 1) -> float:
-    """The bytes of the keys and values that the model keeps for this number of tokens while it writes, in float32."""
+    """The bytes of the keys and values that the model keeps for this number of tokens while it
+    writes, in float32.
+    """
     if (size := lm.costs(1, tokens).cache) is None:
         raise ValueError(f"{lm.name} keeps no keys and values")
     return float(size)
@@ -475,7 +599,9 @@ def snapshots(lm: LanguageModel) -> list[int]:
 
 
 def half_done(lm: LanguageModel, measure: str) -> float:
-    """The step at which a measure, such as "heads.induction", had made half of its change: see the page Over training."""
+    """The step at which a measure, such as "heads.induction", had made half of its change: see the
+    page Over training.
+    """
     half = _history(lm, measure).halfway()
     if half is None:
         raise ValueError(f"{measure!r:.40} does not change while {lm.name} is trained")
@@ -495,26 +621,43 @@ def name(lm: LanguageModel) -> str:
 def dot(lm: LanguageModel, one: str, other: str) -> float:
     """The dot product of the embeddings of two tokens."""
     rows = embeddings.vectors(lm.model, "embedding")
-    return float(rows[_token(lm, one)].astype(np.float64) @ rows[_token(lm, other)].astype(np.float64))
+    return float(
+        rows[_token(lm, one)].astype(np.float64) @ rows[_token(lm, other)].astype(np.float64)
+    )
 
 
 def similarity(lm: LanguageModel, one: str, other: str) -> float:
     """The cosine between the embeddings of two tokens."""
-    return embeddings.cosine(embeddings.vectors(lm.model, "embedding"), _token(lm, one), _token(lm, other))
+    return embeddings.cosine(
+        embeddings.vectors(lm.model, "embedding"), _token(lm, one), _token(lm, other)
+    )
 
 
 def nearest(lm: LanguageModel, token: str, space: str = "embedding") -> str:
-    """The text of the token whose vector has the largest cosine with that of a token, in the "embedding" or the "unembedding"."""
-    return _text(lm, embeddings.neighbours(_space(lm, space), lm.tokenizer.labels(), _token(lm, token), 1).ids[0])
+    """The text of the token whose vector has the largest cosine with that of a token, in the
+    "embedding" or the "unembedding".
+    """
+    return _text(
+        lm,
+        embeddings.neighbours(_space(lm, space), lm.tokenizer.labels(), _token(lm, token), 1).ids[
+            0
+        ],
+    )
 
 
 def nearest_within(lm: LanguageModel, characters: str, space: str = "embedding") -> float:
-    """The share of some tokens, each a character of a text, whose nearest token (see `nearest`) is one of them too."""
-    return embeddings.share_beside_own(_space(lm, space), [_token(lm, character) for character in characters])
+    """The share of some tokens, each a character of a text, whose nearest token (see `nearest`) is
+    one of them too.
+    """
+    return embeddings.share_beside_own(
+        _space(lm, space), [_token(lm, character) for character in characters]
+    )
 
 
 def pca_share(lm: LanguageModel, space: str = "embedding", dimensions: int = 2) -> float:
-    """The share of the variance of all tokens' vectors that a picture by PCA with this number of dimensions keeps."""
+    """The share of the variance of all tokens' vectors that a picture by PCA with this number of
+    dimensions keeps.
+    """
     return sum(embeddings.pca(_space(lm, space), dimensions)[1])
 
 
@@ -525,20 +668,25 @@ def _space(lm: LanguageModel, space: str) -> embeddings.Vectors:
 
 
 def position_similarity(lm: LanguageModel, one: int, other: int, kind: str | None = None) -> float:
-    """The cosine between the vectors of two positions: of the model's own kind, or of another that needs no training."""
+    """The cosine between the vectors of two positions: of the model's own kind, or of another that
+    needs no training.
+    """
     vectors = positions.vectors(lm.model, positions.own_kind(lm.model) if kind is None else kind)
     return float(positions.similarity(vectors).values[one, other])
 
 
 def wave(lm: LanguageModel, dimension: int) -> float:
-    """The number of positions after which a dimension of sinusoidal positions, as wide as this model, repeats."""
+    """The number of positions after which a dimension of sinusoidal positions, as wide as this
+    model, repeats.
+    """
     size = lm.model.config.d_model
     return positions.period(_within("dimension", dimension, 0, size - 1), size)
 
 
 def gradient_reaching(residual: str, depth: int = 12) -> float:
-    """The size of the loss's gradient at the input of block 0, as a share of its size after the last block, for an untrained
-    model with these residual connections, such as "pre-norm" or "none". See the page Gradients.
+    """The size of the loss's gradient at the input of block 0, as a share of its size after the
+    last block, for an untrained model with these residual connections, such as "pre-norm" or
+    "none". See the page Gradients.
     """
     _named(residual, "residual", dict.fromkeys(gradients.compared()))
     return _reaching(_within("depth", depth, 2, _DEEPEST))[residual]
@@ -551,15 +699,23 @@ def _reaching(depth: int) -> dict[str, float]:
 
 @lru_cache(maxsize=8)
 def chance(data: str) -> float:
-    """The share of the most frequent label of generated texts, such as "stars": the accuracy of always guessing this label."""
+    """The share of the most frequent label of generated texts, such as "stars": the accuracy of
+    always guessing this label.
+    """
     labels = _named(data, "texts", GENERATED)().labels
     return max(labels.count(label) for label in set(labels)) / len(labels)
 
 
 def arrow_length(sparsity: float, feature: int) -> float:
-    """How long the arrow of a feature, counted from 1, is in the toy model of superposition of one of its sparsities."""
+    """How long the arrow of a feature, counted from 1, is in the toy model of superposition of one
+    of its sparsities.
+    """
     known = {str(one): place for place, one in enumerate(superposition.SPARSITIES)}
-    return float(_toy().lengths.values[_named(str(float(sparsity)), "sparsity", known), _within("feature", feature, 1, 5) - 1])
+    return float(
+        _toy().lengths.values[
+            _named(str(float(sparsity)), "sparsity", known), _within("feature", feature, 1, 5) - 1
+        ]
+    )
 
 
 @lru_cache(maxsize=8)
@@ -576,7 +732,9 @@ def _toy() -> superposition.Toy:
 
 @lru_cache(maxsize=4)
 def learned_merges(count: int) -> list[str]:
-    """The first tokens that byte-pair encoding makes of the passages that come with gptviz, in their order."""
+    """The first tokens that byte-pair encoding makes of the passages that come with gptviz, in
+    their order.
+    """
     return learned(passages(), _within("count", count, 1, MOST_ENTRIES)).tokenizer.labels()[-count:]
 
 
@@ -586,14 +744,20 @@ def occurrences(text: str, piece: str) -> int:
 
 
 def percent(value: float, digits: int = 0) -> str:
-    """A share as a percentage; one above 0 that is too small for these digits is "less than" the smallest of them."""
+    """A share as a percentage; one above 0 that is too small for these digits is "less than" the
+    smallest of them.
+    """
     least = 10.0 ** -_within("digits", digits, 0, _MOST_DIGITS)
-    return f"< {least:.{digits}f} %" if 0 < 100 * value < least / 2 else f"{100 * value:.{digits}f} %"
+    return (
+        f"< {least:.{digits}f} %" if 0 < 100 * value < least / 2 else f"{100 * value:.{digits}f} %"
+    )
 
 
 def rounded(value: float, digits: int = 2) -> str:
     """A number in words, with this number of digits after the point and a real minus."""
-    return f"{round(value, _within('digits', digits, 0, _MOST_DIGITS)) + 0.0:,.{digits}f}".replace("-", "−")
+    return f"{round(value, _within('digits', digits, 0, _MOST_DIGITS)) + 0.0:,.{digits}f}".replace(
+        "-", "−"
+    )
 
 
 def quoted(text: str) -> str:
@@ -607,9 +771,15 @@ def count(of: Sequence[Any]) -> int:
 
 
 _own: dict[str, Function] = {
-    name: value for name, value in globals().items() if getattr(value, "__module__", "") == __name__ and name[0].islower()
+    name: value
+    for name, value in globals().items()
+    if getattr(value, "__module__", "") == __name__ and name[0].islower()
 }
-OF_MODELS = {name: function for name, function in _own.items() if "lm" in inspect.signature(function).parameters}
+OF_MODELS = {
+    name: function
+    for name, function in _own.items()
+    if "lm" in inspect.signature(function).parameters
+}
 """The functions of this file that run or read a model, their first argument `lm`."""
 
 PLAIN = {function.__name__: function for function in (cleaned, math.exp, math.log, abs, max, min)}

@@ -14,21 +14,35 @@ FEWEST_TOKENS = 1_000
 
 
 def opened_last() -> str | None:
-    """The name of the decoder of another program, with parts of words as tokens, that was opened last, or None."""
+    """The name of the decoder of another program, with parts of words as tokens, that was opened
+    last, or None.
+    """
     opened = {name: folder for name, folder in checkpoints.folders().items() if _is_meant(folder)}
-    return max(opened, key=lambda name: ((opened[name] / "card.json").stat().st_mtime, name), default=None)
+    return max(
+        opened, key=lambda name: ((opened[name] / "card.json").stat().st_mtime, name), default=None
+    )
 
 
 def about_what_is_open(lesson: Lesson) -> Lesson:
-    """The lesson with its model filled in: one about any decoder is then about the one opened last, if any was, and no other."""
+    """The lesson with its model filled in: one about any decoder is then about the one opened last,
+    if any was, and no other.
+    """
     model = opened_last() if lesson.any_decoder else None
     return lesson if model is None else replace(lesson, model=model, any_decoder=False)
 
 
 def stands_in(lesson: Lesson) -> str:
-    """Sentences about a lesson that is about any decoder, on a machine where none was opened: which model it goes on with."""
-    about = "This lesson is about a model that others trained, and no such model that reads pieces of words is open here."
-    return f"{about} Until one is, it goes on with {lesson.model}, a small model that comes with this program."
+    """Sentences about a lesson that is about any decoder, on a machine where none was opened: which
+    model it goes on with.
+    """
+    about = (
+        "This lesson is about a model that others trained, and no such model that reads pieces of "
+        "words is open here."
+    )
+    return (
+        f"{about} Until one is, it goes on with {lesson.model}, a small model that comes with "
+        "this program."
+    )
 
 
 def _is_meant(folder: Path) -> bool:

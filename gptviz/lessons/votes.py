@@ -1,4 +1,6 @@
-"""What a class answered: how many chose what, for each question of a lesson; without names, and only while the server runs."""
+"""What a class answered: how many chose what, for each question of a lesson; without names, and
+only while the server runs.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ _answers: OrderedDict[Question, dict[str, str]] = OrderedDict()
 
 
 def count(question: Question, session: str, answer: str) -> None:
-    """Count the answer of a session, which tells visitors apart; a later one of the same session takes its place. The question is
-    named by the lesson, and the numbers of the step and of the question in it.
+    """Count the answer of a session, which tells visitors apart; a later one of the same session
+    takes its place. The question is named by the lesson, and the numbers of the step and of the
+    question in it.
     """
     with _lock:
         given = _answers.setdefault(question, {})

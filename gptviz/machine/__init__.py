@@ -1,1 +1,3 @@
-"""The machine that gptviz runs on: its files, its memory, its terminal, and what a server on it allows."""
+"""The machine that gptviz runs on: its files, its memory, its terminal, and what a server on it
+allows.
+"""

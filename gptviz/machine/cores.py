@@ -12,16 +12,19 @@ import psutil
 
 # The shortest time, in seconds, over which it is seen how busy the cores are.
 SPAN = 0.5
-# How much of a core others may use that counts as free. A thread that waits for one without a core takes more of the processor
-# than it saves: with one other busy process on two cores, a text was written in five times the time that one thread takes, and a
-# step of training took thirty times as long.
+# How much of a core others may use that counts as free. A thread that waits for one without a core
+# takes more of the processor than it saves: with one other busy process on two cores, a text was
+# written in five times the time that one thread takes, and a step of training took thirty times as
+# long.
 SHARED = 0.3
 
 
 def idle_seconds() -> float:
-    """The time, in seconds summed over cores, that other processes did not use; infinite where the system does not say it.
+    """The time, in seconds summed over cores, that other processes did not use; infinite where the
+    system does not say it.
 
-    It counts the cores that this process may use: the seconds in which they were idle, and those in which they worked for it.
+    It counts the cores that this process may use: the seconds in which they were idle, and those in
+    which they worked for it.
     """
     process = psutil.Process()
     try:
@@ -36,14 +39,20 @@ def idle_seconds() -> float:
 
 
 class FreeCores:
-    """The cores that other processes leave to this one: a browser that draws and a training take theirs."""
+    """The cores that other processes leave to this one: a browser that draws and a training take
+    theirs.
+    """
 
-    def __init__(self, clock: Callable[[], float] = monotonic, idle: Callable[[], float] = idle_seconds) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = monotonic, idle: Callable[[], float] = idle_seconds
+    ) -> None:
         self._clock, self._idle, self._lock = clock, idle, Lock()
         self._seen, self._free = (clock(), idle()), inf
 
     def count(self) -> float:
-        """How many there were on average since the last look, which was at least `SPAN` seconds ago; infinite at first."""
+        """How many there were on average since the last look, which was at least `SPAN` seconds
+        ago; infinite at first.
+        """
         with self._lock:
             now, (at, before) = self._clock(), self._seen
             if now - at >= SPAN:
@@ -58,8 +67,9 @@ class FreeCores:
 
 @contextmanager
 def sharing(most: int | None = None) -> Iterator[Callable[[], None]]:
-    """For a long computation in this thread: a function that, called between its steps, has the next ones computed by as many
-    threads as find a core each, and at most by `most`. At the end there are as many as before.
+    """For a long computation in this thread: a function that, called between its steps, has the
+    next ones computed by as many threads as find a core each, and at most by `most`. At the end
+    there are as many as before.
     """
     import torch  # what shows how busy the cores are is imported before it
 

@@ -1,4 +1,6 @@
-"""Where the user's own files are kept, and how a file or a folder is replaced so that a crash leaves the old one."""
+"""Where the user's own files are kept, and how a file or a folder is replaced so that a crash
+leaves the old one.
+"""
 
 import os
 import re
@@ -14,24 +16,30 @@ from filelock import FileLock
 
 T = TypeVar("T")
 # Names that Windows takes for a device, with any ending.
-DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?", re.IGNORECASE)
+DEVICE = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])(?:\..*)?", re.IGNORECASE
+)
 PATIENCE = 10.0  # seconds to wait for a lock that nobody else should hold
 _LOCK_FILE = re.compile(r"(?P<stem>\.(?P<name>.+)-[0-9a-f]{8})\.lock")
 
 
 def home() -> Path:
-    """The folder of the user's own checkpoints and corpora: `GPTVIZ_HOME`, else `.cache/gptviz` in the user's home."""
+    """The folder of the user's own checkpoints and corpora: `GPTVIZ_HOME`, else `.cache/gptviz` in
+    the user's home.
+    """
     return Path(os.environ.get("GPTVIZ_HOME") or "~/.cache/gptviz").expanduser()
 
 
 @contextmanager
 def replacement_path(path: Path) -> Iterator[Path]:
-    """A path next to `path` for the file or folder that will replace it. If it still exists at the end, it is removed.
+    """A path next to `path` for the file or folder that will replace it. If it still exists at the
+    end, it is removed.
 
-    The three names it uses have the same beginning: `.new` is the path, `.old` the place to which `swap` moves the old folder,
-    and `.lock` a file that is locked meanwhile. The system releases the lock when its process ends in any way. So `sweep` knows
-    which of these files are in use, and which were left by a process that was killed. An OSError if the folder does not exist or
-    cannot be written to.
+    The three names it uses have the same beginning: `.new` is the path, `.old` the place to which
+    `swap` moves the old folder, and `.lock` a file that is locked meanwhile. The system releases
+    the lock when its process ends in any way. So `sweep` knows which of these files are in use, and
+    which were left by a process that was killed. An OSError if the folder does not exist or cannot
+    be written to.
     """
     sweep(path.parent)
     # Two sessions of one process may write at the same time, so each has its own names.
@@ -51,10 +59,12 @@ def replacement_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def in_place_of(path: Path) -> Iterator[Path]:
-    """A path to write to, renamed to `path` at the end: after a crash or on a full disk the last good file stays.
+    """A path to write to, renamed to `path` at the end: after a crash or on a full disk the last
+    good file stays.
 
-    It lies in a folder of its own. A library may write to another file next to it first, as safetensors does: what a killed
-    process leaves of that is removed with the folder. An OSError if the file cannot be written, or its folder does not exist.
+    It lies in a folder of its own. A library may write to another file next to it first, as
+    safetensors does: what a killed process leaves of that is removed with the folder. An OSError if
+    the file cannot be written, or its folder does not exist.
     """
     with replacement_path(path) as folder:
         folder.mkdir()
@@ -64,7 +74,8 @@ def in_place_of(path: Path) -> Iterator[Path]:
 
 
 def swap(fresh: Path, path: Path) -> None:
-    """Replace the folder `path` by the folder `fresh`, a path from `replacement_path`; an OSError if one cannot be renamed.
+    """Replace the folder `path` by the folder `fresh`, a path from `replacement_path`; an OSError
+    if one cannot be renamed.
 
     After a crash between the two renames, `sweep` puts the old folder back.
     """
@@ -74,7 +85,9 @@ def swap(fresh: Path, path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the files that killed processes have left in `folder`; those of living processes stay."""
+    """Remove the files that killed processes have left in `folder`; those of living processes
+    stay.
+    """
     names: list[str] = []
     with suppress(OSError):
         names = os.listdir(folder)
@@ -93,28 +106,37 @@ def length_of(path: Path) -> int:
 
 
 def written(path: Path) -> tuple[int, int] | None:
-    """When a file was written and its bytes, None if it cannot be read: while both stay the same, so does its content."""
+    """When a file was written and its bytes, None if it cannot be read: while both stay the same,
+    so does its content.
+    """
     with suppress(OSError):
         state = path.stat()
         return state.st_mtime_ns, state.st_size
     return None
 
 
-def kept_until_written(*names: str, most: int) -> Callable[[Callable[[Path], T]], Callable[[Path], T]]:
-    """Keep what a function reads in a folder until one of the files `names` in it changes ("" is the path itself).
+def kept_until_written(
+    *names: str, most: int
+) -> Callable[[Callable[[Path], T]], Callable[[Path], T]]:
+    """Keep what a function reads in a folder until one of the files `names` in it changes ("" is
+    the path itself).
 
     At most `most` results are kept; all who ask share one.
     """
 
     def decorate(read: Callable[[Path], T]) -> Callable[[Path], T]:
         kept = lru_cache(maxsize=most)(lambda folder, written: read(folder))
-        return wraps(read)(lambda folder: kept(folder, tuple(written(folder / name) for name in names)))
+        return wraps(read)(
+            lambda folder: kept(folder, tuple(written(folder / name) for name in names))
+        )
 
     return decorate
 
 
 def _clear(path: Path, stem: str) -> None:
-    """Remove the files left next to `path`; an old folder that was moved aside returns if its place is empty."""
+    """Remove the files left next to `path`; an old folder that was moved aside returns if its place
+    is empty.
+    """
     fresh, old = path.with_name(f"{stem}.new"), path.with_name(f"{stem}.old")
     with suppress(OSError):
         if old.exists() and not path.exists():

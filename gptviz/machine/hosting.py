@@ -1,7 +1,8 @@
-"""Hosting: the limits of a public server, set by environment variables. Without any of them everything is allowed.
+"""Hosting: the limits of a public server, set by environment variables. Without any of them
+everything is allowed.
 
-The variable of a field called `minutes` is `GPTVIZ_MINUTES`. An impossible value is an error that names it: a misspelt limit must
-not mean that there is no limit.
+The variable of a field called `minutes` is `GPTVIZ_MINUTES`. An impossible value is an error that
+names it: a misspelt limit must not mean that there is no limit.
 """
 
 from __future__ import annotations
@@ -25,24 +26,40 @@ class NotAllowedError(ValueError):
 
 @dataclass(frozen=True)
 class Hosting:
-    """The limits of a server; `gptviz app --help` lists the variables. A ValueError if a value is out of range."""
+    """The limits of a server; `gptviz app --help` lists the variables. A ValueError if a value is
+    out of range.
+    """
 
     read_only: bool = setting(
         False,
         "Read-only",
-        "1: models are shown, and nothing is trained, saved, deleted, imported or uploaded; “Open a model” looks at no path "
+        "1: models are shown, and nothing is trained, saved, deleted, imported or uploaded; “Open "
+        "a model” looks at no path "
         "and at no name of the hub.",
     )
     lan: bool = setting(
         False,
         "A class in one network",
-        "1: visitors from other machines only read, as with GPTVIZ_READ_ONLY=1; on this machine everything stays allowed. "
+        "1: visitors from other machines only read, as with GPTVIZ_READ_ONLY=1; on this machine "
+        "everything stays allowed. "
         "`gptviz app --lan` sets it.",
     )
-    models: str | None = setting(None, "Models", "The names of the models that are shown, separated by commas; default: all.")
-    longest_text: int = setting(100_000, "Longest text", "The most characters of a prompt.", low=1, high=1_000_000)
-    uploads: int = setting(1_000, "Uploads", "The largest file that can be uploaded, in MB; 0 for none.", low=0, high=1_000)
-    training: int = setting(1, "Training slots", "How many runs train at a time; the others wait.", low=0, high=64)
+    models: str | None = setting(
+        None, "Models", "The names of the models that are shown, separated by commas; default: all."
+    )
+    longest_text: int = setting(
+        100_000, "Longest text", "The most characters of a prompt.", low=1, high=1_000_000
+    )
+    uploads: int = setting(
+        1_000,
+        "Uploads",
+        "The largest file that can be uploaded, in MB; 0 for none.",
+        low=0,
+        high=1_000,
+    )
+    training: int = setting(
+        1, "Training slots", "How many runs train at a time; the others wait.", low=0, high=64
+    )
     waiting: int = setting(30, "Waiting runs", "How many runs may wait.", low=0, high=1_000)
     minutes: float | None = setting(
         None,
@@ -53,7 +70,8 @@ class Hosting:
     memory: float | None = setting(
         None,
         "Memory",
-        "The most memory for models and texts, in MB; Python and its libraries take about 750 more.",
+        "The most memory for models and texts, in MB; Python and its libraries take about 750 "
+        "more.",
         low=100,
         high=1e7,
     )
@@ -65,7 +83,11 @@ class Hosting:
     @property
     def allowed_models(self) -> frozenset[str] | None:
         """The names of the models that are shown; None for all."""
-        return None if self.models is None else frozenset(name.strip() for name in self.models.split(",") if name.strip())
+        return (
+            None
+            if self.models is None
+            else frozenset(name.strip() for name in self.models.split(",") if name.strip())
+        )
 
 
 def variable(name: str) -> str:
@@ -74,14 +96,22 @@ def variable(name: str) -> str:
 
 
 def guests_are(is_guest: Callable[[], bool]) -> None:
-    """Say how a server for a class knows whether the visitor whose page runs now comes from another machine."""
+    """Say how a server for a class knows whether the visitor whose page runs now comes from another
+    machine.
+    """
     global _is_guest
     _is_guest = is_guest
 
 
 def hosting() -> Hosting:
-    """The limits of this server for the visitor whose page runs; a ValueError names the variable whose value makes no sense."""
-    given = tuple((name, text) for name in (limit.name for limit in fields(Hosting)) if (text := os.environ.get(variable(name))))
+    """The limits of this server for the visitor whose page runs; a ValueError names the variable
+    whose value makes no sense.
+    """
+    given = tuple(
+        (name, text)
+        for name in (limit.name for limit in fields(Hosting))
+        if (text := os.environ.get(variable(name)))
+    )
     allowed = _hosting(given)
     return replace(allowed, read_only=True) if allowed.lan and _is_guest() else allowed
 
@@ -116,7 +146,8 @@ def _value(name: str, text: str) -> Any:
 def own_address() -> str | None:
     """The address of this machine in its network; None without one. Nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way_out, suppress(OSError):
-        way_out.connect(("192.0.2.1", 9))  # an address of no machine (RFC 5737), so that the usual way out is taken
+        # an address of no machine (RFC 5737), so that the usual way out is taken
+        way_out.connect(("192.0.2.1", 9))
         return str(way_out.getsockname()[0])
     return None
 
@@ -124,7 +155,9 @@ def own_address() -> str | None:
 def require_writable(what: str) -> None:
     """Refuse `what` with a `NotAllowedError` on a server that only shows models."""
     if hosting().read_only:
-        raise NotAllowedError(f"{what}: this server shows models and keeps nothing ({variable('read_only')} is set)")
+        raise NotAllowedError(
+            f"{what}: this server shows models and keeps nothing ({variable('read_only')} is set)"
+        )
 
 
 def largest_upload() -> int:
@@ -134,5 +167,7 @@ def largest_upload() -> int:
 
 
 def upload_limit(most: int) -> int | None:
-    """The largest upload, in MB, on a page that accepts files of up to `most` MB, or None if uploads are not allowed."""
+    """The largest upload, in MB, on a page that accepts files of up to `most` MB, or None if
+    uploads are not allowed.
+    """
     return min(most, largest_upload()) or None

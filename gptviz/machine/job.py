@@ -1,8 +1,10 @@
-"""Long computations, each in its own thread: it goes on while the page that began it does something else, and is found again.
+"""Long computations, each in its own thread: it goes on while the page that began it does something
+else, and is found again.
 
-A computation reports how far it is by `gptviz.machine.progress`; if it was asked to stop, it ends at its next report. As long as
-its results are wanted, it is looked at from time to time. One that was not looked at for a while is forgotten: it is stopped as
-soon as another one waits for its slot, and at once if it needs no slot.
+A computation reports how far it is by `gptviz.machine.progress`; if it was asked to stop, it ends
+at its next report. As long as its results are wanted, it is looked at from time to time. One that
+was not looked at for a while is forgotten: it is stopped as soon as another one waits for its slot,
+and at once if it needs no slot.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ LOOK = 0.1
 AT_END = 10.0
 # Seconds without a look after which a computation is forgotten.
 FORGOTTEN = 20.0
-# The errors whose message says what a user can do. Any other one is an error of gptviz, and is written to the terminal.
+# The errors whose message says what a user can do. Any other one is an error of gptviz, and is
+# written to the terminal.
 EXPECTED = (ValueError, OSError, RuntimeError, MemoryError)
 
 
@@ -41,15 +44,18 @@ class StoppedError(Exception):
 
 
 class Stage(NamedTuple):
-    """The stage of a computation that a page shows: if it shows an earlier one, it is out of date."""
+    """The stage of a computation that a page shows: if it shows an earlier one, it is out of
+    date.
+    """
 
     is_active: bool  #: whether it waits or goes on
     ready: int  #: how many results it has
 
 
 class Slots:
-    """The `number` of slots for computations that go on at the same time: one that takes long does not delay the others, and
-    memory is bounded. Others wait, and go on in the order in which they were begun.
+    """The `number` of slots for computations that go on at the same time: one that takes long does
+    not delay the others, and memory is bounded. Others wait, and go on in the order in which they
+    were begun.
     """
 
     def __init__(self, number: int) -> None:
@@ -69,7 +75,9 @@ class Slots:
             self.move_up()
 
     def move_up(self) -> None:
-        """Start the computations whose turn has come; if some wait, drop forgotten ones, and stop one that runs."""
+        """Start the computations whose turn has come; if some wait, drop forgotten ones, and stop
+        one that runs.
+        """
         with _lock:
             for job in [job for job in self._line[self.number :] if job.is_forgotten]:
                 job.stop()
@@ -83,13 +91,15 @@ class Slots:
 
 
 class Job(Generic[R]):
-    """A computation that was begun; it ends by itself or by `stop`, and other threads may look at it at any time.
+    """A computation that was begun; it ends by itself or by `stop`, and other threads may look at
+    it at any time.
 
     Args:
         title: what is computed, in words.
         compute: computes the value, and puts into `results` those that are ready earlier.
         slots: the slots of which it needs one; None for a computation that starts at once.
-        patience: the seconds without a look after which it is forgotten; None for one that is never forgotten.
+        patience: the seconds without a look after which it is forgotten; None for one that is never
+            forgotten.
     """
 
     def __init__(
@@ -103,7 +113,8 @@ class Job(Generic[R]):
         self.title = title
         self.state: JobState = "waiting"  #: whether it waits for a slot, goes on, or how it ended
         self.progress = Progress()  #: how far it is
-        self.results: Results = {}  #: the results so far, by name; they stay there when the computation is stopped
+        #: the results so far, by name; they stay there when the computation is stopped
+        self.results: Results = {}
         self.value: R | None = None  #: the value it returned, once it is done
         self.error: BaseException | None = None  #: why it failed
         self._compute: Callable[[Results], R] | None = compute
@@ -138,7 +149,9 @@ class Job(Generic[R]):
     @property
     def is_of_use(self) -> bool:
         """Whether it has a value that may still be wanted, or will have one."""
-        return not self._is_left and not self.is_stopping and (self.is_active or self.state == "done")
+        return (
+            not self._is_left and not self.is_stopping and (self.is_active or self.state == "done")
+        )
 
     @property
     def problem(self) -> str:
@@ -188,7 +201,9 @@ class Job(Generic[R]):
                 return False
 
     def result(self) -> R:
-        """The value, once it is there; a `StoppedError` if it was stopped, or the error by which it failed."""
+        """The value, once it is there; a `StoppedError` if it was stopped, or the error by which it
+        failed.
+        """
         self.wait()
         if self.error is not None:
             raise self.error
@@ -246,7 +261,9 @@ _going: dict[Job[Any], Thread] = {}
 
 @atexit.register
 def _stop_all() -> None:
-    """Stop what goes on: a thread that is within PyTorch when Python ends would abort the process."""
+    """Stop what goes on: a thread that is within PyTorch when Python ends would abort the
+    process.
+    """
     until = _now() + AT_END
     with _lock:
         going = dict(_going)
@@ -269,7 +286,9 @@ def begin(
     slots: Slots | None = SLOTS,
     patience: float = FORGOTTEN,
 ) -> Job[R]:
-    """Begin a computation (see `Job`), or find the one of this `key` that goes on or is done; results depend on nothing else."""
+    """Begin a computation (see `Job`), or find the one of this `key` that goes on or is done;
+    results depend on nothing else.
+    """
     with _lock:
         job = _begun.get(key)
         if job is not None and job.is_of_use:
@@ -285,7 +304,9 @@ def begin(
 
 
 def found(key: Hashable) -> Job[Any] | None:
-    """The computation of this key that was begun last, or None if there is none, or its results were dropped."""
+    """The computation of this key that was begun last, or None if there is none, or its results
+    were dropped.
+    """
     with _lock:
         job = _begun.get(key)
     if job is not None:
@@ -294,7 +315,9 @@ def found(key: Hashable) -> Job[Any] | None:
 
 
 def forget(key: Hashable) -> None:
-    """Drop a computation that has ended, with its results: the next one of this key begins again."""
+    """Drop a computation that has ended, with its results: the next one of this key begins
+    again.
+    """
     with _lock:
         if key in _begun and not _begun[key].is_active:
             del _begun[key]

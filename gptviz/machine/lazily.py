@@ -11,10 +11,12 @@ from typing import Any
 
 
 def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package whose file imports its names only below `if TYPE_CHECKING:`.
+    """`__getattr__`, `__dir__` and `__all__` of a package whose file imports its names only below
+    `if TYPE_CHECKING:`.
 
-    What takes long to import (torch: a second) is imported for those who need it. And a thread that imports the package never
-    waits for one that imports a module of it, which waits for the package.
+    What takes long to import (torch: a second) is imported for those who need it. And a thread that
+    imports the package never waits for one that imports a module of it, which waits for the
+    package.
     """
     this = sys.modules[package]
     modules = {

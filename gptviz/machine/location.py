@@ -1,4 +1,6 @@
-"""The folders of the app's scripts and of the shipped models: next to the package in a checkout, inside it once installed."""
+"""The folders of the app's scripts and of the shipped models: next to the package in a checkout,
+inside it once installed.
+"""
 
 from pathlib import Path
 

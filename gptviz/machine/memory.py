@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 FLOAT32 = 4  # bytes
 # The largest share of the free memory that a computation may need: other programs need some too.
 MOST_OF_MEMORY = 0.9
-# Bytes that Python, PyTorch, Streamlit and the libraries of all pages take, measured in a server that had shown every page: the
-# limit of a server is for models and texts, and these are neither.
+# Bytes that Python, PyTorch, Streamlit and the libraries of all pages take, measured in a server
+# that had shown every page: the limit of a server is for models and texts, and these are neither.
 LIBRARIES = 750 * 10**6
 _caches: list[Callable[[], None]] = []
 
@@ -33,12 +33,15 @@ def gives_way(empty: Callable[[], None]) -> None:
 
 
 def room(needed: int, device: torch.device | str = "cpu") -> int:
-    """Bytes of memory that are free on `device`; if what is `needed` does not fit, after all caches have given way to it.
+    """Bytes of memory that are free on `device`; if what is `needed` does not fit, after all caches
+    have given way to it.
 
     They do not for what would not fit then either: caches hold less than the whole process does.
     """
     free = available(device)
-    if needed <= MOST_OF_MEMORY * free or (str(device) == "cpu" and needed > MOST_OF_MEMORY * (free + _taken())):
+    if needed <= MOST_OF_MEMORY * free or (
+        str(device) == "cpu" and needed > MOST_OF_MEMORY * (free + _taken())
+    ):
         return free
     for empty in _caches:
         empty()
@@ -50,11 +53,17 @@ def room(needed: int, device: torch.device | str = "cpu") -> int:
 def way_out() -> str:
     """What helps where memory is short."""
     limit = hosting().memory
-    return "close other programs" if limit is None else f"this server has {limit:,.0f} MB for models and texts (GPTVIZ_MEMORY)"
+    return (
+        "close other programs"
+        if limit is None
+        else f"this server has {limit:,.0f} MB for models and texts (GPTVIZ_MEMORY)"
+    )
 
 
 def available(device: torch.device | str = "cpu") -> int:
-    """Bytes of memory that are free on `device`, without swapping and within the server's limit; see `room` for what fits."""
+    """Bytes of memory that are free on `device`, without swapping and within the server's limit;
+    see `room` for what fits.
+    """
     if str(device).startswith("cuda"):
         import torch
 
@@ -68,10 +77,14 @@ def available(device: torch.device | str = "cpu") -> int:
 
 
 def _of_container() -> int | None:
-    """The bytes a container with a memory limit may still take (cgroup 2); None without such a limit."""
+    """The bytes a container with a memory limit may still take (cgroup 2); None without such a
+    limit.
+    """
     with contextlib.suppress(OSError, ValueError):
         group = Path("/sys/fs/cgroup")
-        limit, taken = (int((group / file).read_text()) for file in ("memory.max", "memory.current"))
+        limit, taken = (
+            int((group / file).read_text()) for file in ("memory.max", "memory.current")
+        )
         # Cached files count as taken, but the system frees them when memory is needed.
         stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
         return limit - taken + int(stat.get("inactive_file", 0))
@@ -83,24 +96,25 @@ def _taken() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-# Nothing is released if the process grew by less than this since the last time. Within a pass it is more, since the next block
-# uses the memory again.
+# Nothing is released if the process grew by less than this since the last time. Within a pass it is
+# more, since the next block uses the memory again.
 LEAST_RELEASED, LEAST_WITHIN_A_PASS = 64 * 2**20, 128 * 2**20
 _held_before = 0
 
 
 def release_memory(least: int = LEAST_RELEASED) -> None:
-    """Release to the system the memory that was freed and that the allocator still holds, if the process has grown by `least`
-    bytes since the last time.
+    """Release to the system the memory that was freed and that the allocator still holds, if the
+    process has grown by `least` bytes since the last time.
 
-    Every thread of a server has its own heap, and glibc releases only what was freed at the end of a heap: after a model
-    was opened, and after pages over long texts, several hundred MB stayed.
+    Every thread of a server has its own heap, and glibc releases only what was freed at the end of
+    a heap: after a model was opened, and after pages over long texts, several hundred MB stayed.
     """
     global _held_before
     if sys.platform != "linux":
         return
     held = _taken()
-    _held_before = min(_held_before, held)  # memory that was freed since then may already be released
+    # memory that was freed since then may already be released
+    _held_before = min(_held_before, held)
     if held < _held_before + least:
         return
     with contextlib.suppress(OSError, AttributeError):  # another C library has no such function
@@ -109,15 +123,18 @@ def release_memory(least: int = LEAST_RELEASED) -> None:
     _held_before = _taken()
 
 
-# glibc's numbers for what it gives back to the system only where more is free, and for what it asks the system for by itself.
+# glibc's numbers for what it gives back to the system only where more is free, and for what it asks
+# the system for by itself.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 
 def keep_memory() -> None:
-    """Keep what is freed for the next who asks, up to 1 GB: for a process that needs the same memory again in every step.
+    """Keep what is freed for the next who asks, up to 1 GB: for a process that needs the same
+    memory again in every step.
 
-    glibc gives large arrays back to the system as soon as they are freed. The system has to empty each page before it hands it
-    out again, which took a training of 11 million parameters 6 % of its time.
+    glibc gives large arrays back to the system as soon as they are freed. The system has to empty
+    each page before it hands it out again, which took a training of 11 million parameters 6 % of
+    its time.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library has no such function
@@ -129,5 +146,9 @@ def in_bytes(count: float) -> str:
     """A number of bytes with a unit, as in "1.5 kB"."""
     for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
-            return f"{count / scale:.3g} {unit}" if count < 999.5 * scale else f"{count / scale:,.0f} {unit}"
+            return (
+                f"{count / scale:.3g} {unit}"
+                if count < 999.5 * scale
+                else f"{count / scale:,.0f} {unit}"
+            )
     return f"{count:.0f} bytes"

@@ -1,6 +1,7 @@
 """How far a long computation is: it reports so between its steps, to a listener.
 
-A listener hears only the reports of its own thread. It may raise an exception: the computation then ends there.
+A listener hears only the reports of its own thread. It may raise an exception: the computation then
+ends there.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 def is_heard() -> bool:
-    """Whether there is a listener: a loop of quick steps asks once instead of reporting each step."""
+    """Whether there is a listener: a loop of quick steps asks once instead of reporting each
+    step.
+    """
     return _listener.get() is not None
 
 
@@ -60,8 +63,8 @@ def report(done: int, of: int, step: str = "", *, doing: str = "") -> None:
 def part(before: int, of: int, size: int = 1, *, step: str = "", doing: str = "") -> Iterator[None]:
     """Count this block as `size` of the `of` steps of the whole, after `before` steps.
 
-    Steps take about equally long. With `step` or `doing` the steps of the whole are reported; the steps within the block then
-    only change the share.
+    Steps take about equally long. With `step` or `doing` the steps of the whole are reported; the
+    steps within the block then only change the share.
     """
     outer = _listener.get()
     if outer is None:
@@ -84,7 +87,9 @@ def part(before: int, of: int, size: int = 1, *, step: str = "", doing: str = ""
 
 
 def each(steps: Iterable[T], of: int, step: str) -> Iterator[T]:
-    """The `steps` of an iterator, at most `of` of them, each of which is a `part` while it is computed."""
+    """The `steps` of an iterator, at most `of` of them, each of which is a `part` while it is
+    computed.
+    """
     iterator, end = iter(steps), object()
     for before in range(of):
         with part(before, of, step=step):

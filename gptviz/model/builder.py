@@ -1,4 +1,6 @@
-"""The builder: reads a config once and lays out the parts, so that no forward pass has to look at the config."""
+"""The builder: reads a config once and lays out the parts, so that no forward pass has to look at
+the config.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,12 @@ from .parts.shortcuts import Mix, Smear
 from .transformer import Transformer
 
 
-def build(config: Config, *, seed: int | None = None, device: torch.device | str = "cpu") -> Transformer:
-    """A transformer with fresh weights on `device`; the same `seed` gives the same weights on every device."""
+def build(
+    config: Config, *, seed: int | None = None, device: torch.device | str = "cpu"
+) -> Transformer:
+    """A transformer with fresh weights on `device`; the same `seed` gives the same weights on every
+    device.
+    """
     model = lay_out(config)
     initialise(model, None if seed is None else torch.Generator().manual_seed(seed))
     make_fast(model)
@@ -37,7 +43,11 @@ def build(config: Config, *, seed: int | None = None, device: torch.device | str
 def lay_out(config: Config) -> Transformer:
     """The parts, put together; their weights are still to be drawn or read."""
     sizes = config.vocab_size, config.d_model
-    embed = Embedding(*sizes) if config.embed_scale == 1 else ScaledEmbedding(*sizes, config.embed_scale)
+    embed = (
+        Embedding(*sizes)
+        if config.embed_scale == 1
+        else ScaledEmbedding(*sizes, config.embed_scale)
+    )
     encoder = None
     if config.n_encoder_layer:
         encoder = _stack(config.of_encoder, embed, EncoderHead)
@@ -48,12 +58,17 @@ def lay_out(config: Config) -> Transformer:
     return model
 
 
-def _stack(config: Config, embed: Embedding, head: type[Head], encoder: Transformer | None = None) -> Transformer:
+def _stack(
+    config: Config, embed: Embedding, head: type[Head], encoder: Transformer | None = None
+) -> Transformer:
     positions = POSITIONS[config.positions]
     on_embedding = positions.acts_on == "embedding"
     everything = MASKS[config.mask]()
     near = everything if config.window is None else WindowMask(config.window)
-    kinds = [_Kind(config.windowed(index), config.in_block(index), on_embedding) for index in range(config.n_layer)]
+    kinds = [
+        _Kind(config.windowed(index), config.in_block(index), on_embedding)
+        for index in range(config.n_layer)
+    ]
     shared = {kind: kind.positions() for kind in kinds if not positions.is_trained}
     return Transformer(
         config,
@@ -73,7 +88,9 @@ def _stack(config: Config, embed: Embedding, head: type[Head], encoder: Transfor
 
 
 class _Kind(NamedTuple):
-    """The differences between blocks of one stack: whether they see only a window, and the base of their rotary positions."""
+    """The differences between blocks of one stack: whether they see only a window, and the base of
+    their rotary positions.
+    """
 
     windowed: bool
     config: Config
@@ -84,14 +101,21 @@ class _Kind(NamedTuple):
         return (NoPositions if self.on_embedding else POSITIONS[self.config.positions])(self.config)
 
 
-def _block(config: Config, index: int, positions: PositionEncoding, *, crosses: bool) -> Block | ParallelBlock:
+def _block(
+    config: Config, index: int, positions: PositionEncoding, *, crosses: bool
+) -> Block | ParallelBlock:
     residual, has_mlp = RESIDUALS[config.residual], config.mlp_size > 0
     attention = Attention(config, positions, embeds_values=config.embeds_values(index))
     attention_residual = residual(config)
     block: Block | ParallelBlock
     if issubclass(residual, Parallel) and has_mlp:
         own = attention_residual if residual.shares_norm else residual(config)
-        block = ParallelBlock(attention, cast(Parallel, attention_residual), MLPS[config.mlp](config), cast(Parallel, own))
+        block = ParallelBlock(
+            attention,
+            cast(Parallel, attention_residual),
+            MLPS[config.mlp](config),
+            cast(Parallel, own),
+        )
     else:
         block = Block(
             attention,
@@ -110,7 +134,8 @@ def _block(config: Config, index: int, positions: PositionEncoding, *, crosses: 
 def initialise(model: Transformer, generator: torch.Generator | None) -> None:
     """Draw fresh weights: matrices from N(0, 0.02²), biases 0 (Radford et al. 2019).
 
-    Projections into the stream are divided by √(2 · n_layer), in an encoder–decoder with the larger n_layer of both stacks.
+    Projections into the stream are divided by √(2 · n_layer), in an encoder–decoder with the larger
+    n_layer of both stacks.
     """
     into_stream = (2 * max(model.config.n_layer, model.config.n_encoder_layer, 1)) ** -0.5
     for name, part in model.named_modules():
@@ -127,7 +152,9 @@ def initialise(model: Transformer, generator: torch.Generator | None) -> None:
 def parameter_shapes(config: Config) -> Mapping[str, tuple[int, ...]]:
     """The shape of every parameter by its name, tied ones once; nothing is allocated."""
     with torch.device("meta"):
-        return MappingProxyType({name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()})
+        return MappingProxyType(
+            {name: tuple(parameter.shape) for name, parameter in lay_out(config).named_parameters()}
+        )
 
 
 @dataclass(frozen=True)
@@ -137,13 +164,15 @@ class WeightedPart:
     name: str  #: its path within the model
     kind: str  #: its class; of tied weights it says so
     shapes: Mapping[str, tuple[int, ...]]  #: of each of its tensors, by name
-    parameters: int  #: how many numbers it adds to the model: none for tied weights, which are counted elsewhere
+    #: how many numbers it adds to the model: none for tied weights, which are counted elsewhere
+    parameters: int
     tied: frozenset[str] = frozenset()  #: the names of its tensors that are counted elsewhere
 
 
 @lru_cache(maxsize=64)
 def describe(config: Config) -> tuple[WeightedPart, ...]:
-    """Every part with weights, in the order in which a forward pass reads them; the counts sum to the model's total.
+    """Every part with weights, in the order in which a forward pass reads them; the counts sum to
+    the model's total.
 
     Nothing is allocated. A tied unembedding is listed with 0 parameters of its own.
     """
@@ -161,29 +190,55 @@ def describe(config: Config) -> tuple[WeightedPart, ...]:
             seen.update(map(id, own.values()))
             kind = f"{type(part).__name__}, tied" if tied else type(part).__name__
             parameters = sum(p.numel() for key, p in own.items() if key not in tied)
-            layers.append(WeightedPart(name, kind, {key: tuple(p.shape) for key, p in own.items()}, parameters, tied))
+            layers.append(
+                WeightedPart(
+                    name, kind, {key: tuple(p.shape) for key, p in own.items()}, parameters, tied
+                )
+            )
     return tuple(layers)
 
 
-# Parts that a forward pass reads before the others next to them. They are laid out in another order, in which fresh weights are
-# drawn too: it has to stay, so that a seed gives the same weights.
-_READ_FIRST = ("embed", "encoder", "qkv", "q", "qk_norm", "kv", "positions", "value_embed", "embed_norm", "smear")
+# Parts that a forward pass reads before the others next to them. They are laid out in another
+# order, in which fresh weights are drawn too: it has to stay, so that a seed gives the same
+# weights.
+_READ_FIRST = (
+    "embed",
+    "encoder",
+    "qkv",
+    "q",
+    "qk_norm",
+    "kv",
+    "positions",
+    "value_embed",
+    "embed_norm",
+    "smear",
+)
 
 
 def _as_read(part: nn.Module, name: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """A part and all parts in it by their paths, in the order in which a forward pass reads them."""
+    """A part and all parts in it by their paths, in the order in which a forward pass reads
+    them.
+    """
     yield name, part
-    inside = list(_of_block(part) if isinstance(part, Block | ParallelBlock) else part.named_children())
+    inside = list(
+        _of_block(part) if isinstance(part, Block | ParallelBlock) else part.named_children()
+    )
     rank = {first: i for i, first in enumerate(_READ_FIRST)}
     for child, inner in sorted(inside, key=lambda pair: rank.get(pair[0], len(rank))):
         yield from _as_read(inner, f"{name}.{child}" if name else child)
 
 
 def _of_block(block: Block | ParallelBlock) -> Iterator[tuple[str, nn.Module]]:
-    """The sublayers of a block and the norms of their residuals, as a forward pass comes to them."""
+    """The sublayers of a block and the norms of their residuals, as a forward pass comes to
+    them.
+    """
     if block.mix is not None:
         yield "mix", block.mix
-    for sublayer, name in (("attention", "attention_residual"), ("cross_attention", "cross_residual"), ("mlp", "mlp_residual")):
+    for sublayer, name in (
+        ("attention", "attention_residual"),
+        ("cross_attention", "cross_residual"),
+        ("mlp", "mlp_residual"),
+    ):
         residual = getattr(block, name, None)
         for step in () if residual is None else residual.steps:
             if step == "sublayer":

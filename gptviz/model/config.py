@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
-from gptviz.settings.fields import FieldInfo, check_choices, check_numbers, described, field_info, setting
+from gptviz.settings.fields import (
+    FieldInfo,
+    check_choices,
+    check_numbers,
+    described,
+    field_info,
+    setting,
+)
 from gptviz.settings.known_names import instead
 
 from .kinds import Kind
@@ -36,44 +43,62 @@ _experts = partial(_mlp, needs=("mlp", ("experts",)))
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The architecture of a transformer; `describe_field` says what each field is and which values it may have. What no model can
-    have is refused with a `ValueError` that names the field and its value.
+    """The architecture of a transformer; `describe_field` says what each field is and which values
+    it may have. What no model can have is refused with a `ValueError` that names the field and its
+    value.
 
-    A config may come from a stranger's file, so every size has a limit: laying out the empty parts stays quick, and the tables
-    that positions compute, which no file of weights vouches for, stay small.
+    A config may come from a stranger's file, so every size has a limit: laying out the empty parts
+    stays quick, and the tables that positions compute, which no file of weights vouches for, stay
+    small.
     """
 
     vocab_size: int = field(
-        metadata=described("Vocabulary", "How many different tokens the model knows.", low=1, high=10_000_000)
+        metadata=described(
+            "Vocabulary", "How many different tokens the model knows.", low=1, high=10_000_000
+        )
     )
     context_length: int = field(
-        metadata=described("Context (tokens)", "How many tokens the model sees at a time.", low=1, high=131_072)
+        metadata=described(
+            "Context (tokens)", "How many tokens the model sees at a time.", low=1, high=131_072
+        )
     )
     d_model: int = field(
         metadata=described(
-            "Width (d_model)", "How many numbers a token has in the residual stream, between the blocks.", low=1, high=1_000_000
+            "Width (d_model)",
+            "How many numbers a token has in the residual stream, between the blocks.",
+            low=1,
+            high=1_000_000,
         )
     )
     n_layer: int = field(
         metadata=described(
             "Blocks",
-            "How many blocks the model has; without any it is a bigram, which guesses each token from the one before it.",
+            "How many blocks the model has; without any it is a bigram, which guesses each token "
+            "from the one before it.",
             low=0,
             high=MOST_BLOCKS,
         )
     )
-    n_head: int = setting(1, "Heads per block", "How many heads look at the text side by side in a block.", low=1, high=10_000)
+    n_head: int = setting(
+        1,
+        "Heads per block",
+        "How many heads look at the text side by side in a block.",
+        low=1,
+        high=10_000,
+    )
     d_head: int | None = _attention(
         None,
         "Size of a head",
-        "How many numbers a query, a key and a value have; unless given, the width divided by the number of heads.",
+        "How many numbers a query, a key and a value have; unless given, the width divided by the "
+        "number of heads.",
         low=1,
         high=1_000_000,
     )
     n_kv_head: int | None = _attention(
         None,
         "Key heads per block",
-        "How many heads have their own keys and values; each of them serves a group of neighbouring heads, which read it "
+        "How many heads have their own keys and values; each of them serves a group of "
+        "neighbouring heads, which read it "
         "with different queries. Unless given, every head has its own.",
         low=1,
         high=10_000,
@@ -81,36 +106,56 @@ class Config:
     d_mlp: int | None = _mlp(
         None,
         "Neurons per MLP",
-        "How many neurons a block's MLP has, in a mixture each of its experts; 0 is no MLP. Unless given, four times the width.",
+        "How many neurons a block's MLP has, in a mixture each of its experts; 0 is no MLP. "
+        "Unless given, four times the width.",
         low=0,
         high=10_000_000,
     )
     residual: str = _joining(
-        "pre-norm", "Residual", "How what a sublayer computes joins the stream, and where it is normalised.", choices=RESIDUALS
+        "pre-norm",
+        "Residual",
+        "How what a sublayer computes joins the stream, and where it is normalised.",
+        choices=RESIDUALS,
     )
-    norm: str = _joining("layernorm", "Norm", "How the numbers of a token are brought to one scale.", choices=NORMS)
+    norm: str = _joining(
+        "layernorm", "Norm", "How the numbers of a token are brought to one scale.", choices=NORMS
+    )
     norm_eps: float | None = _joining(
         None,
         "Norm epsilon",
-        "The small number ε that keeps a norm from dividing by 0; unless given, the usual one of the kind of norm.",
+        "The small number ε that keeps a norm from dividing by 0; unless given, the usual one of "
+        "the kind of norm.",
         above=0,
         high=1,
     )
-    norm_gain: bool = _joining(True, "Norm gain", "Whether norms multiply each number by a learned gain.")
-    norm_bias: bool = _joining(
-        True, "Norm bias", "Whether a layernorm adds a learned bias. It does so only where it has a gain too."
+    norm_gain: bool = _joining(
+        True, "Norm gain", "Whether norms multiply each number by a learned gain."
     )
-    final_norm: bool = _joining(True, "Final norm", "Whether a norm stands between the last block and the output.")
-    positions: str = _positions("learned", "Positions", "How the model knows the order of its tokens.", choices=POSITIONS)
+    norm_bias: bool = _joining(
+        True,
+        "Norm bias",
+        "Whether a layernorm adds a learned bias. It does so only where it has a gain too.",
+    )
+    final_norm: bool = _joining(
+        True, "Final norm", "Whether a norm stands between the last block and the output."
+    )
+    positions: str = _positions(
+        "learned", "Positions", "How the model knows the order of its tokens.", choices=POSITIONS
+    )
     rotary_base: float = _rotary(
         10_000.0,
         "Rotary base",
-        "How slowly rotary positions turn: the slowest wave is about this many times as long as the fastest wave.",
+        "How slowly rotary positions turn: the slowest wave is about this many times as long as "
+        "the fastest wave.",
         above=1,
         high=1e9,
     )
     rotary_fraction: float = _rotary(
-        1.0, "Rotary share", "The share of a head's numbers that rotary positions turn.", above=0, high=1
+        1.0,
+        "Rotary share",
+        "The share of a head's numbers that rotary positions turn.",
+        above=0,
+        high=1,
     )
     rotary_scaling: str = _rotary(
         "none",
@@ -134,11 +179,17 @@ class Config:
         high=10_000_000,
         needs=("rotary_scaling", ("llama3",)),
     )
-    mask: str = _attention("causal", "Mask", "Which tokens a token sees: earlier ones (causal), or all (full).", choices=MASKS)
+    mask: str = _attention(
+        "causal",
+        "Mask",
+        "Which tokens a token sees: earlier ones (causal), or all (full).",
+        choices=MASKS,
+    )
     window: int | None = _attention(
         None,
         "Window (tokens)",
-        "In blocks with a window, how many tokens a query may read: its own token and those just before it. None means no "
+        "In blocks with a window, how many tokens a query may read: its own token and those just "
+        "before it. None means no "
         "window.",
         low=1,
         high=131_072,
@@ -146,7 +197,8 @@ class Config:
     window_pattern: str = _attention(
         "w",
         "Blocks with a window",
-        "Which blocks see only the window: w sees the window, f sees everything; the letters are repeated from block 0 up, "
+        "Which blocks see only the window: w sees the window, f sees everything; the letters are "
+        "repeated from block 0 up, "
         "so fw gives every other block a window.",
         needs=("window", ()),
     )
@@ -158,62 +210,101 @@ class Config:
         high=1e9,
         needs=("window", ()),
     )
-    mlp: str = _mlp("plain", "Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS)
-    n_expert: int = _experts(8, "Experts per MLP", "How many MLPs a mixture has side by side.", low=1, high=1_024)
-    n_active: int = _experts(2, "Experts per token", "How many experts the router chooses for each token.", low=1, high=1_024)
+    mlp: str = _mlp(
+        "plain", "Kind of MLP", "How the neurons of a block's MLP get their numbers.", choices=MLPS
+    )
+    n_expert: int = _experts(
+        8, "Experts per MLP", "How many MLPs a mixture has side by side.", low=1, high=1_024
+    )
+    n_active: int = _experts(
+        2,
+        "Experts per token",
+        "How many experts the router chooses for each token.",
+        low=1,
+        high=1_024,
+    )
     expert_norm: bool = _experts(
         True,
         "Weights sum to 1",
-        "Whether the weights of the chosen experts are divided by their sum. If not, they are shares of all experts.",
+        "Whether the weights of the chosen experts are divided by their sum. If not, they are "
+        "shares of all experts.",
     )
     d_shared: int = _experts(
         0,
         "Neurons of the shared expert",
-        "How many neurons an expert has that every token passes, with a weight of its own; 0 is none.",
+        "How many neurons an expert has that every token passes, with a weight of its own; 0 is "
+        "none.",
         low=0,
         high=10_000_000,
     )
-    activation: str = _mlp("gelu", "Activation", "The curved function that is applied to a neuron's input.", choices=ACTIVATIONS)
-    qkv_bias: bool = _biases(True, "Bias of q, k, v", "Whether queries, keys and values have a learned bias.")
-    output_bias: bool = _biases(True, "Output bias", "Whether the output of attention has a learned bias.")
-    mlp_bias: bool = _biases(True, "MLP bias", "Whether both layers of the MLP have a learned bias; experts have none.")
-    unembed_bias: bool = _biases(False, "Unembed bias", "Whether every token's score has a learned bias.")
-    tied: bool = _ends(False, "Tied embedding", "Whether the same matrix is used to read tokens and to guess them.")
+    activation: str = _mlp(
+        "gelu",
+        "Activation",
+        "The curved function that is applied to a neuron's input.",
+        choices=ACTIVATIONS,
+    )
+    qkv_bias: bool = _biases(
+        True, "Bias of q, k, v", "Whether queries, keys and values have a learned bias."
+    )
+    output_bias: bool = _biases(
+        True, "Output bias", "Whether the output of attention has a learned bias."
+    )
+    mlp_bias: bool = _biases(
+        True, "MLP bias", "Whether both layers of the MLP have a learned bias; experts have none."
+    )
+    unembed_bias: bool = _biases(
+        False, "Unembed bias", "Whether every token's score has a learned bias."
+    )
+    tied: bool = _ends(
+        False, "Tied embedding", "Whether the same matrix is used to read tokens and to guess them."
+    )
     embed_scale: float = _ends(
-        1.0, "Scale of the embedding", "What a token's vector is multiplied by when it is read.", above=0, high=1e4
+        1.0,
+        "Scale of the embedding",
+        "What a token's vector is multiplied by when it is read.",
+        above=0,
+        high=1e4,
     )
     embed_norm: bool = _ends(
         False,
         "Norm after the embedding",
-        "Whether the vectors of tokens, with those of their positions, are normalised before the first block.",
+        "Whether the vectors of tokens, with those of their positions, are normalised before the "
+        "first block.",
     )
     smear: int = _ends(
         0,
         "Smear of the embedding",
-        "How many numbers of a token's vector decide which share of the vector before it is added; 0 is none.",
+        "How many numbers of a token's vector decide which share of the vector before it is "
+        "added; 0 is none.",
         low=0,
         high=1_000_000,
     )
     mix_embedding: bool = _ends(
         False,
         "Embedding in every block",
-        "Whether the stream that enters a block is a learned mix of itself and of the embedding that entered block 0.",
+        "Whether the stream that enters a block is a learned mix of itself and of the embedding "
+        "that entered block 0.",
     )
     backout: bool = _ends(
         False,
         "Middle taken out",
-        "Whether a learned share of the stream in the middle of the blocks is taken from what leaves the last one.",
+        "Whether a learned share of the stream in the middle of the blocks is taken from what "
+        "leaves the last one.",
     )
     value_gate: int = _attention(
         0,
         "Gate of value embeddings",
-        "In every other block, the last one too: how many numbers of what attention reads decide which share of a vector of "
+        "In every other block, the last one too: how many numbers of what attention reads decide "
+        "which share of a vector of "
         "the token's own is added to each value; 0 is none.",
         low=0,
         high=1_000_000,
     )
     qk_norm: str = _attention(
-        "none", "Normalised queries and keys", "How queries and keys are brought to a common size.", choices=QK_NORMS
+        "none",
+        "Normalised queries and keys",
+        "How queries and keys are brought to a common size.",
+        choices=QK_NORMS,
     )
     score_scale: float | None = _attention(
         None,
@@ -223,24 +314,41 @@ class Config:
         high=1e4,
     )
     score_cap: float | None = _attention(
-        None, "Cap of scores", "Scores s become cap · tanh(s / cap), so that none is larger than this.", above=0, high=1e6
+        None,
+        "Cap of scores",
+        "Scores s become cap · tanh(s / cap), so that none is larger than this.",
+        above=0,
+        high=1e6,
     )
     logit_cap: float | None = _ends(
-        None, "Cap of logits", "Logits s become cap · tanh(s / cap), so that none is larger than this.", above=0, high=1e6
+        None,
+        "Cap of logits",
+        "Logits s become cap · tanh(s / cap), so that none is larger than this.",
+        above=0,
+        high=1e6,
     )
-    dropout: float = _dropout(0.0, "Dropout", "The share of numbers left out at random at each step of training.", low=0, below=1)
+    dropout: float = _dropout(
+        0.0,
+        "Dropout",
+        "The share of numbers left out at random at each step of training.",
+        low=0,
+        below=1,
+    )
     attention_dropout: float = _dropout(
         0.0,
         "Dropout on attention",
-        "The share of attention weights left out at random at each step of training: a token then has to do without some of "
-        "the tokens that it reads. The other weights are scaled up to make up for the missing ones.",
+        "The share of attention weights left out at random at each step of training: a token then "
+        "has to do without some of "
+        "the tokens that it reads. The other weights are scaled up to make up for the missing "
+        "ones.",
         low=0,
         below=1,
     )
     token_dropout: float = _dropout(
         0.0,
         "Dropout of tokens",
-        "For a classifier: the share of a text's tokens left out at random each time the text is trained on, so that no "
+        "For a classifier: the share of a text's tokens left out at random each time the text is "
+        "trained on, so that no "
         "label depends on a single word.",
         low=0,
         below=1,
@@ -248,8 +356,10 @@ class Config:
     n_encoder_layer: int = setting(
         0,
         "Blocks of the encoder",
-        "How many blocks the encoder has: it reads the source before the decoder writes the answer. 0 means a model without "
-        "an encoder. The decoder reads the encoder's output by cross-attention, and both share vocabulary, embedding and "
+        "How many blocks the encoder has: it reads the source before the decoder writes the "
+        "answer. 0 means a model without "
+        "an encoder. The decoder reads the encoder's output by cross-attention, and both share "
+        "vocabulary, embedding and "
         "sizes.",
         low=0,
         high=MOST_BLOCKS,
@@ -257,34 +367,58 @@ class Config:
     head: str = _ends(
         "unembed",
         "How a label is decided",
-        "What the model's last state becomes: a guess at the next token (unembed), or a label: from one number for every "
-        "token, weighed by its place (flatten), from the mean of all tokens (mean), from their sum divided by the square "
-        "root of their number (sum), or from a layer that reads only the first token (first, first-relu).",
+        "What the model's last state becomes: a guess at the next token (unembed), or a label: "
+        "from one number for every "
+        "token, weighed by its place (flatten), from the mean of all tokens (mean), from their "
+        "sum divided by the square "
+        "root of their number (sum), or from a layer that reads only the first token (first, "
+        "first-relu).",
         choices=HEADS,
     )
-    n_label: int = setting(0, "Labels", "How many labels a classifier chooses from.", low=0, high=10_000)
+    n_label: int = setting(
+        0, "Labels", "How many labels a classifier chooses from.", low=0, high=10_000
+    )
     ordered: bool = setting(
-        False, "Labels in order", "Whether the labels have an order from the lowest to the highest, as one to five stars do."
+        False,
+        "Labels in order",
+        "Whether the labels have an order from the lowest to the highest, as one to five stars do.",
     )
     padding: int | None = setting(
-        None, "Padding", "The token that fills up the shorter texts of a batch; no other token reads it.", low=0
+        None,
+        "Padding",
+        "The token that fills up the shorter texts of a batch; no other token reads it.",
+        low=0,
     )
 
     def __post_init__(self) -> None:
         if isinstance(self.qk_norm, bool):  # before there were several kinds
             object.__setattr__(self, "qk_norm", "shared" if self.qk_norm else "none")
         check_choices(self)
-        self._check_sizes("vocab_size", "context_length", "d_model", "n_layer", "n_head", "n_encoder_layer", "n_label")
+        self._check_sizes(
+            "vocab_size",
+            "context_length",
+            "d_model",
+            "n_layer",
+            "n_head",
+            "n_encoder_layer",
+            "n_label",
+        )
         if self.d_head is None:
             if self.d_model % self.n_head:
-                raise ValueError(f"d_model {self.d_model} does not divide into n_head {self.n_head} heads: set d_head too")
+                raise ValueError(
+                    f"d_model {self.d_model} does not divide into n_head {self.n_head} heads: set "
+                    "d_head too"
+                )
             object.__setattr__(self, "d_head", self.d_model // self.n_head)
         if self.d_mlp is None:
             object.__setattr__(self, "d_mlp", 4 * self.d_model)
         self._check_sizes("d_head", "d_mlp")
         check_numbers(self)
         if self.n_head % self.key_heads:
-            raise ValueError(f"n_kv_head is {self.n_kv_head}; it must divide n_head {self.n_head} into groups of one size")
+            raise ValueError(
+                f"n_kv_head is {self.n_kv_head}; it must divide n_head {self.n_head} into groups "
+                "of one size"
+            )
         POSITIONS[self.positions].check(self)
         self._check_axes()
         self._check_kind()
@@ -292,32 +426,65 @@ class Config:
     def _check_axes(self) -> None:
         """Refuse fields that do not go together."""
         pattern = self.window_pattern
-        if not isinstance(pattern, str) or not 0 < len(pattern) <= MOST_BLOCKS or set(pattern) - set("wf"):
-            raise ValueError(f"window_pattern is {pattern!r:.80}; it must be letters w (a window) and f (everything), such as fw")
+        if (
+            not isinstance(pattern, str)
+            or not 0 < len(pattern) <= MOST_BLOCKS
+            or set(pattern) - set("wf")
+        ):
+            raise ValueError(
+                f"window_pattern is {pattern!r:.80}; it must be letters w (a window) and f "
+                "(everything), such as fw"
+            )
         if self.window is not None and self.mask != "causal":
             raise ValueError(f"window is {self.window}; it needs a causal mask, not {self.mask}")
         if self.mlp == "experts" and self.n_layer * self.n_expert > MOST_EXPERTS:
-            raise ValueError(f"n_expert is {self.n_expert} in {self.n_layer} blocks; the most of a model are {MOST_EXPERTS:,}")
+            raise ValueError(
+                f"n_expert is {self.n_expert} in {self.n_layer} blocks; the most of a model are "
+                f"{MOST_EXPERTS:,}"
+            )
         if self.mlp == "experts" and self.n_active > self.n_expert:
-            raise ValueError(f"n_active is {self.n_active}; a router of n_expert {self.n_expert} experts cannot choose more")
+            raise ValueError(
+                f"n_active is {self.n_active}; a router of n_expert {self.n_expert} experts "
+                "cannot choose more"
+            )
         for name in ("smear", "value_gate"):
             if getattr(self, name) > self.d_model:
-                raise ValueError(f"{name} is {getattr(self, name)}; a token has only d_model {self.d_model} numbers")
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}; a token has only d_model {self.d_model} "
+                    "numbers"
+                )
         if self.n_encoder_layer and self.has_shortcuts:
-            raise ValueError("smear, mix_embedding, backout and value_gate are for models without an encoder")
+            raise ValueError(
+                "smear, mix_embedding, backout and value_gate are for models without an encoder"
+            )
         if RESIDUALS[self.residual].parallel and (self.mix_embedding or self.backout):
-            raise ValueError(f"residual {self.residual} has no place for mix_embedding or backout: unset them")
+            raise ValueError(
+                f"residual {self.residual} has no place for mix_embedding or backout: unset them"
+            )
         if RESIDUALS[self.residual].parallel and self.n_encoder_layer:
-            raise ValueError(f"residual {self.residual} has attention and an MLP side by side; there is no cross-attention in it")
+            raise ValueError(
+                f"residual {self.residual} has attention and an MLP side by side; there is no "
+                "cross-attention in it"
+            )
         if self.n_encoder_layer and not QK_NORMS[self.qk_norm].crosses:
-            raise ValueError(f"qk_norm {self.qk_norm} is only for self-attention; this model has cross-attention too")
+            raise ValueError(
+                f"qk_norm {self.qk_norm} is only for self-attention; this model has "
+                "cross-attention too"
+            )
 
     def _check_kind(self) -> None:
         """Refuse fields that an encoder, a classifier or padding does not allow."""
         padding = self.padding
-        is_id = isinstance(padding, int) and not isinstance(padding, bool) and 0 <= padding < self.vocab_size
+        is_id = (
+            isinstance(padding, int)
+            and not isinstance(padding, bool)
+            and 0 <= padding < self.vocab_size
+        )
         if padding is not None and not is_id:
-            raise ValueError(f"padding is {padding!r:.80}; it must be the id of a token, below {self.vocab_size:,}, or none")
+            raise ValueError(
+                f"padding is {padding!r:.80}; it must be the id of a token, below "
+                f"{self.vocab_size:,}, or none"
+            )
         if not HEADS[self.head].classifies:
             if self.n_label:
                 with_labels = " or ".join(name for name, head in HEADS.items() if head.classifies)
@@ -325,22 +492,39 @@ class Config:
             if self.ordered:
                 raise ValueError("ordered is about labels, and this model has none: unset it")
             if self.token_dropout:
-                raise ValueError(f"token_dropout is {self.token_dropout:g}: it is only for models that learn labels")
+                raise ValueError(
+                    f"token_dropout is {self.token_dropout:g}: it is only for models that learn "
+                    "labels"
+                )
             return
         if self.n_label < 2:
-            raise ValueError(f"n_label is {self.n_label}; a {self.head} head needs at least 2 labels")
+            raise ValueError(
+                f"n_label is {self.n_label}; a {self.head} head needs at least 2 labels"
+            )
         if self.n_encoder_layer:
-            raise ValueError("n_encoder_layer feeds a decoder, whose head is unembed; a classifier is one stack")
+            raise ValueError(
+                "n_encoder_layer feeds a decoder, whose head is unembed; a classifier is one stack"
+            )
         if self.tied:
-            raise ValueError(f"tied shares the embedding with the unembedding; a {self.head} head has none: unset tied")
+            raise ValueError(
+                f"tied shares the embedding with the unembedding; a {self.head} head has none: "
+                "unset tied"
+            )
 
     def _check_sizes(self, *names: str) -> None:
         for name in names:
             value, info = getattr(self, name), describe_field(name)
             assert info.low is not None
             assert info.high is not None
-            if isinstance(value, bool) or not isinstance(value, int) or not info.low <= value <= info.high:
-                raise ValueError(f"{name} is {value!r:.80}; it must be a whole number from {info.low} to {info.high:,}")
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int)
+                or not info.low <= value <= info.high
+            ):
+                raise ValueError(
+                    f"{name} is {value!r:.80}; it must be a whole number from {info.low} to "
+                    f"{info.high:,}"
+                )
 
     @property
     def head_size(self) -> int:
@@ -364,7 +548,9 @@ class Config:
     @property
     def experts(self) -> int:
         """Experts of an MLP, a shared one included; 0 where the MLPs are no mixtures."""
-        return self.n_expert + (self.d_shared > 0) if self.mlp == "experts" and self.expert_size else 0
+        return (
+            self.n_expert + (self.d_shared > 0) if self.mlp == "experts" and self.expert_size else 0
+        )
 
     @property
     def key_heads(self) -> int:
@@ -373,12 +559,16 @@ class Config:
 
     @property
     def scale(self) -> float:
-        """The number that the product of a query and a key is multiplied by, `score_scale` with its default filled in."""
+        """The number that the product of a query and a key is multiplied by, `score_scale` with its
+        default filled in.
+        """
         return float(self.head_size**-0.5 if self.score_scale is None else self.score_scale)
 
     def windowed(self, block: int) -> bool:
         """Whether this block sees only a window."""
-        return self.window is not None and self.window_pattern[block % len(self.window_pattern)] == "w"
+        return (
+            self.window is not None and self.window_pattern[block % len(self.window_pattern)] == "w"
+        )
 
     @property
     def has_shortcuts(self) -> bool:
@@ -390,7 +580,9 @@ class Config:
         return self.value_gate > 0 and (self.n_layer - 1 - block) % 2 == 0
 
     def in_block(self, block: int) -> Config:
-        """The config with the rotary positions of this block: in a window they may have another base, without scaling."""
+        """The config with the rotary positions of this block: in a window they may have another
+        base, without scaling.
+        """
         if not self.windowed(block) or self.window_rotary_base is None:
             return self
         return replace(self, rotary_base=self.window_rotary_base, rotary_scaling="none")
@@ -398,7 +590,9 @@ class Config:
     @property
     def of_encoder(self) -> Config:
         """The config of the stack that reads the source, which looks ahead."""
-        return replace(self, n_layer=self.n_encoder_layer, n_encoder_layer=0, mask="full", window=None)
+        return replace(
+            self, n_layer=self.n_encoder_layer, n_encoder_layer=0, mask="full", window=None
+        )
 
     @property
     def kind(self) -> Kind:
@@ -409,7 +603,8 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # plain values all: `asdict` copies each
+        # plain values all: `asdict` copies each
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Config:
@@ -418,8 +613,14 @@ class Config:
             raise ValueError(f"a config is a table of fields, not {type(values).__name__}")
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
-            raise ValueError(f"unknown config field {unknown[0]!r:.80}{instead(unknown[0], sorted(known))}")
-        if missing := [name for name in ("vocab_size", "context_length", "d_model", "n_layer") if name not in values]:
+            raise ValueError(
+                f"unknown config field {unknown[0]!r:.80}{instead(unknown[0], sorted(known))}"
+            )
+        if missing := [
+            name
+            for name in ("vocab_size", "context_length", "d_model", "n_layer")
+            if name not in values
+        ]:
             raise ValueError(f"the config lacks {', '.join(missing)}")
         return cls(**values)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-# The precision of a model that is opened with its weights as they are stored: see `gptviz.model.precision`.
+# The precision of a model that is opened with its weights as they are stored: see
+# `gptviz.model.precision`.
 STORED = "stored"
 
 
@@ -28,8 +29,9 @@ def devices() -> list[str]:
 
 
 def device(name: str | None = None, process: int | None = None) -> torch.device:
-    """The device called `name`, or the fastest for None or "auto"; a ValueError names the devices of this machine. `process` is
-    the number of this process among several on this machine: on "cuda" each process takes its own GPU.
+    """The device called `name`, or the fastest for None or "auto"; a ValueError names the devices
+    of this machine. `process` is the number of this process among several on this machine: on
+    "cuda" each process takes its own GPU.
     """
     import torch
 

@@ -1,11 +1,13 @@
 """Code that exists only for speed: the transformer and its parts compute the same without it.
 
-Generation reads one token at a time. Then a matrix is multiplied with a single vector, and calls and memory take more time than
-arithmetic: `make_fast` gives the parts of a model shorter ways for that.
+Generation reads one token at a time. Then a matrix is multiplied with a single vector, and calls
+and memory take more time than arithmetic: `make_fast` gives the parts of a model shorter ways for
+that.
 
-Every token that is written reads all weights, and a processor has to look up where each page of memory lies: with pages of
-2 MiB instead of 4 KiB it does so 500 times less often. Linux gives such pages to memory that asks for them and is large enough
-(see `Arena`); elsewhere, the pages stay as they are.
+Every token that is written reads all weights, and a processor has to look up where each page of
+memory lies: with pages of 2 MiB instead of 4 KiB it does so 500 times less often. Linux gives such
+pages to memory that asks for them and is large enough (see `Arena`); elsewhere, the pages stay as
+they are.
 """
 
 from __future__ import annotations
@@ -42,14 +44,17 @@ def product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x · Wᵀ + b: [..., in] → [..., out]."""
     if x.numel() != weight.shape[1] or x.requires_grad:
         return F.linear(x, weight, bias)
-    # One token, as in every step of generation: `linear` comes to the same product by way of several other operations.
+    # One token, as in every step of generation: `linear` comes to the same product by way of
+    # several other operations.
     vector = x.reshape(-1)
     result = torch.mv(weight, vector) if bias is None else torch.addmv(bias, weight, vector)
     return result.view(*x.shape[:-1], -1)
 
 
 class ShortRMSNorm:
-    """`RMSNorm` in fewer operations: on a processor PyTorch has no kernel of its own for it, and takes twice as many."""
+    """`RMSNorm` in fewer operations: on a processor PyTorch has no kernel of its own for it, and
+    takes twice as many.
+    """
 
     def __init__(self, eps: float) -> None:
         # As numbers they would become tensors at every call.
@@ -66,15 +71,17 @@ class ShortRMSNorm:
         return normed if gain is None else normed * gain
 
     def of_one(self, x: Tensor, gain: Tensor, eps: float) -> Tensor:
-        """The norm of one token, [..., size]: its numbers are all multiplied with the same number."""
+        """The norm of one token, [..., size]: its numbers are all multiplied with the same
+        number.
+        """
         vector = x.reshape(-1)
         scale = (float(torch.dot(vector, vector)) / gain.shape[0] + eps) ** -0.5
         return torch.addcmul(self.nothing, x, gain, value=scale)
 
 
 class Arena:
-    """Tensors that lie side by side in large pieces of memory. A piece is given back when the last tensor in it is gone. A small
-    model takes no more than the bytes that are `expected`.
+    """Tensors that lie side by side in large pieces of memory. A piece is given back when the last
+    tensor in it is gone. A small model takes no more than the bytes that are `expected`.
     """
 
     def __init__(self, expected: int) -> None:

@@ -1,7 +1,8 @@
-"""LoRA: a model that is trained through small factors beside its matrices, while its own weights stay as they are.
+"""LoRA: a model that is trained through small factors beside its matrices, while its own weights
+stay as they are.
 
-A matrix W [out, in] becomes W + B · A, with A [rank, in] and B [out, rank]. B begins with zeros, so that an adapter that was not
-trained changes nothing. There is no scale beside B: it is a part of B.
+A matrix W [out, in] becomes W + B · A, with A [rank, in] and B [out, rank]. B begins with zeros, so
+that an adapter that was not trained changes nothing. There is no scale beside B: it is a part of B.
 
 Source: Hu et al., “LoRA: Low-Rank Adaptation of Large Language Models” (2021).
 """
@@ -43,20 +44,28 @@ class Factors(NamedTuple):
         return self.b.float() @ self.a.float()
 
 
-# The factors of an adapter by the name of the part whose matrix they change, as in "blocks.0.attention.qkv".
+# The factors of an adapter by the name of the part whose matrix they change, as in
+# "blocks.0.attention.qkv".
 Adapter = Mapping[str, Factors]
 
 
 class LoraLinear(Linear):
-    """x · Wᵀ + b + x · Aᵀ · Bᵀ, of which only A and B are trained; W and b are those of `linear`. A has `rank` rows, which
-    `generator` draws, from -1/√in to 1/√in as for any matrix that reads as many numbers (He et al. 2015).
+    """x · Wᵀ + b + x · Aᵀ · Bᵀ, of which only A and B are trained; W and b are those of `linear`. A
+    has `rank` rows, which `generator` draws, from -1/√in to 1/√in as for any matrix that reads as
+    many numbers (He et al. 2015).
     """
 
     def __init__(self, linear: Linear, rank: int, generator: torch.Generator | None = None) -> None:
         nn.Module.__init__(self)
-        self.in_features, self.out_features, self.multiply = linear.in_features, linear.out_features, linear.multiply
+        self.in_features, self.out_features, self.multiply = (
+            linear.in_features,
+            linear.out_features,
+            linear.multiply,
+        )
         self.weight = nn.Parameter(linear.weight.detach(), requires_grad=False)
-        bias = None if linear.bias is None else nn.Parameter(linear.bias.detach(), requires_grad=False)
+        bias = (
+            None if linear.bias is None else nn.Parameter(linear.bias.detach(), requires_grad=False)
+        )
         self.register_parameter("bias", bias)
         a, device = torch.empty(rank, self.in_features), linear.weight.device
         if not a.is_meta:
@@ -70,18 +79,23 @@ class LoraLinear(Linear):
 
 
 class AdaptedTransformer(Twin):
-    """A transformer whose weights are those of its `base` and stay as they are, with an adapter that is trained: its parameters
-    are those of the adapter. `ranks` are, by the names of parts with a matrix, those of its changes (see `matrices`); `seed`
-    decides the first numbers of A.
+    """A transformer whose weights are those of its `base` and stay as they are, with an adapter
+    that is trained: its parameters are those of the adapter. `ranks` are, by the names of parts
+    with a matrix, those of its changes (see `matrices`); `seed` decides the first numbers of A.
     """
 
     def __init__(self, base: Transformer, ranks: Mapping[str, int], seed: int = 0) -> None:
         generator = torch.Generator().manual_seed(seed)
         parts = dict(base.named_modules())
-        stand_ins = {parts[name]: LoraLinear(cast(Linear, parts[name]), rank, generator) for name, rank in ranks.items()}
+        stand_ins = {
+            parts[name]: LoraLinear(cast(Linear, parts[name]), rank, generator)
+            for name, rank in ranks.items()
+        }
         device = base.embed.weight.device
         super().__init__(cast(Transformer, with_stand_ins(base, stand_ins, device)))
-        trained = {id(factor) for part in stand_ins.values() for factor in (part.lora_a, part.lora_b)}
+        trained = {
+            id(factor) for part in stand_ins.values() for factor in (part.lora_a, part.lora_b)
+        }
         for _, parameter in super().named_parameters():
             parameter.requires_grad_(id(parameter) in trained)
 
@@ -100,7 +114,9 @@ class AdaptedTransformer(Twin):
 
 @dataclass(frozen=True)
 class _Origin:
-    """The model and the adapter that a merged model is made of. Copies of that model share it, since nothing changes it."""
+    """The model and the adapter that a merged model is made of. Copies of that model share it,
+    since nothing changes it.
+    """
 
     base: Transformer
     adapter: Adapter
@@ -110,9 +126,10 @@ class _Origin:
 
 
 class MergedTransformer(Twin):
-    """A transformer with the weights W + strength · B · A: as fast as its base, and read as any other model is. Weights that the
-    adapter does not change are shared with the base, at strength 0 all of them. Strength 1 is what was trained; less than 0 and
-    more than 1 go on along the same line.
+    """A transformer with the weights W + strength · B · A: as fast as its base, and read as any
+    other model is. Weights that the adapter does not change are shared with the base, at strength 0
+    all of them. Strength 1 is what was trained; less than 0 and more than 1 go on along the same
+    line.
     """
 
     def __init__(self, base: Transformer, adapter: Adapter, strength: float = TUNED) -> None:
@@ -120,7 +137,9 @@ class MergedTransformer(Twin):
         stand_ins: dict[nn.Module, nn.Module] = {}
         for name, factors in adapter.items() if strength else ():
             part = cast(Linear, parts[name])
-            stand_ins[part] = sharing(part, weight=nn.Parameter(_merged(part.weight, factors, strength)))
+            stand_ins[part] = sharing(
+                part, weight=nn.Parameter(_merged(part.weight, factors, strength))
+            )
         super().__init__(holding(base, stand_ins))
         self.strength, self._origin = strength, _Origin(base, adapter)
 
@@ -141,25 +160,41 @@ class MergedTransformer(Twin):
 
 @torch.no_grad()
 def _merged(weight: Tensor, one: Factors, strength: float) -> Tensor:
-    """W + strength · B · A, in the type of W and in the order in which it lies in memory (see `precision.place`)."""
+    """W + strength · B · A, in the type of W and in the order in which it lies in memory (see
+    `precision.place`).
+    """
     return torch.empty_like(weight).copy_(weight.float() + strength * one.change.to(weight.device))
 
 
 def matrices(config: Config) -> dict[str, tuple[int, int]]:
-    """The parts inside the blocks of a model that hold a matrix, by name, with its shape [out, in]: all that LoRA can change."""
+    """The parts inside the blocks of a model that hold a matrix, by name, with its shape [out, in]:
+    all that LoRA can change.
+    """
     with torch.device("meta"):
         parts = dict(lay_out(config).named_modules())
-    inside = {name: part for name, part in parts.items() if name.removeprefix("encoder.").startswith("blocks.")}
-    return {name: (part.out_features, part.in_features) for name, part in inside.items() if isinstance(part, Linear)}
+    inside = {
+        name: part
+        for name, part in parts.items()
+        if name.removeprefix("encoder.").startswith("blocks.")
+    }
+    return {
+        name: (part.out_features, part.in_features)
+        for name, part in inside.items()
+        if isinstance(part, Linear)
+    }
 
 
 def every_matrix(config: Config, rank: int) -> dict[str, int]:
-    """This rank for every matrix inside the blocks; for a matrix that is smaller, all the rank it has."""
+    """This rank for every matrix inside the blocks; for a matrix that is smaller, all the rank it
+    has.
+    """
     return {name: min(rank, *shape) for name, shape in matrices(config).items()}
 
 
 def parameter_shapes(config: Config, ranks: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """The shapes of the parameters of an adapter, by the names that they have in an `AdaptedTransformer`."""
+    """The shapes of the parameters of an adapter, by the names that they have in an
+    `AdaptedTransformer`.
+    """
     shapes = {}
     for name, (out, reads) in matrices(config).items():
         if name in ranks:
@@ -180,4 +215,8 @@ def factors(parameters: Mapping[str, Tensor]) -> dict[str, Factors]:
 
 def parameters(adapter: Adapter) -> dict[str, Tensor]:
     """The factors by the names of their parameters, as `factors` reads them."""
-    return {name + end: tensor for name, factors in adapter.items() for end, tensor in ((A, factors.a), (B, factors.b))}
+    return {
+        name + end: tensor
+        for name, factors in adapter.items()
+        for end, tensor in ((A, factors.a), (B, factors.b))
+    }

@@ -1,8 +1,10 @@
-"""One token through a model, in as few operations as PyTorch allows: what a step of generation comes to.
+"""One token through a model, in as few operations as PyTorch allows: what a step of generation
+comes to.
 
-A step of SmolLM2-135M has 150 products of a few microseconds each, and what stood between them took half of its time: views,
-new arrays, calls of parts. Here they are made once: each product reads and writes arrays of its own, and views of these are taken
-when the step is built. The operations are those of `Transformer.forward` in the same order, and so is every bit of the logits.
+A step of SmolLM2-135M has 150 products of a few microseconds each, and what stood between them took
+half of its time: views, new arrays, calls of parts. Here they are made once: each product reads and
+writes arrays of its own, and views of these are taken when the step is built. The operations are
+those of `Transformer.forward` in the same order, and so is every bit of the logits.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ from .parts.residuals import PreNorm, Residual
 from .tap import IDENTITY, Tap
 from .transformer import Transformer
 
-# So few bytes of weights are read by one thread. A second one saves a tenth of the time if it has a core of its own; on a machine
-# that does something else too, the first one waits for it at every product, and a step takes five times as long.
+# So few bytes of weights are read by one thread. A second one saves a tenth of the time if it has a
+# core of its own; on a machine that does something else too, the first one waits for it at every
+# product, and a step takes five times as long.
 FEW_BYTES = 12 * 2**20
 Vector = Callable[[Tensor], Tensor]  # from [1, 1, width] to [1, 1, width]
 Write = Callable[[Tensor], object]  # of a vector, to a place of its own
@@ -38,28 +41,45 @@ class OneToken:
 
     def __init__(self, model: Transformer, cache: KVCache) -> None:
         self.model, self.cache = model, cache
-        self.at, self.tap = slice(0, 0), IDENTITY  #: the position of the token, and what gets the patterns
+        #: the position of the token, and what gets the patterns
+        self.at, self.tap = slice(0, 0), IDENTITY
         windows = [mask.window for mask in model.masks if isinstance(mask, WindowMask)]
-        #: how many tokens the cache may come to have: up to there no window hides a key from the last of them
+        #: how many tokens the cache may come to have: up to there no window hides a key from the
+        #: last of them
         self.limit = min([model.config.context_length, *windows])
         #: whether one thread reads it as fast as several
-        self.is_small = sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers())) <= FEW_BYTES
+        self.is_small = (
+            sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers())) <= FEW_BYTES
+        )
         blocks = cast(list[Block | ParallelBlock], list(model.blocks))
         used = {block.attention.positions for block in blocks}
         #: of each kind of rotary positions those of the token; blocks share them
-        self.angles: dict[PositionEncoding, list[Tensor]] = {encoding: [] for encoding in used if type(encoding) is Rotary}
-        self._blocks = [_through(block, _Attention(index, block.attention, self)) for index, block in enumerate(blocks)]
+        self.angles: dict[PositionEncoding, list[Tensor]] = {
+            encoding: [] for encoding in used if type(encoding) is Rotary
+        }
+        self._blocks = [
+            _through(block, _Attention(index, block.attention, self))
+            for index, block in enumerate(blocks)
+        ]
 
     @classmethod
     def of(cls, model: Transformer, cache: KVCache) -> OneToken | None:
-        """The step of a model, or None where only `forward` will do: for edits, several texts, an encoder, another device."""
+        """The step of a model, or None where only `forward` will do: for edits, several texts, an
+        encoder, another device.
+        """
         keys, config = cache.layers[0].keys if cache.layers else torch.empty(0), model.config
-        is_plain = type(model).forward is Transformer.forward and not config.has_shortcuts and model.encoder is None
+        is_plain = (
+            type(model).forward is Transformer.forward
+            and not config.has_shortcuts
+            and model.encoder is None
+        )
         fits = keys.is_cpu and keys.dtype == torch.float32 and len(keys) == 1
         return cls(model, cache) if is_plain and fits and not model.training else None
 
     def __call__(self, ids: Tensor, tap: Tap = IDENTITY) -> Tensor:
-        """ids [1, 1] → logits [1, 1, vocab_size]; of what the tap may look at, it gets only the patterns."""
+        """ids [1, 1] → logits [1, 1, vocab_size]; of what the tap may look at, it gets only the
+        patterns.
+        """
         threads = torch.get_num_threads()
         if threads == 1 or not self.is_small:
             return self._read(ids, tap)
@@ -117,7 +137,9 @@ class _Attention:
         self.path = f"blocks.{block}.attention"
         self.project, self.write = _Products(part.qkv), _Products(part.output)
         [stacked] = self.project.results
-        self.unturned, self.v = part.heads(stacked).split_with_sizes((part.n_head + part.key_heads, part.key_heads), dim=1)
+        self.unturned, self.v = part.heads(stacked).split_with_sizes(
+            (part.n_head + part.key_heads, part.key_heads), dim=1
+        )
         self.q = torch.empty(1, part.n_head, 1, part.head_size)  # times the scale of scores
         # Heads that share keys are neighbours: [n_kv_head, heads of each, d_head].
         self.grouped_q = self.q.view(part.key_heads, -1, part.head_size)
@@ -128,7 +150,9 @@ class _Attention:
         self._hold()
 
     def _hold(self) -> None:
-        """Take views of the keys [n_kv_head, d_head, room] and values [n_kv_head, room, d_head] that the cache has now."""
+        """Take views of the keys [n_kv_head, d_head, room] and values [n_kv_head, room, d_head]
+        that the cache has now.
+        """
         self.keys, self.values = self.layer.keys, self.layer.values
         self.columns, self.rows = self.keys[0].transpose(1, 2), self.values[0]
 
@@ -137,20 +161,26 @@ class _Attention:
         part, at = self.part, self.step.at
         self.project(x)
         heads = part.qk_norm(self.unturned)
-        turned = part.positions.turn(heads, at) if self.angles is None else Rotary.turned(heads, *self.angles)
+        turned = (
+            part.positions.turn(heads, at)
+            if self.angles is None
+            else Rotary.turned(heads, *self.angles)
+        )
         self.layer.make_room(at)
         if self.layer.keys is not self.keys:
             self._hold()
         self.keys.narrow(2, at.start, 1).copy_(turned.narrow(1, part.n_head, part.key_heads))
         self.values.narrow(2, at.start, 1).copy_(self.v)
         torch.mul(turned.narrow(1, 0, part.n_head), part.scale, out=self.q)
-        scores = torch.bmm(self.grouped_q, self.columns.narrow(2, 0, at.stop))  # [n_kv_head, heads of each, keys]
+        # [n_kv_head, heads of each, keys]
+        scores = torch.bmm(self.grouped_q, self.columns.narrow(2, 0, at.stop))
         if self.changes_scores:
             changed = part.positions.weigh(scores.view(1, part.n_head, 1, -1), self.q, at)
             scores = (changed if part.cap is None else part.cap(changed)).view(scores.shape)
         pattern = scores.softmax(-1)
         if self.step.tap is not IDENTITY:
-            seen = self.step.tap.at(self.path)("pattern", pattern.view(1, part.n_head, 1, -1))  # [1, H, 1, keys]
+            # [1, H, 1, keys]
+            seen = self.step.tap.at(self.path)("pattern", pattern.view(1, part.n_head, 1, -1))
             pattern = seen.view(pattern.shape)
         torch.bmm(pattern, self.rows.narrow(1, 0, at.stop), out=self.z)
         return self.write(self.out)[0]
@@ -159,7 +189,11 @@ class _Attention:
 def _mlp(part: AnyMLP) -> Vector:
     """`forward` of an MLP for the token of a step."""
     if type(part) is GatedMLP:
-        both, down, activation = _Products(part.gate, part.up), _Products(part.down), part.activation.forward
+        both, down, activation = (
+            _Products(part.gate, part.up),
+            _Products(part.down),
+            part.activation.forward,
+        )
 
         def gated(x: Tensor) -> Tensor:
             gate, up = both(x)
@@ -181,7 +215,9 @@ class _Products:
         # What packed matrices are multiplied with is rounded once for all of them.
         self._short = torch.empty(1, 1, layers[0].in_features, dtype=torch.bfloat16)
         self._rounds = any(_is_packed(layer) for layer in layers)
-        self._writes = [self._write(layer, result) for layer, result in zip(layers, self.results, strict=True)]
+        self._writes = [
+            self._write(layer, result) for layer, result in zip(layers, self.results, strict=True)
+        ]
 
     def __call__(self, x: Tensor) -> list[Tensor]:
         """x [1, 1, in] → the results."""
@@ -194,7 +230,9 @@ class _Products:
     def _write(self, layer: Linear, result: Tensor) -> Write:
         weight, bias, to = layer.weight, layer.bias, result.view(-1)
         if _is_packed(layer):
-            return _in_turn(_packed(cast(Packed, weight), bias, self._short.view(1, -1), result.view(1, -1)))
+            return _in_turn(
+                _packed(cast(Packed, weight), bias, self._short.view(1, -1), result.view(1, -1))
+            )
         if type(layer) is not Linear or layer.multiply not in (product, times_packed):
             return lambda x: result.copy_(layer(x))
         if bias is None:
@@ -218,10 +256,14 @@ def _in_turn(writes: list[Write]) -> Write:
 
 
 def _packed(weight: Packed, bias: Tensor | None, short: Tensor, result: Tensor) -> list[Write]:
-    """What writes the product of `short` [1, in] with a packed matrix to `result` [1, out], as `Packed.times` computes it."""
+    """What writes the product of `short` [1, in] with a packed matrix to `result` [1, out], as
+    `Packed.times` computes it.
+    """
     assert weight.parts is not None
     writes: list[Write] = []
-    for part, to in zip(weight.parts, result.split([part.rows for part in weight.parts], dim=1), strict=True):
+    for part, to in zip(
+        weight.parts, result.split([part.rows for part in weight.parts], dim=1), strict=True
+    ):
         for index, layer in enumerate(part.layers):
             writes.append(_layer(short, part, layer, to.add_ if index else to.copy_))
     return writes if bias is None else [*writes, lambda _: result.add_(bias)]

@@ -1,9 +1,10 @@
 """Matrices that stay in memory at the bits of their file, and are multiplied so.
 
-A file of 4 to 8 bits a number keeps a matrix in small groups: in a group a number is scale · q + offset, with a whole number q.
-`Packed` is such a matrix as a tensor. A product with it is computed by PyTorch's kernel for 4-bit weights, which
-reads an eighth of the bytes of float32; where that kernel is slow, some rows at a time become float32 (`fastest_product`).
-Whoever asks for the numbers of a matrix gets them in float32, brought back from the file.
+A file of 4 to 8 bits a number keeps a matrix in small groups: in a group a number is scale · q +
+offset, with a whole number q. `Packed` is such a matrix as a tensor. A product with it is computed
+by PyTorch's kernel for 4-bit weights, which reads an eighth of the bytes of float32; where that
+kernel is slow, some rows at a time become float32 (`fastest_product`). Whoever asks for the numbers
+of a matrix gets them in float32, brought back from the file.
 """
 
 from __future__ import annotations
@@ -25,17 +26,23 @@ from gptviz.machine.byte_cache import byte_cache
 
 from .fast import product
 
-# What the kernel is made for: numbers of a group, and rows that it handles together (a matrix has a multiple of the smaller one).
-# Smaller groups of a file become larger ones, whose scales take little memory.
+# What the kernel is made for: numbers of a group, and rows that it handles together (a matrix has a
+# multiple of the smaller one). Smaller groups of a file become larger ones, whose scales take
+# little memory.
 GROUP, REGROUPED = 32, 128
 ROWS, LEAST_ROWS = 64, 16
-# Numbers that are brought back to float32 at a time: few enough to stay in a processor's own memory.
+# Numbers that are brought back to float32 at a time: few enough to stay in a processor's own
+# memory.
 AT_ONCE = 2**18
-# Matrices that were brought back last are kept, up to so many bytes together and in each: many views ask for one again and again.
+# Matrices that were brought back last are kept, up to so many bytes together and in each: many
+# views ask for one again and again.
 MOST_KEPT, LARGEST_KEPT = 64 * 2**20, 16 * 2**20
 # From 5 to 8 bits a number is split in two of 4 bits, of which the upper one counts 16 times.
 UPPER = 16
-FIXED = "this matrix stays as its file has it, and cannot be changed: open the model with precision float32"
+FIXED = (
+    "this matrix stays as its file has it, and cannot be changed: open the model with precision "
+    "float32"
+)
 
 
 class Groups(NamedTuple):
@@ -82,7 +89,8 @@ Allocate = Callable[[tuple[int, ...], torch.dtype], Tensor]
 class Packed(Tensor):
     """A matrix [out, in] whose rows are rows of matrices in a file. Its numbers are fixed.
 
-    Row orders, stacks and slices of rows of it are such matrices again. All other operations get its numbers in float32.
+    Row orders, stacks and slices of rows of it are such matrices again. All other operations get
+    its numbers in float32.
     """
 
     stored: tuple[StoredRows, ...]  #: the matrices of the file
@@ -94,13 +102,20 @@ class Packed(Tensor):
 
     @staticmethod
     def __new__(
-        cls, stored: Sequence[StoredRows], of: Tensor | None = None, row: Tensor | None = None, *, turned: bool = False
+        cls,
+        stored: Sequence[StoredRows],
+        of: Tensor | None = None,
+        row: Tensor | None = None,
+        *,
+        turned: bool = False,
     ) -> Packed:
         """Rows of these matrices; by default all rows of the first."""
         row = torch.arange(stored[0].shape[0]) if row is None else row
         shape = len(row), stored[0].shape[1]
         with torch.inference_mode(False):  # a tensor of that mode can have no alias outside of it
-            packed: Packed = Tensor._make_wrapper_subclass(cls, shape[::-1] if turned else shape, dtype=torch.float32)
+            packed: Packed = Tensor._make_wrapper_subclass(
+                cls, shape[::-1] if turned else shape, dtype=torch.float32
+            )
         packed.stored, packed.row, packed.turned = tuple(stored), row, turned
         packed.of = torch.zeros(len(row), dtype=torch.int64) if of is None else of
         packed.parts, packed._own = None, object()
@@ -132,10 +147,14 @@ class Packed(Tensor):
     @property
     def memory(self) -> int:
         """The bytes that it takes in memory."""
-        return sum(tensor.nbytes for part in self.parts or () for layer in part.layers for tensor in layer)
+        return sum(
+            tensor.nbytes for part in self.parts or () for layer in part.layers for tensor in layer
+        )
 
     def rows(self, index: Tensor | slice) -> Packed:
-        """Some of its rows, or all in another order; `index` is of the rows, not of a transpose's."""
+        """Some of its rows, or all in another order; `index` is of the rows, not of a
+        transpose's.
+        """
         return Packed(self.stored, self.of[index], self.row[index])
 
     def row_of(self, index: int) -> Tensor:
@@ -143,7 +162,9 @@ class Packed(Tensor):
         return self.stored[int(self.of[index])].read(self.row[index : index + 1]).numbers()
 
     def numbers(self) -> Tensor:
-        """All its numbers in float32. They may be kept for the next who asks: do not change them."""
+        """All its numbers in float32. They may be kept for the next who asks: do not change
+        them.
+        """
         is_small = self.numel() * torch.float32.itemsize <= LARGEST_KEPT
         rows = _kept(self) if is_small else self._all()
         return rows.t() if self.turned else rows
@@ -171,13 +192,18 @@ class Packed(Tensor):
     def pieces(self) -> list[slice]:
         """Its rows, `AT_ONCE` numbers at a time."""
         rows = max(ROWS, AT_ONCE // self.stored[0].shape[1] // ROWS * ROWS)
-        return [slice(start, min(start + rows, len(self.row))) for start in range(0, len(self.row), rows)]
+        return [
+            slice(start, min(start + rows, len(self.row)))
+            for start in range(0, len(self.row), rows)
+        ]
 
     def is_finite(self) -> bool:
         """Whether all its numbers are."""
         pieces = (self.rows(at) for at in self.pieces())
         return all(
-            piece.stored[int(piece.of[run.start])].is_finite(piece.row[run]) for piece in pieces for run in _runs(piece.of)
+            piece.stored[int(piece.of[run.start])].is_finite(piece.row[run])
+            for piece in pieces
+            for run in _runs(piece.of)
         )
 
     def prepare(self, allocate: Allocate) -> None:
@@ -187,7 +213,9 @@ class Packed(Tensor):
         self.parts = tuple(Part.of(self.rows(at), allocate) for at in _runs(of))
 
     def times(self, x: Tensor) -> Tensor:
-        """x · Wᵀ, of x [..., in] in float32: [..., out] in float32, where x and what is added up was rounded to bfloat16."""
+        """x · Wᵀ, of x [..., in] in float32: [..., out] in float32, where x and what is added up
+        was rounded to bfloat16.
+        """
         assert self.parts is not None
         short = x.bfloat16().reshape(-1, x.shape[-1])  # [n, in]
         [part, *others] = self.parts
@@ -219,8 +247,8 @@ class Part(NamedTuple):
 
     rows: int  #: how many there are
     product: FourBitProduct  #: how a layer is multiplied
-    #: one for 4 bits, else two: numbers of 4 bits in the order that the product wants, and [groups, rows, 2] the scale of each
-    #: group, and what it adds to 8 · scale
+    #: one for 4 bits, else two: numbers of 4 bits in the order that the product wants, and [groups,
+    #: rows, 2] the scale of each group, and what it adds to 8 · scale
     layers: tuple[tuple[Tensor, Tensor], ...]
 
     @classmethod
@@ -232,16 +260,23 @@ class Part(NamedTuple):
         product = fastest_product(width, group)
         padded = -(-rows // LEAST_ROWS) * LEAST_ROWS
         layers = [
-            (allocate((padded, width // 2), torch.uint8), allocate((width // group, padded, 2), torch.bfloat16))
+            (
+                allocate((padded, width // 2), torch.uint8),
+                allocate((width // group, padded, 2), torch.bfloat16),
+            )
             for _ in range(count)
         ]
         for at in packed.pieces():
             to = slice(at.start, padded if at.stop == rows else at.stop)
             some = packed.rows(at)
-            runs = [_split(some.stored[int(some.of[rows.start])], some.row[rows]) for rows in _runs(some.of)]
+            runs = [
+                _split(some.stored[int(some.of[rows.start])], some.row[rows])
+                for rows in _runs(some.of)
+            ]
             for (numbers, scales), layer in zip(layers, zip(*runs, strict=True), strict=True):
                 q, scale, added = (
-                    F.pad(torch.cat(parts), (0, 0, 0, 0, 0, to.stop - at.stop)) for parts in zip(*layer, strict=True)
+                    F.pad(torch.cat(parts), (0, 0, 0, 0, 0, to.stop - at.stop))
+                    for parts in zip(*layer, strict=True)
                 )
                 numbers[to] = product.order(q.flatten(1))
                 scales[:, to] = torch.cat((scale, added), dim=2).transpose(0, 1)
@@ -260,15 +295,18 @@ class Part(NamedTuple):
 class FourBitProduct(NamedTuple):
     """A way to multiply with numbers of 4 bits."""
 
-    #: brings whole numbers from 0 to 15 [rows, in], as uint8, to the order in which they are kept: [rows, in / 2]
+    #: brings whole numbers from 0 to 15 [rows, in], as uint8, to the order in which they are kept:
+    #: [rows, in / 2]
     order: Callable[[Tensor], Tensor]
-    #: x [n, in] in bfloat16, numbers in that order, how many of them have one scale, and scales [groups, rows, 2] → x · Wᵀ [n,
-    #: rows]
+    #: x [n, in] in bfloat16, numbers in that order, how many of them have one scale, and scales
+    #: [groups, rows, 2] → x · Wᵀ [n, rows]
     times: Callable[[Tensor, Tensor, int, Tensor], Tensor]
 
 
 def _widened(x: Tensor, numbers: Tensor, group: int, scales: Tensor) -> Tensor:
-    """x · Wᵀ [n, rows] in float32, of numbers two of which are kept in a byte: some rows at a time become float32."""
+    """x · Wᵀ [n, rows] in float32, of numbers two of which are kept in a byte: some rows at a time
+    become float32.
+    """
     products = []
     rows = max(1, AT_ONCE // x.shape[1])
     for some, of_some in zip(numbers.split(rows), scales.split(rows, dim=1), strict=True):
@@ -279,19 +317,29 @@ def _widened(x: Tensor, numbers: Tensor, group: int, scales: Tensor) -> Tensor:
     return torch.cat(products, dim=1)
 
 
-# PyTorch has fast code for processors with AVX2 or AVX-512, and only on Linux; elsewhere this is a loop over single numbers.
-KERNEL = FourBitProduct(lambda q: torch._convert_weight_to_int4pack_for_cpu(q.int(), 1), torch._weight_int4pack_mm_for_cpu)
+# PyTorch has fast code for processors with AVX2 or AVX-512, and only on Linux; elsewhere this is a
+# loop over single numbers.
+KERNEL = FourBitProduct(
+    lambda q: torch._convert_weight_to_int4pack_for_cpu(q.int(), 1),
+    torch._weight_int4pack_mm_for_cpu,
+)
 WIDENED = FourBitProduct(lambda q: q[:, : q.shape[1] // 2] | q[:, q.shape[1] // 2 :] << 4, _widened)
 
 
 @cache
 def fastest_product(width: int, group: int) -> FourBitProduct:
-    """What multiplies rows of this width with one vector in the shortest time, measured here and kept for the process."""
+    """What multiplies rows of this width with one vector in the shortest time, measured here and
+    kept for the process.
+    """
     q = torch.zeros(ROWS, width, dtype=torch.uint8)
-    scales, x = torch.ones(width // group, ROWS, 2, dtype=torch.bfloat16), torch.ones(1, width, dtype=torch.bfloat16)
+    scales, x = (
+        torch.ones(width // group, ROWS, 2, dtype=torch.bfloat16),
+        torch.ones(1, width, dtype=torch.bfloat16),
+    )
     ways = {way: way.order(q) for way in (KERNEL, WIDENED)}
     seconds = dict.fromkeys(ways, float("inf"))
-    # The first turn warms up, and the fastest of each counts: other work on this machine makes a single one slow.
+    # The first turn warms up, and the fastest of each counts: other work on this machine makes a
+    # single one slow.
     for _ in range(5):
         for way, numbers in ways.items():
             begun = time.perf_counter()
@@ -307,14 +355,18 @@ def _runs(values: Tensor) -> list[slice]:
 
 
 def _way(bits: int, group: int) -> tuple[int, int]:
-    """In how many layers of 4 bits numbers are multiplied, and how many neighbours then share their scales."""
+    """In how many layers of 4 bits numbers are multiplied, and how many neighbours then share their
+    scales.
+    """
     if group < GROUP:
         return 2, REGROUPED
     return 1 if bits <= 4 else 2, GROUP
 
 
 def bytes_of_number(bits: int, group: int) -> float:
-    """What a number takes in memory that a file keeps so: 4 bits in each layer, and its share of two numbers of 2 bytes."""
+    """What a number takes in memory that a file keeps so: 4 bits in each layer, and its share of
+    two numbers of 2 bytes.
+    """
     layers, group = _way(bits, group)
     return layers * (1 / 2 + 4 / group)
 
@@ -322,8 +374,8 @@ def bytes_of_number(bits: int, group: int) -> float:
 def _split(stored: StoredRows, rows: Tensor) -> list[Groups]:
     """The layers of 4 bits whose sum these rows are; `offset` is what is added to scale · (q - 8).
 
-    The scales are rounded to bfloat16. So that this rounds no number by more than itself, the upper layer is 0 where q is in
-    the middle of its range.
+    The scales are rounded to bfloat16. So that this rounds no number by more than itself, the upper
+    layer is 0 where q is in the middle of its range.
     """
     groups, bits = stored.read(rows), stored.bits
     if stored.group < GROUP:
@@ -337,8 +389,8 @@ def _split(stored: StoredRows, rows: Tensor) -> list[Groups]:
 
 
 def _regrouped(groups: Groups) -> Groups:
-    """The same numbers in groups of `REGROUPED` and in 8 bits, by the largest number of each group: that rounds a number by up to
-    0.4 % of the largest one, about as much as bfloat16 does.
+    """The same numbers in groups of `REGROUPED` and in 8 bits, by the largest number of each group:
+    that rounds a number by up to 0.4 % of the largest one, about as much as bfloat16 does.
     """
     numbers = groups.numbers().unflatten(1, (-1, REGROUPED))
     scale = numbers.abs().amax(2, keepdim=True) / 127
@@ -347,7 +399,9 @@ def _regrouped(groups: Groups) -> Groups:
 
 
 class _Times(torch.autograd.Function):
-    """x · Wᵀ, whose gradient goes back to x through the numbers of the file, some rows at a time."""
+    """x · Wᵀ, whose gradient goes back to x through the numbers of the file, some rows at a
+    time.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Packed) -> Tensor:
@@ -405,7 +459,10 @@ def _indexed(packed: Packed, index: Any) -> Packed | None:
 def _split_rows(packed: Packed, size: Any, dim: int = 0) -> list[Packed] | None:
     if dim or packed.turned:
         return None
-    return [Packed(packed.stored, of, row) for of, row in zip(packed.of.split(size), packed.row.split(size), strict=True)]
+    return [
+        Packed(packed.stored, of, row)
+        for of, row in zip(packed.of.split(size), packed.row.split(size), strict=True)
+    ]
 
 
 def _stacked(tensors: list[Tensor], dim: int = 0) -> Packed | None:
@@ -417,7 +474,11 @@ def _stacked(tensors: list[Tensor], dim: int = 0) -> Packed | None:
         return None
     before = [sum(len(part.stored) for part in packed[:index]) for index in range(len(packed))]
     of = torch.cat([part.of + count for part, count in zip(packed, before, strict=True)])
-    return Packed([layer for part in packed for layer in part.stored], of, torch.cat([part.row for part in packed]))
+    return Packed(
+        [layer for part in packed for layer in part.stored],
+        of,
+        torch.cat([part.row for part in packed]),
+    )
 
 
 def _same(packed: Packed) -> Packed:
@@ -429,16 +490,24 @@ def _same(packed: Packed) -> Packed:
 _kept_numbers = byte_cache(lambda numbers: numbers.nbytes, MOST_KEPT)
 _kept = cached(_kept_numbers, key=lambda packed: packed._own, condition=Condition())(Packed._all)
 memory.gives_way(_kept.cache_clear)
-# Opening a model needs only these, and they do not ask PyTorch's dispatcher: the first operation that does imports 500 modules
-# of distributed tensors and of sympy, 40 MB.
-_FUNCTIONS: dict[Any, Callable[..., Any]] = {torch.cat: _stacked, Tensor.__getitem__: _indexed, Tensor.detach: _same}
+# Opening a model needs only these, and they do not ask PyTorch's dispatcher: the first operation
+# that does imports 500 modules of distributed tensors and of sympy, 40 MB.
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    torch.cat: _stacked,
+    Tensor.__getitem__: _indexed,
+    Tensor.detach: _same,
+}
 _aten = torch.ops.aten
 _HANDLERS: dict[Any, Callable[..., Any]] = {
     _aten.detach.default: _same,
     _aten.alias.default: _same,
     _aten.t.default: _transposed,
-    _aten.transpose.int: lambda packed, one, other: _same(packed) if one % 2 == other % 2 else _transposed(packed),
-    _aten.permute.default: lambda packed, dims: _transposed(packed) if list(dims) in ([1, 0], [-1, -2]) else _same(packed),
+    _aten.transpose.int: lambda packed, one, other: (
+        _same(packed) if one % 2 == other % 2 else _transposed(packed)
+    ),
+    _aten.permute.default: lambda packed, dims: (
+        _transposed(packed) if list(dims) in ([1, 0], [-1, -2]) else _same(packed)
+    ),
     _aten.slice.Tensor: lambda packed, dim=0, start=None, end=None, step=1: (
         packed.rows(slice(start, end, step)) if dim == 0 and not packed.turned else None
     ),

@@ -1,8 +1,10 @@
-"""Precision: the type in which weights are kept in memory, and the type in which they are multiplied.
+"""Precision: the type in which weights are kept in memory, and the type in which they are
+multiplied.
 
-Only the matrices are kept in 2 bytes a number or less (see `packed`), and only products with them are computed so. The stream,
-norms, scores, softmax and logits are float32: so all that a tap sees is float32, and probabilities sum to 1. Training is always
-in float32 here; what its steps are computed in is chosen by `gptviz.train.engine`.
+Only the matrices are kept in 2 bytes a number or less (see `packed`), and only products with them
+are computed so. The stream, norms, scores, softmax and logits are float32: so all that a tap sees
+is float32, and probabilities sum to 1. Training is always in float32 here; what its steps are
+computed in is chosen by `gptviz.train.engine`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from .transformer import Transformer
 # What a user may ask for → what weights are multiplied in.
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 PRECISIONS = (STORED, *TYPES)
-# Weights that are kept in 2 bytes become float32 as many at a time: few enough to stay in a processor's own memory.
+# Weights that are kept in 2 bytes become float32 as many at a time: few enough to stay in a
+# processor's own memory.
 AT_ONCE = 2**18
 
 
@@ -35,21 +38,28 @@ def check(precision: str) -> None:
 
 
 def type_in_memory(stored: torch.dtype, precision: str | None) -> torch.dtype:
-    """The type of a matrix in memory: that of its file, unless fewer bytes will do for what is asked; None asks for training."""
+    """The type of a matrix in memory: that of its file, unless fewer bytes will do for what is
+    asked; None asks for training.
+    """
     if precision is None:
         return torch.float32
-    known = stored if stored in TYPES.values() else torch.float32  # whole numbers, for example, are not multiplied as they are
+    # whole numbers, for example, are not multiplied as they are
+    known = stored if stored in TYPES.values() else torch.float32
     asked = known if precision == STORED else TYPES[precision]
     return min((asked, known), key=lambda dtype: dtype.itemsize)
 
 
 def stays_packed(precision: str | None, device: torch.device) -> bool:
-    """Whether a matrix of 4 to 8 bits stays so in memory: on a processor, in a model that is opened as stored."""
+    """Whether a matrix of 4 to 8 bits stays so in memory: on a processor, in a model that is opened
+    as stored.
+    """
     return precision == STORED and device.type == "cpu"
 
 
 def are_finite(tensor: Tensor) -> bool:
-    """Whether no number of a tensor is infinite or none at all, found without a second tensor of its size."""
+    """Whether no number of a tensor is infinite or none at all, found without a second tensor of
+    its size.
+    """
     if isinstance(tensor, Packed):
         return tensor.is_finite()
     return tensor.numel() == 0 or all(bool(end.isfinite()) for end in tensor.aminmax())
@@ -58,8 +68,9 @@ def are_finite(tensor: Tensor) -> bool:
 def type_of_products(stored: torch.dtype, precision: str, device: torch.device) -> torch.dtype:
     """The type in which a matrix is multiplied.
 
-    "stored" is bfloat16 where the file has bfloat16 and the device multiplies it without a detour, else float32. A matrix in
-    float16 is multiplied in float16 only where that is asked for: large values of the stream are beyond its range.
+    "stored" is bfloat16 where the file has bfloat16 and the device multiplies it without a detour,
+    else float32. A matrix in float16 is multiplied in float16 only where that is asked for: large
+    values of the stream are beyond its range.
     """
     if precision != STORED:
         return TYPES[precision]
@@ -68,19 +79,24 @@ def type_of_products(stored: torch.dtype, precision: str, device: torch.device) 
 
 @torch.no_grad()
 def place(
-    model: Transformer, weights: Iterable[tuple[str, Tensor]], device: torch.device | str = "cpu", precision: str | None = None
+    model: Transformer,
+    weights: Iterable[tuple[str, Tensor]],
+    device: torch.device | str = "cpu",
+    precision: str | None = None,
 ) -> Transformer:
-    """Give `model`, which is laid out on the CPU, its weights, one after the other, and bring it to `device`.
+    """Give `model`, which is laid out on the CPU, its weights, one after the other, and bring it to
+    `device`.
 
-    A matrix that makes a vector longer lies turned in memory, [in, out] instead of [out, in], since MKL reads it faster so
-    where the text is one token long, as in generation; its shape and numbers are the same. So does an embedding that is the
-    unembedding too: every token that is written reads all of it there, and a single row where it is embedded. All weights lie
-    in an `Arena`.
+    A matrix that makes a vector longer lies turned in memory, [in, out] instead of [out, in], since
+    MKL reads it faster so where the text is one token long, as in generation; its shape and numbers
+    are the same. So does an embedding that is the unembedding too: every token that is written
+    reads all of it there, and a single row where it is embedded. All weights lie in an `Arena`.
 
     Args:
         model: its parameters take no memory yet, since nothing was written to them.
         weights: every parameter by name, in the type that it is stored in.
-        precision: one of `PRECISIONS`, or None for a model that is to be trained: in float32, and nothing is turned.
+        precision: one of `PRECISIONS`, or None for a model that is to be trained: in float32, and
+            nothing is turned.
     """
     device = torch.device(device)
     parameters = dict(model.named_parameters())
@@ -96,7 +112,9 @@ def place(
                 continue
             tensor = tensor.numbers()
         dtype = type_in_memory(tensor.dtype, precision) if parameter in matrices else torch.float32
-        turned = precision is not None and parameter in may_turn and len(parameter) > parameter.shape[1]
+        turned = (
+            precision is not None and parameter in may_turn and len(parameter) > parameter.shape[1]
+        )
         turned &= device.type == "cpu" and dtype == torch.float32
         shape = tensor.shape[::-1] if turned else tensor.shape
         if device.type == "cpu" and precision is not None:
@@ -127,9 +145,13 @@ def _keep_packed(parts: list[torch.nn.Module], matrix: Packed, arena: Arena) -> 
 
 
 def said(model: Transformer) -> str:
-    """The types of an open model in words: what its weights are kept in, and what they are multiplied in where that differs."""
+    """The types of an open model in words: what its weights are kept in, and what they are
+    multiplied in where that differs.
+    """
     linear = [part for part in model.modules() if isinstance(part, Linear)]
-    if kinds := {kind for part in linear if isinstance(part.weight, Packed) for kind in part.weight.kinds}:
+    if kinds := {
+        kind for part in linear if isinstance(part.weight, Packed) for kind in part.weight.kinds
+    }:
         return f"{', '.join(sorted(kinds))}, multiplied in bfloat16"
     matrix = model.embed.weight.dtype
     products = {part.multiply for part in linear}
@@ -140,12 +162,19 @@ def said(model: Transformer) -> str:
 def rounds(model: Transformer) -> bool:
     """Whether products with the matrices of an open model are rounded to 2 bytes a number."""
     weights = [part.weight for part in model.modules() if isinstance(part, Linear | Embedding)]
-    return any(isinstance(weight, Packed) or weight.dtype.itemsize < torch.float32.itemsize for weight in weights)
+    return any(
+        isinstance(weight, Packed) or weight.dtype.itemsize < torch.float32.itemsize
+        for weight in weights
+    )
 
 
 def exactly(model: Transformer) -> Transformer:
-    """A twin with the same weights in the same memory that multiplies in float32, some rows at a time, and so more slowly."""
-    twin = copy.deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})
+    """A twin with the same weights in the same memory that multiplies in float32, some rows at a
+    time, and so more slowly.
+    """
+    twin = copy.deepcopy(
+        model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    )
     for part in twin.modules():
         if isinstance(part, Linear):
             part.multiply = times_exactly if isinstance(part.weight, Packed) else in_float32
@@ -154,7 +183,10 @@ def exactly(model: Transformer) -> Transformer:
 
 def bytes_in_memory(model: Transformer) -> int:
     """What the weights of an open model take."""
-    return sum(weight.memory if isinstance(weight, Packed) else weight.nbytes for weight in model.parameters())
+    return sum(
+        weight.memory if isinstance(weight, Packed) else weight.nbytes
+        for weight in model.parameters()
+    )
 
 
 def looked_up(ids: Tensor, table: Tensor) -> Tensor:
@@ -169,18 +201,24 @@ def in_its_type(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 def in_float32(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x · Wᵀ + b in float32. The matrix is never in memory in float32 as a whole, nor where a gradient goes back to x."""
+    """x · Wᵀ + b in float32. The matrix is never in memory in float32 as a whole, nor where a
+    gradient goes back to x.
+    """
     product: Tensor = _InFloat32.apply(x, weight)
     return product if bias is None else product + bias
 
 
 class _InFloat32(torch.autograd.Function):
-    """x · Wᵀ, of which autograd by itself would keep the float32 parts of W until the gradient comes back. W itself gets none."""
+    """x · Wᵀ, of which autograd by itself would keep the float32 parts of W until the gradient
+    comes back. W itself gets none.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(weight)
-        return torch.cat([F.linear(x, some.float()) for some in weight.split(_rows(weight))], dim=-1)
+        return torch.cat(
+            [F.linear(x, some.float()) for some in weight.split(_rows(weight))], dim=-1
+        )
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:

@@ -22,15 +22,18 @@ from .parts.residuals import Dropout
 from .parts.shortcuts import Mix, Smear
 from .tap import IDENTITY, Tap
 
-# Over a text of this many tokens the large arrays of each block leave holes between the small ones that a tap keeps: in a pass of
-# SmolLM2-135M over 2,048 tokens 300 MB of them, unless they are given back on the way.
+# Over a text of this many tokens the large arrays of each block leave holes between the small ones
+# that a tap keeps: in a pass of SmolLM2-135M over 2,048 tokens 300 MB of them, unless they are
+# given back on the way.
 LONG = 1_024
 
 
 class Transformer(nn.Module):
-    """head(block_n(… block_1(embed(ids) + positions))): ids → logits, of every next token or of the labels of the text.
+    """head(block_n(… block_1(embed(ids) + positions))): ids → logits, of every next token or of the
+    labels of the text.
 
-    An encoder is a transformer too; its head leaves the stream as it is, and every block of the decoder reads its output.
+    An encoder is a transformer too; its head leaves the stream as it is, and every block of the
+    decoder reads its output.
     """
 
     def __init__(
@@ -77,13 +80,15 @@ class Transformer(nn.Module):
         Args:
             ids: token ids, at most `context_length` of them (together with those in the cache).
             source: the token ids [B, S] that the encoder reads; for models that have one.
-            memory: the result of `encode` on the source, given instead of it so that the encoder does not run again.
-            cache: keys and values of the tokens before `ids`, in a causal model; those of `ids` are added to it.
+            memory: the result of `encode` on the source, given instead of it so that the encoder
+                does not run again.
+            cache: keys and values of the tokens before `ids`, in a causal model; those of `ids` are
+                added to it.
             tap: sees the intermediates named in `tap.GLOSSARY`, and may replace them.
-            logits_at: the positions to unembed; `slice(-1, None)` is only the last one. Unembedding every position is a
-                large share of the work.
-            resume: a block, and the stream [B, T, d_model] that enters it as another pass over the same ids computed it: what
-                comes before that block is not computed again.
+            logits_at: the positions to unembed; `slice(-1, None)` is only the last one. Unembedding
+                every position is a large share of the work.
+            resume: a block, and the stream [B, T, d_model] that enters it as another pass over the
+                same ids computed it: what comes before that block is not computed again.
 
         Raises:
             ValueError: more tokens than the context holds, or nothing for the encoder to read.
@@ -91,7 +96,9 @@ class Transformer(nn.Module):
         start = 0 if cache is None else cache.length
         end = start + ids.shape[1]
         if end > self.config.context_length:
-            raise ValueError(f"{end} tokens do not fit in a context of {self.config.context_length}")
+            raise ValueError(
+                f"{end} tokens do not fit in a context of {self.config.context_length}"
+            )
         if self.encoder is None:
             if source is not None or memory is not None:
                 raise ValueError("this model has no encoder to read a source")
@@ -124,10 +131,13 @@ class Transformer(nn.Module):
             cache.length = end
         return self.head(x, None if padding is None else ids == padding, logits_at, tap)
 
-    def along(self, x: Tensor, through: Callable[[int, nn.Module, Tensor], Tensor], first: int = 0) -> Tensor:
-        """The stream [B, T, d_model] after all blocks from the `first` on, where `through` computes a block, of its number, the
-        block and the stream that enters it. What stands between blocks is here: in some models a mix with the embedding `x`,
-        and at the end with the stream of the middle.
+    def along(
+        self, x: Tensor, through: Callable[[int, nn.Module, Tensor], Tensor], first: int = 0
+    ) -> Tensor:
+        """The stream [B, T, d_model] after all blocks from the `first` on, where `through` computes
+        a block, of its number, the block and the stream that enters it. What stands between blocks
+        is here: in some models a mix with the embedding `x`, and at the end with the stream of the
+        middle.
         """
         embedded, middle = x, x
         for index, block in enumerate(self.blocks):
@@ -155,17 +165,26 @@ class Transformer(nn.Module):
         return self.dropout(x)
 
     def new_cache(self, batch: int = 1, room: int | None = None) -> KVCache:
-        """An empty cache for `batch` rows, on the device of the weights, with room for so many tokens at first, where that is
-        known; in float32 at least, for any type of weights.
+        """An empty cache for `batch` rows, on the device of the weights, with room for so many
+        tokens at first, where that is known; in float32 at least, for any type of weights.
         """
         weight = self.embed.weight
-        return KVCache(self.config, batch, weight.device, torch.promote_types(weight.dtype, torch.float32), room)
+        return KVCache(
+            self.config,
+            batch,
+            weight.device,
+            torch.promote_types(weight.dtype, torch.float32),
+            room,
+        )
 
     def encode(self, source: Tensor, tap: Tap = IDENTITY) -> Memory:
-        """The output of the encoder for the token ids `source` [B, S]; its intermediates are tapped as `encoder.…`."""
+        """The output of the encoder for the token ids `source` [B, S]; its intermediates are tapped
+        as `encoder.…`.
+        """
         if self.encoder is None:
             raise ValueError("this model has no encoder")
-        blocked = self.encoder.masks[0](source, slice(0, source.shape[1]), self.config.padding)  # [B, 1, 1, S]
+        # [B, 1, 1, S]
+        blocked = self.encoder.masks[0](source, slice(0, source.shape[1]), self.config.padding)
         return Memory(tap("memory", self.encoder(source, tap=tap.at("encoder"))), blocked)
 
 

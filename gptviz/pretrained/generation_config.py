@@ -1,4 +1,6 @@
-"""generation_config.json: the settings with which `generate()` of `transformers` writes the same text as gptviz."""
+"""generation_config.json: the settings with which `generate()` of `transformers` writes the same
+text as gptviz.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,21 @@ from gptviz.text import Tokenizer
 from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
 
-def generation_config(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> dict[str, Any] | None:
-    """The fields of generation_config.json, with the tokens that end a text; None for a model that writes no text."""
+def generation_config(
+    config: Config, tokenizer: Tokenizer, ends: Sequence[int]
+) -> dict[str, Any] | None:
+    """The fields of generation_config.json, with the tokens that end a text; None for a model that
+    writes no text.
+    """
     if config.kind == "classifier":
         return None
     if config.kind == "decoder":
         filler = config.padding if config.padding is not None else ends[0] if ends else None
         before = tokenizer.before[0] if tokenizer.before else None
         fields = {"bos_token_id": before, "eos_token_id": one_or_all(ends), "pad_token_id": filler}
-        return fields | ({"suppress_tokens": [*tokenizer.unused_ids]} if tokenizer.unused_ids else {})
+        return fields | (
+            {"suppress_tokens": [*tokenizer.unused_ids]} if tokenizer.unused_ids else {}
+        )
     return _of_answers(config, tokenizer, ends)
 
 
@@ -28,7 +36,9 @@ def one_or_all(tokens: Sequence[int]) -> int | list[int] | None:
 
 
 def _of_answers(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> dict[str, Any]:
-    """The fields for a model that answers one text with another: see `gptviz.generate.decoding.Decoder`."""
+    """The fields for a model that answers one text with another: see
+    `gptviz.generate.decoding.Decoder`.
+    """
     start, end, never = config.padding, one_or_all(ends), list[int]()
     if isinstance(tokenizer, SpecialTokensTokenizer):
         start, end, never = tokenizer.start, tokenizer.end, [*tokenizer.unused_ids]
@@ -36,7 +46,8 @@ def _of_answers(config: Config, tokenizer: Tokenizer, ends: Sequence[int]) -> di
         "decoder_start_token_id": start,
         "eos_token_id": end,
         "pad_token_id": config.padding,
-        # An answer that reaches the last position is cut there, without an end token that the model did not write.
+        # An answer that reaches the last position is cut there, without an end token that the model
+        # did not write.
         "forced_eos_token_id": None,
         "max_length": config.context_length + 1,  # it counts the start token
     }

@@ -1,4 +1,6 @@
-"""Writing a model of ours as one GGUF file, which llama.cpp and the programs that are built on it open."""
+"""Writing a model of ours as one GGUF file, which llama.cpp and the programs that are built on it
+open.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,20 @@ from gptviz.model import Config
 from gptviz.model.parts.positions import rotary_frequencies, turned_pairs
 from gptviz.text import Tokenizer
 
-from .families.expressing import Expressed, NotExpressibleError, differences, expressed, fields_in_words
+from .families.expressing import (
+    Expressed,
+    NotExpressibleError,
+    differences,
+    expressed,
+    fields_in_words,
+)
 from .families.mixtures import KINDS
 from .sources.gguf import ARCHITECTURES, BIASES, GGUF, MIXTURES, SETTINGS
 from .sources.gguf_header import header_of
 from .writing import Written
 
-# How the matrices may be written, and the bits of a number. Where 32 numbers share a scale, rows of another width stay in
-# float16, as in llama.cpp.
+# How the matrices may be written, and the bits of a number. Where 32 numbers share a scale, rows of
+# another width stay in float16, as in llama.cpp.
 BITS_OF_KIND = {"F16": 16.0, "Q8_0": 8.5, "Q4_0": 4.5}
 # What a file calls the architecture of each family. Mixtral is a Llama with experts there.
 NAMES = {theirs: ours for ours, theirs in (ARCHITECTURES | MIXTURES).items()} | {"mixtral": "llama"}
@@ -37,8 +45,9 @@ GEMMA3_PATTERN, GEMMA3_NEAR_BASE = "wwwwwf", 10_000.0
 
 
 def as_gguf(config: Config, first: str | None = None) -> Expressed:
-    """A model with this config in the form of a family that GGUF files have; if several compute the same, in that of the family
-    with the title `first`. A NotExpressibleError if there is none; the message names what the nearest one lacks.
+    """A model with this config in the form of a family that GGUF files have; if several compute the
+    same, in that of the family with the title `first`. A NotExpressibleError if there is none; the
+    message names what the nearest one lacks.
     """
     written = expressed(config, first, among=tuple(NAMES))
     back = _Planned(_settings(written, config), _names(written, config)).outline().config
@@ -58,7 +67,9 @@ def as_gguf(config: Config, first: str | None = None) -> Expressed:
         lacks = [name for name in lacks if name != "activation"]
     if lacks:
         differs = fields_in_words(config, lacks)
-        raise NotExpressibleError(f"a GGUF file of the family {written.family.title} cannot say what differs in {differs}")
+        raise NotExpressibleError(
+            f"a GGUF file of the family {written.family.title} cannot say what differs in {differs}"
+        )
     return written
 
 
@@ -91,30 +102,45 @@ def _settings(written: Expressed, config: Config) -> dict[str, Any]:
     """The settings of the header that describe the model, and the size of its vocabulary."""
     name = NAMES[written.family.model_type]
     fields = {key: value for key, value in written.fields.items() if value is not None}
-    given = {end: next((fields[name] for name in theirs if name in fields), None) for end, theirs in SETTINGS.items()}
+    given = {
+        end: next((fields[name] for name in theirs if name in fields), None)
+        for end, theirs in SETTINGS.items()
+    }
     given["attention.value_length"] = given["attention.key_length"]
     if config.window is None or not any(config.windowed(block) for block in range(config.n_layer)):
         given["attention.sliding_window"] = None
     if config.positions == "rotary":
         given["rope.dimension_count"] = 2 * turned_pairs(config)
         if config.rotary_scaling == "linear":
-            given |= {"rope.scaling.type": "linear", "rope.scaling.factor": float(config.rotary_factor)}
+            given |= {
+                "rope.scaling.type": "linear",
+                "rope.scaling.factor": float(config.rotary_factor),
+            }
     if name == "gemma3":
         given["attention.sliding_window_pattern"] = len(GEMMA3_PATTERN)
     floats = ("epsilon", "freq_base", "freq_base_swa", "factor", "scale")
-    made = {f"{name}.{end}": float(value) if end.endswith(floats) else value for end, value in given.items() if value is not None}
+    made = {
+        f"{name}.{end}": float(value) if end.endswith(floats) else value
+        for end, value in given.items()
+        if value is not None
+    }
     return {"general.architecture": name, "vocabulary": config.vocab_size, **made}
 
 
 def _names(found: Expressed, config: Config) -> dict[str, Tensor | None]:
-    """The tensors that the reader asks for by name before it reads any, with their values where it reads them then."""
+    """The tensors that the reader asks for by name before it reads any, with their values where it
+    reads them then.
+    """
     names: dict[str, Tensor | None] = {"token_embd.weight": None}
     if not config.tied:
         names["output.weight"] = None
     if config.positions == "rotary" and config.rotary_scaling == "llama3":
         unscaled = rotary_frequencies(replace(config, rotary_scaling="none"))
-        names[ROTARY_FREQUENCIES] = (unscaled / rotary_frequencies(config)).float()  # what is divided by: [d_head / 2]
-    return names | {name: None for field, ends in BIASES.items() if found.fields.get(field) for name in ends}
+        # what is divided by: [d_head / 2]
+        names[ROTARY_FREQUENCIES] = (unscaled / rotary_frequencies(config)).float()
+    return names | {
+        name: None for field, ends in BIASES.items() if found.fields.get(field) for name in ends
+    }
 
 
 def _converted(kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
@@ -128,10 +154,15 @@ def _converted(kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
         return tensor.unflatten(0, (heads, 2, -1)).transpose(1, 2).flatten(0, 2)
     if kind == "gemma3_text" and name.endswith("norm.weight"):
         return tensor + 1
-    if kind == "gpt2" and part in ("attn_qkv", "attn_output", "ffn_up", "ffn_down") and tensor.ndim == 2:
+    if (
+        kind == "gpt2"
+        and part in ("attn_qkv", "attn_output", "ffn_up", "ffn_down")
+        and tensor.ndim == 2
+    ):
         return tensor.T
     if kind == "gpt_neox" and part == "attn_qkv":
-        return tensor.unflatten(0, (config.n_head, 3, -1)).transpose(0, 1).flatten(0, 2)  # all queries, all keys, all values
+        # all queries, all keys, all values
+        return tensor.unflatten(0, (config.n_head, 3, -1)).transpose(0, 1).flatten(0, 2)
     return tensor
 
 
@@ -142,11 +173,12 @@ def check_gguf(config: Config, tokenizer: Tokenizer, family: str | None) -> None
 
 
 def write_gguf(model: Written, path: Path, kind: str = "F16") -> None:
-    """Write a model as one GGUF file, which is new. Its matrices are kept as `kind`, a key of `BITS_OF_KIND`, says; norms, biases
-    and tables of positions stay in float32.
+    """Write a model as one GGUF file, which is new. Its matrices are kept as `kind`, a key of
+    `BITS_OF_KIND`, says; norms, biases and tables of positions stay in float32.
 
     Raises:
-        NotExpressibleError: a GGUF file cannot hold the model, its tokenizer, or one of its numbers.
+        NotExpressibleError: a GGUF file cannot hold the model, its tokenizer, or one of its
+            numbers.
         ValueError: there is no such kind.
         OSError: the disk is full or not writable.
     """
@@ -157,7 +189,10 @@ def write_gguf(model: Written, path: Path, kind: str = "F16") -> None:
     written = as_gguf(model.config, model.family)
     settings = _settings(written, model.config) | header_of(model.tokenizer, model.ends, model.chat)
     writer = gguf.GGUFWriter(path, settings.pop("general.architecture"))
-    settings |= {f"{writer.arch}.vocab_size": settings.pop("vocabulary"), "general.name": model.name}
+    settings |= {
+        f"{writer.arch}.vocab_size": settings.pop("vocabulary"),
+        "general.name": model.name,
+    }
     if model.licence:
         settings["general.license"] = model.licence
     writer.add_file_type(gguf.LlamaFileType[f"MOSTLY_{kind}"])
@@ -174,7 +209,9 @@ def write_gguf(model: Written, path: Path, kind: str = "F16") -> None:
     for name, tensor in _tensors(model, written):
         values = np.ascontiguousarray(tensor.detach().float().numpy())
         stored = _kind_of(name, values, kind)
-        if stored != gguf.GGMLQuantizationType.F32 and float(np.abs(values).max()) > float(np.finfo(np.float16).max):
+        if stored != gguf.GGMLQuantizationType.F32 and float(np.abs(values).max()) > float(
+            np.finfo(np.float16).max
+        ):
             raise NotExpressibleError(f"{name} has numbers that are too large for float16")
         writer.add_tensor(name, gguf.quantize(values, stored), raw_dtype=stored)
     writer.write_header_to_file()
@@ -191,15 +228,21 @@ def _tensors(model: Written, found: Expressed) -> Iterator[tuple[str, Tensor]]:
     names = get_tensor_name_map(numbers[NAMES[found.family.model_type]], model.config.n_layer)
     experts: dict[str, list[Tensor]] = {kind: [] for kind in KINDS}
     for theirs, tensor in found.apart(model.weights):
-        if (expert := found.family.expert(theirs)) is not None:  # those of a block stand in one tensor
+        # those of a block stand in one tensor
+        if (expert := found.family.expert(theirs)) is not None:
             experts[expert.kind].append(tensor)
             if len(experts[expert.kind]) == model.config.n_expert:
-                yield f"blk.{expert.block}.ffn_{expert.kind}_exps.weight", torch.stack(experts[expert.kind])
+                yield (
+                    f"blk.{expert.block}.ffn_{expert.kind}_exps.weight",
+                    torch.stack(experts[expert.kind]),
+                )
                 experts[expert.kind].clear()
             continue
         name = names.get_name(theirs, try_suffixes=(".weight", ".bias"))
         if name is None:
-            raise NotExpressibleError(f"a GGUF file of the family {found.family.title} has no place for {theirs}")
+            raise NotExpressibleError(
+                f"a GGUF file of the family {found.family.title} has no place for {theirs}"
+            )
         yield name, _converted(found.family.model_type, name, tensor, model.config)
     if (divisors := _names(found, model.config).get(ROTARY_FREQUENCIES)) is not None:
         yield ROTARY_FREQUENCIES, divisors
@@ -212,4 +255,6 @@ def _kind_of(name: str, values: np.ndarray[Any, Any], kind: str) -> Any:
     if values.ndim < 2 or name.startswith("position_embd") or ROUTER in name:
         return GGMLQuantizationType.F32
     chosen = GGMLQuantizationType[kind]
-    return chosen if values.shape[-1] % GGML_QUANT_SIZES[chosen][0] == 0 else GGMLQuantizationType.F16
+    return (
+        chosen if values.shape[-1] % GGML_QUANT_SIZES[chosen][0] == 0 else GGMLQuantizationType.F16
+    )

@@ -1,4 +1,6 @@
-"""Opening a model of another program on this machine: its config, its tokenizer, and its weights, which stay where they are."""
+"""Opening a model of another program on this machine: its config, its tokenizer, and its weights,
+which stay where they are.
+"""
 
 from __future__ import annotations
 
@@ -28,44 +30,56 @@ from .sources.nanochat import NanoChat
 from .sources.nanogpt import MinGPT, NanoGPT
 from .sources.source import ModelSource
 
-WHOLE_MODELS = ("model.safetensors", "pytorch_model.bin")  # the weights of a folder with config.json
+# the weights of a folder with config.json
+WHOLE_MODELS = ("model.safetensors", "pytorch_model.bin")
 MOST_NUMBERS_PER_BYTE = 8  # no quantisation stores a number in less than a bit
 
 
-SOURCES: dict[str, type[ModelSource]] = {kind.kind: kind for kind in (Folder, GGUF, NanoChat, NanoGPT, MinGPT, Mapped)}
+SOURCES: dict[str, type[ModelSource]] = {
+    kind.kind: kind for kind in (Folder, GGUF, NanoChat, NanoGPT, MinGPT, Mapped)
+}
 
 
 def source_at(path: Path, additions: Mapping[str, Any] | None = None) -> ModelSource:
-    """The source at this path, a folder or file, with facts that its files do not tell: a "mapping" (see `mapping.mapping_of`),
-    or fields of our config under "set". An ImportRefusedError if gptviz can open nothing there, or an addition is already in its
-    files.
+    """The source at this path, a folder or file, with facts that its files do not tell: a "mapping"
+    (see `mapping.mapping_of`), or fields of our config under "set". An ImportRefusedError if gptviz
+    can open nothing there, or an addition is already in its files.
     """
     if path.name in WHOLE_MODELS and Folder.fits(path.parent) and not additions:
         return Folder(path.parent.resolve())
-    kinds = [Mapped] if additions and "mapping" in additions and Mapped.fits(path) else SOURCES.values()
+    kinds = (
+        [Mapped] if additions and "mapping" in additions and Mapped.fits(path) else SOURCES.values()
+    )
     for kind in kinds:
         if kind.fits(path):
             return kind(path.resolve(), additions)
     if not os.path.lexists(path):
         raise ImportRefusedError(f"there is nothing at {path}")
     raise ImportRefusedError(
-        f"{path} holds no model that gptviz can open: it opens a folder with config.json and weights, a .gguf file, "
-        "the ckpt.pt of nanoGPT, a checkpoint of nanochat with its meta_….json, or a .pt or .safetensors file with a mapping"
+        f"{path} holds no model that gptviz can open: it opens a folder with config.json and "
+        "weights, a .gguf file, "
+        "the ckpt.pt of nanoGPT, a checkpoint of nanochat with its meta_….json, or a .pt or "
+        ".safetensors file with a mapping"
     )
 
 
 def tokenizer_at(path: Path) -> Tokenizer:
-    """The tokenizer at this path: of a model, or in a folder that has only the files of a tokenizer. No weights are read. An
-    ImportRefusedError if there is none, or gptviz cannot read it; an OSError if a file cannot be read.
+    """The tokenizer at this path: of a model, or in a folder that has only the files of a
+    tokenizer. No weights are read. An ImportRefusedError if there is none, or gptviz cannot read
+    it; an OSError if a file cannot be read.
     """
-    tokenizer = FolderTokens(path).tokenizer() if path.is_dir() else source_at(path).opened().tokenizer
+    tokenizer = (
+        FolderTokens(path).tokenizer() if path.is_dir() else source_at(path).opened().tokenizer
+    )
     if tokenizer is None:
         raise ImportRefusedError(f"{path} holds no tokenizer: none of {', '.join(FILES)} is there")
     return tokenizer
 
 
 def reference(source: ModelSource) -> dict[str, Any]:
-    """The record from which the source is found again: its kind and path, and the sizes of its files."""
+    """The record from which the source is found again: its kind and path, and the sizes of its
+    files.
+    """
     sizes = {str(file): file.stat().st_size for file in source.files()}
     return {
         "kind": source.kind,
@@ -77,7 +91,12 @@ def reference(source: ModelSource) -> dict[str, Any]:
 
 def referred(content: dict[str, Any]) -> ModelSource:
     """The source that a reference describes."""
-    kind, path, sizes, additions = content.get("kind"), content.get("path"), content.get("files"), content.get("said", {})
+    kind, path, sizes, additions = (
+        content.get("kind"),
+        content.get("path"),
+        content.get("files"),
+        content.get("said", {}),
+    )
     names_source = isinstance(kind, str) and kind in SOURCES and isinstance(path, str)
     if not names_source or not isinstance(sizes, dict) or not isinstance(additions, dict):
         raise ImportRefusedError("source.json is damaged: import the model again")
@@ -85,19 +104,28 @@ def referred(content: dict[str, Any]) -> ModelSource:
         try:
             length = os.stat(file).st_size
         except OSError:
-            raise ImportRefusedError(f"the weights at {file} are gone: put them back, or import the model again") from None
+            raise ImportRefusedError(
+                f"the weights at {file} are gone: put them back, or import the model again"
+            ) from None
         if length != size:
             raise ImportRefusedError(f"the weights at {file} have changed: import the model again")
     return SOURCES[str(kind)](Path(str(path)), additions)
 
 
-def require_room(source: ModelSource, config: Config, device: torch.device | str = "cpu", precision: str | None = None) -> None:
-    """Refuse a model with this config that does not fit into the free memory; none of its tensors is read.
+def require_room(
+    source: ModelSource,
+    config: Config,
+    device: torch.device | str = "cpu",
+    precision: str | None = None,
+) -> None:
+    """Refuse a model with this config that does not fit into the free memory; none of its tensors
+    is read.
 
     This comes first, since files that are too large can fail to open, as if they were damaged.
 
     Raises:
-        ImportRefusedError: it does not fit; a config of more numbers than the files can hold is left to `with_weights`.
+        ImportRefusedError: it does not fit; a config of more numbers than the files can hold is
+            left to `with_weights`.
     """
     numbers = parameter_count(config)
     if numbers > MOST_NUMBERS_PER_BYTE * source.size():
@@ -115,19 +143,20 @@ def with_weights(
 ) -> Transformer:
     """The model with this config and the weights of the source.
 
-    Names and shapes are compared before memory is allocated, and tensors are copied one after the other, so that the weights are
-    in memory once. It reports how many tensors are read. `config` is as the source describes it, `precision` as in
-    `gptviz.model.precision.place`.
+    Names and shapes are compared before memory is allocated, and tensors are copied one after the
+    other, so that the weights are in memory once. It reports how many tensors are read. `config` is
+    as the source describes it, `precision` as in `gptviz.model.precision.place`.
 
     Raises:
-        ImportRefusedError: there is too little memory; or a tensor is missing, of another shape, left over, or has values that
-            are not finite.
+        ImportRefusedError: there is too little memory; or a tensor is missing, of another shape,
+            left over, or has values that are not finite.
     """
     expected = parameter_shapes(config)
     numbers, size = sum(map(math.prod, expected.values())), source.size()
     if numbers > MOST_NUMBERS_PER_BYTE * size:
         raise ImportRefusedError(
-            f"{source.path.name}: the config describes {numbers:,} parameters, more than its files of {size:,} bytes can hold: "
+            f"{source.path.name}: the config describes {numbers:,} parameters, more than its "
+            f"files of {size:,} bytes can hold: "
             f"{MISMATCHED}"
         )
     require_room(source, config, device, precision)
@@ -136,8 +165,12 @@ def with_weights(
     return model
 
 
-def _checked(source: ModelSource, config: Config, expected: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
-    """The parameters of a source, each with the shape that is expected and finite numbers; none is missing or left over."""
+def _checked(
+    source: ModelSource, config: Config, expected: Mapping[str, tuple[int, ...]]
+) -> Iterator[tuple[str, Tensor]]:
+    """The parameters of a source, each with the shape that is expected and finite numbers; none is
+    missing or left over.
+    """
     missing = set(expected)
     for name, tensor in _parameters(source, config):
         if expected.get(name) != tuple(tensor.shape):
@@ -147,12 +180,16 @@ def _checked(source: ModelSource, config: Config, expected: Mapping[str, tuple[i
             )
         if tensor.is_complex():
             raise ImportRefusedError(
-                f"{source.origin(config, name)} holds complex numbers, and gptviz has only models of real ones"
+                f"{source.origin(config, name)} holds complex numbers, and gptviz has only models "
+                "of real ones"
             )
         # torch supports few operations on 8-bit numbers: not even `isfinite`.
         number = tensor.float() if tensor.element_size() == 1 else tensor
         if not are_finite(number):
-            raise ImportRefusedError(f"{source.origin(config, name)} holds values that are not numbers: download it again")
+            raise ImportRefusedError(
+                f"{source.origin(config, name)} holds values that are not numbers: download it "
+                "again"
+            )
         missing.remove(name)
         yield name, number
         progress.report(len(expected) - len(missing), len(expected), "tensor")
@@ -161,7 +198,9 @@ def _checked(source: ModelSource, config: Config, expected: Mapping[str, tuple[i
 
 
 def _parameters(source: ModelSource, config: Config) -> Iterator[tuple[str, Tensor]]:
-    """The parameters of a source; if a shape does not fit the config, the message names the source too."""
+    """The parameters of a source; if a shape does not fit the config, the message names the source
+    too.
+    """
     try:
         yield from source.parameters(config)
     except ShapeError as error:

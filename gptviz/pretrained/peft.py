@@ -1,8 +1,10 @@
-"""LoRA adapters of PEFT: a folder with adapter_config.json and adapter_model.safetensors (or .bin), read and written.
+"""LoRA adapters of PEFT: a folder with adapter_config.json and adapter_model.safetensors (or .bin),
+read and written.
 
-The factors of a module are stored as `base_model.model.MODULE.lora_A.weight` [r, in] and `….lora_B.weight` [out, r], and its
-matrix changes by alpha / r times their product. Their modules are those of `transformers`; ours may hold several of them, one
-above the other, or their rows in another order: see `families`.
+The factors of a module are stored as `base_model.model.MODULE.lora_A.weight` [r, in] and
+`….lora_B.weight` [out, r], and its matrix changes by alpha / r times their product. Their modules
+are those of `transformers`; ours may hold several of them, one above the other, or their rows in
+another order: see `families`.
 
 Source: the PEFT documentation, “PEFT checkpoint format”.
 """
@@ -35,9 +37,12 @@ from .sources.tensors import SafetensorsFile, TorchFile, reading
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 OF_TORCH = "adapter_model.bin"  # what PEFT reads where there is no other
 LONGEST_CONFIG, MOST_VALUES = 2**20, 100_000
-_NAME = re.compile(r"base_model\.model\.(?P<module>.+)\.lora_(?P<factor>[AB])(?:\.default)?\.weight")
-# What an adapter may have besides two factors for a matrix, and the values with which it has it not. The ways to draw the first
-# factors that are listed leave the base as it is; for all others, such as "pissa", PEFT changes the base as it loads an adapter.
+_NAME = re.compile(
+    r"base_model\.model\.(?P<module>.+)\.lora_(?P<factor>[AB])(?:\.default)?\.weight"
+)
+# What an adapter may have besides two factors for a matrix, and the values with which it has it
+# not. The ways to draw the first factors that are listed leave the base as it is; for all others,
+# such as "pissa", PEFT changes the base as it loads an adapter.
 WITHOUT: dict[str, tuple[object, ...]] = {
     "init_lora_weights": (True, False, None, "gaussian", "eva", "orthogonal", "mica"),
     "bias": ("none",),
@@ -53,7 +58,8 @@ WITHOUT: dict[str, tuple[object, ...]] = {
 }
 # What can be done about it.
 CONVERT = {
-    "init_lora_weights": ": save it as a plain one, with the path_initial_model_for_weight_conversion of PEFT's save_pretrained"
+    "init_lora_weights": ": save it as a plain one, with the path_initial_model_for_weight_conversion of PEFT's "
+    "save_pretrained"
 }
 
 
@@ -61,8 +67,11 @@ CONVERT = {
 class PeftAdapter:
     """An adapter as PEFT keeps it."""
 
-    base: str  #: the name or path of the model that it was made for, as its config says; empty if it does not say
-    modules: Mapping[str, Factors]  #: by the name of a module of `transformers`, its factors with the scale in B
+    #: the name or path of the model that it was made for, as its config says; empty if it does not
+    #: say
+    base: str
+    #: by the name of a module of `transformers`, its factors with the scale in B
+    modules: Mapping[str, Factors]
     file: str  #: the name of the file that they are read from
 
 
@@ -77,11 +86,14 @@ def read(folder: Path) -> PeftAdapter:
         fields = parse_json(read_regular(folder / CONFIG, LONGEST_CONFIG), MOST_VALUES)
     if not isinstance(fields, dict) or fields.get("peft_type") != "LORA":
         kind = fields.get("peft_type") if isinstance(fields, dict) else None
-        raise ImportRefusedError(f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens only LORA")
+        raise ImportRefusedError(
+            f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens only LORA"
+        )
     for name, values in WITHOUT.items():
         if name in fields and fields[name] not in values:
             raise ImportRefusedError(
-                f"{CONFIG}: {name} is {fields[name]!r:.60}; gptviz opens adapters without it{CONVERT.get(name, '')}"
+                f"{CONFIG}: {name} is {fields[name]!r:.60}; gptviz opens adapters without "
+                f"it{CONVERT.get(name, '')}"
             )
     pairs: dict[str, dict[str, Tensor]] = {}
     is_of_torch = (folder / OF_TORCH).exists() and not (folder / WEIGHTS).exists()
@@ -92,19 +104,24 @@ def read(folder: Path) -> PeftAdapter:
             named = _NAME.fullmatch(name)
             if named is None:
                 raise ImportRefusedError(
-                    f"{path.name}: {name[:80]} is no factor of a matrix: gptviz opens only adapters of matrices"
+                    f"{path.name}: {name[:80]} is no factor of a matrix: gptviz opens only "
+                    "adapters of matrices"
                 )
             pairs.setdefault(named["module"], {})[named["factor"]] = file.tensor(name).float()
     base = fields.get("base_model_name_or_path")
     ranks, alphas = (
-        _of_modules(fields, *names, list(pairs)) for names in (("rank_pattern", "r"), ("alpha_pattern", "lora_alpha"))
+        _of_modules(fields, *names, list(pairs))
+        for names in (("rank_pattern", "r"), ("alpha_pattern", "lora_alpha"))
     )
     modules = dict[str, Factors]()
     for (module, pair), rank, alpha in zip(pairs.items(), ranks, alphas, strict=True):
-        modules[module] = _scaled(path.name, module, pair, alpha / (rank**0.5 if fields.get("use_rslora") else rank))
+        modules[module] = _scaled(
+            path.name, module, pair, alpha / (rank**0.5 if fields.get("use_rslora") else rank)
+        )
         if rank != modules[module].rank:
             raise ImportRefusedError(
-                f"{CONFIG}: r is {rank:g} for {module[:80]}, whose factors in {path.name} have the rank {modules[module].rank}: "
+                f"{CONFIG}: r is {rank:g} for {module[:80]}, whose factors in {path.name} have "
+                f"the rank {modules[module].rank}: "
                 "the two files are not of one adapter"
             )
     return PeftAdapter(base if isinstance(base, str) else "", modules, path.name)
@@ -113,26 +130,39 @@ def read(folder: Path) -> PeftAdapter:
 def _scaled(file: str, module: str, pair: Mapping[str, Tensor], scale: float) -> Factors:
     a, b = pair.get("A"), pair.get("B")
     if a is None or b is None or a.dim() != 2 or b.dim() != 2 or len(a) != b.shape[1] or not len(a):
-        raise ImportRefusedError(f"{file}: the two factors of {module[:80]} do not go together: copy or download it again")
+        raise ImportRefusedError(
+            f"{file}: the two factors of {module[:80]} do not go together: copy or download it "
+            "again"
+        )
     if not (are_finite(a) and are_finite(b)):
-        raise ImportRefusedError(f"{file}: {module[:80]} holds values that are not numbers: download it again")
+        raise ImportRefusedError(
+            f"{file}: {module[:80]} holds values that are not numbers: download it again"
+        )
     return Factors(a, b * scale)
 
 
-def _of_modules(fields: Mapping[str, Any], patterns: str, usual: str, modules: Sequence[str]) -> list[float]:
-    """For each module the value of the first of the `patterns` that fits the end of its name, else the `usual` one."""
+def _of_modules(
+    fields: Mapping[str, Any], patterns: str, usual: str, modules: Sequence[str]
+) -> list[float]:
+    """For each module the value of the first of the `patterns` that fits the end of its name, else
+    the `usual` one.
+    """
     listed = fields.get(patterns) or {}
     if not isinstance(listed, dict):
         raise ImportRefusedError(f"{CONFIG}: {patterns} is {listed!r:.40}; it must be a table")
     try:
         places = first_fitting(list(listed), modules)
     except (ValueError, OSError) as error:
-        raise ImportRefusedError(f"{CONFIG}: {patterns} is {listed!r:.60}, whose modules are not found: {error}") from None
+        raise ImportRefusedError(
+            f"{CONFIG}: {patterns} is {listed!r:.60}, whose modules are not found: {error}"
+        ) from None
     values = list[float]()
     for place in places:
         value = fields.get(usual) if place is None else [*listed.values()][place]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
-            raise ImportRefusedError(f"{CONFIG}: {usual} is {value!r:.40}; it must be a number above 0")
+            raise ImportRefusedError(
+                f"{CONFIG}: {usual} is {value!r:.40}; it must be a number above 0"
+            )
         values.append(float(value))
     return values
 
@@ -142,7 +172,8 @@ class _Piece:
     """A matrix of ours and the modules of `transformers` that hold its rows."""
 
     ours: str  #: the name of our part
-    match: Match  #: how the tensors become one another; it acts only on rows, so in the same way on the rows of B
+    #: how the tensors become one another; it acts only on rows, so in the same way on the rows of B
+    match: Match
     turned: bool  #: whether they store matrices as [in, out]
     sizes: tuple[int, ...]  #: how many rows each of their modules has
 
@@ -161,7 +192,9 @@ class _Piece:
 
 
 def _pieces(config: Config, family: str | None) -> Iterator[_Piece]:
-    """Every matrix that an adapter can change, in the form of the family that computes the same as a model of `config`."""
+    """Every matrix that an adapter can change, in the form of the family that computes the same as
+    a model of `config`.
+    """
     try:
         written = expressed(config, family)
     except NotExpressibleError as error:
@@ -175,13 +208,16 @@ def _pieces(config: Config, family: str | None) -> Iterator[_Piece]:
         # Two columns are enough to see where rows go: each row has one number, wherever it lies.
         theirs = match.to_theirs(torch.arange(out, dtype=torch.float32)[:, None].expand(out, 2))
         turned = not all(bool((matrix == matrix[:, :1]).all()) for matrix in theirs)
-        yield _Piece(part, match, turned, tuple(matrix.shape[1 if turned else 0] for matrix in theirs))
+        yield _Piece(
+            part, match, turned, tuple(matrix.shape[1 if turned else 0] for matrix in theirs)
+        )
 
 
 def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[str, Factors]:
-    """The factors of our matrices, for a base of this config that was imported as this `family` (its title). Those of several
-    modules that are one matrix here stand side by side, so their ranks add up. An ImportRefusedError if the adapter changes what
-    is no matrix inside the blocks of the base, or is of a model of another shape.
+    """The factors of our matrices, for a base of this config that was imported as this `family`
+    (its title). Those of several modules that are one matrix here stand side by side, so their
+    ranks add up. An ImportRefusedError if the adapter changes what is no matrix inside the blocks
+    of the base, or is of a model of another shape.
     """
     left, ours = dict(adapter.modules), dict[str, Factors]()
     reads = {name: shape[1] for name, shape in matrices(config).items()}
@@ -193,17 +229,28 @@ def as_ours(adapter: PeftAdapter, config: Config, family: str | None) -> dict[st
                 continue
             if (len(factors.b), factors.a.shape[1]) != (size, reads[piece.ours]):
                 raise ImportRefusedError(
-                    f"{adapter.file}: {module[:80]} changes a matrix of {len(factors.b)} × {factors.a.shape[1]}, and that of the "
-                    f"base has {size} × {reads[piece.ours]}: name the model that the adapter was made for"
+                    f"{adapter.file}: {module[:80]} changes a matrix of {len(factors.b)} × "
+                    f"{factors.a.shape[1]}, and that of the "
+                    f"base has {size} × {reads[piece.ours]}: name the model that the adapter was "
+                    "made for"
                 )
-            rows = [factors.b if at == place else factors.b.new_zeros(rest, factors.rank) for at, rest in enumerate(piece.sizes)]
+            rows = [
+                factors.b if at == place else factors.b.new_zeros(rest, factors.rank)
+                for at, rest in enumerate(piece.sizes)
+            ]
             a.append(factors.a)
             b.append(piece.to_ours(rows))
         if a:
             ours[piece.ours] = Factors(torch.cat(a), torch.cat(b, dim=1).contiguous())
     if left or not ours:
-        what = f"{min(left)[:80]} is no matrix inside the blocks of the base" if left else "there are no factors"
-        raise ImportRefusedError(f"{adapter.file}: {what}: name the model that the adapter was made for")
+        what = (
+            f"{min(left)[:80]} is no matrix inside the blocks of the base"
+            if left
+            else "there are no factors"
+        )
+        raise ImportRefusedError(
+            f"{adapter.file}: {what}: name the model that the adapter was made for"
+        )
     return ours
 
 
@@ -228,7 +275,9 @@ def write(adapter: Adapter, config: Config, family: str | None, base: str, folde
         turned |= piece.turned
         for module, rows in zip(piece.modules, piece.to_theirs(one.b), strict=True):
             # All have one rank; a smaller one is filled up with zeros.
-            tensors[f"base_model.model.{module}.lora_A.weight"] = F.pad(one.a, (0, 0, 0, rank - one.rank))
+            tensors[f"base_model.model.{module}.lora_A.weight"] = F.pad(
+                one.a, (0, 0, 0, rank - one.rank)
+            )
             tensors[f"base_model.model.{module}.lora_B.weight"] = F.pad(rows, (0, rank - one.rank))
     modules = sorted({named["module"] for name in tensors if (named := _NAME.fullmatch(name))})
     fields = {

@@ -1,4 +1,6 @@
-"""Writing a model of ours in the format of another program: a folder of `transformers`, or nanoGPT's two files."""
+"""Writing a model of ours in the format of another program: a folder of `transformers`, or
+nanoGPT's two files.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ from .sources.folder_tokens import LANGUAGES
 
 # The names of special pieces in the settings of Marian's tokenizer.
 MARIANS_NAMES = {"unknown": "unk", "end": "eos", "padding": "pad"}
-TASKS: dict[Kind, str] = {"decoder": "CausalLM", "encoder-decoder": "Seq2SeqLM", "classifier": "SequenceClassification"}
+TASKS: dict[Kind, str] = {
+    "decoder": "CausalLM",
+    "encoder-decoder": "Seq2SeqLM",
+    "classifier": "SequenceClassification",
+}
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,8 @@ class Written:
     name: str  #: its name
     config: Config  #: our config of it
     tokenizer: Tokenizer  #: its tokenizer
-    weights: Mapping[str, Tensor]  #: its parameters by our names, in the types in which they are to be written
+    #: its parameters by our names, in the types in which they are to be written
+    weights: Mapping[str, Tensor]
     family: str | None  #: the family it was imported as, by its title; None for others
     card: str  #: a description of it, in Markdown
     licence: str | None = None  #: its licence, if it is known
@@ -46,11 +53,14 @@ class Written:
     ends: tuple[int, ...] = ()  #: the tokens that end a text
     labels: tuple[str, ...] = ()  #: the names of the labels that a classifier tells apart
     notes: tuple[str, ...] = ()  #: other facts that a reader should know, in sentences
-    languages: tuple[str, str] | None = None  #: the languages that a translator reads and writes, if they are known
+    #: the languages that a translator reads and writes, if they are known
+    languages: tuple[str, str] | None = None
 
 
 def write_transformers(model: Written, folder: Path) -> None:
-    """Write a model into an empty folder, for `transformers`; a NotExpressibleError if it has no such family, or an OSError."""
+    """Write a model into an empty folder, for `transformers`; a NotExpressibleError if it has no
+    such family, or an OSError.
+    """
     written = expressed(model.config, model.family)
     tensors = {name: tensor.contiguous() for name, tensor in written.tensors(model.weights)}
     is_bfloat = model.weights["embed.weight"].dtype is torch.bfloat16
@@ -61,8 +71,16 @@ def write_transformers(model: Written, folder: Path) -> None:
         **dict.fromkeys(("bos_token_id", "pad_token_id")),
         "eos_token_id": one_or_all(model.ends),
         **written.fields,
-        **({"id2label": {str(place): name for place, name in enumerate(model.labels)}} if model.labels else {}),
-        **({"label2id": {name: place for place, name in enumerate(model.labels)}} if model.labels else {}),
+        **(
+            {"id2label": {str(place): name for place, name in enumerate(model.labels)}}
+            if model.labels
+            else {}
+        ),
+        **(
+            {"label2id": {name: place for place, name in enumerate(model.labels)}}
+            if model.labels
+            else {}
+        ),
         # Weights may be stored in float16, but the model computes in float32.
         "torch_dtype": "bfloat16" if is_bfloat else "float32",
     }
@@ -77,8 +95,9 @@ def write_transformers(model: Written, folder: Path) -> None:
 
 
 def write_nanogpt(model: Written, folder: Path) -> None:
-    """Write a model into an empty folder, for nanoGPT's `sample.py`: ckpt.pt, and meta.pkl for characters. A NotExpressibleError
-    if nanoGPT has no such model; an OSError if the disk is full or not writable.
+    """Write a model into an empty folder, for nanoGPT's `sample.py`: ckpt.pt, and meta.pkl for
+    characters. A NotExpressibleError if nanoGPT has no such model; an OSError if the disk is full
+    or not writable.
     """
     written = nanogpt.as_nanogpt(model.config)
     about = {"iter_num": 0, "best_val_loss": None, "config": {"dataset": model.name}}
@@ -95,14 +114,27 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _write_tokenizer(model: Written, folder: Path) -> bool:
-    """Write the files of the tokenizer; false if `transformers` has none that gives the same ids."""
-    tokenizer = model.tokenizer.inner if isinstance(model.tokenizer, PaddedTokenizer) else model.tokenizer
+    """Write the files of the tokenizer; false if `transformers` has none that gives the same
+    ids.
+    """
+    tokenizer = (
+        model.tokenizer.inner if isinstance(model.tokenizer, PaddedTokenizer) else model.tokenizer
+    )
     if isinstance(tokenizer, MarianTokenizer):
         for name, content in tokenizer.files().items():
             (folder / name).write_bytes(content)
-        special = {f"{MARIANS_NAMES[use]}_token": piece for use, piece in tokenizer.special().items()}
-        settings = {"tokenizer_class": "MarianTokenizer", **special, "model_max_length": model.config.context_length}
-        _write_json(folder / "tokenizer_config.json", settings | dict(zip(LANGUAGES, model.languages or (), strict=False)))
+        special = {
+            f"{MARIANS_NAMES[use]}_token": piece for use, piece in tokenizer.special().items()
+        }
+        settings = {
+            "tokenizer_class": "MarianTokenizer",
+            **special,
+            "model_max_length": model.config.context_length,
+        }
+        _write_json(
+            folder / "tokenizer_config.json",
+            settings | dict(zip(LANGUAGES, model.languages or (), strict=False)),
+        )
         return True
     whole = tokenizers_json(tokenizer)
     if whole is None:
@@ -114,7 +146,11 @@ def _write_tokenizer(model: Written, folder: Path) -> bool:
         "clean_up_tokenization_spaces": False,
         "model_max_length": model.config.context_length,
         "model_input_names": ["input_ids", "attention_mask"],
-        **({} if padding is None or not model.tokenizer.piece(padding) else {"pad_token": model.tokenizer.piece(padding)}),
+        **(
+            {}
+            if padding is None or not model.tokenizer.piece(padding)
+            else {"pad_token": model.tokenizer.piece(padding)}
+        ),
         **({"chat_template": model.chat.template, **model.chat.tokens} if model.chat else {}),
     }
     _write_json(folder / "tokenizer_config.json", settings)
@@ -137,11 +173,31 @@ def _readme(model: Written, *, has_tokenizer: bool) -> str:
     ]
     if model.config.kind == "encoder-decoder":
         use.append(
-            "\n`model.generate` then writes what gptviz writes: the likeliest token each time, until the end. With `num_beams=4, "
-            "length_penalty=0.0` it compares answers as gptviz does; it may keep more of them, and find a better one."
+            "\n`model.generate` then writes what gptviz writes: the likeliest token each time, "
+            "until the end. With `num_beams=4, "
+            "length_penalty=0.0` it compares answers as gptviz does; it may keep more of them, "
+            "and find a better one."
         )
     if isinstance(model.tokenizer, MarianTokenizer):
-        use.append("\nWhere `sacremoses` is installed, its tokenizer changes some punctuation first; gptviz does not.")
+        use.append(
+            "\nWhere `sacremoses` is installed, its tokenizer changes some punctuation first; "
+            "gptviz does not."
+        )
     if not has_tokenizer:
-        use.append("\nIts tokenizer is of a kind that `transformers` does not have: give it the numbers of tokens.")
-    return "\n".join([*head, "---", "", f"# {model.name}", "", " ".join([model.card, *model.notes]), "", *use, ""])
+        use.append(
+            "\nIts tokenizer is of a kind that `transformers` does not have: give it the numbers "
+            "of tokens."
+        )
+    return "\n".join(
+        [
+            *head,
+            "---",
+            "",
+            f"# {model.name}",
+            "",
+            " ".join([model.card, *model.notes]),
+            "",
+            *use,
+            "",
+        ]
+    )

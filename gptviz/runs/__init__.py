@@ -1,1 +1,3 @@
-"""Checkpoints, runs that grow into them, the queue that trains them, and the experiments that are offered."""
+"""Checkpoints, runs that grow into them, the queue that trains them, and the experiments that are
+offered.
+"""

@@ -1,7 +1,8 @@
 """The card of a checkpoint, card.json: how the model was made and how good it is.
 
-A card may come from an older version, from another machine or from a damaged disk. It is checked once, here: a field that the
-card lacks, or whose value is impossible, is None (or empty), and the rest is read.
+A card may come from an older version, from another machine or from a damaged disk. It is checked
+once, here: a field that the card lacks, or whose value is impossible, is None (or empty), and the
+rest is read.
 """
 
 from __future__ import annotations
@@ -36,14 +37,22 @@ def values_of(opened: Opened) -> dict[str, Any]:
 
 def finite(value: object) -> float | None:
     """`value` if it is a finite number, else None."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_NUMBER:
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) < LARGEST_NUMBER
+    ):
         return float(value)
     return None
 
 
 def count(value: object) -> int | None:
     """`value` if it is a whole number from 0 to `LARGEST_COUNT`, else None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_COUNT
+        else None
+    )
 
 
 def share(value: object) -> float | None:
@@ -62,7 +71,8 @@ class LossEntry:
     """An evaluation made during training, as the card has it."""
 
     step: int  #: the number of steps before it
-    validation: float | None = None  #: the loss on held-out data, in nats per token (for a classifier: per text)
+    #: the loss on held-out data, in nats per token (for a classifier: per text)
+    validation: float | None = None
     training: float | None = None  #: the mean training loss of the last steps
     seconds: float | None = None  #: the time that training had taken
     accuracy: float | None = None  #: the share of predictions that were right
@@ -73,13 +83,25 @@ class LossEntry:
         """The entry written down as `value`, or None if that has no step."""
         if not isinstance(value, dict) or (step := count(value.get("step"))) is None:
             return None
-        numbers = {name: number for name, given in value.items() if name != "step" and (number := finite(given)) is not None}
-        known = {name: numbers.pop(name) for name in ("validation", "training", "seconds", "accuracy") if name in numbers}
+        numbers = {
+            name: number
+            for name, given in value.items()
+            if name != "step" and (number := finite(given)) is not None
+        }
+        known = {
+            name: numbers.pop(name)
+            for name in ("validation", "training", "seconds", "accuracy")
+            if name in numbers
+        }
         return cls(step=step, others=numbers, **known)
 
     def to_json(self) -> dict[str, float]:
         """The entry as a JSON object."""
-        content = {name: value for name, value in asdict(self).items() if name != "others" and value is not None}
+        content = {
+            name: value
+            for name, value in asdict(self).items()
+            if name != "others" and value is not None
+        }
         return content | dict(self.others)
 
 
@@ -101,22 +123,34 @@ def _object(value: object) -> Mapping[str, Any] | None:
 
 
 def _settings(value: object) -> Mapping[str, Any] | None:
-    """A table of settings: those that are a word, true, false, null or a finite number, or None if it is no table."""
+    """A table of settings: those that are a word, true, false, null or a finite number, or None if
+    it is no table.
+    """
     if not isinstance(value, dict):
         return None
     return {
-        name: setting for name, setting in value.items() if isinstance(setting, str | bool | None) or finite(setting) is not None
+        name: setting
+        for name, setting in value.items()
+        if isinstance(setting, str | bool | None) or finite(setting) is not None
     }
 
 
 def _counts(value: object) -> Mapping[str, int] | None:
     if value is None:
         return None
-    return {key: number for key, number in value.items() if count(number) is not None} if isinstance(value, dict) else {}
+    return (
+        {key: number for key, number in value.items() if count(number) is not None}
+        if isinstance(value, dict)
+        else {}
+    )
 
 
 def _labels(value: object) -> tuple[str, ...] | None:
-    return tuple(value) if isinstance(value, list) and all(isinstance(name, str) for name in value) else None
+    return (
+        tuple(value)
+        if isinstance(value, list) and all(isinstance(name, str) for name in value)
+        else None
+    )
 
 
 def _chat(value: object) -> ChatTemplate | None:
@@ -125,17 +159,26 @@ def _chat(value: object) -> ChatTemplate | None:
     template, tokens = fields.get("template"), fields.get("tokens")
     if not isinstance(template, str) or not isinstance(tokens, dict):
         return None
-    return ChatTemplate(template, {name: text for name, text in tokens.items() if isinstance(text, str)})
+    return ChatTemplate(
+        template, {name: text for name, text in tokens.items() if isinstance(text, str)}
+    )
 
 
 def _ids(value: object) -> tuple[int, ...]:
-    return tuple(number for number in value if count(number) is not None) if isinstance(value, list) else ()
+    return (
+        tuple(number for number in value if count(number) is not None)
+        if isinstance(value, list)
+        else ()
+    )
 
 
 def _confusion(value: object) -> tuple[tuple[int, ...], ...] | None:
     """The rows of a square table of counts, or None if it is none."""
     rows = value if isinstance(value, list) else [None]
-    if any(not isinstance(row, list) or len(row) != len(rows) or None in map(count, row) for row in rows):
+    if any(
+        not isinstance(row, list) or len(row) != len(rows) or None in map(count, row)
+        for row in rows
+    ):
         return None
     return tuple(map(tuple, rows))
 
@@ -151,13 +194,17 @@ def _losses(value: object) -> tuple[LossEntry, ...]:
 
 
 def _read(by: Callable[[object], Any], key: str = "") -> Any:
-    """A field whose value is read `by` this function, under this key of the card or else under its own name."""
+    """A field whose value is read `by` this function, under this key of the card or else under its
+    own name.
+    """
     return field(default=by(None), metadata={"by": by, "key": key})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A card as read. `values[key]` is a value as it is written down, also one that has no field here."""
+    """A card as read. `values[key]` is a value as it is written down, also one that has no field
+    here.
+    """
 
     values: Mapping[str, Any] = field(default_factory=dict)  #: everything as it is written down
     #: the experiment the model was made for; for historical reasons its key is "preset"
@@ -166,32 +213,42 @@ class Card:
     task: str | None = _read(_text)  #: the generated task it learned from
     corpus: str | None = _read(_text)  #: the name of the texts it learned from
     corpus_sha256: str | None = _read(_text)  #: the hash of these texts
-    labels: tuple[str, ...] | None = _read(_labels)  #: the names of the labels that a classifier tells apart
-    #: how many texts a classifier was trained on ("training") and how many were held out ("held_out")
+    #: the names of the labels that a classifier tells apart
+    labels: tuple[str, ...] | None = _read(_labels)
+    #: how many texts a classifier was trained on ("training") and how many were held out
+    #: ("held_out")
     texts: Mapping[str, int] | None = _read(_counts)
-    recipe: Mapping[str, Any] | None = _read(_settings)  #: how it was trained: the fields of a `Recipe` as they are written down
-    source: Mapping[str, Any] | None = _read(_object)  #: the data it learned from, for `source_from`
+    #: how it was trained: the fields of a `Recipe` as they are written down
+    recipe: Mapping[str, Any] | None = _read(_settings)
+    #: the data it learned from, for `source_from`
+    source: Mapping[str, Any] | None = _read(_object)
     steps: int | None = _read(count)  #: how many steps of training were taken
     seconds: float | None = _read(finite)  #: the time they took
-    wall_seconds: float = _read(_wall_seconds)  #: the time that passed meanwhile, 0 if it is not known
+    #: the time that passed meanwhile, 0 if it is not known
+    wall_seconds: float = _read(_wall_seconds)
     #: the last loss on held-out data, in nats per token (for a classifier: per text)
     validation_loss: float | None = _read(finite)
-    losses: tuple[LossEntry, ...] = _read(_losses)  #: the evaluations made during training, in the order they were made
+    #: the evaluations made during training, in the order they were made
+    losses: tuple[LossEntry, ...] = _read(_losses)
     floor: float | None = _read(finite)  #: the lowest loss that any model can have on this data
     accuracy: float | None = _read(share)  #: the share of held-out predictions that are right
-    training_accuracy: float | None = _read(share)  #: the same for rows that the model was trained on
+    #: the same for rows that the model was trained on
+    training_accuracy: float | None = _read(share)
     #: the same by place in the row; None for a place where no prediction counts
     accuracy_by_place: tuple[float | None, ...] | None = _read(shares)
     baseline_accuracy: float | None = _read(share)  #: the share that a baseline gets right
     #: the number of held-out texts by right and predicted label: [label][predicted]
     confusion: tuple[tuple[int, ...], ...] | None = _read(_confusion)
-    diverged: str | None = _read(_text)  #: for a run that diverged, a sentence that says so and what to change (see `divergence`)
-    chat: ChatTemplate | None = _read(_chat)  #: how a chat is written as one text for the model, if its source tells it
+    #: for a run that diverged, a sentence that says so and what to change (see `divergence`)
+    diverged: str | None = _read(_text)
+    #: how a chat is written as one text for the model, if its source tells it
+    chat: ChatTemplate | None = _read(_chat)
     end_tokens: tuple[int, ...] = _read(_ids)  #: the tokens that end a text
     family: str | None = _read(_text)  #: the usual name of models like an imported one
     imported_from: str | None = _read(_text)  #: where it came from: its name on the hub, or a path
     licence: str | None = _read(_text)  #: its licence, as its files or the hub name it
-    #: facts that a reader should know, of an imported model or of what a run cannot read, in sentences
+    #: facts that a reader should know, of an imported model or of what a run cannot read, in
+    #: sentences
     notes: tuple[str, ...] = _read(_texts)
     #: the language that an imported translator reads and the one it writes, as its files name them
     languages: tuple[str, str] | None = _read(_pair)
@@ -212,10 +269,14 @@ class Card:
 
     @property
     def architecture(self) -> str | None:
-        """The name of the preset it was built from. Older cards name only the plan, which may have the name of its preset."""
+        """The name of the preset it was built from. Older cards name only the plan, which may have
+        the name of its preset.
+        """
         from gptviz.model import PRESETS
 
-        return _text(self.values.get("architecture")) or (self.plan if self.plan in PRESETS else None)
+        return _text(self.values.get("architecture")) or (
+            self.plan if self.plan in PRESETS else None
+        )
 
     @property
     def engine(self) -> Engine | None:
@@ -229,7 +290,9 @@ class Card:
             return None
 
     def to_json(self) -> dict[str, Any]:
-        """The card as a JSON object: everything that was read, also keys that this version does not know."""
+        """The card as a JSON object: everything that was read, also keys that this version does not
+        know.
+        """
         return dict(self.values)
 
     def changed(self, **values: Any) -> Card:

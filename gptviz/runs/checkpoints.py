@@ -3,15 +3,17 @@
 config.json         {"format": 1, "config": the fields of Config}
 tokenizer.json      the tokenizer
 model.safetensors   the weights, tied ones once
-source.json         instead of the weights: where another program keeps them (see `gptviz.pretrained.opening`)
-adapter.json        of a LoRA adapter: the model whose weights it changes, its base; model.safetensors then has only the adapter
-card.json           how it was made: data, recipe, command, steps, losses, date, version (see `card`)
-snapshots/          the weights after some steps of training, one file per step, if training kept them
+source.json         instead of the weights: where another program keeps them (see
+`gptviz.pretrained.opening`) adapter.json        of a LoRA adapter: the model whose weights it
+changes, its base; model.safetensors then has only the adapter card.json           how it was made:
+data, recipe, command, steps, losses, date, version (see `card`)
+snapshots/          the weights after some steps of training, one file per step, if training kept
+them
 log.jsonl           what happened during training (see `log`)
 dictionary.safetensors  of a model that ships: sparse features of its stream (see `fitted`)
 
-What of it is missing, damaged, of another version or of another model is refused with a `CheckpointError`, and so is what cannot
-be written: then the last good file is still there.
+What of it is missing, damaged, of another version or of another model is refused with a
+`CheckpointError`, and so is what cannot be written: then the last good file is still there.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ from gptviz.text import Tokenizer, from_json
 
 from .card import Card
 
-# torch takes a second to import: what reads and writes weights imports it, and what names and lists models does not wait for it.
+# torch takes a second to import: what reads and writes weights imports it, and what names and lists
+# models does not wait for it.
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -53,7 +56,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 STORED_TYPES = ("F16", "BF16", "F32", "F64")  # as safetensors calls them
-# The most that is read of a file: bytes, and values of its JSON. The largest tokenizers that are published take half of it.
+# The most that is read of a file: bytes, and values of its JSON. The largest tokenizers that are
+# published take half of it.
 LONGEST = {
     "config.json": 2**16,
     "card.json": 16 * 2**20,
@@ -65,7 +69,9 @@ MOST_VALUES = 500_000
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be opened or saved; the message names the checkpoint, what is wrong and what to do."""
+    """A checkpoint that cannot be opened or saved; the message names the checkpoint, what is wrong
+    and what to do.
+    """
 
 
 class NameInUseError(CheckpointError):
@@ -91,8 +97,11 @@ class Adapter:
     """A LoRA adapter, without its numbers."""
 
     base: str  #: the name of the model whose weights it changes
-    sha256: str  #: the hash of the file, or files, with these weights: with any others the adapter would be another model
-    #: the rank of each change, by the name of the part whose matrix it changes (see `gptviz.model.lora`)
+    #: the hash of the file, or files, with these weights: with any others the adapter would be
+    #: another model
+    sha256: str
+    #: the rank of each change, by the name of the part whose matrix it changes (see
+    #: `gptviz.model.lora`)
     ranks: Mapping[str, int]
 
     @property
@@ -107,34 +116,54 @@ def own() -> Path:
 
 
 def folders() -> dict[str, Path]:
-    """Every checkpoint by its name: the user's own first, then the bundled ones. A name is a key of this table, never a path.
+    """Every checkpoint by its name: the user's own first, then the bundled ones. A name is a key of
+    this table, never a path.
 
     If both have the same name, it is that of the user's own: see `hidden`.
     """
     by_name = _folders_in(own())
-    by_name |= {name: folder for name, folder in _folders_in(BUNDLED).items() if name not in by_name}
+    by_name |= {
+        name: folder for name, folder in _folders_in(BUNDLED).items() if name not in by_name
+    }
     allowed = hosting().allowed_models
-    return by_name if allowed is None else {name: folder for name, folder in by_name.items() if name in allowed}
+    return (
+        by_name
+        if allowed is None
+        else {name: folder for name, folder in by_name.items() if name in allowed}
+    )
 
 
 def folder_of(name: str) -> Path | None:
-    """The folder that `folders` has under this name, None if there is none; it looks only at the models of this name."""
+    """The folder that `folders` has under this name, None if there is none; it looks only at the
+    models of this name.
+    """
     if not NAME.fullmatch(name):  # it may be a path, or stand for characters that cannot be shown
         return folders().get(name)
     allowed = hosting().allowed_models
     if allowed is not None and name not in allowed:
         return None
-    return next((root / name for root in (own(), BUNDLED) if name in _names_in(root) and _is_model(root, name)), None)
+    return next(
+        (
+            root / name
+            for root in (own(), BUNDLED)
+            if name in _names_in(root) and _is_model(root, name)
+        ),
+        None,
+    )
 
 
 def hidden() -> dict[str, Path]:
-    """The bundled checkpoints that cannot be opened by their name, because one of the user's own has the same name."""
+    """The bundled checkpoints that cannot be opened by their name, because one of the user's own
+    has the same name.
+    """
     owned = _folders_in(own())
     return {name: folder for name, folder in _folders_in(BUNDLED).items() if name in owned}
 
 
 def about_hiding(name: str, folder: Path) -> str:
-    """The message that the user's own model in `folder` hides the bundled one of the same `name`, and how to have both."""
+    """The message that the user's own model in `folder` hides the bundled one of the same `name`,
+    and how to have both.
+    """
     return (
         f"{name} is a model of yours and hides the one of this name that came with gptviz: "
         f"to use that one again, rename or delete {folder}, or do so on the page Runs"
@@ -142,7 +171,9 @@ def about_hiding(name: str, folder: Path) -> str:
 
 
 def _folders_in(root: Path) -> dict[str, Path]:
-    """The checkpoints in one folder, by name, without links that lead out of it and folders that may not be read."""
+    """The checkpoints in one folder, by name, without links that lead out of it and folders that
+    may not be read.
+    """
     by_name: dict[str, Path] = {}
     for name in sorted(_names_in(root)):
         if _is_model(root, name):
@@ -151,22 +182,28 @@ def _folders_in(root: Path) -> dict[str, Path]:
 
 
 def _names_in(root: Path) -> list[str]:
-    """The names of all that is in a folder, as they are written there: some systems find a file by others too."""
+    """The names of all that is in a folder, as they are written there: some systems find a file by
+    others too.
+    """
     with suppress(OSError):
         return os.listdir(root)
     return []
 
 
 def _is_model(root: Path, name: str) -> bool:
-    # os.path instead of pathlib, which raises for a folder that may not be read and for a link to itself.
+    # os.path instead of pathlib, which raises for a folder that may not be read and for a link to
+    # itself.
     path = os.path.join(root, name)
     has_config = not name.startswith(".") and os.path.lexists(os.path.join(path, "config.json"))
     leads_into = os.path.join(os.path.realpath(root), "")
-    return has_config and (not os.path.islink(path) or os.path.realpath(path).startswith(leads_into))
+    return has_config and (
+        not os.path.islink(path) or os.path.realpath(path).startswith(leads_into)
+    )
 
 
 def name_of(folder: Path) -> str:
-    r"""The name of the checkpoint in `folder`: that of the folder, with an escape for each character that cannot be shown.
+    r"""The name of the checkpoint in `folder`: that of the folder, with an escape for each
+    character that cannot be shown.
 
     Names come from other machines too: a byte that is not UTF-8 becomes `\xff`, a newline `\n`.
     """
@@ -177,7 +214,10 @@ def _shown(name: str) -> str:
     if name.isprintable():  # which a byte that is not UTF-8 is not
         return name
     text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text)
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii")
+        for sign in text
+    )
 
 
 def find(name: str) -> Path:
@@ -189,7 +229,9 @@ def find(name: str) -> Path:
 
 
 def imported_from(folder: Path) -> str | None:
-    """Where an imported model came from, by its card, of which nothing else is checked; None for one that was trained here."""
+    """Where an imported model came from, by its card, of which nothing else is checked; None for
+    one that was trained here.
+    """
     said = _card(folder).get("imported_from")
     return said if isinstance(said, str) else None
 
@@ -216,7 +258,8 @@ def read_config(folder: Path) -> Config:
     content = _read_json(folder, "config.json")
     if content.get("format") != FORMAT:
         raise CheckpointError(
-            f"{name_of(folder)}/config.json is of format {content.get('format')!r:.80}, this version reads {FORMAT}: "
+            f"{name_of(folder)}/config.json is of format {content.get('format')!r:.80}, this "
+            f"version reads {FORMAT}: "
             "open it with the version that made it, or save it again"
         )
     try:
@@ -228,7 +271,9 @@ def read_config(folder: Path) -> Config:
 def read_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a checkpoint."""
     with _explained(folder, "tokenizer.json"):
-        return from_json(read_regular(folder / "tokenizer.json", LONGEST["tokenizer.json"]).decode("utf-8"))
+        return from_json(
+            read_regular(folder / "tokenizer.json", LONGEST["tokenizer.json"]).decode("utf-8")
+        )
 
 
 def _read_json(folder: Path, file: str) -> dict[str, Any]:
@@ -236,11 +281,15 @@ def _read_json(folder: Path, file: str) -> dict[str, Any]:
         str(folder).encode("utf-8")
     except UnicodeEncodeError:
         # Neither safetensors nor Streamlit's caches take such a path.
-        raise CheckpointError(f"{name_of(folder)} is in a folder whose name is not UTF-8 text: rename the folder") from None
+        raise CheckpointError(
+            f"{name_of(folder)} is in a folder whose name is not UTF-8 text: rename the folder"
+        ) from None
     with _explained(folder, file):
         content = parse_json(read_regular(folder / file, LONGEST[file]), MOST_VALUES)
     if not isinstance(content, dict):
-        raise CheckpointError(f"{name_of(folder)}/{file} is not a JSON object: copy the folder again")
+        raise CheckpointError(
+            f"{name_of(folder)}/{file} is not a JSON object: copy the folder again"
+        )
     return content
 
 
@@ -250,13 +299,19 @@ def _explained(folder: Path, file: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise CheckpointError(f"the model {name_of(folder)} lacks {file}: copy the whole folder again") from None
+        raise CheckpointError(
+            f"the model {name_of(folder)} lacks {file}: copy the whole folder again"
+        ) from None
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"{name_of(folder)}/{file} cannot be read ({error}): copy the folder again") from None
+        raise CheckpointError(
+            f"{name_of(folder)}/{file} cannot be read ({error}): copy the folder again"
+        ) from None
 
 
 def snapshots(folder: Path) -> dict[int, Path]:
-    """The file of every snapshot of the checkpoint in `folder`, by its step, in the order of the steps."""
+    """The file of every snapshot of the checkpoint in `folder`, by its step, in the order of the
+    steps.
+    """
     by_step = {}
     with suppress(OSError):
         for file in (folder / "snapshots").iterdir():
@@ -281,23 +336,28 @@ def load(
     """Open the checkpoint in `folder` on `device`; with `step`, the snapshot after that many steps.
 
     Args:
-        precision: one of `gptviz.model.precision.PRECISIONS`, for a model that is only read; a model that was trained here counts
-            as stored in float32. None opens a model that can be trained, in float32.
-        unmerged: of an adapter, an `AdaptedTransformer`, of which only the adapter is trained; otherwise an adapter opens as its
-            base with the changed weights, a `MergedTransformer`.
+        precision: one of `gptviz.model.precision.PRECISIONS`, for a model that is only read; a
+            model that was trained here counts as stored in float32. None opens a model that can be
+            trained, in float32.
+        unmerged: of an adapter, an `AdaptedTransformer`, of which only the adapter is trained;
+            otherwise an adapter opens as its base with the changed weights, a `MergedTransformer`.
 
     Raises:
-        CheckpointError: a file is missing, truncated, of another version, or does not fit the others; there is no
-            snapshot of that step; the model needs more memory than is free; or as in `base_of`.
+        CheckpointError: a file is missing, truncated, of another version, or does not fit the
+            others; there is no snapshot of that step; the model needs more memory than is free; or
+            as in `base_of`.
     """
     by_step = snapshots(folder)
     if step is not None and step not in by_step:
         steps = ", ".join(map(str, by_step)) or "none"
-        raise CheckpointError(f"{name_of(folder)} has no snapshot of step {step}: there are {steps}")
+        raise CheckpointError(
+            f"{name_of(folder)} has no snapshot of step {step}: there are {steps}"
+        )
     config, tokenizer = read_config(folder), read_tokenizer(folder)
     if tokenizer.vocab_size != config.vocab_size:
         raise CheckpointError(
-            f"{name_of(folder)}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {config.vocab_size:,}: "
+            f"{name_of(folder)}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model "
+            f"{config.vocab_size:,}: "
             "they are not from one model"
         )
     weights = folder / "model.safetensors" if step is None else by_step[step]
@@ -318,17 +378,23 @@ def load(
 def _expected(folder: Path, config: Config) -> Mapping[str, tuple[int, ...]]:
     """The shapes of the tensors that a file of weights of the checkpoint in `folder` has, by name.
 
-    They are compared before weights are allocated, so that no config can make this machine allocate memory for weights that the
-    file does not have.
+    They are compared before weights are allocated, so that no config can make this machine allocate
+    memory for weights that the file does not have.
     """
     from gptviz.model import lora
     from gptviz.model.builder import parameter_shapes
 
-    return lora.parameter_shapes(config, read_adapter(folder).ranks) if is_adapter(folder) else parameter_shapes(config)
+    return (
+        lora.parameter_shapes(config, read_adapter(folder).ranks)
+        if is_adapter(folder)
+        else parameter_shapes(config)
+    )
 
 
 def is_adapter(folder: Path) -> bool:
-    """Whether the checkpoint in `folder` is a LoRA adapter: it has a base, whose weights it changes."""
+    """Whether the checkpoint in `folder` is a LoRA adapter: it has a base, whose weights it
+    changes.
+    """
     return os.path.lexists(folder / "adapter.json")
 
 
@@ -336,9 +402,9 @@ def read_adapter(folder: Path) -> Adapter:
     """The adapter in `folder`, without its numbers."""
     content = _read_json(folder, "adapter.json")
     base, sha256, ranks = content.get("base"), content.get("sha256"), content.get("ranks")
-    if not (isinstance(base, str) and isinstance(sha256, str) and isinstance(ranks, dict)) or not all(
-        type(rank) is int and 0 < rank <= MOST_VALUES for rank in ranks.values()
-    ):
+    if not (
+        isinstance(base, str) and isinstance(sha256, str) and isinstance(ranks, dict)
+    ) or not all(type(rank) is int and 0 < rank <= MOST_VALUES for rank in ranks.values()):
         raise CheckpointError(f"{name_of(folder)}/adapter.json is damaged: copy the folder again")
     return Adapter(base, sha256, ranks)
 
@@ -348,40 +414,55 @@ def adapter_of(base: Path, ranks: Mapping[str, int]) -> Adapter:
     name = name_of(base)
     if is_adapter(base):
         raise CheckpointError(
-            f"{name} is an adapter itself, of {read_adapter(base).base}, and an adapter has no adapters: take that model instead"
+            f"{name} is an adapter itself, of {read_adapter(base).base}, and an adapter has no "
+            "adapters: take that model instead"
         )
     with _explained(base, "model.safetensors"):
         return Adapter(name, weights_hash(base), ranks)
 
 
 def base_of(folder: Path) -> Path:
-    """The folder with the base of the adapter in `folder`, whose weights are those that the adapter was made for."""
+    """The folder with the base of the adapter in `folder`, whose weights are those that the adapter
+    was made for.
+    """
     adapter, name = read_adapter(folder), name_of(folder)
     folders = base_folders(folder)
     if not folders:
         raise CheckpointError(
-            f"{name} is a LoRA adapter and changes the weights of {adapter.base[:80]!r}, and there is no model of that name: "
+            f"{name} is a LoRA adapter and changes the weights of {adapter.base[:80]!r}, and "
+            "there is no model of that name: "
             "bring that model back, give it its name again, or import it"
         )
     for base in folders:
         with suppress(OSError):
             if not is_adapter(base) and weights_hash(base) == adapter.sha256:
                 return base
-    what = "is an adapter itself" if is_adapter(folders[0]) else "has other weights than when the adapter was made"
+    what = (
+        "is an adapter itself"
+        if is_adapter(folders[0])
+        else "has other weights than when the adapter was made"
+    )
     raise CheckpointError(
-        f"{name} is a LoRA adapter and changes the weights of {adapter.base[:80]!r}, which {what}: bring the model back as it "
+        f"{name} is a LoRA adapter and changes the weights of {adapter.base[:80]!r}, which "
+        f"{what}: bring the model back as it "
         "was, or train the adapter again"
     )
 
 
 def base_folders(folder: Path) -> list[Path]:
-    """The models that have the name of the base of the adapter in `folder`: the user's own first, then the bundled one."""
+    """The models that have the name of the base of the adapter in `folder`: the user's own first,
+    then the bundled one.
+    """
     base = read_adapter(folder).base
-    return [by_name[base] for by_name in (_folders_in(own()), _folders_in(BUNDLED)) if base in by_name]
+    return [
+        by_name[base] for by_name in (_folders_in(own()), _folders_in(BUNDLED)) if base in by_name
+    ]
 
 
 def weight_files(folder: Path, step: int | None = None) -> list[Path]:
-    """The files with the weights of the checkpoint in `folder`, for an adapter those of its base too; they may be missing."""
+    """The files with the weights of the checkpoint in `folder`, for an adapter those of its base
+    too; they may be missing.
+    """
     bases = base_folders(folder) if is_adapter(folder) else []
     return [
         folder / "model.safetensors" if step is None else snapshot_path(folder, step),
@@ -403,7 +484,9 @@ def _hash(file: Path, written: object) -> str:
         return file_digest(content, "sha256").hexdigest()
 
 
-def _adapted_model(path: Path, config: Config, device: torch.device | str, precision: str | None, unmerged: bool) -> Transformer:
+def _adapted_model(
+    path: Path, config: Config, device: torch.device | str, precision: str | None, unmerged: bool
+) -> Transformer:
     """The base of an adapter with the adapter in the file at `path`."""
     import torch
 
@@ -412,10 +495,14 @@ def _adapted_model(path: Path, config: Config, device: torch.device | str, preci
     folder = _folder_of(path)
     base = load(base_of(folder), device, precision=precision).model
     if base.config != config:
-        raise CheckpointError(f"{name_of(folder)} and its base {read_adapter(folder).base} differ in config.json: copy it again")
+        raise CheckpointError(
+            f"{name_of(folder)} and its base {read_adapter(folder).base} differ in config.json: "
+            "copy it again"
+        )
     adapter = _read_factors(path, config)
     if not unmerged:
-        _require_room(name_of(folder), config, device, precision)  # the changed matrices lie beside those of the base
+        # the changed matrices lie beside those of the base
+        _require_room(name_of(folder), config, device, precision)
         return with_adapter(base, adapter, name_of(folder))
     model = AdaptedTransformer(base, read_adapter(folder).ranks)
     with torch.no_grad():
@@ -434,12 +521,16 @@ def with_adapter(base: Transformer, adapter: Mapping[str, Factors], name: str) -
     model = MergedTransformer(base, adapter)
     for part in adapter:
         if not are_finite(model.get_parameter(f"{part}.weight")):
-            raise CheckpointError(f"{name}: with what the adapter adds, the weights of {part} are no finite numbers")
+            raise CheckpointError(
+                f"{name}: with what the adapter adds, the weights of {part} are no finite numbers"
+            )
     return model
 
 
 def read_factors(folder: Path) -> dict[str, Factors]:
-    """The numbers of the adapter in `folder`, in float32, by the names of the parts whose matrices they change."""
+    """The numbers of the adapter in `folder`, in float32, by the names of the parts whose matrices
+    they change.
+    """
     return _read_factors(folder / "model.safetensors", read_config(folder))
 
 
@@ -454,7 +545,9 @@ def _read_factors(path: Path, config: Config) -> dict[str, Factors]:
 
 def is_reference(folder: Path) -> bool:
     """Whether the weights of the checkpoint in `folder` are in the files of another program."""
-    return os.path.lexists(folder / "source.json") and not os.path.lexists(folder / "model.safetensors")
+    return os.path.lexists(folder / "source.json") and not os.path.lexists(
+        folder / "model.safetensors"
+    )
 
 
 def source_of(folder: Path) -> ModelSource:
@@ -468,7 +561,9 @@ def source_of(folder: Path) -> ModelSource:
 
 
 def check_weights(folder: Path, config: Config, step: int | None = None) -> None:
-    """Check that weights, or those of a snapshot, fit the config by names, shapes and the file's length; none are read."""
+    """Check that weights, or those of a snapshot, fit the config by names, shapes and the file's
+    length; none are read.
+    """
     if step is None and is_reference(folder):
         source_of(folder)
         return
@@ -479,7 +574,9 @@ def check_weights(folder: Path, config: Config, step: int | None = None) -> None
         pass
 
 
-def _read_model(path: Path, config: Config, device: torch.device | str, precision: str | None) -> Transformer:
+def _read_model(
+    path: Path, config: Config, device: torch.device | str, precision: str | None
+) -> Transformer:
     """A model with the weights of a file, which are read one tensor after the other."""
     from gptviz.model.builder import lay_out
     from gptviz.model.precision import place
@@ -491,7 +588,9 @@ def _read_model(path: Path, config: Config, device: torch.device | str, precisio
         return place(lay_out(config), _finite(file, name, expected), device, precision)
 
 
-def _require_room(name: str, config: Config, device: torch.device | str, precision: str | None) -> None:
+def _require_room(
+    name: str, config: Config, device: torch.device | str, precision: str | None
+) -> None:
     """Refuse the weights of a model of this config where there is too little memory for them."""
     import torch
 
@@ -503,14 +602,18 @@ def _require_room(name: str, config: Config, device: torch.device | str, precisi
         raise CheckpointError(f"{name} is not opened: {problem}")
 
 
-def _finite(file: Any, name: str, expected: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, Tensor]]:
+def _finite(
+    file: Any, name: str, expected: Mapping[str, tuple[int, ...]]
+) -> Iterator[tuple[str, Tensor]]:
     """The weights of a file in float32, as they were trained, one after the other."""
     from gptviz.model.precision import are_finite
 
     for part in expected:
         tensor = file.get_tensor(part).float()
         if not are_finite(tensor):
-            raise CheckpointError(f"{name}: {part} holds values that are not numbers: train or copy the model again")
+            raise CheckpointError(
+                f"{name}: {part} holds values that are not numbers: train or copy the model again"
+            )
         yield part, tensor
 
 
@@ -528,7 +631,9 @@ def _folder_of(path: Path) -> Path:
 
 @contextmanager
 def _fitting(path: Path, expected: Mapping[str, tuple[int, ...]]) -> Iterator[Any]:
-    """The file at `path`, open, after its length and the names, shapes and types of its tensors were checked."""
+    """The file at `path`, open, after its length and the names, shapes and types of its tensors
+    were checked.
+    """
     from gptviz.pretrained.sources.tensors import open_safetensors
 
     folder = _folder_of(path)
@@ -540,20 +645,27 @@ def _fitting(path: Path, expected: Mapping[str, tuple[int, ...]]) -> Iterator[An
                 if stored.get(name) != expected.get(name):
                     wants = sum(map(math.prod, expected.values()))
                     raise CheckpointError(
-                        f"{name_of(folder)}: config.json describes {wants:,} parameters, with {name[:80]} "
-                        f"{expected.get(name, 'absent')}; {file_name} has it {stored.get(name, 'absent')}: "
+                        f"{name_of(folder)}: config.json describes {wants:,} parameters, with "
+                        f"{name[:80]} "
+                        f"{expected.get(name, 'absent')}; {file_name} has it "
+                        f"{stored.get(name, 'absent')}: "
                         "the two files are not from one model"
                     )
                 if (kind := file.get_slice(name).get_dtype()) not in STORED_TYPES:
                     raise CheckpointError(
-                        f"{name_of(folder)}/{file_name} stores {name} as {kind}, this version reads {', '.join(STORED_TYPES)}: "
+                        f"{name_of(folder)}/{file_name} stores {name} as {kind}, this version "
+                        f"reads {', '.join(STORED_TYPES)}: "
                         "save it again in one of them"
                     )
             yield file
     except FileNotFoundError:
-        raise CheckpointError(f"the model {name_of(folder)} lacks {file_name}: copy the whole folder again") from None
+        raise CheckpointError(
+            f"the model {name_of(folder)} lacks {file_name}: copy the whole folder again"
+        ) from None
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{name_of(folder)}/{file_name} is damaged or cut short ({error}): copy it again") from None
+        raise CheckpointError(
+            f"{name_of(folder)}/{file_name} is damaged or cut short ({error}): copy it again"
+        ) from None
 
 
 LONGEST_NAME = 64
@@ -561,7 +673,15 @@ NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 SNAPSHOT = re.compile(r"[0-9]{8,12}\.safetensors")
 DICTIONARY = "dictionary.safetensors"
 FILES = {
-    *("config.json", "tokenizer.json", "model.safetensors", "source.json", "adapter.json", "card.json", "snapshots"),
+    *(
+        "config.json",
+        "tokenizer.json",
+        "model.safetensors",
+        "source.json",
+        "adapter.json",
+        "card.json",
+        "snapshots",
+    ),
     *("log.jsonl", "state.safetensors", "status.json", "stop_request", DICTIONARY),
     "wish",  # the stop request of version 0.1
 }
@@ -579,25 +699,39 @@ def check_name(name: str) -> None:
     """Refuse a name that no model can have."""
     if not NAME.fullmatch(name) or name.endswith("."):
         raise CheckpointError(
-            f"{name[:80]!r} cannot name a model: use up to {LONGEST_NAME} letters, digits, '-', '_' and '.', "
+            f"{name[:80]!r} cannot name a model: use up to {LONGEST_NAME} letters, digits, '-', "
+            "'_' and '.', "
             "beginning with a letter or digit"
         )
     if DEVICE.fullmatch(name):
-        raise CheckpointError(f"{name!r} cannot name a model: Windows takes it for a device, so the model could not be shared")
+        raise CheckpointError(
+            f"{name!r} cannot name a model: Windows takes it for a device, so the model could not "
+            "be shared"
+        )
 
 
 def destination(name: str, root: Path | None = None) -> Path:
-    """The folder that a checkpoint saved as `name` below `root` (default: the user's own) takes or replaces."""
+    """The folder that a checkpoint saved as `name` below `root` (default: the user's own) takes or
+    replaces.
+    """
     check_name(name)
     target = (own() if root is None else root) / name
-    holds = {file.name for file in target.iterdir() if not file.name.startswith(".")} if target.is_dir() else set()
+    holds = (
+        {file.name for file in target.iterdir() if not file.name.startswith(".")}
+        if target.is_dir()
+        else set()
+    )
     if target.is_symlink() or (target.exists() and not target.is_dir()) or holds - FILES:
-        raise CheckpointError(f"{target} holds something other than a model, which would be lost: choose another name")
+        raise CheckpointError(
+            f"{target} holds something other than a model, which would be lost: choose another name"
+        )
     return target
 
 
 def is_in_use(name: str, root: Path | None = None) -> bool:
-    """Whether a model saved as `name` below `root` (default: the user's own) would replace one, or hide a bundled one."""
+    """Whether a model saved as `name` below `root` (default: the user's own) would replace one, or
+    hide a bundled one.
+    """
     if os.path.lexists((own() if root is None else root) / name):
         return True
     is_own = root is None or os.path.realpath(root) == os.path.realpath(own())
@@ -609,7 +743,9 @@ def check_is_free(name: str, root: Path | None = None) -> None:
     if is_in_use(name, root):
         is_bundled = not os.path.lexists((own() if root is None else root) / name)
         whose = " (it came with gptviz, and your new model would hide it)" if is_bundled else ""
-        raise NameInUseError(f"there is a model named {name} already{whose}: choose another name, or replace it")
+        raise NameInUseError(
+            f"there is a model named {name} already{whose}: choose another name, or replace it"
+        )
 
 
 def save(
@@ -623,26 +759,38 @@ def save(
     adapter: Adapter | None = None,
     replace: bool = False,
 ) -> Path:
-    """Write a checkpoint called `name` below `root` (default: the user's own) and return its folder.
+    """Write a checkpoint called `name` below `root` (default: the user's own) and return its
+    folder.
 
-    It is written to a temporary folder, which is then renamed: after a crash or on a full disk the last good one is still there;
-    if two are saved under one new name at the same time, one is refused.
+    It is written to a temporary folder, which is then renamed: after a crash or on a full disk the
+    last good one is still there; if two are saved under one new name at the same time, one is
+    refused.
 
     Args:
         dtype: the type weights are stored in, float32 unless given; float16 halves the file.
         adapter: for an `AdaptedTransformer`, of which only the adapter is written: its base.
-        replace: whether a model that has the name is replaced, or hidden if it is a bundled one; otherwise the name is refused.
+        replace: whether a model that has the name is replaced, or hidden if it is a bundled one;
+            otherwise the name is refused.
 
     Raises:
         NameInUseError: there is a model of that name.
-        CheckpointError: the name is not possible (see `destination`), `dtype` cannot hold the weights, or the disk is full or
-            not writable.
+        CheckpointError: the name is not possible (see `destination`), `dtype` cannot hold the
+            weights, or the disk is full or not writable.
     """
     destination(name, root)
     if not replace:
         check_is_free(name, root)
     weights = _stored(name, model, dtype)
-    return save_opened(name, model.config, tokenizer, card, weights=weights, adapter=adapter, root=root, replace=replace)
+    return save_opened(
+        name,
+        model.config,
+        tokenizer,
+        card,
+        weights=weights,
+        adapter=adapter,
+        root=root,
+        replace=replace,
+    )
 
 
 def save_opened(
@@ -657,11 +805,13 @@ def save_opened(
     root: Path | None = None,
     replace: bool = False,
 ) -> Path:
-    """Write a checkpoint of a model that was not built, and return its folder; other arguments are as in `save`.
+    """Write a checkpoint of a model that was not built, and return its folder; other arguments are
+    as in `save`.
 
     Args:
         weights: its parameters by their names, each in the type it has.
-        source: instead of `weights`, the files of another program in which they stay (see `gptviz.pretrained.opening.reference`).
+        source: instead of `weights`, the files of another program in which they stay (see
+            `gptviz.pretrained.opening.reference`).
         adapter: the base, if `weights` are those of a LoRA adapter.
     """
     from safetensors.torch import save_file
@@ -705,16 +855,22 @@ def _stored(name: str, model: Transformer, dtype: torch.dtype | None) -> dict[st
     import torch
 
     dtype = dtype or torch.float32
-    weights = {key: value.detach().to("cpu", dtype).contiguous() for key, value in model.named_parameters()}
+    weights = {
+        key: value.detach().to("cpu", dtype).contiguous() for key, value in model.named_parameters()
+    }
     for key, value in weights.items():
         if not value.isfinite().all():
             kind = str(dtype).removeprefix("torch.")
-            raise NotNumbersError(f"{name} is not saved: {key} holds values that are not numbers in {kind}")
+            raise NotNumbersError(
+                f"{name} is not saved: {key} holds values that are not numbers in {kind}"
+            )
     return weights
 
 
 def write_weights(path: Path, model: Transformer, dtype: torch.dtype | None = None) -> None:
-    """Replace the file at `path`, that of a model or of a snapshot, by the weights of `model`, as a whole or not at all."""
+    """Replace the file at `path`, that of a model or of a snapshot, by the weights of `model`, as a
+    whole or not at all.
+    """
     if path.parent != _folder_of(path):
         with suppress(OSError):  # writing the file says what is wrong
             path.parent.mkdir(exist_ok=True)
@@ -743,15 +899,24 @@ def write_text(path: Path, content: str) -> None:
 
 @contextmanager
 def _in_place_of(path: Path) -> Iterator[Path]:
-    """A path next to `path`, renamed to `path` at the end: after a crash or on a full disk the last good file stays."""
+    """A path next to `path`, renamed to `path` at the end: after a crash or on a full disk the last
+    good file stays.
+    """
     try:
         with in_place_of(path) as fresh:
             yield fresh
             fresh.chmod(0o644)
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"cannot write {path} ({error}): the last good one is untouched") from None
+        raise CheckpointError(
+            f"cannot write {path} ({error}): the last good one is untouched"
+        ) from None
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    # A name from the file system may have a lone surrogate; escaped with a backslash it is the same string in JSON.
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", errors="backslashreplace")
+    # A name from the file system may have a lone surrogate; escaped with a backslash it is the same
+    # string in JSON.
+    path.write_text(
+        json.dumps(content, indent=1, ensure_ascii=False) + "\n",
+        encoding="utf-8",
+        errors="backslashreplace",
+    )

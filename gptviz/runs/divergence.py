@@ -18,7 +18,8 @@ LONGEST = 400  # characters of the sentence on a card, which may come from a str
 def diverged(card: Card, config: Config) -> str | None:
     """A sentence that says that the run has diverged and what to change, or None if it has not.
 
-    It is computed from the losses if the card does not have such a sentence: cards of older versions never have one.
+    It is computed from the losses if the card does not have such a sentence: cards of older
+    versions never have one.
     """
     recipe = None
     with suppress(TypeError, ValueError):

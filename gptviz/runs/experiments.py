@@ -1,4 +1,6 @@
-"""Plans: experiments with an architecture, the data and recipe it is trained with by default, and a number to reach."""
+"""Plans: experiments with an architecture, the data and recipe it is trained with by default, and a
+number to reach.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class Target:
     quantity: Literal["validation_loss", "perplexity", "parameters"]
     value: float  #: the number
     by: str  #: who published it
-    exact: bool = False  #: whether the number itself is to be reached; otherwise a better one also counts
+    #: whether the number itself is to be reached; otherwise a better one also counts
+    exact: bool = False
 
     @property
     def quantity_name(self) -> str:
@@ -46,13 +49,17 @@ class Plan:
     preset: str  #: the architecture
     sentence: str  #: what the experiment is and what to look at
     recipe: Recipe  #: how it is trained
-    data: str = "tiny-shakespeare"  #: the name of a task or a corpus; instead of "tiny-shakespeare" any text can be used
-    tokenizer: TokenizerKind = "characters"  #: how a text becomes tokens; tasks have their own tokenizer instead
+    #: the name of a task or a corpus; instead of "tiny-shakespeare" any text can be used
+    data: str = "tiny-shakespeare"
+    #: how a text becomes tokens; tasks have their own tokenizer instead
+    tokenizer: TokenizerKind = "characters"
     fraction: float = 0.9  #: the share of a text that is trained on
     target: Target | None = None  #: a published number
-    related: tuple[str, ...] = ()  #: the plans whose loss curves are compared with that of this plan
+    #: the plans whose loss curves are compared with that of this plan
+    related: tuple[str, ...] = ()
     begin: str | None = None  #: for finetuning, the name of the plan whose model it begins with
-    changes: tuple[tuple[str, object], ...] = ()  #: fields of the architecture that differ from the preset's
+    #: fields of the architecture that differ from the preset's
+    changes: tuple[tuple[str, object], ...] = ()
 
     @property
     def name(self) -> str:
@@ -85,14 +92,16 @@ class Plan:
         store: Literal["float32", "float16"] = "float32",
         **options: Any,
     ) -> Path:
-        """Write a run of this plan called `name`, and return its folder; `training.train` trains it.
+        """Write a run of this plan called `name`, and return its folder; `training.train` trains
+        it.
 
         Args:
             source: the data; default: the plan's.
             recipe: the recipe; default: the plan's.
             changes: fields of the architecture to change.
             tokenizer: a tokenizer to use unchanged; default: one is learned.
-            begin: the model to begin with, instead of fresh weights; the run has its architecture and tokenizer.
+            begin: the model to begin with, instead of fresh weights; the run has its architecture
+                and tokenizer.
             about: more keys of the card: "command", and "preset" for an experiment that is no plan.
             store: the type its weights are stored in.
             options: those of `run.prepare`.
@@ -107,7 +116,10 @@ class Plan:
         begin, initial, base = begin or self.begin, None, None
         if begin is not None:
             if changes or tokenizer:
-                raise ValueError(f"a run that begins with the model {begin} has its architecture and tokens: change neither")
+                raise ValueError(
+                    f"a run that begins with the model {begin} has its architecture and tokens: "
+                    "change neither"
+                )
             base = checkpoints.find(begin)
             opened = checkpoints.load(base)
             initial, tokenizer, config = opened.model, opened.tokenizer, opened.model.config
@@ -136,26 +148,45 @@ _SINAI = "L. Sinai, “Generative transformer from first principles in Julia” 
 _CHANG = "H. Chang, “Building a Transformer From Scratch” (2024)"
 _NANOGPT = "A. Karpathy, nanoGPT (2022), 10.7 million parameters on a data-centre GPU"
 
-_SHAKESPEARE = Recipe(minutes=28, batch_size=16, optimiser="muon", learning_rate=5e-3, schedule="linear", final_rate=0.0)
+_SHAKESPEARE = Recipe(
+    minutes=28,
+    batch_size=16,
+    optimiser="muon",
+    learning_rate=5e-3,
+    schedule="linear",
+    final_rate=0.0,
+)
 _LADDER = Recipe(steps=10_000, batch_size=16, learning_rate=1e-3, weight_decay=0.01, beta2=0.999)
 _RUNGS = tuple(f"ladder-{number}" for number in range(len(RUNGS)))
-# Ten passes over the text, as in the original. Muon with a linear schedule to 0 reaches a lower loss than the original's Adam
-# at 0.01. So small a model cannot learn the text by heart, so dropout would only slow it down.
+# Ten passes over the text, as in the original. Muon with a linear schedule to 0 reaches a lower
+# loss than the original's Adam at 0.01. So small a model cannot learn the text by heart, so dropout
+# would only slow it down.
 _GENERATOR = Recipe(
-    steps=5_000, batch_size=32, optimiser="muon", learning_rate=1e-2, schedule="linear", final_rate=0.0, weight_decay=0.01
+    steps=5_000,
+    batch_size=32,
+    optimiser="muon",
+    learning_rate=1e-2,
+    schedule="linear",
+    final_rate=0.0,
+    weight_decay=0.01,
 )
 _NO_DROPOUT = (("dropout", 0.0),)
-# As small as its snapshots allow: eight of each model ship. So small a model cannot learn the text by heart, as above.
+# As small as its snapshots allow: eight of each model ship. So small a model cannot learn the text
+# by heart, as above.
 _SMALL = (("d_model", 64), *_NO_DROPOUT)
 _FEW = Recipe(steps=500, batch_size=16, learning_rate=1e-3)
-# An adapter has few numbers and begins far from where it ends: it takes a learning rate ten times as high, and no decay.
+# An adapter has few numbers and begins far from where it ends: it takes a learning rate ten times
+# as high, and no decay.
 _LORA = replace(_FEW, learning_rate=1e-2, weight_decay=0.0, lora_rank=4)
 _TASK = Recipe(steps=3_000, batch_size=64, optimiser="muon", learning_rate=4e-3, evaluations=30)
 # On a machine that also does other work, measured times say little: so nothing is chosen by time.
-_SENTENCES = replace(_TASK, steps=1_500, learning_rate=6e-3, precision="float32", compile="no", snapshots=2)
+_SENTENCES = replace(
+    _TASK, steps=1_500, learning_rate=6e-3, precision="float32", compile="no", snapshots=2
+)
 _REVERSAL = replace(_TASK, steps=6_000)
-# Probabilities are to come out as the share in the data. A rate that falls to 0 and no weight decay let them: with Muon and a
-# cosine to a tenth they ended up to two points away, with these at most one.
+# Probabilities are to come out as the share in the data. A rate that falls to 0 and no weight decay
+# let them: with Muon and a cosine to a tenth they ended up to two points away, with these at most
+# one.
 _JOBS = Recipe(
     steps=1_500,
     batch_size=64,
@@ -168,19 +199,30 @@ _JOBS = Recipe(
     evaluations=20,
     snapshots=1,
 )
-# Every batch has new sources, so nothing can be learned by heart, and dropout would only slow training down. AdamW answers
-# 99 % of the dates correctly after 1,500 steps; Muon at 0.01 does not use the source by then.
+# Every batch has new sources, so nothing can be learned by heart, and dropout would only slow
+# training down. AdamW answers 99 % of the dates correctly after 1,500 steps; Muon at 0.01 does not
+# use the source by then.
 _PAIRS = Recipe(
-    steps=4_000, batch_size=64, learning_rate=5e-3, beta2=0.98, precision="float32", compile="no", evaluations=20, snapshots=1
+    steps=4_000,
+    batch_size=64,
+    learning_rate=5e-3,
+    beta2=0.98,
+    precision="float32",
+    compile="no",
+    evaluations=20,
+    snapshots=1,
 )
-# Ten passes over ten thousand reviews. The strong weight decay acts most on rare words. Without it the model learns them by
-# heart: it is right as often, but far too certain.
+# Ten passes over ten thousand reviews. The strong weight decay acts most on rare words. Without it
+# the model learns them by heart: it is right as often, but far too certain.
 _LABELS = Recipe(steps=1_500, batch_size=64, learning_rate=1e-3, weight_decay=5.0)
 _MEAN = (("head", "mean"),)
-# For some thousand short texts of the user's own: measured in benchmarks/classifiers.md. Without blocks and norms the model is
-# linear in the words, as the baseline is. A strong weight decay, and leaving out three words in ten at each step, keep it from
-# learning the texts by heart. A block of attention made it worse on some thousand texts, so the plan has none.
-_OWN_TEXTS = Recipe(steps=1_000, batch_size=64, learning_rate=3e-3, weight_decay=1.5, label_smoothing=0.1)
+# For some thousand short texts of the user's own: measured in benchmarks/classifiers.md. Without
+# blocks and norms the model is linear in the words, as the baseline is. A strong weight decay, and
+# leaving out three words in ten at each step, keep it from learning the texts by heart. A block of
+# attention made it worse on some thousand texts, so the plan has none.
+_OWN_TEXTS = Recipe(
+    steps=1_000, batch_size=64, learning_rate=3e-3, weight_decay=1.5, label_smoothing=0.1
+)
 _COUNTS_WORDS = (
     ("head", "sum"),
     ("n_layer", 0),
@@ -200,14 +242,16 @@ PLANS: dict[str, Plan] = {
     ),
     "llama-tiny": Plan(
         "llama-tiny",
-        "As many weights as shakespeare, built as Llama is: RMSNorm, a gated MLP, no biases, and one head of keys for three of "
+        "As many weights as shakespeare, built as Llama is: RMSNorm, a gated MLP, no biases, and "
+        "one head of keys for three of "
         "queries. Look on Attention at heads that share their keys.",
         _SHAKESPEARE,
         related=("shakespeare", "neox-tiny"),
     ),
     "neox-tiny": Plan(
         "neox-tiny",
-        "As many weights as shakespeare, built as GPT-NeoX is: attention and MLP side by side, and rotary positions on a quarter "
+        "As many weights as shakespeare, built as GPT-NeoX is: attention and MLP side by side, "
+        "and rotary positions on a quarter "
         "of each head. Look on Positions at the numbers that do not turn.",
         _SHAKESPEARE,
         related=("shakespeare", "llama-tiny"),
@@ -223,7 +267,8 @@ PLANS: dict[str, Plan] = {
     ),
     "generator-unmasked": Plan(
         "generator",
-        "The same without the mask, so that it sees the answers. The loss falls far lower, but the text does not get better.",
+        "The same without the mask, so that it sees the answers. The loss falls far lower, but "
+        "the text does not get better.",
         _GENERATOR,
         fraction=0.95,
         related=("generator",),
@@ -247,7 +292,8 @@ PLANS: dict[str, Plan] = {
     ),
     "reversal": Plan(
         "reversal",
-        "The second half mirrors the first: the first half is random, and the second follows from it.",
+        "The second half mirrors the first: the first half is random, and the second follows from "
+        "it.",
         _REVERSAL,
         data="reversal",
         target=Target("validation_loss", 2.149, _CHANG, exact=True),
@@ -255,11 +301,14 @@ PLANS: dict[str, Plan] = {
     ),
     "reversal-no-positions": Plan(
         "reversal-no-positions",
-        # Measured: at step 1,024 the last place is right in 96 % of cases, the second of the mirrored half in 43 %, where the
-        # symbols still to come have 51 % of the probability and the right one 27 %. The 9,000 steps more were trained in two
-        # runs that began with the shipped model, at learning rates of 0.002 and 0.001.
-        "The same without positions: it knows the order only from the causal mask. It first learns which symbols are still to "
-        "come, then their order, from the end: after 6,000 steps it is 0.009 nats above the floor, after 9,000 more 0.001.",
+        # Measured: at step 1,024 the last place is right in 96 % of cases, the second of the
+        # mirrored half in 43 %, where the symbols still to come have 51 % of the probability and
+        # the right one 27 %. The 9,000 steps more were trained in two runs that began with the
+        # shipped model, at learning rates of 0.002 and 0.001.
+        "The same without positions: it knows the order only from the causal mask. It first "
+        "learns which symbols are still to "
+        "come, then their order, from the end: after 6,000 steps it is 0.009 nats above the "
+        "floor, after 9,000 more 0.001.",
         _REVERSAL,
         data="reversal",
         target=Target("validation_loss", 2.149, _CHANG, exact=True),
@@ -267,28 +316,34 @@ PLANS: dict[str, Plan] = {
     ),
     "sums": Plan(
         "addition",
-        "Sums of three-digit numbers, learned while you watch: at first the answers are wrong, then they become right.",
+        "Sums of three-digit numbers, learned while you watch: at first the answers are wrong, "
+        "then they become right.",
         replace(_TASK, steps=600, evaluations=20),
         data="addition",
         related=("addition",),
     ),
     "addition": Plan(
         "addition",
-        "The same sums, trained five times as long, until no mistake is left; the answer begins with its last digit.",
+        "The same sums, trained five times as long, until no mistake is left; the answer begins "
+        "with its last digit.",
         _TASK,
         data="addition",
         related=("sums",),
     ),
-    "copy": Plan("copy", "Every token repeats the token a fixed distance before it.", _TASK, data="copy"),
+    "copy": Plan(
+        "copy", "Every token repeats the token a fixed distance before it.", _TASK, data="copy"
+    ),
     "induction": Plan(
         "induction",
-        "Random blocks that repeat: two layers of attention find where the token stood before, and which token followed it.",
+        "Random blocks that repeat: two layers of attention find where the token stood before, "
+        "and which token followed it.",
         replace(_TASK, steps=4_000, optimiser="adamw", learning_rate=2e-3),
         data="induction",
     ),
     "modular": Plan(
         "modular",
-        "Sums on a clock, a third of them learned: first by heart, and much later, in a few hundred steps, by a rule (grokking).",
+        "Sums on a clock, a third of them learned: first by heart, and much later, in a few "
+        "hundred steps, by a rule (grokking).",
         replace(
             _TASK,
             steps=5_000,
@@ -306,19 +361,22 @@ PLANS: dict[str, Plan] = {
     ),
     "sentences": Plan(
         "sentences",
-        "Little English sentences with words that can be known: who gets the book, is or are, which bracket closes, what colour.",
+        "Little English sentences with words that can be known: who gets the book, is or are, "
+        "which bracket closes, what colour.",
         _SENTENCES,
         data="sentences",
     ),
     "jobs": Plan(
         "jobs",
-        "What did my data do? Sentences with a dial for how many nurses are “she”: train two models on two shares, and ask both.",
+        "What did my data do? Sentences with a dial for how many nurses are “she”: train two "
+        "models on two shares, and ask both.",
         _JOBS,
         data="jobs",
     ),
     "pretrain": Plan(
         "bpe",
-        "Python's language reference, character by character: a large text of another kind, for pretraining.",
+        "Python's language reference, character by character: a large text of another kind, for "
+        "pretraining.",
         Recipe(steps=4_000, batch_size=16, learning_rate=3e-3),
         data="python-reference",
         related=("finetune", "from-scratch"),
@@ -326,14 +384,16 @@ PLANS: dict[str, Plan] = {
     ),
     "finetune": Plan(
         "bpe",
-        "Shakespeare in a few steps, after pretraining on Python's reference: does the pretraining help?",
+        "Shakespeare in a few steps, after pretraining on Python's reference: does the "
+        "pretraining help?",
         _FEW,
         related=("from-scratch", "pretrain", "finetune-lora"),
         begin="pretrain",
     ),
     "finetune-lora": Plan(
         "bpe",
-        "The same text in as many steps after the same pretraining, by LoRA: all weights stay, and factors of rank 4 are trained "
+        "The same text in as many steps after the same pretraining, by LoRA: all weights stay, "
+        "and factors of rank 4 are trained "
         "beside its matrices. How near to finetune does so small a change come?",
         _LORA,
         related=("finetune", "pretrain"),
@@ -341,14 +401,16 @@ PLANS: dict[str, Plan] = {
     ),
     "from-scratch": Plan(
         "bpe",
-        "Shakespeare in the same number of steps, without pretraining: the comparison for finetune.",
+        "Shakespeare in the same number of steps, without pretraining: the comparison for "
+        "finetune.",
         _FEW,
         related=("finetune", "pretrain"),
         changes=_SMALL,
     ),
     "classifier": Plan(
         "classifier",
-        "An encoder that classifies opinions: every word reads all the others, and adds its share to the decision.",
+        "An encoder that classifies opinions: every word reads all the others, and adds its share "
+        "to the decision.",
         _LABELS,
         data="opinions",
         tokenizer="words",
@@ -366,7 +428,8 @@ PLANS: dict[str, Plan] = {
     ),
     "stars": Plan(
         "classifier",
-        "Texts of your own, such as reviews with one to five stars: how often is it right, and how many stars is it off?",
+        "Texts of your own, such as reviews with one to five stars: how often is it right, and "
+        "how many stars is it off?",
         _OWN_TEXTS,
         data="stars",
         tokenizer="words",
@@ -389,15 +452,22 @@ PLANS: dict[str, Plan] = {
     ),
     "mirror": Plan(
         "seq2seq",
-        "A text written backwards: the attention moves from the last letter of the source to the first.",
+        "A text written backwards: the attention moves from the last letter of the source to the "
+        "first.",
         _PAIRS,
         data="mirror",
         related=("seq2seq", "numbers"),
         changes=_NO_DROPOUT,
     ),
-    "bigram": Plan("bigram", "The first model of the ladder, with a context of 8 tokens.", replace(_LADDER, batch_size=32)),
+    "bigram": Plan(
+        "bigram",
+        "The first model of the ladder, with a context of 8 tokens.",
+        replace(_LADDER, batch_size=32),
+    ),
     "transformerslite-generator": Plan(
-        "transformerslite-generator", "The generator, as large as in its author's package.", _GENERATOR
+        "transformerslite-generator",
+        "The generator, as large as in its author's package.",
+        _GENERATOR,
     ),
     "gpt2": Plan(
         "gpt2",
@@ -414,7 +484,8 @@ class ExperimentGroup:
 
     title: str  #: the thing they have in common, in a few words
     plans: tuple[str, ...]  #: their names, in the order in which they are read
-    notice: str = ""  #: a hint for the comparison of their losses; empty if the losses are of different data
+    #: a hint for the comparison of their losses; empty if the losses are of different data
+    notice: str = ""
     folded: tuple[str, ...] = ()  #: those of them that lists of models have under one entry
 
 
@@ -424,14 +495,16 @@ GROUPS = (
         "Shakespeare",
         ("shakespeare", "llama-tiny", "neox-tiny"),
         # Measured: benchmarks/families.md.
-        "Three families of models with as many weights each, trained for as long. The two that do not normalise queries and keys "
+        "Three families of models with as many weights each, trained for as long. The two that do "
+        "not normalise queries and keys "
         "learn more slowly at first: do they catch up?",
     ),
     ExperimentGroup("Tokens of several characters", ("bpe", "gpt2")),
     ExperimentGroup(
         "With and without a mask",
         ("generator", "generator-unmasked", "transformerslite-generator"),
-        "Without its mask it reads the answer: the loss falls far lower, but the text does not get better.",
+        "Without its mask it reads the answer: the loss falls far lower, but the text does not "
+        "get better.",
     ),
     ExperimentGroup(
         "The ladder",
@@ -442,9 +515,13 @@ GROUPS = (
     ExperimentGroup(
         "Positions",
         ("reversal", "reversal-no-positions"),
-        "Both can reach the floor. Without positions only the causal mask tells the order: it takes longer.",
+        "Both can reach the floor. Without positions only the causal mask tells the order: it "
+        "takes longer.",
     ),
-    ExperimentGroup("Tasks with known answers", ("sums", "addition", "copy", "induction", "modular", "sentences")),
+    ExperimentGroup(
+        "Tasks with known answers",
+        ("sums", "addition", "copy", "induction", "modular", "sentences"),
+    ),
     ExperimentGroup("What did my data do?", ("jobs",)),
     ExperimentGroup(
         "Pretraining",
@@ -454,7 +531,8 @@ GROUPS = (
     ExperimentGroup(
         "Classifiers",
         ("classifier", "classifier-no-dropout"),
-        "Dropout makes learning slower. Which of the two has the lower loss at its best, and where does it rise again?",
+        "Dropout makes learning slower. Which of the two has the lower loss at its best, and "
+        "where does it rise again?",
     ),
     ExperimentGroup("Texts of your own", ("stars",)),
     ExperimentGroup("Encoder–decoders", ("seq2seq", "numbers", "mirror")),

@@ -1,4 +1,6 @@
-"""The formats in which a model can be exported: gptviz's own, those of `transformers`, nanoGPT, GGUF, PEFT, and plain Python."""
+"""The formats in which a model can be exported: gptviz's own, those of `transformers`, nanoGPT,
+GGUF, PEFT, and plain Python.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from .checkpoints import CheckpointError
 
 
 class Format(ABC):
-    """A format in which a model can be exported. What cannot be read or written is a `CheckpointError`."""
+    """A format in which a model can be exported. What cannot be read or written is a
+    `CheckpointError`.
+    """
 
     title: ClassVar[str]  #: its name for people
     about: ClassVar[str]  #: what it is and who opens it, in a sentence
@@ -41,10 +45,14 @@ class Format(ABC):
 
     @abstractmethod
     def why_not(self, folder: Path) -> str | None:
-        """The reason why the model in `folder` cannot be written in this format, or None if it can. No weights are read."""
+        """The reason why the model in `folder` cannot be written in this format, or None if it can.
+        No weights are read.
+        """
 
     def left_out(self, folder: Path) -> str | None:
-        """The parts of the model in `folder` that this format cannot hold, in words, or None if it can hold all of it."""
+        """The parts of the model in `folder` that this format cannot hold, in words, or None if it
+        can hold all of it.
+        """
         return None
 
     @abstractmethod
@@ -88,14 +96,18 @@ class _Files(Format):
 
     @abstractmethod
     def check(self, config: Config, family: str | None, folder: Path) -> None:
-        """Refuse with a `NotExpressibleError` what the other program does not have; `folder` has what more there is to know."""
+        """Refuse with a `NotExpressibleError` what the other program does not have; `folder` has
+        what more there is to know.
+        """
 
     @abstractmethod
     def write_files(self, model: Written, folder: Path) -> None:
         """Write its files into an empty folder."""
 
     def write_model(self, folder: Path, fresh: Path) -> None:
-        """Write the model in `folder` into an empty folder; a `NotExpressibleError` if the other program has no such model."""
+        """Write the model in `folder` into an empty folder; a `NotExpressibleError` if the other
+        program has no such model.
+        """
         with progress.part(0, 2):
             config, card = checkpoints.read_config(folder), checkpoints.read_card(folder)
             written = Written(
@@ -116,7 +128,9 @@ class _Files(Format):
 
     def why_not(self, folder: Path) -> str | None:
         try:
-            self.check(checkpoints.read_config(folder), checkpoints.read_card(folder).family, folder)
+            self.check(
+                checkpoints.read_config(folder), checkpoints.read_card(folder).family, folder
+            )
         except NotExpressibleError as error:
             return str(error)
         return None
@@ -141,9 +155,11 @@ class _Files(Format):
                 made.rename(to)
         except NotExpressibleError as error:
             raise CheckpointError(f"{name} is not written: {error}") from None
-        except (OSError, SafetensorError, RuntimeError) as error:  # PyTorch raises a RuntimeError if the disk is full
+        # PyTorch raises a RuntimeError if the disk is full
+        except (OSError, SafetensorError, RuntimeError) as error:
             raise CheckpointError(
-                f"{name} cannot be written to {to} ({error}): make room there, or choose another place"
+                f"{name} cannot be written to {to} ({error}): make room there, or choose another "
+                "place"
             ) from None
 
     def write_zip(self, folder: Path, file: BinaryIO, *, snapshots: bool = True) -> None:
@@ -162,7 +178,10 @@ class TransformersFormat(_Files):
     """A folder for `transformers`, and for all that reads its models."""
 
     title, ending = "A folder for transformers", "-transformers"
-    about = "config.json, weights and tokenizer as the Hugging Face hub has them: transformers and many other programs open them."
+    about = (
+        "config.json, weights and tokenizer as the Hugging Face hub has them: transformers and "
+        "many other programs open them."
+    )
 
     def check(self, config: Config, family: str | None, folder: Path) -> None:
         expressed(config, family)
@@ -176,7 +195,8 @@ class NanoGPTFormat(_Files):
 
     title, ending = "A checkpoint of nanoGPT", "-nanogpt"
     about = (
-        "ckpt.pt, and meta.pkl for a vocabulary of characters, as nanoGPT's sample.py reads them; any other tokens it takes for "
+        "ckpt.pt, and meta.pkl for a vocabulary of characters, as nanoGPT's sample.py reads them; "
+        "any other tokens it takes for "
         "GPT-2's."
     )
 
@@ -188,10 +208,15 @@ class NanoGPTFormat(_Files):
 
 
 class GGUFFormat(_Files):
-    """One file of llama.cpp; `kind` is how its matrices are kept, a key of `gguf_writing.BITS_OF_KIND`."""
+    """One file of llama.cpp; `kind` is how its matrices are kept, a key of
+    `gguf_writing.BITS_OF_KIND`.
+    """
 
     title, ending, is_single = "A GGUF file", ".gguf", True
-    about = "One file with weights in float16 and tokenizer, for llama.cpp and the programs built on it: Ollama, LM Studio."
+    about = (
+        "One file with weights in float16 and tokenizer, for llama.cpp and the programs built on "
+        "it: Ollama, LM Studio."
+    )
 
     def __init__(self, kind: str = "F16") -> None:
         self.kind = kind
@@ -205,10 +230,17 @@ class GGUFFormat(_Files):
     def left_out(self, folder: Path) -> str | None:
         parts, tokenizer = [super().left_out(folder)], checkpoints.read_tokenizer(folder)
         if checkpoints.read_config(folder).activation == "gelu":
-            parts.append("what GELU differs from its approximation, which llama.cpp computes (below 0.0005)")
-        never_ends = not checkpoints.read_card(folder).end_tokens and not end_in_place(header_of(tokenizer))
+            parts.append(
+                "what GELU differs from its approximation, which llama.cpp computes (below 0.0005)"
+            )
+        never_ends = not checkpoints.read_card(folder).end_tokens and not end_in_place(
+            header_of(tokenizer)
+        )
         if never_ends and tokenizer.vocab_size > USUAL_END:
-            parts.append(f"that no token ends a text: llama.cpp stops where the model writes {tokenizer.label(USUAL_END)!r}")
+            parts.append(
+                "that no token ends a text: llama.cpp stops where the model writes "
+                f"{tokenizer.label(USUAL_END)!r}"
+            )
         return "; ".join(part for part in parts if part) or None
 
     def write_files(self, model: Written, folder: Path) -> None:
@@ -219,7 +251,10 @@ class PeftFormat(_Files):
     """The two files of a LoRA adapter of PEFT."""
 
     title, ending = "A LoRA adapter for PEFT", "-peft"
-    about = "adapter_config.json and adapter_model.safetensors: PEFT puts them on the base, written as a folder for transformers."
+    about = (
+        "adapter_config.json and adapter_model.safetensors: PEFT puts them on the base, written "
+        "as a folder for transformers."
+    )
 
     def is_for(self, folder: Path) -> bool:
         return checkpoints.is_adapter(folder)
@@ -250,7 +285,10 @@ class PythonFormat(_Files):
     """The plain twin: a decoder as one file of Python, with its weights beside it."""
 
     title, ending, is_exact = "Plain Python", "-python", True
-    about = "Tokenizer, forward pass and sampling in one file to read, which needs only Python; its weights lie beside it."
+    about = (
+        "Tokenizer, forward pass and sampling in one file to read, which needs only Python; its "
+        "weights lie beside it."
+    )
 
     def is_for(self, folder: Path) -> bool:
         return checkpoints.read_config(folder).kind == "decoder"
@@ -285,13 +323,17 @@ FORMATS: dict[str, Format] = {
 def _check_free(to: Path) -> None:
     """Refuse a path that exists already."""
     if to.exists() or to.is_symlink():
-        raise CheckpointError(f"there is something at {to} already: choose another path, or remove it first")
+        raise CheckpointError(
+            f"there is something at {to} already: choose another path, or remove it first"
+        )
     if not to.parent.is_dir():
         raise CheckpointError(f"there is no folder {to.parent}: make it, or choose another path")
 
 
 def _weights(folder: Path, config: Config, *, exactly: bool) -> dict[str, Tensor]:
-    """The weights in their stored types; of an adapter, those of its base with its changes, in float32 if wanted `exactly`."""
+    """The weights in their stored types; of an adapter, those of its base with its changes, in
+    float32 if wanted `exactly`.
+    """
     if checkpoints.is_adapter(folder):
         weights = _weights(checkpoints.base_of(folder), config, exactly=exactly)
         for part, factors in checkpoints.read_factors(folder).items():
@@ -307,8 +349,12 @@ def _weights(folder: Path, config: Config, *, exactly: bool) -> dict[str, Tensor
 def _about(config: Config, card: Card) -> str:
     """A description of the model and where it comes from, in sentences."""
     kind = "a model" if card.family is None else f"a {card.family} model"
-    sentences = [f"This is {kind} with {parameter_count(config):,} parameters and {config.n_layer} blocks, written by gptviz."]
-    if card.imported_from is not None and is_name(card.imported_from):  # a path of this machine tells others nothing
+    sentences = [
+        f"This is {kind} with {parameter_count(config):,} parameters and {config.n_layer} blocks, "
+        "written by gptviz."
+    ]
+    # a path of this machine tells others nothing
+    if card.imported_from is not None and is_name(card.imported_from):
         sentences.append(f"It is {card.imported_from} on the Hugging Face hub.")
     if card.corpus or card.task:
         sentences.append(f"It was trained on {card.corpus or card.task}.")

@@ -1,4 +1,6 @@
-"""What was fitted to a model and took long, kept as a file of tensors in the user's folder: it is found again by a digest."""
+"""What was fitted to a model and took long, kept as a file of tensors in the user's folder: it is
+found again by a digest.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +31,30 @@ _OF_MODEL = "-features"
 
 
 def named(name: str, digest: str) -> str:
-    """The name that something is kept under: what was typed, in small letters, and the beginning of a digest."""
+    """The name that something is kept under: what was typed, in small letters, and the beginning of
+    a digest.
+    """
     return f"{re.sub('[^a-z0-9]+', '-', name.lower()).strip('-')[:40] or 'unnamed'}-{digest[:8]}"
 
 
 def kept(digest: str) -> dict[str, Tensor]:
-    """The tensors that are kept under this digest; none where there is no such file, or it cannot be read."""
+    """The tensors that are kept under this digest; none where there is no such file, or it cannot
+    be read.
+    """
     if digest in _in_memory:
         return dict(_in_memory[digest])
     return _read(_folder() / f"{digest}.safetensors")
 
 
 def shipped(name: str) -> dict[str, Tensor]:
-    """The tensors that lie beside a model that ships, by the name of the model and "-features"; none where there are none."""
-    return _read(BUNDLED / name.removesuffix(_OF_MODEL) / DICTIONARY) if name.endswith(_OF_MODEL) else {}
+    """The tensors that lie beside a model that ships, by the name of the model and "-features";
+    none where there are none.
+    """
+    return (
+        _read(BUNDLED / name.removesuffix(_OF_MODEL) / DICTIONARY)
+        if name.endswith(_OF_MODEL)
+        else {}
+    )
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -64,18 +76,24 @@ def shipped_names() -> list[str]:
 
 
 def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
-    """Keep tensors under a digest, unless read-only, and remove the oldest files if all are too large; an OSError if it fails."""
+    """Keep tensors under a digest, unless read-only, and remove the oldest files if all are too
+    large; an OSError if it fails.
+    """
     if hosting().read_only:
         _in_memory[digest] = tensors
         while (
-            len(_in_memory) > 1 and sum(t.nbytes for tensors in [*_in_memory.values()] for t in tensors.values()) > MOST_IN_MEMORY
+            len(_in_memory) > 1
+            and sum(t.nbytes for tensors in [*_in_memory.values()] for t in tensors.values())
+            > MOST_IN_MEMORY
         ):
             _in_memory.pop(next(iter(_in_memory)))
         return
     folder = _folder()
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / f"{digest}.safetensors", tensors)
-    newest = sorted(folder.glob("*.safetensors"), key=lambda path: written(path) or (0, 0), reverse=True)
+    newest = sorted(
+        folder.glob("*.safetensors"), key=lambda path: written(path) or (0, 0), reverse=True
+    )
     for path, total in zip(newest, accumulate(map(length_of, newest)), strict=True):
         if total > MOST_BYTES:
             with suppress(OSError):

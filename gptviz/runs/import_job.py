@@ -1,4 +1,6 @@
-"""Imports that go on while the page that began them is closed or reloaded: one at a time, in a thread of the server."""
+"""Imports that go on while the page that began them is closed or reloaded: one at a time, in a
+thread of the server.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +18,42 @@ from .imports import Imported, import_model
 
 
 class ImportJob(Job[Imported]):
-    """An import that has begun. If it is stopped, files that have arrived from the hub stay for the next import of the model."""
+    """An import that has begun. If it is stopped, files that have arrived from the hub stay for the
+    next import of the model.
+    """
 
-    def __init__(self, given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None
+    ) -> None:
         self.given = given  #: the model, as `import_model` takes it
-        title = suggested or (given if hub.is_name(given) else Path(given).name)  # a path by its end
+        # a path by its end
+        title = suggested or (given if hub.is_name(given) else Path(given).name)
         command = None if additions else f"gptviz import {shlex.quote(given)}"
-        super().__init__(title, lambda _: import_model(given, additions=additions, suggested=suggested, command=command))
+        super().__init__(
+            title,
+            lambda _: import_model(
+                given, additions=additions, suggested=suggested, command=command
+            ),
+        )
 
 
 _lock = RLock()
 _current: ImportJob | None = None
 
 
-def begin(given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None) -> ImportJob:
-    """Begin to import a model, with these arguments of `import_model`; refused while another import goes on."""
+def begin(
+    given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None
+) -> ImportJob:
+    """Begin to import a model, with these arguments of `import_model`; refused while another import
+    goes on.
+    """
     global _current
     check_writable(f"{given[:80]} is not opened")
     with _lock:
         if _current is not None and _current.is_active:
-            raise CheckpointError(f"{_current.title} is being opened: wait until it is there, or stop it first")
+            raise CheckpointError(
+                f"{_current.title} is being opened: wait until it is there, or stop it first"
+            )
         _current = ImportJob(given, suggested, additions)
         return _current
 

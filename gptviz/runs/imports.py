@@ -1,4 +1,5 @@
-"""Importing a model that another program made: its config and tokenizer become a checkpoint, its weights stay where they are.
+"""Importing a model that another program made: its config and tokenizer become a checkpoint, its
+weights stay where they are.
 
 What cannot be opened is refused with a `CheckpointError`.
 """
@@ -60,24 +61,30 @@ def import_model(
     It reports the bytes that arrive from the hub, then the tensors that are read.
 
     Args:
-        given: a folder or file of another program (see `gptviz.pretrained.opening`), the name of a model on the hub, or a zip
-            file with a model (see `sharing`), whose weights are then unpacked among the user's own models.
+        given: a folder or file of another program (see `gptviz.pretrained.opening`), the name of a
+            model on the hub, or a zip file with a model (see `sharing`), whose weights are then
+            unpacked among the user's own models.
         name: the name of the model here; default: its name there, with a number if that is in use.
-        additions: facts that the files of the model do not tell, as `additions_of` returns them: a mapping, or fields.
+        additions: facts that the files of the model do not tell, as `additions_of` returns them: a
+            mapping, or fields.
         suggested: a name to use instead of its name there, with a number if that is in use.
         command: the command line that does the same, for the card.
         offered: called with the offer of the hub before it is fetched.
-        base: for a folder or zip file with a LoRA adapter of PEFT, the model here that it changes; default: the one that its
-            files name.
+        base: for a folder or zip file with a LoRA adapter of PEFT, the model here that it changes;
+            default: the one that its files name.
 
     Raises:
-        CheckpointError: it cannot be opened, the name is in use or impossible, or the checkpoint cannot be written; nothing is
-            left half-made.
+        CheckpointError: it cannot be opened, the name is in use or impossible, or the checkpoint
+            cannot be written; nothing is left half-made.
     """
     if peft.is_adapter(Path(given)):
         path = Path(given).resolve()
-        save = peft_adapters.reader(path, base, imported_from=str(path), **({"command": command} if command else {}))
-        with names.claimed(name or suggested or names.possible(path.name), or_next=name is None) as claim:
+        save = peft_adapters.reader(
+            path, base, imported_from=str(path), **({"command": command} if command else {})
+        )
+        with names.claimed(
+            name or suggested or names.possible(path.name), or_next=name is None
+        ) as claim:
             return _imported(save(claim.name))
     if zips.is_zip(given):
         return _imported(sharing.unpack(Path(given), name, base))
@@ -106,17 +113,26 @@ def import_model(
     there = source.path.stem if source.path.is_file() else Path(given).resolve().name
     wanted = names.possible(suggested or there) if name is None else name
     with names.claimed(wanted, or_next=name is None) as claim:
-        folder = checkpoints.save_opened(claim.name, opened.config, opened.tokenizer, card, source=reference(source))
+        folder = checkpoints.save_opened(
+            claim.name, opened.config, opened.tokenizer, card, source=reference(source)
+        )
     return Imported(folder, opened.family, parameter_count(opened.config), opened.notes)
 
 
 def _imported(folder: Path) -> Imported:
     made = checkpoints.read_card(folder)
-    return Imported(folder, made.family or "gptviz", parameter_count(checkpoints.read_config(folder)), made.notes)
+    return Imported(
+        folder,
+        made.family or "gptviz",
+        parameter_count(checkpoints.read_config(folder)),
+        made.notes,
+    )
 
 
 def additions_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of `additions` for `import_model`: the mapping in a file, and `changes` of fields of our config."""
+    """The value of `additions` for `import_model`: the mapping in a file, and `changes` of fields
+    of our config.
+    """
     try:
         return mapping_file.additions_of(mapping, changes)
     except ImportRefusedError as error:
@@ -124,7 +140,9 @@ def additions_of(mapping: Path | None, changes: Mapping[str, Any]) -> dict[str, 
 
 
 def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined | None:
-    """The tensors of the file `given` compared with its mapping or a draft, None for other sources; see `import_model`."""
+    """The tensors of the file `given` compared with its mapping or a draft, None for other sources;
+    see `import_model`.
+    """
     try:
         source = source_at(Path(given), additions) if os.path.lexists(given) else None
         return source.examined() if isinstance(source, Mapped) else None
@@ -133,9 +151,13 @@ def examined(given: str, additions: Mapping[str, Any] | None = None) -> Examined
 
 
 def too_large(offer: HubModel) -> str | None:
-    """The reason why a model of the hub cannot be opened in the memory that is free, or None if it can."""
+    """The reason why a model of the hub cannot be opened in the memory that is free, or None if it
+    can.
+    """
     config = outline_of(offer.fields).config
-    needs = memory_needed.needed(config, number_bytes(offer.weights, parameter_count(config), STORED))
+    needs = memory_needed.needed(
+        config, number_bytes(offer.weights, parameter_count(config), STORED)
+    )
     return memory_needed.refusal(needs, memory.room(needs.total))
 
 
@@ -145,16 +167,23 @@ def could_be_on_hub(name: str) -> bool:
 
 
 def of_hub(name: str) -> Path:
-    """The checkpoint of the model that has this name on the hub: imported before, or now, with a bar for its bytes."""
+    """The checkpoint of the model that has this name on the hub: imported before, or now, with a
+    bar for its bytes.
+    """
     known = list[Path]()
     for folder in checkpoints.folders().values():
         with suppress(CheckpointError):
-            if checkpoints.is_reference(folder) and checkpoints.read_card(folder).imported_from == name:
+            if (
+                checkpoints.is_reference(folder)
+                and checkpoints.read_card(folder).imported_from == name
+            ):
                 known.append(folder)
     if whole := next(filter(_has_weights, known), None):
         return whole
     with bar(name):
-        if known:  # its files were removed from the cache: if the hub still has the same ones, its checkpoint works again
+        # its files were removed from the cache: if the hub still has the same ones, its checkpoint
+        # works again
+        if known:
             try:
                 hub.fetched(name)
             except ImportRefusedError as error:
@@ -170,12 +199,16 @@ def _has_weights(folder: Path) -> bool:
     return False
 
 
-def in_place(path: Path, device: torch.device | str = "cpu", precision: str | None = None) -> checkpoints.Checkpoint | None:
-    """The model of another program in a folder or file, opened without importing it, or None if it is a checkpoint of gptviz.
-    `device` and `precision` are as in `checkpoints.load`.
+def in_place(
+    path: Path, device: torch.device | str = "cpu", precision: str | None = None
+) -> checkpoints.Checkpoint | None:
+    """The model of another program in a folder or file, opened without importing it, or None if it
+    is a checkpoint of gptviz. `device` and `precision` are as in `checkpoints.load`.
     """
     if peft.is_adapter(path):
-        raise CheckpointError(f"{path.name} is a LoRA adapter of PEFT: import it first, with gptviz import {path}")
+        raise CheckpointError(
+            f"{path.name} is a LoRA adapter of PEFT: import it first, with gptviz import {path}"
+        )
     if not path.is_file() and not _is_of_others(path):
         return None
     try:
@@ -203,7 +236,9 @@ def _is_of_others(folder: Path) -> bool:
 
 @contextmanager
 def bar(name: str, size: int | None = None) -> Iterator[None]:
-    """A bar on stderr for the bytes that arrive in the block, or for `size` bytes that are written; drawn after the first."""
+    """A bar on stderr for the bytes that arrive in the block, or for `size` bytes that are written;
+    drawn after the first.
+    """
     from tqdm.auto import tqdm
 
     drawn: tqdm[Any] | None = None

@@ -1,4 +1,6 @@
-"""The log of a run, log.jsonl: steps (in a long run not every one), evaluations and samples, one JSON object per line."""
+"""The log of a run, log.jsonl: steps (in a long run not every one), evaluations and samples, one
+JSON object per line.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,16 @@ FLUSH_EVERY = 0.5  # seconds
 
 @dataclass(frozen=True, kw_only=True)
 class LogLine:
-    """A line of a log as read. A field that the line lacks, or whose value is not possible, is None."""
+    """A line of a log as read. A field that the line lacks, or whose value is not possible, is
+    None.
+    """
 
-    kind: str  #: "step", "evaluation", "sample" or "diverged"; a log of another origin may have other kinds
+    #: "step", "evaluation", "sample" or "diverged"; a log of another origin may have other kinds
+    kind: str
     step: int  #: how many steps had been taken
     progress: float | None = None  #: the share of the run that is done
-    #: the mean training loss since the last line, or the validation loss; in nats per token (for a classifier: per text)
+    #: the mean training loss since the last line, or the validation loss; in nats per token (for a
+    #: classifier: per text)
     loss: float | None = None
     learning_rate: float | None = None  #: that of the step
     gradient_norm: float | None = None  #: that of the step, before clipping
@@ -44,12 +50,15 @@ class LogLine:
     seconds_left: float | None = None  #: the time that the rest of the run is expected to take
     accuracy: float | None = None  #: the share of held-out predictions that were right
     exact_match: float | None = None  #: the share of held-out answers without a mistake
-    #: the share of predictions that were right on rows that the model is trained on, without dropout
+    #: the share of predictions that were right on rows that the model is trained on, without
+    #: dropout
     training_accuracy: float | None = None
-    share: float | None = None  #: the share of the held-out data that the evaluation read, or None if that was all of it
+    #: the share of the held-out data that the evaluation read, or None if that was all of it
+    share: float | None = None
     #: the accuracy by place in the row [T]; None for a place where no prediction counts
     by_place: tuple[float | None, ...] | None = None
-    text: str | None = None  #: the sample that the model wrote; for a run that diverged, the sentence that says so
+    #: the sample that the model wrote; for a run that diverged, the sentence that says so
+    text: str | None = None
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> LogLine:
@@ -68,22 +77,31 @@ NUMBERS = tuple(field.name for field in fields(LogLine) if field.type == "float 
 
 
 class LogWriter:
-    """Writes log.jsonl: a line for every step up to 256, then for every second step up to 512, and so on.
+    """Writes log.jsonl: a line for every step up to 256, then for every second step up to 512, and
+    so on.
 
     Args:
-        path: the file. Lines written after the run was saved are removed: their steps are taken again.
+        path: the file. Lines written after the run was saved are removed: their steps are taken
+            again.
         step: the step from which training begins or is resumed.
-        state: the tensors that `state()` returned when the run was saved; empty for a new run, and for one whose process ended
-            before anything was saved.
+        state: the tensors that `state()` returned when the run was saved; empty for a new run, and
+            for one whose process ended before anything was saved.
     """
 
     def __init__(self, path: Path, step: int, state: dict[str, Tensor]) -> None:
         self.path = path
-        self.losses = state.get("log.losses", torch.zeros(0)).flatten().tolist()  # since the last line
-        #: the training loss, averaged with weights that fall by 2 % per step; NaN before the first step
+        # since the last line
+        self.losses = state.get("log.losses", torch.zeros(0)).flatten().tolist()
+        #: the training loss, averaged with weights that fall by 2 % per step; NaN before the first
+        #: step
         self.recent_loss = float(state.get("log.recent", torch.tensor(math.nan)).flatten().sum())
         # Older states do not count the lines; those of later steps are newer than such a state.
-        kept = int(state.get("log.lines", torch.tensor(LONGEST_LOG if state else 0)).double().nan_to_num().sum())
+        kept = int(
+            state.get("log.lines", torch.tensor(LONGEST_LOG if state else 0))
+            .double()
+            .nan_to_num()
+            .sum()
+        )
         lines = [line for line in _read_objects(path, LONGEST_LOG)[:kept] if line["step"] <= step]
         checkpoints.write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
         self.lines, self.written, self.flushed = list[str](), len(lines), time.monotonic()
@@ -120,7 +138,14 @@ class LogWriter:
         """Record an evaluation, and the other measurements."""
         more = measured | ({"by_place": event.evaluation.by_place()} if by_place else {})
         accuracy = event.evaluation.accuracy
-        self._write(kind="evaluation", step=event.step, loss=event.loss, accuracy=accuracy, seconds=event.seconds, **more)
+        self._write(
+            kind="evaluation",
+            step=event.step,
+            loss=event.loss,
+            accuracy=accuracy,
+            seconds=event.seconds,
+            **more,
+        )
 
     def sampled(self, step: int, text: str) -> None:
         """Record a sample of the text that the model writes after `step` steps."""
@@ -131,7 +156,9 @@ class LogWriter:
         self._write(kind="diverged", step=step, text=text)
 
     def _write(self, **line: Any) -> None:
-        """Add a line. Lines are written to the disk with the first one that comes `FLUSH_EVERY` seconds after the last flush."""
+        """Add a line. Lines are written to the disk with the first one that comes `FLUSH_EVERY`
+        seconds after the last flush.
+        """
         self.lines.append(json.dumps(line))
         self.written += 1
         if time.monotonic() - self.flushed > FLUSH_EVERY:
@@ -145,18 +172,28 @@ class LogWriter:
                 with self.path.open("a", encoding="utf-8") as file:
                     file.write("".join(line + "\n" for line in self.lines))
             except OSError as error:
-                raise CheckpointError(f"cannot write {self.path} ({error}): make room on the disk, then resume") from None
+                raise CheckpointError(
+                    f"cannot write {self.path} ({error}): make room on the disk, then resume"
+                ) from None
             self.lines.clear()
 
 
 def read_log(path: Path, at_most: int = LONGEST_LOG) -> list[LogLine]:
-    """The complete lines of a log; only the first ones if it has more than `at_most` bytes or `MOST_VALUES` values."""
+    """The complete lines of a log; only the first ones if it has more than `at_most` bytes or
+    `MOST_VALUES` values.
+    """
     return [LogLine.from_json(content) for content in _read_objects(path, at_most)]
 
 
 def curve_points(lines: Iterable[LogLine], kind: str, quantity: str) -> list[tuple[int, float]]:
-    """The step and the `quantity` of every line of this `kind` that has one, in order; of a step taken twice the last counts."""
-    values = {line.step: value for line in lines if line.kind == kind and (value := getattr(line, quantity)) is not None}
+    """The step and the `quantity` of every line of this `kind` that has one, in order; of a step
+    taken twice the last counts.
+    """
+    values = {
+        line.step: value
+        for line in lines
+        if line.kind == kind and (value := getattr(line, quantity)) is not None
+    }
     return sorted(values.items())
 
 
@@ -168,7 +205,8 @@ def _read_objects(path: Path, at_most: int) -> list[dict[str, Any]]:
         return []
     lines, left = [], MOST_VALUES
     for line in io.BytesIO(data):
-        left -= 8 + n_values(line)  # a line is a table, which itself takes about as much memory as 8 values
+        # a line is a table, which itself takes about as much memory as 8 values
+        left -= 8 + n_values(line)
         if left < 0:
             break
         with suppress(ValueError):

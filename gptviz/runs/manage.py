@@ -1,7 +1,8 @@
 """Managing the user's own models: renaming, and deleting with undo.
 
-A deleted model moves to the folder `trash` next to the folder of models. Its token there is the time of deletion and its name.
-Links are never followed: the folder itself is moved. What cannot be done is refused with a `CheckpointError`.
+A deleted model moves to the folder `trash` next to the folder of models. Its token there is the
+time of deletion and its name. Links are never followed: the folder itself is moved. What cannot be
+done is refused with a `CheckpointError`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def is_own(folder: Path) -> bool:
 
 
 def rename(name: str, new: str) -> Path:
-    """Rename the user's model `name` to `new`, and return its folder. Adapters of it name it by its new name."""
+    """Rename the user's model `name` to `new`, and return its folder. Adapters of it name it by its
+    new name.
+    """
     with _held(name, "renamed") as folder, _claimed(new) as target:
         adapters = adapters_of(folder)
         _move(folder, target, f"{name} is not renamed")
@@ -49,7 +52,11 @@ def adapters_of(base: Path) -> list[Path]:
     models = []
     for folder in checkpoints.folders().values():
         with suppress(CheckpointError):
-            if is_own(folder) and checkpoints.is_adapter(folder) and checkpoints.base_of(folder) == base:
+            if (
+                is_own(folder)
+                and checkpoints.is_adapter(folder)
+                and checkpoints.base_of(folder) == base
+            ):
                 models.append(folder)
     return models
 
@@ -57,23 +64,31 @@ def adapters_of(base: Path) -> list[Path]:
 def delete(name: str) -> str:
     """Move the user's model `name` to the trash, and return the token for `undelete`.
 
-    The trash keeps the last `MOST_DELETED` models, up to `MOST_DELETED_BYTES` together; the last one is kept at any size.
+    The trash keeps the last `MOST_DELETED` models, up to `MOST_DELETED_BYTES` together; the last
+    one is kept at any size.
     """
     token = f"{time.time_ns():020d}-{name}"
     with _held(name, "deleted") as folder:
         _move(folder, _trash() / token, f"{name} is not deleted")
     size = 0
     for rank, folder in enumerate(_deleted()):
-        size += sum(length_of(Path(root, file)) for root, _, files in os.walk(folder) for file in files)
+        size += sum(
+            length_of(Path(root, file)) for root, _, files in os.walk(folder) for file in files
+        )
         if rank and (rank >= MOST_DELETED or size > MOST_DELETED_BYTES):
             folder.unlink() if folder.is_symlink() else shutil.rmtree(folder, ignore_errors=True)
     return token
 
 
 def undelete(token: str) -> str:
-    """Bring a deleted model back, and return its name: a new one if another model, own or shipped, has the old name now."""
+    """Bring a deleted model back, and return its name: a new one if another model, own or shipped,
+    has the old name now.
+    """
     if (name := deleted().get(token)) is None:
-        raise CheckpointError("the model is not in the trash any more: it was brought back already, or removed for good")
+        raise CheckpointError(
+            "the model is not in the trash any more: it was brought back already, or removed for "
+            "good"
+        )
     with _claimed(name, or_next=True) as target:
         _move(_trash() / token, target, f"{name} is not brought back")
     return target.name
@@ -81,7 +96,9 @@ def undelete(token: str) -> str:
 
 def deleted() -> dict[str, str]:
     """The names of the models that `undelete` can bring back, by token; the last deleted first."""
-    return {folder.name: name["name"] for folder in _deleted() if (name := TOKEN.fullmatch(folder.name))}
+    return {
+        folder.name: name["name"] for folder in _deleted() if (name := TOKEN.fullmatch(folder.name))
+    }
 
 
 def _trash() -> Path:
@@ -90,25 +107,35 @@ def _trash() -> Path:
 
 @contextmanager
 def _held(name: str, moved: str) -> Iterator[Path]:
-    """The folder of the user's model `name`, which nobody trains or moves meanwhile; `moved` names the change, for messages."""
+    """The folder of the user's model `name`, which nobody trains or moves meanwhile; `moved` names
+    the change, for messages.
+    """
     checkpoints.check_writable(f"{name} is not {moved}")
     folder = checkpoints.find(name)
     if not is_own(folder):
-        raise CheckpointError(f"{name} came with gptviz and cannot be {moved}: only models of your own can")
+        raise CheckpointError(
+            f"{name} came with gptviz and cannot be {moved}: only models of your own can"
+        )
     if read_status(folder).state == "waiting":
-        raise CheckpointError(f"{name} waits to be trained and cannot be {moved}: stop it first, on the page Train")
+        raise CheckpointError(
+            f"{name} waits to be trained and cannot be {moved}: stop it first, on the page Train"
+        )
     try:
         with locked(folder):
             yield folder
     except OSError as error:
         raise CheckpointError(f"{name} cannot be {moved} ({error})") from None
     except RunError:
-        raise CheckpointError(f"{name} is being trained and cannot be {moved}: stop it first, on the page Train") from None
+        raise CheckpointError(
+            f"{name} is being trained and cannot be {moved}: stop it first, on the page Train"
+        ) from None
 
 
 @contextmanager
 def _claimed(name: str, *, or_next: bool = False) -> Iterator[Path]:
-    """The folder for a model called `name`, or by the next free name; nobody else takes the name meanwhile."""
+    """The folder for a model called `name`, or by the next free name; nobody else takes the name
+    meanwhile.
+    """
     try:
         with claimed(name, or_next=or_next) as claim:
             yield claim.folder
@@ -117,7 +144,9 @@ def _claimed(name: str, *, or_next: bool = False) -> Iterator[Path]:
 
 
 def _move(folder: Path, target: Path, failed: str) -> None:
-    """Move the folder by one rename, which happens as a whole or not at all; `failed` begins the message of an error."""
+    """Move the folder by one rename, which happens as a whole or not at all; `failed` begins the
+    message of an error.
+    """
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         folder.rename(target)
@@ -128,5 +157,7 @@ def _move(folder: Path, target: Path, failed: str) -> None:
 def _deleted() -> list[Path]:
     """The models in the trash, the last deleted first. Other files there are left out."""
     with suppress(OSError):
-        return sorted((path for path in _trash().iterdir() if TOKEN.fullmatch(path.name)), reverse=True)
+        return sorted(
+            (path for path in _trash().iterdir() if TOKEN.fullmatch(path.name)), reverse=True
+        )
     return []

@@ -1,4 +1,6 @@
-"""LoRA adapters of PEFT become adapters of ours, on a model that is here; a `CheckpointError` where they cannot."""
+"""LoRA adapters of PEFT become adapters of ours, on a model that is here; a `CheckpointError` where
+they cannot.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ NO_BASE = "is no LoRA adapter of PEFT, and only such an adapter has a base: leav
 
 
 def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:
-    """Open the adapter in a folder of PEFT once to see that it is sound. Returns a function of the name, and of the folder `root`
-    if that is not the user's own, which writes the checkpoint, with `card` on its card, and returns its folder. `base` is the
-    model here that the adapter changes; None for the one that its files name.
+    """Open the adapter in a folder of PEFT once to see that it is sound. Returns a function of the
+    name, and of the folder `root` if that is not the user's own, which writes the checkpoint, with
+    `card` on its card, and returns its folder. `base` is the model here that the adapter changes;
+    None for the one that its files name.
     """
     try:
         read = peft.read(path)
@@ -31,8 +34,15 @@ def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:
     except ImportRefusedError as error:
         raise CheckpointError(f"{path.name}: {error}") from None
     checkpoints.with_adapter(checkpoints.load(folder, precision=STORED).model, factors, path.name)
-    kept = {key: value for key, value in about.values.items() if key in ("family", "chat", "end_tokens", "licence")}
-    notes = [f"A LoRA adapter of PEFT, which changes {len(factors)} matrices of {checkpoints.name_of(folder)}."]
+    kept = {
+        key: value
+        for key, value in about.values.items()
+        if key in ("family", "chat", "end_tokens", "licence")
+    }
+    notes = [
+        f"A LoRA adapter of PEFT, which changes {len(factors)} matrices of "
+        f"{checkpoints.name_of(folder)}."
+    ]
     return partial(
         checkpoints.save_opened,
         config=config,
@@ -44,13 +54,18 @@ def reader(path: Path, base: str | None, **card: str) -> Callable[..., Path]:
 
 
 def base_named(named: str) -> Path:
-    """The model here that the files of an adapter of PEFT name as their base: by where it came from, or by its own name."""
+    """The model here that the files of an adapter of PEFT name as their base: by where it came
+    from, or by its own name.
+    """
     own = names.possible(named.replace("\\", "/").rstrip("/").rpartition("/")[2]) if named else ""
     for name, folder in checkpoints.folders().items():
         with suppress(CheckpointError):
-            if not checkpoints.is_adapter(folder) and (checkpoints.imported_from(folder) == named or name in (named, own)):
+            if not checkpoints.is_adapter(folder) and (
+                checkpoints.imported_from(folder) == named or name in (named, own)
+            ):
                 return folder
     raise CheckpointError(
-        f"the adapter changes the model {named[:80]!r}, and there is none of that name here: import that model first, or name "
+        f"the adapter changes the model {named[:80]!r}, and there is none of that name here: "
+        "import that model first, or name "
         "another one on the command line, with --base NAME"
     )

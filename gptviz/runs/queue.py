@@ -1,9 +1,11 @@
-"""The training queue: each run is trained by a separate process, one run at a time, in the order they were submitted. Two runs
-that are to be compared, twins, are trained beside each other and count as one.
+"""The training queue: each run is trained by a separate process, one run at a time, in the order
+they were submitted. Two runs that are to be compared, twins, are trained beside each other and
+count as one.
 
-The queue is stored only in the folders of the runs: a run waits if its status is "waiting", and the time its status was
-written gives its place. So every page and every browser sees the same queue, also after the server is restarted. Processes
-go on without the server, and the next server counts them.
+The queue is stored only in the folders of the runs: a run waits if its status is "waiting", and the
+time its status was written gives its place. So every page and every browser sees the same queue,
+also after the server is restarted. Processes go on without the server, and the next server counts
+them.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class QueueFullError(RunError):
 
 
 class Queue:
-    """The runs below `root` that train or wait. A process has one queue per folder: see `own_queue`.
+    """The runs below `root` that train or wait. A process has one queue per folder: see
+    `own_queue`.
 
     A thread starts the next run when there is room; it lives as long as a run waits or trains.
 
@@ -57,7 +60,8 @@ class Queue:
         root: the folder that holds the runs' folders.
         training: the most runs that train at the same time.
         waiting: the most runs that may wait.
-        twins: whether the twin of a run that trains begins at once, though there is no room for another run.
+        twins: whether the twin of a run that trains begins at once, though there is no room for
+            another run.
         launch: starts a process, with the arguments of `subprocess.Popen`; default: that class.
     """
 
@@ -70,7 +74,12 @@ class Queue:
         twins: bool = True,
         launch: Callable[..., subprocess.Popen[bytes]] | None = None,
     ) -> None:
-        self.root, self.most_training, self.most_waiting, self.twins_at_once = root, training, waiting, twins
+        self.root, self.most_training, self.most_waiting, self.twins_at_once = (
+            root,
+            training,
+            waiting,
+            twins,
+        )
         self._launch = subprocess.Popen if launch is None else launch
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._stop_requests: dict[str, StopRequest] = {}
@@ -82,7 +91,8 @@ class Queue:
         self.wake()
 
     def submit(self, name: str, device: str | None = None) -> int:
-        """Train the run called `name` on `device` (default: the fastest) as soon as there is room, and return its `place`.
+        """Train the run called `name` on `device` (default: the fastest) as soon as there is room,
+        and return its `place`.
 
         A run that already trains or waits keeps its place.
 
@@ -98,7 +108,8 @@ class Queue:
             folder = self._folder(name)
             if (place := self.place(name)) is not None:
                 return place
-            if name in self._processes:  # its last status is written, and the process is about to end
+            # its last status is written, and the process is about to end
+            if name in self._processes:
                 with suppress(subprocess.TimeoutExpired):
                     self._processes[name].wait(10)
                 self._update()
@@ -108,12 +119,14 @@ class Queue:
             waiting = self.waiting()
             if len(waiting) >= self.most_waiting:
                 raise QueueFullError(
-                    f"{len(waiting)} runs wait already, which is the most allowed: try again later, or take one back"
+                    f"{len(waiting)} runs wait already, which is the most allowed: try again "
+                    "later, or take one back"
                 )
             if device is not None:
                 self._devices[name] = device
             mark_waiting(folder)
-            # The clock of a file system is coarse: two runs submitted at the same tick must keep their order.
+            # The clock of a file system is coarse: two runs submitted at the same tick must keep
+            # their order.
             self._last = max(time.time_ns(), self._last + 1)
             os.utime(folder / "status.json", ns=(self._last, self._last))
             self._update()
@@ -121,7 +134,9 @@ class Queue:
             return self.place(name) or 0
 
     def pause(self, name: str) -> None:
-        """Let the run save its state and end, to be resumed later; a run that waits leaves the queue, any other is a RunError."""
+        """Let the run save its state and end, to be resumed later; a run that waits leaves the
+        queue, any other is a RunError.
+        """
         self._end(name, "pause")
 
     def stop(self, name: str) -> None:
@@ -137,7 +152,9 @@ class Queue:
             return waiting.index(name) + 1 if name in waiting else None
 
     def training(self) -> list[str]:
-        """The runs that are being trained: by this queue, by the command line, or by the queue of an earlier server."""
+        """The runs that are being trained: by this queue, by the command line, or by the queue of
+        an earlier server.
+        """
         with self._lock:
             states = {folder.name: read_status(folder).state for folder in self._folders()}
             begun = [name for name in self._processes if states.get(name) == "waiting"]
@@ -154,14 +171,18 @@ class Queue:
             return sorted(since, key=lambda name: (since[name], name))
 
     def wake(self) -> None:
-        """Start the thread that starts the next run, if it does not live and a run trains or waits."""
+        """Start the thread that starts the next run, if it does not live and a run trains or
+        waits.
+        """
         with self._lock:
             if self._thread is None and (self._processes or self.waiting()):
                 self._thread = Thread(target=self._attend, name="training queue", daemon=True)
                 self._thread.start()
 
     def close(self) -> None:
-        """Start no more runs, and kill the processes that this queue started; their runs can be resumed."""
+        """Start no more runs, and kill the processes that this queue started; their runs can be
+        resumed.
+        """
         with self._lock:
             self._closed, thread = True, self._thread
             for process in self._processes.values():
@@ -180,7 +201,9 @@ class Queue:
     def _folder(self, name: str) -> Path:
         folder = self.root / name
         if not checkpoints.NAME.fullmatch(name) or not (folder / "config.json").is_file():
-            raise checkpoints.CheckpointError(f"there is no run named {name[:80]!r} among your own models")
+            raise checkpoints.CheckpointError(
+                f"there is no run named {name[:80]!r} among your own models"
+            )
         return folder
 
     def _end(self, name: str, how: StopRequest) -> None:
@@ -204,7 +227,9 @@ class Queue:
                 self._stop_requests[name] = how
 
     def _attend(self) -> None:
-        """Attend to the queue every `POLL` seconds, until nothing waits or trains or the queue is closed."""
+        """Attend to the queue every `POLL` seconds, until nothing waits or trains or the queue is
+        closed.
+        """
         while True:
             # If a disk is full or a folder is gone, the other runs must still get their turn.
             with self._lock, suppress(OSError, checkpoints.CheckpointError):
@@ -219,8 +244,13 @@ class Queue:
         for name, process in list(self._processes.items()):
             folder = self.root / name
             if process.poll() is None:
-                # A process deletes stop requests from before it began, so the request is made again.
-                if name in self._stop_requests and read_status(folder).state == "running" and stop_request(folder) is None:
+                # A process deletes stop requests from before it began, so the request is made
+                # again.
+                if (
+                    name in self._stop_requests
+                    and read_status(folder).state == "running"
+                    and stop_request(folder) is None
+                ):
                     request_stop(folder, self._stop_requests[name])
                 continue
             del self._processes[name]
@@ -230,7 +260,11 @@ class Queue:
                 # The process may have ended without writing a status itself.
                 state, error = read_status(folder).state, _last_error(folder, process.returncode)
                 if state == "interrupted":
-                    write_status(folder, "interrupted", f"{error}; it can be resumed from the last state saved")
+                    write_status(
+                        folder,
+                        "interrupted",
+                        f"{error}; it can be resumed from the last state saved",
+                    )
                 elif state == "waiting":
                     write_status(folder, "failed", f"it could not begin: {error}")
         if not self._closed:
@@ -238,9 +272,15 @@ class Queue:
                 self._start(name)
 
     def _next(self) -> list[str]:
-        """The runs that begin now: the first that waits, if there is room, and the twin of a run that trains."""
+        """The runs that begin now: the first that waits, if there is room, and the twin of a run
+        that trains.
+        """
         training, waiting = self.training(), self.waiting()
-        twins = [twin for name in training if (twin := self._twin(name)) is not None] if self.twins_at_once else []
+        twins = (
+            [twin for name in training if (twin := self._twin(name)) is not None]
+            if self.twins_at_once
+            else []
+        )
         if begin := [twin for twin in twins if twin in waiting]:
             return begin
         pairs = sum(twin in training for twin in twins) // 2
@@ -262,13 +302,20 @@ class Queue:
         # The process stays alive when the server that started it ends, also by Ctrl-C.
         detached: dict[str, Any] = {"start_new_session": True}
         if sys.platform == "win32":
-            detached = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS}
+            detached = {
+                "creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS
+            }
         environment = {**os.environ, "PYTHONPATH": path, "GPTVIZ_HOME": str(self.root.parent)}
         try:
             with (folder / ERRORS).open("wb") as errors:
                 nothing = subprocess.DEVNULL
                 self._processes[name] = self._launch(
-                    command, env=environment, stdin=nothing, stdout=nothing, stderr=errors, **detached
+                    command,
+                    env=environment,
+                    stdin=nothing,
+                    stdout=nothing,
+                    stderr=errors,
+                    **detached,
                 )
         except OSError as error:
             write_status(folder, "failed", f"no process could be started to train it ({error})")
@@ -278,12 +325,19 @@ def _last_error(folder: Path, code: int) -> str:
     """The last line that the process wrote to stderr; without one, how the process ended."""
     with suppress(OSError), (folder / ERRORS).open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 4_096))
-        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        lines = [
+            line.strip()
+            for line in file.read().decode(errors="replace").splitlines()
+            if line.strip()
+        ]
         if lines:
             return lines[-1].removeprefix("gptviz: ")[:400]
     if code < 0:
         with suppress(ValueError):
-            return f"its process was ended by {signal.Signals(-code).name} (by hand, or because memory ran out)"
+            return (
+                f"its process was ended by {signal.Signals(-code).name} (by hand, or because "
+                "memory ran out)"
+            )
     return f"its process ended without a message (exit status {code})"
 
 
@@ -291,7 +345,12 @@ def _last_error(folder: Path, code: int) -> str:
 def _queue_at(root: Path) -> Queue:
     allowed = hosting()
     # Who sets how many runs train at a time means all of them.
-    return Queue(root, training=allowed.training, waiting=allowed.waiting, twins=variable("training") not in os.environ)
+    return Queue(
+        root,
+        training=allowed.training,
+        waiting=allowed.waiting,
+        twins=variable("training") not in os.environ,
+    )
 
 
 def own_queue() -> Queue:

@@ -1,7 +1,8 @@
-"""A model as one zip file, and back: such a file, or one with a model of another program, becomes a model of the user's.
+"""A model as one zip file, and back: such a file, or one with a model of another program, becomes a
+model of the user's.
 
-What cannot be packed is refused with a `CheckpointError`, and what cannot be unpacked with a `ZipError`, which `unpack` turns
-into one.
+What cannot be packed is refused with a `CheckpointError`, and what cannot be unpacked with a
+`ZipError`, which `unpack` turns into one.
 """
 
 from __future__ import annotations
@@ -44,16 +45,24 @@ PIECE = 2**20  # bytes that are copied at once
 
 
 def packed_bytes(folder: Path, *, snapshots: bool = True) -> int:
-    """The size of the files that `pack` packs, in bytes; weights of another program count with the most they can have."""
+    """The size of the files that `pack` packs, in bytes; weights of another program count with the
+    most they can have.
+    """
     size = sum(length_of(path) for path in _files(folder, snapshots))
-    return size + (4 * parameter_count(checkpoints.read_config(folder)) if checkpoints.is_reference(folder) else 0)
+    return size + (
+        4 * parameter_count(checkpoints.read_config(folder))
+        if checkpoints.is_reference(folder)
+        else 0
+    )
 
 
 def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None:
-    """Write the model in `folder` into a zip file: config, tokenizer, card, weights and log, with or without its snapshots.
+    """Write the model in `folder` into a zip file: config, tokenizer, card, weights and log, with
+    or without its snapshots.
 
-    Weights that are in the files of another program are written into it too, in the types they have there. Links are never
-    followed: only plain files of the checkpoint are packed. If it fails, a file that was there before is still there.
+    Weights that are in the files of another program are written into it too, in the types they have
+    there. Links are never followed: only plain files of the checkpoint are packed. If it fails, a
+    file that was there before is still there.
     """
     if isinstance(file, Path):
         try:
@@ -61,18 +70,24 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
                 pack(folder, out, snapshots=snapshots)
         except OSError as error:
             raise CheckpointError(
-                f"{checkpoints.name_of(folder)} cannot be packed into {file} ({error}): make room there, or choose another place"
+                f"{checkpoints.name_of(folder)} cannot be packed into {file} ({error}): make room "
+                "there, or choose another place"
             ) from None
         return
     name = names.possible(folder.name)
     check_is_whole(folder)
     try:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive, _with_weights(folder) as written_out:
+        with (
+            zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
+            _with_weights(folder) as written_out,
+        ):
             paths = [*_files(folder, snapshots), *written_out]
             done, of = 0, sum(map(length_of, paths))
             with progress.part(1, 2) if written_out else nullcontext():
                 for path in paths:
-                    inside = path.name if path in written_out else path.relative_to(folder).as_posix()
+                    inside = (
+                        path.name if path in written_out else path.relative_to(folder).as_posix()
+                    )
                     length = length_of(path)
                     with progress.part(done, of, length, step="byte"):
                         add(archive, path, f"{name}/{inside}")
@@ -82,11 +97,15 @@ def pack(folder: Path, file: BinaryIO | Path, *, snapshots: bool = True) -> None
 
 
 def check_is_whole(folder: Path) -> None:
-    """Refuse a model that lacks a file, as a run before its first step, or with files of several models; no weights are read."""
+    """Refuse a model that lacks a file, as a run before its first step, or with files of several
+    models; no weights are read.
+    """
     checkpoints.check_weights(folder, checkpoints.read_config(folder))
     for name in PACKED[:2] if checkpoints.is_reference(folder) else PACKED[:3]:
         if not os.path.lexists(folder / name) or (folder / name).is_symlink():
-            raise CheckpointError(f"{checkpoints.name_of(folder)} lacks {name}: copy the whole folder again")
+            raise CheckpointError(
+                f"{checkpoints.name_of(folder)} lacks {name}: copy the whole folder again"
+            )
 
 
 def _files(folder: Path, snapshots: bool) -> Iterator[Path]:
@@ -101,14 +120,21 @@ def _files(folder: Path, snapshots: bool) -> Iterator[Path]:
 
 
 def add(archive: zipfile.ZipFile, path: Path, name: str) -> None:
-    """Add a plain file, which is no link, to a zip file under this name. It reports how many of its bytes are written."""
-    # If the system can refuse a link, it does: since the file was checked, somebody may have replaced it by a link.
+    """Add a plain file, which is no link, to a zip file under this name. It reports how many of its
+    bytes are written.
+    """
+    # If the system can refuse a link, it does: since the file was checked, somebody may have
+    # replaced it by a link.
     size = length_of(path)
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)), "rb") as content:
+    with open(
+        os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)), "rb"
+    ) as content:
         entry = zipfile.ZipInfo(name)
         entry.external_attr = (stat.S_IFREG | 0o644) << 16
         # Weights hardly shrink, and compressing them takes seconds.
-        entry.compress_type = zipfile.ZIP_STORED if path.suffix == ".safetensors" else zipfile.ZIP_DEFLATED
+        entry.compress_type = (
+            zipfile.ZIP_STORED if path.suffix == ".safetensors" else zipfile.ZIP_DEFLATED
+        )
         with archive.open(entry, "w", force_zip64=True) as out:
             while piece := content.read(PIECE):
                 out.write(piece)
@@ -117,7 +143,9 @@ def add(archive: zipfile.ZipFile, path: Path, name: str) -> None:
 
 @contextmanager
 def _with_weights(folder: Path) -> Iterator[list[Path]]:
-    """A file with the weights of a model that refers to those of another program, while the block runs; none for others."""
+    """A file with the weights of a model that refers to those of another program, while the block
+    runs; none for others.
+    """
     if not checkpoints.is_reference(folder):
         yield []
         return
@@ -125,7 +153,9 @@ def _with_weights(folder: Path) -> Iterator[list[Path]]:
     with replacement_path(home() / "packing") as fresh:
         fresh.mkdir()
         with progress.part(0, 2):
-            checkpoints.write_tensors(fresh / "model.safetensors", weights_of(source, checkpoints.read_config(folder)))
+            checkpoints.write_tensors(
+                fresh / "model.safetensors", weights_of(source, checkpoints.read_config(folder))
+            )
         yield [fresh / "model.safetensors"]
 
 
@@ -134,7 +164,9 @@ def weights_of(source: ModelSource, config: Config) -> dict[str, Tensor]:
     needed = sum(file.stat().st_size for file in source.files())
     free = memory.room(needed)
     if needed > memory.MOST_OF_MEMORY * free:
-        sizes = f"{memory.in_bytes(needed)} of weights, and {memory.in_bytes(free)} of memory is free"
+        sizes = (
+            f"{memory.in_bytes(needed)} of weights, and {memory.in_bytes(free)} of memory is free"
+        )
         raise CheckpointError(f"{source.path.name} has {sizes}: {memory.way_out()}")
     weights, read, of = dict[str, Tensor](), 0, parameter_count(config)
     try:
@@ -146,32 +178,43 @@ def weights_of(source: ModelSource, config: Config) -> dict[str, Tensor]:
     except ImportRefusedError as error:
         raise CheckpointError(str(error)) from None
     except (RuntimeError, IndexError) as error:  # a tensor that cannot be split as its config says
-        raise CheckpointError(f"{source.path.name}: its tensors do not have the shapes its config says ({error})") from None
+        raise CheckpointError(
+            f"{source.path.name}: its tensors do not have the shapes its config says ({error})"
+        ) from None
 
 
 def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = None) -> Path:
     """Open a zip file as a model of the user's, and return its folder.
 
-    The zip file is one that `pack` wrote, or holds a model of another program: a folder with config.json and weights, an
-    adapter of PEFT, a .gguf file, or the ckpt.pt of nanoGPT. It is unpacked into a hidden folder, opened there once, and only
-    then gets its name.
+    The zip file is one that `pack` wrote, or holds a model of another program: a folder with
+    config.json and weights, an adapter of PEFT, a .gguf file, or the ckpt.pt of nanoGPT. It is
+    unpacked into a hidden folder, opened there once, and only then gets its name.
 
     Args:
-        name: the name of the model; default: its name in the zip file, with a number if that is in use.
-        base: for an adapter of PEFT, the model here that it changes; default: the one that its files name.
+        name: the name of the model; default: its name in the zip file, with a number if that is in
+            use.
+        base: for an adapter of PEFT, the model here that it changes; default: the one that its
+            files name.
 
     Raises:
-        CheckpointError: it is no zip file, holds no model, is damaged or too large for the disk, or the name is impossible or in
-            use; nothing is left half-made.
+        CheckpointError: it is no zip file, holds no model, is damaged or too large for the disk, or
+            the name is impossible or in use; nothing is left half-made.
     """
-    shown = file.name if isinstance(file, Path) else Path(str(getattr(file, "name", "the zip file"))).name
+    shown = (
+        file.name
+        if isinstance(file, Path)
+        else Path(str(getattr(file, "name", "the zip file"))).name
+    )
     try:
         with zips.opened(file) as content:
             model = _ZippedModel(content, Path(shown).stem)
             with names.claimed(name or model.name, or_next=name is None) as claim:
                 needed, free = model.bytes, shutil.disk_usage(checkpoints.own()).free
                 if needed > free - ROOM_LEFT:
-                    sizes = f"{memory.in_bytes(needed)}, and {memory.in_bytes(free)} is free on the disk"
+                    sizes = (
+                        f"{memory.in_bytes(needed)}, and {memory.in_bytes(free)} is free on the "
+                        "disk"
+                    )
                     raise ZipError(f"unpacked it has {sizes}: make room first")
                 with replacement_path(claim.folder) as fresh:
                     fresh.mkdir()
@@ -183,7 +226,9 @@ def unpack(file: BinaryIO | Path, name: str | None = None, base: str | None = No
     except RunError as error:
         raise CheckpointError(str(error)) from None
     except OSError as error:
-        raise CheckpointError(f"{shown} cannot be unpacked below {checkpoints.own()} ({error}): nothing of it is kept") from None
+        raise CheckpointError(
+            f"{shown} cannot be unpacked below {checkpoints.own()} ({error}): nothing of it is kept"
+        ) from None
 
 
 class _ZippedModel:
@@ -191,26 +236,46 @@ class _ZippedModel:
 
     def __init__(self, content: ZipEntries, name: str) -> None:
         self._content = content
-        # The main file of the model: the highest config.json, or that of an adapter, with weights next to it, else the only .gguf
-        # or .pt file.
+        # The main file of the model: the highest config.json, or that of an adapter, with weights
+        # next to it, else the only .gguf or .pt file.
         real = [PurePosixPath(path) for path in content.names if not path.startswith("__MACOSX/")]
         adapters = {path.parent for path in real if path.name == peft.CONFIG}
-        found_in = (path for path in real if path.name == (peft.CONFIG if path.parent in adapters else CONFIG))
+        found_in = (
+            path
+            for path in real
+            if path.name == (peft.CONFIG if path.parent in adapters else CONFIG)
+        )
         configs = sorted(found_in, key=lambda path: len(path.parts))
         with_weights = {path.parent for path in real if path.suffix in (".safetensors", ".bin")}
-        whole = [path for path in configs if path.parent in with_weights]  # minGPT has its own config.json next to its .pt
+        # minGPT has its own config.json next to its .pt
+        whole = [path for path in configs if path.parent in with_weights]
         highest = [path for path in whole if len(path.parts) == len(whole[0].parts)]
-        models = highest or [path for path in real if path.suffix.lower() in (".gguf", *SUFFIXES)] or configs
+        models = (
+            highest
+            or [path for path in real if path.suffix.lower() in (".gguf", *SUFFIXES)]
+            or configs
+        )
         if not models:
-            raise ZipError("it holds no model: neither a config.json with weights, nor a .gguf file or the ckpt.pt of nanoGPT")
+            raise ZipError(
+                "it holds no model: neither a config.json with weights, nor a .gguf file or the "
+                "ckpt.pt of nanoGPT"
+            )
         if len(models) > 1:
-            raise ZipError(f"it holds several models ({models[0]}, {models[1]}): unpack it, and open one of them")
+            raise ZipError(
+                f"it holds several models ({models[0]}, {models[1]}): unpack it, and open one of "
+                "them"
+            )
         self._main = str(models[0])
         at = PurePosixPath(self._main).parent
-        beside_it = {path.relative_to(at): name for name in content.names if (path := PurePosixPath(name)).is_relative_to(at)}
+        beside_it = {
+            path.relative_to(at): name
+            for name in content.names
+            if (path := PurePosixPath(name)).is_relative_to(at)
+        }
         self._is_ours = PurePosixPath(self._main).name == CONFIG and self._config_is_ours()
         self._files = {str(path): name for path, name in beside_it.items() if self._is_wanted(path)}
-        self.bytes = content.size(*self._files.values())  #: how many bytes its files have when they are unpacked
+        #: how many bytes its files have when they are unpacked
+        self.bytes = content.size(*self._files.values())
         self.name = names.possible(at.name or name)  #: a name for it
 
     def _config_is_ours(self) -> bool:
@@ -225,14 +290,20 @@ class _ZippedModel:
     def _is_wanted(self, path: PurePosixPath) -> bool:
         """Whether a file with this path, relative to the main one, is unpacked."""
         if self._is_ours:
-            is_snapshot = len(path.parts) == 2 and path.parts[0] == "snapshots" and SNAPSHOT.fullmatch(path.name) is not None
+            is_snapshot = (
+                len(path.parts) == 2
+                and path.parts[0] == "snapshots"
+                and SNAPSHOT.fullmatch(path.name) is not None
+            )
             return str(path) in (*PACKED, "log.jsonl") or is_snapshot
         if len(path.parts) > 1:
             return False
         main = PurePosixPath(self._main).name
         if main not in (CONFIG, peft.CONFIG):
             return path.name in (main, "meta.pkl") or path.suffix in SETTINGS_OF_OTHERS
-        if path.suffix == ".bin" and any(name.endswith(".safetensors") for name in self._content.names):
+        if path.suffix == ".bin" and any(
+            name.endswith(".safetensors") for name in self._content.names
+        ):
             return False  # the same weights once more
         return path.suffix in (*SETTINGS_OF_OTHERS, ".safetensors", ".bin")
 
@@ -254,7 +325,9 @@ class _ZippedModel:
                 opened = source.opened()
                 weights = weights_of(source, opened.config)  # in the types they have
                 card = values_of(opened)
-                checkpoints.save_opened(made.name, opened.config, opened.tokenizer, card, weights=weights, root=folder)
+                checkpoints.save_opened(
+                    made.name, opened.config, opened.tokenizer, card, weights=weights, root=folder
+                )
             config = checkpoints.load(made).model.config
             for step in checkpoints.snapshots(made):
                 checkpoints.check_weights(made, config, step)

@@ -1,4 +1,6 @@
-"""The state of a run: status.json, the lock that its process holds, and the request to pause or stop it."""
+"""The state of a run: status.json, the lock that its process holds, and the request to pause or
+stop it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from gptviz.machine.bounded import parse_json, read_regular
 from . import checkpoints
 
 LONGEST_FILE = 2**16  # bytes
-RunState = Literal["ready", "waiting", "running", "paused", "stopped", "finished", "failed", "interrupted"]
+RunState = Literal[
+    "ready", "waiting", "running", "paused", "stopped", "finished", "failed", "interrupted"
+]
 StopRequest = Literal["pause", "stop"]
 
 
@@ -32,9 +36,11 @@ class Status:
 
 
 def read_status(folder: Path) -> Status:
-    """The state of the run in `folder`; "interrupted" if its process ended without writing another state.
+    """The state of the run in `folder`; "interrupted" if its process ended without writing another
+    state.
 
-    A folder without a readable status holds a model that was not trained here; its state is "finished".
+    A folder without a readable status holds a model that was not trained here; its state is
+    "finished".
     """
     try:
         content = parse_json(read_regular(folder / "status.json", LONGEST_FILE), LONGEST_FILE)
@@ -44,7 +50,9 @@ def read_status(folder: Path) -> Status:
     if status.state not in get_args(RunState):
         return Status("finished")
     if status.state == "running" and not _is_locked(folder):
-        return Status("interrupted", "its process ended; it can be resumed from the last state saved")
+        return Status(
+            "interrupted", "its process ended; it can be resumed from the last state saved"
+        )
     return status
 
 
@@ -60,12 +68,16 @@ def mark_waiting(folder: Path) -> None:
 
 
 def request_stop(folder: Path, how: StopRequest) -> None:
-    """Ask the process that trains the run in `folder` to pause (save its state and end) or to stop (also evaluate)."""
+    """Ask the process that trains the run in `folder` to pause (save its state and end) or to stop
+    (also evaluate).
+    """
     (folder / "stop_request").write_text(how, encoding="utf-8")
 
 
 def stop_request(folder: Path) -> StopRequest | None:
-    """The stop request of the run in `folder`, or None if there is none. Any content other than "pause" means "stop"."""
+    """The stop request of the run in `folder`, or None if there is none. Any content other than
+    "pause" means "stop".
+    """
     path = folder / "stop_request"
     if not path.exists():
         return None
@@ -81,26 +93,30 @@ def clear_stop_request(folder: Path) -> None:
 
 
 def end_before_a_step(folder: Path) -> None:
-    """Write that the run in `folder` neither trains nor waits; no step was taken since it was submitted."""
+    """Write that the run in `folder` neither trains nor waits; no step was taken since it was
+    submitted.
+    """
     clear_stop_request(folder)
     write_status(folder, "paused" if (folder / "state.safetensors").exists() else "ready")
 
 
 @contextmanager
 def locked(folder: Path, wait: float = 1.0) -> Iterator[None]:
-    """Keep all other threads and processes from training, replacing or moving the model in `folder`, which need not exist yet. A
-    RunError if another one has the lock for more than `wait` seconds: `read_status` holds that of a run in training for a moment.
+    """Keep all other threads and processes from training, replacing or moving the model in
+    `folder`, which need not exist yet. A RunError if another one has the lock for more than `wait`
+    seconds: `read_status` holds that of a run in training for a moment.
 
-    The lock belongs to the folder's name: its file lies outside of the folder, and stays where it is while the folder is renamed
-    or replaced. The system releases it when the process ends, also if that is killed. An OSError if the folder that holds
-    `folder` cannot be written to.
+    The lock belongs to the folder's name: its file lies outside of the folder, and stays where it
+    is while the folder is renamed or replaced. The system releases it when the process ends, also
+    if that is killed. An OSError if the folder that holds `folder` cannot be written to.
     """
     try:
         with FileLock(_lock_file(folder), timeout=wait):
             yield
     except Timeout:
         raise RunError(
-            f"{folder.name} is being trained by another process: wait for it, stop it, or choose another name"
+            f"{folder.name} is being trained by another process: wait for it, stop it, or choose "
+            "another name"
         ) from None
 
 

@@ -1,4 +1,6 @@
-"""Training a run: the trainer's events, while card, log, weights and state are saved in the run's folder."""
+"""Training a run: the trainer's events, while card, log, weights and state are saved in the run's
+folder.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,15 @@ from .divergence import divergence_of
 from .log import LogWriter
 from .names import Claim
 from .run import Run, read_run
-from .status import RunError, StopRequest, clear_stop_request, end_before_a_step, locked, stop_request, write_status
+from .status import (
+    RunError,
+    StopRequest,
+    clear_stop_request,
+    end_before_a_step,
+    locked,
+    stop_request,
+    write_status,
+)
 
 SAVE_EVERY = 60.0  # seconds
 
@@ -57,16 +67,20 @@ def train(
     claim: Claim | None = None,
     stop_requested: Callable[[], StopRequest | None] = lambda: None,
 ) -> Iterator[Engine | Event | Sampled]:
-    """Train the run in `folder`, or resume it, and save it meanwhile: yields its engine, then every event and sample.
+    """Train the run in `folder`, or resume it, and save it meanwhile: yields its engine, then every
+    event and sample.
 
-    A run that was paused or stopped and is resumed ends with exactly the same weights as one that never was, if the number of
-    threads is the same. It is smaller while other processes use the cores, and sums are then rounded differently.
+    A run that was paused or stopped and is resumed ends with exactly the same weights as one that
+    never was, if the number of threads is the same. It is smaller while other processes use the
+    cores, and sums are then rounded differently.
 
     Args:
         world: the processes that train together; default: only this one.
-        claim: the claim on the name of the run, if the caller still holds it since it prepared the run.
-        stop_requested: called after every step, while the engine is chosen, and between the batches of an evaluation; "pause" and
-            "stop" end the training early, as `status.request_stop` does.
+        claim: the claim on the name of the run, if the caller still holds it since it prepared the
+            run.
+        stop_requested: called after every step, while the engine is chosen, and between the batches
+            of an evaluation; "pause" and "stop" end the training early, as `status.request_stop`
+            does.
 
     Raises:
         RunError: the run is already being trained, is finished, or cannot be read.
@@ -75,8 +89,14 @@ def train(
     """
     world = World() if world is None else world
     with locked(folder) if world.is_main and claim is None else nullcontext():
-        if read_run(folder).card.values.get("steps") and not (folder / "state.safetensors").exists():
-            raise RunError(f"{folder.name} is finished: begin a new run with its weights instead (--from {folder.name})")
+        if (
+            read_run(folder).card.values.get("steps")
+            and not (folder / "state.safetensors").exists()
+        ):
+            raise RunError(
+                f"{folder.name} is finished: begin a new run with its weights instead (--from "
+                f"{folder.name})"
+            )
         threads = torch.get_num_threads()
         try:
             yield from _train(folder, torch.device(device), world, stop_requested)
@@ -90,7 +110,10 @@ def train(
 
 
 def _train(
-    folder: Path, device: torch.device, world: World, stop_requested: Callable[[], StopRequest | None]
+    folder: Path,
+    device: torch.device,
+    world: World,
+    stop_requested: Callable[[], StopRequest | None],
 ) -> Iterator[Engine | Event | Sampled]:
     run = read_run(folder)
     checkpoint = checkpoints.load(folder, device, unmerged=True)
@@ -99,7 +122,8 @@ def _train(
     requests = _Requests(folder, stop_requested, world)
     if world.is_main:
         clear_stop_request(folder)
-        if (note := source.unread(tokenizer)) and note not in run.card.notes:  # a resumed run may have it already
+        # a resumed run may have it already
+        if (note := source.unread(tokenizer)) and note not in run.card.notes:
             run = _noted(run, notes=[*run.card.notes, note])
         run = _with_engine(run, model, data, requests)
     if _broadcast_request(requests.made, world, device):
@@ -155,7 +179,9 @@ def _train(
 
 
 def _numbers_in(measured: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers of `measured` by name; a number in an object has the name of the object before its own, with a dot between."""
+    """The numbers of `measured` by name; a number in an object has the name of the object before
+    its own, with a dot between.
+    """
     for name, value in measured.items():
         if isinstance(value, Mapping):
             yield from _numbers_in(value, f"{before}{name}.")
@@ -174,9 +200,13 @@ class _RequestedError(Exception):
 class _Requests:
     """The request of the user to a training: to pause or to stop."""
 
-    def __init__(self, folder: Path, requested: Callable[[], StopRequest | None], world: World) -> None:
-        self.made: StopRequest | None = None  #: the request that ended the choice of an engine, or None if none did
-        self.is_last = False  #: whether the next evaluation is the last one of the run, which only a pause interrupts
+    def __init__(
+        self, folder: Path, requested: Callable[[], StopRequest | None], world: World
+    ) -> None:
+        #: the request that ended the choice of an engine, or None if none did
+        self.made: StopRequest | None = None
+        #: whether the next evaluation is the last one of the run, which only a pause interrupts
+        self.is_last = False
         self._folder, self._requested, self._world = folder, requested, world
         self._begun, self._told = time.monotonic(), ""
 
@@ -185,7 +215,8 @@ class _Requests:
         return self._requested() or stop_request(self._folder)
 
     def between_batches(self) -> None:
-        """Interrupt the evaluation if the user asks for an end; a run that is stopped ends with an evaluation, which goes on.
+        """Interrupt the evaluation if the user asks for an end; a run that is stopped ends with an
+        evaluation, which goes on.
 
         If several processes train, it goes on too: the others would wait for this one.
         """
@@ -194,7 +225,9 @@ class _Requests:
             raise _RequestedError(how)
 
     def while_choosing(self, doing: str) -> None:
-        """Write the present trial of the choice of an engine into the status, and interrupt it if the user asks for an end."""
+        """Write the present trial of the choice of an engine into the status, and interrupt it if
+        the user asks for an end.
+        """
         if how := self.now():
             raise _RequestedError(how)
         told = f"{doing} ({time.monotonic() - self._begun:.0f} s so far)"
@@ -203,16 +236,22 @@ class _Requests:
             write_status(self._folder, "running", told)
 
 
-def _broadcast_request(request: StopRequest | None, world: World, device: torch.device) -> StopRequest | None:
-    """The main process's request, in every process, so that all of them stop after the same step."""
+def _broadcast_request(
+    request: StopRequest | None, world: World, device: torch.device
+) -> StopRequest | None:
+    """The main process's request, in every process, so that all of them stop after the same
+    step.
+    """
     requests: tuple[StopRequest | None, ...] = (None, "pause", "stop")
     return requests[int(world.broadcast(float(requests.index(request)), device))]
 
 
 def _with_engine(run: Run, model: Transformer, data: Data, requests: _Requests) -> Run:
-    """The run with an engine. If it has none, one is chosen and written on the card, so that a resumed run computes as before.
+    """The run with an engine. If it has none, one is chosen and written on the card, so that a
+    resumed run computes as before.
 
-    If the user asks for an end meanwhile, it stays without one, and the request is in `requests.made`.
+    If the user asks for an end meanwhile, it stays without one, and the request is in
+    `requests.made`.
     """
     write_status(run.folder, "running", "choosing the fastest way to compute")
     if run.engine is not None:
@@ -233,7 +272,9 @@ def _noted(run: Run, **values: Any) -> Run:
 
 
 def _usable_engine(run: Run, world: World, device: torch.device) -> Engine:
-    """The engine of the main process's run, in every process; not compiled if this machine has no compiler."""
+    """The engine of the main process's run, in every process; not compiled if this machine has no
+    compiler.
+    """
     engine = run.engine or Engine()
     if engine.compiled and (missing := compiler_missing()):  # the run comes from another machine
         engine = Engine(engine.bfloat16, False, f"not compiled as before: {missing}")
@@ -243,7 +284,9 @@ def _usable_engine(run: Run, world: World, device: torch.device) -> Engine:
 
 
 def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
-    """Restore `trainer` from the state saved in `folder`, and return that state; it is empty if nothing was saved."""
+    """Restore `trainer` from the state saved in `folder`, and return that state; it is empty if
+    nothing was saved.
+    """
     path = folder / "state.safetensors"
     try:
         require_regular(path)
@@ -252,19 +295,28 @@ def _restore(folder: Path, trainer: Trainer) -> dict[str, Tensor]:
     except FileNotFoundError:
         return {}
     except (OSError, SafetensorError, ValueError) as error:
-        raise RunError(f"{folder.name}/{path.name} is damaged ({error}): begin the run again") from None
+        raise RunError(
+            f"{folder.name}/{path.name} is damaged ({error}): begin the run again"
+        ) from None
     return state
 
 
 class _Recorder:
     """Records a run in its folder: card, log, snapshots, weights and state.
 
-    When a run is resumed, everything written after its saved state is removed first: the same steps are taken again. `state` are
-    the tensors saved with the trainer's state, empty for a run that begins.
+    When a run is resumed, everything written after its saved state is removed first: the same steps
+    are taken again. `state` are the tensors saved with the trainer's state, empty for a run that
+    begins.
     """
 
     def __init__(
-        self, run: Run, tokenizer: Tokenizer, source: Source, data: Data, trainer: Trainer, state: dict[str, Tensor]
+        self,
+        run: Run,
+        tokenizer: Tokenizer,
+        source: Source,
+        data: Data,
+        trainer: Trainer,
+        state: dict[str, Tensor],
     ) -> None:
         self.folder, self.recipe, self.trainer = run.folder, run.recipe, trainer
         self.tokenizer, self.source, self.data = tokenizer, source, data
@@ -282,10 +334,14 @@ class _Recorder:
             self._snapshot()
 
     def record(self, event: Event) -> Iterator[Sampled]:
-        """Record an event. After an evaluation, also save the run, and yield a sample of the model's text."""
+        """Record an event. After an evaluation, also save the run, and yield a sample of the
+        model's text.
+        """
         if isinstance(event, Evaluated):
             model = self.trainer.model.eval()
-            measured = self.source.measured(model, self.tokenizer, self.data, None if event.share == 1 else event.rows)
+            measured = self.source.measured(
+                model, self.tokenizer, self.data, None if event.share == 1 else event.rows
+            )
             numbers = dict(_numbers_in(measured))
             if event.share < 1:
                 numbers["share"] = round(event.share, 4)
@@ -319,7 +375,8 @@ class _Recorder:
     def diverged(self, message: str) -> None:
         """Record that the loss or the weights are no longer numbers; the last weights saved stay.
 
-        The card on the disk is changed, since the card of this object may describe a model that is not saved.
+        The card on the disk is changed, since the card of this object may describe a model that is
+        not saved.
         """
         self.log.diverged(self.trainer.step, message)
         self.log.flush()
@@ -327,7 +384,9 @@ class _Recorder:
         checkpoints.write_json(self.folder / "card.json", card.to_json())
 
     def _note(self, event: Evaluated, measured: dict[str, Any], numbers: dict[str, float]) -> None:
-        """Put an evaluation on the card, with the other measurements; those that are `numbers` also become curves."""
+        """Put an evaluation on the card, with the other measurements; those that are `numbers` also
+        become curves.
+        """
         accuracy = event.evaluation.accuracy if self.source.has_right_answers else None
         recent = self.log.recent_loss
         entry = LossEntry(
@@ -339,13 +398,16 @@ class _Recorder:
             others=numbers,
         )
         self.losses = [*(before for before in self.losses if before.step < event.step), entry]
-        values: dict[str, Any] = {"validation_loss": event.loss} | ({} if accuracy is None else {"accuracy": accuracy})
+        values: dict[str, Any] = {"validation_loss": event.loss} | (
+            {} if accuracy is None else {"accuracy": accuracy}
+        )
         if "training_accuracy" in numbers:
             values["training_accuracy"] = numbers["training_accuracy"]
         if self.source.has_places:
             values["accuracy_by_place"] = event.evaluation.by_place()
         diverged = divergence_of(self.losses, self.trainer.model.config, self.recipe)
-        if diverged or self.card.diverged:  # so that the card of a run that did not diverge does not have the key
+        # so that the card of a run that did not diverge does not have the key
+        if diverged or self.card.diverged:
             values["diverged"] = diverged
         self.card = self.card.changed(**values, **measured)
 
@@ -360,7 +422,9 @@ class _Recorder:
             raise DivergedError(f"it diverged: {error}. To change: {advice(self.recipe)}") from None
 
     def _save(self) -> None:
-        """Save the run as it is now. The state is written last: steps after the saved state are taken again after a crash."""
+        """Save the run as it is now. The state is written last: steps after the saved state are
+        taken again after a crash.
+        """
         self.card = self.card.changed(
             losses=[entry.to_json() for entry in self.losses],
             steps=self.trainer.step,
@@ -376,5 +440,7 @@ class _Recorder:
         self.log.flush()
         self._write_weights(self.folder / "model.safetensors")
         checkpoints.write_json(self.folder / "card.json", self.card.to_json())
-        checkpoints.write_tensors(self.folder / "state.safetensors", self.trainer.state() | self.log.state())
+        checkpoints.write_tensors(
+            self.folder / "state.safetensors", self.trainer.state() | self.log.state()
+        )
         self.saved = time.monotonic()

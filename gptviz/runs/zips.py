@@ -1,6 +1,7 @@
 """Zip files from elsewhere: every name and size is checked before anything is written.
 
-A file is written under a name that the caller chooses, never under the one in the zip file, and only as long as was declared.
+A file is written under a name that the caller chooses, never under the one in the zip file, and
+only as long as was declared.
 """
 
 from __future__ import annotations
@@ -22,38 +23,54 @@ from gptviz.machine.files import DEVICE
 MOST_ENTRIES = 10_000
 LONGEST_NAME = 400  # characters of a path
 LONGEST_READ = 2 * 2**20  # bytes that are read at once; the list of all entries is read at once
-# How much smaller zip files may be than their content. Weights hardly shrink, and texts are small compared with them.
+# How much smaller zip files may be than their content. Weights hardly shrink, and texts are small
+# compared with them.
 MOST_RATIO, SMALL = 100, 4 * 2**20
 CHUNK = 2**20
 
 
 class ZipError(ValueError):
-    """A zip file that is damaged, is not as it says, or holds a name or a size that is refused; the message says which."""
+    """A zip file that is damaged, is not as it says, or holds a name or a size that is refused; the
+    message says which.
+    """
 
 
 class ZipEntries:
-    """The entries of a zip file of `length` bytes, all of whose names and declared sizes were checked."""
+    """The entries of a zip file of `length` bytes, all of whose names and declared sizes were
+    checked.
+    """
 
     def __init__(self, file: zipfile.ZipFile, length: int) -> None:
         self._file = file
         entries = file.infolist()
         if len(entries) > MOST_ENTRIES:
-            raise ZipError(f"it has {len(entries):,} entries, and {MOST_ENTRIES:,} is the most that is unpacked")
+            raise ZipError(
+                f"it has {len(entries):,} entries, and {MOST_ENTRIES:,} is the most that is "
+                "unpacked"
+            )
         for entry in entries:
-            # Refuse an entry that is neither a plain file nor a folder, or that is packed in an unusual way.
+            # Refuse an entry that is neither a plain file nor a folder, or that is packed in an
+            # unusual way.
             mode = entry.external_attr >> 16
-            if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR) or (stat.S_ISDIR(mode) and not entry.is_dir()):
+            if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR) or (
+                stat.S_ISDIR(mode) and not entry.is_dir()
+            ):
                 raise ZipError(f"{_shown(entry)} is a link or a device, not a file")
             if entry.flag_bits & 0x1:
                 raise ZipError(f"{_shown(entry)} is locked by a password")
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ZipError(f"{_shown(entry)} is packed by another method than the usual one (deflate)")
+                raise ZipError(
+                    f"{_shown(entry)} is packed by another method than the usual one (deflate)"
+                )
         _check_paths(entries)
         self._by_name = {entry.filename: entry for entry in entries if not entry.is_dir()}
-        self.names = list(self._by_name)  #: the paths of its files, in their order; folders are not listed
+        #: the paths of its files, in their order; folders are not listed
+        self.names = list(self._by_name)
         unpacked = sum(entry.file_size for entry in entries)
         if unpacked > MOST_RATIO * length + SMALL:
-            raise ZipError(f"its {length:,} bytes would become {unpacked:,}, as those of no model do")
+            raise ZipError(
+                f"its {length:,} bytes would become {unpacked:,}, as those of no model do"
+            )
 
     def size(self, *names: str) -> int:
         """How many bytes these files say they have together."""
@@ -62,7 +79,10 @@ class ZipEntries:
     def read(self, name: str, at_most: int) -> bytes:
         """The content of a file."""
         if self.size(name) > at_most:
-            raise ZipError(f"{name} has {self.size(name):,} bytes, and {at_most:,} is the most that is read of such a file")
+            raise ZipError(
+                f"{name} has {self.size(name):,} bytes, and {at_most:,} is the most that is read "
+                "of such a file"
+            )
         return b"".join(self._chunks(name))
 
     def write(self, name: str, path: Path) -> None:
@@ -100,7 +120,9 @@ def opened(file: BinaryIO | Path) -> Iterator[ZipEntries]:
 
 
 class _InPieces:
-    """A file that is read in pieces of limited size: the list of entries of a hostile zip file may fill the memory."""
+    """A file that is read in pieces of limited size: the list of entries of a hostile zip file may
+    fill the memory.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self.seek, self.tell, self._read = file.seek, file.tell, file.read
@@ -121,14 +143,25 @@ def _explained() -> Iterator[None]:
         yield
     except ZipError:
         raise
-    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        EOFError,
+        ValueError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:
         raise ZipError(
-            f"it is no zip file, or damaged ({str(error)[:120] or type(error).__name__}): copy or download it again"
+            f"it is no zip file, or damaged ({str(error)[:120] or type(error).__name__}): copy or "
+            "download it again"
         ) from None
 
 
 def _check_paths(entries: list[zipfile.ZipInfo]) -> None:
-    """Refuse names that lead out of a folder, are special to a system, or could not exist in one folder on every disk."""
+    """Refuse names that lead out of a folder, are special to a system, or could not exist in one
+    folder on every disk.
+    """
     files: set[str] = set()
     folders: set[str] = set()
     for entry in entries:
@@ -141,7 +174,8 @@ def _check_paths(entries: list[zipfile.ZipInfo]) -> None:
             raise ZipError(f"{_shown(entry)} leads out of its folder")
         if any(part[-1] in ". " or DEVICE.fullmatch(part) for part in parts):
             raise ZipError(f"{_shown(entry)} is a name that some systems take for something else")
-        alike = unicodedata.normalize("NFC", path).casefold()  # some disks do not tell such names apart
+        # some disks do not tell such names apart
+        alike = unicodedata.normalize("NFC", path).casefold()
         if alike in files or (alike in folders and not entry.is_dir()):
             raise ZipError(f"{_shown(entry)} stands twice in it")
         (folders if entry.is_dir() else files).add(alike)

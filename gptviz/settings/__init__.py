@@ -1,1 +1,3 @@
-"""Settings: fields that describe themselves, the values of an address, and messages about unknown names."""
+"""Settings: fields that describe themselves, the values of an address, and messages about unknown
+names.
+"""

@@ -1,7 +1,8 @@
 """The settings of a dataclass describe themselves: the label of each, its effect and its values.
 
-A field is declared with `setting(default, label, help, …)`; forms, the command line and tables read it with `field_info`.
-Nothing heavy is imported here, so that the command line can print its help at once.
+A field is declared with `setting(default, label, help, …)`; forms, the command line and tables read
+it with `field_info`. Nothing heavy is imported here, so that the command line can print its help at
+once.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class FieldInfo:
     name: str
     label: str  #: its name in a form
     help: str  #: its effect, in a sentence that a newcomer understands
-    #: the kind of its value: true or false, a whole number, any number, one of some words, or other text
+    #: the kind of its value: true or false, a whole number, any number, one of some words, or other
+    #: text
     kind: Literal["switch", "whole", "number", "choice", "text"]
     optional: bool = False  #: whether None is a value too
     low: float | None = None  #: the least value, or None if there is no limit
@@ -40,10 +42,11 @@ class FieldInfo:
     low_excluded: bool = False  #: whether values must stay above `low`
     high_excluded: bool = False  #: whether values must stay below `high`
     choices: tuple[str, ...] = ()  #: the words it may be; empty for numbers and for true or false
-    about_choices: Mapping[str, Described] = field(default_factory=dict)  #: by word, the description of a choice, if it has one
+    #: by word, the description of a choice, if it has one
+    about_choices: Mapping[str, Described] = field(default_factory=dict)
     group: str = ""  #: the heading under which a form has it, or empty
-    #: the field that decides whether this one has an effect, and the values of that field with which it has; no values mean any
-    #: value but None
+    #: the field that decides whether this one has an effect, and the values of that field with
+    #: which it has; no values mean any value but None
     needs: tuple[str, tuple[object, ...]] | None = None
 
     def has_effect(self, values: Mapping[str, Any]) -> bool:
@@ -80,12 +83,19 @@ def described(
     Args:
         above: instead of `low`, the value that it must stay above.
         below: instead of `high`, the value that it must stay below.
-        choices: a table whose keys are the words that the field may be; it may grow later. A field whose type is a `Literal`
-            needs none.
+        choices: a table whose keys are the words that the field may be; it may grow later. A field
+            whose type is a `Literal` needs none.
     """
     lowest = {"low": low if above is None else above, "low_excluded": above is not None}
     highest = {"high": high if below is None else below, "high_excluded": below is not None}
-    description = {"label": label, "help": help, **lowest, **highest, "group": group, "needs": needs}
+    description = {
+        "label": label,
+        "help": help,
+        **lowest,
+        **highest,
+        "group": group,
+        "needs": needs,
+    }
     return {"description": description, "choices": choices}
 
 
@@ -96,7 +106,9 @@ def setting(default: object, label: str, help: str, **limits: Any) -> Any:
 
 @cache
 def _declared(settings: Any) -> dict[str, tuple[FieldInfo, Mapping[str, Described] | None]]:
-    """Of every field of a dataclass, by name: its description as it was declared, and its table of choices, which may grow."""
+    """Of every field of a dataclass, by name: its description as it was declared, and its table of
+    choices, which may grow.
+    """
     hints, declared = get_type_hints(settings), {}
     for setting in fields(settings):
         alternatives = get_args(hints[setting.name])
@@ -112,17 +124,25 @@ def _declared(settings: Any) -> dict[str, tuple[FieldInfo, Mapping[str, Describe
         else:
             kind = "whole" if hints[setting.name] is int or int in alternatives else "number"
         info = FieldInfo(
-            setting.name, kind=kind, optional=NoneType in alternatives, choices=words, **setting.metadata["description"]
+            setting.name,
+            kind=kind,
+            optional=NoneType in alternatives,
+            choices=words,
+            **setting.metadata["description"],
         )
         declared[setting.name] = info, table
     return declared
 
 
 def field_info(settings: type, name: str) -> FieldInfo:
-    """The description of the field `name` of a dataclass, with the choices that there are now; a ValueError without the field."""
+    """The description of the field `name` of a dataclass, with the choices that there are now; a
+    ValueError without the field.
+    """
     declared = _declared(settings)
     if name not in declared:
-        raise ValueError(f"{settings.__name__} has no field {name!r:.80}; it has {', '.join(declared)}")
+        raise ValueError(
+            f"{settings.__name__} has no field {name!r:.80}; it has {', '.join(declared)}"
+        )
     info, table = declared[name]
     return info if table is None else replace(info, choices=tuple(table), about_choices=dict(table))
 
@@ -133,7 +153,9 @@ def field_infos(settings: type) -> dict[str, FieldInfo]:
 
 
 def check_choices(settings: Any) -> None:
-    """Refuse a dataclass with a field that is none of its choices, or no truth value; the message names field, value, choices."""
+    """Refuse a dataclass with a field that is none of its choices, or no truth value; the message
+    names field, value, choices.
+    """
     for name, (info, table) in _declared(cast(Any, type(settings))).items():
         value, choices = getattr(settings, name), info.choices if table is None else tuple(table)
         if info.kind == "switch" and not isinstance(value, bool):
@@ -143,21 +165,35 @@ def check_choices(settings: Any) -> None:
 
 
 def check_numbers(settings: object) -> None:
-    """Refuse a dataclass with a number that is none or beyond its limits; the ValueError names field, value and limits."""
+    """Refuse a dataclass with a number that is none or beyond its limits; the ValueError names
+    field, value and limits.
+    """
     for name, (info, _) in _declared(cast(Any, type(settings))).items():
         value = getattr(settings, name)
-        if info.kind in ("whole", "number") and not (value is None and info.optional) and not is_within(info, value):
+        if (
+            info.kind in ("whole", "number")
+            and not (value is None and info.optional)
+            and not is_within(info, value)
+        ):
             raise ValueError(f"{name} is {value!r:.80}; it must be {limits(info)}")
 
 
 def is_within(info: FieldInfo, value: object) -> bool:
     """Whether a value is a number that this field may have."""
-    is_number = isinstance(value, int if info.kind == "whole" else int | float) and not isinstance(value, bool)
-    # Compared with the largest number instead of asking whether it is finite: a whole number may be too large for a float.
-    if not is_number or not -sys.float_info.max <= value <= sys.float_info.max:  # type: ignore[operator]
+    if isinstance(value, bool) or not isinstance(
+        value, int if info.kind == "whole" else int | float
+    ):
         return False
-    too_low = info.low is not None and (value <= info.low if info.low_excluded else value < info.low)  # type: ignore[operator]
-    too_high = info.high is not None and (value >= info.high if info.high_excluded else value > info.high)  # type: ignore[operator]
+    # Compared with the largest number instead of asking whether it is finite: a whole number may be
+    # too large for a float.
+    if not -sys.float_info.max <= value <= sys.float_info.max:
+        return False
+    too_low = info.low is not None and (
+        value <= info.low if info.low_excluded else value < info.low
+    )
+    too_high = info.high is not None and (
+        value >= info.high if info.high_excluded else value > info.high
+    )
     return not too_low and not too_high
 
 
@@ -167,5 +203,12 @@ def limits(info: FieldInfo) -> str:
     if info.low is None:
         return what
     if info.high is None:
-        return f"{what}, more than {info.low:g}" if info.low_excluded else f"{what}, {info.low:g} or more"
-    return f"{what} from {info.low:,} {'up to, not including,' if info.high_excluded else 'to'} {info.high:,}"
+        return (
+            f"{what}, more than {info.low:g}"
+            if info.low_excluded
+            else f"{what}, {info.low:g} or more"
+        )
+    return (
+        f"{what} from {info.low:,} {'up to, not including,' if info.high_excluded else 'to'} "
+        f"{info.high:,}"
+    )

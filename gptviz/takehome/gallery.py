@@ -1,4 +1,6 @@
-"""The gallery: lessons and pages as files beside each other, with one list of them, for any web server or a folder."""
+"""The gallery: lessons and pages as files beside each other, with one list of them, for any web
+server or a folder.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,18 @@ from .page_file import HERE, as_html, filled, shared_scripts
 # Where the scripts and the small pictures are that the files share.
 SHARED, THUMBNAILS = "shared", "thumbnails"
 # Browsers that take a picture of a file from the command line.
-BROWSERS = ("chromium", "chromium-browser", "chromium-headless-shell", "google-chrome", "chrome", "msedge")
+BROWSERS = (
+    "chromium",
+    "chromium-browser",
+    "chromium-headless-shell",
+    "google-chrome",
+    "chrome",
+    "msedge",
+)
 WINDOW, THUMBNAIL = (1280, 800), (480, 300)
-LOOKS = 1_000  # milliseconds of a page's own time until its picture is taken: what is drawn is drawn after half of it
+# milliseconds of a page's own time until its picture is taken: what is drawn is drawn after half of
+# it
+LOOKS = 1_000
 AT_ONCE = 2  # browsers that take pictures at the same time
 LONGEST = 60  # seconds that a browser may take for a picture
 MARK = '<meta name="generator" content="gptviz gallery'
@@ -55,13 +66,19 @@ TRY = Exhibit(
 
 
 def write_gallery(
-    folder: Path, exhibits: Sequence[Exhibit], *, live: LivePage | None = None, thumbnails: bool = True
+    folder: Path,
+    exhibits: Sequence[Exhibit],
+    *,
+    live: LivePage | None = None,
+    thumbnails: bool = True,
 ) -> Iterator[Exhibit]:
-    """Write the files of the exhibits, what they share, and `index.html`. Each exhibit is given once its file is written; then,
-    if a browser takes small pictures, each once more when its picture was taken.
+    """Write the files of the exhibits, what they share, and `index.html`. Each exhibit is given
+    once its file is written; then, if a browser takes small pictures, each once more when its
+    picture was taken.
 
     Args:
-        folder: a new or empty one, or one that has a gallery: its files of the same names are replaced.
+        folder: a new or empty one, or one that has a gallery: its files of the same names are
+            replaced.
         live: what the page “Try it” shows; None for no such page.
         thumbnails: whether a browser that is found on this machine takes a small picture of each.
 
@@ -71,17 +88,27 @@ def write_gallery(
         OSError: a file cannot be written.
     """
     index = folder / "index.html"
-    if folder.exists() and any(folder.iterdir()) and not (index.is_file() and MARK in index.read_text("utf-8", "replace")):
+    if (
+        folder.exists()
+        and any(folder.iterdir())
+        and not (index.is_file() and MARK in index.read_text("utf-8", "replace"))
+    ):
         raise ValueError(f"{folder} has other files in it: name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
     needed: list[PageContent] = []
     for exhibit in exhibits:
         content = exhibit.content()
-        _write(folder / f"{exhibit.name}.html", as_html(content, SHARED, None if live is None else live.address))
-        # The scripts that a page needs, without its data: those of sixty pages do not fit into memory.
+        _write(
+            folder / f"{exhibit.name}.html",
+            as_html(content, SHARED, None if live is None else live.address),
+        )
+        # The scripts that a page needs, without its data: those of sixty pages do not fit into
+        # memory.
         views = {view.name for view in content.all(SavedView)}
         figures = (Figure("", ""),) if content.all(Figure) else ()
-        needed.append(PageContent(content.name, {}, (*(SavedView(view, b"") for view in views), *figures)))
+        needed.append(
+            PageContent(content.name, {}, (*(SavedView(view, b"") for view in views), *figures))
+        )
         yield exhibit
     if live is not None:
         needed.append(PageContent(NAME, {}, tuple(SavedView(view, b"") for view in SCRIPTS)))
@@ -98,7 +125,10 @@ def write_gallery(
     for group, some in groupby(listed, lambda exhibit: exhibit.group):
         cards = "\n".join(_card(exhibit, exhibit.name in shown) for exhibit in some)
         sections.append(f"<h2>{escape(group)}</h2>\n<ul>\n{cards}\n</ul>")
-    _write(index, filled(HERE / "gallery.html", mark=f'{MARK} {__version__}">', sections="\n".join(sections)))
+    _write(
+        index,
+        filled(HERE / "gallery.html", mark=f'{MARK} {__version__}">', sections="\n".join(sections)),
+    )
 
 
 def _write(path: Path, text: str) -> None:
@@ -118,17 +148,35 @@ def _thumbnails(folder: Path, exhibits: Sequence[Exhibit]) -> Iterator[tuple[Exh
         return
     (folder / THUMBNAILS).mkdir(exist_ok=True)
     with ThreadPoolExecutor(AT_ONCE) as browsers:
-        yield from zip(exhibits, browsers.map(partial(_thumbnail, program, folder), exhibits), strict=True)
+        yield from zip(
+            exhibits, browsers.map(partial(_thumbnail, program, folder), exhibits), strict=True
+        )
 
 
 def _thumbnail(program: str, folder: Path, exhibit: Exhibit) -> bool:
-    """Take a small picture of a file; whether there is one now. What has no picture is shown without one."""
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary, suppress(OSError, subprocess.SubprocessError):
+    """Take a small picture of a file; whether there is one now. What has no picture is shown
+    without one.
+    """
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary,
+        suppress(OSError, subprocess.SubprocessError),
+    ):
         picture = Path(temporary, "picture.png")
         command = [
-            *(program, "--headless", "--hide-scrollbars", "--disable-gpu", f"--user-data-dir={temporary}/profile"),
-            *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),  # as root it has none
-            *(f"--window-size={WINDOW[0]},{WINDOW[1]}", f"--virtual-time-budget={LOOKS}", f"--screenshot={picture}"),
+            *(
+                program,
+                "--headless",
+                "--hide-scrollbars",
+                "--disable-gpu",
+                f"--user-data-dir={temporary}/profile",
+            ),
+            # as root it has none
+            *(["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
+            *(
+                f"--window-size={WINDOW[0]},{WINDOW[1]}",
+                f"--virtual-time-budget={LOOKS}",
+                f"--screenshot={picture}",
+            ),
             (folder / f"{exhibit.name}.html").absolute().as_uri(),
         ]
         subprocess.run(command, check=True, capture_output=True, timeout=LONGEST)
@@ -142,5 +190,12 @@ def _thumbnail(program: str, folder: Path, exhibit: Exhibit) -> bool:
 def _card(exhibit: Exhibit, has_picture: bool) -> str:
     source = f"{THUMBNAILS}/{exhibit.name}.webp"
     width, height = THUMBNAIL
-    picture = f'<img src="{source}" alt="" width="{width}" height="{height}" loading="lazy">' if has_picture else ""
-    return f'<li><a href="{exhibit.name}.html">{picture}<b>{escape(exhibit.title)}</b></a><p>{escape(exhibit.about)}</p></li>'
+    picture = (
+        f'<img src="{source}" alt="" width="{width}" height="{height}" loading="lazy">'
+        if has_picture
+        else ""
+    )
+    return (
+        "<li><a "
+        f'href="{exhibit.name}.html">{picture}<b>{escape(exhibit.title)}</b></a><p>{escape(exhibit.about)}</p></li>'
+    )

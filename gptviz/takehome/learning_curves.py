@@ -13,7 +13,9 @@ from gptviz.runs.log import curve_points, read_log
 
 
 def read_curve(folder: Path) -> Curve:
-    """The losses of a model, from its log, or without one its card; a CheckpointError if its config or card cannot be read."""
+    """The losses of a model, from its log, or without one its card; a CheckpointError if its config
+    or card cannot be read.
+    """
     card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
     training = curve_points(log, "step", "loss") or [
         (entry.step, entry.training) for entry in card.losses if entry.training is not None
@@ -40,18 +42,25 @@ def read_curve(folder: Path) -> Curve:
 def read_accuracy(folder: Path) -> Accuracy | None:
     """The accuracy of the model in `folder` over its training: of whole answers if it has answers.
 
-    None if a prediction is neither right nor wrong, as in a text that can go on in many ways, or if nothing was measured. A
-    CheckpointError if its card cannot be read.
+    None if a prediction is neither right nor wrong, as in a text that can go on in many ways, or if
+    nothing was measured. A CheckpointError if its card cannot be read.
     """
     card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
     if card.accuracy is None:
         return None
-    answers, training = curve_points(log, "evaluation", "exact_match"), curve_points(log, "evaluation", "training_accuracy")
+    answers, training = (
+        curve_points(log, "evaluation", "exact_match"),
+        curve_points(log, "evaluation", "training_accuracy"),
+    )
     known = answers or curve_points(log, "evaluation", "accuracy")
-    known = known or [(entry.step, entry.accuracy) for entry in card.losses if entry.accuracy is not None]
+    known = known or [
+        (entry.step, entry.accuracy) for entry in card.losses if entry.accuracy is not None
+    ]
     if not known:
         return None
-    what = "answers without a mistake" if answers else "texts right" if card.labels else "tokens right"
+    what = (
+        "answers without a mistake" if answers else "texts right" if card.labels else "tokens right"
+    )
     rows, size = (card.texts or {}).get("training"), (card.recipe or {}).get("batch_size")
     return Accuracy(
         checkpoints.name_of(folder),

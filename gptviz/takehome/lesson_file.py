@@ -1,4 +1,6 @@
-"""A lesson as one page: its steps below each other, each with the page that it opens next to its text."""
+"""A lesson as one page: its steps below each other, each with the page that it opens next to its
+text.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +11,39 @@ from gptviz.lessons.checking import with_model
 from gptviz.lessons.lesson import Lesson, LessonStep
 from gptviz.lessons.real_model import stands_in
 
-from .page import AskedQuestion, Heading, MarkdownText, PageContent, PagePiece, PieceGroup, PlainText, read_page
+from .page import (
+    AskedQuestion,
+    Heading,
+    MarkdownText,
+    PageContent,
+    PagePiece,
+    PieceGroup,
+    PlainText,
+    read_page,
+)
 
 Reader = Callable[[str, Mapping[str, str]], PageContent]
 
 
 def lesson_content(lesson: Lesson, functions: Functions, read: Reader = read_page) -> PageContent:
-    """The lesson with every page that it opens (`read` reads them), every value in its texts by the `functions` of its
-    expressions, and its questions, which are answered in the file. A PageError if a page of it cannot be opened, an
-    ExpressionError if a value or an answer cannot be computed.
+    """The lesson with every page that it opens (`read` reads them), every value in its texts by the
+    `functions` of its expressions, and its questions, which are answered in the file. A PageError
+    if a page of it cannot be opened, an ExpressionError if a value or an answer cannot be computed.
     """
     sources = [PlainText(f"Based on: {'; '.join(lesson.based_on)}")] if lesson.based_on else []
     about = [PlainText(stands_in(lesson))] if lesson.any_decoder else []
-    pieces: list[PagePiece] = [Heading(lesson.title, 1, plain=True), PlainText(lesson.about), *sources, *about]
+    pieces: list[PagePiece] = [
+        Heading(lesson.title, 1, plain=True),
+        PlainText(lesson.about),
+        *sources,
+        *about,
+    ]
     for number, step in enumerate(lesson.steps, 1):
         page = None if step.page is None else with_model(step.page, lesson)
         words = PieceGroup(tuple(_words(step, functions)))
-        beside = words if page is None else PieceGroup((words, read(page.page, page.query)), "beside")
+        beside = (
+            words if page is None else PieceGroup((words, read(page.page, page.query)), "beside")
+        )
         pieces += [Heading(f"{number} {step.title}", 2, plain=True), beside]
     source = f"The lesson “{lesson.title}” about the model {lesson.model}."
     return PageContent(lesson.name, {"model": lesson.model}, tuple(pieces), source)
@@ -38,6 +56,14 @@ def _words(step: LessonStep, functions: Functions) -> Iterator[PagePiece]:
         yield PlainText(f"Look here: {step.page.look_at}")
     for question in step.questions:
         answer, within = answer_to(question, functions), question.within
-        ask, hint, reveal = (filled(text, functions) for text in (question.ask, question.hint, question.reveal))
-        words = f"{answer.in_words} (an answer within {within:g} counts as right)" if within else answer.in_words
-        yield AskedQuestion(ask, question.kind, question.options, answer.value, within, words, hint, reveal)
+        ask, hint, reveal = (
+            filled(text, functions) for text in (question.ask, question.hint, question.reveal)
+        )
+        words = (
+            f"{answer.in_words} (an answer within {within:g} counts as right)"
+            if within
+            else answer.in_words
+        )
+        yield AskedQuestion(
+            ask, question.kind, question.options, answer.value, within, words, hint, reveal
+        )

@@ -36,7 +36,9 @@ class Heading:
 
 @dataclass(frozen=True)
 class MarkdownText:
-    """Markdown as Streamlit reads it; `look` is "text", "caption", or the kind of a message such as "warning"."""
+    """Markdown as Streamlit reads it; `look` is "text", "caption", or the kind of a message such as
+    "warning".
+    """
 
     body: str
     look: str = "text"
@@ -169,7 +171,9 @@ def _flat(pieces: tuple[PagePiece, ...]) -> Iterator[PagePiece]:
 
 
 def read_page(name: str, query: Mapping[str, str]) -> PageContent:
-    """The content of the page called `name` at the address `query`; a PageError if page or model is missing, or it fails."""
+    """The content of the page called `name` at the address `query`; a PageError if page or model is
+    missing, or it fails.
+    """
     if name not in page_names():
         raise PageError(f"there is no page {name!r:.40}{instead(name, page_names())}")
     if "model" in query:  # for a model that is missing the page would open another one and say so
@@ -195,9 +199,14 @@ def _piece(element: Element) -> Iterator[PagePiece]:
         case "Heading":
             yield Heading(message.body, int(message.tag[1:] or 2))
         case "Markdown":
-            yield MarkdownText(message.body, "caption" if message.element_type == message.Type.CAPTION else "text")
+            yield MarkdownText(
+                message.body, "caption" if message.element_type == message.Type.CAPTION else "text"
+            )
         case "Alert":
-            yield MarkdownText(message.body, {1: "error", 2: "warning", 3: "info", 4: "success"}.get(message.format, "info"))
+            yield MarkdownText(
+                message.body,
+                {1: "error", 2: "warning", 3: "info", 4: "success"}.get(message.format, "info"),
+            )
         case "Text":
             yield PlainText(message.body)
         case "Code":
@@ -213,7 +222,11 @@ def _piece(element: Element) -> Iterator[PagePiece]:
         case "ArrowDataFrame" | "Arrow" | "Dataframe":
             yield PageTable(element.value)
         case "ImageList":
-            yield from (Image(image.url, image.alt or image.caption) for image in message.imgs if image.url.startswith("data:"))
+            yield from (
+                Image(image.url, image.alt or image.caption)
+                for image in message.imgs
+                if image.url.startswith("data:")
+            )
         case "PageLink":  # without its target
             yield MarkdownText(message.label)
         case _:
@@ -230,13 +243,19 @@ def _group(container: Element, elements: Sequence[Element]) -> Iterator[PagePiec
     pieces = list(_pieces(elements))
     if parts := tuple(piece for piece in pieces if isinstance(piece, PayloadPart)):
         # The parts of a view's data, which are separate pieces on a page, are put into the view.
-        pieces = [SavedView(it.name, Packed(it.data, parts).whole) if isinstance(it, SavedView) else it for it in pieces]
+        pieces = [
+            SavedView(it.name, Packed(it.data, parts).whole) if isinstance(it, SavedView) else it
+            for it in pieces
+        ]
     inside = tuple(piece for piece in pieces if not isinstance(piece, PayloadPart))
     if not inside:
         return
     if container.kind == "expander":
         yield PieceGroup(inside, "folded", message.label)
-    elif container.kind == "flex_container" and message.flex_container.direction == message.flex_container.Direction.HORIZONTAL:
+    elif (
+        container.kind == "flex_container"
+        and message.flex_container.direction == message.flex_container.Direction.HORIZONTAL
+    ):
         yield PieceGroup(inside, "row")
     else:
         yield PieceGroup(inside)

@@ -1,4 +1,6 @@
-"""A page as one HTML file: its text, its figures, and its views made by hand, which work without a server."""
+"""A page as one HTML file: its text, its figures, and its views made by hand, which work without a
+server.
+"""
 
 from __future__ import annotations
 
@@ -48,16 +50,22 @@ _EQUATION = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+?)(?<!\\)\$", re.DOTALL)
 def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -> str:
     """The page as one HTML file that needs no server.
 
-    Its content security policy forbids loading anything from elsewhere. Text of models and visitors is escaped.
+    Its content security policy forbids loading anything from elsewhere. Text of models and visitors
+    is escaped.
 
     Args:
-        shared: the folder of the scripts that several files share, as seen from this file (see `shared_scripts`); if it is empty,
-            the file has its scripts in itself.
-        own: the address of a page for the reader's own prompt, by the name of a page and its query; "" where there is none.
+        shared: the folder of the scripts that several files share, as seen from this file (see
+            `shared_scripts`); if it is empty, the file has its scripts in itself.
+        own: the address of a page for the reader's own prompt, by the name of a page and its query;
+            "" where there is none.
     """
     writer = _Writer(shared, own)
     of = "".join(f", {key} = {value[:200]}" for key, value in page.query.items())
-    by = f"{page.source} Written by gptviz {__version__}" if page.source else f"Page “{page.name}” of gptviz {__version__}{of}"
+    by = (
+        f"{page.source} Written by gptviz {__version__}"
+        if page.source
+        else f"Page “{page.name}” of gptviz {__version__}{of}"
+    )
     return filled(
         HERE / "page.html",
         address=escape(urlencode(page.query)),
@@ -70,7 +78,9 @@ def as_html(page: PageContent, shared: str = "", own: OwnPrompt | None = None) -
 
 
 def filled(template: Path, **values: str) -> str:
-    """The HTML of a template with a value at each `{{ name }}`: one of `values`, a style sheet, or the version of gptviz."""
+    """The HTML of a template with a value at each `{{ name }}`: one of `values`, a style sheet, or
+    the version of gptviz.
+    """
     dark = f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {_variables('dark')} }} }}"
     values |= {
         "page_style": kit.page_style(),
@@ -79,26 +89,36 @@ def filled(template: Path, **values: str) -> str:
         "colours": f":root {{ color-scheme: light dark; {_variables('light')} }}\n{dark}",
         "version": __version__,
     }
-    return re.sub(r"\{\{ (\w+) \}\}", lambda place: values[place[1]], template.read_text(encoding="utf-8"))
+    return re.sub(
+        r"\{\{ (\w+) \}\}", lambda place: values[place[1]], template.read_text(encoding="utf-8")
+    )
 
 
 def shared_scripts(pages: Iterable[PageContent]) -> dict[str, str]:
     """The scripts that files about these pages share, by the names of their files."""
     every = list(pages)
     views = {view.name for page in every for view in page.all(SavedView)}
-    scripts = {f"{view}.js": "\n".join(handed(name, content) for name, content in _of_view(view)) for view in sorted(views)}
+    scripts = {
+        f"{view}.js": "\n".join(handed(name, content) for name, content in _of_view(view))
+        for view in sorted(views)
+    }
     return scripts | ({"plotly.js": _plotly()} if any(page.all(Figure) for page in every) else {})
 
 
 def handed(name: str, content: str) -> str:
-    """A script that hands `content` over to the page under a name, as `partOf` of mounting.js looks for it."""
+    """A script that hands `content` over to the page under a name, as `partOf` of mounting.js looks
+    for it.
+    """
     return f"(globalThis.gptvizShared ??= {{}})[{json.dumps(name)}] = {json.dumps(content)};"
 
 
 def _of_view(view: str) -> list[tuple[str, str]]:
     """The script and the style of a view, by the names under which a page looks for them."""
     folder = kit.FOLDER.parent / view
-    return [(f"script-{view}", json.dumps(kit.script(folder))), (f"style-{view}", json.dumps(kit.style(folder)))]
+    return [
+        (f"script-{view}", json.dumps(kit.script(folder))),
+        (f"style-{view}", json.dumps(kit.style(folder))),
+    ]
 
 
 def _plotly() -> str:
@@ -109,7 +129,9 @@ def _plotly() -> str:
 
 def _variables(scheme: str) -> str:
     """The variables of the theme that views use, from the app's own settings."""
-    colours = tomllib.loads((FOLDER / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"][scheme]
+    colours = tomllib.loads((FOLDER / ".streamlit" / "config.toml").read_text(encoding="utf-8"))[
+        "theme"
+    ][scheme]
     named = {
         "background-color": colours["backgroundColor"],
         "secondary-background-color": colours["secondaryBackgroundColor"],
@@ -132,7 +154,8 @@ class _Writer:
         self.data: dict[str, str] = {}
         self.views: set[str] = set()
         self.has_figures = self.has_questions = False
-        self._lower = 0  # how many levels are added to headings, within a page that is part of another
+        # how many levels are added to headings, within a page that is part of another
+        self._lower = 0
         self._number = count()
         self._markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
 
@@ -147,7 +170,9 @@ class _Writer:
             SavedView: self._view,
             PageTable: self._table,
             Image: lambda image: f'<img src="{escape(image.source)}" alt="{escape(image.alt)}">',
-            ControlValue: lambda shown: f'<span class="settings"><b>{escape(shown.label)}</b>: {escape(shown.value)}</span>',
+            ControlValue: lambda shown: (
+                f'<span class="settings"><b>{escape(shown.label)}</b>: {escape(shown.value)}</span>'
+            ),
             AskedQuestion: self._question,
             PieceGroup: self._group,
             PageContent: self._page,
@@ -157,7 +182,11 @@ class _Writer:
     def whole(self, page: PageContent) -> str:
         """All of a page, and a link to where the reader's own prompt can be typed."""
         address = self.own(page.name, page.query) if self.own is not None else ""
-        link = [f'<p><a href="{escape(address)}">The same with your own prompt</a></p>'] if address else []
+        link = (
+            [f'<p><a href="{escape(address)}">The same with your own prompt</a></p>']
+            if address
+            else []
+        )
         return "\n".join([*(self.written(piece) for piece in page.pieces), *link])
 
     def _heading(self, heading: Heading) -> str:
@@ -165,11 +194,16 @@ class _Writer:
         return f"<h{level}>{escape(heading.text) if heading.plain else self._inline(heading.text)}</h{level}>"
 
     def _page(self, page: PageContent) -> str:
-        """A page inside another: its views read its own address, and its headings are below those of the outer page."""
+        """A page inside another: its views read its own address, and its headings are below those
+        of the outer page.
+        """
         self._lower += 2
         inside = self.whole(page)
         self._lower -= 2
-        return f'<section class="page" data-address="{escape(urlencode(page.query))}">{inside}</section>'
+        return (
+            '<section class="page" '
+            f'data-address="{escape(urlencode(page.query))}">{inside}</section>'
+        )
 
     def _group(self, group: PieceGroup) -> str:
         inside = "\n".join(self.written(piece) for piece in group.pieces)
@@ -181,12 +215,18 @@ class _Writer:
         self.has_questions = True
         question = f'<div class="text">{self._rendered(f"**Question.** {asked.ask}")}</div>'
         options = "".join(
-            f'<label><input type="radio" name="answer" value="{escape(option)}"> {escape(option)}</label>'
+            f'<label><input type="radio" name="answer" value="{escape(option)}"> '
+            f"{escape(option)}</label>"
             for option in asked.options
         )
         typed = '<input name="answer" autocomplete="off" aria-label="Your answer">'
         check = "" if asked.kind == "state" else f"{options or typed}<button>Check</button>"
-        hidden = {"kind": asked.kind, "value": asked.value, "within": asked.within, "words": asked.words}
+        hidden = {
+            "kind": asked.kind,
+            "value": asked.value,
+            "within": asked.within,
+            "words": asked.words,
+        }
         hidden |= {"hint": self._rendered(asked.hint), "reveal": self._rendered(asked.reveal)}
         packed = base64.b64encode(json.dumps(hidden).encode()).decode()
         return (
@@ -207,10 +247,13 @@ class _Writer:
 
         def keep(found: re.Match[str]) -> str:
             equations.append(_mathml(found[1] or found[2], block=found[1] is not None))
-            return f"\ue000{len(equations) - 1}\ue001"  # characters without a meaning, which no text of gptviz has
+            # characters without a meaning, which no text of gptviz has
+            return f"\ue000{len(equations) - 1}\ue001"
 
         plain = text.replace("\ue000", "").replace("\ue001", "")
-        html = str(self._markdown.render(_COLOUR.sub(r"\1", _ICON.sub("", _EQUATION.sub(keep, plain)))))
+        html = str(
+            self._markdown.render(_COLOUR.sub(r"\1", _ICON.sub("", _EQUATION.sub(keep, plain))))
+        )
         return re.sub("\ue000(\\d+)\ue001", lambda found: equations[int(found[1])], html)
 
     def _name(self, kind: str, data: str) -> str:
@@ -221,7 +264,9 @@ class _Writer:
     def _figure(self, figure: Figure) -> str:
         self.has_figures = True
         name = self._name("figure", figure.spec)
-        return f'<div class="figure" id="{name}" role="img" aria-label="{escape(figure.alt)}"></div>'
+        return (
+            f'<div class="figure" id="{name}" role="img" aria-label="{escape(figure.alt)}"></div>'
+        )
 
     def _view(self, view: SavedView) -> str:
         self.views.add(view.name)
@@ -236,16 +281,24 @@ class _Writer:
 
     def scripts(self) -> str:
         """The data of all views and figures, then the scripts that show them."""
-        parts = [f'<script type="application/json" id="data-{name}">{inert(data)}</script>' for name, data in self.data.items()]
+        parts = [
+            f'<script type="application/json" id="data-{name}">{inert(data)}</script>'
+            for name, data in self.data.items()
+        ]
         for view in sorted(self.views):
             if self.shared:
                 parts.append(f'<script src="{self.shared}/{view}.js"></script>')
                 continue
-            parts += [f'<script type="application/json" id="{name}">{inert(script)}</script>' for name, script in _of_view(view)]
+            parts += [
+                f'<script type="application/json" id="{name}">{inert(script)}</script>'
+                for name, script in _of_view(view)
+            ]
         if self.has_figures and self.shared:
             parts.append(f'<script src="{self.shared}/plotly.js"></script>')
         elif self.has_figures:
-            parts.append(f"<script>{_plotly().replace('</script', '<' + chr(92) + '/script')}</script>")
+            parts.append(
+                f"<script>{_plotly().replace('</script', '<' + chr(92) + '/script')}</script>"
+            )
         own = {"page_file.js": bool(self.data), "questions.js": self.has_questions}
         files = [modules.joined(HERE / name) for name, is_needed in own.items() if is_needed]
         parts += [f'<script type="module">{content}</script>' for content in files]

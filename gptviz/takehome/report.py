@@ -24,10 +24,22 @@ from gptviz.settings.fields import field_infos
 from gptviz.takehome.learning_curves import read_accuracy, read_curve
 from gptviz.train.recipe import Recipe
 
-from .page import Code, ControlValue, Figure, Heading, MarkdownText, PageContent, PagePiece, PageTable, PieceGroup, PlainText
+from .page import (
+    Code,
+    ControlValue,
+    Figure,
+    Heading,
+    MarkdownText,
+    PageContent,
+    PagePiece,
+    PageTable,
+    PieceGroup,
+    PlainText,
+)
 
 MOST_SAMPLES = 24
-# Other values that the log has for each step: field, heading, unit, and whether the axis is logarithmic.
+# Other values that the log has for each step: field, heading, unit, and whether the axis is
+# logarithmic.
 OTHERS = (
     ("learning_rate", "Learning rate", "", False),
     ("gradient_norm", "Length of the gradient before clipping", "", True),
@@ -36,23 +48,47 @@ OTHERS = (
 
 
 def report(name: str) -> PageContent:
-    """The report of the run that made the model called `name`; a CheckpointError if the model, its card or config is missing."""
+    """The report of the run that made the model called `name`; a CheckpointError if the model, its
+    card or config is missing.
+    """
     folder = checkpoints.find(name)
-    card, config, log = checkpoints.read_card(folder), checkpoints.read_config(folder), read_log(folder / "log.jsonl")
+    card, config, log = (
+        checkpoints.read_card(folder),
+        checkpoints.read_config(folder),
+        read_log(folder / "log.jsonl"),
+    )
     pieces: tuple[PagePiece, ...] = (
         Heading(f"How {name} was trained", 1, plain=True),
-        PieceGroup(tuple(ControlValue(label, value) for label, value in summary(folder, card)), "row"),
-        *([PieceGroup((Heading("It diverged", 2), PlainText(problem)))] if (problem := diverged(card, config)) else []),
+        PieceGroup(
+            tuple(ControlValue(label, value) for label, value in summary(folder, card)), "row"
+        ),
+        *(
+            [PieceGroup((Heading("It diverged", 2), PlainText(problem)))]
+            if (problem := diverged(card, config))
+            else []
+        ),
         *_curves(folder, log, is_classifier=config.n_label is not None and config.n_label > 0),
         Heading("Settings", 2),
         PageTable(settings_table(Recipe, card.recipe or {})),
-        PieceGroup((PageTable(settings_table(Config, config.to_dict())),), "folded", "The architecture"),
+        PieceGroup(
+            (PageTable(settings_table(Config, config.to_dict())),), "folded", "The architecture"
+        ),
         *_samples(log),
         Heading("Card", 2),
-        *((MarkdownText("The command that trains it again:"), Code(card.command, "bash")) if card.command else ()),
-        PieceGroup((Code(json.dumps(card.values, indent=1, ensure_ascii=False), "json"),), "folded", "The card, as it is kept"),
+        *(
+            (MarkdownText("The command that trains it again:"), Code(card.command, "bash"))
+            if card.command
+            else ()
+        ),
+        PieceGroup(
+            (Code(json.dumps(card.values, indent=1, ensure_ascii=False), "json"),),
+            "folded",
+            "The card, as it is kept",
+        ),
     )
-    return PageContent("report", {"model": name}, pieces, f"The report of the run that made {name}.")
+    return PageContent(
+        "report", {"model": name}, pieces, f"The report of the run that made {name}."
+    )
 
 
 def summary(folder: Path, card: Card) -> Iterator[tuple[str, str]]:
@@ -62,7 +98,10 @@ def summary(folder: Path, card: Card) -> Iterator[tuple[str, str]]:
         yield "Data", data
     losses = read_curve(folder).validation
     if len(losses) and math.isfinite(losses[-1]):
-        yield "Last loss on held-out data", f"{losses[-1]:.4f} nats (perplexity {curves.perplexity_in_words(float(losses[-1]))})"
+        yield (
+            "Last loss on held-out data",
+            f"{losses[-1]:.4f} nats (perplexity {curves.perplexity_in_words(float(losses[-1]))})",
+        )
     if card.floor is not None:
         yield "Lowest loss possible on this data", f"{card.floor:.4f} nats"
     if card.accuracy is not None:
@@ -89,7 +128,9 @@ def _curves(folder: Path, log: Sequence[LogLine], *, is_classifier: bool) -> Ite
     yield _figure(figure, "The losses over the steps of training.")
     yield MarkdownText(curves.LEGEND, "caption")
     if (accuracy := read_accuracy(folder)) is not None:
-        yield _figure(curves.accuracies([accuracy], LIGHT), f"{accuracy.what} over the steps of training.")
+        yield _figure(
+            curves.accuracies([accuracy], LIGHT), f"{accuracy.what} over the steps of training."
+        )
         yield MarkdownText(curves.ACCURACY_LEGEND, "caption")
     others = tuple(_others(log))
     if others:
@@ -101,7 +142,10 @@ def _others(log: Sequence[LogLine]) -> Iterator[PagePiece]:
         if points := curve_points(log, "step", field):
             steps, values = zip(*points, strict=True)
             yield Heading(title, 3)
-            yield _figure(curves.values(title, unit, steps, values, LIGHT, log=is_log), f"{title} over the steps of training.")
+            yield _figure(
+                curves.values(title, unit, steps, values, LIGHT, log=is_log),
+                f"{title} over the steps of training.",
+            )
 
 
 def _figure(figure: go.Figure, alt: str) -> Figure:
@@ -110,7 +154,11 @@ def _figure(figure: go.Figure, alt: str) -> Figure:
 
 def settings_table(of: type, values: Mapping[str, Any]) -> pd.DataFrame:
     """Every setting of a recipe or a config that `values` has, with its meaning."""
-    known = [(info.label, values[name], info.help) for name, info in field_infos(of).items() if name in values]
+    known = [
+        (info.label, values[name], info.help)
+        for name, info in field_infos(of).items()
+        if name in values
+    ]
     rows = [(label, _in_words(value), about) for label, value, about in known]
     return (
         pd.DataFrame(rows, columns=["setting", "value", "what it does"])
@@ -124,17 +172,28 @@ def _in_words(value: object) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:,g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    return (
+        f"{value:,g}"
+        if isinstance(value, float)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )
 
 
 def _samples(log: Sequence[LogLine]) -> Iterator[PagePiece]:
-    written = [(line.step, line.text) for line in log if line.kind == "sample" and line.text is not None]
+    written = [
+        (line.step, line.text) for line in log if line.kind == "sample" and line.text is not None
+    ]
     if not written:
         return
     yield Heading("What it wrote", 2)
     shown = evenly(written, MOST_SAMPLES)
     about = "" if len(shown) == len(written) else f" {len(shown)} of {len(written)} samples."
-    yield MarkdownText(f"Samples that it wrote on the way, the first one before it had learned much.{about}", "caption")
+    yield MarkdownText(
+        f"Samples that it wrote on the way, the first one before it had learned much.{about}",
+        "caption",
+    )
     for step, text in shown:
         yield Heading(f"After {step:,} {'step' if step == 1 else 'steps'}", 3, plain=True)
         yield Code(text, "")

@@ -1,4 +1,6 @@
-"""Text to tokens and back, and texts and generated tasks to train on. Imports no torch, of gptviz `settings` and `machine`."""
+"""Text to tokens and back, and texts and generated tasks to train on. Imports no torch, of gptviz
+`settings` and `machine`.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,9 @@
-"""What strangers' files ask for and nothing in this process could end: it is done in one with little memory and little time.
+"""What strangers' files ask for and nothing in this process could end: it is done in one with
+little memory and little time.
 
-A chat template is a program; a regular expression can take any time, and holds Python's lock meanwhile. Both run in a process of
-their own (`confined_process.py`), which is ended when it takes too long, and whose answer is data and nothing else.
+A chat template is a program; a regular expression can take any time, and holds Python's lock
+meanwhile. Both run in a process of their own (`confined_process.py`), which is ended when it takes
+too long, and whose answer is data and nothing else.
 """
 
 from __future__ import annotations
@@ -18,18 +20,22 @@ from threading import Lock, Timer
 from typing import Any
 
 MOST_SECONDS = 3.0  # of processor time, for a request
-# By the clock of the machine, which may be busy with other work; it matters where a system cannot limit processor time.
+# By the clock of the machine, which may be busy with other work; it matters where a system cannot
+# limit processor time.
 LONGEST_WAIT = 60.0
 MOST_MEMORY = 2**29  # bytes
 
 
 class EndedError(ValueError):
-    """A process was ended, since it took too much time or memory; the message says which of them."""
+    """A process was ended, since it took too much time or memory; the message says which of
+    them.
+    """
 
 
 class Confined:
-    """A process for requests, one at a time, that may take `memory` bytes: it begins with the first, and ends with this object.
-    The request `first` comes before all others, again after the process was ended, and has the `first_result`.
+    """A process for requests, one at a time, that may take `memory` bytes: it begins with the
+    first, and ends with this object. The request `first` comes before all others, again after the
+    process was ended, and has the `first_result`.
     """
 
     def __init__(self, memory: int = MOST_MEMORY, first: dict[str, Any] | None = None) -> None:
@@ -56,10 +62,17 @@ class Confined:
                 self._process = self._begun()
                 if self._first is not None:
                     self.first_result = self._answer({"seconds": 2 * MOST_SECONDS, **self._first})
-            return self._answer({"work": work, "seconds": MOST_SECONDS if seconds is None else seconds, **request})
+            return self._answer(
+                {"work": work, "seconds": MOST_SECONDS if seconds is None else seconds, **request}
+            )
 
     def _begun(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-I", str(Path(__file__).with_name("confined_process.py")), str(self._memory)]
+        command = [
+            sys.executable,
+            "-I",
+            str(Path(__file__).with_name("confined_process.py")),
+            str(self._memory),
+        ]
         alone = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing, env=alone)
@@ -90,7 +103,11 @@ class Confined:
         self._end()
         self._process = None
         is_late = not in_time or process.returncode == -getattr(signal, "SIGXCPU", 0)
-        took = f"it takes longer than {request['seconds']:.0f} seconds" if is_late else "it takes too much memory"
+        took = (
+            f"it takes longer than {request['seconds']:.0f} seconds"
+            if is_late
+            else "it takes too much memory"
+        )
         raise EndedError(answer.get("stopped", took))
 
 
@@ -100,10 +117,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def first_fitting(patterns: Sequence[str], names: Sequence[str]) -> list[int | None]:
-    """For each name, the place of the first of these regular expressions that fits the name, or its end after a dot. A ValueError
-    if one of them is no regular expression, or they take too long; an OSError if the system cannot start a process.
+    """For each name, the place of the first of these regular expressions that fits the name, or its
+    end after a dot. A ValueError if one of them is no regular expression, or they take too long; an
+    OSError if the system cannot start a process.
     """
     places: list[int | None] = (
-        Confined().ask("fit", patterns=list(patterns), names=list(names)) if patterns else [None] * len(names)
+        Confined().ask("fit", patterns=list(patterns), names=list(names))
+        if patterns
+        else [None] * len(names)
     )
     return places

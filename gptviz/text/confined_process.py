@@ -1,4 +1,5 @@
-"""A script that does in a separate process what a stranger's file asks for: see `confined.py`. It reads and writes lines of JSON.
+"""A script that does in a separate process what a stranger's file asks for: see `confined.py`. It
+reads and writes lines of JSON.
 
 It can be ended at any time, has little memory and time, and imports nothing of gptviz.
 """
@@ -21,7 +22,9 @@ MOST_TOKENS = 1_000_000  # of a prompt
 
 
 def limit_memory(most: int) -> None:
-    """Let this process have at most `most` bytes of memory, and write no file, where the system can do that (Windows cannot)."""
+    """Let this process have at most `most` bytes of memory, and write no file, where the system can
+    do that (Windows cannot).
+    """
     if sys.platform == "win32":
         return
     import resource
@@ -32,7 +35,9 @@ def limit_memory(most: int) -> None:
 
 
 def limit_time(seconds: float) -> None:
-    """Let this process have this many more seconds of processor time, where the system can do that."""
+    """Let this process have this many more seconds of processor time, where the system can do
+    that.
+    """
     if sys.platform == "win32":
         return
     import resource
@@ -56,7 +61,9 @@ def filled(template: str, **values: Any) -> str:
         return json.dumps(value, ensure_ascii=ensure_ascii, **form)
 
     class Generation(Extension):
-        """The tag `generation`, which marks the text that a model learns to write: its content is written unchanged."""
+        """The tag `generation`, which marks the text that a model learns to write: its content is
+        written unchanged.
+        """
 
         tags: ClassVar[set[str]] = {"generation"}  # type: ignore[misc]
 
@@ -64,7 +71,9 @@ def filled(template: str, **values: Any) -> str:
             next(parser.stream)
             return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, Generation])
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, Generation]
+    )
     environment.filters["tojson"] = as_json
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
@@ -80,14 +89,19 @@ def fill(template: str, values: Mapping[str, Any], longest: int) -> str:
 
 
 def fit(patterns: list[str], names: list[str]) -> list[int | None]:
-    """For each name, the number of the first regular expression that is the name or its end after a dot, as in PEFT."""
+    """For each name, the number of the first regular expression that is the name or its end after a
+    dot, as in PEFT.
+    """
     compiled = []
     for pattern in patterns:
         try:
             compiled.append(re.compile(rf"(.*\.)?({pattern})$"))
         except re.error:
             raise ValueError(f"the pattern {pattern!r:.60} is no regular expression") from None
-    return [next((place for place, pattern in enumerate(compiled) if pattern.match(name)), None) for name in names]
+    return [
+        next((place for place, pattern in enumerate(compiled) if pattern.match(name)), None)
+        for name in names
+    ]
 
 
 class Reader:
@@ -96,7 +110,9 @@ class Reader:
     backend: Any
 
     def open(self, content: str) -> dict[str, Any]:
-        """Open a tokenizer.json; what it does to a text before it looks for tokens, in the library's own form."""
+        """Open a tokenizer.json; what it does to a text before it looks for tokens, in the
+        library's own form.
+        """
         from tokenizers import Tokenizer
 
         self.backend = Tokenizer.from_str(content)
@@ -116,7 +132,10 @@ class Reader:
 
     def ids(self, texts: list[str]) -> list[Any]:
         """The ids without their places."""
-        return [encoding.ids for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
+        return [
+            encoding.ids
+            for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=False)
+        ]
 
 
 def main() -> None:
@@ -138,7 +157,8 @@ def main() -> None:
             answer = {"result": work[request.pop("work")](**request)}
         except MemoryError:
             answer = {"stopped": "it takes too much memory"}
-        except BaseException as error:  # the library of tokenizers raises its panics as BaseException
+        # the library of tokenizers raises its panics as BaseException
+        except BaseException as error:
             answer = {"error": " ".join(str(error).split())[:300] or type(error).__name__}
         print(json.dumps(answer), flush=True)
 

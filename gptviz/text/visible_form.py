@@ -1,15 +1,27 @@
-"""How a piece of text is shown, named and classified, so that a reader can tell any two characters apart."""
+"""How a piece of text is shown, named and classified, so that a reader can tell any two characters
+apart.
+"""
 
 import unicodedata
 from typing import Final
 
-TOKEN_KINDS: Final = ("vowel", "consonant", "capital", "word", "digit", "punctuation", "space", "other")
+TOKEN_KINDS: Final = (
+    "vowel",
+    "consonant",
+    "capital",
+    "word",
+    "digit",
+    "punctuation",
+    "space",
+    "other",
+)
 """The answers of `kind_of_text`, in the order of a legend."""
 
 _SYMBOLS: Final = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 _COMBINING: Final = ("Mn", "Mc", "Me")
 _PUNCTUATION: Final = ("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk")
-# Letters and symbols by category, yet drawn as nothing: the Hangul fillers and the blank Braille pattern.
+# Letters and symbols by category, yet drawn as nothing: the Hangul fillers and the blank Braille
+# pattern.
 _BLANK: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _VOWELS: Final = frozenset("aeiouæœøı")
 
@@ -20,16 +32,20 @@ def code_point(character: str) -> str:
 
 
 def character_name(character: str) -> str:
-    """Code point and Unicode name, `U+20AC EURO SIGN`; only the code point where Unicode gives no name."""
+    """Code point and Unicode name, `U+20AC EURO SIGN`; only the code point where Unicode gives no
+    name.
+    """
     return f"{code_point(character)} {unicodedata.name(character, '')}".rstrip()
 
 
 def visible(text: str) -> str:
-    """The visible form of a token's text: space `␣`, newline `⏎`, tab `⇥`; invisible characters as their code points.
+    """The visible form of a token's text: space `␣`, newline `⏎`, tab `⇥`; invisible characters as
+    their code points.
 
-    These are shown as code points: controls, format characters, other spaces, unassigned and private characters, lone
-    surrogates, a combining mark without a character before it, and the characters `␣`, `⏎`, `⇥` themselves, which would
-    otherwise be taken for a space, a newline and a tab. A combining mark after a visible character stays on it.
+    These are shown as code points: controls, format characters, other spaces, unassigned and
+    private characters, lone surrogates, a combining mark without a character before it, and the
+    characters `␣`, `⏎`, `⇥` themselves, which would otherwise be taken for a space, a newline and a
+    tab. A combining mark after a visible character stays on it.
     """
     if text.isascii() and text.isprintable():
         return text.replace(" ", "␣")
@@ -51,15 +67,19 @@ def visible(text: str) -> str:
 
 
 def kind_of_text(text: str) -> str:
-    """The kind of token that a text is, one of `TOKEN_KINDS`; white space around it is ignored unless there is nothing else.
+    """The kind of token that a text is, one of `TOKEN_KINDS`; white space around it is ignored
+    unless there is nothing else.
 
     - `space`: white space only
-    - `capital`: letters only, the first of them a capital, of any script (`A`, ` The`, `ROMEO`, `Я`)
-    - `vowel`, `consonant`: a single small Latin letter, accents ignored; y is a consonant, as in the alphabet's count
+    - `capital`: letters only, the first of them a capital, of any script (`A`, ` The`, `ROMEO`,
+      `Я`)
+    - `vowel`, `consonant`: a single small Latin letter, accents ignored; y is a consonant, as in
+      the alphabet's count
     - `word`: several letters, the first of them not a capital (`the`, `ing`, `日本`)
     - `digit`: digits and other numerals only
     - `punctuation`: punctuation, currency and mathematical signs only
-    - `other`: mixtures (`'s`, `3rd`), single letters without case or of other scripts, emoji, partial bytes
+    - `other`: mixtures (`'s`, `3rd`), single letters without case or of other scripts, emoji,
+      partial bytes
     """
     if text.isspace():
         return "space"
@@ -69,14 +89,27 @@ def kind_of_text(text: str) -> str:
         return "punctuation"
     if core.isnumeric():
         return "digit"
-    if not core or categories[0][0] != "L" or not all(category[0] in "LM" for category in categories):
+    if (
+        not core
+        or categories[0][0] != "L"
+        or not all(category[0] in "LM" for category in categories)
+    ):
         return "other"
     if categories[0] in ("Lu", "Lt"):
         return "capital"
-    # Canonical decomposition separates the accent (é is e and an acute), so that an accented letter counts as its base.
-    letters = [letter for letter in unicodedata.normalize("NFD", core) if unicodedata.category(letter)[0] == "L"]
+    # Canonical decomposition separates the accent (é is e and an acute), so that an accented letter
+    # counts as its base.
+    letters = [
+        letter
+        for letter in unicodedata.normalize("NFD", core)
+        if unicodedata.category(letter)[0] == "L"
+    ]
     if len(letters) > 1:
         return "word"
     if letters[0] in _VOWELS:
         return "vowel"
-    return "consonant" if unicodedata.name(letters[0], "").startswith("LATIN SMALL LETTER") else "other"
+    return (
+        "consonant"
+        if unicodedata.name(letters[0], "").startswith("LATIN SMALL LETTER")
+        else "other"
+    )

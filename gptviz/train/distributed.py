@@ -24,10 +24,13 @@ class World:
         return self.rank == 0
 
     def shard(self, rows: int) -> slice:
-        """The rows of a batch of `rows` that this process reads; a ValueError if they do not divide evenly among all."""
+        """The rows of a batch of `rows` that this process reads; a ValueError if they do not divide
+        evenly among all.
+        """
         if rows % self.size:
             raise ValueError(
-                f"a batch of {rows} rows cannot be shared equally among {self.size} processes: take a multiple of {self.size}"
+                f"a batch of {rows} rows cannot be shared equally among {self.size} processes: "
+                f"take a multiple of {self.size}"
             )
         return slice(self.rank, None, self.size)
 
@@ -41,7 +44,9 @@ class World:
         """The main process's `value`, in every process, so that all decide alike."""
         if self.size == 1:
             return value
-        shared = torch.tensor(value, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+        shared = torch.tensor(
+            value, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device
+        )
         distributed.broadcast(shared, 0)
         return shared.item()
 
@@ -56,7 +61,9 @@ class World:
         """`forward` with its gradients averaged over all processes during the backward pass."""
         if self.size == 1:
             return forward
-        return nn.parallel.DistributedDataParallel(forward, device_ids=[device.index] if device.type == "cuda" else None)
+        return nn.parallel.DistributedDataParallel(
+            forward, device_ids=[device.index] if device.type == "cuda" else None
+        )
 
 
 def local_rank() -> int | None:
@@ -66,7 +73,9 @@ def local_rank() -> int | None:
 
 @contextmanager
 def joined(device: torch.device) -> Iterator[World]:
-    """Join the processes that `torchrun` started, with NCCL on GPUs, else gloo; without `torchrun`, this process is alone."""
+    """Join the processes that `torchrun` started, with NCCL on GPUs, else gloo; without `torchrun`,
+    this process is alone.
+    """
     if local_rank() is None or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield World()
         return

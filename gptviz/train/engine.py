@@ -1,4 +1,6 @@
-"""Precision and compiling: which of them trains fastest on this machine, found by a short probe, or as the recipe says."""
+"""Precision and compiling: which of them trains fastest on this machine, found by a short probe, or
+as the recipe says.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ from .trainer import Trainer
 
 PROBED = 3  # steps timed
 EVERY = 0.1  # seconds between two checks whether a probe is to be given up
-WORTH_COMPILING = 240.0  # seconds of training; compiling takes about 30, and then saves 10 to 20 % of the time
+# seconds of training; compiling takes about 30, and then saves 10 to 20 % of the time
+WORTH_COMPILING = 240.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,11 @@ class Engine:
             raise ValueError(f"this does not describe an engine ({error})") from None
         seconds = engine.seconds_per_step
         flags = isinstance(engine.bfloat16, bool) and isinstance(engine.compiled, bool)
-        if not (flags and isinstance(engine.why, str) and (seconds is None or isinstance(seconds, int | float))):
+        if not (
+            flags
+            and isinstance(engine.why, str)
+            and (seconds is None or isinstance(seconds, int | float))
+        ):
             raise ValueError(f"this does not describe an engine: {values!r:.80}")
         return engine
 
@@ -60,12 +67,18 @@ class Engine:
 
 
 def choose_engine(
-    model: Transformer, data: Data, recipe: Recipe, *, meanwhile: Callable[[str], None] = lambda doing: None
+    model: Transformer,
+    data: Data,
+    recipe: Recipe,
+    *,
+    meanwhile: Callable[[str], None] = lambda doing: None,
 ) -> Engine:
-    """The engine for `recipe` on the device of `model`: what the recipe says, otherwise the fastest in a probe of a few steps.
+    """The engine for `recipe` on the device of `model`: what the recipe says, otherwise the fastest
+    in a probe of a few steps.
 
-    The probe trains a copy; the model is not changed. `meanwhile` is called ten times a second with a description of the current
-    trial; an error that it raises ends the choice at once, also while the model is being compiled.
+    The probe trains a copy; the model is not changed. `meanwhile` is called ten times a second with
+    a description of the current trial; an error that it raises ends the choice at once, also while
+    the model is being compiled.
     """
     device = model.embed.weight.device
     candidates = {
@@ -78,24 +91,41 @@ def choose_engine(
     times = {}
     for bfloat16 in candidates:
         doing = f"timing steps in {_name(bfloat16)}"
-        times[bfloat16] = _seconds_per_step(model, data, recipe, bfloat16, compiled=False, meanwhile=partial(meanwhile, doing))
+        times[bfloat16] = _seconds_per_step(
+            model, data, recipe, bfloat16, compiled=False, meanwhile=partial(meanwhile, doing)
+        )
     fastest = min(times, key=lambda bfloat16: times[bfloat16])
-    why = ", ".join(f"{_name(bfloat16)} {seconds * 1_000:,.1f} ms a step" for bfloat16, seconds in times.items())
-    compiled, compiled_why, seconds = _compiling(model, data, recipe, fastest, times[fastest], meanwhile)
+    why = ", ".join(
+        f"{_name(bfloat16)} {seconds * 1_000:,.1f} ms a step" for bfloat16, seconds in times.items()
+    )
+    compiled, compiled_why, seconds = _compiling(
+        model, data, recipe, fastest, times[fastest], meanwhile
+    )
     return Engine(fastest, compiled, f"{why}; {compiled_why}", seconds)
 
 
 def _compiling(
-    model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, eager: float, meanwhile: Callable[[str], None]
+    model: Transformer,
+    data: Data,
+    recipe: Recipe,
+    bfloat16: bool,
+    eager: float,
+    meanwhile: Callable[[str], None],
 ) -> tuple[bool, str, float]:
-    """Whether to compile, the reason, and the seconds that a step then takes; `eager` are those of a step without compiling."""
+    """Whether to compile, the reason, and the seconds that a step then takes; `eager` are those of
+    a step without compiling.
+    """
     if recipe.compile == "no":
         return False, "not compiled, as asked", eager
     if missing := compiler_missing():
         return False, f"not compiled: {missing}", eager
     length = eager * recipe.steps if recipe.steps else 60 * (recipe.minutes or 0)
     if recipe.compile == "auto" and length < WORTH_COMPILING:
-        return False, f"not compiled: the run takes about {length:,.0f} s, too short to be worth it", eager
+        return (
+            False,
+            f"not compiled: the run takes about {length:,.0f} s, too short to be worth it",
+            eager,
+        )
     doing = partial(meanwhile, "compiling the model, which takes about half a minute")
     try:
         compiled = _seconds_per_step(model, data, recipe, bfloat16, compiled=True, meanwhile=doing)
@@ -129,20 +159,32 @@ class _ProbeError(RuntimeError):
 
 
 class _Probe(Thread):
-    """Takes some steps with a copy of a model, in a thread, so that it can be given up while a step or a compiler is at work."""
+    """Takes some steps with a copy of a model, in a thread, so that it can be given up while a step
+    or a compiler is at work.
+    """
 
-    def __init__(self, model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, compiled: bool) -> None:
+    def __init__(
+        self, model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, compiled: bool
+    ) -> None:
         super().__init__(name="probe", daemon=True)
         self.times: list[float] = []  #: the seconds of the steps that were timed
         self.failure: Exception | None = None  #: the error that ended it too early
         self.given_up = False  #: whether it is to end after the step it takes now
-        self._model, self._data, self._recipe, self._bfloat16, self._compiled = model, data, recipe, bfloat16, compiled
+        self._model, self._data, self._recipe, self._bfloat16, self._compiled = (
+            model,
+            data,
+            recipe,
+            bfloat16,
+            compiled,
+        )
 
     def run(self) -> None:
         try:
             duplicate = copy.deepcopy(self._model)
             forward = _compiled(duplicate) if self._compiled else None
-            trainer = Trainer(duplicate, self._data, self._recipe, forward=forward, bfloat16=self._bfloat16)
+            trainer = Trainer(
+                duplicate, self._data, self._recipe, forward=forward, bfloat16=self._bfloat16
+            )
             trainer.advance()  # warms up
             while len(self.times) < PROBED and not self.given_up:
                 begun = time.perf_counter()
@@ -162,9 +204,17 @@ _given_up: list[_Probe] = []
 
 
 def _seconds_per_step(
-    model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, *, compiled: bool, meanwhile: Callable[[], None]
+    model: Transformer,
+    data: Data,
+    recipe: Recipe,
+    bfloat16: bool,
+    *,
+    compiled: bool,
+    meanwhile: Callable[[], None],
 ) -> float:
-    """The seconds of the fastest of some steps; other work makes the others slower. A `_ProbeError` if a step failed."""
+    """The seconds of the fastest of some steps; other work makes the others slower. A `_ProbeError`
+    if a step failed.
+    """
     while _given_up:  # such a probe draws from the same random numbers until its step has ended
         _given_up[-1].wait(meanwhile)
         _given_up.pop()

@@ -1,9 +1,10 @@
 """An estimate of the cost of a run before it begins: parameters, arithmetic, memory, disk and time.
 
-Memory is found by following one step on torch's meta device, where tensors have a shape and no content, and arithmetic by
-`gptviz.model.costs.operations`, or, where only an adapter is trained, by torch's counter in the same step: so both hold for
-every architecture, and nothing is allocated. The time is computed from three numbers of the step (products, bytes written,
-operations) and three speeds of this machine, which a short probe measures.
+Memory is found by following one step on torch's meta device, where tensors have a shape and no
+content, and arithmetic by `gptviz.model.costs.operations`, or, where only an adapter is trained, by
+torch's counter in the same step: so both hold for every architecture, and nothing is allocated. The
+time is computed from three numbers of the step (products, bytes written, operations) and three
+speeds of this machine, which a short probe measures.
 """
 
 from __future__ import annotations
@@ -59,22 +60,34 @@ class Speed:
     flops: float  #: operations of matrix products a second
     bytes: float  #: bytes that other operations write a second
     overhead: float  #: seconds per operation
-    bfloat16: Speed | None = None  #: the same with products in bfloat16, or None if the machine has no hardware for it
-    slowdown: float = 1.0  #: the factor by which other work on the machine slowed the steps while this was measured
+    #: the same with products in bfloat16, or None if the machine has no hardware for it
+    bfloat16: Speed | None = None
+    #: the factor by which other work on the machine slowed the steps while this was measured
+    slowdown: float = 1.0
 
     def seconds(self, work: PassCost) -> float:
         """The seconds that `work` takes in float32."""
         return work.flops / self.flops + work.bytes / self.bytes + work.operations * self.overhead
 
     def seconds_of_step(self, work: PassCost, recipe: Recipe) -> float:
-        """The seconds that a step of `recipe` takes, in the precision that it will be trained in."""
-        ways = {"float32": [self], "bfloat16": [self.bfloat16 or self], "auto": [self, self.bfloat16 or self]}
+        """The seconds that a step of `recipe` takes, in the precision that it will be trained
+        in.
+        """
+        ways = {
+            "float32": [self],
+            "bfloat16": [self.bfloat16 or self],
+            "auto": [self, self.bfloat16 or self],
+        }
         return min(way.seconds(work) for way in ways[recipe.precision])
 
     def or_faster(self, other: Speed) -> Speed:
-        """The result of two measurements of one machine: the faster speed, and how busy it was in the second one."""
+        """The result of two measurements of one machine: the faster speed, and how busy it was in
+        the second one.
+        """
         overhead, flops = min(self.overhead, other.overhead), max(self.flops, other.flops)
-        bfloat16 = self.bfloat16.or_faster(other.bfloat16) if self.bfloat16 and other.bfloat16 else None
+        bfloat16 = (
+            self.bfloat16.or_faster(other.bfloat16) if self.bfloat16 and other.bfloat16 else None
+        )
         return Speed(flops, max(self.bytes, other.bytes), overhead, bfloat16, other.slowdown)
 
 
@@ -90,19 +103,27 @@ class Estimate:
     flops: float  #: operations of the matrix products of one step, forward and backward
     weights: int  #: memory of the weights
     optimiser: int  #: memory of the optimiser's state
-    activations: int  #: the most memory that one step takes in addition to these two, with gradients and logits
-    logits: int  #: the part of `activations` that the model's output takes: [B, T, vocab_size], for a classifier [B, n_label]
+    #: the most memory that one step takes in addition to these two, with gradients and logits
+    activations: int
+    #: the part of `activations` that the model's output takes: [B, T, vocab_size], for a classifier
+    #: [B, n_label]
+    logits: int
     memory: int  #: the most memory that the whole process has at once
     snapshots: int  #: the number of snapshots
     disk: int  #: the size of the run's files
     seconds_per_step: float  #: the time of a step if the machine has nothing else to do
     seconds: float  #: the time of the whole run, under the same condition
-    slowdown: float = 1.0  #: the factor by which the run is slower if the machine stays as busy as when its speed was measured
+    #: the factor by which the run is slower if the machine stays as busy as when its speed was
+    #: measured
+    slowdown: float = 1.0
 
 
-def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None = None, held_out: int = 0) -> Estimate:
-    """The cost of training a model of `config` by `recipe` on a machine of this `speed`, with so many `tokens` in a row of a
-    batch, by default the context, and so many `held_out`, all of which the last evaluation reads.
+def estimate(
+    config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None = None, held_out: int = 0
+) -> Estimate:
+    """The cost of training a model of `config` by `recipe` on a machine of this `speed`, with so
+    many `tokens` in a row of a batch, by default the context, and so many `held_out`, all of which
+    the last evaluation reads.
     """
     tokens = config.context_length if tokens is None else tokens
     parameters = parameter_count(config)
@@ -122,10 +143,15 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
     else:
         seconds = 60 * (recipe.minutes or 0)
         steps = max(1, int(seconds / seconds_per_step))
-    read = min(held_out, max(EVALUATION_TOKENS, tokens * evaluated_rows(recipe, steps, recipe.evaluations)))
-    evaluating = speed.seconds(evaluation) * (recipe.evaluations * read + held_out) / EVALUATION_TOKENS
+    read = min(
+        held_out, max(EVALUATION_TOKENS, tokens * evaluated_rows(recipe, steps, recipe.evaluations))
+    )
+    evaluating = (
+        speed.seconds(evaluation) * (recipe.evaluations * read + held_out) / EVALUATION_TOKENS
+    )
     snapshots = snapshot_count(recipe, steps)
-    written = weights + FLOAT32 * trained + optimiser  # gradients, and the state once more while it is brought to the disk
+    # gradients, and the state once more while it is brought to the disk
+    written = weights + FLOAT32 * trained + optimiser
     return Estimate(
         parameters=parameters,
         trained=trained,
@@ -134,7 +160,9 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
         optimiser=optimiser,
         activations=int(step.peak),
         logits=FLOAT32 * recipe.batch_size * (config.n_label or tokens * config.vocab_size),
-        memory=int(PROCESS + weights + optimiser + max(step.peak, evaluation.peak + weights, written)),
+        memory=int(
+            PROCESS + weights + optimiser + max(step.peak, evaluation.peak + weights, written)
+        ),
         snapshots=snapshots,
         disk=(snapshots + 2) * FLOAT32 * trained + optimiser,
         seconds_per_step=seconds_per_step,
@@ -144,7 +172,9 @@ def estimate(config: Config, recipe: Recipe, speed: Speed, *, tokens: int | None
 
 
 def evaluation_work(config: Config, tokens: int) -> PassCost:
-    """An evaluation of `EVALUATION_TOKENS` tokens. Its peak of memory is at most what one block and the head write."""
+    """An evaluation of `EVALUATION_TOKENS` tokens. Its peak of memory is at most what one block and
+    the head write.
+    """
     rows = max(1, EVALUATION_TOKENS // tokens)
     forward = step_work(config, rows, tokens, backward=False)
     once = step_work(replace(config, n_layer=min(config.n_layer, 1)), rows, tokens, backward=False)
@@ -152,15 +182,21 @@ def evaluation_work(config: Config, tokens: int) -> PassCost:
     return replace(forward, peak=once.bytes * at_once)
 
 
-def step_work(config: Config, rows: int, tokens: int, rank: int = 0, *, backward: bool = True) -> PassCost:
-    """One step of training over `rows` of `tokens`, without the optimiser, or its forward pass only.
+def step_work(
+    config: Config, rows: int, tokens: int, rank: int = 0, *, backward: bool = True
+) -> PassCost:
+    """One step of training over `rows` of `tokens`, without the optimiser, or its forward pass
+    only.
 
     With a rank, only an adapter is trained: there are no gradients of the other weights.
     """
     if config.n_layer <= 2:
         work = _followed(config, rows, tokens, rank, backward)
     else:  # each block after the second writes what the second writes
-        few = (_followed(replace(config, n_layer=blocks), rows, tokens, rank, backward) for blocks in (1, 2))
+        few = (
+            _followed(replace(config, n_layer=blocks), rows, tokens, rank, backward)
+            for blocks in (1, 2)
+        )
         first, second = (np.array(astuple(work)) for work in few)
         work = PassCost(*(second + (config.n_layer - 2) * (second - first)).tolist())
     if rank:
@@ -170,7 +206,9 @@ def step_work(config: Config, rows: int, tokens: int, rank: int = 0, *, backward
 
 
 class Follow(TorchDispatchMode):
-    """Counts the tensors made, their bytes, and how many of these live at once; views of `known` tensors are not counted."""
+    """Counts the tensors made, their bytes, and how many of these live at once; views of `known`
+    tensors are not counted.
+    """
 
     def __init__(self, known: Iterable[Tensor] = ()) -> None:
         super().__init__()
@@ -181,7 +219,10 @@ class Follow(TorchDispatchMode):
         made = func(*args, **(kwargs or {}))
         fresh = 0
         for tensor in made if isinstance(made, tuple | list) else (made,):
-            if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage())._cdata not in self._known:
+            if (
+                isinstance(tensor, Tensor)
+                and (storage := tensor.untyped_storage())._cdata not in self._known
+            ):
                 self._known.add(storage._cdata)
                 weakref.finalize(storage, self._forget, storage._cdata, storage.nbytes())
                 fresh += storage.nbytes()
@@ -199,7 +240,9 @@ class Follow(TorchDispatchMode):
 
 @lru_cache(maxsize=256)
 def _followed(config: Config, rows: int, tokens: int, rank: int, backward: bool) -> PassCost:
-    """The work of a step, or of its forward pass, as a pass on the meta device shows it, with an adapter's products."""
+    """The work of a step, or of its forward pass, as a pass on the meta device shows it, with an
+    adapter's products.
+    """
     with torch.device("meta"):
         model = _trained(lay_out(config), rank).train()
         ids = torch.zeros(rows, tokens, dtype=torch.long)
@@ -218,15 +261,21 @@ def _trained(model: Transformer, rank: int) -> Transformer:
 
 
 def snapshot_count(recipe: Recipe, steps: int) -> int:
-    """The number of snapshots of a run of `steps` steps: those of `Recipe.keeps`, of the start and of the end."""
+    """The number of snapshots of a run of `steps` steps: those of `Recipe.keeps`, of the start and
+    of the end.
+    """
     if not recipe.snapshots:
         return 0
     # 2^(i / snapshots), rounded, without steps after the end of the run.
-    rounded = (round(2 ** (i / recipe.snapshots)) for i in range(int(recipe.snapshots * math.log2(max(steps, 1))) + 2))
+    rounded = (
+        round(2 ** (i / recipe.snapshots))
+        for i in range(int(recipe.snapshots * math.log2(max(steps, 1))) + 2)
+    )
     return len({0, steps, *(step for step in rounded if step <= steps)})
 
 
-# Three small models: the first spends most of its time on operations, the second on bytes, the third on products.
+# Three small models: the first spends most of its time on operations, the second on bytes, the
+# third on products.
 _PROBES: Sequence[tuple[Config, int]] = (
     (Config(vocab_size=20, context_length=16, d_model=16, n_layer=2, n_head=2), 2),
     (Config(vocab_size=64, context_length=128, d_model=32, n_layer=1, n_head=4, d_mlp=0), 8),
@@ -237,24 +286,33 @@ _MOST_PROBED = 1.0  # seconds
 
 
 def measure(device: torch.device | str = "cpu") -> Speed:
-    """The speed of training on `device`: some steps of three small models, about half a second, longer on a busy machine.
+    """The speed of training on `device`: some steps of three small models, about half a second,
+    longer on a busy machine.
 
-    The fastest step of each counts. On a machine with other work, most steps wait for a processor: on two cores that eight
-    processes shared, the median step took fifty times as long as the fastest.
+    The fastest step of each counts. On a machine with other work, most steps wait for a processor:
+    on two cores that eight processes shared, the median step took fifty times as long as the
+    fastest.
     """
     device = torch.device(device)
     speed = _measured(device, bfloat16=False)
-    return replace(speed, bfloat16=_measured(device, bfloat16=True)) if may_bfloat16(device) else speed
+    return (
+        replace(speed, bfloat16=_measured(device, bfloat16=True)) if may_bfloat16(device) else speed
+    )
 
 
 def _measured(device: torch.device, bfloat16: bool) -> Speed:
-    times = [_step_times(config, Recipe(steps=1, batch_size=rows), device, bfloat16) for config, rows in _PROBES]
+    times = [
+        _step_times(config, Recipe(steps=1, batch_size=rows), device, bfloat16)
+        for config, rows in _PROBES
+    ]
     works = [step_work(config, rows, config.context_length) for config, rows in _PROBES]
-    amounts = np.array([[work.operations, work.bytes, work.flops] for work in works], float)  # [probe, kind of work]
+    # [probe, kind of work]
+    amounts = np.array([[work.operations, work.bytes, work.flops] for work in works], float)
     fastest = np.array([taken.min() for taken in times])  # [probe]
-    # The seconds [kind] that a unit of each kind of work takes. Probe i does mostly work of kind i, and gives the price of this
-    # kind once the time of its other work is subtracted, again and again. At least a quarter of the time stays, so that noise
-    # makes no speed infinite or negative, which could happen if the equations were solved at once.
+    # The seconds [kind] that a unit of each kind of work takes. Probe i does mostly work of kind i,
+    # and gives the price of this kind once the time of its other work is subtracted, again and
+    # again. At least a quarter of the time stays, so that noise makes no speed infinite or
+    # negative, which could happen if the equations were solved at once.
     own = amounts.diagonal()
     prices = fastest / own
     for _ in range(20):
@@ -289,12 +347,23 @@ class _Noise:
         return ()
 
 
-def _step_times(config: Config, recipe: Recipe, device: torch.device, bfloat16: bool) -> npt.NDArray[np.float64]:
-    """The seconds of some steps: as many as `_PROBED` seconds hold, or `_FEWEST`, but no more than `_MOST_PROBED` seconds."""
-    trainer = Trainer(_trained(build(config, seed=0, device=device), recipe.lora_rank), _Noise(config), recipe, bfloat16=bfloat16)
+def _step_times(
+    config: Config, recipe: Recipe, device: torch.device, bfloat16: bool
+) -> npt.NDArray[np.float64]:
+    """The seconds of some steps: as many as `_PROBED` seconds hold, or `_FEWEST`, but no more than
+    `_MOST_PROBED` seconds.
+    """
+    trainer = Trainer(
+        _trained(build(config, seed=0, device=device), recipe.lora_rank),
+        _Noise(config),
+        recipe,
+        bfloat16=bfloat16,
+    )
     trainer.advance()  # warms up
     taken: list[float] = []
-    while not taken or (sum(taken) < _MOST_PROBED and (sum(taken) < _PROBED or len(taken) < _FEWEST)):
+    while not taken or (
+        sum(taken) < _MOST_PROBED and (sum(taken) < _PROBED or len(taken) < _FEWEST)
+    ):
         begun = time.perf_counter()
         trainer.advance()  # ends by reading the loss, so that a GPU has finished
         taken.append(time.perf_counter() - begun)
@@ -302,10 +371,13 @@ def _step_times(config: Config, recipe: Recipe, device: torch.device, bfloat16: 
 
 
 def refusal(estimated: Estimate, free: int) -> str | None:
-    """The reason why a run must not begin with `free` bytes of memory, and what to change, or None if it may begin."""
+    """The reason why a run must not begin with `free` bytes of memory, and what to change, or None
+    if it may begin.
+    """
     if estimated.memory <= MOST_OF_MEMORY * free:
         return None
     return (
-        f"a step would need about {in_bytes(estimated.memory)} of memory, and {in_bytes(free)} is free: "
+        f"a step would need about {in_bytes(estimated.memory)} of memory, and {in_bytes(free)} is "
+        "free: "
         "take a smaller batch, a shorter context or a smaller model"
     )

@@ -1,4 +1,6 @@
-"""The loss and accuracy of a model on held-out data. All losses that gptviz reports are computed here."""
+"""The loss and accuracy of a model on held-out data. All losses that gptviz reports are computed
+here.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ class Evaluation:
     """How well a model predicts."""
 
     loss: float  #: mean cross-entropy in nats over all predictions that count
-    #: [T], how often the likeliest token was the right one, by place in the row; for a classifier there is one place
+    #: [T], how often the likeliest token was the right one, by place in the row; for a classifier
+    #: there is one place
     right: Tensor
     counted: Tensor  #: [T], the number of predictions that count, by place in the row
 
@@ -36,22 +39,33 @@ class Evaluation:
 
     def by_place(self) -> list[float | None]:
         """The accuracy at every place in the row; None for a place where no prediction counts."""
-        return [r / n if n else None for r, n in zip(self.right.tolist(), self.counted.tolist(), strict=True)]
+        return [
+            r / n if n else None
+            for r, n in zip(self.right.tolist(), self.counted.tolist(), strict=True)
+        ]
 
 
 @torch.inference_mode()
 def evaluate(model: Transformer, batches: Iterable[Batch]) -> Evaluation:
-    """The loss and accuracy over all `batches`, without dropout, in the type of the weights; a ValueError if none counts."""
+    """The loss and accuracy over all `batches`, without dropout, in the type of the weights; a
+    ValueError if none counts.
+    """
     device = model.embed.weight.device
     was_training = model.training
     model.eval()
     total, right, counted = 0.0, torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)
     for batch in batches:
-        rows = max(MOST_LOGITS // (model.config.vocab_size * max(tensor.shape[1] for tensor in batch.inputs)), 1)
+        rows = max(
+            MOST_LOGITS
+            // (model.config.vocab_size * max(tensor.shape[1] for tensor in batch.inputs)),
+            1,
+        )
         for start in range(0, len(batch.targets), rows):
             inputs, targets = batch.rows(slice(start, start + rows)).to(device)
             logits = model(*inputs)  # [rows, T, vocab_size], or [rows, n_label]
-            total += F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), reduction="sum").item()
+            total += F.cross_entropy(
+                logits.flatten(0, -2).float(), targets.flatten(), reduction="sum"
+            ).item()
             hits = (logits.argmax(-1) == targets).view(len(targets), -1)  # [rows, places]
             right = _sum(right, hits.sum(0).cpu())
             counted = _sum(counted, (targets != NOT_COUNTED).view(len(targets), -1).sum(0).cpu())

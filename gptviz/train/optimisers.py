@@ -17,26 +17,38 @@ from .recipe import Recipe
 
 
 class BlockMuon(Muon):
-    """Muon for the matrices inside blocks: a step along the orthogonalised momentum, equally large in all directions.
+    """Muon for the matrices inside blocks: a step along the orthogonalised momentum, equally large
+    in all directions.
 
     Steps are scaled to the size of AdamW's, so that both use the same learning rate.
 
-    Source: K. Jordan et al., “Muon: An optimizer for hidden layers in neural networks” (2024); the scale: J. Liu et al.,
-    “Muon is Scalable for LLM Training” (2025).
+    Source: K. Jordan et al., “Muon: An optimizer for hidden layers in neural networks” (2024); the
+    scale: J. Liu et al., “Muon is Scalable for LLM Training” (2025).
     """
 
     def __init__(self, matrices: list[nn.Parameter], recipe: Recipe) -> None:
-        options: dict[str, Any] = {"weight_decay": recipe.weight_decay, "momentum": 0.95, "adjust_lr_fn": "match_rms_adamw"}
+        options: dict[str, Any] = {
+            "weight_decay": recipe.weight_decay,
+            "momentum": 0.95,
+            "adjust_lr_fn": "match_rms_adamw",
+        }
         super().__init__(matrices, lr=recipe.learning_rate, **options)
 
 
 def optimisers(model: Transformer, recipe: Recipe) -> list[Optimizer]:
-    """The optimisers for the weights of `model`; each parameter belongs to one of them. Biases and gains do not decay."""
+    """The optimisers for the weights of `model`; each parameter belongs to one of them. Biases and
+    gains do not decay.
+    """
     made: list[Optimizer] = []
     parameters = list(model.parameters())
     if recipe.optimiser == "muon":
         stacks = [model] if model.encoder is None else [model, model.encoder]
-        matrices = [p for stack in stacks for p in stack.blocks.parameters() if p.dim() == 2 and p.requires_grad]
+        matrices = [
+            p
+            for stack in stacks
+            for p in stack.blocks.parameters()
+            if p.dim() == 2 and p.requires_grad
+        ]
         inside = {id(p) for p in matrices}
         parameters = [p for p in parameters if id(p) not in inside]
         if matrices:
@@ -58,10 +70,11 @@ def optimisers(model: Transformer, recipe: Recipe) -> list[Optimizer]:
 
 
 def optimiser_numbers(config: Config, recipe: Recipe) -> int:
-    """How many numbers the optimisers of a model of `config` keep from step to step; the count of steps is left out.
+    """How many numbers the optimisers of a model of `config` keep from step to step; the count of
+    steps is left out.
 
-    Adam and AdamW keep two for each parameter, SGD one if it has momentum, and Muon one for each number of the matrices inside
-    blocks and AdamW's two for all others.
+    Adam and AdamW keep two for each parameter, SGD one if it has momentum, and Muon one for each
+    number of the matrices inside blocks and AdamW's two for all others.
     """
     parameters = sum(map(math.prod, trained_shapes(config, recipe).values()))
     match recipe.optimiser:
@@ -74,7 +87,9 @@ def optimiser_numbers(config: Config, recipe: Recipe) -> int:
 
 
 def trained_shapes(config: Config, recipe: Recipe) -> Mapping[str, tuple[int, ...]]:
-    """The shape of every parameter that is trained, by its name: all of a model, or those of its adapter."""
+    """The shape of every parameter that is trained, by its name: all of a model, or those of its
+    adapter.
+    """
     if recipe.lora_rank:
         return lora.parameter_shapes(config, lora.every_matrix(config, recipe.lora_rank))
     return parameter_shapes(config)
@@ -83,11 +98,17 @@ def trained_shapes(config: Config, recipe: Recipe) -> Mapping[str, tuple[int, ..
 def block_matrices(config: Config, recipe: Recipe) -> list[tuple[int, ...]]:
     """The shapes of the trained matrices inside the blocks, which Muon takes."""
     shapes = trained_shapes(config, recipe).items()
-    return [shape for name, shape in shapes if name.removeprefix("encoder.").startswith("blocks.") and len(shape) == 2]
+    return [
+        shape
+        for name, shape in shapes
+        if name.removeprefix("encoder.").startswith("blocks.") and len(shape) == 2
+    ]
 
 
 def tensors(optimizers: list[Optimizer]) -> dict[str, Tensor]:
-    """The tensors in the state of the optimisers, by name: "optimiser.parameter.key", the first two as numbers."""
+    """The tensors in the state of the optimisers, by name: "optimiser.parameter.key", the first two
+    as numbers.
+    """
     named = {}
     for which, optimizer in enumerate(optimizers):
         for parameter, state in optimizer.state_dict()["state"].items():
@@ -98,7 +119,9 @@ def tensors(optimizers: list[Optimizer]) -> dict[str, Tensor]:
 
 
 def restore(optimizers: list[Optimizer], named: dict[str, Tensor]) -> None:
-    """Give new optimisers a copy of the state `named` of others of their kind; a ValueError if it does not fit them."""
+    """Give new optimisers a copy of the state `named` of others of their kind; a ValueError if it
+    does not fit them.
+    """
     _take_no_step(optimizers)
     expected = {name: value.shape for name, value in tensors(optimizers).items()}
     if {name: value.shape for name, value in named.items()} != expected:
@@ -113,7 +136,9 @@ def restore(optimizers: list[Optimizer], named: dict[str, Tensor]) -> None:
 
 
 def _take_no_step(optimizers: list[Optimizer]) -> None:
-    """Take a step with zero gradients and a learning rate of 0. It changes no weight, but creates the state of the optimisers."""
+    """Take a step with zero gradients and a learning rate of 0. It changes no weight, but creates
+    the state of the optimisers.
+    """
     for optimizer in optimizers:
         rates = [group["lr"] for group in optimizer.param_groups]
         for group in optimizer.param_groups:
@@ -127,6 +152,8 @@ def _take_no_step(optimizers: list[Optimizer]) -> None:
 
 
 def clip(parameters: list[nn.Parameter], most: float) -> float:
-    """The norm of all gradients as one vector, before they are scaled to a norm of at most `most`; 0 means no limit."""
+    """The norm of all gradients as one vector, before they are scaled to a norm of at most `most`;
+    0 means no limit.
+    """
     norm: Tensor = torch.nn.utils.clip_grad_norm_(parameters, most or math.inf)
     return norm.item()

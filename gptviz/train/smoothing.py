@@ -1,4 +1,6 @@
-"""Label smoothing for labels with an order: a part of the target probability goes to the neighbours of the right label."""
+"""Label smoothing for labels with an order: a part of the target probability goes to the neighbours
+of the right label.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,11 @@ from gptviz.model import Config
 
 
 def nearby_targets(config: Config, smoothing: float) -> Tensor | None:
-    """The probabilities to train a classifier towards, a row for each right label: [n_label, n_label].
+    """The probabilities to train a classifier towards, a row for each right label: [n_label,
+    n_label].
 
-    The probability of a label falls by the factor `smoothing` with every step away from the right one; each row sums to 1.
-    None if the labels have no order, or nothing is smoothed.
+    The probability of a label falls by the factor `smoothing` with every step away from the right
+    one; each row sums to 1. None if the labels have no order, or nothing is smoothed.
     """
     if not config.ordered or not smoothing:
         return None

@@ -1,8 +1,10 @@
-"""The plain twin of a model: `template.txt` has the parts of all twins in their order, and each twin has those of its model.
+"""The plain twin of a model: `template.txt` has the parts of all twins in their order, and each
+twin has those of its model.
 
-A section begins at a line `#: condition`, and a line may end with `#? condition`. A condition is a row of terms joined by “and”,
-each one of `facts_of`, with or without “not” before it; where it does not hold, the section or line is left out. `$name` is one
-of `values_of`. To give twins another part, write its section: a model with a part that has none is refused.
+A section begins at a line `#: condition`, and a line may end with `#? condition`. A condition is a
+row of terms joined by “and”, each one of `facts_of`, with or without “not” before it; where it does
+not hold, the section or line is left out. `$name` is one of `values_of`. To give twins another
+part, write its section: a model with a part that has none is refused.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ USUAL = (
     *("rotary_fraction", "rotary_scaling", "window", "score_cap", "logit_cap"),
     *("smear", "mix_embedding", "backout", "value_gate"),
 )
-# The modules of Python's library that a twin may use, with the names that it takes from them, or none.
+# The modules of Python's library that a twin may use, with the names that it takes from them, or
+# none.
 MODULES = {
     **dict.fromkeys(("argparse", "json", "math", "random", "re"), ()),
     "collections.abc": ("Callable", "Iterable"),
@@ -46,56 +49,87 @@ MODULES = {
 
 
 def check(config: Config, tokenizer: Tokenizer) -> None:
-    """Refuse a model that has no twin. The message of the ValueError names the part that is missing."""
+    """Refuse a model that has no twin. The message of the ValueError names the part that is
+    missing.
+    """
     if config.kind != "decoder":
         raise ValueError("only a decoder can be written as plain Python")
     if (number := parameter_count(config)) > MOST_PARAMETERS:
-        raise ValueError(f"its {number:,} parameters are too many for plain Python: at most {MOST_PARAMETERS:,}")
+        raise ValueError(
+            f"its {number:,} parameters are too many for plain Python: at most {MOST_PARAMETERS:,}"
+        )
     there = set(re.findall(r"\S+=\S+", TEMPLATE)) | {f"{field}=none" for field in PARTS}
     usual = Config(vocab_size=1, context_length=1, d_model=1, n_layer=0)
     for field in (*PARTS, *USUAL):
         value = getattr(config, field)
         if value != getattr(usual, field) if field in USUAL else f"{field}={value}" not in there:
-            raise ValueError(f"plain Python has no part for “{field_info(Config, field).label}”: {value}")
+            raise ValueError(
+                f"plain Python has no part for “{field_info(Config, field).label}”: {value}"
+            )
     if _fact("tokenizer", tokenizer.kind) not in there:
         raise ValueError(f"plain Python has no part for “Tokenizer”: {tokenizer.kind}")
     tokens(tokenizer)
 
 
 def write(
-    name: str, config: Config, tokenizer: Tokenizer, weights: Mapping[str, Tensor], ends: tuple[int, ...], folder: Path
+    name: str,
+    config: Config,
+    tokenizer: Tokenizer,
+    weights: Mapping[str, Tensor],
+    ends: tuple[int, ...],
+    folder: Path,
 ) -> None:
-    """Write the files `name`.py and `name`.json into an empty folder, for a model that `check` accepts; `weights` are its
-    parameters by name, and `ends` the tokens that end a text. An OSError if the disk is full or not writable.
+    """Write the files `name`.py and `name`.json into an empty folder, for a model that `check`
+    accepts; `weights` are its parameters by name, and `ends` the tokens that end a text. An OSError
+    if the disk is full or not writable.
     """
     (folder / f"{name}.py").write_text(source(name, config, tokenizer, ends), encoding="utf-8")
     with (folder / f"{name}.json").open("w", encoding="utf-8") as file:
         file.write(json.dumps(tokens(tokenizer))[:-1] + ',\n"weights": {')
         for number, (part, tensor) in enumerate(weights.items()):
-            file.write(f"{',' if number else ''}\n{json.dumps(part)}: {_in_json(tensor.float().tolist())}")
+            file.write(
+                f"{',' if number else ''}\n{json.dumps(part)}: {_in_json(tensor.float().tolist())}"
+            )
         file.write("\n}}\n")
 
 
 def _in_json(numbers: Any) -> str:
     """A vector or a matrix, with as many digits as tell apart all numbers of float32."""
-    return f"[{', '.join(map(_in_json, numbers))}]" if isinstance(numbers, list) else f"{numbers:.9g}"
+    return (
+        f"[{', '.join(map(_in_json, numbers))}]" if isinstance(numbers, list) else f"{numbers:.9g}"
+    )
 
 
 def tokens(tokenizer: Tokenizer) -> dict[str, Any]:
-    """What lies beside a twin of its tokenizer: all `tokens`, and any `merges`; a ValueError says why a twin cannot read them."""
+    """What lies beside a twin of its tokenizer: all `tokens`, and any `merges`; a ValueError says
+    why a twin cannot read them.
+    """
     if tokenizer.kind != "bpe":
         pieces = map(tokenizer.piece, range(tokenizer.vocab_size))
-        return {"tokens": [piece.removeprefix(" ") if tokenizer.is_spaced else piece for piece in pieces]}
+        return {
+            "tokens": [
+                piece.removeprefix(" ") if tokenizer.is_spaced else piece for piece in pieces
+            ]
+        }
     fields = json.loads(tokenizer.to_json())
     model, cut = fields["model"], fields.get("pre_tokenizer") or {}
-    is_as_gpt2s = model["type"] == "BPE" and cut.get("type") == "ByteLevel" and cut.get("use_regex", True)
-    others = [stage for stage in ("added_tokens", "normalizer", "post_processor") if fields.get(stage)]
+    is_as_gpt2s = (
+        model["type"] == "BPE" and cut.get("type") == "ByteLevel" and cut.get("use_regex", True)
+    )
+    others = [
+        stage for stage in ("added_tokens", "normalizer", "post_processor") if fields.get(stage)
+    ]
     if others or not is_as_gpt2s or cut.get("add_prefix_space") or model.get("ignore_merges"):
-        raise ValueError(f"plain Python has no part for “Tokenizer”: {', '.join(others) or 'byte pairs other than GPT-2’s'}")
+        raise ValueError(
+            "plain Python has no part for “Tokenizer”: "
+            f"{', '.join(others) or 'byte pairs other than GPT-2’s'}"
+        )
     ids = model["vocab"]
     pairs = (pair.split(" ") if isinstance(pair, str) else pair for pair in model["merges"])
     return {
-        "tokens": [tokenizer.bytes_of(token).decode("latin-1") for token in range(tokenizer.vocab_size)],
+        "tokens": [
+            tokenizer.bytes_of(token).decode("latin-1") for token in range(tokenizer.vocab_size)
+        ],
         "merges": [[ids[left], ids[right], ids[left + right]] for left, right in pairs],
     }
 
@@ -106,27 +140,47 @@ def source(name: str, config: Config, tokenizer: Tokenizer, ends: tuple[int, ...
 
     def holds(condition: str) -> bool:
         terms = condition.split(" and ") if condition else []
-        return all((term.removeprefix("not ") in facts) != term.startswith("not ") for term in terms)
+        return all(
+            (term.removeprefix("not ") in facts) != term.startswith("not ") for term in terms
+        )
 
     beginning, *sections = re.split(r"\n+#: ?(.*)\n", TEMPLATE)
-    texts = [beginning, *(text for condition, text in zip(sections[::2], sections[1::2], strict=True) if holds(condition))]
+    texts = [
+        beginning,
+        *(
+            text
+            for condition, text in zip(sections[::2], sections[1::2], strict=True)
+            if holds(condition)
+        ),
+    ]
     lines = [[line.partition("  #? ") for line in text.rstrip("\n").split("\n")] for text in texts]
     chosen = ["\n".join(line for line, _, condition in text if holds(condition)) for text in lines]
-    title, *body = (Template(text).substitute(values_of(name, config, tokenizer, ends)) for text in chosen)
+    title, *body = (
+        Template(text).substitute(values_of(name, config, tokenizer, ends)) for text in chosen
+    )
     return "\n\n".join((title, imports("\n".join(body)), "\n\n\n".join(body))) + "\n"
 
 
 def facts_of(config: Config, tokenizer: Tokenizer, ends: tuple[int, ...]) -> set[str]:
     """The conditions that hold for a model."""
-    has_blocks, residual, positions = config.n_layer > 0, config.residual, POSITIONS[config.positions]
+    has_blocks, residual, positions = (
+        config.n_layer > 0,
+        config.residual,
+        POSITIONS[config.positions],
+    )
     has_mlp, adds_positions = has_blocks and config.mlp_size > 0, positions.acts_on == "embedding"
-    in_blocks = has_blocks and (config.qkv_bias or config.output_bias or (has_mlp and config.mlp_bias))
+    in_blocks = has_blocks and (
+        config.qkv_bias or config.output_bias or (has_mlp and config.mlp_bias)
+    )
     has_bias = in_blocks or (config.unembed_bias and not config.tied)
     norms = has_blocks and (residual not in ("plain", "none") or config.qk_norm != "none")
     facts = {
         "learns": parameter_count(config) <= MOST_TO_LEARN,
         "bias": has_bias,
-        "plus": has_bias or adds_positions or config.unembed_bias or (has_blocks and residual not in ("norm-only", "none")),
+        "plus": has_bias
+        or adds_positions
+        or config.unembed_bias
+        or (has_blocks and residual not in ("norm-only", "none")),
         "norm": norms or config.embed_norm or config.final_norm,
         "final_norm": config.final_norm,
         "gain": config.norm_gain,
@@ -141,7 +195,9 @@ def facts_of(config: Config, tokenizer: Tokenizer, ends: tuple[int, ...]) -> set
         "unembed_bias": config.unembed_bias,
         "ends": bool(ends),
     }
-    chosen = {_fact(field, getattr(config, field)) for field in PARTS} | {_fact("tokenizer", tokenizer.kind)}
+    chosen = {_fact(field, getattr(config, field)) for field in PARTS} | {
+        _fact("tokenizer", tokenizer.kind)
+    }
     return {fact for fact, holds in facts.items() if holds} | chosen
 
 
@@ -150,7 +206,9 @@ def _fact(field: str, value: str) -> str:
     return f"{field}={value.replace(' ', '-')}"
 
 
-def values_of(name: str, config: Config, tokenizer: Tokenizer, ends: tuple[int, ...]) -> dict[str, object]:
+def values_of(
+    name: str, config: Config, tokenizer: Tokenizer, ends: tuple[int, ...]
+) -> dict[str, object]:
     """The numbers and expressions of a model."""
     embedded = 'WEIGHTS["embed.weight"][token]'
     if config.embed_scale != 1:
@@ -185,7 +243,9 @@ def values_of(name: str, config: Config, tokenizer: Tokenizer, ends: tuple[int, 
 def imports(body: str) -> str:
     """The imports of what the Python `body` uses and does not define."""
     names = [node for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)]
-    used = {node.id for node in names} - {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    used = {node.id for node in names} - {
+        node.id for node in names if isinstance(node.ctx, ast.Store)
+    }
     lines = ["from __future__ import annotations\n"] if "Number" in used else []
     for module, functions in MODULES.items():
         if here := [function for function in functions if function in used]:

@@ -8,10 +8,15 @@ from pkgutil import iter_modules
 from gptviz.ui import records
 from gptviz.ui.page import GROUP_NAMES, Group, Page
 
-_RECORDS: list[Page] = [import_module(f"{records.__name__}.{file.name}").PAGE for file in iter_modules(records.__path__)]
+_RECORDS: list[Page] = [
+    import_module(f"{records.__name__}.{file.name}").PAGE for file in iter_modules(records.__path__)
+]
 _IN_ORDER = sorted(_RECORDS, key=lambda page: page.place)
 # The groups of the menu, and their pages in the order in which a newcomer reads them.
-GROUPS: dict[Group, tuple[Page, ...]] = {group: tuple(page for page in _IN_ORDER if page.group == group) for group in GROUP_NAMES}
-# The same in the order of the menu: what one does with models of one's own is in sight, however many pages take them apart.
+GROUPS: dict[Group, tuple[Page, ...]] = {
+    group: tuple(page for page in _IN_ORDER if page.group == group) for group in GROUP_NAMES
+}
+# The same in the order of the menu: what one does with models of one's own is in sight, however
+# many pages take them apart.
 IN_MENU: tuple[Group, ...] = ("From outside", "What it is made of", "Your models", "Take it apart")
 PAGES = {page.name: page for group in GROUPS.values() for page in group}

@@ -27,8 +27,9 @@ from tests.drawn import looked_at
 from tests.tiny import TinyModel, byte_letters, scrambled, tiny
 
 
-# Caches are keyed by a model's name and by when its files were written: what one test filled is never the answer to another.
-# They are cleared once a file, so that memory is bounded and a file's tests do not depend on another file's.
+# Caches are keyed by a model's name and by when its files were written: what one test filled is
+# never the answer to another. They are cleared once a file, so that memory is bounded and a file's
+# tests do not depend on another file's.
 @pytest.fixture(autouse=True, scope="module")
 def _caches_of_this_file() -> None:
     clear_caches()
@@ -36,7 +37,9 @@ def _caches_of_this_file() -> None:
 
 @pytest.fixture(autouse=True)
 def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a user without models of other programs, whom no page may ask the hub for one."""
+    """The folder of a user without models of other programs, whom no page may ask the hub for
+    one.
+    """
     from huggingface_hub import constants
 
     for name in ("OLLAMA_MODELS", "LLAMA_CACHE"):
@@ -73,7 +76,9 @@ def _figures_are_looked_at() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _a_page_is_waited_for() -> Iterator[None]:
-    """What runs a page sleeps until it has ended: it asked each millisecond, and counted all messages each time."""
+    """What runs a page sleeps until it has ended: it asked each millisecond, and counted all
+    messages each time.
+    """
     polled = local_script_runner.require_widgets_deltas
 
     def waited(runner: local_script_runner.LocalScriptRunner, timeout: float) -> None:
@@ -105,7 +110,9 @@ class OneByOne(Mapping[str, Any]):
 
 @pytest.fixture(scope="session", autouse=True)
 def _a_control_reads_its_own_value() -> Iterator[None]:
-    """Streamlit reads the values of all controls for each control that it draws: a sixth of the time of the page Train."""
+    """Streamlit reads the values of all controls for each control that it draws: a sixth of the
+    time of the page Train.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SafeSessionState, "filtered_state", property(OneByOne))
         yield
@@ -113,7 +120,9 @@ def _a_control_reads_its_own_value() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _a_page_that_fails_fails_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However a test opens a page, or presses what is on it: the page must not end in an exception."""
+    """However a test opens a page, or presses what is on it: the page must not end in an
+    exception.
+    """
     run = ElementTree.run
 
     def checked(tree: ElementTree, *, timeout: float | None = None) -> AppTest:
@@ -154,13 +163,25 @@ def only_shakespeare(_shakespeare: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(checkpoints, "BUNDLED", _shakespeare)
 
 
-def save_classifier(name: str = "judge", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Path:
+def save_classifier(
+    name: str = "judge", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any
+) -> Path:
     """Save a small untrained classifier of words; arguments are those of `tiny_model`."""
-    tokenizer = WordTokenizer(["the", "film", "was", "never", "dull", "good", "bad", "and", "funny"])
-    sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "mask": "full", "head": "mean", "n_label": 2}
+    tokenizer = WordTokenizer(
+        ["the", "film", "was", "never", "dull", "good", "bad", "and", "funny"]
+    )
+    sizes = {
+        "vocab_size": tokenizer.vocab_size,
+        "padding": tokenizer.padding,
+        "mask": "full",
+        "head": "mean",
+        "n_label": 2,
+    }
     config = tiny(**sizes | {"final_norm": False} | changes)
     names = [f"label {i}" for i in range(config.n_label)]
-    return checkpoints.save(name, scrambled(config, seed), tokenizer, {"labels": names} | (card or {}), replace=True)
+    return checkpoints.save(
+        name, scrambled(config, seed), tokenizer, {"labels": names} | (card or {}), replace=True
+    )
 
 
 @pytest.fixture
@@ -171,12 +192,23 @@ def tiny_classifier(home: Path) -> TinyModel:
 
 @pytest.fixture
 def tiny_pair(home: Path) -> TinyModel:
-    """Saves a small untrained encoder–decoder of letters in this test's home; arguments are those of `tiny_model`."""
+    """Saves a small untrained encoder–decoder of letters in this test's home; arguments are those
+    of `tiny_model`.
+    """
 
-    def make(name: str = "pair", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any) -> Path:
+    def make(
+        name: str = "pair", *, card: dict[str, Any] | None = None, seed: int = 0, **changes: Any
+    ) -> Path:
         tokenizer = SpecialTokensTokenizer(CharTokenizer("abcdefghijklmnopqrstuvwxyz 0123456789"))
-        sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "n_encoder_layer": 3, "context_length": 24}
-        return checkpoints.save(name, scrambled(tiny(**sizes | changes), seed), tokenizer, card or {}, replace=True)
+        sizes = {
+            "vocab_size": tokenizer.vocab_size,
+            "padding": tokenizer.padding,
+            "n_encoder_layer": 3,
+            "context_length": 24,
+        }
+        return checkpoints.save(
+            name, scrambled(tiny(**sizes | changes), seed), tokenizer, card or {}, replace=True
+        )
 
     return make
 
@@ -190,7 +222,10 @@ def chats(home: Path) -> Any:
         tokens = [*byte_letters(plain), "<|im_start|>", "<|im_end|>"]
         tokenizer = byte_pairs(tokens, [], [256, 257], [], CUTS["gpt-2"])
         model = scrambled(tiny(vocab_size=tokenizer.vocab_size, context_length=64))
-        card = {"chat": {"template": template, "tokens": {"bos_token": "<|im_start|>"}}, "end_tokens": [257]}
+        card = {
+            "chat": {"template": template, "tokens": {"bos_token": "<|im_start|>"}},
+            "end_tokens": [257],
+        }
         checkpoints.save("chats", model, tokenizer, card, replace=True)
 
     return make
@@ -214,7 +249,9 @@ def one_of_each(
     monkeypatch: pytest.MonkeyPatch,
     _saved_of_each: Path,
 ) -> None:
-    """A model of each kind, and none that ships: copies of those that were made for the first test that asks for them."""
+    """A model of each kind, and none that ships: copies of those that were made for the first test
+    that asks for them.
+    """
     if _saved_of_each.exists():
         shutil.copytree(_saved_of_each, home / "checkpoints")
     else:
@@ -226,7 +263,9 @@ def one_of_each(
 
 
 def with_snapshots(folder: Path, steps: Sequence[int] = (0, 1, 16)) -> Path:
-    """Snapshots beside the model in `folder`, each with weights of its own, the last like the model."""
+    """Snapshots beside the model in `folder`, each with weights of its own, the last like the
+    model.
+    """
     config = checkpoints.read_config(folder)
     for step in steps:
         seed = 0 if step == max(steps) else 100 + step

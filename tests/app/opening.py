@@ -23,19 +23,30 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def opened(path: str, **query: str | list[str]) -> AppTest:
-    """The page at `path`, or Home at `app.py`, run once with `query` in its address; what it says is checked (`wording`)."""
+    """The page at `path`, or Home at `app.py`, run once with `query` in its address; what it says
+    is checked (`wording`).
+    """
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
     if path != "app.py":
         at.switch_page(path)
     for key, value in query.items():
         at.query_params[key] = value
     at.session_state[READ_AS_A_WHOLE] = True
-    check_wording(at.run(), *(word for value in query.values() for word in ([value] if isinstance(value, str) else value)))
+    check_wording(
+        at.run(),
+        *(
+            word
+            for value in query.values()
+            for word in ([value] if isinstance(value, str) else value)
+        ),
+    )
     return at
 
 
 def page_at(path: str, **usual: str) -> Callable[..., AppTest]:
-    """A function that opens the page at `path`, with the `usual` address unless a test gives another."""
+    """A function that opens the page at `path`, with the `usual` address unless a test gives
+    another.
+    """
     return partial(opened, path, **usual)
 
 
@@ -52,19 +63,31 @@ def charts(at: AppTest) -> list[dict[str, Any]]:
 
 def chart(at: AppTest, key: str) -> dict[str, Any]:
     """The figure with this key."""
-    (found,) = (json.loads(one.proto.spec) for one in at.get("plotly_chart") if one.proto.id.endswith(f"-{key}"))
+    (found,) = (
+        json.loads(one.proto.spec)
+        for one in at.get("plotly_chart")
+        if one.proto.id.endswith(f"-{key}")
+    )
     return dict(found)
 
 
 def headings(at: AppTest) -> list[dict[str, Any]]:
     """The headings above the drawings in the pictures of a page's figures."""
-    packed = [unpack(one.proto.bytes)[0] for one in views(at) if one.proto.bytes and "figure_tools" in one.proto.component_name]
+    packed = [
+        unpack(one.proto.bytes)[0]
+        for one in views(at)
+        if one.proto.bytes and "figure_tools" in one.proto.component_name
+    ]
     return [one["heading"] for one in packed]
 
 
 def views(at: AppTest) -> list[Any]:
     """The components of the page itself, the scripts that draw them included."""
-    return [node for node in in_sight(at) if type(getattr(node, "proto", None)).__name__ == "BidiComponent"]
+    return [
+        node
+        for node in in_sight(at)
+        if type(getattr(node, "proto", None)).__name__ == "BidiComponent"
+    ]
 
 
 def payload(at: AppTest, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
@@ -74,7 +97,9 @@ def payload(at: AppTest, key: str) -> tuple[dict[str, Any], dict[str, np.ndarray
 
 
 def grid(at: AppTest, key: str) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
-    """The values in a grid of cells [row, column], NaN where it has none, and all else that the browser gets of it."""
+    """The values in a grid of cells [row, column], NaN where it has none, and all else that the
+    browser gets of it.
+    """
     header, _ = payload(at, key)
     missing = {"value": None}
     values = [[(cell or missing)["value"] for cell in row["cells"]] for row in header["rows"]]
@@ -88,12 +113,19 @@ def strip(at: AppTest) -> dict[str, Any]:
 
 
 def drawn(at: AppTest, *left_out: str) -> tuple[list[dict[str, Any]], list[Any]]:
-    """All that is drawn on the page: its figures, and what its views are sent, but for the parts of it that are left out."""
+    """All that is drawn on the page: its figures, and what its views are sent, but for the parts of
+    it that are left out.
+    """
     shown: list[Any] = []
     for sent in filter(None, (bytes(view.proto.bytes) for view in views(at))):
         if sent[4:5] == b"{":  # after its length
             header, arrays = unpack(sent)
-            shown.append([{key: value for key, value in header.items() if key not in left_out}, arrays.keys()])
+            shown.append(
+                [
+                    {key: value for key, value in header.items() if key not in left_out},
+                    arrays.keys(),
+                ]
+            )
             shown.extend(array.tobytes() for array in arrays.values())
         else:
             shown.append(sent)

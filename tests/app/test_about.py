@@ -29,10 +29,14 @@ def test_only_pages_that_show_no_numbers_have_none() -> None:
     assert {page.name for page in PAGES.values() if not page.about} == {"home", "lessons"}
 
 
-@pytest.mark.parametrize("page", [PAGES["gradients"], PAGES["positions"]], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [PAGES["gradients"], PAGES["positions"]], ids=lambda page: page.name
+)
 def test_a_page_and_the_search_say_what_is_written(page: Page) -> None:
     said = says(opened(page.path))
-    found = next(entry.more for entry in entries() if entry.kind == "Page" and entry.name == page.title)
+    found = next(
+        entry.more for entry in entries() if entry.kind == "Page" and entry.name == page.title
+    )
     for section in page.about[page.title]:
         assert section.replace("\\", "") in said
         assert section in found

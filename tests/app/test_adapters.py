@@ -1,4 +1,6 @@
-"""LoRA adapters on the pages: the slider from base to tuned, which is an edit of the address, and what is said of them."""
+"""LoRA adapters on the pages: the slider from base to tuned, which is an edit of the address, and
+what is said of them.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def test_the_slider_is_an_edit_from_the_base_to_the_tuned_model_and_beyond() -> 
 def test_a_link_may_go_further_than_the_slider_and_the_other_edits_stay() -> None:
     at = page(edits="adapter=3,blocks.0.mlp")
     assert at.slider(key="strength of the adapter").value == 3.0
-    np.testing.assert_allclose(payload(at, "ledger")[1]["logits"], logits("adapter=3", "blocks.0.mlp"), atol=1e-5)
+    np.testing.assert_allclose(
+        payload(at, "ledger")[1]["logits"], logits("adapter=3", "blocks.0.mlp"), atol=1e-5
+    )
     at.slider(key="strength of the adapter").set_value(1.0).run()
     assert at.query_params["edits"] == "blocks.0.mlp"
 
@@ -75,10 +79,14 @@ compared = page_at("pages/compare.py", model="finetune-lora", prompt="KING", com
 
 def test_an_adapter_is_compared_with_its_base_and_each_matrix_differs_by_what_was_added() -> None:
     at = compared()
-    assert "A: finetune-lora · B: pretrain as saved last. They differ in the model" in says(at).replace("**", "")
+    assert "A: finetune-lora · B: pretrain as saved last. They differ in the model" in says(
+        at
+    ).replace("**", "")
     a, b = (gptviz.load(name).side("KING") for name in ("finetune-lora", "pretrain"))
     shares = compare.relative(compare.weights(a, b))
-    np.testing.assert_allclose(numbers(chart(at, "weights that differ")["data"][0]["z"]), shares.values, rtol=1e-5)
+    np.testing.assert_allclose(
+        numbers(chart(at, "weights that differ")["data"][0]["z"]), shares.values, rtol=1e-5
+    )
     (bars,) = chart(at, "singular values")["data"]
     assert (np.array(numbers(bars["y"])) > 1e-4 * numbers(bars["y"])[0]).sum() == 4
     assert "acts in **4 of 64** directions" in says(at)
@@ -98,11 +106,15 @@ def test_the_losses_along_the_strength_are_those_of_the_model_with_each() -> Non
     np.testing.assert_allclose(numbers(line["y"]), table.values[0], rtol=1e-5)
     (point,) = [one for one in figure["data"] if not one.get("name")]
     assert numbers(point["x"]).tolist() == [0.5]
-    assert f"On python-reference (pretrain) it rises from {numbers(line['y'])[0]:.3f} at 0" in says(at)
+    assert f"On python-reference (pretrain) it rises from {numbers(line['y'])[0]:.3f} at 0" in says(
+        at
+    )
 
 
 def test_models_of_other_shapes_and_equal_weights_say_so() -> None:
-    assert "only models of one shape have a difference of weights" in says(compared(b_model="generator"))
+    assert "only models of one shape have a difference of weights" in says(
+        compared(b_model="generator")
+    )
     assert "A and B have the same weights" in says(compared(model="ladder-8"))
     assert "A and B have the same weights" in says(compared(edits="adapter=0"))
 
@@ -110,7 +122,12 @@ def test_models_of_other_shapes_and_equal_weights_say_so() -> None:
 def test_half_the_adapter_is_suggested_with_what_it_does_to_this_prompt() -> None:
     at = compared(compared="Next token")
     assert "Half the adapter" in [one.label for one in at.button]
-    half = compare.next_token(*(gptviz.load("finetune-lora").edited(*edits).side("KING") for edits in ((), ("adapter=0.5",))))
+    half = compare.next_token(
+        *(
+            gptviz.load("finetune-lora").edited(*edits).side("KING")
+            for edits in ((), ("adapter=0.5",))
+        )
+    )
     assert f"{percent(compare.total_variation(half))} of the probability moves" in says(at)
 
 
@@ -137,14 +154,18 @@ def test_an_adapter_whose_base_is_gone_says_so_on_every_page_and_is_listed() -> 
     folder = checkpoints.own() / "orphan"
     shutil.copytree(checkpoints.find("finetune-lora"), folder)
     adapter = checkpoints.read_adapter(folder)
-    checkpoints.write_json(folder / "adapter.json", {"base": "gone", "sha256": adapter.sha256, "ranks": adapter.ranks})
+    checkpoints.write_json(
+        folder / "adapter.json", {"base": "gone", "sha256": adapter.sha256, "ranks": adapter.ranks}
+    )
     for where in ("next_token", "compare"):
         at = page_at(f"pages/{where}.py")(model="orphan")
         assert "'gone', and there is no model of that name: bring that model back" in says(at)
         assert "Choose another model above" in says(at)
     assert "there is no model of that name" in says(page_at("pages/runs.py")(model="orphan"))
     (folder / "adapter.json").write_text("[]")
-    assert "adapter.json is not a JSON object" in says(page_at("pages/next_token.py")(model="orphan"))
+    assert "adapter.json is not a JSON object" in says(
+        page_at("pages/next_token.py")(model="orphan")
+    )
     assert "adapter.json is not a JSON object" in says(page_at("pages/runs.py")(model="orphan"))
 
 

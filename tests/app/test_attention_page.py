@@ -21,7 +21,13 @@ from tests.tiny import TinyModel
 @pytest.fixture
 def seed_sized(tiny_model: TinyModel) -> Path:
     """As many blocks, heads and positions as the seed's model has."""
-    return tiny_model(text=frame.DEFAULT_PROMPT, context_length=64, n_layer=3, n_head=4, card={"preset": "generator"})
+    return tiny_model(
+        text=frame.DEFAULT_PROMPT,
+        context_length=64,
+        n_layer=3,
+        n_head=4,
+        card={"preset": "generator"},
+    )
 
 
 page = page_at("pages/attention.py", model="tiny")
@@ -33,7 +39,12 @@ def asked(at: AppTest) -> dict[str, Any]:
 
 
 def expected(prompt: str, block: int, head: int) -> np.ndarray:
-    values = gptviz.load("tiny").trace(prompt)[f"blocks.{block}.attention.pattern"][0, head].numpy().copy()
+    values = (
+        gptviz.load("tiny")
+        .trace(prompt)[f"blocks.{block}.attention.pattern"][0, head]
+        .numpy()
+        .copy()
+    )
     values[np.triu_indices(len(values), 1)] = np.nan
     return values
 
@@ -48,13 +59,21 @@ def test_the_page_opens_on_its_sharpest_head_and_says_so(seed_sized: Path) -> No
             spread[place] += len(rows)
     block, head = np.unravel_index(spread.argmin(), spread.shape)
     assert sent(at)[0]["start"] == {"block": block, "head": head}
-    said = f"Head {head} of block {block} looks the most sharply: a row of it is spread over {spread.min():.1f} of 7 tokens"
+    said = (
+        f"Head {head} of block {block} looks the most sharply: a row of it is spread over "
+        f"{spread.min():.1f} of 7 tokens"
+    )
     assert said in " ".join(one.value for one in at.markdown)
     assert not at.warning
 
 
-def test_what_the_browser_keeps_in_the_address_changes_nothing_that_is_sent(seed_sized: Path) -> None:
-    plain, chosen = page(), page(block="1", head="0", show="value", query="3", log="true", heads="all")
+def test_what_the_browser_keeps_in_the_address_changes_nothing_that_is_sent(
+    seed_sized: Path,
+) -> None:
+    plain, chosen = (
+        page(),
+        page(block="1", head="0", show="value", query="3", log="true", heads="all"),
+    )
     assert sent(plain)[0] == sent(chosen)[0]
     assert views(plain)[0].proto.bytes == views(chosen)[0].proto.bytes
 
@@ -66,24 +85,40 @@ def test_a_prompt_longer_than_the_context_shows_its_end(seed_sized: Path) -> Non
     np.testing.assert_allclose(pattern(at, 2, 2), expected(text[-64:], 2, 2), atol=1e-6)
 
 
-def test_try_this_says_how_much_the_heads_it_names_do_and_asks_the_view_for_them(seed_sized: Path) -> None:
+def test_try_this_says_how_much_the_heads_it_names_do_and_asks_the_view_for_them(
+    seed_sized: Path,
+) -> None:
     at = page(prompt="How now")
     assert sent(at)[0]["asked"] is None
     seen = [np.stack([expected("How now", block, head) for head in range(4)]) for block in range(3)]
-    shares = np.array([[np.mean([head[i, i - 1] for i in range(1, 7)]) for head in block] for block in seen])
-    assert any(f"with {100 * shares.max():.1f} % on average" in caption.value for caption in at.caption)
+    shares = np.array(
+        [[np.mean([head[i, i - 1] for i in range(1, 7)]) for head in block] for block in seen]
+    )
+    assert any(
+        f"with {100 * shares.max():.1f} % on average" in caption.value for caption in at.caption
+    )
     at.button(key="try The token before").click().run()
-    assert (asked(at)["block"], asked(at)["head"]) == np.unravel_index(shares.argmax(), shares.shape)
+    assert (asked(at)["block"], asked(at)["head"]) == np.unravel_index(
+        shares.argmax(), shares.shape
+    )
     at.button(key="try A published picture").click().run()
     assert (asked(at)["block"], asked(at)["head"], asked(at)["query"]) == (2, 2, None)
     np.testing.assert_allclose(pattern(at, 2, 2), expected(frame.DEFAULT_PROMPT, 2, 2), atol=1e-6)
 
 
-@pytest.mark.parametrize(("n_layer", "n_head", "preset"), [(2, 4, "generator"), (3, 2, "generator"), (3, 4, "")])
+@pytest.mark.parametrize(
+    ("n_layer", "n_head", "preset"), [(2, 4, "generator"), (3, 2, "generator"), (3, 4, "")]
+)
 def test_the_seeds_picture_is_offered_where_the_model_has_its_head(
     tiny_model: TinyModel, n_layer: int, n_head: int, preset: str
 ) -> None:
-    tiny_model(text=frame.DEFAULT_PROMPT, context_length=64, n_layer=n_layer, n_head=n_head, card={"preset": preset})
+    tiny_model(
+        text=frame.DEFAULT_PROMPT,
+        context_length=64,
+        n_layer=n_layer,
+        n_head=n_head,
+        card={"preset": preset},
+    )
     assert "try A published picture" not in [button.key for button in page().button]
 
 
@@ -94,7 +129,9 @@ def test_the_code_computes_the_numbers_that_are_sent(seed_sized: Path, tokens: i
     header, arrays = sent(at)
     made = ran(header["code"])
     for block in range(3):
-        np.testing.assert_allclose(made["reading"].pattern(block, 1), pattern(at, block, 1), atol=1e-6)
+        np.testing.assert_allclose(
+            made["reading"].pattern(block, 1), pattern(at, block, 1), atol=1e-6
+        )
         rollout = made["reading"].rollout(block)[np.tril_indices(tokens)]
         np.testing.assert_allclose(rollout, arrays["rollout"][block], atol=1e-6)
         weighted = pattern(at, block, 1) * arrays["moved"][block, 1]
@@ -117,7 +154,9 @@ def test_a_block_that_was_not_sent_is_sent_when_the_view_asks_for_it_and_read_by
     assert header["first"] == other
     np.testing.assert_allclose(pattern(at, other, 3), expected("How now", other, 3), atol=1e-6)
     np.testing.assert_allclose(reading.pattern(other, 3), pattern(at, other, 3), atol=1e-6)
-    np.testing.assert_allclose(reading.rollout(other)[np.tril_indices(7)], arrays["rollout"][0], atol=1e-6)
+    np.testing.assert_allclose(
+        reading.rollout(other)[np.tril_indices(7)], arrays["rollout"][0], atol=1e-6
+    )
     np.testing.assert_array_equal(reading.q[0], arrays["q"][0])
     at.text_area(key="prompt").set_value("How not").run()
     header, _ = sent(at)
@@ -128,7 +167,11 @@ def test_of_a_text_too_long_for_the_explorer_the_end_is_read_and_the_page_says_s
     seed_sized: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = gptviz.load("tiny").model.config
-    monkeypatch.setattr(attention, "MOST_OF_BLOCK", 2 * attention._size(config, 9, 9, triangle=True, of_itself=True).numbers)
+    monkeypatch.setattr(
+        attention,
+        "MOST_OF_BLOCK",
+        2 * attention._size(config, 9, 9, triangle=True, of_itself=True).numbers,
+    )
     assert attention.most_tokens(config) == 9
     at = page(prompt="How now, my love?")
     assert [label.replace("␣", " ") for label in sent(at)[0]["keys"]] == list(" my love?")
@@ -143,8 +186,12 @@ def test_a_head_that_repeats_what_came_next_before_is_found_in_any_model() -> No
     at.button(key="try What came next before").click().run()
     command, (header, arrays) = asked(at), sent(at)
     followed = arrays["fact followed"]
-    assert (command["block"], command["head"]) == np.unravel_index(followed.argmax(), followed.shape)
-    assert command["block"] == 1, "an induction head needs a block before it that says what came before each token"
+    assert (command["block"], command["head"]) == np.unravel_index(
+        followed.argmax(), followed.shape
+    )
+    assert command["block"] == 1, (
+        "an induction head needs a block before it that says what came before each token"
+    )
     assert followed.max() > 0.5
     assert "followed" in header["facts"]
 
@@ -161,7 +208,9 @@ def test_leaving_out_the_first_token_is_offered_where_many_heads_rest_on_it(
     assert sent(at)[1]["without first"].shape == sent(at)[1]["thumbnails"].shape
 
 
-def test_what_edits_make_of_the_patterns_is_said_and_the_patterns_are_the_edited_ones(tiny_model: TinyModel) -> None:
+def test_what_edits_make_of_the_patterns_is_said_and_the_patterns_are_the_edited_ones(
+    tiny_model: TinyModel,
+) -> None:
     lm = gptviz.load(tiny_model())
     texts = ("blocks.0.attention.head.1=uniform", "blocks.1.attention")
     at = opened("pages/attention.py", model="tiny", prompt="the fox", edits=",".join(texts))
@@ -175,7 +224,9 @@ def test_what_edits_make_of_the_patterns_is_said_and_the_patterns_are_the_edited
     np.testing.assert_allclose(arrays["pattern"][0, 1], wanted, atol=1e-6)
 
 
-def test_words_are_offered_where_they_are_split_and_are_sent_in_the_place_of_tokens(seed_sized: Path) -> None:
+def test_words_are_offered_where_they_are_split_and_are_sent_in_the_place_of_tokens(
+    seed_sized: Path,
+) -> None:
     assert not [switch for switch in page(prompt="a b").toggle if switch.key == "words"]
     at = page(prompt="How now", words="true")
     header, arrays = sent(at)

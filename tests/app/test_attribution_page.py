@@ -27,7 +27,9 @@ def _mine(tiny_model: TinyModel) -> None:
 page = page_at("pages/attribution.py")
 
 
-def test_it_opens_on_the_likeliest_token_less_the_next_and_the_bars_add_up(tiny_model: TinyModel) -> None:
+def test_it_opens_on_the_likeliest_token_less_the_next_and_the_bars_add_up(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("mine", text=ALPHABET, residual="pre-norm", norm_bias=True)
     at = page(model="mine", prompt="a cab")
     lm = gptviz.load("mine")
@@ -39,17 +41,21 @@ def test_it_opens_on_the_likeliest_token_less_the_next_and_the_bars_add_up(tiny_
     assert values[:-1].sum() == pytest.approx(values[-1])
     assert values[0] == pytest.approx(max((part.value for part in found.parts), key=abs))
     assert (
-        f"**“{lm.tokenizer.label(best)}”**, after “a␣cab” (position 4), minus that of **“{lm.tokenizer.label(next_best)}”**"
-        in says(at)
+        f"**“{lm.tokenizer.label(best)}”**, after “a␣cab” (position 4), minus that of "
+        f"**“{lm.tokenizer.label(next_best)}”**" in says(at)
     )
     assert f"adds up: error {power(found.error)}" in says(at)
     assert ":green-badge" in says(at)
     assert "passes through the final norm" in says(at)
-    assert {"Into an MLP", "A head that speaks against it"} <= {button.label for button in at.button}
+    assert {"Into an MLP", "A head that speaks against it"} <= {
+        button.label for button in at.button
+    }
 
 
 def test_the_grid_has_every_head_and_mlp_and_the_strongest_head_is_split_by_what_it_reads() -> None:
-    at = page(model="mine", prompt="a cab", position="3", minus="none: its logit alone", logit_of="q")
+    at = page(
+        model="mine", prompt="a cab", position="3", minus="none: its logit alone", logit_of="q"
+    )
     lm = gptviz.load("mine")
     found = lm.attribute("a cab", "q", 3)
     values, drawn = grid(at, "attribution grid")
@@ -75,29 +81,44 @@ def test_the_grid_has_every_head_and_mlp_and_the_strongest_head_is_split_by_what
     assert "Switch off MLP of block 1" in [button.label for button in at.button]
 
 
-@pytest.mark.parametrize("residual", ["none", "norm-only", "plain", "post-norm", "parallel-one-norm", "double-norm"])
-def test_every_kind_of_residual_adds_up_and_is_told_what_is_frozen(tiny_model: TinyModel, residual: str) -> None:
+@pytest.mark.parametrize(
+    "residual", ["none", "norm-only", "plain", "post-norm", "parallel-one-norm", "double-norm"]
+)
+def test_every_kind_of_residual_adds_up_and_is_told_what_is_frozen(
+    tiny_model: TinyModel, residual: str
+) -> None:
     tiny_model("mine", text=ALPHABET, residual=residual, final_norm=False)
     at = page(model="mine", prompt="a cab")
     assert ":green-badge" in says(at)
-    assert ("No norm lies between" in says(at)) == (residual in ("none", "plain", "parallel-one-norm"))
+    assert ("No norm lies between" in says(at)) == (
+        residual in ("none", "plain", "parallel-one-norm")
+    )
     assert ("takes the place of the stream" in says(at)) == (residual in ("none", "norm-only"))
 
 
 @pytest.mark.parametrize("smear", [0, 3])
-def test_an_embedding_with_a_share_of_the_token_before_says_so(tiny_model: TinyModel, smear: int) -> None:
+def test_an_embedding_with_a_share_of_the_token_before_says_so(
+    tiny_model: TinyModel, smear: int
+) -> None:
     tiny_model("mine", text=ALPHABET, smear=smear)
-    assert ("a share of the vector of the token before" in says(page(model="mine", prompt="a cab"))) == bool(smear)
+    assert (
+        "a share of the vector of the token before" in says(page(model="mine", prompt="a cab"))
+    ) == bool(smear)
 
 
-def test_a_sum_that_is_off_is_red_and_says_so(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sum_that_is_off_is_red_and_says_so(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from gptviz.interp.explaining.decomposition import Stream
 
     added = Stream.added
     tiny_model("mine", text=ALPHABET, output_bias=True)
 
     def twice(self: Stream, pulled: Any) -> Any:
-        return {name: values * (1 + name.endswith("output.bias")) for name, values in added(self, pulled).items()}
+        return {
+            name: values * (1 + name.endswith("output.bias"))
+            for name, values in added(self, pulled).items()
+        }
 
     monkeypatch.setattr(Stream, "added", twice)
     at = page(model="mine", prompt="a bad cab")
@@ -133,11 +154,15 @@ def test_a_model_without_blocks_or_with_an_edit_is_shown(tiny_model: TinyModel) 
         (math.nan, "not known to be likelier than"),
     ],
 )
-def test_a_difference_of_logits_is_told_as_how_much_likelier_one_token_is(difference: float, words: str) -> None:
+def test_a_difference_of_logits_is_told_as_how_much_likelier_one_token_is(
+    difference: float, words: str
+) -> None:
     assert logit._times(difference) == words
 
 
-def test_the_label_of_a_classifier_is_taken_apart_where_its_head_is_linear(tiny_classifier: TinyModel) -> None:
+def test_the_label_of_a_classifier_is_taken_apart_where_its_head_is_linear(
+    tiny_classifier: TinyModel,
+) -> None:
     tiny_classifier()
     at = page(model="judge")
     assert ":green-badge" in says(at)
@@ -158,7 +183,9 @@ def test_the_heads_of_a_decoder_that_read_the_source_are_there(tiny_pair: TinyMo
     assert len(numbers(chart(at, "sources")["data"][0]["y"])) == len(lm.source(prompt))
 
 
-def test_it_opens_on_the_right_answer_to_a_known_prompt_against_the_wrong_one_and_leads_to_such_a_prompt() -> None:
+def test_it_opens_on_the_right_answer_to_a_known_prompt_against_the_wrong_one_and_leads_to_such_a_prompt() -> (
+    None
+):
     at, known = page(model="sentences"), Sentences().contrasts()[0]
     assert f"minus that of **“{known.wrong}”** is" in says(at)
     assert f"times as likely as **“{known.wrong}”**. {known.about}" in says(at)
@@ -183,14 +210,24 @@ def test_a_token_that_is_not_listed_can_be_typed(tiny_model: TinyModel) -> None:
 
 
 def test_a_bar_of_a_word_is_the_sum_over_its_tokens() -> None:
-    place = {"model": "mine", "prompt": "a cab", "position": "3", "part": "blocks.0.attention.head.0"}
-    tokens, words = (numbers(chart(page(**place, words=words), "sources")["data"][0]["y"]) for words in ("false", "true"))
+    place = {
+        "model": "mine",
+        "prompt": "a cab",
+        "position": "3",
+        "part": "blocks.0.attention.head.0",
+    }
+    tokens, words = (
+        numbers(chart(page(**place, words=words), "sources")["data"][0]["y"])
+        for words in ("false", "true")
+    )
     assert words == pytest.approx([tokens[0], tokens[1], tokens[2:4].sum()])
 
 
 def test_the_stream_is_split_by_the_features_of_a_dictionary_with_what_it_misses() -> None:
     name = gptviz.load("mine").fit_dictionary(1, 20, k=3, steps=60, text="a cab, a bed. " * 40).name
-    at = page(model="mine", prompt="a cab", part=f"dictionary.{name}", minus="none: its logit alone")
+    at = page(
+        model="mine", prompt="a cab", part=f"dictionary.{name}", minus="none: its logit alone"
+    )
     shares = gptviz.load("mine").feature_attribution("a cab", name)
     (bars,) = chart(at, "sources")["data"]
     np.testing.assert_allclose(numbers(bars["y"]), shares.values, rtol=1e-6)

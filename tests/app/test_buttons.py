@@ -1,4 +1,6 @@
-"""A button that was pressed is answered, whatever stops the run of the script that was to answer it."""
+"""A button that was pressed is answered, whatever stops the run of the script that was to answer
+it.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ from tests.app.opening import opened, page_at, views
 from tests.tiny import byte_letters, scrambled, tiny
 
 CHATML = (
-    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] "
+    "+ '<|im_end|>' + '\n'}}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 TURN = "<|im_start|>user\nHow now?<|im_end|>\n<|im_start|>assistant\n"
@@ -30,15 +31,20 @@ def test_the_prompt_becomes_a_turn_with_its_special_tokens_and_back(chats: Any) 
     assert at.text_area(key="prompt").value == TURN
     assert TURN in at.query_params["prompt"]
     chips = b"".join(view.proto.bytes for view in views(at))
-    assert [chips.count(b'["<|im_%s|>", ' % name) for name in (b"start", b"end")] == [2, 1], "each is a chip of its own"
-    assert page(prompt=TURN).button(key="as plain text")  # a link that somebody sends leads to the same
+    assert [chips.count(b'["<|im_%s|>", ' % name) for name in (b"start", b"end")] == [2, 1], (
+        "each is a chip of its own"
+    )
+    # a link that somebody sends leads to the same
+    assert page(prompt=TURN).button(key="as plain text")
     at.button(key="as plain text").click().run()
     assert at.text_area(key="prompt").value == "How now?"
 
 
 def test_the_token_that_is_put_before_a_text_is_the_first_chip(home: Path) -> None:
     plain = BPETokenizer.learn("How now, my love?", 256)
-    tokenizer = byte_pairs([*byte_letters(plain), "<s>"], [], [256], [], CUTS["gpt-2"]).framed([256])
+    tokenizer = byte_pairs([*byte_letters(plain), "<s>"], [], [256], [], CUTS["gpt-2"]).framed(
+        [256]
+    )
     checkpoints.save("starts", scrambled(tiny(vocab_size=257, context_length=64)), tokenizer, {})
     at = opened("pages/next_token.py", model="starts", prompt="How")
     chips = b"".join(view.proto.bytes for view in views(at))
@@ -57,7 +63,9 @@ def test_a_model_without_a_template_has_no_such_button(chats: Any) -> None:
         ("the same for all", "leaves the message out"),
     ],
 )
-def test_a_template_that_gives_no_turn_is_one_line_and_the_page_stays(chats: Any, template: str, words: str) -> None:
+def test_a_template_that_gives_no_turn_is_one_line_and_the_page_stays(
+    chats: Any, template: str, words: str
+) -> None:
     chats(template)
     at = page(prompt="How now?")
     (line,) = [caption.value for caption in at.caption if "hat template" in caption.value]

@@ -1,4 +1,6 @@
-"""Choices that the address has and no control of Streamlit is bound to; and who may write into the address."""
+"""Choices that the address has and no control of Streamlit is bound to; and who may write into the
+address.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,15 @@ def opened(last: int = 9, **query: str) -> AppTest:
 
 def shown(at: AppTest) -> tuple[str, list[str], list[str]]:
     """The choice, the warnings, and what an export would reject."""
-    query = {key: value if isinstance(value, str) else value[-1] for key, value in at.query_params.items()}
-    return at.text[0].value, [one.value for one in at.warning], [*rejected("page", query, at.session_state[NOTED]).values()]
+    query = {
+        key: value if isinstance(value, str) else value[-1]
+        for key, value in at.query_params.items()
+    }
+    return (
+        at.text[0].value,
+        [one.value for one in at.warning],
+        [*rejected("page", query, at.session_state[NOTED]).values()],
+    )
 
 
 def test_the_address_names_the_choice_and_without_one_it_is_the_default() -> None:
@@ -80,9 +89,18 @@ def test_a_choice_that_was_possible_for_the_text_before_is_not_warned_of() -> No
 
 
 def test_one_module_alone_writes_the_address_on_the_server() -> None:
-    """Beside it, a step back in the browser's history restores what Streamlit dropped, as it was."""
-    writes = r"query_params(?:\[[^\]]+\] = |\.(?:pop|update|clear|from_dict|setdefault|__setitem__)\b)|del st\.query_params"
-    found = {file.name: len(re.findall(writes, file.read_text())) for file in FILES if file.name != "streamlit_internals.py"}
+    """Beside it, a step back in the browser's history restores what Streamlit dropped, as it
+    was.
+    """
+    writes = (
+        r"query_params(?:\[[^\]]+\] = "
+        r"|\.(?:pop|update|clear|from_dict|setdefault|__setitem__)\b)|del st\.query_params"
+    )
+    found = {
+        file.name: len(re.findall(writes, file.read_text()))
+        for file in FILES
+        if file.name != "streamlit_internals.py"
+    }
     counts = {name: number for name, number in found.items() if number}
     assert counts.keys() == {"addresses.py", "frame.py"}
     assert counts["frame.py"] == 1

@@ -42,7 +42,10 @@ def edges_of(found: Circuit) -> list[tuple[str, str, str, float]]:
 
 def sent_edges(sent: dict[str, Any]) -> list[tuple[str, str, str, float]]:
     name = [node["name"] for node in sent["nodes"]]
-    return [(name[edge["from"]], name[edge["to"]], edge["kind"], edge["value"]) for edge in sent["edges"]]
+    return [
+        (name[edge["from"]], name[edge["to"]], edge["kind"], edge["value"])
+        for edge in sent["edges"]
+    ]
 
 
 def usual(**changes: Any) -> Circuit:
@@ -59,10 +62,14 @@ def test_the_page_shows_what_decides_between_the_two_likeliest_tokens_in_few_box
     assert sent_edges(sent) == edges_of(found)
     assert 2 < len(sent["nodes"]) <= page_code.BOXES
     assert sent_edges(shown(page(minus=ALONE))) == edges_of(usual(against=None))
-    assert sent_edges(shown(page(against="nothing"))) == edges_of(usual(against=None)), "a link of an earlier version"
+    assert sent_edges(shown(page(against="nothing"))) == edges_of(usual(against=None)), (
+        "a link of an earlier version"
+    )
 
 
-def test_there_are_as_many_boxes_as_the_address_says_or_as_the_share_needs_that_it_asks_for() -> None:
+def test_there_are_as_many_boxes_as_the_address_says_or_as_the_share_needs_that_it_asks_for() -> (
+    None
+):
     assert sent_edges(shown(page(boxes="20"))) == edges_of(usual(most=20))
     assert sent_edges(shown(page(share="0.9"))) == edges_of(usual(share=0.9, most=MOST_NODES))
     assert sent_edges(shown(page(share="0.9", boxes="9"))) == edges_of(usual(share=0.9, most=9))
@@ -74,7 +81,9 @@ def test_there_are_as_many_boxes_as_the_address_says_or_as_the_share_needs_that_
     assert at.select_slider(key="boxes").value == 9, "it was chosen"
 
 
-def test_a_link_from_before_there_were_few_boxes_opens_its_box_in_the_graph_of_the_logit_alone() -> None:
+def test_a_link_from_before_there_were_few_boxes_opens_its_box_in_the_graph_of_the_logit_alone() -> (
+    None
+):
     of_the_logit = usual(against=None, most=MOST_NODES)
     name = next(node.name for node in of_the_logit.nodes if node not in usual().nodes)
     at = page(node=name)
@@ -85,13 +94,17 @@ def test_a_link_from_before_there_were_few_boxes_opens_its_box_in_the_graph_of_t
 def test_the_code_below_gives_the_numbers_of_the_graph() -> None:
     sent = shown(page(share="0.6"))
     lines = ran(sent["code"])
-    for (source, target, kind, value), expected in zip(lines["numbers"], sent_edges(sent), strict=True):
+    for (source, target, kind, value), expected in zip(
+        lines["numbers"], sent_edges(sent), strict=True
+    ):
         assert (source, target, kind) == expected[:3]
         assert value == pytest.approx(expected[3], abs=1e-6)
     assert lines["checked"].whole == pytest.approx(lines["result"].total, abs=1e-4)
 
 
-def test_a_small_model_is_checked_at_once_and_a_large_one_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_model_is_checked_at_once_and_a_large_one_when_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     kept = gptviz.load("tiny").check_circuit(usual())
     small = page()
     monkeypatch.setattr(page_code, "MOST", 0)
@@ -127,14 +140,20 @@ def test_where_the_check_keeps_much_less_than_the_share_the_page_says_so_beside_
     warned = [one for one in at.warning if "The check disagrees" in one.value]
     assert len(warned) == (kept < page_code.MUCH_LESS * share) == (model != "sentences")
     (checked,) = (one.value for one in at.markdown if "Checked:" in one.value)
-    assert (f"much more than the {100 * share:.3g} % that" in checked) == (share < page_code.MUCH_LESS * kept)
+    assert (f"much more than the {100 * share:.3g} % that" in checked) == (
+        share < page_code.MUCH_LESS * kept
+    )
     for one in warned:
         assert f"traces {100 * share:.3g} % back" in one.value
         assert f"{100 * kept:.3g} % of the answer is left".replace("-", "−") in one.value
         seen = list(in_sight(at))
         names = [getattr(getattr(node, "proto", None), "id", "") for node in seen]
         graph = next(i for i, name in enumerate(names) if name.endswith("-circuit graph"))
-        (pointer,) = (i for i, node in enumerate(seen) if str(getattr(node, "value", "")).endswith("see below the graph."))
+        (pointer,) = (
+            i
+            for i, node in enumerate(seen)
+            if str(getattr(node, "value", "")).endswith("see below the graph.")
+        )
         assert pointer < graph < next(i for i, node in enumerate(seen) if node is one)
 
 
@@ -142,7 +161,10 @@ def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off() -> None:
     found = usual()
     head = next(node for node in found.nodes if node.unit is not None and node.unit.is_head)
     at = page(box=head.name)
-    assert any(one.value.startswith(f"**{head.unit.title[0].upper()}{head.unit.title[1:]}**") for one in at.markdown)  # type: ignore[union-attr]
+    assert any(
+        one.value.startswith(f"**{head.unit.title[0].upper()}{head.unit.title[1:]}**")
+        for one in at.markdown
+    )  # type: ignore[union-attr]
     links = {link.proto.label: link.proto.query_string for link in at.main.get("page_link")}
     assert f"block={head.unit.block}" in links["What it looks at"]  # type: ignore[union-attr]
     assert f"head={head.unit.index}" in links["What it looks at"]  # type: ignore[union-attr]
@@ -152,13 +174,26 @@ def test_an_open_head_leads_to_its_pattern_and_can_be_switched_off() -> None:
 
 def test_an_open_head_says_what_it_reads_mostly_even_where_that_takes_away() -> None:
     found = usual(most=MOST_NODES)
-    read = {node: [edge for edge in found.edges if edge.target == node and edge.kind == "value"] for node in found.nodes}
-    most = {node: max(edges, key=lambda edge: abs(edge.value)) for node, edges in read.items() if edges}
-    node, edge = next((node, edge) for node, edge in most.items() if edge.value < 0 < max(one.value for one in read[node]))
+    read = {
+        node: [edge for edge in found.edges if edge.target == node and edge.kind == "value"]
+        for node in found.nodes
+    }
+    most = {
+        node: max(edges, key=lambda edge: abs(edge.value)) for node, edges in read.items() if edges
+    }
+    node, edge = next(
+        (node, edge)
+        for node, edge in most.items()
+        if edge.value < 0 < max(one.value for one in read[node])
+    )
     assert node.unit is not None
     title = f"**{node.unit.title.capitalize()}** at position {node.position}"
-    (said,) = (one.value for one in page(box=node.name, boxes="60").markdown if one.value.startswith(title))
-    assert f"({signed(edge.value)})." in said.partition("It reads mostly")[2].partition("It looks")[0]
+    (said,) = (
+        one.value for one in page(box=node.name, boxes="60").markdown if one.value.startswith(title)
+    )
+    assert (
+        f"({signed(edge.value)})." in said.partition("It reads mostly")[2].partition("It looks")[0]
+    )
 
 
 def test_a_node_of_another_graph_is_closed() -> None:
@@ -176,7 +211,9 @@ def test_the_model_of_sentences_is_asked_what_decides_between_right_and_wrong() 
     lm = gptviz.load("sentences")
     mary = "When Mary and John went to the shop, John gave a book to"
     found = lm.circuit(mary, "Mary", against="John", share=page_code.SHARE, most=page_code.BOXES)
-    assert sent_edges(shown(at)) == edges_of(found), "at once: John is the known wrong answer, though another token is likelier"
+    assert sent_edges(shown(at)) == edges_of(found), (
+        "at once: John is the known wrong answer, though another token is likelier"
+    )
     assert int(lm.model(lm.encode(mary)[None])[0, -1].topk(2).indices[1]) != lm.token("John")
     at = opened("pages/circuit.py", model="sentences", prompt="Mary")
     at.button(key=f"try {Sentences().contrasts()[0].title}").click().run()
@@ -200,7 +237,9 @@ SAVED = {
 
 def content(**changes: Any) -> bytes:
     """A saved graph."""
-    return json.dumps({"format": FORMAT, "choices": SAVED, "pinned": "embed@3", "groups": None} | changes).encode()
+    return json.dumps(
+        {"format": FORMAT, "choices": SAVED, "pinned": "embed@3", "groups": None} | changes
+    ).encode()
 
 
 def with_file(at: AppTest, **changes: Any) -> AppTest:
@@ -211,7 +250,14 @@ def with_file(at: AppTest, **changes: Any) -> AppTest:
 
 def test_a_link_and_a_saved_graph_open_what_they_ask_for_the_latter_with_its_pins() -> None:
     first = shown(
-        page(prompt=SAVED["prompt"], position="4", boxes="20", share="0.6", beyond_mean="false", **{OF: "i", MINUS: "u"})
+        page(
+            prompt=SAVED["prompt"],
+            position="4",
+            boxes="20",
+            share="0.6",
+            beyond_mean="false",
+            **{OF: "i", MINUS: "u"},
+        )
     )
     assert first["choices"] | {"token": 3, "against": 5} == SAVED, "what the address asks for"
     token, against = map(gptviz.load("tiny").token, "iu")
@@ -219,11 +265,16 @@ def test_a_link_and_a_saved_graph_open_what_they_ask_for_the_latter_with_its_pin
     assert "beyond_mean=False" in first["code"]
     lm = gptviz.load("tiny")
     at = with_file(page(box="logit@6"))
-    assert sent_edges(shown(at)) == edges_of(lm.circuit("the dog ran", 3, 4, 5, 0.6, beyond_mean=False, most=20))
+    assert sent_edges(shown(at)) == edges_of(
+        lm.circuit("the dog ran", 3, 4, 5, 0.6, beyond_mean=False, most=20)
+    )
     assert shown(at)["choices"] == SAVED
     assert shown(at)["asked"] == {"pinned": "embed@3", "groups": None}
     assert shown(at)["choices"].keys() == first["choices"].keys()
-    assert any("my graph.json: this is the saved graph" in one.value.replace("\\", "") for one in at.success)
+    assert any(
+        "my graph.json: this is the saved graph" in one.value.replace("\\", "")
+        for one in at.success
+    )
     assert "box" not in at.query_params
     again = with_file(page(), choices=first["choices"])
     assert sent_edges(shown(again)) == sent_edges(first)
@@ -233,7 +284,10 @@ def test_a_link_and_a_saved_graph_open_what_they_ask_for_the_latter_with_its_pin
 NO_GRAPHS: list[tuple[dict[str, Any], str]] = [
     ({"format": "x"}, "no graph that this page saved"),
     ({"choices": 3}, "“choices” are missing"),
-    ({"choices": SAVED | {"model": "<b>gone</b>"}}, "a graph of the model “<b>gone</b>”, which is not here"),
+    (
+        {"choices": SAVED | {"model": "<b>gone</b>"}},
+        "a graph of the model “<b>gone</b>”, which is not here",
+    ),
     ({"choices": SAVED | {"position": True}}, "“position” is no whole number"),
     ({"choices": SAVED | {"boxes": 61}}, "“boxes” is no whole number from 4 to 60"),
     ({"choices": SAVED | {"share": float("nan")}}, "“share” is no number from 0.3 to 0.95"),

@@ -41,10 +41,16 @@ Opened = Callable[..., gptviz.LanguageModel]
 
 @pytest.fixture
 def judge(home: Path) -> Make:
-    """Saves an untrained classifier called judge, and returns the texts that its card says it was trained on."""
+    """Saves an untrained classifier called judge, and returns the texts that its card says it was
+    trained on.
+    """
 
     def make(
-        names: tuple[str, ...] = TWO, *, kept: bool = True, card: dict[str, Any] | None = None, **changes: Any
+        names: tuple[str, ...] = TWO,
+        *,
+        kept: bool = True,
+        card: dict[str, Any] | None = None,
+        **changes: Any,
     ) -> LabelledTexts:
         pairs = [
             (f"the {place} was {denied}{word}", label)
@@ -53,12 +59,20 @@ def judge(home: Path) -> Make:
             for denied in ("", "never ")
             for word in PRAISE.get(name, PRAISE["negative"])
         ]
-        labelled = LabelledTexts("reviews", tuple(text for text, _ in pairs), tuple(label for _, label in pairs), names)
+        labelled = LabelledTexts(
+            "reviews", tuple(text for text, _ in pairs), tuple(label for _, label in pairs), names
+        )
         source = LabelledSource(labelled, 0.5)
         if kept:
             source.keep()
         tokenizer = source.tokenizer("words", 100)
-        sizes = {"head": "mean", "n_label": 2, "mask": "full", "final_norm": False, "context_length": 16} | changes
+        sizes = {
+            "head": "mean",
+            "n_label": 2,
+            "mask": "full",
+            "final_norm": False,
+            "context_length": 16,
+        } | changes
         config = source.fitted(tiny(**sizes), tokenizer)
         written = {"labels": list(names), "corpus": "reviews", "source": source.to_dict()}
         checkpoints.save("judge", scrambled(config), tokenizer, written | (card or {}))
@@ -106,16 +120,27 @@ def test_the_bars_add_up_to_the_margin_of_the_two_labels(judge: Make, head: str)
     at = page()
     negative, positive = logits(REVIEW)
     assert bars(at).sum() == pytest.approx(positive - negative, abs=1e-5)
-    assert words(at) == ["(bias)", *"the plot was never dull and the cast was good".replace("and", "⟨unknown⟩").split()]
-    shown = [float(number.replace("−", "-")) for number in re.findall(r"\| \**([+−][\d.]+)\** \|", says(at))]
+    assert words(at) == [
+        "(bias)",
+        *"the plot was never dull and the cast was good".replace("and", "⟨unknown⟩").split(),
+    ]
+    shown = [
+        float(number.replace("−", "-"))
+        for number in re.findall(r"\| \**([+−][\d.]+)\** \|", says(at))
+    ]
     bias, sum_of_words, total, model = shown
     assert bias + sum_of_words == pytest.approx(total, abs=2e-3)
     assert total == model == pytest.approx(positive - negative, abs=1e-3)
     most = 1 + int(np.abs(bars(at)[1:]).argmax())
-    assert f"The largest bar is that of “{words(at)[most]}”: {signed(bars(at)[most], 3)} of" in says(at)
+    assert (
+        f"The largest bar is that of “{words(at)[most]}”: {signed(bars(at)[most], 3)} of"
+        in says(at)
+    )
 
 
-def test_of_three_labels_the_likeliest_stands_against_the_next_and_a_chosen_one_alone_adds_up_to_its_logit(judge: Make) -> None:
+def test_of_three_labels_the_likeliest_stands_against_the_next_and_a_chosen_one_alone_adds_up_to_its_logit(
+    judge: Make,
+) -> None:
     judge(THREE, n_label=3)
     at = page()
     found = np.sort(logits(REVIEW))
@@ -128,7 +153,9 @@ def test_of_three_labels_the_likeliest_stands_against_the_next_and_a_chosen_one_
     assert "not neutral" in chart(at, "contributions")["layout"]["annotations"][0]["text"]
 
 
-def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(labelled: LabelledTexts) -> None:
+def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(
+    labelled: LabelledTexts,
+) -> None:
     at = page(view=HELD_OUT)
     held_out = LabelledSource(labelled, 0.5).split()[1]
     lm = gptviz.load("judge")
@@ -140,7 +167,9 @@ def test_what_is_counted_on_held_out_texts_is_what_the_model_says_of_each(labell
         if predicted != label:
             wrong.append((max(found), text))
     assert numbers(chart(at, "held out confusion")["data"][0]["text"]).tolist() == counts.tolist()
-    assert not [c for c in at.get("plotly_chart") if c.proto.id.endswith("distances")], "these labels have no order"
+    assert not [c for c in at.get("plotly_chart") if c.proto.id.endswith("distances")], (
+        "these labels have no order"
+    )
     assert at.metric[0].value == percent(counts.trace() / counts.sum())
     shown = table(at, "text")
     assert sorted(shown) == sorted(text for _, text in wrong)
@@ -154,20 +183,34 @@ def test_of_stars_the_page_counts_how_far_off_model_and_baseline_are(judge: Make
     training, held_out = LabelledSource(judge(stars), 0.5).split()
     at = page(view=HELD_OUT)
     lm = gptviz.load("judge")
-    own = [int(lm.labels[int(np.argmax(list(lm.classify(text).values())))]) for text in held_out.texts]
+    own = [
+        int(lm.labels[int(np.argmax(list(lm.classify(text).values())))]) for text in held_out.texts
+    ]
     of_baseline = [int(stars[i]) for i in baseline(training, held_out).probabilities.argmax(1)]
     truth = [int(stars[label]) for label in held_out.labels]
     for bar, given in zip(chart(at, "held out distances")["data"], (own, of_baseline), strict=True):
-        apart = [abs(a - b) // 2 for a, b in zip(truth, given, strict=True)]  # 1, 3 and 5 are neighbours
-        np.testing.assert_allclose(numbers(bar["y"]), [apart.count(distance) / len(apart) for distance in range(3)])
-    assert f"{np.mean([abs(a - b) / 2 for a, b in zip(truth, own, strict=True)]):.2f} labels on average" in says(at)
+        # 1, 3 and 5 are neighbours
+        apart = [abs(a - b) // 2 for a, b in zip(truth, given, strict=True)]
+        np.testing.assert_allclose(
+            numbers(bar["y"]), [apart.count(distance) / len(apart) for distance in range(3)]
+        )
+    assert (
+        f"{np.mean([abs(a - b) / 2 for a, b in zip(truth, own, strict=True)]):.2f} labels on "
+        "average" in says(at)
+    )
     counts = numbers(chart(at, "held out confusion")["data"][0]["text"])
-    by_stars = [[sum((a, b) == pair for pair in zip(truth, own, strict=True)) for b in (1, 3, 5)] for a in (1, 3, 5)]
+    by_stars = [
+        [sum((a, b) == pair for pair in zip(truth, own, strict=True)) for b in (1, 3, 5)]
+        for a in (1, 3, 5)
+    ]
     assert counts.tolist() == by_stars
 
 
 def test_texts_that_are_not_here_are_said_not_to_be_and_a_file_is_asked_for(judge: Make) -> None:
-    judge(kept=False, card={"accuracy": 0.781, "baseline_accuracy": 0.767, "texts": {"held_out": 1066}})
+    judge(
+        kept=False,
+        card={"accuracy": 0.781, "baseline_accuracy": 0.767, "texts": {"held_out": 1066}},
+    )
     at = page(view=HELD_OUT)
     assert "reviews" in says(at)
     assert "not on this machine" in says(at)
@@ -178,7 +221,10 @@ def test_texts_that_are_not_here_are_said_not_to_be_and_a_file_is_asked_for(judg
     assert at.metric[1].value == "–"
 
 
-@pytest.mark.parametrize("source", [{}, 3, {"task": "copy"}, {"labelled": "x", "sha256": "../../etc/passwd"}, {"labelled": 1}])
+@pytest.mark.parametrize(
+    "source",
+    [{}, 3, {"task": "copy"}, {"labelled": "x", "sha256": "../../etc/passwd"}, {"labelled": 1}],
+)
 def test_a_card_that_names_no_texts_is_said_not_to(judge: Make, source: object) -> None:
     judge(card={"source": source, "accuracy": "high", "texts": 3})
     at = page(view=HELD_OUT)
@@ -191,7 +237,9 @@ def csv_of(labelled: LabelledTexts) -> str:
     return "text,label\n" + "".join(f'"{text}",{labelled.names[label]}\n' for text, label in rows)
 
 
-def test_without_its_texts_the_confusion_on_the_card_is_shown_with_what_is_missing(judge: Make) -> None:
+def test_without_its_texts_the_confusion_on_the_card_is_shown_with_what_is_missing(
+    judge: Make,
+) -> None:
     counts = [[401, 132], [121, 412]]
     judge(kept=False, card={"confusion": counts, "corpus_sha256": "0" * 64})
     at = page(view=HELD_OUT)
@@ -209,14 +257,21 @@ def test_a_confusion_on_the_card_of_other_labels_is_ignored(judge: Make) -> None
 
 def test_of_the_file_it_was_trained_on_only_the_texts_held_out_test_it(judge: Make) -> None:
     labelled = judge(kept=False)
-    card = checkpoints.read_card(checkpoints.find("judge")).to_json() | {"corpus_sha256": labelled.sha256}
+    card = checkpoints.read_card(checkpoints.find("judge")).to_json() | {
+        "corpus_sha256": labelled.sha256
+    }
     (checkpoints.find("judge") / "card.json").write_text(json.dumps(card))
     training, held_out = LabelledSource(labelled, 0.5).split()
     for view in (HELD_OUT, OWN):
         at = give(page(view=view), csv_of(labelled))
         lm = gptviz.load("judge")
         names = [max(found, key=found.__getitem__) for found in map(lm.classify, held_out.texts)]
-        right = np.mean([name == held_out.names[label] for name, label in zip(names, held_out.labels, strict=True)])
+        right = np.mean(
+            [
+                name == held_out.names[label]
+                for name, label in zip(names, held_out.labels, strict=True)
+            ]
+        )
         assert numbers(chart(at, "own confusion")["data"][0]["text"]).sum() == len(held_out)
         assert at.metric[0].value == percent(float(right))
         assert at.metric[1].value == percent(baseline(training, held_out).accuracy)
@@ -224,18 +279,32 @@ def test_of_the_file_it_was_trained_on_only_the_texts_held_out_test_it(judge: Ma
 
 
 @pytest.mark.parametrize(
-    "change", [{"corpus_sha256": "0" * 64}, {"source": 3}, {"source": {"seed": -1}}, {"texts": {"training": 1}}]
+    "change",
+    [
+        {"corpus_sha256": "0" * 64},
+        {"source": 3},
+        {"source": {"seed": -1}},
+        {"texts": {"training": 1}},
+    ],
 )
-def test_any_other_file_is_said_to_hold_perhaps_what_it_was_trained_on(judge: Make, change: dict[str, Any]) -> None:
+def test_any_other_file_is_said_to_hold_perhaps_what_it_was_trained_on(
+    judge: Make, change: dict[str, Any]
+) -> None:
     labelled = judge(kept=False)
-    card = checkpoints.read_card(checkpoints.find("judge")).to_json() | {"corpus_sha256": labelled.sha256} | change
+    card = (
+        checkpoints.read_card(checkpoints.find("judge")).to_json()
+        | {"corpus_sha256": labelled.sha256}
+        | change
+    )
     (checkpoints.find("judge") / "card.json").write_text(json.dumps(card))
     at = give(page(view=OWN), csv_of(labelled))
     assert numbers(chart(at, "own confusion")["data"][0]["text"]).sum() == len(labelled)
     assert "Texts that the model was trained on may be among these" in says(at)
 
 
-def test_a_mistake_longer_than_the_longest_prompt_is_cut(labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_longer_than_the_longest_prompt_is_cut(
+    labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(held_out, "longest_prompt", lambda: 12)
     at = page(view=WORDS, prompt="good")
     at.button(key="try A confident mistake").click().run()
@@ -246,13 +315,17 @@ def test_a_file_is_labelled_as_the_model_labels_its_texts(labelled: LabelledText
     at = page(view=OWN)
     texts = ["the plot was dull", 'good, "never" bad', "two\nlines of music", "בגד"]
     written = io.StringIO()
-    csv.writer(written).writerows([["id", "text"], *([str(i), text] for i, text in enumerate(texts))])
+    csv.writer(written).writerows(
+        [["id", "text"], *([str(i), text] for i, text in enumerate(texts))]
+    )
     give(at, written.getvalue())
     lm = gptviz.load("judge")
     expected = lm.probabilities(texts)
     assert table(at, "text") == texts
     assert table(at, "label") == [TWO[i] for i in expected.argmax(1)]
-    np.testing.assert_allclose(table(at, "probability of negative"), 100 * expected[:, 0], atol=1e-4)
+    np.testing.assert_allclose(
+        table(at, "probability of negative"), 100 * expected[:, 0], atol=1e-4
+    )
     assert "mine.csv: 4 texts" in says(at)
     assert "label" in says(at)  # it has none to test with
     assert not at.metric
@@ -264,20 +337,32 @@ def test_many_texts_are_labelled_part_by_part_as_they_are_at_once(
     monkeypatch.setattr(held_out, "AT_A_TIME", 3)
     at = page(view=OWN)
     expected = gptviz.load("judge").probabilities(table(at, "text"))
-    np.testing.assert_allclose(table(at, "probability of negative"), 100 * expected[:, 0], atol=1e-4)
+    np.testing.assert_allclose(
+        table(at, "probability of negative"), 100 * expected[:, 0], atol=1e-4
+    )
 
 
-def test_a_file_of_more_texts_than_are_labelled_says_so(labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_more_texts_than_are_labelled_says_so(
+    labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(own_file, "MOST_TEXTS", 2)
     at = give(page(view=OWN), "text\na\nb\nc\n")
     assert any("3 texts" in error.value and "2" in error.value for error in at.error)
 
 
 def test_a_file_with_labels_tests_the_model(labelled: LabelledTexts) -> None:
-    at = give(page(view=OWN), "label;text\npositive;the plot was dull\nnegative;the cast was good\nnegative;bad music\n")
+    at = give(
+        page(view=OWN),
+        "label;text\npositive;the plot was dull\nnegative;the cast was good\nnegative;bad music\n",
+    )
     lm = gptviz.load("judge")
-    predicted = [max(d, key=d.__getitem__) for d in map(lm.classify, ("the plot was dull", "the cast was good", "bad music"))]
-    right = sum(a == b for a, b in zip(predicted, ("positive", "negative", "negative"), strict=True))
+    predicted = [
+        max(d, key=d.__getitem__)
+        for d in map(lm.classify, ("the plot was dull", "the cast was good", "bad music"))
+    ]
+    right = sum(
+        a == b for a, b in zip(predicted, ("positive", "negative", "negative"), strict=True)
+    )
     assert at.metric[0].value == percent(right / 3)
     assert numbers(chart(at, "own confusion")["data"][0]["text"]).sum() == 3
 
@@ -298,7 +383,9 @@ def test_until_there_is_a_file_an_example_is_labelled_and_tested(labelled: Label
 
 def test_a_bad_file_is_named_with_what_is_wrong_and_the_page_stays(labelled: LabelledTexts) -> None:
     at = give(page(view=OWN), "text\ncaf\xe9\n".encode("latin-1"), "odd *file*.csv")
-    assert any("UTF-8" in error.value.replace("\\", "") and "odd" in error.value for error in at.error)
+    assert any(
+        "UTF-8" in error.value.replace("\\", "") and "odd" in error.value for error in at.error
+    )
     assert len(table(at, "text")) == own_file.N_OPINIONS
 
 
@@ -318,8 +405,12 @@ def test_labels_that_test_nothing_are_named_and_the_texts_labelled_nevertheless(
     assert not at.metric
 
 
-@pytest.mark.parametrize(("view", "table_of"), [(OWN, "predictions"), (HELD_OUT, "held out mistakes")])
-def test_a_text_of_a_table_is_taken_apart_from_the_select_box_too(labelled: LabelledTexts, view: str, table_of: str) -> None:
+@pytest.mark.parametrize(
+    ("view", "table_of"), [(OWN, "predictions"), (HELD_OUT, "held out mistakes")]
+)
+def test_a_text_of_a_table_is_taken_apart_from_the_select_box_too(
+    labelled: LabelledTexts, view: str, table_of: str
+) -> None:
     at = page(view=view)
     text = table(at, "text")[1]
     box = at.selectbox(key=f"{table_of} pick")
@@ -330,10 +421,18 @@ def test_a_text_of_a_table_is_taken_apart_from_the_select_box_too(labelled: Labe
     assert len(words(at)[1:]) == len(text.split())
 
 
-def test_a_labelled_file_trains_a_classifier_of_its_labels(labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_labelled_file_trains_a_classifier_of_its_labels(
+    labelled: LabelledTexts, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[tuple[str, str | None]] = []
-    monkeypatch.setattr(queue, "submit", lambda name, device=None: begun.append((name, device)) or 0)
-    rows = "".join(f"the {place} was {word},{word}\n" for word in ("red", "green", "blue") for place in PLACES * 3)
+    monkeypatch.setattr(
+        queue, "submit", lambda name, device=None: begun.append((name, device)) or 0
+    )
+    rows = "".join(
+        f"the {place} was {word},{word}\n"
+        for word in ("red", "green", "blue")
+        for place in PLACES * 3
+    )
     at = give(page(view=OWN), f"text,label\n{rows}", "colours.csv")
     next(button for button in at.button if button.label.startswith("Train")).click().run()
     assert [name for name, _ in begun] == [own_file.NAME]
@@ -341,7 +440,11 @@ def test_a_labelled_file_trains_a_classifier_of_its_labels(labelled: LabelledTex
     assert card.labels == ("blue", "green", "red")
     assert card.corpus == "colours"
     assert gptviz.load(own_file.NAME).model.config.n_label == 3
-    assert held_out.split(models.model_key(own_file.NAME, "cpu"))[0].names == ("blue", "green", "red")
+    assert held_out.split(models.model_key(own_file.NAME, "cpu"))[0].names == (
+        "blue",
+        "green",
+        "red",
+    )
 
 
 def test_too_few_texts_cannot_train_and_the_page_says_so(labelled: LabelledTexts) -> None:
@@ -355,7 +458,10 @@ def test_try_without_a_word_takes_away_the_one_that_counts_most(labelled: Labell
     tokens = words(at)[1:]
     before = logits(REVIEW)
     label = int(before.argmax())
-    rests = [" ".join(tokens[:i] + tokens[i + 1 :]).replace("⟨unknown⟩", "and") for i in range(len(tokens))]
+    rests = [
+        " ".join(tokens[:i] + tokens[i + 1 :]).replace("⟨unknown⟩", "and")
+        for i in range(len(tokens))
+    ]
     weakest = min(rests, key=lambda rest: logits(rest)[label])
     button = next(button for button in at.button if "ithout “" in button.label)
     button.click().run()
@@ -383,7 +489,9 @@ def test_the_code_counts_the_texts_held_out_and_labels_those_of_a_file(
     assert last_value(at.code[0].value).values.tolist() == counts.tolist()
     (tmp_path / "mine.csv").write_text("text\nthe plot was dull\nbad\n")
     at = give(page(view=OWN), (tmp_path / "mine.csv").read_bytes())
-    np.testing.assert_allclose(100 * ran(at.code[0].value)["probabilities"].max(1), table(at, "probability"), atol=1e-4)
+    np.testing.assert_allclose(
+        100 * ran(at.code[0].value)["probabilities"].max(1), table(at, "probability"), atol=1e-4
+    )
 
 
 PIECES = "[PAD] [UNK] [CLS] [SEP] the plot was never dull and cast good film ##s ,".split()  # noqa: SIM905
@@ -391,12 +499,23 @@ PIECES = "[PAD] [UNK] [CLS] [SEP] the plot was never dull and cast good film ##s
 
 @pytest.fixture
 def first_token(home: Path) -> Opened:
-    """Saves a classifier called judge whose head reads the first token, [CLS], as BERT's does, and opens it."""
+    """Saves a classifier called judge whose head reads the first token, [CLS], as BERT's does, and
+    opens it.
+    """
 
     def make(**changes: Any) -> gptviz.LanguageModel:
         tokenizer = from_wordpiece("\n".join(PIECES))
-        sizes = {"head": "first", "n_label": 2, "mask": "full", "final_norm": False, "residual": "post-norm", "embed_norm": True}
-        config = tiny(**{"vocab_size": len(PIECES), "context_length": 16, "padding": 0} | sizes | changes)
+        sizes = {
+            "head": "first",
+            "n_label": 2,
+            "mask": "full",
+            "final_norm": False,
+            "residual": "post-norm",
+            "embed_norm": True,
+        }
+        config = tiny(
+            **{"vocab_size": len(PIECES), "context_length": 16, "padding": 0} | sizes | changes
+        )
         names = [f"label {i}" for i in range(config.n_label)]
         checkpoints.save("judge", scrambled(config), tokenizer, {"labels": names})
         return gptviz.load("judge")
@@ -419,7 +538,10 @@ def test_under_a_head_of_the_first_token_a_bar_is_what_the_decision_loses_withou
     at = page(prompt="The plot was never dull, films")
     text = ["the", "plot", "was", "never", "dull", ",", "film", "##s"]
     whole = margin_of(lm, ["[CLS]", *text, "[SEP]"], 1, 0)
-    lost = [whole - margin_of(lm, ["[CLS]", *text[:i], *text[i + 1 :], "[SEP]"], 1, 0) for i in range(len(text))]
+    lost = [
+        whole - margin_of(lm, ["[CLS]", *text[:i], *text[i + 1 :], "[SEP]"], 1, 0)
+        for i in range(len(text))
+    ]
     assert words(at) == text
     np.testing.assert_allclose(bars(at), lost, atol=1e-5)
     np.testing.assert_allclose(ran(at.code[0].value)["result"].of_tokens, bars(at), atol=1e-6)
@@ -435,7 +557,9 @@ def test_of_three_labels_the_bars_are_about_those_that_are_chosen(first_token: O
     logits = lm.trace("the film", ["logits"])["logits"][0]
     other = int(logits[:2].argmax())
     whole = margin_of(lm, ["[CLS]", "the", "film", "[SEP]"], 2, other)
-    expected = [whole - margin_of(lm, ["[CLS]", left, "[SEP]"], 2, other) for left in ("film", "the")]
+    expected = [
+        whole - margin_of(lm, ["[CLS]", left, "[SEP]"], 2, other) for left in ("film", "the")
+    ]
     np.testing.assert_allclose(bars(at), expected, atol=1e-5)
 
 
@@ -448,7 +572,10 @@ def test_the_button_without_the_decisive_piece_leads_to_a_text_that_is_read_so(
     [button] = [one for one in at.button if "ithout “" in one.label]
     token = re.search("“(.*)”", button.label)
     assert token is not None
-    probabilities = {i: lm.classify(" ".join([*text.split()[:i], *text.split()[i + 1 :]])) for i in range(len(text.split()))}
+    probabilities = {
+        i: lm.classify(" ".join([*text.split()[:i], *text.split()[i + 1 :]]))
+        for i in range(len(text.split()))
+    }
     own = max(lm.classify(text).items(), key=lambda pair: pair[1])[0]
     least = min(probabilities, key=lambda i: probabilities[i][own])
     assert token[1] == text.split()[least]
@@ -469,17 +596,25 @@ def test_a_text_too_long_to_be_read_so_often_is_said_to_be_and_one_too_long_for_
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_view_opens_for_a_classifier_of_pieces_without_texts_of_its_own(first_token: Opened, view: str) -> None:
+def test_every_view_opens_for_a_classifier_of_pieces_without_texts_of_its_own(
+    first_token: Opened, view: str
+) -> None:
     lm = first_token()
     at = page(view=view, prompt="the unheard film")
     if view == ATTENTION:
         assert sent(at)[0]["spaced"]
-        np.testing.assert_allclose(pattern(at, 1, 0), lm.trace("the unheard film")["blocks.1.attention.pattern"][0, 0], atol=1e-6)
+        np.testing.assert_allclose(
+            pattern(at, 1, 0),
+            lm.trace("the unheard film")["blocks.1.attention.pattern"][0, 0],
+            atol=1e-6,
+        )
     if view == OWN:
         give(at, 'text\nthe film was good\ngood\n"dull, dull"\n')
         assert table(at, "text") == ["the film was good", "good", "dull, dull"]
         expected = [max(lm.classify(text).values()) for text in table(at, "text")]
-        np.testing.assert_allclose(table(at, "probability"), [100 * one for one in expected], atol=1e-3)
+        np.testing.assert_allclose(
+            table(at, "probability"), [100 * one for one in expected], atol=1e-3
+        )
 
 
 def test_a_text_without_a_word_of_the_vocabulary_says_nothing(first_token: Opened) -> None:

@@ -1,4 +1,6 @@
-"""Several sessions of one server: what they can share is there once, and what each has done is its own."""
+"""Several sessions of one server: what they can share is there once, and what each has done is its
+own.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_sessions_share_the_weights_and_not_what_was_done_in_them():
     models = [writing.tree.generation.model for writing in (first, second, edited)]
     assert models[0] is models[1]
     assert models[2] is not models[0]
-    assert {one.data_ptr() for one in models[2].parameters()} == {one.data_ptr() for one in models[0].parameters()}
+    assert {one.data_ptr() for one in models[2].parameters()} == {
+        one.data_ptr() for one in models[0].parameters()
+    }
     assert first.tree is not second.tree
     assert [session.query_params.get("prompt") for session in sessions] == list(prompts)
 
@@ -59,10 +63,15 @@ def test_a_class_with_many_small_models_opens_each_once(tiny_model: TinyModel):
 
 
 @pytest.mark.full
-def test_two_visitors_of_a_real_server_meet_no_error_and_two_trainings_wait_for_each_other(tmp_path: Path):
+def test_two_visitors_of_a_real_server_meet_no_error_and_two_trainings_wait_for_each_other(
+    tmp_path: Path,
+):
     with serve(tmp_path) as server:
-        with ThreadPoolExecutor(1) as own_thread:  # the browser of other tests has a loop in this one
-            done = own_thread.submit(lambda: asyncio.run(meet(server.url, tmp_path / "home" / "checkpoints"))).result()
+        # the browser of other tests has a loop in this one
+        with ThreadPoolExecutor(1) as own_thread:
+            done = own_thread.submit(
+                lambda: asyncio.run(meet(server.url, tmp_path / "home" / "checkpoints"))
+            ).result()
         assert not done.errors
         assert len(done.together) == done.hovered == 2
         assert set(MIX) - {"hovers"} <= set(done.seconds)

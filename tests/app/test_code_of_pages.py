@@ -26,9 +26,15 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("embeddings", {}),
     ("embeddings", {"space": "unembedding", "dimensions": "3-D"}),
     ("features", {"view": SUPERPOSITION, "sparsity": "98%"}),
-    ("gradients", {"depth": "3", "std": "0.08", "shrink": "false", "seed": "2", "activation": "gelu"}),
+    (
+        "gradients",
+        {"depth": "3", "std": "0.08", "shrink": "false", "seed": "2", "activation": "gelu"},
+    ),
     ("gradients", {"view": STEP, "model": OF_KIND["decoder"]}),
-    *(("heads", {"over": over, "prompt": "the the film"}) for over in ("Repeated random tokens", "The prompt")),
+    *(
+        ("heads", {"over": over, "prompt": "the the film"})
+        for over in ("Repeated random tokens", "The prompt")
+    ),
     *(("heads", {"stack": stack}) for stack in ("encoder", "decoder", "cross")),
     ("heads", {"view": READS, "reads": "query"}),
     ("lens", {}),
@@ -44,14 +50,21 @@ STATES: list[tuple[str, dict[str, str]]] = [
     ("switch_off", {"edits": "blocks.0.mlp=mean,blocks.1.attention.head.0"}),
     *(("compare", {"compared": view, "b_edits": "blocks.0.mlp"}) for view in compare.VIEWS),
     ("compare", {"compared": compare.ANSWERS, "sentences": "How\nlove", "answer_words": "n,m"}),
-    *(("classify", {"view": view, "prompt": "the film wasn't 'good'"}) for view in (classify.WORDS, classify.OWN)),
+    *(
+        ("classify", {"view": view, "prompt": "the film wasn't 'good'"})
+        for view in (classify.WORDS, classify.OWN)
+    ),
     ("translate", {"view": BEAM_SEARCH}),
     ("translate", {"view": BEAM_SEARCH, "width": "2", "penalty": "0.5"}),
 ]
 
 
 @pytest.mark.usefixtures("one_of_each")
-@pytest.mark.parametrize(("name", "chosen"), STATES, ids=lambda one: one if isinstance(one, str) else " ".join(one.values()))
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    STATES,
+    ids=lambda one: one if isinstance(one, str) else " ".join(one.values()),
+)
 def test_the_code_gives_the_numbers_of_the_page(name: str, chosen: dict[str, str]) -> None:
     page = PAGES[name]
     for kind in page.kinds:

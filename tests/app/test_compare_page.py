@@ -1,4 +1,6 @@
-"""The page Compare as a reader meets it, without a browser: both sides, their difference, and the way back from a link."""
+"""The page Compare as a reader meets it, without a browser: both sides, their difference, and the
+way back from a link.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def bars(at: AppTest) -> dict[str, float]:
     return dict(zip(trace["y"], numbers(trace["x"]).tolist(), strict=True))
 
 
-def test_a_model_with_snapshots_is_compared_with_an_earlier_step_of_its_training(trained: Path) -> None:
+def test_a_model_with_snapshots_is_compared_with_an_earlier_step_of_its_training(
+    trained: Path,
+) -> None:
     at = page()
     assert "They differ in the step of training" in says(at)
     a, b = (gptviz.load("tiny", step=step).side(PROMPT) for step in (None, 1))
@@ -66,7 +70,9 @@ def test_the_code_opens_b_with_its_step_its_edits_and_its_prompt(trained: Path) 
     at.session_state["compare numbers"] = True
     at.run()
     table, shown = ran(code)["result"].table(), at.dataframe[-1].value
-    np.testing.assert_allclose(shown.iloc[:, -1].to_numpy(float), table.values.ravel()[: len(shown)], atol=1e-6)
+    np.testing.assert_allclose(
+        shown.iloc[:, -1].to_numpy(float), table.values.ravel()[: len(shown)], atol=1e-6
+    )
     assert "B − A" in set(shown["side"])
 
 
@@ -83,11 +89,15 @@ def test_both_sides_have_one_scale_and_the_difference_one_around_zero(
     view: str, key: str, asked: dict[str, str], trained: Path
 ) -> None:
     at = page(compared=view, **asked)
-    a, b, difference = (chart(at, f"{key} {which}")["data"][0] for which in ("A", "B", "difference"))
+    a, b, difference = (
+        chart(at, f"{key} {which}")["data"][0] for which in ("A", "B", "difference")
+    )
     assert (a["zmin"], a["zmax"]) == (b["zmin"], b["zmax"])
     assert max(np.nanmax(numbers(one["z"])) for one in (a, b)) <= a["zmax"] + 1e-6
     assert difference["zmin"] == -difference["zmax"] < 0
-    np.testing.assert_allclose(numbers(difference["z"]), numbers(b["z"]) - numbers(a["z"]), atol=1e-6)
+    np.testing.assert_allclose(
+        numbers(difference["z"]), numbers(b["z"]) - numbers(a["z"]), atol=1e-6
+    )
     assert np.nanmax(np.abs(numbers(difference["z"]))) == pytest.approx(difference["zmax"])
 
 
@@ -99,17 +109,23 @@ def test_swapping_flips_every_sign_and_swapping_again_brings_everything_back(tra
     assert at.query_params["edits"] == "blocks.0.attention.head.1"
     assert at.query_params["b_prompt"] == PROMPT
     assert bars(at) == {token: -value for token, value in before.items()}
-    assert chart(at, "pairs")["layout"]["xaxis"]["range"] == pytest.approx(scale), "one scale for both"
+    assert chart(at, "pairs")["layout"]["xaxis"]["range"] == pytest.approx(scale), (
+        "one scale for both"
+    )
     at.button(key="swap sides").click().run()
     assert bars(at) == before
 
 
 def test_a_link_reopens_both_sides(trained: Path, tiny_model: TinyModel) -> None:
     tiny_model("other", seed=3)
-    at = page(step="1", b_model="other", b_prompt="a dog", b_edits="blocks.1.mlp", compared="Logit lens")
+    at = page(
+        step="1", b_model="other", b_prompt="a dog", b_edits="blocks.1.mlp", compared="Logit lens"
+    )
     assert not at.warning
     assert "A: tiny after 1 step · B: other, 1 edit" in says(at).replace("**", "")
-    assert "They differ in the model and the step of training and the edits and the prompt" in says(at)
+    assert "They differ in the model and the step of training and the edits and the prompt" in says(
+        at
+    )
 
 
 def test_the_same_model_with_the_same_text_has_no_difference_at_all(trained: Path) -> None:
@@ -139,7 +155,9 @@ def test_an_edit_or_a_model_that_there_is_not_is_named(trained: Path) -> None:
     assert "b_model = “nobody”" in says(page(b_model="nobody"))
 
 
-def test_a_suggestion_sets_b_and_what_it_says_is_true(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suggestion_sets_b_and_what_it_says_is_true(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read, distribution = list[tuple[int, tuple[int, ...]]](), compare.distribution
 
     def counted(side: compare.Side) -> Float64Array:
@@ -148,15 +166,24 @@ def test_a_suggestion_sets_b_and_what_it_says_is_true(trained: Path, monkeypatch
 
     monkeypatch.setattr(compare, "distribution", counted)
     at = page()
-    assert len(read) == len(set(read)) >= 3, "B, and what is suggested: each is read once; A gives more than this"
+    assert len(read) == len(set(read)) >= 3, (
+        "B, and what is suggested: each is read once; A gives more than this"
+    )
     at.button(key="try Without its strongest head").click().run()
     edit = str(at.query_params["b_edits"])
     lm = gptviz.load("tiny")
     found = compare.next_token(lm.side(PROMPT), lm.edited(edit).side(PROMPT))
-    np.testing.assert_allclose([*bars(at).values()], compare.chosen(found, SHOWN).difference.values, atol=1e-6)  # type: ignore[union-attr]
+    np.testing.assert_allclose(
+        [*bars(at).values()], compare.chosen(found, SHOWN).difference.values, atol=1e-6
+    )  # type: ignore[union-attr]
 
 
-TWINS = {"model": "jobs-90", "b_model": "jobs-10", "compared": "Answers", "prompt": "the nurse said that"}
+TWINS = {
+    "model": "jobs-90",
+    "b_model": "jobs-10",
+    "compared": "Answers",
+    "prompt": "the nurse said that",
+}
 
 
 def test_twins_answer_with_the_shares_in_their_data() -> None:
@@ -167,17 +194,24 @@ def test_twins_answer_with_the_shares_in_their_data() -> None:
     first, second, *shares = chart(at, "answers")["data"]
     for drawn, marks, name in zip((first, second), shares[:2], ("jobs-90", "jobs-10"), strict=True):
         lm = gptviz.load(name, device="cpu")
-        np.testing.assert_allclose(numbers(drawn["x"]), lm.answers(sentences, words).values[:, 0], atol=1e-6)
+        np.testing.assert_allclose(
+            numbers(drawn["x"]), lm.answers(sentences, words).values[:, 0], atol=1e-6
+        )
         counted = [row[0] for row in lm.shares_in_data(sentences, words)]
         np.testing.assert_allclose(numbers(marks["x"]), [share.value for share in counted])
         reach = numbers(marks["x"]) + numbers(marks["error_x"]["array"])
         np.testing.assert_allclose(reach, [share.interval[1] for share in counted])
     differs = numbers(second["x"]) - numbers(first["x"])
     assert f"After “{sentences[int(np.abs(differs).argmax())]}” A and B differ most" in says(at)
-    # Who is alike in the data is alike in the vectors: in A a nurse is said of as a teacher is, in B as a pilot.
+    # Who is alike in the data is alike in the vectors: in A a nurse is said of as a teacher is, in
+    # B as a pilot.
     assert "A: nearest to “nurse” are “teacher”" in says(at).replace("**", "")
     assert "B: nearest to “nurse” are “pilot”" in says(at).replace("**", "")
-    of_a, of_b = [one.value.count("the nurse said that she was") for one in at.code if "the nurse said that" in one.value][:2]
+    of_a, of_b = [
+        one.value.count("the nurse said that she was")
+        for one in at.code
+        if "the nurse said that" in one.value
+    ][:2]
     assert of_a > of_b
 
 
@@ -210,13 +244,20 @@ def test_two_gguf_files_of_one_model_differ_by_what_their_bits_cost(
     tiny_model("mine", d_model=64, d_mlp=96, n_head=2, tied=True)
     for kind in ("Q8_0", "Q4_0"):
         file = tmp_path / f"{kind}.gguf"
-        command_line.output(capsys, "export", "mine", "--format", "gguf", "--weights", kind, "--to", file)
+        command_line.output(
+            capsys, "export", "mine", "--format", "gguf", "--weights", kind, "--to", file
+        )
         import_model(str(file), name=kind)
-    at = page_at("pages/compare.py", model="Q8_0", prompt=PROMPT)(b_model="Q4_0", compared="Weights")
+    at = page_at("pages/compare.py", model="Q8_0", prompt=PROMPT)(
+        b_model="Q4_0", compared="Weights"
+    )
     a, b = (gptviz.load(kind) for kind in ("Q8_0", "Q4_0"))
     shares = compare.relative(compare.weights(a.side(PROMPT), b.side(PROMPT)))
-    np.testing.assert_allclose(numbers(chart(at, "weights that differ")["data"][0]["z"]), shares.values, atol=1e-6)
-    # Steps of an eighth and of a 127th of the largest of 32 numbers of a bell: 4 bits are off by about a twelfth.
+    np.testing.assert_allclose(
+        numbers(chart(at, "weights that differ")["data"][0]["z"]), shares.values, atol=1e-6
+    )
+    # Steps of an eighth and of a 127th of the largest of 32 numbers of a bell: 4 bits are off by
+    # about a twelfth.
     of_bits = shares.values[shares.values > 0]  # the table of positions stays in float32
     assert 0.05 < of_bits.min() <= of_bits.max() < 0.15
     moved = compare.moved_guesses(a.side(PROMPT), b.side(PROMPT))
@@ -224,18 +265,29 @@ def test_two_gguf_files_of_one_model_differ_by_what_their_bits_cost(
     assert f"a guess moves by **{brief(float(moved.values.mean()))} nats**" in says(at)
     assert "A is Q8_0" in says(at)
     assert "B is Q4_0" in says(at)
-    printed = command_line.output(capsys, "compare", "Q8_0", "Q4_0", "--what", "weights", "--prompt", PROMPT)
+    printed = command_line.output(
+        capsys, "compare", "Q8_0", "Q4_0", "--what", "weights", "--prompt", PROMPT
+    )
     assert "1 of 10 matrices are the same to the bit" in printed
     assert f"moves by {moved.values.mean():.4f} nats on average" in printed
-    at = page_at("pages/compare.py", model="Q8_0", prompt=PROMPT)(b_model="Q4_0", b_prompt="the", compared="Weights")
+    at = page_at("pages/compare.py", model="Q8_0", prompt=PROMPT)(
+        b_model="Q4_0", b_prompt="the", compared="Weights"
+    )
     assert "Let A and B read the same tokens to see what that does" in says(at)
 
 
-def test_a_matrix_that_was_nothing_but_zeros_in_a_is_the_one_that_differs_most(tiny_model: TinyModel) -> None:
+def test_a_matrix_that_was_nothing_but_zeros_in_a_is_the_one_that_differs_most(
+    tiny_model: TinyModel,
+) -> None:
     opened = checkpoints.load(tiny_model("after"))
     with torch.no_grad():
         opened.model.blocks[1].get_parameter("mlp.down.weight").zero_()
     checkpoints.save("before", opened.model, opened.tokenizer, {})
-    at = page_at("pages/compare.py", model="before", prompt="the")(b_model="after", compared="Weights")
+    at = page_at("pages/compare.py", model="before", prompt="the")(
+        b_model="after", compared="Weights"
+    )
     assert not at.exception
-    assert "Of all matrices, **mlp.down of block 1** differs most: in A all its numbers are 0." in says(at)
+    assert (
+        "Of all matrices, **mlp.down of block 1** differs most: in A all its numbers are 0."
+        in says(at)
+    )

@@ -1,4 +1,6 @@
-"""The page Context: its numbers are those of the model, its code computes them, and what it says and suggests is true of it."""
+"""The page Context: its numbers are those of the model, its code computes them, and what it says
+and suggests is true of it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def writer(tiny_model: TinyModel) -> None:
 
 
 @pytest.mark.parametrize("how", interp.HOWS)
-def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(how: interp.How) -> None:
+def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(
+    how: interp.How,
+) -> None:
     at = page(how=how)
     use = ran(at.code[0].value)["result"]
     rise, mean, losses = use.left_out.rise, use.by_window.mean, use.loss
@@ -36,14 +40,22 @@ def test_the_code_computes_what_is_shown_for_the_text_and_the_models_own_guess(h
     np.testing.assert_allclose(losses, interp.losses(lm.model, ids), atol=1e-6)
     guess, place = np.unravel_index(np.nanargmax(rise), rise.shape)
     labels = [lm.tokenizer.label(i) for i in ids]
-    largest = f"“{labels[guess]}” at position {guess} is guessed {rise[guess, place]:.2f} nats worse without “{labels[place]}”"
+    largest = (
+        f"“{labels[guess]}” at position {guess} is guessed {rise[guess, place]:.2f} nats worse "
+        f"without “{labels[place]}”"
+    )
     assert f"{largest} at position {place}." in says(at)
     assert f"Reading only the last token the mean loss is {mean[0]:.2f} nats" in says(at)
     early, late = losses[1:7].mean(), losses[7:].mean()
-    assert f"In the first half of the text the mean loss is {early:.2f} nats, in the second {late:.2f}." in says(at)
+    assert (
+        f"In the first half of the text the mean loss is {early:.2f} nats, in the second "
+        f"{late:.2f}." in says(at)
+    )
 
 
-def test_of_a_long_text_the_end_is_measured_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_text_the_end_is_measured_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(context, "MOST_READ", 6)
     monkeypatch.setattr(context, "FEWEST_READ", 2)
     at = page(prompt="ohell you all")
@@ -68,9 +80,14 @@ def test_over_the_data_held_out_the_loss_by_position_is_that_of_the_code() -> No
     at = opened(PAGE, model="induction", prompt="5 9 2 7 5 9")
     loss = ran(at.code[0].value)["over_data"].values[1:]
     lm = gptviz.load("induction")
-    np.testing.assert_allclose(loss, interp.by_position(lm.model, [row.tolist() for row in lm.rows(most=8_192)]).values[1:])
+    np.testing.assert_allclose(
+        loss, interp.by_position(lm.model, [row.tolist() for row in lm.rows(most=8_192)]).values[1:]
+    )
     quarter = len(loss) // 4
-    assert f"{loss[:quarter].mean():.2f} nats in the first quarter of the positions, {loss[-quarter:].mean():.2f}" in says(at)
+    assert (
+        f"{loss[:quarter].mean():.2f} nats in the first quarter of the positions, "
+        f"{loss[-quarter:].mean():.2f}" in says(at)
+    )
 
 
 def test_rows_that_training_read_too_are_not_said_to_be_new() -> None:

@@ -1,4 +1,6 @@
-"""Prompts with known answers: which head each answer needs and since when, against a loop over heads and over snapshots."""
+"""Prompts with known answers: which head each answer needs and since when, against a loop over
+heads and over snapshots.
+"""
 
 from __future__ import annotations
 
@@ -49,17 +51,25 @@ def test_the_head_that_an_answer_needs_is_that_of_a_loop_and_the_sentence_says_w
     found = view.needed_head(KEY, question)
     assert found is not None
     assert found.head == worst
-    before, after = float(guess(lm, question.prompt)[question.right]), float(without[worst][question.right])
+    before, after = (
+        float(guess(lm, question.prompt)[question.right]),
+        float(without[worst][question.right]),
+    )
     assert (found.before, found.after) == pytest.approx((before, after), abs=1e-5)
     said = view.loss_of_head(KEY, question, found).replace("\\", "")
-    assert f"Without {worst.title}, “{question.contrast.right}” goes from {percent(before)} to {percent(after)}" in said
-    leads = int(without[worst].argmax())
-    assert (f"“{lm.tokenizer.label(leads)}” leads with {percent(float(without[worst].max()))}" in said) == (
-        leads != question.right
+    assert (
+        f"Without {worst.title}, “{question.contrast.right}” goes from {percent(before)} to "
+        f"{percent(after)}" in said
     )
+    leads = int(without[worst].argmax())
+    assert (
+        f"“{lm.tokenizer.label(leads)}” leads with {percent(float(without[worst].max()))}" in said
+    ) == (leads != question.right)
 
 
-def test_a_head_has_appeared_where_from_then_on_the_answer_is_right_with_it_and_wrong_without_it(lm: LanguageModel) -> None:
+def test_a_head_has_appeared_where_from_then_on_the_answer_is_right_with_it_and_wrong_without_it(
+    lm: LanguageModel,
+) -> None:
     steps = sorted(checkpoints.snapshots(checkpoints.find("sentences")))
     models = {step: gptviz.load("sentences", step=step) for step in steps}
     for question in view.answered(KEY)[:2]:
@@ -69,13 +79,19 @@ def test_a_head_has_appeared_where_from_then_on_the_answer_is_right_with_it_and_
         def shares(
             step: int, head: str = needed.head.name, question: ContrastQuestion = question
         ) -> tuple[torch.Tensor, torch.Tensor]:
-            return guess(models[step], question.prompt), guess(models[step].edited(head), question.prompt)
+            return guess(models[step], question.prompt), guess(
+                models[step].edited(head), question.prompt
+            )
 
         def is_needed(step: int, question: ContrastQuestion = question) -> bool:
             now, without = shares(step)
             return int(now.argmax()) == question.right != int(without.argmax())
 
-        since = next(step for step in steps if all(map(is_needed, [later for later in steps if later >= step])))
+        since = next(
+            step
+            for step in steps
+            if all(map(is_needed, [later for later in steps if later >= step]))
+        )
         found = view.appeared(replace(KEY, step=steps[3]), question, needed.head)
         assert found is not None, "the same whatever step is looked at"
         assert (found.step, found.before) == (since, steps[steps.index(since) - 1])
@@ -88,7 +104,10 @@ def test_a_head_has_appeared_where_from_then_on_the_answer_is_right_with_it_and_
         assert (offer.state["step"], offer.state["prompt"]) == (str(since), question.prompt)
         assert offer.query == {"unit": needed.head.name}
         assert f"from step {since:,} on" in offer.notice
-        assert f"had {percent(found.right)} with it and {percent(found.without)} without it" in offer.notice
+        assert (
+            f"had {percent(found.right)} with it and {percent(found.without)} without it"
+            in offer.notice
+        )
 
 
 def test_a_model_that_knows_no_answer_is_asked_nothing(tiny_model: TinyModel) -> None:

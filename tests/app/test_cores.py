@@ -21,12 +21,16 @@ def test_those_are_there_who_asked_for_something_of_late() -> None:
     assert visitors.count("c") == 1
 
 
-def test_each_computes_on_a_share_of_the_cores_and_one_alone_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_computes_on_a_share_of_the_cores_and_one_alone_on_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     before, now, asked = torch.get_num_threads(), [0.0], SimpleNamespace(session="", free=8)
     monkeypatch.setattr(cores, "_all", lambda: 8)
     monkeypatch.setattr(cores, "_visitors", Visitors(lambda: now[0]))
     monkeypatch.setattr(cores, "session", lambda: asked.session)
-    monkeypatch.setattr(cores, "_cores", SimpleNamespace(threads=lambda most: min(most, asked.free)))
+    monkeypatch.setattr(
+        cores, "_cores", SimpleNamespace(threads=lambda most: min(most, asked.free))
+    )
     threads = []
     try:
         for asked.session in [*"aaabc", *map(str, range(30))]:

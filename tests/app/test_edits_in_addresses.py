@@ -24,10 +24,14 @@ def links(at: AppTest) -> list[dict[str, list[str]]]:
     return [parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")]
 
 
-def test_a_page_and_its_links_show_the_edited_model_and_taking_the_edits_away_gives_the_model_back() -> None:
+def test_a_page_and_its_links_show_the_edited_model_and_taking_the_edits_away_gives_the_model_back() -> (
+    None
+):
     plain, at = page(), page(edits=f"{HEAD},{MEAN}", edit_text=TEXT)
     before = payload(plain, "ledger")[1]["logits"]
-    assert all((link["edits"], link["edit_text"]) == ([f"{HEAD},{MEAN}"], [TEXT]) for link in links(at))
+    assert all(
+        (link["edits"], link["edit_text"]) == ([f"{HEAD},{MEAN}"], [TEXT]) for link in links(at)
+    )
     assert links(plain)
     assert not any("edits" in link for link in links(plain))
     header, arrays = payload(at, "ledger")
@@ -51,7 +55,9 @@ def test_an_edit_of_what_a_model_lacks_is_named_and_left_out_but_stays_in_the_ad
     assert "2 edits are left out, and tiny is shown without" in says(at)
     assert "there is no block 9" in says(at)
     assert not any("**bold**" in one.value for one in [*at.markdown, *at.warning])
-    assert np.array_equal(payload(at, "ledger")[1]["logits"], payload(page(edits=HEAD), "ledger")[1]["logits"])
+    assert np.array_equal(
+        payload(at, "ledger")[1]["logits"], payload(page(edits=HEAD), "ledger")[1]["logits"]
+    )
     assert at.query_params["edits"].startswith(MISSING)
 
 
@@ -69,9 +75,16 @@ def test_an_edit_takes_the_place_of_another_one_of_the_same_unit() -> None:
     at.query_params["edits"] = f"{HEAD}, {MEAN},{HEAD}"
     at.session_state["acts"] = []
     assert at.run().session_state["asked"] == (HEAD, MEAN)
-    at.session_state["acts"] = [("set_to", "blocks.0.mlp.neuron.3=2"), ("set_to", f"{HEAD}=uniform")]
+    at.session_state["acts"] = [
+        ("set_to", "blocks.0.mlp.neuron.3=2"),
+        ("set_to", f"{HEAD}=uniform"),
+    ]
     assert at.run().session_state["asked"] == (MEAN, "blocks.0.mlp.neuron.3=2", f"{HEAD}=uniform")
-    at.session_state["acts"] = [("toggle", "blocks.0.mlp"), ("toggle", f"{HEAD}=uniform"), ("toggle", "embed")]
+    at.session_state["acts"] = [
+        ("toggle", "blocks.0.mlp"),
+        ("toggle", f"{HEAD}=uniform"),
+        ("toggle", "embed"),
+    ]
     assert at.run().session_state["asked"] == ("blocks.0.mlp.neuron.3=2", "blocks.0.mlp", "embed")
     at.session_state["acts"] = []
     assert at.run().query_params["edits"] == "blocks.0.mlp.neuron.3=2,blocks.0.mlp,embed"

@@ -1,4 +1,6 @@
-"""Before anybody types, a page shows something that the model can read, and the text that it learned from once that is here."""
+"""Before anybody types, a page shows something that the model can read, and the text that it
+learned from once that is here.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def _own_home(home: Path) -> None:
 
 def labelled(*texts: str) -> LabelledSource:
     """These texts with two labels by turns."""
-    return LabelledSource(LabelledTexts("mine", texts, tuple(i % 2 for i in range(len(texts))), ("a", "b")), 0.5)
+    return LabelledSource(
+        LabelledTexts("mine", texts, tuple(i % 2 for i in range(len(texts))), ("a", "b")), 0.5
+    )
 
 
 def test_the_example_is_the_first_text_held_out_that_has_a_word() -> None:
@@ -44,11 +48,15 @@ def test_where_no_text_has_a_word_the_usual_example_is_shown() -> None:
 
 
 def test_of_pairs_it_is_the_first_source_held_out_that_is_not_blank() -> None:
-    source = PairSource(Pairs("mine", tuple((" " * i if i < 9 else f"word {i}", "x") for i in range(1, 14))), 0.2)
+    source = PairSource(
+        Pairs("mine", tuple((" " * i if i < 9 else f"word {i}", "x") for i in range(1, 14))), 0.2
+    )
     held_out = [text for text, _ in source.split()[1]]
     assert not held_out[0].strip()
     source.keep()
-    assert example("encoder-decoder", json.dumps(source.to_dict())) == next(text for text in held_out if text.strip())
+    assert example("encoder-decoder", json.dumps(source.to_dict())) == next(
+        text for text in held_out if text.strip()
+    )
 
 
 def test_texts_that_come_later_are_shown_then() -> None:
@@ -60,10 +68,12 @@ def test_texts_that_come_later_are_shown_then() -> None:
 
 
 def writers() -> list[str]:
-    """The models that ship and go on with a text that somebody wrote. The answers to a task leave no choice, and a model without
-    a mask was never asked to guess what it could not see.
+    """The models that ship and go on with a text that somebody wrote. The answers to a task leave
+    no choice, and a model without a mask was never asked to guess what it could not see.
     """
-    folders = [folder for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").is_file()]
+    folders = [
+        folder for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").is_file()
+    ]
     return sorted(
         folder.name
         for folder in folders

@@ -49,7 +49,11 @@ def test_a_feature_is_shown_with_what_makes_it_active_and_what_writes_it(fitted:
         ("nearest_features", lm.nearest_features(name).values),
     ):
         (bars,) = chart(at, f"feature {key}")["data"]
-        np.testing.assert_allclose(numbers(bars["x"]), expected[np.argsort(-np.abs(expected), kind="stable")][:PARTS], rtol=1e-5)
+        np.testing.assert_allclose(
+            numbers(bars["x"]),
+            expected[np.argsort(-np.abs(expected), kind="stable")][:PARTS],
+            rtol=1e-5,
+        )
     before, after = chart(at, "feature steered")["data"]
     assert (before["name"], after["name"]) == ("before", "after")
     next(button for button in at.button if button.key == "switch feature").click().run()
@@ -77,7 +81,9 @@ def test_a_dictionary_is_measured_when_that_is_asked_for(monkeypatch: pytest.Mon
     wait_until(lambda: "of the loss" in says(at.run()))
     quality = gptviz.load("sentences").dictionary_quality()
     assert f"and {percent(quality.recovered)} of the loss" in says(at)
-    (losses,) = [table.value["loss (nats)"] for table in at.dataframe if "loss (nats)" in table.value]
+    (losses,) = [
+        table.value["loss (nats)"] for table in at.dataframe if "loss (nats)" in table.value
+    ]
     assert losses.tolist() == quality.labelled().values.tolist()
 
 

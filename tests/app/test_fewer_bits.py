@@ -1,4 +1,6 @@
-"""“With fewer bits” on the page Size and cost, without a browser: its numbers are those of the edited model."""
+"""“With fewer bits” on the page Size and cost, without a browser: its numbers are those of the
+edited model.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ def cells(at: AppTest) -> Any:
 
 @pytest.mark.parametrize(
     ("address", "kind"),
-    [({}, "4bit.g32"), ({"bits": "2 bits", "scale": "each row"}, "2bit.row"), ({"bits": "Q8_0"}, "Q8_0")],
+    [
+        ({}, "4bit.g32"),
+        ({"bits": "2 bits", "scale": "each row"}, "2bit.row"),
+        ({"bits": "Q8_0"}, "Q8_0"),
+    ],
 )
 def test_the_numbers_are_those_of_the_library(address: dict[str, str], kind: str) -> None:
     at = page(**address)
@@ -46,7 +52,10 @@ def test_the_numbers_are_those_of_the_library(address: dict[str, str], kind: str
     shown = metrics(at)
     assert shown["Weight"] == f"{in_bytes(found.weight.float32)} → {in_bytes(found.weight.kept)}"
     assert float(shown["Guesses move by"].split()[0].replace("·", "")) >= 0
-    assert shown["Loss over the prompt, nats per token"] == f"{found.loss[0]:.3f} → {found.loss[1]:.3f}"
+    assert (
+        shown["Loss over the prompt, nats per token"]
+        == f"{found.loss[0]:.3f} → {found.loss[1]:.3f}"
+    )
     table = by_block(errors(lm.model, lm.edited(f"weights={kind}").model))
     assert table is not None
     np.testing.assert_allclose(cells(at), table.values, rtol=1e-5)
@@ -67,11 +76,22 @@ def test_one_matrix_alone_is_rounded_and_the_code_gives_the_same() -> None:
 
 
 def test_the_button_shows_the_model_so_on_every_page_and_another_one_takes_it_back() -> None:
-    at = page(bits="3 bits", edits="blocks.0.mlp,weights=Q4_0").button(key="keep the bits").click().run()
+    at = (
+        page(bits="3 bits", edits="blocks.0.mlp,weights=Q4_0")
+        .button(key="keep the bits")
+        .click()
+        .run()
+    )
     assert at.query_params["edits"] == "weights=3bit.g32,blocks.0.mlp"
     assert "All matrices are rounded to 3 bits a number" in says(at)
-    other = page_at("pages/next_token.py", model="tiny", prompt=PROMPT)(edits="weights=3bit.g32,blocks.0.mlp")
-    logits = gptviz.load("tiny").edited("weights=3bit.g32", "blocks.0.mlp").trace(PROMPT)["logits"][0, -1]
+    other = page_at("pages/next_token.py", model="tiny", prompt=PROMPT)(
+        edits="weights=3bit.g32,blocks.0.mlp"
+    )
+    logits = (
+        gptviz.load("tiny")
+        .edited("weights=3bit.g32", "blocks.0.mlp")
+        .trace(PROMPT)["logits"][0, -1]
+    )
     np.testing.assert_allclose(payload(other, "ledger")[1]["logits"], logits, atol=1e-5)
     at.button(key="take the bits away").click().run()
     assert at.query_params["edits"] == "blocks.0.mlp"
@@ -88,10 +108,15 @@ def test_compare_gets_the_whole_model_and_the_one_with_fewer_bits() -> None:
     at = page(edits="blocks.0.mlp")
     (link,) = [one for one in at.main.get("page_link") if "Compare it" in one.proto.label]
     asked = parse_qs(link.proto.query_string)
-    assert (asked["edits"], asked["b_edits"]) == (["blocks.0.mlp"], ["weights=4bit.g32,blocks.0.mlp"])
+    assert (asked["edits"], asked["b_edits"]) == (
+        ["blocks.0.mlp"],
+        ["weights=4bit.g32,blocks.0.mlp"],
+    )
 
 
-def test_a_large_model_is_quantised_only_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_model_is_quantised_only_when_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(fewer_bits, "MOST_AT_ONCE", 10)
     assert "Choose a number of bits" in says(page())
     assert "loses most" in says(page(bits="8 bits"))
@@ -111,7 +136,9 @@ def test_a_model_that_cannot_be_rounded_is_named_and_the_page_stays(tiny_model: 
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair"])
-def test_other_kinds_of_models_have_the_section_too(kind: str, tiny_classifier: TinyModel, tiny_pair: TinyModel) -> None:
+def test_other_kinds_of_models_have_the_section_too(
+    kind: str, tiny_classifier: TinyModel, tiny_pair: TinyModel
+) -> None:
     (tiny_classifier if kind == "classifier" else tiny_pair)("other")
     at = page(model="other", prompt="", bits="2 bits")
     assert "loses most" in says(at)

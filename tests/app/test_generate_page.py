@@ -110,11 +110,18 @@ def press(at: AppTest, key: str) -> AppTest:
 def shown(at: AppTest) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of the tree, as its view gets them."""
     header, arrays = payload(at, "tree")
-    carried = [PayloadPart.of(one.proto.bytes) for one in views(at) if one.proto.component_name == PART]
-    for earlier, columns in (unpack(part.data) for part in carried if part.name in header["part_names"]):
+    carried = [
+        PayloadPart.of(one.proto.bytes) for one in views(at) if one.proto.component_name == PART
+    ]
+    for earlier, columns in (
+        unpack(part.data) for part in carried if part.name in header["part_names"]
+    ):
         if "node" in columns:
             header["labels"] = earlier["labels"] | header["labels"]
-            arrays |= {name: np.concatenate([columns[name], arrays[name]]) for name in ("node", "token", "parent")}
+            arrays |= {
+                name: np.concatenate([columns[name], arrays[name]])
+                for name in ("node", "token", "parent")
+            }
     return header, arrays
 
 
@@ -149,13 +156,17 @@ def test_a_sentence_counts_the_likeliest_tokens_and_names_the_least_likely_one()
     at = page()
     lm, ids = gptviz.load("tiny"), writing(at).ids
     seen = lm.encode(PROMPT).tolist() + ids
-    shares = torch.stack([logits_after(seen[:end]).softmax(-1) for end in range(len(seen) - len(ids), len(seen))])
+    shares = torch.stack(
+        [logits_after(seen[:end]).softmax(-1) for end in range(len(seen) - len(ids), len(seen))]
+    )
     likeliest = int((shares.argmax(-1) == torch.tensor(ids)).sum())
     drawn = shares[torch.arange(len(ids)), torch.tensor(ids)]
     place = int(drawn.argmin())
     said = (
-        f"Of its {len(ids)} tokens {likeliest} are the likeliest one at their place. The least likely is "
-        f"“{lm.tokenizer.label(ids[place])}”, token {place + 1}, with {percent(float(drawn[place]))}:"
+        f"Of its {len(ids)} tokens {likeliest} are the likeliest one at their place. The least "
+        "likely is "
+        f"“{lm.tokenizer.label(ids[place])}”, token {place + 1}, with "
+        f"{percent(float(drawn[place]))}:"
     )
     assert said in says(at)
     at.slider(key="temperature").set_value(0.0).run()
@@ -170,8 +181,12 @@ def test_the_page_opens_at_the_prompt_and_offers_what_may_come_next() -> None:
     assert list(writing(at).tree.nodes) == [ROOT]
     assert "".join(drawn_path(at)).replace("␣", " ") == PROMPT
     p, likeliest = logits_after(writing(at).tree.ids()).softmax(-1).sort(descending=True)
-    assert [ghost.token for ghost in picture(at).ghosts()] == likeliest[: text.ALTERNATIVES].tolist()
-    assert shown(at)[1]["ghost_p"][:, 0].tolist() == pytest.approx(p[: text.ALTERNATIVES].tolist(), rel=1e-3)
+    assert [ghost.token for ghost in picture(at).ghosts()] == likeliest[
+        : text.ALTERNATIVES
+    ].tolist()
+    assert shown(at)[1]["ghost_p"][:, 0].tolist() == pytest.approx(
+        p[: text.ALTERNATIVES].tolist(), rel=1e-3
+    )
     assert address(at) == {}
     at.text_area(key="prompt").set_value("the dog").run()
     assert list(writing(at).tree.nodes) == [ROOT], "nobody asked for a text"
@@ -187,7 +202,9 @@ def test_a_fork_leaves_the_text_where_another_token_was_likely_and_the_next_one_
     assert taken in now.written
     assert other.drawn is None
     places = now.written[FIRST // 6 : FIRST // 2]
-    likeliest = max(c.probability for node in places for c in node.candidates if c.token != node.token)
+    likeliest = max(
+        c.probability for node in places for c in node.candidates if c.token != node.token
+    )
     assert other.logprob == pytest.approx(np.log(likeliest))
     press(at, "try A fork")
     assert now.ids == before
@@ -226,7 +243,9 @@ def test_playing_grows_by_the_clock_until_paused(clock: Clock) -> None:
     assert not writing(at).playing
 
 
-def test_the_text_stops_where_the_model_ends_it_says_so_and_goes_on_if_asked(tiny_model: TinyModel, clock: Clock) -> None:
+def test_the_text_stops_where_the_model_ends_it_says_so_and_goes_on_if_asked(
+    tiny_model: TinyModel, clock: Clock
+) -> None:
     ids = writing(page()).ids
     end = ids[FIRST // 2]
     tiny_model(card={"end_tokens": [end]})
@@ -248,14 +267,25 @@ def test_a_page_that_was_drawn_before_the_server_was_started_again_is_loaded_ane
     at = page()
     again = AppTest.from_file(str(ROOT_FOLDER / "app.py"), default_timeout=PATIENCE)
     again.switch_page("pages/generate.py")
-    again._run(WidgetStates(widgets=[WidgetState(id=at.button(key="one token").proto.id, trigger_value=True)]))
-    assert "writing" not in again.session_state, "its query lacks what views wrote into the address: no text begins"
+    again._run(
+        WidgetStates(
+            widgets=[WidgetState(id=at.button(key="one token").proto.id, trigger_value=True)]
+        )
+    )
+    assert "writing" not in again.session_state, (
+        "its query lacks what views wrote into the address: no text begins"
+    )
     (script,) = again.get("html")
     assert "location.reload()" in script.proto.body
-    assert not any("location.reload()" in one.proto.body for one in at.get("html")), "that would never end"
+    assert not any("location.reload()" in one.proto.body for one in at.get("html")), (
+        "that would never end"
+    )
 
 
-@pytest.mark.parametrize(("ticks", "seconds", "rate", "drawn"), [(1, 3_600, 20.0, 20 * pace.CATCH_UP), (8, 0.125, 2.0, 2)])
+@pytest.mark.parametrize(
+    ("ticks", "seconds", "rate", "drawn"),
+    [(1, 3_600, 20.0, 20 * pace.CATCH_UP), (8, 0.125, 2.0, 2)],
+)
 def test_a_late_tick_catches_up_but_not_for_ever_and_the_fraction_of_a_token_counts_at_the_next(
     ticks: int, seconds: float, rate: float, drawn: int, clock: Clock
 ) -> None:
@@ -295,7 +325,9 @@ def test_a_click_during_a_tick_leaves_text_and_model_in_step(clock: Clock) -> No
         now.step()
     ticks.join()
     assert now.tree.ids() == prompt + now.ids
-    torch.testing.assert_close(now.tree.after().logits.double(), logits_after(now.tree.ids()), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        now.tree.after().logits.double(), logits_after(now.tree.ids()), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_another_token_than_the_drawn_one_is_gone_on_from() -> None:
@@ -329,16 +361,22 @@ def test_a_click_on_a_token_goes_there_and_a_click_on_a_later_one_comes_back() -
     assert torch.equal(now.tree.after().logits, logits)
 
 
-@pytest.mark.parametrize("wrong", [{"number": 0}, {"at": 10_000}, {"at": True}, {"at": "3"}, {"at": None}])
+@pytest.mark.parametrize(
+    "wrong", [{"number": 0}, {"at": 10_000}, {"at": True}, {"at": "3"}, {"at": None}]
+)
 def test_a_click_on_what_is_not_there_does_nothing(wrong: dict[str, Any]) -> None:
     now = writing(page())
     before = now.ids
     event = {"number": now.number, "at": 3, "token": 1} | wrong
-    assert not any(act(now, event) for act in (tree.go_clicked, tree.take_clicked, tree.attend_clicked))
+    assert not any(
+        act(now, event) for act in (tree.go_clicked, tree.take_clicked, tree.attend_clicked)
+    )
     assert now.ids == before
 
 
-def test_the_attention_of_a_step_comes_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_attention_of_a_step_comes_when_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(text, "MOST_BYTES", 1)
     at = page()
     now = writing(at)
@@ -364,7 +402,9 @@ def test_the_text_that_is_downloaded_begins_with_the_prompt_and_reads_as_the_sam
 
 
 @pytest.mark.parametrize("model", ["addition", "reversal"])
-def test_of_a_task_one_sequence_is_written_and_it_says_so(model: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_task_one_sequence_is_written_and_it_says_so(
+    model: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(text, "FIRST_TOKENS", 120)
     at = written(opened("pages/generate.py", model=model))
     now, task = writing(at), gptviz.load(model).task
@@ -372,10 +412,17 @@ def test_of_a_task_one_sequence_is_written_and_it_says_so(model: str, clock: Clo
     assert len(now.tree.ids()) == task.length
     assert ("Ones first" in says(at)) == (model == "addition")
     press(at, "try A fork")
-    assert max(node.position for node in now.tree.nodes.values()) == task.length - 1  # in the branch too
-    said = next(caption.value for caption in at.caption if f"have {task.length} tokens: this one is complete" in caption.value)
+    # in the branch too
+    assert max(node.position for node in now.tree.nodes.values()) == task.length - 1
+    said = next(
+        caption.value
+        for caption in at.caption
+        if f"have {task.length} tokens: this one is complete" in caption.value
+    )
     plainly = escaped(task.as_people_write(now.document))
-    assert said.endswith(f"As people write it: {plainly}." if model == "addition" else "all the same.")
+    assert said.endswith(
+        f"As people write it: {plainly}." if model == "addition" else "all the same."
+    )
     press(press(at, "restart"), "play")
     clock.seconds += 100
     at.run()
@@ -408,7 +455,10 @@ def address(at: AppTest) -> dict[str, str]:
 
 def reopened(at: AppTest, **query: str) -> AppTest:
     """The page in a new session, at the address that the page `at` has now."""
-    controls = {key: str(at.session_state[key]) for key in ("temperature", "top_k", "top_p", "seed", "prompt")}
+    controls = {
+        key: str(at.session_state[key])
+        for key in ("temperature", "top_k", "top_p", "seed", "prompt")
+    }
     return at_prompt(**controls | address(at) | query)
 
 
@@ -428,7 +478,9 @@ def wander(at: AppTest) -> Writing:
     return now
 
 
-def test_the_address_reopens_the_branch_token_by_token_on_another_server(fresh_caches: None) -> None:
+def test_the_address_reopens_the_branch_token_by_token_on_another_server(
+    fresh_caches: None,
+) -> None:
     at = page()
     before = wander(at)
     clear_caches()  # what a server that starts again knows
@@ -481,7 +533,9 @@ def test_a_link_to_a_text_that_the_model_no_longer_writes_says_so(tiny_model: Ti
     assert any("made for another text" in warning.value for warning in again.warning)
 
 
-def test_beyond_its_bound_the_address_leaves_the_text_out_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beyond_its_bound_the_address_leaves_the_text_out_and_the_page_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(link, "LONGEST_ROUTE", 20)
     at = page()
     wander(at)
@@ -490,11 +544,17 @@ def test_beyond_its_bound_the_address_leaves_the_text_out_and_the_page_says_so(m
     assert writing(reopened(at)).ids == [], "the page opens as usual"
 
 
-@pytest.mark.parametrize("route", ["nonsense", "n99999999_123456", "f999_123456", "<script>", "n3", f"kept-{32 * '0'}"])
+@pytest.mark.parametrize(
+    "route", ["nonsense", "n99999999_123456", "f999_123456", "<script>", "n3", f"kept-{32 * '0'}"]
+)
 def test_a_route_that_leads_nowhere_is_named_and_the_page_opens_as_usual(route: str) -> None:
     at = at_prompt(route=route, tree="../../x")
     assert writing(at).written == []
-    named = "long text that this machine does not have" if route.startswith("kept") else "The link asks for route"
+    named = (
+        "long text that this machine does not have"
+        if route.startswith("kept")
+        else "The link asks for route"
+    )
     assert any(named in warning.value for warning in at.warning)
 
 
@@ -510,7 +570,9 @@ def test_try_this_keeps_the_prompt_and_what_was_written(title: str) -> None:
     assert at.session_state["prompt"] == PROMPT
     assert nodes <= set(now.tree.nodes)
     sampling = now.sampling
-    assert now.text == gptviz.load("tiny").generate(PROMPT, FIRST, temperature=sampling.temperature, top_k=sampling.top_k, seed=2)
+    assert now.text == gptviz.load("tiny").generate(
+        PROMPT, FIRST, temperature=sampling.temperature, top_k=sampling.top_k, seed=2
+    )
     press(at, "try back")
     assert (now.tree.current, now.ids) == (end, ids)
     assert now.sampling.temperature == 1.3
@@ -525,7 +587,10 @@ def test_a_text_that_repeats_itself_is_said_to(monkeypatch: pytest.MonkeyPatch) 
     for token in [1, 2, 3, *[4, 5, 6, 7] * 3]:
         now.take(token)
     at.run()
-    assert any("From token 4 on, the text repeats the same 4 tokens." in caption.value for caption in at.caption)
+    assert any(
+        "From token 4 on, the text repeats the same 4 tokens." in caption.value
+        for caption in at.caption
+    )
 
 
 def test_a_large_model_opens_on_less_text_and_each_on_some() -> None:
@@ -541,7 +606,9 @@ def test_a_large_model_opens_on_less_text_and_each_on_some() -> None:
 
 
 @pytest.mark.parametrize("n_kv_head", [None, 1])
-def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(tiny_model: TinyModel, n_kv_head: int | None) -> None:
+def test_the_memory_of_the_cache_is_that_of_the_keys_and_values_of_a_pass(
+    tiny_model: TinyModel, n_kv_head: int | None
+) -> None:
     tiny_model(context_length=32, n_kv_head=n_kv_head)
     now = writing(page())
     record = Record("*.[kv]")
@@ -586,9 +653,15 @@ def printed_here(code: str) -> str:
 
 @pytest.mark.parametrize(
     ("branches", "printed_by"),
-    [(False, printed_here), (True, printed_here), pytest.param(True, printed_elsewhere, marks=pytest.mark.full)],
+    [
+        (False, printed_here),
+        (True, printed_here),
+        pytest.param(True, printed_elsewhere, marks=pytest.mark.full),
+    ],
 )
-def test_the_code_shown_makes_the_same_tree(branches: bool, printed_by: Callable[[str], str]) -> None:
+def test_the_code_shown_makes_the_same_tree(
+    branches: bool, printed_by: Callable[[str], str]
+) -> None:
     at = page(temperature="1.2", top_k="5", top_p="0.9", seed="7")
     now = writing(at)
     if branches:
@@ -597,14 +670,25 @@ def test_the_code_shown_makes_the_same_tree(branches: bool, printed_by: Callable
         now.go(now.written[-2].id)
         at.run()
     code = shown(at)[0]["code"]
-    more = "\nprint(sorted((tree.ids(node), tree.nodes[node].total) for node in tree.nodes))\nprint(computed.logits.tolist())"
+    more = (
+        "\nprint(sorted((tree.ids(node), tree.nodes[node].total) for node in "
+        "tree.nodes))\nprint(computed.logits.tolist())"
+    )
     *lines, nodes, logits = printed_by(code + more).splitlines()
     printed = [line.split(" ") for line in lines]
-    assert [(int(line[0]), int(line[1])) for line in printed] == [(node.position, node.token) for node in now.written]
-    assert [float(line[-2]) for line in printed] == pytest.approx([node.logprob for node in now.written], abs=1e-6)
-    assert [float(line[-1]) for line in printed] == pytest.approx([node.total for node in now.written], abs=1e-6)
+    assert [(int(line[0]), int(line[1])) for line in printed] == [
+        (node.position, node.token) for node in now.written
+    ]
+    assert [float(line[-2]) for line in printed] == pytest.approx(
+        [node.logprob for node in now.written], abs=1e-6
+    )
+    assert [float(line[-1]) for line in printed] == pytest.approx(
+        [node.total for node in now.written], abs=1e-6
+    )
     expected = sorted((now.tree.ids(node), now.tree.nodes[node].total) for node in now.tree.nodes)
-    for (ids, total), (expected_ids, expected_total) in zip(ast.literal_eval(nodes), expected, strict=True):
+    for (ids, total), (expected_ids, expected_total) in zip(
+        ast.literal_eval(nodes), expected, strict=True
+    ):
         assert ids == expected_ids
         assert total == pytest.approx(expected_total, abs=1e-6)
     last = now.tree.chosen_from(now.tree.current).logits
@@ -622,24 +706,36 @@ def test_an_unchanged_tree_is_not_packed_again(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.full
-def test_of_a_long_text_a_step_sends_little(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_text_a_step_sends_little(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_model(context_length=256)
     monkeypatch.setattr(text, "FIRST_TOKENS", 300)
     at = page()
 
     def sent(at: AppTest) -> dict[str, bytes]:
-        """The elements of the tree, by their hashes: Streamlit sends those that a browser lacks, and short ones."""
-        return {one.proto.id: one.proto.bytes for one in views(at) if "-tree" in one.proto.id and one.proto.bytes}
+        """The elements of the tree, by their hashes: Streamlit sends those that a browser lacks,
+        and short ones.
+        """
+        return {
+            one.proto.id: one.proto.bytes
+            for one in views(at)
+            if "-tree" in one.proto.id and one.proto.bytes
+        }
 
     before = sent(at)
     press(at, "one token")
     after = sent(at)
-    new = sum(len(data) for name, data in after.items() if before.get(name) != data or len(data) < 10_000)
+    new = sum(
+        len(data) for name, data in after.items() if before.get(name) != data or len(data) < 10_000
+    )
     assert sum(map(len, after.values())) > 500_000
     assert new < 100_000
     node, path = shown(at)[0]["current"], writing(at).written
     assert node == path[-1].id
-    assert drawn_path(at)[len(PROMPT) :] == [gptviz.load("tiny").tokenizer.label(one.token) for one in path]
+    assert drawn_path(at)[len(PROMPT) :] == [
+        gptviz.load("tiny").tokenizer.label(one.token) for one in path
+    ]
 
 
 def test_a_full_tree_drops_old_ends_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -651,7 +747,9 @@ def test_a_full_tree_drops_old_ends_and_says_so(monkeypatch: pytest.MonkeyPatch)
     assert any("3 tokens at the ends of its oldest" in caption.value for caption in at.caption)
 
 
-def test_speed_is_the_models_time_and_not_the_readers(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_speed_is_the_models_time_and_not_the_readers(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     at = page()
     now, model = writing(at), writing(at).lm.model
     assert now.speedometer.tokens_per_second is None, "the clock stood still"
@@ -678,7 +776,10 @@ def branches(at: AppTest) -> dict[str, list[int]]:
     """The tokens of every branch by how its last one was chosen, as the view says it."""
     header, arrays = shown(at)
     tree = writing(at).tree
-    said = {int(node): header["how"][how] for node, how in zip(arrays["node"], arrays["how"], strict=True)}
+    said = {
+        int(node): header["how"][how]
+        for node, how in zip(arrays["node"], arrays["how"], strict=True)
+    }
     ends = [node for node in tree.nodes if node and not tree.nodes[node].children]
     return {said[end]: [one.token for one in tree.path(end)] for end in ends}
 
@@ -690,20 +791,35 @@ def test_a_model_with_edits_writes_beside_what_it_writes_without_them() -> None:
     now = writing(at)
     assert now.text == edited.generate(PROMPT, FIRST, temperature=0.8, seed=0)
     without = branches(at)["written without edits"]
-    assert lm.tokenizer.continuation(without) == lm.generate(PROMPT, len(without), temperature=0.8, seed=0)
+    assert lm.tokenizer.continuation(without) == lm.generate(
+        PROMPT, len(without), temperature=0.8, seed=0
+    )
     assert without != now.ids[: len(without)]
     # What the last token of each step attended to is kept here too.
-    assert now.tree.after().attention.shape == (2, 3, min(lm.model.config.context_length, len(now.tree.ids())))
+    assert now.tree.after().attention.shape == (
+        2,
+        3,
+        min(lm.model.config.context_length, len(now.tree.ids())),
+    )
 
 
-def test_a_direction_writes_beside_what_the_model_writes_without_it_and_with_it_turned_round() -> None:
+def test_a_direction_writes_beside_what_the_model_writes_without_it_and_with_it_turned_round() -> (
+    None
+):
     lm = gptviz.load("tiny")
     found = lm.direction(["hello"], ["you"], block=1, name="own")
     at = page(edits=found.edit(2))
-    assert writing(at).text == lm.edited(found.edit(2)).generate(PROMPT, FIRST, temperature=0.8, seed=0)
-    for said, other in (("written without edits", lm), (f"written with 1 edit: {found.edit(-2)}", lm.edited(found.edit(-2)))):
+    assert writing(at).text == lm.edited(found.edit(2)).generate(
+        PROMPT, FIRST, temperature=0.8, seed=0
+    )
+    for said, other in (
+        ("written without edits", lm),
+        (f"written with 1 edit: {found.edit(-2)}", lm.edited(found.edit(-2))),
+    ):
         tokens = branches(at)[said]
-        assert lm.tokenizer.continuation(tokens) == other.generate(PROMPT, len(tokens), temperature=0.8, seed=0)
+        assert lm.tokenizer.continuation(tokens) == other.generate(
+            PROMPT, len(tokens), temperature=0.8, seed=0
+        )
 
 
 def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on_with() -> None:
@@ -717,7 +833,9 @@ def test_where_edits_change_the_text_stays_beside_the_new_one_and_can_be_gone_on
     end = next(node for node in tree.nodes if [one.token for one in tree.path(node)] == before)
     now.go(end)
     press(at, "one token")
-    logits = lm.edited("blocks.1.mlp").model(torch.tensor([tree.ids(end)[-lm.model.config.context_length :]]))[0, -1]
+    logits = lm.edited("blocks.1.mlp").model(
+        torch.tensor([tree.ids(end)[-lm.model.config.context_length :]])
+    )[0, -1]
     torch.testing.assert_close(tree.after(end).logits, logits, atol=1e-4, rtol=1e-4)
 
 
@@ -725,7 +843,9 @@ def test_vocabularies_that_differ_in_unused_tokens_alone_are_the_same(tmp_path: 
     told = []
     for place, (characters, size) in enumerate((("abc", 5), ("abc", 9), ("abd", 9))):
         (folder := tmp_path / str(place)).mkdir()
-        (folder / "tokenizer.json").write_text(PaddedTokenizer(CharTokenizer(characters), size).to_json())
+        (folder / "tokenizer.json").write_text(
+            PaddedTokenizer(CharTokenizer(characters), size).to_json()
+        )
         told.append(drafting._vocabulary(folder))
     assert told[0] == told[1] != told[2]
 
@@ -736,17 +856,27 @@ def drafted_chips(at: AppTest) -> list[list[Any]]:
     return chips
 
 
-def test_a_drafter_is_one_of_the_models_of_the_same_vocabulary_and_shows_what_the_library_writes() -> None:
+def test_a_drafter_is_one_of_the_models_of_the_same_vocabulary_and_shows_what_the_library_writes() -> (
+    None
+):
     asked = {"draft": "ladder-2", "drafted": "2", "temperature": "0.7", "seed": "2"}
     at = opened("pages/generate.py", model="ladder-8", prompt="Before we", **asked)
     assert "ladder-2" in at.selectbox(key="draft").options
-    assert not {"ladder-8", "bpe", "classifier", "finetune"} & set(at.selectbox(key="draft").options)
+    assert not {"ladder-8", "bpe", "classifier", "finetune"} & set(
+        at.selectbox(key="draft").options
+    )
     lm = gptviz.load("ladder-8")
-    found = lm.speculate("Before we", gptviz.load("ladder-2"), drafting.TOKENS, temperature=0.7, seed=2, drafted=2)
+    found = lm.speculate(
+        "Before we", gptviz.load("ladder-2"), drafting.TOKENS, temperature=0.7, seed=2, drafted=2
+    )
     assert found.sentence("ladder-2", "ladder-8") in says(at)
     chips = drafted_chips(at)
     assert len(chips) == sum(len(one.drafted) + 1 for one in found.rounds)
-    written = [label for label, *_, kind, _ in chips if kind in (drafting.ACCEPTED, drafting.INSTEAD, drafting.ONE_MORE)]
+    written = [
+        label
+        for label, *_, kind, _ in chips
+        if kind in (drafting.ACCEPTED, drafting.INSTEAD, drafting.ONE_MORE)
+    ]
     assert written == [lm.tokenizer.label(token) for token in found.tokens]
     first = found.rounds[0].drafted[0]
     assert drafting.note(first).startswith("accepted: q = " if first.accepted else "refused: q = ")
@@ -760,16 +890,31 @@ def test_a_drafter_is_one_of_the_models_of_the_same_vocabulary_and_shows_what_th
         said = tree.nodes[node.children[found.tokens[one.position - len(tree.prompt)]]].origin
         what = f"drafted by ladder-2 and {drafting.note(one)}"
         if not one.accepted:
-            what = f"drawn instead of “{lm.tokenizer.label(one.token)}” ({drafting.note(one)}), with "
+            what = (
+                f"drawn instead of “{lm.tokenizer.label(one.token)}” ({drafting.note(one)}), with "
+            )
         assert said.startswith(what) or not said, "what the tree had before stays as it was"
     assert sum(bool(node.origin) for node in tree.nodes.values()) > drafting.TOKENS / 2
 
 
-def test_nothing_drafts_until_it_is_asked_to_and_the_text_itself_can(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_drafts_until_it_is_asked_to_and_the_text_itself_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(drafting, "speculated", lambda *_: pytest.fail("it is computed"))
-        assert opened("pages/generate.py", model="ladder-8", prompt="Before we").selectbox(key="draft").value == drafting.NONE
-    at = opened("pages/generate.py", model="ladder-8", prompt="Before we", draft=drafting.OWN, temperature="0")
+        assert (
+            opened("pages/generate.py", model="ladder-8", prompt="Before we")
+            .selectbox(key="draft")
+            .value
+            == drafting.NONE
+        )
+    at = opened(
+        "pages/generate.py",
+        model="ladder-8",
+        prompt="Before we",
+        draft=drafting.OWN,
+        temperature="0",
+    )
     assert "of the text's own continuation were accepted" in says(at)
     looking_ahead = opened("pages/generate.py", model="generator-unmasked", prompt="Before we")
     assert "draft" not in [box.key for box in looking_ahead.selectbox]

@@ -28,14 +28,20 @@ def sizes(**changes: Any) -> dict[str, float]:
     return gradients.reaching(untrained(**changes))
 
 
-def test_the_page_opens_on_a_line_for_each_residual_twice_over_one_scale_with_words_for_both() -> None:
+def test_the_page_opens_on_a_line_for_each_residual_twice_over_one_scale_with_words_for_both() -> (
+    None
+):
     at = page()
     assert not at.warning
-    assert [[line["name"] for line in chart["data"]] for chart in charts(at)] == [list(gradients.compared())] * 2
+    assert [[line["name"] for line in chart["data"]] for chart in charts(at)] == [
+        list(gradients.compared())
+    ] * 2
     gradient, stream = charts(at)
     assert gradient["layout"]["yaxis"]["range"] == stream["layout"]["yaxis"]["range"]
     assert gradient["layout"]["yaxis"]["type"] == "log"
-    for chart, quantity in zip(at.get("plotly_chart"), ("gradient of the stream", "stream"), strict=True):
+    for chart, quantity in zip(
+        at.get("plotly_chart"), ("gradient of the stream", "stream"), strict=True
+    ):
         assert f"Size of the {quantity} by block" in chart.proto.alt
         for line in json.loads(chart.proto.spec)["data"]:
             ends = [power(size) for size in (line["y"][0], line["y"][-1])]
@@ -43,7 +49,9 @@ def test_the_page_opens_on_a_line_for_each_residual_twice_over_one_scale_with_wo
 
 
 def below_the_title(at: AppTest) -> str:
-    """The line under the sentence of the page: in the popovers at its top there are captions too."""
+    """The line under the sentence of the page: in the popovers at its top there are captions
+    too.
+    """
     captions = [one.value for one in at.caption]
     return captions[captions.index(next(one for one in captions if one.startswith(SENTENCE))) + 1]
 
@@ -51,7 +59,9 @@ def below_the_title(at: AppTest) -> str:
 def test_the_lines_under_the_sentence_are_those_of_real_models() -> None:
     at = page(depth="3", width="16")
     table = untrained(depth=3, width=16)
-    for line, sizes in zip(charts(at)[0]["data"], gradients.of(table, gradients.GRADIENT).values, strict=True):
+    for line, sizes in zip(
+        charts(at)[0]["data"], gradients.of(table, gradients.GRADIENT).values, strict=True
+    ):
         assert line["y"] == pytest.approx(sizes)
     for kind, share in gradients.reaching(table).items():
         assert f"{kind}, " in below_the_title(at)
@@ -60,7 +70,14 @@ def test_the_lines_under_the_sentence_are_those_of_real_models() -> None:
 
 def test_every_control_changes_the_lines() -> None:
     at = page()
-    for key, value in {"depth": 4, "std": 0.16, "width": 16, "activation": "gelu", "shrink": False, "seed": 7}.items():
+    for key, value in {
+        "depth": 4,
+        "std": 0.16,
+        "width": 16,
+        "activation": "gelu",
+        "shrink": False,
+        "seed": 7,
+    }.items():
         before = charts(at)
         control = {"activation": at.selectbox, "shrink": at.toggle}.get(key, at.select_slider)
         control(key=key).set_value(value).run()
@@ -76,7 +93,9 @@ def test_the_gradient_of_the_weights_stands_beside_where_asked_for_and_has_no_en
 
 
 def test_the_buttons_promise_what_happens() -> None:
-    assert all(offer.state.keys() == DEFAULTS.keys() and offer.state["seed"] == 0 for offer in tries())
+    assert all(
+        offer.state.keys() == DEFAULTS.keys() and offer.state["seed"] == 0 for offer in tries()
+    )
     smallest, start = 2.0**-149, sizes()
     deep = sizes(depth=32)
     assert all(deep[kind] > 0.5 for kind in ("pre-norm", "post-norm", "plain"))
@@ -87,7 +106,11 @@ def test_the_buttons_promise_what_happens() -> None:
     vanished, edge, exploded = (sizes(std=std)["none"] for std in (0.16, 0.24, 0.32))
     assert vanished < 1e-6 < 0.01 < edge < 1 < 1e3 < exploded
     undivided = untrained(std=0.12, shrink=False)
-    post = gradients.of(undivided, gradients.GRADIENT).values[list(gradients.compared()).index("post-norm")].astype(float)
+    post = (
+        gradients.of(undivided, gradients.GRADIENT)
+        .values[list(gradients.compared()).index("post-norm")]
+        .astype(float)
+    )
     assert np.sum(np.diff(post[1:]) > 0) > len(post) / 2
     assert post[1] < 0.5 * post[-1]
     assert gradients.reaching(undivided)["plain"] > 1e3
@@ -107,7 +130,9 @@ def test_the_lines_that_stay_can_be_told_apart_and_all_decades_are_a_click_away(
     low, high = charts(at)[0]["layout"]["yaxis"]["range"]
     assert low < -45
     assert "runs out" not in below_the_title(at)
-    assert not [control for control in page(std="0.24").segmented_control if control.key == "scale"], "one axis holds all"
+    assert not [
+        control for control in page(std="0.24").segmented_control if control.key == "scale"
+    ], "one axis holds all"
 
 
 def step(**query: str) -> AppTest:
@@ -125,7 +150,10 @@ def test_one_step_shows_the_way_back_to_the_weight_with_the_steepest_slope() -> 
     x, y = lines["tangent"]
     np.testing.assert_allclose(np.diff(y) / np.diff(x), found.slope)
     assert lines["as it is"][1] == pytest.approx([found.loss])
-    assert any(f"from {found.loss_before:.4f} to {found.loss_after:.4f}" in text.value for text in at.markdown)
+    assert any(
+        f"from {found.loss_before:.4f} to {found.loss_after:.4f}" in text.value
+        for text in at.markdown
+    )
     assert at.selectbox(key="at").value == ", ".join(map(str, found.at))
 
 
@@ -139,7 +167,10 @@ def test_the_weight_may_be_any_other_and_the_slider_moves_it() -> None:
     assert step(model="ladder-0", part="embed.weight", at="12, 64").warning
 
 
-@pytest.mark.parametrize(("model", "prompt", "said"), [("classifier", "good", "choose a decoder"), ("ladder-0", "R", "longer")])
+@pytest.mark.parametrize(
+    ("model", "prompt", "said"),
+    [("classifier", "good", "choose a decoder"), ("ladder-0", "R", "longer")],
+)
 def test_where_there_is_no_step_it_says_why(model: str, prompt: str, said: str) -> None:
     at = step(model=model, prompt=prompt)
     assert any(said in info.value for info in at.info)

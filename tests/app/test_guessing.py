@@ -30,9 +30,14 @@ def typed(at: AppTest, character: str) -> AppTest:
 
 
 def table(at: AppTest) -> dict[str, list[float]]:
-    """The rows of the table at the end: bits by guesses, bits by probabilities, and guesses per token."""
+    """The rows of the table at the end: bits by guesses, bits by probabilities, and guesses per
+    token.
+    """
     frame = at.dataframe[0].value
-    return {name: [math.nan if each == "–" else float(each) for each in row] for name, *row in frame.itertuples()}
+    return {
+        name: [math.nan if each == "–" else float(each) for each in row]
+        for name, *row in frame.itertuples()
+    }
 
 
 @pytest.fixture
@@ -44,7 +49,9 @@ def two_rungs(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("two_rungs")
-def test_a_game_of_right_and_wrong_guesses_is_worth_the_bits_of_its_mean_beside_those_of_models() -> None:
+def test_a_game_of_right_and_wrong_guesses_is_worth_the_bits_of_its_mean_beside_those_of_models() -> (
+    None
+):
     at = page()
     assert at.code[0].value == f"{passage(7)[0]}▁"
     counts = []
@@ -75,7 +82,9 @@ def test_a_game_of_right_and_wrong_guesses_is_worth_the_bits_of_its_mean_beside_
         for place, true in enumerate(TRUE):
             ids = lm.encode(passage(7)[0] + TRUE[:place])[-lm.model.config.context_length :]
             logits = lm.model(ids[None])[0, -1].detach()
-            surprise.append(-float(torch.log_softmax(logits, -1)[CHARACTERS.index(true)]) / math.log(2))
+            surprise.append(
+                -float(torch.log_softmax(logits, -1)[CHARACTERS.index(true)]) / math.log(2)
+            )
         assert rows[title][1] == pytest.approx(np.mean(surprise), abs=0.006)
     assert "ladder-3: it is not on this machine." in says(at)
     # The address has the game: a reload shows it again, and the next text begins a new one.
@@ -99,7 +108,9 @@ def test_a_guess_that_cannot_be_right_does_not_count_and_giving_up_counts_as_cha
     button(at, "Give up").click().run()
     assert "You gave up, which counts as 33.5 guesses" in says(at)
     assert "Token 2 of 10" in says(at)
-    assert table(page(guesses="*" * GUESSED))["You"][0] == math.log2(65), "who gives up each time knows nothing"
+    assert table(page(guesses="*" * GUESSED))["You"][0] == math.log2(65), (
+        "who gives up each time knows nothing"
+    )
 
 
 @pytest.mark.usefixtures("only_shakespeare")
@@ -124,7 +135,9 @@ def test_nonsense_in_the_address_is_named_and_the_game_begins(asked: dict[str, s
 
 
 @pytest.mark.usefixtures("only_shakespeare")
-def test_a_model_that_cannot_play_is_told_why_and_another_one_takes_its_place(tiny_model: TinyModel) -> None:
+def test_a_model_that_cannot_play_is_told_why_and_another_one_takes_its_place(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model()
     at = page(model="tiny", guesses=TRUE)
     assert "tiny does not play: its tokens are not the 65 characters of this text" in says(at)

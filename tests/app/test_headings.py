@@ -34,9 +34,22 @@ def test_a_picture_says_what_the_controls_above_it_are_set_to() -> None:
     at.query_params["colour"] = "B"
     at.query_params["block"] = "2"
     first, second = headings(at.run())
-    expected = ["A page", "edits: blocks.0.mlp", "Colour: B", "View: one", "Block: 2", "Share: 0.25", "Log: off"]
+    expected = [
+        "A page",
+        "edits: blocks.0.mlp",
+        "Colour: B",
+        "View: one",
+        "Block: 2",
+        "Share: 0.25",
+        "Log: off",
+    ]
     expected += ["Other prompt: “two lines”", "Head: (0, 1)"]
-    assert first == {"title": "What is seen.", "model": "mine, step 7", "prompt": "a prompt", "settings": expected}
+    assert first == {
+        "title": "What is seen.",
+        "model": "mine, step 7",
+        "prompt": "a prompt",
+        "settings": expected,
+    }
     assert second["settings"] == [*expected, "Later: off"]
     at.toggle(key="log").set_value(True).run()
     assert headings(at)[0]["settings"] == [*expected[:6], "Log: on", *expected[7:]]

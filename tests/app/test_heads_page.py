@@ -36,26 +36,39 @@ page = page_at("pages/heads.py")
 
 
 def link(at: AppTest, label: str) -> dict[str, list[str]]:
-    return next(parse_qs(one.proto.query_string) for one in at.main.get("page_link") if label in one.proto.label)
+    return next(
+        parse_qs(one.proto.query_string)
+        for one in at.main.get("page_link")
+        if label in one.proto.label
+    )
 
 
 @pytest.fixture
 def circuit(home: object) -> str:
     """The induction circuit built by hand, with the letters a … j as its tokens."""
-    checkpoints.save("circuit", hand_built.induction_circuit(), CharTokenizer("abcdefghij"), {}, replace=True)
+    checkpoints.save(
+        "circuit", hand_built.induction_circuit(), CharTokenizer("abcdefghij"), {}, replace=True
+    )
     return "circuit"
 
 
-def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of_all(circuit: str) -> None:
+def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of_all(
+    circuit: str,
+) -> None:
     at = page(model=circuit)
     lm = gptviz.load(circuit)
     expected = head_scores.head_scores(lm.model, lm.repeated_tokens()).values["induction"]
     values, drawn = grid(at, "heads grid")
     np.testing.assert_allclose(values, expected, atol=1e-6)
     assert drawn["ends"] == [0, 1]
-    assert [cell["name"] for row in drawn["rows"] for cell in row["cells"] if cell["chosen"]] == ["blocks.1.attention.head.2"]
+    assert [cell["name"] for row in drawn["rows"] for cell in row["cells"] if cell["chosen"]] == [
+        "blocks.1.attention.head.2"
+    ]
     middle = sorted(expected.flat)[expected.size // 2 - 1 : expected.size // 2 + 1]
-    assert f"It is highest in head 2 of block 1 ({brief(expected.max())}); half of the {expected.size} heads" in says(at)
+    assert (
+        f"It is highest in head 2 of block 1 ({brief(expected.max())}); half of the "
+        f"{expected.size} heads" in says(at)
+    )
     assert f"have at most {brief(sum(middle) / 2)}." in says(at)
     frame = at.dataframe[0].value
     assert list(frame["head"][:1]) == ["1.2"]
@@ -64,7 +77,9 @@ def test_the_page_opens_on_the_induction_head_with_its_pattern_and_the_scores_of
     shown = payload(at, "heads pattern")[1]["pattern"]
     pattern = run(lm.model, lm.repeated_tokens()[:1])["blocks.1.attention.pattern"][0, 2].numpy()
     np.testing.assert_allclose(np.nan_to_num(shown), pattern, atol=1e-6)
-    assert "Open head 2 of block 1 on Attention" in [one.proto.label for one in at.main.get("page_link")]
+    assert "Open head 2 of block 1 on Attention" in [
+        one.proto.label for one in at.main.get("page_link")
+    ]
 
 
 def test_the_loss_without_each_head_is_a_column_and_a_score(circuit: str) -> None:
@@ -78,7 +93,9 @@ def test_the_loss_without_each_head_is_a_column_and_a_score(circuit: str) -> Non
     assert high == -low == pytest.approx(max(abs(value) for value in rows.values()))
 
 
-def test_a_large_model_is_asked_for_its_losses_first(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_model_is_asked_for_its_losses_first(
+    circuit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(does, "LITTLE", 0)
     at = page(model=circuit, over=PROMPT, prompt="abcabcd")
     assert "Loss without it" not in at.dataframe[0].value.columns
@@ -94,11 +111,16 @@ def test_a_link_to_attention_has_the_head_and_the_same_random_tokens(circuit: st
     asked = link(page(model=circuit), "on Attention")
     assert (asked["block"], asked["head"], asked["model"]) == (["1"], ["2"], [circuit])
     assert lm.encode(asked["prompt"][0]).tolist() == lm.repeated_tokens()[0].tolist()
-    asked = link(page(model=circuit, over=PROMPT, prompt="abcab", unit="blocks.0.attention.head.1"), "on Attention")
+    asked = link(
+        page(model=circuit, over=PROMPT, prompt="abcab", unit="blocks.0.attention.head.1"),
+        "on Attention",
+    )
     assert (asked["block"], asked["head"], asked["prompt"]) == (["0"], ["1"], ["abcab"])
 
 
-def test_the_pattern_of_a_long_text_has_its_last_tokens_beside_their_cells(circuit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pattern_of_a_long_text_has_its_last_tokens_beside_their_cells(
+    circuit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(does, "MOST_SHOWN", 3)
     lm = gptviz.load(circuit)
     at = page(model=circuit, over=PROMPT, prompt="abcdeb", unit="blocks.0.attention.head.1")
@@ -108,11 +130,15 @@ def test_the_pattern_of_a_long_text_has_its_last_tokens_beside_their_cells(circu
     np.testing.assert_allclose(np.nan_to_num(drawn["pattern"]), pattern, atol=1e-6)
 
 
-def test_a_text_without_repeats_says_that_repeats_are_scored_over_random_tokens(circuit: str) -> None:
+def test_a_text_without_repeats_says_that_repeats_are_scored_over_random_tokens(
+    circuit: str,
+) -> None:
     at = page(model=circuit, over=PROMPT, prompt="abcd", score="Induction")
     assert "over repeated random tokens. No token of this text comes back." in says(at)
     assert at.dataframe[0].value["head"][0] == "1.2"
-    assert "No token of this text comes back" not in says(page(model=circuit, over=PROMPT, prompt="abca", score="Induction"))
+    assert "No token of this text comes back" not in says(
+        page(model=circuit, over=PROMPT, prompt="abca", score="Induction")
+    )
 
 
 @pytest.mark.parametrize("reads", ["query", "key", "value"])
@@ -120,7 +146,9 @@ def test_the_matrix_of_heads_is_the_composition_beside_chance(reads: str) -> Non
     at = page(model="induction", view=READS, reads=reads)
     lm = gptviz.load("induction")
     expected = composition(lm.model, reads).values[4:, :4] - by_chance(lm.model)  # type: ignore[arg-type]
-    np.testing.assert_allclose(numbers(chart(at, "heads reads")["data"][0]["z"]), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        numbers(chart(at, "heads reads")["data"][0]["z"]), expected, atol=1e-6
+    )
     first = at.dataframe[0].value.iloc[0]
     reader, writer = largest_head(expected)
     assert (first["reads"], first["writes"]) == (f"1.{reader}", f"0.{writer}")
@@ -130,7 +158,10 @@ def test_what_is_suggested_is_true_and_shows_the_head_it_is_about() -> None:
     at = page(model="induction")
     offered = [button.label for button in at.button if (button.key or "").startswith("try ")]
     assert offered == ["The induction head", "A previous-token head", "Who reads whom?"]
-    for label, column in (("The induction head", "Induction"), ("A previous-token head", "Previous token")):
+    for label, column in (
+        ("The induction head", "Induction"),
+        ("A previous-token head", "Previous token"),
+    ):
         press(at, label)
         best = at.dataframe[0].value.iloc[0]
         assert best[column] == at.dataframe[0].value[column].max()
@@ -139,22 +170,33 @@ def test_what_is_suggested_is_true_and_shows_the_head_it_is_about() -> None:
         assert f"Head {head} of block {block} gives" in says(at)
     press(at, "Who reads whom?")
     first = at.dataframe[0].value.iloc[0]
-    reads, writes = (f"head {head} of block {block}" for block, head in (first[end].split(".") for end in ("reads", "writes")))
+    reads, writes = (
+        f"head {head} of block {block}"
+        for block, head in (first[end].split(".") for end in ("reads", "writes"))
+    )
     assert f"{reads} reads most of what {writes} writes: {first['value']:.2f}" in says(at)
     assert "together they find what came next before" in says(at)
 
 
 @pytest.mark.usefixtures("fresh_caches")
-def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_held_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(held_out, "MOST_TOKENS", 512)
     at = page(model="sentences")
     lm, task = gptviz.load("sentences"), Sentences()
-    assert next(one.value for one in at.get("segmented_control") if one.label == "Heads read") == HELD_OUT
+    assert (
+        next(one.value for one in at.get("segmented_control") if one.label == "Heads read")
+        == HELD_OUT
+    )
     frame = at.dataframe[0].value
     rises = frame.set_index("head")["Loss without it"]
     assert list(rises) == sorted(rises, reverse=True)
     rows = held_out.tested(model_key("sentences", "cpu"))
-    ids, targets = torch.cat([row.reading.ids for row in rows]), torch.cat([row.targets for row in rows])
+    ids, targets = (
+        torch.cat([row.reading.ids for row in rows]),
+        torch.cat([row.targets for row in rows]),
+    )
     answers = targets >= 0
     assert 0 < answers.float().mean() < 0.2, "of a task only its answers count"
 
@@ -169,7 +211,9 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
     first = f"head {rises.index[0][2]} of block {rises.index[0][0]}"
     # Its pattern is that over the prompt.
     shown = payload(at, "heads pattern")[1]["pattern"]
-    pattern = lm.trace(task.contrasts()[0].clean, ["blocks.1.attention.pattern"])["blocks.1.attention.pattern"][0, 0].numpy()
+    pattern = lm.trace(task.contrasts()[0].clean, ["blocks.1.attention.pattern"])[
+        "blocks.1.attention.pattern"
+    ][0, 0].numpy()
     assert first == "head 0 of block 1"
     np.testing.assert_allclose(np.nan_to_num(shown), pattern, atol=1e-6)
     press(at, "When this head appeared")
@@ -177,7 +221,10 @@ def test_a_model_with_known_answers_opens_on_the_heads_that_they_need_over_data_
 
 
 def test_every_stack_of_an_encoder_decoder_has_its_heads() -> None:
-    lm, layers = gptviz.load("seq2seq"), {"encoder": "encoder.blocks", "decoder": "blocks", "cross": "blocks"}
+    lm, layers = (
+        gptviz.load("seq2seq"),
+        {"encoder": "encoder.blocks", "decoder": "blocks", "cross": "blocks"},
+    )
     for stack, begins in layers.items():
         at = page(model="seq2seq", stack=stack)
         assert not [one for one in at.get("segmented_control") if one.proto.label == "Heads read"]
@@ -187,14 +234,21 @@ def test_every_stack_of_an_encoder_decoder_has_its_heads() -> None:
         (row,) = (row for row in rows if row["name"] == layer)
         for name, score in head_scores.SCORES.items():
             if score.title in frame.columns:
-                assert frame.loc["0.1", score.title] == pytest.approx(row[name], abs=1e-6), (stack, name)
+                assert frame.loc["0.1", score.title] == pytest.approx(row[name], abs=1e-6), (
+                    stack,
+                    name,
+                )
         at = page(model="seq2seq", stack=stack, unit=layer)
         assert not at.warning
         assert payload(at, "heads pattern")[1]["pattern"].size
-    assert "choose the encoder or the decoder" in says(page(model="seq2seq", stack="cross", view=READS))
+    assert "choose the encoder or the decoder" in says(
+        page(model="seq2seq", stack="cross", view=READS)
+    )
 
 
-def test_a_context_without_room_for_repeats_is_scored_over_the_prompt(tiny_model: TinyModel) -> None:
+def test_a_context_without_room_for_repeats_is_scored_over_the_prompt(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("short", context_length=3)
     at = page(model="short", prompt="the")
     assert not [one for one in at.get("segmented_control") if one.proto.label == "Heads read"]
@@ -203,7 +257,9 @@ def test_a_context_without_room_for_repeats_is_scored_over_the_prompt(tiny_model
     assert "type a longer prompt" in says(one).lower() or one.dataframe
 
 
-def test_only_the_view_on_screen_is_computed(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_view_on_screen_is_computed(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_model("deep", n_layer=13, context_length=32)
     asked: list[str] = []
     monkeypatch.setattr(LanguageModel, "composition", lambda *_, **__: asked.append("composition"))
@@ -220,23 +276,36 @@ def test_a_grid_without_negative_scores_has_one_hue_and_copying_two() -> None:
     assert high == pytest.approx(float(torch.tensor(at.dataframe[0].value["Distance"]).max()))
 
 
-def test_of_a_model_from_elsewhere_heads_can_read_passages_of_books_or_a_text_of_the_reader(tiny_model: TinyModel) -> None:
-    tiny_model("mine", text="".join(set(passages())), context_length=40, card={"imported_from": "somebody/model"})
+def test_of_a_model_from_elsewhere_heads_can_read_passages_of_books_or_a_text_of_the_reader(
+    tiny_model: TinyModel,
+) -> None:
+    tiny_model(
+        "mine",
+        text="".join(set(passages())),
+        context_length=40,
+        card={"imported_from": "somebody/model"},
+    )
     lm = gptviz.load("mine")
     for over, text in ((PASSAGES, passages()), (OWN, "a rabbit and a rabbit")):
         at = opened("pages/heads.py", model="mine", over=over, own="a rabbit and a rabbit")
         ids = lm.seen(lm.encode(text))
-        expected = head_scores.head_scores(lm.model, ids[None]).values[at.selectbox(key="score").value]
+        expected = head_scores.head_scores(lm.model, ids[None]).values[
+            at.selectbox(key="score").value
+        ]
         np.testing.assert_allclose(grid(at, "heads grid")[0], expected, atol=1e-5)
         assert "over the prompt" in says(at), "the pattern"
     tiny_model("own")
-    assert PASSAGES not in opened("pages/heads.py", model="own").segmented_control(key="over").options
+    assert (
+        PASSAGES not in opened("pages/heads.py", model="own").segmented_control(key="over").options
+    )
 
 
 def test_the_texts_where_a_head_does_most_are_shown_with_its_tokens(circuit: str) -> None:
     lm, text = gptviz.load(circuit), "abcdefghabcdefgh"
     at = page(model=circuit, view=WHERE, text=PROMPT, prompt=text)
-    assert at.selectbox(key="heads pick").value.name == "blocks.1.attention.head.2", "the induction head"
+    assert at.selectbox(key="heads pick").value.name == "blocks.1.attention.head.2", (
+        "the induction head"
+    )
     seen = {side: lm.activity("blocks.1.attention", text, side=side) for side in ("query", "key")}
     for side, activity in seen.items():
         (bars,) = chart(at, f"heads {side}")["data"]

@@ -1,4 +1,6 @@
-"""Where a model of the user's hides a shipped one, every list of models says so, and what to do about it."""
+"""Where a model of the user's hides a shipped one, every list of models says so, and what to do
+about it.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +32,35 @@ def said(at: AppTest) -> list[str]:
 
 
 def links(at: AppTest) -> list[str]:
-    return [link.proto.query_string for link in at.main.get("page_link") if link.proto.label == "Rename or delete it"]
+    return [
+        link.proto.query_string
+        for link in at.main.get("page_link")
+        if link.proto.label == "Rename or delete it"
+    ]
 
 
 @pytest.mark.parametrize("path", ["app.py", "pages/attention.py", "pages/embeddings.py"])
-def test_a_page_about_the_model_says_so_and_leads_to_where_it_can_be_renamed(own: Path, path: str) -> None:
+def test_a_page_about_the_model_says_so_and_leads_to_where_it_can_be_renamed(
+    own: Path, path: str
+) -> None:
     at = opened(path, model="shakespeare")
     assert len(said(at)) == 1
     # A link that names no model is about this one.
-    assert [parse_qs(query).get("model", ["shakespeare"]) for query in links(at)] == [["shakespeare"]]
+    assert [parse_qs(query).get("model", ["shakespeare"]) for query in links(at)] == [
+        ["shakespeare"]
+    ]
 
 
 def test_the_page_train_says_so_of_the_run_watched_and_of_the_one_to_begin_with(own: Path) -> None:
     assert len(said(opened("pages/train.py", run="shakespeare"))) == 1
-    assert len(said(opened("pages/train.py", run="shakespeare", begin="shakespeare", plan="shakespeare"))) == 2
+    assert (
+        len(
+            said(
+                opened("pages/train.py", run="shakespeare", begin="shakespeare", plan="shakespeare")
+            )
+        )
+        == 2
+    )
 
 
 def test_the_page_runs_says_so_where_it_can_be_renamed_and_then_no_more(own: Path) -> None:
@@ -74,13 +91,17 @@ def test_the_default_name_of_a_run_and_a_typed_one_hide_no_model(home: Path) -> 
     at = opened("pages/train.py", plan="reversal")
     at.text_input(key="save_as").set_value("shakespeare").run()
     assert any(
-        "there is a model named shakespeare already: choose another name" in error.value.replace("\\", "") for error in at.error
+        "there is a model named shakespeare already: choose another name"
+        in error.value.replace("\\", "")
+        for error in at.error
     )
     assert button(at, "Train").disabled
 
 
 def test_the_library_says_so_and_a_folder_names_its_model_exactly(own: Path) -> None:
-    with pytest.warns(UserWarning, match="shakespeare is a model of yours and hides the one of this name") as told:
+    with pytest.warns(
+        UserWarning, match="shakespeare is a model of yours and hides the one of this name"
+    ) as told:
         gptviz.load("shakespeare")
     assert told[0].filename == __file__
     assert str(own) in str(told[0].message)

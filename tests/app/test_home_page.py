@@ -27,22 +27,35 @@ ALPHABET = "".join(sorted(set(DEFAULT_PROMPT + "abcdefghijklmnopqrstuvwxyz\n "))
 opened = page_at("app.py")
 
 
-def test_home_opens_on_words_says_the_guess_above_the_map_and_leads_to_the_pages_that_show_what_stands_out() -> None:
+def test_home_opens_on_words_says_the_guess_above_the_map_and_leads_to_the_pages_that_show_what_stands_out() -> (
+    None
+):
     app, lm = opened(), gptviz.load("sentences")
     prompt = app.text_area(key="prompt").value
     guess = lm.model(lm.encode(prompt)[None])[0, -1].softmax(-1)
-    assert (app.selectbox(key="model").value, lm.tokenizer.label(int(guess.argmax()))) == ("sentences", "Mary")
-    assert f"the model’s guess at the next token is “Mary”, with {percent(float(guess.max()))}." in says(app)
+    assert (app.selectbox(key="model").value, lm.tokenizer.label(int(guess.argmax()))) == (
+        "sentences",
+        "Mary",
+    )
+    assert (
+        f"the model’s guess at the next token is “Mary”, with {percent(float(guess.max()))}."
+        in says(app)
+    )
     assert "next token" in app.title[0].value
     labels = [link.proto.label for link in app.main.get("page_link")]
     assert {"Classify", "Translate"} <= set(labels)
     linked = [parse_qs(link.proto.query_string) for link in app.main.get("page_link")]
     for finding in lm.scan(prompt)[:4]:
         assert escaped(finding.sentence) in [one.value for one in app.markdown]
-        assert any({key: [value] for key, value in finding.query}.items() <= query.items() for query in linked), finding
+        assert any(
+            {key: [value] for key, value in finding.query}.items() <= query.items()
+            for query in linked
+        ), finding
 
 
-def test_where_no_real_model_is_here_one_is_fetched_with_a_click_and_else_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_real_model_is_here_one_is_fetched_with_a_click_and_else_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     begun: list[str] = []
     monkeypatch.setattr(real_model.import_job, "begin", begun.append)
     app = opened()
@@ -50,22 +63,28 @@ def test_where_no_real_model_is_here_one_is_fetched_with_a_click_and_else_opened
     app.button(key="fetch the real model").click().run()
     assert begun == [real_model.ON_HUB]
     monkeypatch.setattr(real_model, "opened_last", lambda: "shakespeare")
-    (link,) = (link for link in opened().main.get("page_link") if link.proto.label == "Open shakespeare")
+    (link,) = (
+        link for link in opened().main.get("page_link") if link.proto.label == "Open shakespeare"
+    )
     assert parse_qs(link.proto.query_string)["prompt"] == [real_model.PROMPT]
 
 
-def test_a_prompt_with_words_that_the_model_lacks_is_read_by_the_one_that_knows_them_with_a_click() -> None:
+def test_a_prompt_with_words_that_the_model_lacks_is_read_by_the_one_that_knows_them_with_a_click() -> (
+    None
+):
     app = opened(model="sentences", prompt="O Romeo, Romeo")
     app.button(key="open a reader").click().run()
     assert app.selectbox(key="model").value == "shakespeare"
     assert app.text_area(key="prompt").value == "O Romeo, Romeo"
     assert not app.warning
-    assert "open a reader" not in [button.key for button in opened(model="sentences", prompt="€").button], (
-        "no model here knows it"
-    )
+    assert "open a reader" not in [
+        button.key for button in opened(model="sentences", prompt="€").button
+    ], "no model here knows it"
 
 
-def test_the_map_is_the_first_thing_on_home_and_shows_the_tokens_and_the_guesses(tiny_model: TinyModel) -> None:
+def test_the_map_is_the_first_thing_on_home_and_shows_the_tokens_and_the_guesses(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("mine", text=ALPHABET)
     app = opened(model="mine", prompt="hello")
     (drawn,) = (view for view in views(app) if view.proto.bytes)
@@ -75,59 +94,93 @@ def test_the_map_is_the_first_thing_on_home_and_shows_the_tokens_and_the_guesses
     ids = lm.encode("hello")
     shares = lm.model(ids[None])[0].softmax(-1)
     of_next = [shares[place, token].item() for place, token in enumerate(ids[1:])]
-    assert [p for _, p in header["tokens"]] == [None, *(pytest.approx(p, abs=1e-6) for p in of_next)]
+    assert [p for _, p in header["tokens"]] == [
+        None,
+        *(pytest.approx(p, abs=1e-6) for p in of_next),
+    ]
     probability, order = shares[-1].sort(descending=True)
-    assert [label for label, _ in header["guesses"]] == [lm.tokenizer.label(int(i)) for i in order[: len(header["guesses"])]]
-    assert [p for _, p in header["guesses"]] == pytest.approx(probability[: len(header["guesses"])].tolist(), abs=1e-6)
+    assert [label for label, _ in header["guesses"]] == [
+        lm.tokenizer.label(int(i)) for i in order[: len(header["guesses"])]
+    ]
+    assert [p for _, p in header["guesses"]] == pytest.approx(
+        probability[: len(header["guesses"])].tolist(), abs=1e-6
+    )
     assert header["takes"]
     assert arrays["decoder"].shape == (2, 3, 5, 5)
 
 
-def test_the_thumbnails_of_the_map_are_made_block_by_block(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_thumbnails_of_the_map_are_made_block_by_block(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_model(text=DEFAULT_PROMPT, context_length=64, n_layer=5, n_head=3)
     made, seen, alive = model_map.view.thumbnails, [], []
 
-    def counted(patterns: np.ndarray, hidden: np.ndarray | None, whole: tuple[int, int] | None) -> np.ndarray:
+    def counted(
+        patterns: np.ndarray, hidden: np.ndarray | None, whole: tuple[int, int] | None
+    ) -> np.ndarray:
         seen.append(weakref.ref(patterns))
         alive.append(sum(ref() is not None for ref in seen))
         return made(patterns, hidden, whole)
 
     monkeypatch.setattr(model_map.view, "thumbnails", counted)
     app = opened(model="tiny", prompt="How now")
-    assert (len(alive), max(alive)) == (5, 1), "the patterns of all blocks over a long text take gigabytes"
+    assert (len(alive), max(alive)) == (5, 1), (
+        "the patterns of all blocks over a long text take gigabytes"
+    )
     (drawn,) = (view for view in views(app) if view.proto.bytes)
     _, arrays = unpack(drawn.proto.bytes)
     trace = gptviz.load("tiny").trace("How now", ["*.pattern"])
     for block in range(5):
         shares = trace[f"blocks.{block}.attention.pattern"][0].numpy()
         visible = np.tril(np.ones((7, 7), bool))
-        np.testing.assert_array_equal(arrays["decoder"][block], np.where(visible, np.rint(250 * shares), 255))
+        np.testing.assert_array_equal(
+            arrays["decoder"][block], np.where(visible, np.rint(250 * shares), 255)
+        )
 
 
-def test_from_the_box_that_was_opened_a_link_leads_to_the_page_about_it(tiny_model: TinyModel) -> None:
+def test_from_the_box_that_was_opened_a_link_leads_to_the_page_about_it(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("mine", text=ALPHABET)
     app = opened(model="mine", prompt="hello")
     for look, title, asked in (
-        (TensorPage("blocks.1.attention.pattern", 0, (2, 0, 0)), "Attention", {"block": ["1"], "head": ["2"]}),
+        (
+            TensorPage("blocks.1.attention.pattern", 0, (2, 0, 0)),
+            "Attention",
+            {"block": ["1"], "head": ["2"]},
+        ),
         (TensorPage("blocks.1.attention.mask", 0, ()), "Attention", {"block": ["1"]}),
         (TensorPage("embed", 0, (0, 0)), "Embeddings", {}),
         (TensorPage("logits", 0, (0, 0)), "Next token", {}),
     ):
         app.session_state["map look"] = look
         app.run()
-        (way,) = (link for link in app.main.get("page_link") if link.proto.label.endswith(f"see it on the page {title}"))
+        (way,) = (
+            link
+            for link in app.main.get("page_link")
+            if link.proto.label.endswith(f"see it on the page {title}")
+        )
         assert parse_qs(way.proto.query_string) == {"model": ["mine"], "prompt": ["hello"]} | asked
         app.session_state["map shut"] = True
         app.run()
-        assert not [link for link in app.main.get("page_link") if "see it on the page" in link.proto.label]
+        assert not [
+            link for link in app.main.get("page_link") if "see it on the page" in link.proto.label
+        ]
         app.session_state["map shut"] = False
-    for elsewhere in (TensorPage("blocks.7.attention.q", 0, (0,)), TensorPage("blocks.0.mlp.up", 0, ())):
+    for elsewhere in (
+        TensorPage("blocks.7.attention.q", 0, (0,)),
+        TensorPage("blocks.0.mlp.up", 0, ()),
+    ):
         app.session_state["map look"] = elsewhere
         app.run()
-        assert not [link for link in app.main.get("page_link") if "see it on the page" in link.proto.label]
+        assert not [
+            link for link in app.main.get("page_link") if "see it on the page" in link.proto.label
+        ]
 
 
-def test_what_is_open_on_the_map_can_be_switched_off_and_brought_back(tiny_model: TinyModel) -> None:
+def test_what_is_open_on_the_map_can_be_switched_off_and_brought_back(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("mine", text=ALPHABET, n_kv_head=1, positions="rotary")
     app = opened(model="mine", prompt="hello")
     for look, unit in (
@@ -147,7 +200,9 @@ def test_what_is_open_on_the_map_can_be_switched_off_and_brought_back(tiny_model
     assert "switch what is open" not in {button.key for button in app.run().button}
 
 
-def test_a_guess_that_no_text_ends_in_is_refused_and_leads_to_generate(tiny_model: TinyModel) -> None:
+def test_a_guess_that_no_text_ends_in_is_refused_and_leads_to_generate(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("mine", text=ALPHABET)
     app = opened(model="mine", prompt="hello")
     app.session_state[append_token.REFUSED] = "x"
@@ -163,7 +218,9 @@ def test_an_unknown_model_in_the_link_is_named_and_another_shown(tiny_model: Tin
     assert app.selectbox(key="model").value in app.selectbox(key="model").options
 
 
-def test_a_model_without_files_is_not_offered_and_none_at_all_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_without_files_is_not_offered_and_none_at_all_is_said(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from gptviz.runs import checkpoints
 
     monkeypatch.setattr(checkpoints, "BUNDLED", home / "none")
@@ -185,5 +242,7 @@ def test_the_size_names_key_heads_and_windows_where_a_model_has_them() -> None:
     assert "2 blocks of 3 heads," in shape_of(tiny())
     assert "2 blocks of 4 heads over 2 key heads," in shape_of(tiny(n_head=4, n_kv_head=2))
     assert "over 1 key head," in shape_of(tiny(n_kv_head=1))
-    assert "6 blocks of 3 heads, 4 of them with a window of 5 tokens" in shape_of(tiny(n_layer=6, window=5, window_pattern="wwf"))
+    assert "6 blocks of 3 heads, 4 of them with a window of 5 tokens" in shape_of(
+        tiny(n_layer=6, window=5, window_pattern="wwf")
+    )
     assert "each with a window of 5 tokens" in shape_of(tiny(window=5, window_pattern="w"))

@@ -1,4 +1,6 @@
-"""Long computations on a page, which follows them or waits for them: how far they are, Stop, and how they ended."""
+"""Long computations on a page, which follows them or waits for them: how far they are, Stop, and
+how they ended.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.waiting import PATIENCE, wait_until
 
 
 class Sum:
-    """A long computation, the sum of the numbers up to one: half of it is done when it waits for `go_on`."""
+    """A long computation, the sum of the numbers up to one: half of it is done when it waits for
+    `go_on`.
+    """
 
     def __init__(self) -> None:
         self.go_on, self.is_half_done, self.begun, self.ended = Event(), Event(), 0, 0
@@ -75,7 +79,8 @@ def page_of_doubles() -> None:
 
 @pytest.fixture(autouse=True)
 def held(monkeypatch: pytest.MonkeyPatch, fresh_caches: None) -> Iterator[list[str]]:
-    """The texts of the bar; each run of a page ends when the bar is shown a second time, as Streamlit does after a click.
+    """The texts of the bar; each run of a page ends when the bar is shown a second time, as
+    Streamlit does after a click.
 
     No clock decides what a page sees: the sum half done, or its end if it may go on.
     """
@@ -190,7 +195,9 @@ def test_without_a_page_it_is_an_ordinary_cached_function() -> None:
     assert (total(3), total(3), SUM.begun) == (6, 6, 1)
 
 
-def test_a_page_that_follows_a_computation_says_how_far_it_is_stops_it_and_says_how_it_ended() -> None:
+def test_a_page_that_follows_a_computation_says_how_far_it_is_stops_it_and_says_how_it_ended() -> (
+    None
+):
     SUM.go_on.set()  # for the bar to be shown
     at_work, go_on = Event(), Event()
 

@@ -1,4 +1,6 @@
-"""The page Logit lens: what it sends to the grid, the cell that was opened, and what it suggests."""
+"""The page Logit lens: what it sends to the grid, the cell that was opened, and what it
+suggests.
+"""
 
 from __future__ import annotations
 
@@ -55,14 +57,18 @@ def test_the_grid_has_what_the_head_reads_after_every_layer_and_its_code_compute
     own = lm.model(lm.encode(TEXT)[None])[0].softmax(-1)
     names = [lm.tokenizer.label(i) for i in own.argmax(-1).tolist()]
     assert [header["names"][i] for i in arrays["top"][-1, :, 0]] == names
-    np.testing.assert_allclose(arrays["probability"][-1, :, 0], own.max(-1).values.detach(), atol=1e-6)
+    np.testing.assert_allclose(
+        arrays["probability"][-1, :, 0], own.max(-1).values.detach(), atol=1e-6
+    )
     assert header["tokens"] == [*TEXT.replace(" ", "␣")]
     assert header["true"] == [*TEXT.replace(" ", "␣")[1:], None]
     assert [layer["name"] for layer in header["layers"]][-1] == "blocks.1.mlp"
 
 
 @pytest.mark.parametrize("n_layer", [12, 13])
-def test_a_deep_model_opens_on_how_its_final_guess_comes_up_from_block_to_block(tiny_model: TinyModel, n_layer: int) -> None:
+def test_a_deep_model_opens_on_how_its_final_guess_comes_up_from_block_to_block(
+    tiny_model: TinyModel, n_layer: int
+) -> None:
     tiny_model("deep", text=DEFAULT_PROMPT + TEXT, context_length=16, n_layer=n_layer)
     header, arrays = sent(opened(PAGE, model="deep", prompt=TEXT))
     assert (header["declared"]["colour"]["usual"] == "final") == (n_layer > 12)
@@ -71,8 +77,15 @@ def test_a_deep_model_opens_on_how_its_final_guess_comes_up_from_block_to_block(
 
 
 def test_the_last_cell_is_open_and_the_link_and_the_grid_open_others() -> None:
-    for cell in ({}, {"layer": "blocks.9.mlp", "position": "0"}, {"layer": "embed", "position": "-1"}, {"layer": "embed"}):
-        assert "After the MLP of block 1, at position 8" in says(opened(PAGE, model="writer", prompt=TEXT, **cell))
+    for cell in (
+        {},
+        {"layer": "blocks.9.mlp", "position": "0"},
+        {"layer": "embed", "position": "-1"},
+        {"layer": "embed"},
+    ):
+        assert "After the MLP of block 1, at position 8" in says(
+            opened(PAGE, model="writer", prompt=TEXT, **cell)
+        )
     at = opened(PAGE, model="writer", prompt=TEXT, layer="blocks.0.attention", position="3")
     assert "After the attention of block 0, at position 3" in says(at)
     assert len(charts(at)[1]["data"]) == len(course(at).ids)
@@ -81,7 +94,9 @@ def test_the_last_cell_is_open_and_the_link_and_the_grid_open_others() -> None:
     at.run()
     assert any("After the embedding, at position 1" in text.value for text in at.markdown)
     at.text_area(key="prompt").set_value("how").run()
-    assert any("After the MLP of block 1, at position 2" in text.value for text in at.markdown), "it belongs to another text"
+    assert any("After the MLP of block 1, at position 2" in text.value for text in at.markdown), (
+        "it belongs to another text"
+    )
 
 
 def test_a_token_of_the_readers_choice_is_followed_in_the_figure_and_in_the_code() -> None:
@@ -100,7 +115,9 @@ def test_another_page_forgets_what_was_opened() -> None:
     assert visit._VISIT not in at.session_state
 
 
-def test_an_encoder_decoder_is_shown_over_its_own_answer_with_its_cross_attention(tiny_pair: TinyModel) -> None:
+def test_an_encoder_decoder_is_shown_over_its_own_answer_with_its_cross_attention(
+    tiny_pair: TinyModel,
+) -> None:
     tiny_pair()
     at = opened(PAGE, model="pair", prompt="abc")
     header, arrays = sent(at)
@@ -109,7 +126,9 @@ def test_an_encoder_decoder_is_shown_over_its_own_answer_with_its_cross_attentio
     read = [lm.special_tokens.start, *answer][: lm.model.config.context_length]
     assert header["tokens"] == [lm.tokenizer.label(i) for i in read]
     assert "blocks.0.cross_attention" in [layer["name"] for layer in header["layers"]]
-    assert (header["true"][-1] is not None) == (ended or len(answer) == lm.model.config.context_length)
+    assert (header["true"][-1] is not None) == (
+        ended or len(answer) == lm.model.config.context_length
+    )
     made = ran(header["code"])
     np.testing.assert_allclose(arrays["probability"], made["result"].probability, atol=1e-6)
 
@@ -119,11 +138,17 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     at = opened(PAGE, model="writer", prompt=TEXT)
     seen = gptviz.load("writer").lens(TEXT)
     answer = f"{percent(float(seen.probability[-1, -1, 0]))}. It"
-    assert any(answer in text.value and seen.layers[int(settled(seen)[-1])].title in text.value for text in at.markdown)
+    assert any(
+        answer in text.value and seen.layers[int(settled(seen)[-1])].title in text.value
+        for text in at.markdown
+    )
     at.button(key="try Right and wrong").click().run()
     assert sent(at)[0]["asked"] == {"colour": "rank"}
     share = (seen.rank[-1, :-1] == 1).mean()
-    assert any(f"at {percent(share)} of the positions in the last row" in caption.value for caption in at.caption)
+    assert any(
+        f"at {percent(share)} of the positions in the last row" in caption.value
+        for caption in at.caption
+    )
 
 
 def test_a_large_model_is_read_after_every_block_until_more_is_asked_for(
@@ -133,19 +158,27 @@ def test_a_large_model_is_read_after_every_block_until_more_is_asked_for(
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
     at = opened(PAGE, model="writer", prompt=TEXT)
     header, arrays = sent(at)
-    assert [layer["name"] for layer in header["layers"]] == ["embed", "blocks.0.mlp", "blocks.1.mlp"]
+    assert [layer["name"] for layer in header["layers"]] == [
+        "embed",
+        "blocks.0.mlp",
+        "blocks.1.mlp",
+    ]
     made = ran(header["code"])
     np.testing.assert_allclose(arrays["probability"], made["result"].probability, atol=1e-6)
     at.segmented_control(key="rows").set_value(grid.SUBLAYERS).run()
     assert len(sent(at)[0]["layers"]) == 5
     within = opened(PAGE, model="writer", prompt=TEXT, layer="blocks.0.attention", position="3")
     assert len(sent(within)[0]["layers"]) == 5, "a link to a cell within a block shows its row"
-    assert any("After the attention of block 0, at position 3" in text.value for text in within.markdown)
+    assert any(
+        "After the attention of block 0, at position 3" in text.value for text in within.markdown
+    )
     within.segmented_control(key="rows").set_value(grid.BLOCKS).run()
     assert len(sent(within)[0]["layers"]) == 3
 
 
-def test_the_end_of_a_long_text_is_shown_and_said(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_a_long_text_is_shown_and_said(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(grid, "MOST_POSITIONS", 5)
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
     at = opened(PAGE, model="writer", prompt=TEXT)
@@ -158,7 +191,9 @@ def test_the_end_of_a_long_text_is_shown_and_said(tiny_model: TinyModel, monkeyp
     np.testing.assert_allclose(arrays["probability"], made["result"].probability, atol=1e-6)
 
 
-def test_a_fitted_lens_is_fitted_in_sight_then_read_and_measured_beside_the_grid(tiny_model: TinyModel) -> None:
+def test_a_fitted_lens_is_fitted_in_sight_then_read_and_measured_beside_the_grid(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
     own = {"fitted": OWN, "own": TEXT * 20}
     at = opened(PAGE, model="writer", prompt=TEXT, kind="tuned", **own)
@@ -177,7 +212,9 @@ def test_a_fitted_lens_is_fitted_in_sight_then_read_and_measured_beside_the_grid
     np.testing.assert_array_equal(sent(at)[1]["probability"][-1], arrays["probability"][-1])
 
 
-def test_a_lens_is_read_from_a_file_and_its_layers_are_the_rows(tiny_model: TinyModel, tmp_path: Path) -> None:
+def test_a_lens_is_read_from_a_file_and_its_layers_are_the_rows(
+    tiny_model: TinyModel, tmp_path: Path
+) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16)
     lm = gptviz.load("writer")
     lm.write_lens(tmp_path / "own.pt", "jacobian", TEXT * 20)
@@ -195,7 +232,14 @@ def test_a_lens_is_read_from_a_file_and_its_layers_are_the_rows(tiny_model: Tiny
     seen = lm.lens(TEXT, kind="jacobian", fitted_to=TEXT * 20, blocks_only=True)
     np.testing.assert_allclose(arrays["probability"], seen.probability[1:], atol=1e-6)
     np.testing.assert_array_equal(ran(header["code"])["result"].probability, arrays["probability"])
-    again = opened(PAGE, model="writer", prompt=TEXT, kind="Jacobian", from_file="true", lens=at.query_params["lens"])
+    again = opened(
+        PAGE,
+        model="writer",
+        prompt=TEXT,
+        kind="Jacobian",
+        from_file="true",
+        lens=at.query_params["lens"],
+    )
     np.testing.assert_array_equal(sent(again)[1]["probability"], arrays["probability"])
     gone = opened(PAGE, model="writer", prompt=TEXT, kind="Jacobian", from_file="true", lens="gone")
     assert any("no lens gone on this machine" in one.value for one in gone.info)

@@ -1,4 +1,6 @@
-"""Lessons as a reader meets them, without a browser: the text beside the page, questions, and the way from step to step."""
+"""Lessons as a reader meets them, without a browser: the text beside the page, questions, and the
+way from step to step.
+"""
 
 from __future__ import annotations
 
@@ -81,8 +83,16 @@ def _own(home: Path) -> None:
 
 
 def says(at: AppTest) -> str:
-    elements = [*at.sidebar.markdown, *at.sidebar.info, *at.sidebar.success, *at.sidebar.warning, *at.sidebar.caption]
-    return "\n".join([*(sheet.label for sheet in at.sidebar.expander), *(element.value for element in elements)])
+    elements = [
+        *at.sidebar.markdown,
+        *at.sidebar.info,
+        *at.sidebar.success,
+        *at.sidebar.warning,
+        *at.sidebar.caption,
+    ]
+    return "\n".join(
+        [*(sheet.label for sheet in at.sidebar.expander), *(element.value for element in elements)]
+    )
 
 
 def check(at: AppTest, number: int) -> AppTest:
@@ -91,7 +101,10 @@ def check(at: AppTest, number: int) -> AppTest:
 
 def links(at: AppTest) -> dict[str, str]:
     html = " ".join(element.value for element in at.sidebar.get("html"))
-    return {label: address for address, label in re.findall(r'href="([^"]*)">([^<]*)</a>', html.replace("&amp;", "&"))}
+    return {
+        label: address
+        for address, label in re.findall(r'href="([^"]*)">([^<]*)</a>', html.replace("&amp;", "&"))
+    }
 
 
 def test_the_step_that_the_address_names_stands_beside_its_page() -> None:
@@ -120,7 +133,9 @@ def test_an_answer_is_judged_by_the_model_and_stands_in_the_address() -> None:
     assert "Not yet" not in says(at)
     assert at.query_params["lesson_done"] == "1.1w"
     at.sidebar.number_input[0].set_value(n_parameter - 10)
-    assert re.search(rf"That is right: it is \S+ numbers\. Exactly {n_parameter}", says(check(at, 0)))
+    assert re.search(
+        rf"That is right: it is \S+ numbers\. Exactly {n_parameter}", says(check(at, 0))
+    )
     best = lm.tokenizer.label(int(lm.trace("a", ["logits"])["logits"][0, -1].argmax()))
     at.sidebar.text_input[0].set_value(best)
     check(at, 1)
@@ -136,11 +151,23 @@ def test_an_answer_is_judged_by_the_model_and_stands_in_the_address() -> None:
 
 
 def test_next_leads_to_the_page_of_the_next_step_with_all_that_was_answered() -> None:
-    at = opened("pages/positions.py", model="ladder-2", lesson="teacher", lesson_step="1", lesson_done="1.1r")
+    at = opened(
+        "pages/positions.py",
+        model="ladder-2",
+        lesson="teacher",
+        lesson_step="1",
+        lesson_done="1.1r",
+    )
     address = urlparse(links(at)["Next"])
     assert address.path == "./attention"
     asked = {name: values[0] for name, values in parse_qs(address.query).items()}
-    assert asked == {"model": "ladder-2", "block": "0", "lesson": "teacher", "lesson_step": "2", "lesson_done": "1.1r"}
+    assert asked == {
+        "model": "ladder-2",
+        "block": "0",
+        "lesson": "teacher",
+        "lesson_step": "2",
+        "lesson_done": "1.1r",
+    }
     then = opened("pages/attention.py", **asked)
     assert "Second" in says(then)
     assert "Back" in links(then)
@@ -149,9 +176,12 @@ def test_next_leads_to_the_page_of_the_next_step_with_all_that_was_answered() ->
 
 
 @pytest.mark.parametrize(
-    ("block", "said"), [("0", "Choose it on the page first"), ("1", "Not quite: it is “2”"), ("2", "That is right")]
+    ("block", "said"),
+    [("0", "Choose it on the page first"), ("1", "Not quite: it is “2”"), ("2", "That is right")],
 )
-def test_a_question_about_the_page_is_answered_by_its_address(home: Path, block: str, said: str) -> None:
+def test_a_question_about_the_page_is_answered_by_its_address(
+    home: Path, block: str, said: str
+) -> None:
     """But not by what the step itself opened."""
     asked = LESSON.replace("Choose block 0.", "Choose block 2.").replace(
         'state: block\nanswer: "0"', "state: block\nanswer: 1 + 1"
@@ -165,7 +195,9 @@ def test_a_question_about_the_page_is_answered_by_its_address(home: Path, block:
 
 def test_every_link_of_the_menu_carries_the_lesson_until_it_is_left() -> None:
     at = opened("pages/positions.py", model="ladder-2", lesson="teacher", lesson_step="2")
-    menu = {link.proto.label: parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")}
+    menu = {
+        link.proto.label: parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")
+    }
     assert menu["Embeddings"]["lesson"] == ["teacher"]
     next(button for button in at.sidebar.button if button.label == "Leave the lesson").click().run()
     assert "A lesson of a teacher" not in says(at)
@@ -176,19 +208,31 @@ def test_every_link_of_the_menu_carries_the_lesson_until_it_is_left() -> None:
 def test_the_page_lists_lessons_in_their_order_and_names_files_that_are_none(home: Path) -> None:
     (home / "lessons" / "broken.md").write_text("nothing")
     at = opened("pages/lessons.py")
-    listed = [re.sub("<[^>]*>", " ", element.value) for element in at.main.get("html") if "lesson-about" in element.value]
+    listed = [
+        re.sub("<[^>]*>", " ", element.value)
+        for element in at.main.get("html")
+        if "lesson-about" in element.value
+    ]
     assert len(listed) == len(lessons().lessons)
     assert "A lesson of a teacher" in listed[-1]
     assert any("broken" in element.value for element in at.error)
-    assert not any("Based on" in caption.value for caption in at.main.caption), "the lesson itself says it at its end"
+    assert not any("Based on" in caption.value for caption in at.main.caption), (
+        "the lesson itself says it at its end"
+    )
 
 
 def test_minutes_level_and_a_picture_are_on_each_card_and_a_period_is_named_at_the_top() -> None:
     at, found = opened("pages/lessons.py"), lessons()
-    pictures = [element.value for element in at.main.markdown if element.value.startswith(":material/")]
+    pictures = [
+        element.value for element in at.main.markdown if element.value.startswith(":material/")
+    ]
     assert pictures[0] == PAGES["tokens"].icon
     assert pictures[-1] == PAGES["positions"].icon
-    cards = [caption.value for caption in at.main.caption if " minutes, " in caption.value and " step" in caption.value]
+    cards = [
+        caption.value
+        for caption in at.main.caption
+        if " minutes, " in caption.value and " step" in caption.value
+    ]
     assert cards[0].startswith("First steps, 10 minutes, ")
     assert cards[-1].startswith("5 minutes, 2 steps"), "a lesson may say no level"
     (path,) = [element.value for element in at.main.get("html") if "lesson-path" in element.value]
@@ -226,7 +270,9 @@ def test_a_lesson_is_written_as_one_file(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_titles_are_no_markup(home: Path) -> None:
-    hostile = LESSON.replace("A lesson of a teacher", "<img src=x onerror=alert(1)>").replace("## First", '## <a href="x">[y](z)')
+    hostile = LESSON.replace("A lesson of a teacher", "<img src=x onerror=alert(1)>").replace(
+        "## First", '## <a href="x">[y](z)'
+    )
     (home / "lessons" / "hostile.md").write_text(hostile)
     at = opened("pages/lessons.py")
     assert not any("<img" in element.value for element in at.main.get("html"))
@@ -236,12 +282,23 @@ def test_titles_are_no_markup(home: Path) -> None:
 
 
 def test_what_was_answered_is_counted_beside_the_page_and_in_the_list() -> None:
-    at = opened("pages/positions.py", model="ladder-2", lesson="teacher", lesson_step="1", lesson_done="1.1r-1.2w")
+    at = opened(
+        "pages/positions.py",
+        model="ladder-2",
+        lesson="teacher",
+        lesson_step="1",
+        lesson_done="1.1r-1.2w",
+    )
     number = list(lessons().lessons).index("teacher") + 1
     assert f"**{number} A lesson of a teacher**" in says(at)
-    assert any("Step 1 of 2 · 2 of 4 answered" in element.proto.text for element in at.sidebar.get("progress"))
+    assert any(
+        "Step 1 of 2 · 2 of 4 answered" in element.proto.text
+        for element in at.sidebar.get("progress")
+    )
     at.switch_page("pages/lessons.py").run()
-    assert any("**2 of 4 answered**, 1 of them right" in caption.value for caption in at.main.caption)
+    assert any(
+        "**2 of 4 answered**, 1 of them right" in caption.value for caption in at.main.caption
+    )
 
 
 def test_home_leads_to_the_first_lesson_until_one_is_open() -> None:
@@ -254,13 +311,16 @@ def test_home_leads_to_the_first_lesson_until_one_is_open() -> None:
     assert not begins(opened("app.py", model="ladder-2", lesson="teacher"))
 
 
-def test_a_lesson_about_any_decoder_takes_the_one_that_was_opened_last(tiny_model: TinyModel) -> None:
+def test_a_lesson_about_any_decoder_takes_the_one_that_was_opened_last(
+    tiny_model: TinyModel,
+) -> None:
     assert lessons().lessons["13-a-real-model"].model == "bpe"
     asked = {"lesson": "13-a-real-model", "lesson_step": "2", "lesson_done": "1.1r"}
     offered = urlparse(links(opened("pages/costs.py", model="bpe", **asked))["Open a model first"])
     assert offered.path == "./open_model"
     assert {name: values[0] for name, values in parse_qs(offered.query).items()} == asked
-    text = "".join(map(chr, range(0x4E00, 0x4E00 + 1_100)))  # enough tokens for one that reads pieces of words
+    # enough tokens for one that reads pieces of words
+    text = "".join(map(chr, range(0x4E00, 0x4E00 + 1_100)))
     tiny_model("theirs", text=text, card={"imported_from": "somebody/theirs"})
     tiny_model("small", card={"imported_from": "somebody/small"})
     st.cache_resource.clear()  # else the lessons of these five seconds are kept
@@ -271,4 +331,6 @@ def test_a_lesson_about_any_decoder_takes_the_one_that_was_opened_last(tiny_mode
 
 def test_the_answer_to_a_choice_is_said_as_its_option_is_written() -> None:
     about = {"model": "generator", "lesson": "01-tokens", "lesson_step": "6"}
-    assert "Not quite: it is “with itself”" in says(opened("pages/embeddings.py", **about, lesson_done="6.2w"))
+    assert "Not quite: it is “with itself”" in says(
+        opened("pages/embeddings.py", **about, lesson_done="6.2w")
+    )

@@ -1,4 +1,6 @@
-"""A prompt that takes long to read, or much memory: its end is read, that is said, and nothing of it is lost."""
+"""A prompt that takes long to read, or much memory: its end is read, that is said, and nothing of
+it is lost.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def links(at: AppTest) -> list[dict[str, list[str]]]:
 
 
 @pytest.fixture
-def slow(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, fresh_caches: None) -> Iterator[None]:
+def slow(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, fresh_caches: None
+) -> Iterator[None]:
     """A model that reads 20 tokens in what counts as some seconds."""
     tiny_model("mine", text=PROMPT, context_length=100)
     config = gptviz.load("mine").model.config
@@ -39,7 +43,9 @@ def slow(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, fresh_caches: N
     long_prompts.read_in_seconds.cache_clear()
 
 
-def test_of_a_prompt_that_takes_long_to_read_the_end_is_read_unless_all_of_it_is_asked_for(slow: None) -> None:
+def test_of_a_prompt_that_takes_long_to_read_the_end_is_read_unless_all_of_it_is_asked_for(
+    slow: None,
+) -> None:
     at = opened("pages/next_token.py", model="mine", prompt=PROMPT[:20])
     assert END not in says(at)
     at = opened("pages/next_token.py", model="mine", prompt=PROMPT)
@@ -62,7 +68,10 @@ def test_a_prompt_for_which_there_is_too_little_memory_is_refused_with_what_it_w
     free = [100_000_000]
     monkeypatch.setattr(memory, "available", lambda *_: free[0])
     at = opened("pages/next_token.py", model="mine", prompt=PROMPT, **{WHOLE: "true"})
-    assert "To read all of them takes about 134 MB of memory, and 100 MB is free: here the model reads the last 20." in says(at)
+    assert (
+        "To read all of them takes about 134 MB of memory, and 100 MB is free: here the model "
+        "reads the last 20." in says(at)
+    )
     free[0] = 200_000_000
     at.run()
     assert END not in says(at)
@@ -83,7 +92,11 @@ def test_an_end_is_one_that_reads_as_the_last_tokens(tiny_model: TinyModel) -> N
 
 
 @pytest.mark.parametrize(
-    ("page", "held"), [("circuit", "gptviz.ui.pages.circuit.graph"), ("patching", "gptviz.ui.pages.patching.prompts")]
+    ("page", "held"),
+    [
+        ("circuit", "gptviz.ui.pages.circuit.graph"),
+        ("patching", "gptviz.ui.pages.patching.prompts"),
+    ],
 )
 def test_a_page_that_holds_much_of_every_token_reads_as_many_as_there_is_room_for(
     page: str, held: str, tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, fresh_caches: None

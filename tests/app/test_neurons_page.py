@@ -72,21 +72,35 @@ def test_a_neuron_built_by_hand_is_shown_with_what_it_reads_and_says(by_hand: st
 
 def test_the_figures_of_a_neuron_are_what_it_does() -> None:
     lm = gptviz.load("mine")
-    for query, text in (({"text": OWN, "own": TEXT}, TEXT), ({"text": PROMPT, "prompt": "the fox"}, "the fox")):
+    for query, text in (
+        ({"text": OWN, "own": TEXT}, TEXT),
+        ({"text": PROMPT, "prompt": "the fox"}, "the fox"),
+    ):
         at = page(model="mine", block="1", **query)
         frame = at.dataframe[0].value.set_index("neuron")
-        activity, neuron = lm.activity("blocks.1.mlp", text), int(at.dataframe[0].value["neuron"][0])
+        activity, neuron = (
+            lm.activity("blocks.1.mlp", text),
+            int(at.dataframe[0].value["neuron"][0]),
+        )
         for title, name in (("Largest", "largest"), ("Active", "active"), ("Effect", "effect")):
-            np.testing.assert_allclose(frame[title].sort_index(), getattr(activity, name), atol=1e-6)
+            np.testing.assert_allclose(
+                frame[title].sort_index(), getattr(activity, name), atol=1e-6
+            )
         assert neuron == activity.ranked("largest")[0]
         counts = numbers(chart(at, "neuron histogram")["data"][0]["y"])
         np.testing.assert_array_equal(np.nan_to_num(counts), activity.histogram(neuron).values)
         ids = lm.encode(at.text_area(key="prompt").value)
-        value = float(at.code[0].value.rpartition("lm.unit_set(")[2].partition(")")[0].rpartition(", ")[2])
+        value = float(
+            at.code[0].value.rpartition("lm.unit_set(")[2].partition(")")[0].rpartition(", ")[2]
+        )
         for bars, put in zip(chart(at, "neuron steered")["data"], (None, value), strict=True):
             expected = steered(lm.model, lm.seen(ids), 1, neuron, put).softmax(-1)
             for label, share in zip(bars["customdata"], numbers(bars["x"]), strict=True):
-                shares = [float(expected[i]) for i in range(len(expected)) if plain(lm.tokenizer.label(i)) == label]
+                shares = [
+                    float(expected[i])
+                    for i in range(len(expected))
+                    if plain(lm.tokenizer.label(i)) == label
+                ]
                 assert any(abs(one - share) < 1e-6 for one in shares), label
 
 
@@ -102,26 +116,35 @@ def test_the_contexts_are_where_the_model_says_that_the_neuron_is_most_active() 
     ).most_common()
     assert f"here “{often}” {counted(times, 'time')}" in says(opened)
     for context, (row, at), value in zip(
-        where_most.contexts(key, "blocks.0.mlp", 4, pieces), pieces, seen.highest[:, 4], strict=False
+        where_most.contexts(key, "blocks.0.mlp", 4, pieces),
+        pieces,
+        seen.highest[:, 4],
+        strict=False,
     ):
         assert context.numbers[context.at] == pytest.approx(value)
         assert context.labels[context.at] == lm.tokenizer.label(row[at])
         of_row = run(lm.model, torch.tensor([row]), ["*.neurons"])["blocks.0.mlp.neurons"][0, :, 4]
         first = max(0, at - where_most.BEFORE)
-        np.testing.assert_allclose(context.numbers, of_row[first : first + len(context.labels)], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            context.numbers, of_row[first : first + len(context.labels)], rtol=1e-5, atol=1e-6
+        )
 
 
 def test_a_neuron_is_chosen_in_the_select_box_too(by_hand: str) -> None:
     at = page(model=by_hand, text=PROMPT, prompt="abfcd")
     box = at.selectbox(key="neurons pick")
-    assert [option.partition(":")[0] for option in box.options] == [f"neuron {i}" for i in at.dataframe[0].value["neuron"]]
+    assert [option.partition(":")[0] for option in box.options] == [
+        f"neuron {i}" for i in at.dataframe[0].value["neuron"]
+    ]
     other = next(i for i in (0, 1) if i != box.value)
     box.set_value(other).run()
     assert f"Neuron {other} of block 0" in says(at)
     assert f"blocks.0.mlp.neuron.{other}" in str(at.query_params["unit"])
 
 
-def test_a_text_of_task_is_what_was_held_out_and_otherwise_what_the_model_writes(tiny_model: TinyModel) -> None:
+def test_a_text_of_task_is_what_was_held_out_and_otherwise_what_the_model_writes(
+    tiny_model: TinyModel,
+) -> None:
     at = page(model="addition", tokens="1,024")
     assert at.selectbox(key="text").value == HELD_OUT
     assert "Over 1,024 tokens" in says(at)
@@ -151,11 +174,17 @@ def test_a_neuron_that_is_kept_is_an_edit_on_every_page() -> None:
     assert "blocks.1.mlp.neuron.4=" in str(at.query_params["edits"])
 
 
-def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_of_a_large_model_is_read_in_a_thread_and_then_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     quick = page(model="mine", text=OWN, own=TEXT).dataframe[0].value
     monkeypatch.setattr(where_most, "SOME", 0)
     at = page(model="mine", text=OWN, own=TEXT)
-    (reading,) = [each for key, each in job._begun.items() if isinstance(key, Asked) and key.analysis == "activity"]
+    (reading,) = [
+        each
+        for key, each in job._begun.items()
+        if isinstance(key, Asked) and key.analysis == "activity"
+    ]
     reading.wait()
     at.run()
     assert reading.state == "done"
@@ -176,23 +205,40 @@ def test_neurons_of_a_gated_mlp_show_their_lowest_activations_too(tiny_model: Ti
     lm = gptviz.load("gated")
     seen = lm.activity("blocks.0.mlp", TEXT)
     neuron = int(seen.smallest.argmin())
-    query = {"model": "gated", "block": "0", "text": OWN, "own": TEXT, "unit": f"blocks.0.mlp.neuron.{neuron}"}
+    query = {
+        "model": "gated",
+        "block": "0",
+        "text": OWN,
+        "own": TEXT,
+        "unit": f"blocks.0.mlp.neuron.{neuron}",
+    }
     assert "Highest in the text: activation" in says(page(**query))
     assert "Lowest in the text: activation" in says(page(**query, side="Lowest"))
 
 
-def test_a_text_that_cannot_be_read_is_an_error_that_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_cannot_be_read_is_an_error_that_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
 
     def rows(*_: object) -> list[torch.Tensor]:
         raise ValueError("the text has nothing that this model can read")
 
     monkeypatch.setattr(gptviz.LanguageModel, "rows", rows)
     at = page(model="mine", text=OWN, own="other than any text before")
-    assert any("nothing that this model can read" in error.value.replace("\\", "") for error in at.error)
+    assert any(
+        "nothing that this model can read" in error.value.replace("\\", "") for error in at.error
+    )
 
 
-def test_of_a_model_from_elsewhere_neurons_read_passages_of_books_at_first_or_a_text_of_the_reader(tiny_model: TinyModel) -> None:
-    tiny_model("mine", text="".join(set(passages())), context_length=40, card={"imported_from": "somebody/model"})
+def test_of_a_model_from_elsewhere_neurons_read_passages_of_books_at_first_or_a_text_of_the_reader(
+    tiny_model: TinyModel,
+) -> None:
+    tiny_model(
+        "mine",
+        text="".join(set(passages())),
+        context_length=40,
+        card={"imported_from": "somebody/model"},
+    )
     at = opened("pages/neurons.py", model="mine")
     assert at.selectbox(key="text").value == PASSAGES
     assert "Over 4,096 tokens" in says(at)
@@ -210,14 +256,18 @@ def test_a_link_to_the_waves_of_neurons_leads_to_those_of_embeddings() -> None:
     assert at.segmented_control(key="view").value == "Waves"
 
 
-def test_of_a_mixture_it_says_which_experts_the_tokens_pass_and_switches_one_off(tiny_model: TinyModel) -> None:
+def test_of_a_mixture_it_says_which_experts_the_tokens_pass_and_switches_one_off(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("mixed", context_length=32, mlp="experts", n_expert=4, n_active=2)
     at = page(model="mixed", view="Experts", prompt="the quick fox", block="1")
     weights = gptviz.load("mixed", device="cpu").experts("the quick fox")
     shares = load(weights).values
     z = numbers(chart(at, "routing")["data"][0]["z"])
     np.testing.assert_allclose(np.nan_to_num(z), weights.values[1], atol=1e-6)
-    np.testing.assert_allclose(numbers(chart(at, "load of experts")["data"][0]["z"]), shares, atol=1e-6)
+    np.testing.assert_allclose(
+        numbers(chart(at, "load of experts")["data"][0]["z"]), shares, atol=1e-6
+    )
     busiest = int(shares[1].argmax())
     assert f"Expert {busiest} of block 1** is chosen for {percent(shares[1, busiest])}" in says(at)
     assert f"each would have {percent(0.5)} of them (2 of 4)" in says(at)

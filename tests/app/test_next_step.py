@@ -1,4 +1,6 @@
-"""The way through the app: the list of models on every page, and the next step at the end of each."""
+"""The way through the app: the list of models on every page, and the next step at the end of
+each.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def test_after_the_last_page_comes_a_model_of_another_kind(tiny_model: TinyModel
 
 
 def test_every_model_is_listed_once_with_a_line_the_users_own_first(tiny_model: TinyModel) -> None:
-    folder = tiny_model("mine", card={"preset": "generator", "corpus": "my <b>text</b>", "validation_loss": 1.25})
+    folder = tiny_model(
+        "mine", card={"preset": "generator", "corpus": "my <b>text</b>", "validation_loss": 1.25}
+    )
     tiny_model("bare")
     groups = model_list.model_groups()
     assert groups[0].title == model_list.YOURS
@@ -57,12 +61,15 @@ def test_every_model_is_listed_once_with_a_line_the_users_own_first(tiny_model: 
     assert model_list.line_about(folder) == "Its files cannot be read."
 
 
-def test_the_list_of_models_opens_one(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_of_models_opens_one(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_model("writer", text=frame.DEFAULT_PROMPT)
     tiny_model("other", text=frame.DEFAULT_PROMPT)
     monkeypatch.setattr(checkpoints, "BUNDLED", home() / "none")
     at = opened("pages/positions.py", model="writer")
-    assert not [button for button in at.button if "**other**" in button.label]  # read once somebody opens it
+    # read once somebody opens it
+    assert not [button for button in at.button if "**other**" in button.label]
     at.session_state["all models"] = True
     at.run()
     (button,) = (button for button in at.button if button.label.startswith("**other**"))
@@ -73,7 +80,9 @@ def test_the_list_of_models_opens_one(tiny_model: TinyModel, monkeypatch: pytest
 def test_the_rungs_between_the_ends_of_the_ladder_are_one_entry_that_unfolds() -> None:
     between = {f"ladder-{number}" for number in range(1, 8)}
     at = opened("pages/positions.py")
-    assert {"ladder-0", "ladder-8"} == {name for name in at.selectbox(key="model").options if name.startswith("ladder")}
+    assert {"ladder-0", "ladder-8"} == {
+        name for name in at.selectbox(key="model").options if name.startswith("ladder")
+    }
     at.session_state["all models"] = True
     at.run()
     (fold,) = (one for one in at.expander if one.label == "ladder-1 to ladder-7")
@@ -85,11 +94,16 @@ def test_the_rungs_between_the_ends_of_the_ladder_are_one_entry_that_unfolds() -
         assert box.value == "ladder-3"
         assert between & set(box.options) == {"ladder-3"}
     assert not asked.warning
-    assert at.selectbox(key="model").set_value("ladder-8").run().selectbox(key="model").value == "ladder-8"
+    assert (
+        at.selectbox(key="model").set_value("ladder-8").run().selectbox(key="model").value
+        == "ladder-8"
+    )
 
 
 def test_the_line_about_the_model_stands_below_its_name(tiny_model: TinyModel) -> None:
-    folder = tiny_model("mine", text=frame.DEFAULT_PROMPT, card={"preset": "generator", "corpus": "my <b>text</b>"})
+    folder = tiny_model(
+        "mine", text=frame.DEFAULT_PROMPT, card={"preset": "generator", "corpus": "my <b>text</b>"}
+    )
     at = opened("pages/positions.py", model="mine")
     assert escaped(model_list.line_about(folder)) in [caption.value for caption in at.caption]
     at.selectbox(key="model").set_value("shakespeare").run()

@@ -43,7 +43,9 @@ def chosen(at: AppTest) -> int:
     return int(strip(at)["settings"]["selected"])
 
 
-def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them_and_the_link_has_it() -> None:
+def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them_and_the_link_has_it() -> (
+    None
+):
     expected, tokenizer = logits(), gptviz.load("tiny").tokenizer
     at = page(position="2")
     first, arrays = payload(at, "ledger")
@@ -52,7 +54,9 @@ def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them_and
         if position != chosen(at):
             at.slider(key="position slider").set_value(position).run()
         assert chosen(at) == position
-        assert at.query_params.get("position") == (None if position == len(PROMPT) - 1 else str(position))
+        assert at.query_params.get("position") == (
+            None if position == len(PROMPT) - 1 else str(position)
+        )
         header, arrays = payload(at, "ledger")
         np.testing.assert_allclose(arrays["logits"], expected[position], atol=1e-5)
         assert header["vocabulary"] == first["vocabulary"], "whose labels the browser has"
@@ -60,7 +64,9 @@ def test_the_logits_of_any_position_reach_the_browser_as_the_model_gave_them_and
         assert header["true"] == (None if last else tokenizer.id_of(PROMPT[position + 1]))
 
 
-def test_unused_tokens_show_the_models_probability_and_are_said_to_be_never_drawn(home: Path) -> None:
+def test_unused_tokens_show_the_models_probability_and_are_said_to_be_never_drawn(
+    home: Path,
+) -> None:
     tokenizer = PaddedTokenizer(CharTokenizer("the fox"), 20)
     n = len(tokenizer.unused_ids)
     checkpoints.save("tiny", scrambled(tiny(vocab_size=20)), tokenizer, {}, replace=True)
@@ -69,7 +75,9 @@ def test_unused_tokens_show_the_models_probability_and_are_said_to_be_never_draw
     assert header["used"] == 20 - n
     lm = gptviz.load("tiny")
     assert "ledger(logits, sampling, lm.tokenizer.unused_ids)" in "".join(header["code"])
-    assert len(lm.generate("the", 200, go_on=True)) == 200, "an unused token would have no character"
+    assert len(lm.generate("the", 200, go_on=True)) == 200, (
+        "an unused token would have no character"
+    )
     at = opened("pages/generate.py", model="tiny", prompt="the")
     tree = at.session_state["writing"].tree
     assert max(node.token for node in tree.nodes.values()) < 20 - n
@@ -82,7 +90,9 @@ def test_the_random_numbers_are_those_that_decide_on_generate(tiny_model: TinyMo
     # The window has slid by three: the place after its third token is the sixth of the text.
     header, arrays = payload(page(position="2"), "ledger")
     assert arrays["numbers"].tolist() == [uniform(seed, 6).item() for seed in range(100)]
-    assert "Generate" not in header["note"], "there the model would have seen more than the window holds here"
+    assert "Generate" not in header["note"], (
+        "there the model would have seen more than the window holds here"
+    )
     header, arrays = payload(page(), "ledger")
     assert arrays["numbers"].tolist() == [uniform(seed, len(PROMPT)).item() for seed in range(100)]
     assert "Generate" in header["note"]
@@ -114,7 +124,9 @@ def test_a_text_of_one_token_has_one_position() -> None:
     at = page(prompt="t")
     assert chosen(at) == 0
     assert not [slider for slider in at.slider if slider.key == "position slider"]
-    assert "try An open question" not in [button.key for button in at.button], "no place is the least sure"
+    assert "try An open question" not in [button.key for button in at.button], (
+        "no place is the least sure"
+    )
 
 
 def test_the_model_reads_a_text_once_for_all_its_positions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +145,9 @@ def test_the_chips_tell_how_likely_the_model_found_each_token() -> None:
     ids = gptviz.load("tiny").encode(PROMPT).tolist()
     p = torch.softmax(logits(), -1)
     assert chips[0][1] is None
-    assert [chip[1] for chip in chips[1:]] == pytest.approx([p[i, ids[i + 1]].item() for i in range(len(ids) - 1)], rel=1e-3)
+    assert [chip[1] for chip in chips[1:]] == pytest.approx(
+        [p[i, ids[i + 1]].item() for i in range(len(ids) - 1)], rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("size", [50_257, 262_144])
@@ -173,7 +187,10 @@ def test_each_try_this_says_what_the_model_computed_and_shows_it(tiny_model: Tin
     label, most = gptviz.load("tiny").tokenizer.label, shares.max(-1)
     place = int(most.values.argmin())
     at = page(position="2")
-    said = f"its likeliest token, “{label(int(most.indices[place]))}”, has {100 * most.values[place]:.1f} %"
+    said = (
+        f"its likeliest token, “{label(int(most.indices[place]))}”, has "
+        f"{100 * most.values[place]:.1f} %"
+    )
     assert any(said in notice for notice in notices(at)), notices(at)
     at.button(key="try An open question").click().run()
     assert (at.text_area(key="prompt").value, chosen(at)) == (PROMPT, place)
@@ -183,22 +200,30 @@ def test_each_try_this_says_what_the_model_computed_and_shows_it(tiny_model: Tin
 
 def test_a_sentence_says_what_the_temperature_does_to_the_likeliest_token() -> None:
     at, exact = page(position="2"), logits()[2]
-    shares = [float(torch.softmax(exact / temperature, -1).max()) for temperature in (1.0, 0.5, 2.0)]
+    shares = [
+        float(torch.softmax(exact / temperature, -1).max()) for temperature in (1.0, 0.5, 2.0)
+    ]
     usual, sharp, flat = map(percent, shares)
     token = gptviz.load("tiny").tokenizer.label(int(exact.argmax()))
-    (said,) = [one.value.replace("\\", "") for one in at.markdown if "move the temperature" in one.value]
+    (said,) = [
+        one.value.replace("\\", "") for one in at.markdown if "move the temperature" in one.value
+    ]
     assert said.startswith(f"The likeliest token is “{token}”, with {usual}. ")
     assert f"At temperature 0.5 it has {sharp}, at 2 it has {flat}:" in said
 
 
-def test_try_this_asks_the_view_for_its_settings_and_numbers_each_click(tiny_model: TinyModel) -> None:
+def test_try_this_asks_the_view_for_its_settings_and_numbers_each_click(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model(context_length=100)
     at = page()
     assert payload(at, "ledger")[0]["number"] == 0
     at.button(key="try Cut the tail").click().run()
     first = payload(at, "ledger")[0]
     assert first["asked"] == {"temperature": 1.5, "top_k": 10, "top_p": 0.8}
-    assert payload(at.run(), "ledger")[0]["number"] == first["number"] > 0, "no new command without a click"
+    assert payload(at.run(), "ledger")[0]["number"] == first["number"] > 0, (
+        "no new command without a click"
+    )
     at.button(key="try An open question").click().run()
     second = payload(at, "ledger")[0]
     assert second["asked"] == {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
@@ -279,7 +304,9 @@ def clicking(monkeypatch: pytest.MonkeyPatch, token: int) -> None:
     monkeypatch.setattr(ledger, "sampling_ledger", clicked)
 
 
-def test_a_token_taken_at_an_earlier_place_ends_the_prompt_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_taken_at_an_earlier_place_ends_the_prompt_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     token = gptviz.load("tiny").tokenizer.id_of("z")
     assert token is not None
     clicking(monkeypatch, token)
@@ -290,7 +317,9 @@ def test_a_token_taken_at_an_earlier_place_ends_the_prompt_there(monkeypatch: py
     assert "position" not in at.query_params
 
 
-def test_a_token_that_cannot_be_taken_changes_nothing_and_the_page_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_that_cannot_be_taken_changes_nothing_and_the_page_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lm = gptviz.load("bpe")
     partial = next(i for i in range(lm.tokenizer.vocab_size) if "\ufffd" in lm.tokenizer.piece(i))
     clicking(monkeypatch, partial)

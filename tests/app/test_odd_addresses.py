@@ -26,14 +26,44 @@ def keys(place: str) -> list[str]:
     files = [ROOT / f"{place}.py", *(ROOT / place).rglob("*.py")]
     content = "\n".join(file.read_text() for file in files if file.exists())
     constants = re.findall(r'^[A-Z_, ]+ = ((?:"[a-z_]+"(?:, )?)+)$', content, re.MULTILINE)
-    return sorted({*re.findall(r'key="([a-z_]+)"', content), *re.findall(r'"([a-z_]+)"', " ".join(constants))})
+    return sorted(
+        {*re.findall(r'key="([a-z_]+)"', content), *re.findall(r'"([a-z_]+)"', " ".join(constants))}
+    )
 
 
 KEYS = keys("gptviz/ui")
 VALUES = st.sampled_from(
     [
-        *("", "0", "-1", "999999999999", "nan", "inf", "1e999", "1.5", "true", "last", "1,2", "-", "[]", "{}"),
-        *("\x00", "\u202e", "\n", "🙂" * 50, "a" * 3_000, "kept-" + "0" * 32, "../../etc", ":red[x]", "<b>", "$x$", "%", "&="),
+        *(
+            "",
+            "0",
+            "-1",
+            "999999999999",
+            "nan",
+            "inf",
+            "1e999",
+            "1.5",
+            "true",
+            "last",
+            "1,2",
+            "-",
+            "[]",
+            "{}",
+        ),
+        *(
+            "\x00",
+            "\u202e",
+            "\n",
+            "🙂" * 50,
+            "a" * 3_000,
+            "kept-" + "0" * 32,
+            "../../etc",
+            ":red[x]",
+            "<b>",
+            "$x$",
+            "%",
+            "&=",
+        ),
     ]
 )
 MODELS = ("ladder-2", "classifier", "seq2seq", "reversal")
@@ -46,7 +76,9 @@ MODELS = ("ladder-2", "classifier", "seq2seq", "reversal")
     asked=st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=40),  # a page reads few of them
     model=st.sampled_from(MODELS),
 )
-def test_a_page_opens_whatever_its_address_says(path: str, asked: dict[str, str], model: str) -> None:
+def test_a_page_opens_whatever_its_address_says(
+    path: str, asked: dict[str, str], model: str
+) -> None:
     page = opened(path, **{"model": model} | asked)
     assert page.title
 
@@ -72,7 +104,11 @@ SENTENCES = {
     "edits": "left out, and ",
     "lesson": "There is no lesson “",
 }
-STATES = [(page, state) for page in PAGES.values() for state in ({}, *page.states, *MORE_STATES.get(page.name, ()))]
+STATES = [
+    (page, state)
+    for page in PAGES.values()
+    for state in ({}, *page.states, *MORE_STATES.get(page.name, ()))
+]
 QUICK = "markup, and numbers beyond"
 CASES = [
     *((page, state, [QUICK]) for page, state in STATES),
@@ -82,7 +118,9 @@ CASES = [
 
 
 @pytest.mark.usefixtures("one_of_each")
-@pytest.mark.parametrize(("page", "state", "kinds"), CASES, ids=lambda one: getattr(one, "name", str(one)))
+@pytest.mark.parametrize(
+    ("page", "state", "kinds"), CASES, ids=lambda one: getattr(one, "name", str(one))
+)
 def test_every_value_that_a_page_does_not_take_is_named_as_it_is_and_the_page_stays(
     page: Page, state: dict[str, str], kinds: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,14 +129,21 @@ def test_every_value_that_a_page_does_not_take_is_named_as_it_is_and_the_page_st
     state = ({"model": model} if page.has_model else {}) | state
     by_views: set[str] = set()
     takes_all = addresses.takes_all
-    monkeypatch.setattr(addresses, "takes_all", lambda values: (by_views.update(values), takes_all(values)))
-    noted = {key: values for key, values in opened(page.path, **state).session_state[NOTED].items() if key not in state}
+    monkeypatch.setattr(
+        addresses, "takes_all", lambda values: (by_views.update(values), takes_all(values))
+    )
+    noted = {
+        key: values
+        for key, values in opened(page.path, **state).session_state[NOTED].items()
+        if key not in state
+    }
     numbers = {
         key
         for key, values in noted.items()
         if values.rule.keys() & {"whole", "real"} or all(map(str.isdecimal, values.names or "x"))
     }
-    # Views say by themselves what they do not take. The form of the page Train leaves a number that is none at its default.
+    # Views say by themselves what they do not take. The form of the page Train leaves a number that
+    # is none at its default.
     own = by_views | {key for key in noted if key.startswith("run_")}
     for kind in kinds:
         odd = ODD["markup" if kind == QUICK else kind]
@@ -108,12 +153,20 @@ def test_every_value_that_a_page_does_not_take_is_named_as_it_is_and_the_page_st
         at = opened(page.path, **asked, **state)
         assert at.title
         warnings = [one.value for one in at.warning]
-        refused = {key for key, values in at.session_state[NOTED].items() if key in asked and not values.has(asked[key])}
+        refused = {
+            key
+            for key, values in at.session_state[NOTED].items()
+            if key in asked and not values.has(asked[key])
+        }
         assert kind not in (QUICK, "beyond") or numbers - own <= refused
         for key in refused - own:
             named = SENTENCES.get(key, f"The link asks for {key} = “{escaped(asked[key][:60])}")
             assert [one for one in warnings if named in one], (key, warnings)
-        said = [one.value for kind in (at.markdown, at.caption, at.info, at.warning, at.error) for one in kind]
+        said = [
+            one.value
+            for kind in (at.markdown, at.caption, at.info, at.warning, at.error)
+            for one in kind
+        ]
         assert not [one for one in said if ODD["markup"] in one]
 
 
@@ -134,11 +187,15 @@ TEXTS = st.text(max_size=60) | st.from_regex(r"(\d{1,3}\.\d{1,3}[rwx]-?){0,6}")
         },
     ),
 )
-def test_an_address_opens_a_step_that_the_lesson_has_or_no_lesson(asked: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_opens_a_step_that_the_lesson_has_or_no_lesson(
+    asked: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     session: dict[str, Any] = {}
     with monkeypatch.context() as patch:
         for module in (lesson, present, addresses):
-            patch.setattr(module, "st", SimpleNamespace(query_params=dict(asked), session_state=session))
+            patch.setattr(
+                module, "st", SimpleNamespace(query_params=dict(asked), session_state=session)
+            )
         patch.setattr(lesson, "lessons", lambda: LESSONS)
         one = lesson.opened()
         assert present.is_presenting() == (asked.get(present.PRESENT) == "1")

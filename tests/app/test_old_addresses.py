@@ -1,7 +1,9 @@
-"""Addresses that an earlier version of gptviz wrote still open what they name: with a link goes a course, a mail, a paper.
+"""Addresses that an earlier version of gptviz wrote still open what they name: with a link goes a
+course, a mail, a paper.
 
-They were collected from the version of 23 November 2026: from its lessons, suggestions and pictures, and from the controls and
-views of all its pages. Whoever changes a key or the name of a value lets the old one go on working.
+They were collected from the version of 23 November 2026: from its lessons, suggestions and
+pictures, and from the controls and views of all its pages. Whoever changes a key or the name of a
+value lets the old one go on working.
 """
 
 from __future__ import annotations
@@ -86,21 +88,35 @@ MORE = (
 
 
 @pytest.mark.parametrize(
-    "address", [*FIRST, *(pytest.param(one, marks=pytest.mark.full) for one in MORE)], ids=lambda one: one.partition("?")[0]
+    "address",
+    [*FIRST, *(pytest.param(one, marks=pytest.mark.full) for one in MORE)],
+    ids=lambda one: one.partition("?")[0],
 )
-def test_an_address_of_an_earlier_version_opens_what_it_names(address: str, written: dict[str, set[str]]) -> None:
+def test_an_address_of_an_earlier_version_opens_what_it_names(
+    address: str, written: dict[str, set[str]]
+) -> None:
     page, _, query = address.partition("?")
     ran = run_page(page, dict(parse_qsl(query)), PATIENCE)
     assert (ran.failed, ran.rejected) == ([], {})
-    by_streamlit = {getattr(one.message, "query_param_key", "") for element in ran.shown for one in within(element)} - {""}
-    twice = by_streamlit & (written["server"] | written["browser"]) | written["server"] & written["browser"]
-    # A link to another page brings its model; an address that names what one view alone has is given this view.
+    by_streamlit = {
+        getattr(one.message, "query_param_key", "")
+        for element in ran.shown
+        for one in within(element)
+    } - {""}
+    twice = (
+        by_streamlit & (written["server"] | written["browser"])
+        | written["server"] & written["browser"]
+    )
+    # A link to another page brings its model; an address that names what one view alone has is
+    # given this view.
     assert not twice - {"model", "view"}, "a key of the address has two writers"
 
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
-    """The keys of the address that the page lets the server write, and those that it leaves to views in the browser."""
+    """The keys of the address that the page lets the server write, and those that it leaves to
+    views in the browser.
+    """
     keys: dict[str, set[str]] = {"server": set(), "browser": set()}
     write, linked, takes_all = addresses.write, controls.linked, addresses.takes_all
 

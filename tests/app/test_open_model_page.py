@@ -60,7 +60,9 @@ def test_without_any_model_here_the_page_says_where_it_looked_and_what_to_type(u
     assert {"GPT-2, from the hub", "TinyStories, from the hub"} <= {b.label for b in at.button}
 
 
-def test_models_on_this_machine_are_listed_with_their_sizes_and_open_with_a_click(user: Path) -> None:
+def test_models_on_this_machine_are_listed_with_their_sizes_and_open_with_a_click(
+    user: Path,
+) -> None:
     folder = made(user / "hub" / "models--someone--tiny" / "snapshots" / "abc")
     (folder.parents[1] / "refs").mkdir()
     (folder.parents[1] / "refs" / "main").write_text("abc")
@@ -81,7 +83,9 @@ def test_models_on_this_machine_are_listed_with_their_sizes_and_open_with_a_clic
     assert checkpoints.is_reference(checkpoints.find("tiny"))
     links = {link.proto.label: link.proto.query_string for link in at.main.get("page_link")}
     assert links["Attention"] == "model=tiny"
-    assert not [b for b in at.button if b.label == "Open"], "it leads to the model that is there already"
+    assert not [b for b in at.button if b.label == "Open"], (
+        "it leads to the model that is there already"
+    )
 
 
 def test_a_model_too_large_for_the_memory_is_listed_with_both_numbers_and_has_no_button(
@@ -95,7 +99,9 @@ def test_a_model_too_large_for_the_memory_is_listed_with_both_numbers_and_has_no
     assert not [b for b in at.button if b.label == "Open"]
 
 
-def test_heads_are_read_a_few_at_a_time_and_the_page_says_how_many(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_are_read_a_few_at_a_time_and_the_page_says_how_many(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(3):
         made(user / "hub" / f"models--someone--tiny{number}" / "snapshots" / "abc")
     monkeypatch.setattr(here, "SECONDS", 0)
@@ -105,7 +111,9 @@ def test_heads_are_read_a_few_at_a_time_and_the_page_says_how_many(user: Path, m
     assert not at.get("progress")
     assert [b.label for b in at.button].count("Open") == 3
     monkeypatch.setattr(here, "SECONDS", 0)
-    assert [b.label for b in opened(PAGE).button].count("Open") == 3, "what was read is not read again"
+    assert [b.label for b in opened(PAGE).button].count("Open") == 3, (
+        "what was read is not read again"
+    )
 
 
 def test_a_folder_that_was_typed_is_looked_at_and_what_cannot_be_opened_is_said(user: Path) -> None:
@@ -125,7 +133,9 @@ def test_a_folder_that_was_typed_is_looked_at_and_what_cannot_be_opened_is_said(
     assert "There is nothing at /nowhere/at/all" in says(at)
 
 
-def test_a_model_that_turns_out_unsound_is_an_error_on_the_page_and_leaves_nothing(user: Path) -> None:
+def test_a_model_that_turns_out_unsound_is_an_error_on_the_page_and_leaves_nothing(
+    user: Path,
+) -> None:
     folder = made(user / "mine")
     (folder / "tokenizer.json").write_text("{")
     at = opened(PAGE, source=str(folder))
@@ -172,14 +182,17 @@ def test_a_link_never_asks_the_hub_by_itself(server: FakeHub) -> None:
     assert "Fetch and open" in [b.label for b in at.button]
 
 
-def test_a_model_that_is_here_without_its_tokenizer_opens_as_it_is_or_is_looked_up(server: FakeHub, user: Path) -> None:
+def test_a_model_that_is_here_without_its_tokenizer_opens_as_it_is_or_is_looked_up(
+    server: FakeHub, user: Path
+) -> None:
     folder = made(user / "hub" / "models--someone--tiny" / "snapshots" / "abc")
     (folder / "tokenizer.json").unlink()
     (folder.parents[1] / "refs").mkdir()
     (folder.parents[1] / "refs" / "main").write_text("abc")
     at = opened(PAGE, source="someone/tiny")
     assert "is not on this machine as a whole: the hub may have the rest" in says(at)
-    assert [b.label for b in at.button].count("Open") == 2  # where it was asked for, and in the list
+    # where it was asked for, and in the list
+    assert [b.label for b in at.button].count("Open") == 2
     assert "Ask the hub" in [b.label for b in at.button]
     at = finished(press(at, "Open"))
     assert "tiny is open" in says(at)
@@ -187,7 +200,9 @@ def test_a_model_that_is_here_without_its_tokenizer_opens_as_it_is_or_is_looked_
     assert server.asked == []
 
 
-def test_a_typed_name_is_looked_up_with_its_size_then_fetched_and_opened(server: FakeHub, user: Path) -> None:
+def test_a_typed_name_is_looked_up_with_its_size_then_fetched_and_opened(
+    server: FakeHub, user: Path
+) -> None:
     at = opened(PAGE)
     at.text_input(key="source").set_value("someone/tiny").run()
     assert "Llama, 17,208 parameters, needs about " in says(at)
@@ -197,7 +212,11 @@ def test_a_typed_name_is_looked_up_with_its_size_then_fetched_and_opened(server:
     at = finished(press(at, "Fetch and open"))
     assert "tiny is open" in says(at)
     card = json.loads((checkpoints.find("tiny") / "card.json").read_text())
-    assert (card["imported_from"], card["licence"], card["command"]) == ("someone/tiny", "mit", "gptviz import someone/tiny")
+    assert (card["imported_from"], card["licence"], card["command"]) == (
+        "someone/tiny",
+        "mit",
+        "gptviz import someone/tiny",
+    )
 
 
 def test_stop_leaves_nothing_half_made_and_keeps_what_has_arrived(
@@ -224,7 +243,9 @@ def test_stop_leaves_nothing_half_made_and_keeps_what_has_arrived(
     assert [part.stat().st_size for part in (user / "hub").rglob("*.part")] != []
 
 
-def test_reading_the_weights_can_be_stopped_too(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_the_weights_can_be_stopped_too(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read = progress.report
 
     def stopped_at_once(done: int, of: int, step: str = "") -> None:
@@ -236,7 +257,12 @@ def test_reading_the_weights_can_be_stopped_too(user: Path, monkeypatch: pytest.
     monkeypatch.setattr(progress, "report", stopped_at_once)
     last = import_job.begin(str(made(user / "mine")))
     last.wait()
-    assert (last.state, last.progress.step, last.progress.done, last.title) == ("stopped", "tensor", 2, "mine")
+    assert (last.state, last.progress.step, last.progress.done, last.title) == (
+        "stopped",
+        "tensor",
+        2,
+        "mine",
+    )
     assert not checkpoints.own().exists()
 
 
@@ -253,7 +279,11 @@ def test_a_search_gives_names_that_are_looked_up_with_a_click(server: FakeHub) -
     at = opened(PAGE)
     at.text_input(key="words for the hub").set_value("tiny")
     at = press(at, "Search")
-    found = next(b for b in at.button if b.label.replace("\\", "").startswith("**someone/tiny** · Llama, 1,234 parameters"))
+    found = next(
+        b
+        for b in at.button
+        if b.label.replace("\\", "").startswith("**someone/tiny** · Llama, 1,234 parameters")
+    )
     at = found.click().run()
     assert "Fetch and open" in [b.label for b in at.button]
 
@@ -263,7 +293,9 @@ def test_the_server_takes_a_zip_as_large_as_the_page_says() -> None:
     assert settings["server"]["maxUploadSize"] >= source.MOST_UPLOADED
 
 
-def test_a_dropped_zip_becomes_a_model_and_a_bad_one_an_error(user: Path, tiny_model: TinyModel, tmp_path: Path) -> None:
+def test_a_dropped_zip_becomes_a_model_and_a_bad_one_an_error(
+    user: Path, tiny_model: TinyModel, tmp_path: Path
+) -> None:
     sharing.pack(tiny_model("mine"), tmp_path / "mine.zip")
     at = opened(PAGE)
     at.file_uploader[0].upload("mine.zip", (tmp_path / "mine.zip").read_bytes()).run()
@@ -304,14 +336,19 @@ def test_two_models_are_not_opened_at_once(user: Path, monkeypatch: pytest.Monke
         title, is_active = "the first", True
 
     monkeypatch.setattr(import_job, "_current", Endless())
-    with pytest.raises(checkpoints.CheckpointError, match="the first is being opened: wait until it is there, or stop it first"):
+    with pytest.raises(
+        checkpoints.CheckpointError,
+        match="the first is being opened: wait until it is there, or stop it first",
+    ):
         import_job.begin("the second")
     import_job.dismiss()
     assert import_job.goes_on()
     monkeypatch.setattr(import_job, "_current", None)
 
 
-def test_a_read_only_server_looks_at_nothing_that_a_visitor_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_server_looks_at_nothing_that_a_visitor_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = made(tmp_path / "theirs")
     monkeypatch.setenv("GPTVIZ_READ_ONLY", "1")
     for given in (str(folder), str(tmp_path / "missing"), "owner/name"):
@@ -319,5 +356,7 @@ def test_a_read_only_server_looks_at_nothing_that_a_visitor_names(tmp_path: Path
         assert "opens no others: it is set to read-only" in says(at)
         assert not at.text_input
         assert given not in says(at)
-    with pytest.raises(checkpoints.CheckpointError, match="this server shows models and keeps nothing"):
+    with pytest.raises(
+        checkpoints.CheckpointError, match="this server shows models and keeps nothing"
+    ):
         import_job.begin(str(folder))

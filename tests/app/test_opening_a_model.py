@@ -15,7 +15,9 @@ from tests.tiny import TinyModel
 pytestmark = pytest.mark.usefixtures("fresh_caches", "home")
 
 
-def test_a_model_too_large_for_what_is_free_is_refused_on_the_page_which_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_too_large_for_what_is_free_is_refused_on_the_page_which_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(memory, "available", lambda device="cpu": 20_000)
     at = opened("pages/generate.py", model="shakespeare")
     [error] = at.error
@@ -27,29 +29,44 @@ def test_a_model_too_large_for_what_is_free_is_refused_on_the_page_which_stays(m
     assert not at.run().error
 
 
-def test_the_precision_stands_in_the_address_and_in_links_and_the_page_says_what_is_in_memory() -> None:
+def test_the_precision_stands_in_the_address_and_in_links_and_the_page_says_what_is_in_memory() -> (
+    None
+):
     at = opened("pages/attention.py", model="shakespeare")
     assert at.selectbox(key="precision").value == "stored"
-    assert "Its weights are in memory as float32." in [caption.value for caption in at.sidebar.caption]
+    assert "Its weights are in memory as float32." in [
+        caption.value for caption in at.sidebar.caption
+    ]
     at = opened("pages/attention.py", model="shakespeare", precision="bfloat16")
-    assert "Its weights are in memory as bfloat16." in [caption.value for caption in at.sidebar.caption]
+    assert "Its weights are in memory as bfloat16." in [
+        caption.value for caption in at.sidebar.caption
+    ]
     at.selectbox(key="precision").set_value("stored").run()
-    assert "Its weights are in memory as float32." in [caption.value for caption in at.sidebar.caption]
+    assert "Its weights are in memory as float32." in [
+        caption.value for caption in at.sidebar.caption
+    ]
 
 
-@pytest.mark.parametrize("path", quick(["", "generate", "next_token", "positions", "embeddings"], "", "generate"))
+@pytest.mark.parametrize(
+    "path", quick(["", "generate", "next_token", "positions", "embeddings"], "", "generate")
+)
 def test_every_page_shows_a_model_whose_weights_are_short(path: str) -> None:
     at = opened(f"pages/{path}.py" if path else "app.py", model="shakespeare", precision="float16")
     assert not at.error
-    assert "Its weights are in memory as float16." in [caption.value for caption in at.sidebar.caption]
+    assert "Its weights are in memory as float16." in [
+        caption.value for caption in at.sidebar.caption
+    ]
 
 
-def test_of_a_model_that_is_deleted_meanwhile_the_page_says_so_and_names_the_one_that_it_shows(tiny_model: TinyModel) -> None:
+def test_of_a_model_that_is_deleted_meanwhile_the_page_says_so_and_names_the_one_that_it_shows(
+    tiny_model: TinyModel,
+) -> None:
     folder = tiny_model("soon-gone")
     at = opened("pages/lens.py", model="soon-gone", prompt="the fox")
     shutil.rmtree(folder)
     at.text_area(key="prompt").set_value("the dog").run()
     box = at.selectbox(key="model")
     assert box.value == DEFAULT_MODEL
-    assert box.proto.set_value  # the browser is told, else it would go on to show the name that it has
+    # the browser is told, else it would go on to show the name that it has
+    assert box.proto.set_value
     assert "There is no model “soon-gone” any more" in says(at)

@@ -21,7 +21,11 @@ from tests.app.opening import charts, opened, ran, says
 from tests.tiny import TinyModel
 from tests.waiting import PATIENCE, wait_until
 
-PAGES: dict[str, How] = {"patching": "patch", "attribution": "attribute", "switch_off": "switch off"}
+PAGES: dict[str, How] = {
+    "patching": "patch",
+    "attribution": "attribute",
+    "switch_off": "switch off",
+}
 TYPED = "a cab | a cad | a | b\nbad abe | bad cbe | d | c\nface | fade | f | g"
 CLEAN, OTHER = "bad abe", "bad cbe"
 
@@ -44,18 +48,33 @@ def table(at: AppTest) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_list_has_mean_and_spread_beside_the_prompt_on_screen(lm: gptviz.LanguageModel, name: str) -> None:
+def test_the_list_has_mean_and_spread_beside_the_prompt_on_screen(
+    lm: gptviz.LanguageModel, name: str
+) -> None:
     at = page(name, pairs=TYPED)
     assert not at.error
     found, rows = lm.over_prompts(prompt_rows(TYPED, "list"), PAGES[name]), table(at)
     for i, unit in enumerate(found.units):
-        shown = [rows[unit][column] for column in ("mean", "standard deviation", "same sign", "prompts")]
-        np.testing.assert_allclose(shown, [found.mean[i], found.deviation[i], found.same_sign[i], 3], rtol=1e-4, atol=1e-6)
+        shown = [
+            rows[unit][column] for column in ("mean", "standard deviation", "same sign", "prompts")
+        ]
+        np.testing.assert_allclose(
+            shown, [found.mean[i], found.deviation[i], found.same_sign[i], 3], rtol=1e-4, atol=1e-6
+        )
     pair = lm.pair(CLEAN, OTHER)
-    rival = None if name == "switch off" else lm.pair(CLEAN, CLEAN).wrong if name == "attribution" else pair.wrong
+    rival = (
+        None
+        if name == "switch off"
+        else lm.pair(CLEAN, CLEAN).wrong
+        if name == "attribution"
+        else pair.wrong
+    )
     here = measured(lm.model, Asked(pair.clean, pair.right, rival, pair.corrupted), PAGES[name])
     np.testing.assert_allclose(
-        [rows[unit]["prompt on screen"] for unit in found.units], list(here.values()), rtol=1e-3, atol=1e-5
+        [rows[unit]["prompt on screen"] for unit in found.units],
+        list(here.values()),
+        rtol=1e-3,
+        atol=1e-5,
     )
     largest = max(found.units, key=lambda unit: abs(rows[unit]["mean"]))
     assert rows[largest]["in words"].lower() in says(at).lower()
@@ -65,20 +84,29 @@ def test_the_list_has_mean_and_spread_beside_the_prompt_on_screen(lm: gptviz.Lan
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_code_computes_it_and_without_a_list_there_is_none(lm: gptviz.LanguageModel, name: str) -> None:
+def test_the_code_computes_it_and_without_a_list_there_is_none(
+    lm: gptviz.LanguageModel, name: str
+) -> None:
     (code,) = (one.value for one in page(name, pairs=TYPED).code if "over_prompts" in one.value)
     scope = ran(code)
-    np.testing.assert_allclose(scope["found"].mean, lm.over_prompts(prompt_rows(TYPED, "list"), PAGES[name]).mean)
+    np.testing.assert_allclose(
+        scope["found"].mean, lm.over_prompts(prompt_rows(TYPED, "list"), PAGES[name]).mean
+    )
     assert not [one for one in page(name).code if "over_prompts" in one.value]
 
 
 def test_bad_rows_are_named_with_their_line(lm: gptviz.LanguageModel) -> None:
     at = page("patching", pairs="a cab | a cad\n\na | ab")
-    assert any("the list, line 3: the clean prompt has 1 token and" in one.value.replace("\\", "") for one in at.error)
+    assert any(
+        "the list, line 3: the clean prompt has 1 token and" in one.value.replace("\\", "")
+        for one in at.error
+    )
     assert any("5 columns" in one.value for one in page("attribution", pairs="a|b|c|d|e").error)
 
 
-def test_a_large_list_waits_for_a_click(lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_list_waits_for_a_click(
+    lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(over_prompts, "MUCH", 0)
     at = page("attribution", pairs=TYPED)
     assert "over 3 prompts" not in says(at)
@@ -119,7 +147,9 @@ def test_a_list_that_is_stopped_keeps_the_prompts_that_are_ready(
 def test_a_task_writes_a_list_that_the_other_pages_keep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(over_prompts, "WRITTEN", 4)
     at = opened("pages/attribution.py", model="induction")
-    (write,) = (button for button in at.button if button.label == f"Write {over_prompts.WRITTEN} pairs")
+    (write,) = (
+        button for button in at.button if button.label == f"Write {over_prompts.WRITTEN} pairs"
+    )
     write.click().run()
     rows = gptviz.load("induction").example_pairs(over_prompts.WRITTEN)
     assert at.text_area(key=over_prompts.LIST).value == as_csv(rows)
@@ -131,7 +161,9 @@ def test_other_kinds_of_models_have_no_list() -> None:
     assert over_prompts.TITLE not in [one.label for one in at.expander]
 
 
-def test_a_file_that_is_no_list_is_refused_until_another_one_comes_and_the_list_stays(lm: gptviz.LanguageModel) -> None:
+def test_a_file_that_is_no_list_is_refused_until_another_one_comes_and_the_list_stays(
+    lm: gptviz.LanguageModel,
+) -> None:
     at = page("patching", pairs=TYPED)
     at.file_uploader[0].upload("wrong.csv", b"a cab,a cad\nface,fade\n", "text/csv").run()
     (refused,) = at.error

@@ -1,4 +1,6 @@
-"""The page Over training: its numbers are those of the other pages at each step, and what it says of them is true."""
+"""The page Over training: its numbers are those of the other pages at each step, and what it says
+of them is true.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from gptviz.data.seq2seq import PairSource
 from gptviz.data.text import TaskSource
 from gptviz.interp.changing.ablation import Rows
 from gptviz.interp.changing.edits import Inputs
-from gptviz.interp.over_training.measures import MEASURES, MeasureInput, MeasureQuestion, measure_named
+from gptviz.interp.over_training.measures import (
+    MEASURES,
+    MeasureInput,
+    MeasureQuestion,
+    measure_named,
+)
 from gptviz.interp.reading import stream
 from gptviz.interp.reading.next_token import probabilities
 from gptviz.interp.units.head_scores import SCORES, Stack
@@ -64,42 +71,64 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module", autouse=True)
 def trained(home: Path) -> None:
-    """A model of several tasks, which are here, and one of letters, with snapshots that differ from each other."""
+    """A model of several tasks, which are here, and one of letters, with snapshots that differ from
+    each other.
+    """
     learned = task("sentences")
     config = tiny(vocab_size=learned.tokenizer.vocab_size, context_length=learned.length - 1)
     card = {"source": TaskSource(learned).to_dict()}
-    with_snapshots(checkpoints.save("mixed", scrambled(config), learned.tokenizer, card, replace=True), STEPS)
+    with_snapshots(
+        checkpoints.save("mixed", scrambled(config), learned.tokenizer, card, replace=True), STEPS
+    )
     letters = CharTokenizer("the quick brown fox\njumps over the lazy dog.")
-    with_snapshots(checkpoints.save("letters", scrambled(tiny(vocab_size=letters.vocab_size)), letters, {}, replace=True), STEPS)
+    with_snapshots(
+        checkpoints.save(
+            "letters", scrambled(tiny(vocab_size=letters.vocab_size)), letters, {}, replace=True
+        ),
+        STEPS,
+    )
     clock = task("modular", modulus=5)
     card = {"source": TaskSource(clock).to_dict()}
     config = tiny(vocab_size=7, context_length=4)
-    with_snapshots(checkpoints.save("clock", scrambled(config), clock.tokenizer, card, replace=True), STEPS)
+    with_snapshots(
+        checkpoints.save("clock", scrambled(config), clock.tokenizer, card, replace=True), STEPS
+    )
 
 
 @pytest.fixture(scope="module")
 def other_kinds(home: Path) -> None:
     """A classifier and an encoder–decoder with snapshots, whose data are here, and few."""
     words = "the film was never dull", "good and funny", "bad", "the film was bad and dull"
-    table = "text,label\n" + "".join(f"{words[i % 4]} {words[i % 3]},{'ab'[i % 2]}\n" for i in range(40))
+    table = "text,label\n" + "".join(
+        f"{words[i % 4]} {words[i % 3]},{'ab'[i % 2]}\n" for i in range(40)
+    )
     own = LabelledSource(labelled_of(table.encode(), "own.csv"))
     own.keep()
     with_snapshots(save_classifier(card={"source": own.to_dict(), "labels": ["a", "b"]}), STEPS)
     tens = ("twenty", "thirty", "forty", "fifty", "sixty")
     numbers = "".join(
-        f"{ten} {one},{i}{j}\n" for i, ten in enumerate(tens, 2) for j, one in enumerate(("one", "two", "three"), 1)
+        f"{ten} {one},{i}{j}\n"
+        for i, ten in enumerate(tens, 2)
+        for j, one in enumerate(("one", "two", "three"), 1)
     )
     pairs = PairSource(pairs_of(numbers.encode(), "own.csv"), 0.8)
     pairs.keep()
     tokenizer = PAIR_TASKS["numbers"].tokenizer
-    config = tiny(vocab_size=tokenizer.vocab_size, padding=tokenizer.padding, n_encoder_layer=3, context_length=16)
+    config = tiny(
+        vocab_size=tokenizer.vocab_size,
+        padding=tokenizer.padding,
+        n_encoder_layer=3,
+        context_length=16,
+    )
     card = {"source": pairs.to_dict()}
-    with_snapshots(checkpoints.save("pair", scrambled(config), tokenizer, card, replace=True), STEPS)
+    with_snapshots(
+        checkpoints.save("pair", scrambled(config), tokenizer, card, replace=True), STEPS
+    )
 
 
 def of_heads(subject: Subject, score: str) -> list[float]:
-    """A score of all heads of a model, as the page Heads has it for each of its stacks, which read what the model as it was saved
-    last wrote; of a decoder over data held out.
+    """A score of all heads of a model, as the page Heads has it for each of its stacks, which read
+    what the model as it was saved last wrote; of a decoder over data held out.
     """
     lm, losses = language_model(subject.key), score == "delta_loss"
     if subject.kind.continues:
@@ -107,7 +136,10 @@ def of_heads(subject: Subject, score: str) -> list[float]:
     read = language_model(replace(subject.key, step=None)).inputs(subject.text)
     stacks = ("decoder",) if subject.kind.guesses == "label" else get_args(Stack)
     with patch.object(LanguageModel, "inputs", lambda *_: read):
-        found = [lm.head_scores(subject.text, stack=stack, losses=losses).values[score].ravel() for stack in stacks]
+        found = [
+            lm.head_scores(subject.text, stack=stack, losses=losses).values[score].ravel()
+            for stack in stacks
+        ]
     return [value for values in found for value in values.tolist()]
 
 
@@ -117,7 +149,9 @@ def probability(subject: Subject, read: Read, token: int) -> float:
         return judged(subject.key, subject.seen).probabilities[token]
     if subject.kind.has_source:
         return float(probabilities(output_of(subject.key, subject.seen, read.ids).logits[0])[token])
-    return float(probabilities(guesses.logits_after(subject.key, subject.seen, len(subject.seen) - 1))[token])
+    return float(
+        probabilities(guesses.logits_after(subject.key, subject.seen, len(subject.seen) - 1))[token]
+    )
 
 
 def lengths_of_last(model: Transformer, read: Read) -> list[float]:
@@ -137,18 +171,25 @@ def on_its_page(name: str, subject: Subject, token: int, against: int) -> Sequen
         "loss": lambda: [texts.loss_of(key, held_out)],
         "loss.by_position": lambda: context.loss_by_position(key).values[1:].tolist(),  # type: ignore[union-attr]
         "switched_off": lambda: [
-            loss - texts.loss_of(key, held_out) for loss in grid.losses(subject, held_out, "zero", "").values()
+            loss - texts.loss_of(key, held_out)
+            for loss in grid.losses(subject, held_out, "zero", "").values()
         ],
         "attribution": lambda: [
-            part.value for part in AttributionSetting(subject, read, place, token, against).attribution().parts
+            part.value
+            for part in AttributionSetting(subject, read, place, token, against).attribution().parts
         ],
         "circuit.share": lambda: [
-            circuit.checked(circuit.ask_circuit(subject, circuit.CircuitChoice(last, token, against, 0.8))).share
+            circuit.checked(
+                circuit.ask_circuit(subject, circuit.CircuitChoice(last, token, against, 0.8))
+            ).share
         ],
         "probability": lambda: [probability(subject, read, token)],
         "similarity": lambda: [float(near.similarity.values[near.ids.index(against)])],
         "stream.length": lambda: (
-            stream.stream(language_model(key).model, read.ids, read.source).states[:, -1].norm(dim=-1).tolist()
+            stream.stream(language_model(key).model, read.ids, read.source)
+            .states[:, -1]
+            .norm(dim=-1)
+            .tolist()
         ),
         "waves": lambda: language_model(key).waves().powers.values[-1].tolist(),
         "similarity.vowels": lambda: embeddings.vowel_cosines(key, "embedding"),
@@ -165,7 +206,11 @@ PROMPTS = {
 FEW_SCORES = ("heads.induction", "heads.copying", "heads.delta_loss")
 # What a page shows of each kind. A classifier of words has no letters.
 SHOWN = [
-    pytest.param(name, kind, marks=[pytest.mark.full] * (name.startswith("heads.") and name not in FEW_SCORES))
+    pytest.param(
+        name,
+        kind,
+        marks=[pytest.mark.full] * (name.startswith("heads.") and name not in FEW_SCORES),
+    )
     for name, one in MEASURES.items()
     for kind in PROMPTS
     if kind in one.kinds and one.page and (name, kind) != ("similarity.vowels", "classifier")
@@ -173,14 +218,20 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("name", "kind"), SHOWN)
-def test_the_value_at_a_step_is_that_of_its_page_at_this_step(name: str, kind: Kind, other_kinds: None) -> None:
+def test_the_value_at_a_step_is_that_of_its_page_at_this_step(
+    name: str, kind: Kind, other_kinds: None
+) -> None:
     lm = gptviz.load(
-        OF_KIND[kind] if kind != "decoder" else {"similarity.vowels": "letters", "waves": "clock"}.get(name, "mixed")
+        OF_KIND[kind]
+        if kind != "decoder"
+        else {"similarity.vowels": "letters", "waves": "clock"}.get(name, "mixed")
     )
     words = {"mixed": ("Mary", "John"), "pair": ("2", "1")}
     token, against = map(lm.token, words[lm.name]) if lm.name in words else (1, 0)
     # A decoder's heads are measured over random tokens, those of other kinds over a text.
-    is_of_prompt = MEASURES[name].needs in ("a prompt", "a token") or (kind != "decoder" and name != "similarity")
+    is_of_prompt = MEASURES[name].needs in ("a prompt", "a token") or (
+        kind != "decoder" and name != "similarity"
+    )
     for step in STEPS:
         key = model_key(lm.name, "cpu", step)
         subject = read_prompt(key, language_model(key), PROMPTS[kind], PROMPTS[kind])
@@ -188,7 +239,9 @@ def test_the_value_at_a_step_is_that_of_its_page_at_this_step(name: str, kind: K
             against = embeddings.neighbours_of(key, "embedding", token).ids[0]
         question = MeasureQuestion(PROMPTS[kind] if is_of_prompt else "", token, against)
         found = values(key, name, question)
-        assert list(found.values()) == pytest.approx(list(on_its_page(name, subject, token, against)), abs=1e-6, nan_ok=True)
+        assert list(found.values()) == pytest.approx(
+            list(on_its_page(name, subject, token, against)), abs=1e-6, nan_ok=True
+        )
     assert set(found.values()) - {0.0}
     history = lm.over_training(name, question.prompt or None, question.token, question.against)
     assert (history.steps, history.measure) == (STEPS, measure_named(name, kind))
@@ -205,7 +258,9 @@ def test_right_answers_of_a_classifier_are_counted_one_by_one(other_kinds: None)
     assert judge.over_training("accuracy").values[-1, 0] == pytest.approx(np.mean(right))
 
 
-def test_the_answer_of_an_encoder_decoder_is_right_if_it_writes_exactly_that(other_kinds: None) -> None:
+def test_the_answer_of_an_encoder_decoder_is_right_if_it_writes_exactly_that(
+    other_kinds: None,
+) -> None:
     pair = gptviz.load("pair")
     start, end = pair.special_tokens.start, pair.special_tokens.end
     own, one_wrong = list[Rows](), list[Rows]()
@@ -216,7 +271,9 @@ def test_the_answer_of_an_encoder_decoder_is_right_if_it_writes_exactly_that(oth
         other = whole[:, 1:].clone()
         other[0, -1] = (other[0, -1] + (text == "two")) % pair.tokenizer.vocab_size
         one_wrong.append(Rows(own[-1].reading, other))
-    found = MEASURES["accuracy"].compute(pair.model, MeasureInput(rows={"own": own, "one wrong": one_wrong}))
+    found = MEASURES["accuracy"].compute(
+        pair.model, MeasureInput(rows={"own": own, "one wrong": one_wrong})
+    )
     assert found == {"own": 1.0, "one wrong": pytest.approx(2 / 3)}
 
 
@@ -226,7 +283,10 @@ def test_the_page_offers_a_kind_what_it_has_and_draws_it(kind: Kind, other_kinds
     offered = opened(PAGE, model=name, prompt=prompt)
     listed = set(offered.multiselect[0].options)
     has = {one.of(kind).title for one in MEASURES.values() if kind in one.kinds}
-    without = {"classifier": {"Loss, each task", "Similarity of vowels"}, "encoder-decoder": set[str]()}[kind]
+    without = {
+        "classifier": {"Loss, each task", "Similarity of vowels"},
+        "encoder-decoder": set[str](),
+    }[kind]
     assert listed == has - without
     assert len(offered.get("plotly_chart")) == 3
     every = [one.name for one in MEASURES.values() if one.of(kind).title in listed]
@@ -236,7 +296,11 @@ def test_the_page_offers_a_kind_what_it_has_and_draws_it(kind: Kind, other_kinds
         assert not at.error
         made = ran(at.code[0].value)
         for one in some:
-            drawn = [trace for trace in chart(at, f"over {one}")["data"] if trace["mode"] == "lines+markers"]
+            drawn = [
+                trace
+                for trace in chart(at, f"over {one}")["data"]
+                if trace["mode"] == "lines+markers"
+            ]
             assert len(drawn) == len(made[one.replace(".", "_")].series), one
     refused = opened(PAGE, model=name, prompt=prompt, measures="circuit.share")
     assert "this model has no measure" in says(refused)
@@ -246,7 +310,9 @@ def test_a_link_opens_its_measures_and_the_charts_show_every_snapshot() -> None:
     at = page(measures="loss,heads.entropy", log_steps="false", prompt=PROMPT)
     for name in ("loss", "heads.entropy"):
         history = gptviz.load("mixed").over_training(name)
-        drawn = [trace for trace in chart(at, f"over {name}")["data"] if trace["mode"] == "lines+markers"]
+        drawn = [
+            trace for trace in chart(at, f"over {name}")["data"] if trace["mode"] == "lines+markers"
+        ]
         assert len(drawn) == len(history.series)
         assert all(numbers(trace["customdata"]).tolist() == list(STEPS) for trace in drawn)
         shown = sorted(tuple(np.round(numbers(trace["y"]), 9)) for trace in drawn)
@@ -266,26 +332,39 @@ def test_every_series_has_a_panel_and_a_measure_that_is_not_here_is_named() -> N
 def test_the_code_computes_what_is_drawn() -> None:
     at = page(measures="heads.self,probability", prompt=PROMPT)
     made = ran(at.code[0].value)
-    (drawn,) = (one for one in chart(at, "over probability")["data"] if one["mode"] == "lines+markers")
-    assert numbers(drawn["y"])[1:].tolist() == pytest.approx(made["probability"].values[1:, 0].tolist())
+    (drawn,) = (
+        one for one in chart(at, "over probability")["data"] if one["mode"] == "lines+markers"
+    )
+    assert numbers(drawn["y"])[1:].tolist() == pytest.approx(
+        made["probability"].values[1:, 0].tolist()
+    )
     assert made["heads_self"].values.shape == (len(STEPS), 6)
 
 
-def test_a_model_without_snapshots_says_so_and_leads_to_one_that_has_some(tiny_model: TinyModel) -> None:
+def test_a_model_without_snapshots_says_so_and_leads_to_one_that_has_some(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("plain")
     assert "plain has no snapshots" in says(opened(PAGE, model="plain"))
 
 
 def test_a_model_without_snapshots_shows_its_losses_beside_those_of_its_relatives() -> None:
     at = opened(PAGE, model="ladder-8")
-    cards = {f"ladder-{number}": checkpoints.read_card(checkpoints.find(f"ladder-{number}")) for number in range(9)}
+    cards = {
+        f"ladder-{number}": checkpoints.read_card(checkpoints.find(f"ladder-{number}"))
+        for number in range(9)
+    }
     table = at.dataframe[0].value
     assert dict(zip(table["model"], table["loss at the end (nats per token)"], strict=True)) == {
         name: f"{card.validation_loss:.4f}" for name, card in cards.items()
     }
     assert table["model"].tolist()[0] == "ladder-8"
     assert table["published"].tolist()[0].startswith("loss 1.7507")
-    lines = {trace["name"]: trace for trace in chart(at, "beside its relatives")["data"] if trace.get("name") in cards}
+    lines = {
+        trace["name"]: trace
+        for trace in chart(at, "beside its relatives")["data"]
+        if trace.get("name") in cards
+    }
     for name, card in cards.items():
         assert numbers(lines[name]["y"])[-1] == pytest.approx(card.validation_loss, abs=1e-4)
     assert "lowest at the end: ladder-8 with 1.7446" in says(at).replace("\\", "")
@@ -293,8 +372,16 @@ def test_a_model_without_snapshots_shows_its_losses_beside_those_of_its_relative
 
 def test_after_pretraining_the_loss_begins_lower_and_ends_lower() -> None:
     at = page(model="finetune", show="Beside relatives")
-    assert at.dataframe[0].value["model"].tolist() == ["finetune", "finetune-lora", "from-scratch"], "pretrain read another text"
-    lines = {trace["name"]: numbers(trace["y"]) for trace in chart(at, "beside its relatives")["data"] if trace.get("name")}
+    assert at.dataframe[0].value["model"].tolist() == [
+        "finetune",
+        "finetune-lora",
+        "from-scratch",
+    ], "pretrain read another text"
+    lines = {
+        trace["name"]: numbers(trace["y"])
+        for trace in chart(at, "beside its relatives")["data"]
+        if trace.get("name")
+    }
     assert all(lines["finetune"] < lines["from-scratch"])
     for name in ("finetune", "from-scratch", "pretrain"):
         assert len(checkpoints.snapshots(checkpoints.find(name))) >= 8
@@ -303,10 +390,14 @@ def test_after_pretraining_the_loss_begins_lower_and_ends_lower() -> None:
 
 
 def test_a_model_without_relatives_is_not_offered_to_stand_beside_them() -> None:
-    assert "The link asks for show = “Beside relatives”, which is not available here" in says(page(show="Beside relatives"))
+    assert "The link asks for show = “Beside relatives”, which is not available here" in says(
+        page(show="Beside relatives")
+    )
 
 
 def test_one_click_leads_from_any_model_to_the_ladder() -> None:
     at = press(page(prompt=PROMPT), "The ladder, part by part")
     assert at.selectbox(key="model").value == "ladder-8"
-    assert "beside its relatives" in [figure for figure in ("beside its relatives",) if chart(at, figure)]
+    assert "beside its relatives" in [
+        figure for figure in ("beside its relatives",) if chart(at, figure)
+    ]

@@ -64,8 +64,13 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def agreeing(found: dict[str, Preview], **correlations: float) -> dict[str, Preview]:
-    """The previews with these correlations, and that of all others 0.95; a point in a name is a double underscore."""
-    return {name: replace(one, correlation=correlations.get(name.replace(".", "__"), 0.95)) for name, one in found.items()}
+    """The previews with these correlations, and that of all others 0.95; a point in a name is a
+    double underscore.
+    """
+    return {
+        name: replace(one, correlation=correlations.get(name.replace(".", "__"), 0.95))
+        for name, one in found.items()
+    }
 
 
 def test_of_a_small_model_every_heatmap_is_exact_at_once_and_no_preview_is_computed(
@@ -79,7 +84,12 @@ def test_of_a_small_model_every_heatmap_is_exact_at_once_and_no_preview_is_compu
     for name in NAMES:
         expected = lm.patch(CLEAN, OTHER, what=name)
         chart, shares = heat_maps(at)[expected.quantity.title], expected.restored.values
-        np.testing.assert_allclose(drawn(chart), shares[:, 4:] if name in maps.BY_POSITION else shares, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            drawn(chart),
+            shares[:, 4:] if name in maps.BY_POSITION else shares,
+            rtol=1e-4,
+            atol=1e-5,
+        )
         assert (chart["data"][0]["zmin"], chart["data"][0]["zmax"]) == (-1, 1)
     assert "All heatmaps are exact" in says(at)
     assert "preview" not in " ".join(one.value for one in at.caption)
@@ -95,10 +105,16 @@ def test_on_the_page_as_it_opens_the_only_other_token_restores_all_of_the_answer
     both = [at.text_area(key=key).value for key in ("prompt", CORRUPTED)]
     lm = gptviz.load(at.session_state["model"])
     pair = lm.pair(*both)
-    (place,) = [i for i, (one, other) in enumerate(zip(pair.clean, pair.corrupted, strict=True)) if one != other]
+    (place,) = [
+        i
+        for i, (one, other) in enumerate(zip(pair.clean, pair.corrupted, strict=True))
+        if one != other
+    ]
     before = drawn(heat_maps(at)["Stream before a block"])
     assert before[0, place - pair.first_difference] == pytest.approx(1, abs=1e-3)
-    np.testing.assert_allclose(before, lm.patch(*both).shares[:, pair.first_difference :], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        before, lm.patch(*both).shares[:, pair.first_difference :], rtol=1e-3, atol=1e-3
+    )
 
 
 @pytest.mark.usefixtures("large")
@@ -106,27 +122,41 @@ def test_of_a_large_model_a_preview_that_disagrees_with_what_was_computed_is_not
     lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = preview(lm.model, lm.pair(CLEAN, OTHER), NAMES, checked=3)
-    found = agreeing(found, attention__k=TRUSTED - 0.01, mlp__out=float("nan"), attention__z=TRUSTED)
+    found = agreeing(
+        found, attention__k=TRUSTED - 0.01, mlp__out=float("nan"), attention__z=TRUSTED
+    )
     monkeypatch.setattr(maps, "previews", lambda _key, _pair: found)
     at = page()
     hidden = {"attention.k", "mlp.out"}
-    assert set(heat_maps(at)) == {one.quantity.title for name, one in found.items() if name not in hidden}
+    assert set(heat_maps(at)) == {
+        one.quantity.title for name, one in found.items() if name not in hidden
+    }
     told = [one.value for one in at.info]
     assert len(told) == 2
     for name in hidden:
         assert any(
-            one.startswith(f"**{found[name].quantity.title}** is not drawn") and found[name].agreement in one for one in told
+            one.startswith(f"**{found[name].quantity.title}** is not drawn")
+            and found[name].agreement in one
+            for one in told
         )
     captions = " ".join(one.value for one in at.caption)
     assert captions.count("preview: ") == len(NAMES) - len(hidden)
-    assert all(f"preview: {one.agreement}" in captions for name, one in found.items() if name not in hidden)
+    assert all(
+        f"preview: {one.agreement}" in captions for name, one in found.items() if name not in hidden
+    )
     assert f"preview: correlation {TRUSTED:.2f} with 3 patches that were computed" in captions
-    assert set(at.selectbox(key="of").options) == set(heat_maps(at)), "there are no numbers of what is not drawn"
-    np.testing.assert_allclose(drawn(heat_maps(at)["Output (z)"]), found["attention.z"].shares, rtol=1e-4, atol=1e-5)
+    assert set(at.selectbox(key="of").options) == set(heat_maps(at)), (
+        "there are no numbers of what is not drawn"
+    )
+    np.testing.assert_allclose(
+        drawn(heat_maps(at)["Output (z)"]), found["attention.z"].shares, rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.usefixtures("large")
-def test_of_a_mixture_of_experts_the_page_says_that_previews_need_not_add_up(tiny_model: TinyModel) -> None:
+def test_of_a_mixture_of_experts_the_page_says_that_previews_need_not_add_up(
+    tiny_model: TinyModel,
+) -> None:
     said = "a patch may make a router choose other experts"
     for name, kind in (("mine", "experts"), ("dense", "plain")):
         tiny_model(name, text=TEXT, mlp=kind)
@@ -145,14 +175,17 @@ def test_where_no_preview_is_to_be_trusted_the_page_says_so_and_can_compute_all(
     assert at.button(key="compute patches")
 
 
-def test_without_a_corrupted_prompt_one_token_is_changed_and_the_answer_with_it(lm: gptviz.LanguageModel) -> None:
+def test_without_a_corrupted_prompt_one_token_is_changed_and_the_answer_with_it(
+    lm: gptviz.LanguageModel,
+) -> None:
     at = opened(PAGE, model="mine", prompt=CLEAN)
     other = at.text_area(key=CORRUPTED).value
     assert sum(a != b for a, b in zip(CLEAN, other, strict=True)) == 1
     pair = lm.pair(CLEAN, other)
     logits = lm.model(pair.ids(lm.device))[:, -1]
     assert logits.argmax(-1).tolist() == [pair.right, pair.wrong]
-    at.text_area(key="prompt").set_value("jig").run()  # while nobody has typed another, it follows the prompt
+    # while nobody has typed another, it follows the prompt
+    at.text_area(key="prompt").set_value("jig").run()
     assert len(at.text_area(key=CORRUPTED).value) == 3
 
 
@@ -171,7 +204,9 @@ def test_what_is_computed_exactly_is_there_after_a_reload(lm: gptviz.LanguageMod
     for name in NAMES:
         exact = lm.patch(CLEAN, OTHER, what=name)
         shares = exact.restored.values[:, 4:] if name in maps.BY_POSITION else exact.restored.values
-        np.testing.assert_allclose(drawn(heat_maps(again)[exact.quantity.title]), shares, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            drawn(heat_maps(again)[exact.quantity.title]), shares, rtol=1e-4, atol=1e-5
+        )
 
 
 @pytest.mark.usefixtures("large")
@@ -185,7 +220,9 @@ def test_a_computation_that_ends_while_the_page_is_drawn_is_shown_whole(
         return patch(model, pair, what)
 
     def verdict(both: Prompts) -> None:
-        """Stands between what the page reads of the computation and the place where it follows it."""
+        """Stands between what the page reads of the computation and the place where it follows
+        it.
+        """
         if (work := maps.exact_map(model_key("mine", "cpu"), both.pair)) is not None:
             drawing.set()
             work.wait()
@@ -237,13 +274,19 @@ def test_prompts_of_two_lengths_are_named_with_both_and_a_way_out(lm: gptviz.Lan
     at.button(key="suggest corrupted").click().run()
     assert len(heat_maps(at)) == 8
     ids = lm.encode(CLEAN).tolist()
-    assert at.text_area(key=CORRUPTED).value == suggested(model_key("mine", "cpu"), tuple(ids[-8:]), tuple(ids))
+    assert at.text_area(key=CORRUPTED).value == suggested(
+        model_key("mine", "cpu"), tuple(ids[-8:]), tuple(ids)
+    )
 
 
-def test_for_a_model_from_elsewhere_a_word_of_its_kind_is_put_in_or_the_page_says_what_to_type(tiny_model: TinyModel) -> None:
+def test_for_a_model_from_elsewhere_a_word_of_its_kind_is_put_in_or_the_page_says_what_to_type(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("mine", text="abcdefghijklmnopqrstuvwxyz ", card={"imported_from": "somebody/model"})
     at = opened(PAGE, model="mine", prompt="a cat is")
-    assert at.text_area(key=CORRUPTED).value in [text for text in with_another_word("a cat is") if len(text) == 8]
+    assert at.text_area(key=CORRUPTED).value in [
+        text for text in with_another_word("a cat is") if len(text) == 8
+    ]
     assert heat_maps(at)
     at = opened(PAGE, model="mine", prompt="what is")
     assert at.text_area(key=CORRUPTED).value == ""
@@ -264,12 +307,20 @@ def test_where_there_is_nothing_to_restore_that_is_said(lm: gptviz.LanguageModel
 def test_a_cell_in_the_address_is_explained_and_framed(lm: gptviz.LanguageModel) -> None:
     at = page(cell="attention.z/1/2")
     share = lm.patch(CLEAN, OTHER, what="attention.z").shares[1, 2]
-    (told,) = (text.value.replace("\\", "") for text in at.markdown if "head 2 of block 1" in text.value)
+    (told,) = (
+        text.value.replace("\\", "") for text in at.markdown if "head 2 of block 1" in text.value
+    )
     assert f"head 2 of block 1: restores {maps.percents(float(share))} of the answer" in told
     assert heat_maps(at)["Output (z)"]["layout"]["shapes"][0]["x0"] == 1.5
-    best = max(lm.patch(CLEAN, OTHER, what=what).shares.max() for what in ("attention.out", "mlp.out"))
-    (result,) = (text.value.replace("\\", "") for text in at.markdown if text.value.startswith("**Where?**"))
-    assert f"restores {maps.percents(float(best))} of the answer" in result, "the sublayer that restores most"
+    best = max(
+        lm.patch(CLEAN, OTHER, what=what).shares.max() for what in ("attention.out", "mlp.out")
+    )
+    (result,) = (
+        text.value.replace("\\", "") for text in at.markdown if text.value.startswith("**Where?**")
+    )
+    assert f"restores {maps.percents(float(best))} of the answer" in result, (
+        "the sublayer that restores most"
+    )
     at.button(key="close cell").click().run()
     assert "cell" not in at.query_params
     for strange in ("attention.z/9/0", "attention.z/1", "²/²/²"):
@@ -277,7 +328,9 @@ def test_a_cell_in_the_address_is_explained_and_framed(lm: gptviz.LanguageModel)
         assert "close cell" not in [button.key for button in at.button]
 
 
-def test_the_code_of_a_preview_computes_its_numbers(lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_a_preview_computes_its_numbers(
+    lm: gptviz.LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(maps, "MUCH", 0)
     found = agreeing(preview(lm.model, lm.pair(CLEAN, OTHER), NAMES))
     monkeypatch.setattr(maps, "previews", lambda _key, _pair: found)
@@ -306,7 +359,9 @@ def test_tokens_are_never_markup(tiny_model: TinyModel) -> None:
     assert "<b>" not in re.sub(r"</?(bdi|span|div|style)[^>]*>", "", strips)
 
 
-def test_answers_that_look_alike_can_each_be_chosen(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_that_look_alike_can_each_be_chosen(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny_model("mine", text=TEXT)
     monkeypatch.setattr(CharTokenizer, "labels", lambda self: ["�"] * self.vocab_size)
     at = opened(PAGE, model="mine", prompt="abc", corrupted="abd")
@@ -335,16 +390,26 @@ def test_what_is_suggested_is_true_of_the_model(name: str) -> None:
         clean, corrupted = (lm.encode(one.state[key]) for key in ("prompt", CORRUPTED))
         assert len(clean) == len(corrupted)
         with torch.inference_mode():
-            answers = [lm.tokenizer.label(int(lm.model(ids[None])[0, -1].argmax())) for ids in (clean, corrupted)]
+            answers = [
+                lm.tokenizer.label(int(lm.model(ids[None])[0, -1].argmax()))
+                for ids in (clean, corrupted)
+            ]
         assert answers[0] != answers[1]
-        assert f"{escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other" in one.notice
+        assert (
+            f"{escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other"
+            in one.notice
+        )
 
 
-def test_of_sentences_the_known_answers_are_suggested_and_what_their_prompts_are_corrupted_to() -> None:
+def test_of_sentences_the_known_answers_are_suggested_and_what_their_prompts_are_corrupted_to() -> (
+    None
+):
     lm = gptviz.load("sentences")
     default = default_prompt("decoder", lm.card)
     found = tries(read_prompt(model_key("sentences", "cpu"), lm, default, default))
-    assert [(one.state["prompt"], one.state[CORRUPTED]) for one in found] == [(one.clean, one.corrupted) for one in contrasts()]
+    assert [(one.state["prompt"], one.state[CORRUPTED]) for one in found] == [
+        (one.clean, one.corrupted) for one in contrasts()
+    ]
     known = contrasts()[0]
     at = opened(PAGE, model="sentences", prompt=known.clean)
     assert at.text_area(key=CORRUPTED).value == known.corrupted

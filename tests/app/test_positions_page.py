@@ -22,23 +22,37 @@ def test_the_page_opens_on_every_kind_of_positions(tiny_model: TinyModel, kind: 
     assert not at.warning or "vocabulary" in at.warning[0].value
     assert len(charts(at)) == 1, "its own; without positions, another kind"
     at = page(model="tiny", beside="ALiBi" if kind == "rotary" else "rotary", waves="true")
-    # The model's own and another beside it, a table and a wave; without positions there is nothing of its own to show.
+    # The model's own and another beside it, a table and a wave; without positions there is nothing
+    # of its own to show.
     assert len(charts(at)) == (3 if kind == "none" else 4)
     assert ("no position encoding" in says(at)) == (kind == "none")
 
 
 def test_rotary_positions_are_described_as_this_model_turns_them(tiny_model: TinyModel) -> None:
-    tiny_model(positions="rotary", d_head=8, rotary_fraction=0.5, window=3, window_pattern="fw", window_rotary_base=50.0)
+    tiny_model(
+        positions="rotary",
+        d_head=8,
+        rotary_fraction=0.5,
+        window=3,
+        window_pattern="fw",
+        window_rotary_base=50.0,
+    )
     for block, base in (("0", 10_000), ("1", 50)):
         at = page(model="tiny", table="rotary", wave="1", block=block)
         assert f"pair i turns by {base}^(−i / 2) radians" in says(at)
         assert "for the first 2 of 4 pairs" in says(at)
-        assert f"Pair 1, cosine: a full turn every {2 * math.pi * base**0.5:.3g} positions" in says(at)
-    assert "Pair 2, cosine: this model does not turn it" in says(page(model="tiny", table="rotary", wave="2"))
+        assert f"Pair 1, cosine: a full turn every {2 * math.pi * base**0.5:.3g} positions" in says(
+            at
+        )
+    assert "Pair 2, cosine: this model does not turn it" in says(
+        page(model="tiny", table="rotary", wave="2")
+    )
 
 
 @pytest.mark.parametrize("own", ["learned", "sinusoidal"])
-def test_sines_first_stand_beside_where_a_link_asks_for_them(tiny_model: TinyModel, own: str) -> None:
+def test_sines_first_stand_beside_where_a_link_asks_for_them(
+    tiny_model: TinyModel, own: str
+) -> None:
     tiny_model(positions=own, d_head=4)
     title = "Sinusoidal, sines first"
     assert title not in page(model="tiny").segmented_control(key="beside").options
@@ -46,7 +60,9 @@ def test_sines_first_stand_beside_where_a_link_asks_for_them(tiny_model: TinyMod
     assert at.run().segmented_control(key="beside").value == "sines-first"
 
 
-def test_of_a_long_context_it_is_said_which_positions_are_shown(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_context_it_is_said_which_positions_are_shown(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(positions, "MOST_SHOWN", 8)
     tiny_model(positions="learned", context_length=20)
     assert "One in 3 of the 20 positions is shown, up to 18." in says(page(model="tiny"))
@@ -77,20 +93,30 @@ def test_the_positions_of_the_prompt_are_framed_and_named(tiny_model: TinyModel)
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"n_layer": 0}, "only from the last token"), ({"mask": "full"}, "tokens in no order"), ({}, "causal mask")],
+    [
+        ({"n_layer": 0}, "only from the last token"),
+        ({"mask": "full"}, "tokens in no order"),
+        ({}, "causal mask"),
+    ],
 )
 def test_what_a_model_without_positions_can_know_is_that_of_this_model(
     tiny_model: TinyModel, changes: dict[str, Any], said: str
 ) -> None:
     tiny_model(positions="none", **changes)
     told = " ".join(info.value for info in page(model="tiny").info)
-    assert [one for one in ("only from the last token", "tokens in no order", "causal mask") if one in told] == [said]
+    assert [
+        one
+        for one in ("only from the last token", "tokens in no order", "causal mask")
+        if one in told
+    ] == [said]
 
 
 def test_how_far_the_heads_of_alibi_look_is_computed_for_this_model(tiny_model: TinyModel) -> None:
     tiny_model(positions="learned", n_head=4, context_length=64)
     # The slopes of Press et al. 2021 for 4 heads: 1/4, 1/16, 1/64, 1/256.
-    assert "head 0 takes 1 from a score within 4 positions, head 1 only after 16" in says(page(model="tiny"))
+    assert "head 0 takes 1 from a score within 4 positions, head 1 only after 16" in says(
+        page(model="tiny")
+    )
 
 
 def test_a_model_of_the_smallest_sizes_is_shown(tiny_model: TinyModel) -> None:
@@ -121,12 +147,18 @@ def test_a_word_more_is_offered_where_the_model_has_positions_and_says_what_they
         assert at.text_area(key="prompt").value == "the yellow cat sat"
 
 
-@pytest.mark.parametrize("kind", quick(["learned", "sinusoidal", "rotary", "relative", "alibi"], "rotary", "alibi"))
-def test_positions_with_an_edit_are_shown_as_the_model_has_them(tiny_model: TinyModel, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", quick(["learned", "sinusoidal", "rotary", "relative", "alibi"], "rotary", "alibi")
+)
+def test_positions_with_an_edit_are_shown_as_the_model_has_them(
+    tiny_model: TinyModel, kind: str
+) -> None:
     tiny_model(positions=kind, d_head=4)
     before = page(model="tiny")
     for edit in ("positions", "positions=shuffled"):
         at = page(model="tiny", edits=edit)
         assert any(info.value.startswith("Positions are") for info in at.info)
         by_distance = kind in ("relative", "alibi")
-        assert (charts(at)[0]["data"] == charts(before)[0]["data"]) == (by_distance and "shuffled" in edit)
+        assert (charts(at)[0]["data"] == charts(before)[0]["data"]) == (
+            by_distance and "shuffled" in edit
+        )

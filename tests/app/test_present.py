@@ -17,7 +17,11 @@ pytestmark = pytest.mark.usefixtures("fresh_caches")
 
 
 def menu(at: AppTest) -> list[str]:
-    return [one.proto.label for one in at.sidebar.get("expander")] if at.sidebar.get("expander") else []
+    return (
+        [one.proto.label for one in at.sidebar.get("expander")]
+        if at.sidebar.get("expander")
+        else []
+    )
 
 
 def look(at: AppTest) -> str:
@@ -84,14 +88,20 @@ def test_the_code_is_that_of_the_link_without_the_speakers_view(
     assert present._address() == link
 
 
-def test_the_link_stands_in_a_block_with_a_button_that_copies_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_link_stands_in_a_block_with_a_button_that_copies_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(on_screen, "query", lambda: "model=bpe")
-    monkeypatch.setattr(present.st, "context", SimpleNamespace(url="http://class.example/attention"))
+    monkeypatch.setattr(
+        present.st, "context", SimpleNamespace(url="http://class.example/attention")
+    )
     at = AppTest.from_string("from gptviz.ui.shell.around import present\npresent.link()").run()
     assert [one.value for one in at.code] == ["http://class.example/attention?model=bpe"]
 
 
-def test_what_the_browser_said_holds_until_streamlit_knows_of_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_browser_said_holds_until_streamlit_knows_of_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     here = SimpleNamespace(page="attention", query="model=bpe")
     monkeypatch.setattr(on_screen, "page_and_query", lambda: (here.page, here.query))
     monkeypatch.setattr(on_screen.st, "session_state", {})

@@ -31,13 +31,27 @@ RECIPE = Recipe(steps=100).to_dict()
 
 @pytest.fixture
 def trained(tiny_model: TinyModel) -> TinyModel:
-    """Saves a model with a log, as a run leaves it: `trained("name", [losses], **fields of its card)`."""
+    """Saves a model with a log, as a run leaves it: `trained("name", [losses], **fields of its
+    card)`.
+    """
 
-    def make(name: str, losses: list[float], recipe: dict[str, Any] | None = None, **card: Any) -> Path:
-        about = {"recipe": RECIPE | (recipe or {}), "steps": 100, "seconds": 90.0, "corpus": "my text"} | card
+    def make(
+        name: str, losses: list[float], recipe: dict[str, Any] | None = None, **card: Any
+    ) -> Path:
+        about = {
+            "recipe": RECIPE | (recipe or {}),
+            "steps": 100,
+            "seconds": 90.0,
+            "corpus": "my text",
+        } | card
         folder = tiny_model(name, card=about)
-        lines: list[dict[str, Any]] = [{"kind": "step", "step": step, "loss": 3.0 - step / 100} for step in range(1, 101)]
-        lines += [{"kind": "evaluation", "step": 10 * i, "loss": loss, "accuracy": 0.5} for i, loss in enumerate(losses)]
+        lines: list[dict[str, Any]] = [
+            {"kind": "step", "step": step, "loss": 3.0 - step / 100} for step in range(1, 101)
+        ]
+        lines += [
+            {"kind": "evaluation", "step": 10 * i, "loss": loss, "accuracy": 0.5}
+            for i, loss in enumerate(losses)
+        ]
         (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         return folder
 
@@ -49,7 +63,9 @@ page = page_at("pages/runs.py")
 
 def curves(at: AppTest) -> dict[str, list[float]]:
     """The validation losses drawn, by the name of the run."""
-    return {trace["name"]: trace["customdata"] for trace in charts(at)[0]["data"] if trace.get("name")}
+    return {
+        trace["name"]: trace["customdata"] for trace in charts(at)[0]["data"] if trace.get("name")
+    }
 
 
 def table(at: AppTest) -> dict[str, dict[str, Any]]:
@@ -72,30 +88,45 @@ def test_every_model_has_a_row_with_its_numbers(trained: TinyModel) -> None:
 
 
 def test_the_best_loss_is_never_the_one_before_the_first_step(trained: TinyModel) -> None:
-    trained("wild", [4.0, 5_000.0, 119_295.0], diverged="it diverged: after 20 steps its loss is 119,295 nats")
+    trained(
+        "wild",
+        [4.0, 5_000.0, 119_295.0],
+        diverged="it diverged: after 20 steps its loss is 119,295 nats",
+    )
     trained("not-begun", [4.0])
     at = page(model="wild", chosen="wild")
     row = table(at)["wild"]
     assert (row["state"], row["best loss"], row["last loss"]) == ("diverged", 5_000.0, 119_295.0)
     assert math.isnan(row["perplexity"])
     assert math.isnan(table(at)["not-begun"]["best loss"])
-    assert any("it diverged: after 20 steps its loss is 119,295 nats" in text.value for text in at.text)
+    assert any(
+        "it diverged: after 20 steps its loss is 119,295 nats" in text.value for text in at.text
+    )
 
 
-def test_the_best_loss_is_one_that_was_measured_on_all_that_is_held_out_where_there_is_one(trained: TinyModel) -> None:
+def test_the_best_loss_is_one_that_was_measured_on_all_that_is_held_out_where_there_is_one(
+    trained: TinyModel,
+) -> None:
     folder = trained("mine", [4.0, 2.1, 2.6])
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    parts = [line | {"share": 0.1} if line["kind"] == "evaluation" and line["step"] < 20 else line for line in lines]
+    parts = [
+        line | {"share": 0.1} if line["kind"] == "evaluation" and line["step"] < 20 else line
+        for line in lines
+    ]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in parts))
     assert entries()["mine"].best == 2.6
-    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in parts if line["step"] < 20))
+    (folder / "log.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in parts if line["step"] < 20)
+    )
     assert entries()["mine"].best == 2.1, "while it trains, what is known of it"
 
 
 def test_how_much_is_right_stands_below_the_losses(trained: TinyModel) -> None:
     trained("mine", [4.0, 2.5], accuracy=0.5)
     trained("text", [4.0, 2.5])
-    assert [trace["name"] for trace in chart(page(chosen="mine,text"), "accuracies")["data"]] == ["mine"]
+    assert [trace["name"] for trace in chart(page(chosen="mine,text"), "accuracies")["data"]] == [
+        "mine"
+    ]
     alone = {c.proto.id.rsplit("-", 1)[-1] for c in page(chosen="text").get("plotly_chart")}
     assert "accuracies" not in alone
 
@@ -108,7 +139,9 @@ def test_an_experiment_whose_run_diverged_has_no_result(trained: TinyModel) -> N
     assert rungs(entries(), own=True) == []
 
 
-def test_a_model_from_before_there_were_logs_has_its_curve_from_its_card(tiny_model: TinyModel) -> None:
+def test_a_model_from_before_there_were_logs_has_its_curve_from_its_card(
+    tiny_model: TinyModel,
+) -> None:
     losses = [{"step": 5, "training": 3.0, "validation": 3.5}, {"step": 9, "validation": 2.5}]
     curve = curve_of(tiny_model("old", card={"losses": losses, "floor": 1.5}))
     assert curve.validation_steps.tolist() == [5, 9]
@@ -116,7 +149,9 @@ def test_a_model_from_before_there_were_logs_has_its_curve_from_its_card(tiny_mo
     assert curve.training is not None
     assert (curve.steps.tolist(), curve.training.tolist()) == ([5], [3.0])
     assert curve.floor == 1.5
-    assert curve.uniform == pytest.approx(math.log(checkpoints.read_config(checkpoints.find("old")).vocab_size))
+    assert curve.uniform == pytest.approx(
+        math.log(checkpoints.read_config(checkpoints.find("old")).vocab_size)
+    )
     at = page(chosen="old")
     assert list(curves(at)) == ["old"]
 
@@ -146,16 +181,24 @@ def test_with_a_ladder_its_rungs_are_compared_unless_asked_otherwise(trained: Ti
     assert list(curves(page())) == ["ladder-0", "ladder-3"]
 
 
-def test_only_where_all_are_classifiers_losses_are_per_text(tiny_model: TinyModel, tiny_classifier: TinyModel) -> None:
+def test_only_where_all_are_classifiers_losses_are_per_text(
+    tiny_model: TinyModel, tiny_classifier: TinyModel
+) -> None:
     decoder, classifier = tiny_model("writer"), tiny_classifier("judge")
-    assert [loss_unit(folders) for folders in ([classifier], [decoder], [classifier, decoder], [])] == [
+    assert [
+        loss_unit(folders) for folders in ([classifier], [decoder], [classifier, decoder], [])
+    ] == [
         "nats per text",
         *["nats per token"] * 3,
     ]
 
 
 def test_an_epoch_has_as_many_steps_as_the_texts_have_batches(tiny_classifier: TinyModel) -> None:
-    card = {"accuracy": 0.5, "texts": {"training": 80, "held_out": 20}, "recipe": {"batch_size": 16}}
+    card = {
+        "accuracy": 0.5,
+        "texts": {"training": 80, "held_out": 20},
+        "recipe": {"batch_size": 16},
+    }
     found = accuracy_of(tiny_classifier(card=card | {"losses": [{"step": 1, "accuracy": 0.5}]}))
     assert found is not None
     assert found.epoch == 5
@@ -172,7 +215,9 @@ def test_any_name_of_a_folder_can_stand_in_the_link(trained: TinyModel) -> None:
 
 
 @pytest.mark.parametrize("asked", ["mine,<b>x</b>", ",,,"])
-def test_a_link_that_asks_for_models_that_are_not_there_gets_a_message_and_the_page(trained: TinyModel, asked: str) -> None:
+def test_a_link_that_asks_for_models_that_are_not_there_gets_a_message_and_the_page(
+    trained: TinyModel, asked: str
+) -> None:
     trained("mine", [4.0, 3.0])
     at = page(chosen=asked)
     (warning,) = at.warning
@@ -199,7 +244,11 @@ def test_the_switches_change_the_scales(trained: TinyModel) -> None:
 
     def shown(at: AppTest) -> tuple[str | None, str | None, int]:
         spec = charts(at)[0]
-        return spec["layout"]["xaxis"].get("type"), spec["layout"]["yaxis"].get("type"), len(spec["data"])
+        return (
+            spec["layout"]["xaxis"].get("type"),
+            spec["layout"]["yaxis"].get("type"),
+            len(spec["data"]),
+        )
 
     assert shown(page(chosen="mine")) == (None, None, 1)
     assert shown(page(chosen="mine", log_steps="true", training="true")) == ("log", None, 3)
@@ -222,7 +271,9 @@ def test_only_what_differs_is_in_the_table_of_differences(trained: TinyModel) ->
     assert differences([models["a"]]).empty
 
 
-def test_a_model_whose_weights_are_broken_is_marked_as_such_until_they_are_whole(trained: TinyModel) -> None:
+def test_a_model_whose_weights_are_broken_is_marked_as_such_until_they_are_whole(
+    trained: TinyModel,
+) -> None:
     weights = trained("hurt", [4.0, 2.5]) / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-8])
@@ -243,7 +294,10 @@ def test_what_nobody_wrote_down_is_no_difference(trained: TinyModel, tiny_model:
     assert differences([models["a"], models["old"]]).empty
 
 
-@pytest.mark.parametrize(("file", "content"), [("config.json", '{"format": 99}'), ("card.json", "torn"), ("card.json", "[]")])
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("config.json", '{"format": 99}'), ("card.json", "torn"), ("card.json", "[]")],
+)
 def test_a_damaged_model_is_a_row_that_says_so(trained: TinyModel, file: str, content: str) -> None:
     (trained("hurt", [4.0]) / file).write_text(content)
     trained("sound", [4.0])
@@ -254,8 +308,20 @@ def test_a_damaged_model_is_a_row_that_says_so(trained: TinyModel, file: str, co
 
 
 def test_a_card_full_of_nonsense_does_no_harm(tiny_model: TinyModel) -> None:
-    card = {"recipe": "none", "steps": "many", "seconds": [], "losses": 3, "floor": "low", "accuracy": math.inf, "preset": {}}
-    tiny_model("odd", card=card | {"task": {"<b>": 1}, "corpus": "half: \ud800", "notes": ["\udfff"], "licence": "\ud800"})
+    card = {
+        "recipe": "none",
+        "steps": "many",
+        "seconds": [],
+        "losses": 3,
+        "floor": "low",
+        "accuracy": math.inf,
+        "preset": {},
+    }
+    tiny_model(
+        "odd",
+        card=card
+        | {"task": {"<b>": 1}, "corpus": "half: \ud800", "notes": ["\udfff"], "licence": "\ud800"},
+    )
     at = page()
     assert table(at)["odd"]["data"] == "half: \ufffd"
 
@@ -266,9 +332,11 @@ def test_a_run_says_how_far_it_is_and_cannot_be_deleted(trained: TinyModel) -> N
     with locked(folder):
         at = page(model="mine")
         assert table(at)["mine"]["state"] == "training 50 %"
-        assert [link.proto.label for link in at.main.get("page_link") if "run=mine" in link.proto.query_string] == [
-            "Watch it train"
-        ]
+        assert [
+            link.proto.label
+            for link in at.main.get("page_link")
+            if "run=mine" in link.proto.query_string
+        ] == ["Watch it train"]
         press(at, "Delete")
         assert "stop it first" in at.error[0].value
     assert folder.exists()
@@ -280,7 +348,11 @@ def test_a_run_that_ended_early_can_go_on_on_the_page_train(trained: TinyModel, 
     checkpoints.write_json(folder / "status.json", {"state": state, "message": "its <b>reason</b>"})
     at = page(model="mine")
     assert table(at)["mine"]["state"] == state
-    assert [link.proto.label for link in at.main.get("page_link") if "run=mine" in link.proto.query_string] == ["Go on training"]
+    assert [
+        link.proto.label
+        for link in at.main.get("page_link")
+        if "run=mine" in link.proto.query_string
+    ] == ["Go on training"]
     assert any("its <b>reason</b>" in text.value for text in at.text)
 
 
@@ -331,7 +403,9 @@ def test_bundled_models_offer_neither_renaming_nor_deletion(home: Path) -> None:
     assert any("came with gptviz" in caption.value for caption in at.caption)
 
 
-def test_experiments_show_the_published_number_beside_ours_and_lead_to_it(trained: TinyModel) -> None:
+def test_experiments_show_the_published_number_beside_ours_and_lead_to_it(
+    trained: TinyModel,
+) -> None:
     trained("ladder-0", [4.0, 2.5])
     trained("ladder-8", [4.0, 1.7123])
     at = page(chosen="ladder-0")
@@ -348,23 +422,32 @@ def test_without_a_model_the_page_says_so(home: Path, monkeypatch: pytest.Monkey
 
 def downloads(at: AppTest) -> dict[str, bool]:
     """The label of every download of a model, and whether it can be pressed."""
-    offered = [each.proto for each in at.get("download_button") if "-download " in each.proto.id]  # its key
+    # its key
+    offered = [each.proto for each in at.get("download_button") if "-download " in each.proto.id]
     return {proto.label: not proto.disabled for proto in offered}
 
 
-def test_a_model_is_saved_in_the_formats_it_has_and_why_not_in_others(tiny_model: TinyModel) -> None:
+def test_a_model_is_saved_in_the_formats_it_has_and_why_not_in_others(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model("all", tied=True, d_mlp=48, card={"losses": [{"step": 0, "validation": 3.0}]})
     tiny_model("one", residual="post-norm")
     at = page(model="all")
     assert [label.partition(" (")[0].removesuffix(", zipped") for label in downloads(at)] == [
         each.title for key, each in FORMATS.items() if key != "peft"
     ]
-    assert sum("Left out: the course of its training." in caption.value for caption in at.caption) == 3
+    assert (
+        sum("Left out: the course of its training." in caption.value for caption in at.caption) == 3
+    )
     at = page(model="one")
     assert [label.partition(" (")[0].removesuffix(", zipped") for label in downloads(at)] == [
         FORMATS[key].title for key in ("zip", "python")
     ]
-    assert [caption.value for caption in at.caption if "residual (here post-norm)" in caption.value.replace("\\", "")]
+    assert [
+        caption.value
+        for caption in at.caption
+        if "residual (here post-norm)" in caption.value.replace("\\", "")
+    ]
     at = page(model="shakespeare")
     assert len(downloads(at)) == 2
 
@@ -395,16 +478,21 @@ def test_what_is_too_large_to_download_is_written_to_a_folder_and_nothing_there_
     monkeypatch.setattr(managing, "MOST_DOWNLOADED", sharing.packed_bytes(folder) - 1)
     at = page(model="mine")
     next(box for box in at.checkbox if "its snapshot" in box.label).uncheck().run()
-    assert len(downloads(at)) == 3  # without its snapshots it is small enough; nanoGPT has no such model
+    # without its snapshots it is small enough; nanoGPT has no such model
+    assert len(downloads(at)) == 3
     next(box for box in at.checkbox if "its snapshot" in box.label).check().run()
     for name in ("mine.zip", "mine-2.zip"):
         next(each for each in at.button if each.key == "save zip").click().run()
-        wait_until(lambda name=name: any(name in said.value.replace("\\", "") for said in at.run().success))
+        wait_until(
+            lambda name=name: any(name in said.value.replace("\\", "") for said in at.run().success)
+        )
         assert name in at.success[0].value.replace("\\", "")
         assert sharing.unpack(home / "exports" / name, name.removesuffix(".zip") + "-again")
 
 
-def rung(trained: TinyModel, number: int, loss: float, name: str | None = None, **card: Any) -> None:
+def rung(
+    trained: TinyModel, number: int, loss: float, name: str | None = None, **card: Any
+) -> None:
     trained(name or f"ladder-{number}", [4.0, loss], preset=f"ladder-{number}", **card)
 
 
@@ -413,12 +501,17 @@ def waterfall(at: AppTest) -> dict[str, Any]:
 
 
 def test_each_bar_of_the_ladder_is_what_a_rung_changes(trained: TinyModel) -> None:
-    for number, loss in ((0, 2.5), (1, 2.501), (2, 2.4), (4, 2.45), (8, 1.75)):  # some rungs are missing
+    # some rungs are missing
+    for number, loss in ((0, 2.5), (1, 2.501), (2, 2.4), (4, 2.45), (8, 1.75)):
         rung(trained, number, loss)
     at = page()
     bars = waterfall(at)
     parts = ["+ positions", "+ one attention head", "+ eight heads + dropout"]
-    assert bars["y"] == [*parts, "+ residual connections + an MLP + layer norms + six blocks", "all together"]
+    assert bars["y"] == [
+        *parts,
+        "+ residual connections + an MLP + layer norms + six blocks",
+        "all together",
+    ]
     assert bars["text"] == ["+0.001", "−0.101", "+0.050", "−0.700", "−0.750"]
     assert "the loss falls by 0.750 nats" in says(at)
     assert "It rises with + eight heads + dropout (+0.050)." in says(at)
@@ -432,13 +525,20 @@ def test_rungs_that_the_user_trained_take_the_place_of_those_that_ship(
         rung(trained, number, loss)
     rung(trained, 1, 2.2, "mine", recipe={"learning_rate": 0.5})
     rung(trained, 2, 1.0, "unfinished")
-    checkpoints.write_json(checkpoints.find("unfinished") / "status.json", {"state": "stopped", "message": ""})
-    monkeypatch.setattr("gptviz.ui.pages.runs.experiments.is_own", lambda folder: folder.name == "mine")
+    checkpoints.write_json(
+        checkpoints.find("unfinished") / "status.json", {"state": "stopped", "message": ""}
+    )
+    monkeypatch.setattr(
+        "gptviz.ui.pages.runs.experiments.is_own", lambda folder: folder.name == "mine"
+    )
     assert waterfall(page())["text"] == ["−0.100", "−0.100", "−0.200"]
     at = page(own_rungs="true")
     assert waterfall(at)["text"] == ["−0.300", "+0.100", "−0.200"]
     assert "These are your own: mine. These came with gptviz: ladder-0, ladder-2." in says(at)
-    assert "These were trained in another way than most, so more than one part differs: mine (learning_rate 0.5)." in says(at)
+    assert (
+        "These were trained in another way than most, so more than one part differs: mine "
+        "(learning_rate 0.5)." in says(at)
+    )
 
 
 def test_without_two_rungs_there_is_no_ladder(trained: TinyModel) -> None:

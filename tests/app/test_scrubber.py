@@ -1,4 +1,6 @@
-"""The scrubber: step k shows exactly snapshot k on every page, and what did not change does not move."""
+"""The scrubber: step k shows exactly snapshot k on every page, and what did not change does not
+move.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ STEPS = (0, 1, 16)
 CARD = {
     "steps": 16,
     "validation_loss": 1.5,
-    "losses": [{"step": 0, "validation": 3.25}, {"step": 10, "validation": 2.0}, {"step": 16, "validation": 1.5}],
+    "losses": [
+        {"step": 0, "validation": 3.25},
+        {"step": 10, "validation": 2.0},
+        {"step": 16, "validation": 1.5},
+    ],
 }
 
 
@@ -53,10 +59,14 @@ page = partial(opened, model="tiny", prompt=PROMPT)
 
 def codes(at: AppTest) -> list[str]:
     """The lines of code on the page, those behind the views made by hand among them."""
-    packed = [view.proto.bytes for view in views(at) if view.proto.bytes[4:5] == b"{"]  # after its length
+    # after its length
+    packed = [view.proto.bytes for view in views(at) if view.proto.bytes[4:5] == b"{"]
     behind = [code for code in (unpack(one)[0].get("code") for one in packed) if code]
     # Of the ledger's, the browser fills in how the token is drawn.
-    return [*(one.value for one in at.code), *(code if isinstance(code, str) else "Sampling()".join(code) for code in behind)]
+    return [
+        *(one.value for one in at.code),
+        *(code if isinstance(code, str) else "Sampling()".join(code) for code in behind),
+    ]
 
 
 def by_hand(folder: Path, step: int) -> torch.nn.Module:
@@ -93,7 +103,9 @@ def cloud(at: AppTest) -> np.ndarray:
     places: dict[int, list[float]] = {}
     for trace in figure["data"]:
         if "customdata" in trace:
-            for index, x, y in zip(numbers(trace["customdata"]), numbers(trace["x"]), numbers(trace["y"]), strict=True):
+            for index, x, y in zip(
+                numbers(trace["customdata"]), numbers(trace["x"]), numbers(trace["y"]), strict=True
+            ):
                 places[int(index)] = [x, y]
     return np.array([places[index] for index in sorted(places)])
 
@@ -104,15 +116,23 @@ def principal(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return origin, directions[:2].T
 
 
-def test_the_map_at_a_step_is_its_snapshot_along_the_axes_of_the_model_as_saved_which_hold_every_step(trained: Path) -> None:
+def test_the_map_at_a_step_is_its_snapshot_along_the_axes_of_the_model_as_saved_which_hold_every_step(
+    trained: Path,
+) -> None:
     last = gptviz.load("tiny").model.embed.weight.detach().double().numpy()
     origin, directions = principal(last)
     final = (last - origin) @ directions
     directions *= np.sign(final[np.abs(final).argmax(axis=0), [0, 1]])
-    pages = {step: page("pages/embeddings.py", step=str(step), token="e") for step in (*STEPS, "last")}
+    pages = {
+        step: page("pages/embeddings.py", step=str(step), token="e") for step in (*STEPS, "last")
+    }
     maps = [next(filter(is_map, charts(at)))["layout"] for at in pages.values()]
     for step, at in pages.items():
-        rows = last if step == "last" else by_hand(trained, int(step)).embed.weight.detach().double().numpy()
+        rows = (
+            last
+            if step == "last"
+            else by_hand(trained, int(step)).embed.weight.detach().double().numpy()
+        )
         shown = cloud(at)
         np.testing.assert_allclose(shown, (rows - origin) @ directions, atol=1e-4)
         for values, axis in zip(shown.T, ("xaxis", "yaxis"), strict=True):
@@ -124,7 +144,9 @@ def test_the_map_at_a_step_is_its_snapshot_along_the_axes_of_the_model_as_saved_
 
 def test_the_scales_of_learned_positions_are_those_of_every_step(tiny_model: TinyModel) -> None:
     folder = with_snapshots(tiny_model(positions="learned"))
-    largest = max(float(by_hand(folder, step).positions.table.weight.detach().abs().max()) for step in STEPS)  # type: ignore[union-attr]
+    largest = max(
+        float(by_hand(folder, step).positions.table.weight.detach().abs().max()) for step in STEPS
+    )  # type: ignore[union-attr]
     for step in ("0", "1", "last"):
         at = page("pages/positions.py", step=step, table="learned")
         table, wave = charts(at)[-2:]
@@ -134,11 +156,18 @@ def test_the_scales_of_learned_positions_are_those_of_every_step(tiny_model: Tin
 
 def test_the_trail_is_the_way_of_the_chosen_token(trained: Path) -> None:
     at = page("pages/embeddings.py", step="1", token="q", trail="true")
-    (trail,) = [trace for figure in charts(at) for trace in figure["data"] if trace.get("name") == "trail"]
+    (trail,) = [
+        trace for figure in charts(at) for trace in figure["data"] if trace.get("name") == "trail"
+    ]
     assert trail["hovertext"] == ["step 0", "step 1", "step 16", "last"]
     token = gptviz.load("tiny").tokenizer.encode("q").ids[0]
-    expected = [cloud(page("pages/embeddings.py", **step))[token] for step in ({"step": "0"}, {"step": "1"}, {"step": "16"}, {})]
-    np.testing.assert_allclose(np.column_stack((numbers(trail["x"]), numbers(trail["y"]))), expected, atol=1e-5)
+    expected = [
+        cloud(page("pages/embeddings.py", **step))[token]
+        for step in ({"step": "0"}, {"step": "1"}, {"step": "16"}, {})
+    ]
+    np.testing.assert_allclose(
+        np.column_stack((numbers(trail["x"]), numbers(trail["y"]))), expected, atol=1e-5
+    )
 
 
 def test_the_text_at_a_step_is_what_its_snapshot_writes_from_the_same_prompt(
@@ -155,23 +184,37 @@ def test_the_text_at_a_step_is_what_its_snapshot_writes_from_the_same_prompt(
         assert not at.toast, "moving through training is not a surprise"
         text = at.session_state["writing"].text
         assert texts.setdefault(step, text) == text
-        assert text == gptviz.load("tiny", step=None if step == "last" else int(step)).generate(PROMPT, 12, temperature=0.8)
+        assert text == gptviz.load("tiny", step=None if step == "last" else int(step)).generate(
+            PROMPT, 12, temperature=0.8
+        )
     assert len(set(texts.values())) == 3
     assert at.text_area(key="prompt").value == PROMPT
 
 
 @pytest.mark.parametrize(
-    "path", ["pages/generate.py", "pages/attention.py", "pages/next_token.py", "pages/positions.py", "pages/embeddings.py"]
+    "path",
+    [
+        "pages/generate.py",
+        "pages/attention.py",
+        "pages/next_token.py",
+        "pages/positions.py",
+        "pages/embeddings.py",
+    ],
 )
 def test_the_code_behind_a_figure_opens_the_step_shown(trained: Path, path: str) -> None:
-    for query, call in (({"step": "1"}, "gptviz.load('tiny', step=1)"), ({}, "gptviz.load('tiny')")):
+    for query, call in (
+        ({"step": "1"}, "gptviz.load('tiny', step=1)"),
+        ({}, "gptviz.load('tiny')"),
+    ):
         code = next(one for one in codes(page(path, **query)) if "gptviz.load" in one)
         assert call in code
         with contextlib.redirect_stdout(io.StringIO()):
             exec(code, {})
 
 
-def test_every_step_is_offered_and_shown_with_the_loss_measured_nearest_to_it(trained: Path) -> None:
+def test_every_step_is_offered_and_shown_with_the_loss_measured_nearest_to_it(
+    trained: Path,
+) -> None:
     assert page("pages/attention.py").select_slider(key="step").value == "last"
     at = page("pages/attention.py", step="0")
     assert at.select_slider(key="step").options == ["0", "1", "16", "last"]
@@ -191,17 +234,25 @@ def test_a_card_that_tells_nothing_is_no_obstacle(tiny_model: TinyModel) -> None
     assert "As saved last" in says(page("pages/attention.py"))
 
 
-def test_a_model_without_snapshots_has_no_slider_and_a_link_that_asks_for_one_is_told(tiny_model: TinyModel) -> None:
+def test_a_model_without_snapshots_has_no_slider_and_a_link_that_asks_for_one_is_told(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model()
     assert not [one for one in page("pages/next_token.py").select_slider if one.key == "step"]
-    assert any("step = “8”" in warning.value for warning in page("pages/next_token.py", step="8").warning)
+    assert any(
+        "step = “8”" in warning.value for warning in page("pages/next_token.py", step="8").warning
+    )
 
 
 def links(at: AppTest) -> list[str]:
-    return [link.proto.query_string for link in at.get("page_link") if "Attention" in str(link.proto)]
+    return [
+        link.proto.query_string for link in at.get("page_link") if "Attention" in str(link.proto)
+    ]
 
 
-def test_links_to_other_pages_keep_the_step_until_a_model_without_it_is_chosen(trained: Path, tiny_model: TinyModel) -> None:
+def test_links_to_other_pages_keep_the_step_until_a_model_without_it_is_chosen(
+    trained: Path, tiny_model: TinyModel
+) -> None:
     tiny_model("untrained")
     at = page("pages/attention.py", step="1")
     at.run()
@@ -216,7 +267,9 @@ def test_links_to_other_pages_keep_the_step_until_a_model_without_it_is_chosen(t
 
 def test_snapshots_that_appear_while_it_trains_are_offered(trained: Path) -> None:
     at = page("pages/embeddings.py", step="1")
-    checkpoints.write_weights(checkpoints.snapshot_path(trained, 32), scrambled(checkpoints.read_config(trained), 9))
+    checkpoints.write_weights(
+        checkpoints.snapshot_path(trained, 32), scrambled(checkpoints.read_config(trained), 9)
+    )
     at.run()
     assert at.select_slider(key="step").options == ["0", "1", "16", "32", "last"]
     assert at.select_slider(key="step").value == "1"
@@ -225,7 +278,10 @@ def test_snapshots_that_appear_while_it_trains_are_offered(trained: Path) -> Non
 def test_a_damaged_snapshot_is_said_and_the_others_can_be_chosen(trained: Path) -> None:
     checkpoints.snapshot_path(trained, 1).write_bytes(b"not weights")
     at = page("pages/embeddings.py", step="1")
-    assert any(escaped("00000001.safetensors is damaged") in error.value and "another step" in error.value for error in at.error)
+    assert any(
+        escaped("00000001.safetensors is damaged") in error.value and "another step" in error.value
+        for error in at.error
+    )
     at.select_slider(key="step").set_value("0").run()
     assert not at.error
     assert charts(at)
@@ -251,7 +307,9 @@ def test_playing_goes_through_every_step_to_the_last_and_stops() -> None:
     assert playing.following(options, "2") == "0"
 
 
-def test_play_begins_at_the_start_where_it_is_at_its_end_and_else_goes_on_and_pause_stops_it(trained: Path) -> None:
+def test_play_begins_at_the_start_where_it_is_at_its_end_and_else_goes_on_and_pause_stops_it(
+    trained: Path,
+) -> None:
     at = page("pages/attention.py")
     at.button(key="scrubber play").click().run()
     assert at.select_slider(key="step").value == "0"
@@ -265,7 +323,9 @@ def test_play_begins_at_the_start_where_it_is_at_its_end_and_else_goes_on_and_pa
 
 def test_a_page_is_waited_for_while_it_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks: list[Callable[[], None]] = []
-    monkeypatch.setattr(playing.st, "fragment", lambda run_every: lambda body: ticks.append(body) or body)
+    monkeypatch.setattr(
+        playing.st, "fragment", lambda run_every: lambda body: ticks.append(body) or body
+    )
     reruns: list[bool] = []
     monkeypatch.setattr(playing.st, "rerun", lambda: reruns.append(True))
     state: dict[str, Any] = {}
@@ -306,7 +366,9 @@ def test_the_snapshots_used_last_stay_open_within_bounds(trained: Path) -> None:
     assert small.cache.currsize == 2 * size
 
 
-def test_what_all_steps_share_is_read_from_a_bounded_number_of_them(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_all_steps_share_is_read_from_a_bounded_number_of_them(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = checkpoints.read_config(trained)
     for step in range(20, 60):
         checkpoints.write_weights(checkpoints.snapshot_path(trained, step), scrambled(config, step))
@@ -314,7 +376,11 @@ def test_what_all_steps_share_is_read_from_a_bounded_number_of_them(trained: Pat
     found = [key.step for key in scrubber.compared_keys(models.model_key("tiny", "cpu", 1))]
     assert (found[0], found[-2:], len(found)) == (0, [59, None], 6)
     monkeypatch.setattr(scrubber, "MOST_PARAMETERS", 1)
-    assert [key.step for key in scrubber.compared_keys(models.model_key("tiny", "cpu"))] == [0, 59, None]
+    assert [key.step for key in scrubber.compared_keys(models.model_key("tiny", "cpu"))] == [
+        0,
+        59,
+        None,
+    ]
 
 
 def test_the_labels_of_tokens_are_made_once_for_all_steps(trained: Path) -> None:
@@ -330,16 +396,29 @@ def reversal(home: Path) -> str:
 
     kind = task("reversal")
     config = tiny(vocab_size=100, context_length=15, positions="none")
-    card = {"task": "reversal", "source": {"task": "reversal", "settings": kind.settings()}, "steps": 16}
+    card = {
+        "task": "reversal",
+        "source": {"task": "reversal", "settings": kind.settings()},
+        "steps": 16,
+    }
     with_snapshots(checkpoints.save("mirror", scrambled(config), kind.tokenizer, card))
     return kind.example_prompt()
 
 
-PATHS = ("app.py", "pages/generate.py", "pages/attention.py", "pages/next_token.py", "pages/positions.py", "pages/embeddings.py")
+PATHS = (
+    "app.py",
+    "pages/generate.py",
+    "pages/attention.py",
+    "pages/next_token.py",
+    "pages/positions.py",
+    "pages/embeddings.py",
+)
 
 
 @pytest.mark.parametrize("path", quick(PATHS, "pages/generate.py", "pages/next_token.py"))
-def test_a_model_of_a_task_opens_on_an_example_of_it_and_every_suggestion_leads_somewhere_known(reversal: str, path: str) -> None:
+def test_a_model_of_a_task_opens_on_an_example_of_it_and_every_suggestion_leads_somewhere_known(
+    reversal: str, path: str
+) -> None:
     at = opened(path, model="mirror")
     assert at.text_area(key="prompt").value == reversal
     for label in [button.label for button in at.button if str(button.key).startswith("try ")]:
@@ -351,16 +430,25 @@ def test_a_model_of_a_task_opens_on_an_example_of_it_and_every_suggestion_leads_
 
 
 @pytest.mark.parametrize("query", [{"prompt": frame.DEFAULT_PROMPT}, {"step": "1"}])
-def test_a_model_of_a_task_opens_on_an_example_at_any_step_and_in_place_of_lines(reversal: str, query: dict[str, str]) -> None:
-    at = opened("pages/positions.py", model="mirror", **query)  # the quickest: all pages have the same bar
+def test_a_model_of_a_task_opens_on_an_example_at_any_step_and_in_place_of_lines(
+    reversal: str, query: dict[str, str]
+) -> None:
+    # the quickest: all pages have the same bar
+    at = opened("pages/positions.py", model="mirror", **query)
     assert not at.warning
     assert at.text_area(key="prompt").value == reversal
 
 
-def test_the_default_prompt_follows_the_model_and_a_typed_one_stays(reversal: str, tiny_model: TinyModel) -> None:
+def test_the_default_prompt_follows_the_model_and_a_typed_one_stays(
+    reversal: str, tiny_model: TinyModel
+) -> None:
     tiny_model(text=frame.DEFAULT_PROMPT)
     at = opened("pages/attention.py", model="tiny")
-    for name, prompt in (("mirror", reversal), ("tiny", frame.DEFAULT_PROMPT), ("mirror", reversal)):
+    for name, prompt in (
+        ("mirror", reversal),
+        ("tiny", frame.DEFAULT_PROMPT),
+        ("mirror", reversal),
+    ):
         at.selectbox(key="model").set_value(name).run()
         assert at.text_area(key="prompt").value == prompt
         assert not any("prompt" in link for link in links(at.run()))
@@ -369,9 +457,14 @@ def test_the_default_prompt_follows_the_model_and_a_typed_one_stays(reversal: st
     assert at.text_area(key="prompt").value == "7 12 7"
 
 
-def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(tiny_model: TinyModel) -> None:
+def test_a_card_with_a_task_nobody_knows_falls_back_to_the_usual_prompt(
+    tiny_model: TinyModel,
+) -> None:
     tiny_model(text=frame.DEFAULT_PROMPT, card={"task": "chess", "source": {"task": "chess"}})
-    assert opened("pages/attention.py", model="tiny").text_area(key="prompt").value == frame.DEFAULT_PROMPT
+    assert (
+        opened("pages/attention.py", model="tiny").text_area(key="prompt").value
+        == frame.DEFAULT_PROMPT
+    )
 
 
 @pytest.mark.usefixtures("fresh_caches")
@@ -381,7 +474,9 @@ def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes
     monkeypatch.setattr(embeddings, "ITERATIONS", 250)
 
     def picture(step: int | None) -> np.ndarray:
-        view = token_map.ProjectionChoice(models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0)
+        view = token_map.ProjectionChoice(
+            models.model_key("tiny", "cpu", step), "embedding", "t-SNE", 2, 0
+        )
         return token_map.placing_of(view).job.result().points.values
 
     ways = []
@@ -390,6 +485,8 @@ def test_a_step_has_one_picture_whichever_way_the_slider_came_and_the_code_makes
         ways.append([picture(step) for step in way][-1])
     np.testing.assert_array_equal(ways[0], ways[1])
     np.testing.assert_array_equal(ways[0], ways[2])
-    shown = token_map.ProjectionChoice(models.model_key("tiny", "cpu", 0), "embedding", "t-SNE", 2, 0)
+    shown = token_map.ProjectionChoice(
+        models.model_key("tiny", "cpu", 0), "embedding", "t-SNE", 2, 0
+    )
     made = ran(token_map.code(gptviz.load("tiny", step=0), shown, 3))
     np.testing.assert_array_equal(made["picture"].points.values, ways[0])

@@ -1,4 +1,6 @@
-"""What the search finds: all that has a name, from its own record; tests/browser/test_search.py has how it is found."""
+"""What the search finds: all that has a name, from its own record; tests/browser/test_search.py has
+how it is found.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def query(entry: Entry) -> dict[str, str]:
 def test_all_that_has_a_name_can_be_found_by_it(home: Path) -> None:
     lessons = library().lessons.values()
     assert {page.title for page in PAGES.values()} <= named("Page").keys()
-    assert named("Lesson").keys() == {one.title for one in lessons} | {step.title for one in lessons for step in one.steps}
+    assert named("Lesson").keys() == {one.title for one in lessons} | {
+        step.title for one in lessons for step in one.steps
+    }
     assert named("Word").keys() == MEANINGS.keys()
     assert named("Model").keys() == checkpoints.folders().keys()
     assert named("Command").keys() == {f"python -m gptviz {command.name}" for command in COMMANDS}
@@ -48,7 +52,9 @@ def test_each_address_opens_the_thing(home: Path) -> None:
         assert name in (lesson.title, lesson.steps[number - 1].title)
 
 
-def test_a_head_that_a_lesson_shows_has_an_address_with_its_model_its_block_and_its_number(home: Path) -> None:
+def test_a_head_that_a_lesson_shows_has_an_address_with_its_model_its_block_and_its_number(
+    home: Path,
+) -> None:
     heads = named("Head")
     asked = query(heads["induction, block 1, head 2"])
     assert (asked["model"], asked["block"], asked["head"]) == ("induction", "1", "2")
@@ -59,7 +65,11 @@ def test_a_head_that_a_lesson_shows_has_an_address_with_its_model_its_block_and_
 
 
 def test_induction_leads_to_heads_on_that_model_to_a_lesson_and_to_the_word(home: Path) -> None:
-    found = {(one.kind, one.name) for one in entries() if "induction" in " ".join([one.name, one.about, one.more])}
+    found = {
+        (one.kind, one.name)
+        for one in entries()
+        if "induction" in " ".join([one.name, one.about, one.more])
+    }
     assert {
         ("Page", "Heads on induction"),
         ("Lesson", "A head that finds what came before"),
@@ -70,14 +80,22 @@ def test_induction_leads_to_heads_on_that_model_to_a_lesson_and_to_the_word(home
     } <= found
 
 
-def test_a_lesson_is_found_by_the_number_that_it_has_on_its_page_before_all_steps_with_that_number(home: Path) -> None:
+def test_a_lesson_is_found_by_the_number_that_it_has_on_its_page_before_all_steps_with_that_number(
+    home: Path,
+) -> None:
     for number, lesson in enumerate(library().lessons.values(), 1):
         asked = "lesson", f"{number}"
-        found = [one for one in entries() if all(word in f"{one.name} {one.about}".lower() for word in asked)]
+        found = [
+            one
+            for one in entries()
+            if all(word in f"{one.name} {one.about}".lower() for word in asked)
+        ]
         assert found[0].name == lesson.title
 
 
-def test_a_model_with_a_hostile_name_and_one_with_a_damaged_card_are_found_and_break_no_page(tiny_model: TinyModel) -> None:
+def test_a_model_with_a_hostile_name_and_one_with_a_damaged_card_are_found_and_break_no_page(
+    tiny_model: TinyModel,
+) -> None:
     folder = tiny_model()
     shutil.copytree(folder, folder.with_name(HOSTILE[0]))
     (folder / "card.json").write_text("{")

@@ -16,7 +16,9 @@ from gptviz.machine import terminal
 from gptviz.ui.shell.around import next_step, server_log
 from tests.app.opening import opened
 
-FORGED = "x\r\n2026-01-01 00:00:00 FORGED\x1b[2J\x1b]0;FORGED\x07\u202eFORGED\u2028FORGED\nTraceback"
+FORGED = (
+    "x\r\n2026-01-01 00:00:00 FORGED\x1b[2J\x1b]0;FORGED\x07\u202eFORGED\u2028FORGED\nTraceback"
+)
 FORM = "%(levelname)s %(name)s: %(message)s"
 
 
@@ -52,12 +54,16 @@ def test_a_message_that_quotes_a_visitor_is_one_line(written: io.StringIO) -> No
     assert r"FORGED\x1b[2J" in written.getvalue()
 
 
-def test_errors_that_caused_others_and_groups_of_them_say_their_texts_in_one_line_each(written: io.StringIO) -> None:
+def test_errors_that_caused_others_and_groups_of_them_say_their_texts_in_one_line_each(
+    written: io.StringIO,
+) -> None:
     try:
         try:
             raise KeyError(FORGED)
         except KeyError:
-            raise ExceptionGroup(FORGED, [ValueError(FORGED), type(FORGED.split()[0], (OSError,), {})(FORGED)]) from None
+            raise ExceptionGroup(
+                FORGED, [ValueError(FORGED), type(FORGED.split()[0], (OSError,), {})(FORGED)]
+            ) from None
     except ExceptionGroup as group:
         second = RuntimeError(FORGED)
         second.__cause__ = group
@@ -92,7 +98,12 @@ def test_any_text_stays_within_the_line_that_quotes_it(written: io.StringIO, tex
     logging.getLogger("tests.log").error("failed: %s", text, exc_info=ValueError(text))
     lines = written.getvalue().removesuffix("\n").split("\n")
     assert len(lines) == 2
-    assert not [each for line in lines for each in line if unicodedata.category(each) in ("Cc", "Zl", "Zp") and each != "\t"]
+    assert not [
+        each
+        for line in lines
+        for each in line
+        if unicodedata.category(each) in ("Cc", "Zl", "Zp") and each != "\t"
+    ]
 
 
 def test_what_ends_a_thread_is_logged(written: io.StringIO) -> None:
@@ -107,13 +118,16 @@ def test_what_ends_a_thread_is_logged(written: io.StringIO) -> None:
     assert "ValueError: x" in written.getvalue()
 
 
-def test_every_page_protects_the_log_from_what_its_address_says(written: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_page_protects_the_log_from_what_its_address_says(
+    written: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise ValueError(f"no such thing as {FORGED}")
 
     logging.setLogRecordFactory(logging.LogRecord)
     monkeypatch.setattr(next_step.frame, "shared_state", fail)
-    with pytest.raises(AssertionError, match="encountered an error"):  # as on any page that fails in a test (see conftest)
+    # as on any page that fails in a test (see conftest)
+    with pytest.raises(AssertionError, match="encountered an error"):
         opened("pages/costs.py", model="ladder-0", prompt=FORGED)
     assert "ValueError: no such thing as x" in written.getvalue()
     check(written.getvalue())

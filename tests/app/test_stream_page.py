@@ -53,23 +53,35 @@ def test_what_is_written_is_drawn_and_computed_by_the_code(position: str | None)
     assert shown.shape == (2, 4)
 
     def heights(kind: str) -> list[float]:
-        of_kind = [zip(numbers(one["x"]), numbers(one["y"]), strict=True) for one in drawn if one["type"] == kind]
+        of_kind = [
+            zip(numbers(one["x"]), numbers(one["y"]), strict=True)
+            for one in drawn
+            if one["type"] == kind
+        ]
         return [y for _, y in sorted(pair for pairs in of_kind for pair in pairs)]
 
     np.testing.assert_allclose(heights("scatter"), shown[0], atol=1e-6)
     np.testing.assert_allclose(heights("bar"), shown[1], atol=1e-6)
     every = interp.shares(gptviz.load("writer").stream(TEXT), list(TEXT)).values
-    np.testing.assert_allclose(shown, np.median(every, axis=2) if position is None else every[:, :, 4], atol=1e-6)
+    np.testing.assert_allclose(
+        shown, np.median(every, axis=2) if position is None else every[:, :, 4], atol=1e-6
+    )
     assert ("Position 4, “o”" in says(at)) == (position is not None)
 
 
 def places(at: AppTest) -> dict[int, tuple[float, float]]:
     """Where each position is drawn on the map."""
-    tokens = [one for one in chart(at, "stream map")["data"] if "customdata" in one and one.get("text") is not None]
+    tokens = [
+        one
+        for one in chart(at, "stream map")["data"]
+        if "customdata" in one and one.get("text") is not None
+    ]
     return {
         int(i): (x, y)
         for one in tokens
-        for i, x, y in zip(numbers(one["customdata"]).ravel(), numbers(one["x"]), numbers(one["y"]), strict=True)
+        for i, x, y in zip(
+            numbers(one["customdata"]).ravel(), numbers(one["x"]), numbers(one["y"]), strict=True
+        )
     }
 
 
@@ -84,8 +96,14 @@ def test_the_map_is_that_of_the_layer_on_axes_that_all_layers_share(layer: str) 
     picture = interp.maps(by_layer, list(TEXT))[row]
     assert f"hold {percent(sum(picture.explained))} of the variance" in says(at)
     lengths = interp.lengths(seen, list(TEXT)).values
-    assert f"is {np.median(lengths[row]):.3g} here, and {np.median(lengths[0]):.3g} after the embedding" in says(at)
-    assert f"it is {embeddings.trustworthiness(by_layer[row], picture)[0]:.2f} (called trustworthiness)" in says(at)
+    assert (
+        f"is {np.median(lengths[row]):.3g} here, and {np.median(lengths[0]):.3g} after the "
+        "embedding" in says(at)
+    )
+    assert (
+        f"it is {embeddings.trustworthiness(by_layer[row], picture)[0]:.2f} (called "
+        "trustworthiness)" in says(at)
+    )
     layout = chart(at, "stream map")["layout"]
     other = opened(PAGE, model="writer", prompt=TEXT, view=page.MAP, layer="blocks.0.mlp")
     assert chart(other, "stream map")["layout"]["xaxis"]["range"] == layout["xaxis"]["range"]
@@ -103,17 +121,24 @@ def when_it_says(*words: str, **asked: str) -> AppTest:
     return at
 
 
-def test_a_map_by_tsne_comes_when_it_is_ready_with_the_stability_over_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_map_by_tsne_comes_when_it_is_ready_with_the_stability_over_seeds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(embeddings, "ITERATIONS", 250)
-    at = when_it_says("Stability over", "t-SNE keeps neighbours together", method="t-SNE", seeds="true")
+    at = when_it_says(
+        "Stability over", "t-SNE keeps neighbours together", method="t-SNE", seeds="true"
+    )
     np.testing.assert_allclose([places(at)[i] for i in range(len(TEXT))], computed(at), atol=1e-5)
     assert len(chart(at, "over seeds")["layout"]["annotations"]) == 5
 
 
 @pytest.mark.full
 def test_a_map_by_umap_is_that_of_its_own_layer_fitted_to_its_picture_by_pca() -> None:
-    # In a process of its own: UMAP's compiler and its eleven seconds of imports stay out of the other tests.
-    subprocess.run([sys.executable, "-W", "ignore", "-c", BY_UMAP], check=True, timeout=PATIENCE, cwd=ROOT)
+    # In a process of its own: UMAP's compiler and its eleven seconds of imports stay out of the
+    # other tests.
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", BY_UMAP], check=True, timeout=PATIENCE, cwd=ROOT
+    )
 
 
 BY_UMAP = """
@@ -148,13 +173,22 @@ def test_what_is_suggested_is_true_of_the_text(tiny_model: TinyModel) -> None:
     at = opened(PAGE, model="writer", prompt=TEXT, view=page.WRITTEN, position="2")
     seen = gptviz.load("writer").stream(TEXT)
     sizes = np.median(interp.shares(seen, list(TEXT)).values[0], axis=1)
-    most = {"blocks.0.attention": "the attention of block 0", "blocks.0.mlp": "the MLP of block 0"} | {
+    most = {
+        "blocks.0.attention": "the attention of block 0",
+        "blocks.0.mlp": "the MLP of block 0",
+    } | {
         "blocks.1.attention": "the attention of block 1",
         "blocks.1.mlp": "the MLP of block 1",
     }
-    assert f"{most[seen.writers[int(sizes.argmax())]]} writes most ({sizes.max():.3g} times" in says(at)
+    assert (
+        f"{most[seen.writers[int(sizes.argmax())]]} writes most ({sizes.max():.3g} times"
+        in says(at)
+    )
     at.button(key="try From tokens to guesses").click().run()
-    assert (at.segmented_control(key="view").value, at.select_slider(key="layer").value) == (page.MAP, "embed")
+    assert (at.segmented_control(key="view").value, at.select_slider(key="layer").value) == (
+        page.MAP,
+        "embed",
+    )
 
 
 def test_a_link_to_a_view_that_is_gone_opens_the_map() -> None:
@@ -170,7 +204,9 @@ def test_the_pointer_shows_how_long_each_vector_is() -> None:
     (row,) = interp.lengths(gptviz.load("writer").stream(TEXT), list(TEXT)).values[[2]]
     for one in chart(at, "stream map")["data"]:
         if "customdata" in one:
-            for i, said in zip(numbers(one["customdata"]).ravel(), one["hovertemplate"], strict=True):
+            for i, said in zip(
+                numbers(one["customdata"]).ravel(), one["hovertemplate"], strict=True
+            ):
                 assert f"<br>length {row[int(i)]:.3g}<" in said
 
 
@@ -182,7 +218,9 @@ def test_a_decoder_beside_an_encoder_shows_its_cross_attention(tiny_pair: TinyMo
     assert computed(at).shape == (2, 6)
 
 
-@pytest.mark.parametrize("changes", [{"n_layer": 0}, {"residual": "parallel"}, {"residual": "none"}, {"d_mlp": 0}])
+@pytest.mark.parametrize(
+    "changes", [{"n_layer": 0}, {"residual": "parallel"}, {"residual": "none"}, {"d_mlp": 0}]
+)
 def test_every_decoder_has_a_stream(changes: dict[str, Any], tiny_model: TinyModel) -> None:
     tiny_model("writer", text=DEFAULT_PROMPT + TEXT, context_length=16, **changes)
     at = opened(PAGE, model="writer", prompt=TEXT)
@@ -194,7 +232,15 @@ def test_every_decoder_has_a_stream(changes: dict[str, Any], tiny_model: TinyMod
 
 def test_probes_are_drawn_by_layer_and_computed_by_the_code(tiny_model: TinyModel) -> None:
     own = "Hello You all " * 20
-    at = opened(PAGE, model="writer", prompt=TEXT, view=page.PROBES, label="Place in the word", fitted=OWN, own=own)
+    at = opened(
+        PAGE,
+        model="writer",
+        prompt=TEXT,
+        view=page.PROBES,
+        label="Place in the word",
+        fitted=OWN,
+        own=own,
+    )
     found = gptviz.load("writer").probe("word", own)
     drawn = [numbers(line["y"]) for line in chart(at, "probes")["data"]]
     np.testing.assert_allclose(drawn, found.labelled().values)
@@ -202,10 +248,16 @@ def test_probes_are_drawn_by_layer_and_computed_by_the_code(tiny_model: TinyMode
     assert found.said in says(at)
 
 
-def test_of_addition_the_page_says_where_the_carry_appears_by_place_and_its_direction_is_an_edit() -> None:
+def test_of_addition_the_page_says_where_the_carry_appears_by_place_and_its_direction_is_an_edit() -> (
+    None
+):
     at = opened(PAGE, model="addition", view=page.PROBES, steer="true")
     assert "there after the attention of block 0" in says(at)
-    assert [line["name"] for line in chart(at, "probes by place")["data"]] == ["place 8", "place 9", "place 10"]
+    assert [line["name"] for line in chart(at, "probes by place")["data"]] == [
+        "place 8",
+        "place 9",
+        "place 10",
+    ]
     found = gptviz.load("addition").label_direction("carry", "1", block=0)
     (slider,) = (one for one in at.slider if one.label == "Strength on every page")
     assert at.selectbox(key="value").value == "1"
@@ -220,14 +272,25 @@ def test_of_addition_the_page_says_where_the_carry_appears_by_place_and_its_dire
 
 def test_labels_may_be_those_of_a_table(tiny_model: TinyModel) -> None:
     tiny_model("writer", text="abcd ")
-    table = "text,label\n" + "".join(f"{text}{end},{end}\n" for end in "ab" for text in ("c", "d", "cd", "dc", "aa", "bb") * 4)
+    table = "text,label\n" + "".join(
+        f"{text}{end},{end}\n" for end in "ab" for text in ("c", "d", "cd", "dc", "aa", "bb") * 4
+    )
     at = opened(PAGE, model="writer", view=page.PROBES, label="A table of yours", table=table)
     assert gptviz.load("writer").probe("table", table).said in says(at)
-    assert "writer: " in says(opened(PAGE, model="writer", view=page.PROBES, label="A table of yours"))
+    assert "writer: " in says(
+        opened(PAGE, model="writer", view=page.PROBES, label="A table of yours")
+    )
 
 
 def test_a_label_that_no_probe_can_be_fitted_to_is_said() -> None:
-    at = opened(PAGE, model="writer", prompt=TEXT, view=page.PROBES, fitted=OWN, own="hello you all again and again")
+    at = opened(
+        PAGE,
+        model="writer",
+        prompt=TEXT,
+        view=page.PROBES,
+        fitted=OWN,
+        own="hello you all again and again",
+    )
     assert any("of at least two kinds" in info.value for info in at.info)
 
 
@@ -238,17 +301,23 @@ def test_steering_says_is_or_are_and_the_code_computes_its_numbers() -> None:
     names, drawn = made(at), [numbers(line["y"]) for line in chart(at, "steered")["data"]]
     np.testing.assert_allclose(drawn, names["steered"].probability.values, atol=1e-9)
     assert [text.value for text in at.text] == [text.strip() for text in names["steered"].texts]
-    np.testing.assert_array_equal(numbers(chart(at, "separation")["data"][0]["y"]), names["result"].separation)
+    np.testing.assert_array_equal(
+        numbers(chart(at, "separation")["data"][0]["y"]), names["result"].separation
+    )
 
 
-def test_the_slider_is_an_edit_that_every_page_shows_and_another_direction_takes_its_place() -> None:
+def test_the_slider_is_an_edit_that_every_page_shows_and_another_direction_takes_its_place() -> (
+    None
+):
     at = opened(PAGE, model="sentences", view=page.STEERING)
     (slider,) = (one for one in at.slider if one.label == "Strength on every page")
     slider.set_value(3.0).run()
     edit = str(at.query_params["edits"])
     assert edit.startswith("direction.number-")
     assert edit.endswith("=3")
-    lens = opened("pages/next_token.py", model="sentences", prompt="The king near the old tree", edits=edit)
+    lens = opened(
+        "pages/next_token.py", model="sentences", prompt="The king near the old tree", edits=edit
+    )
     assert not lens.warning, [one.value for one in lens.warning]
     assert "are" in says(lens)
     at.selectbox(key="block").set_value("2").run()
@@ -261,8 +330,13 @@ def test_the_slider_is_an_edit_that_every_page_shows_and_another_direction_takes
 
 
 def test_a_link_to_steering_finds_the_direction_that_it_asks_for() -> None:
-    lists = {"toward": "The men near the tree\nThe kings near the tree", "away": "The man near the tree\nThe king near the tree"}
-    found = gptviz.load("sentences").direction(*(text.splitlines() for text in lists.values()), block=1, name="number")
+    lists = {
+        "toward": "The men near the tree\nThe kings near the tree",
+        "away": "The man near the tree\nThe king near the tree",
+    }
+    found = gptviz.load("sentences").direction(
+        *(text.splitlines() for text in lists.values()), block=1, name="number"
+    )
     (fitted._folder() / f"{found.name}.safetensors").unlink()
     at = opened(PAGE, model="sentences", view=page.STEERING, edits=found.edit(1), **lists)
     assert not at.warning
@@ -289,7 +363,9 @@ def test_a_direction_is_read_from_its_file_and_taken_home(tmp_path: Path) -> Non
     result = made(at)["result"]
     assert result.said in says(at)
     np.testing.assert_allclose(
-        [numbers(line["y"]) for line in chart(at, "steered")["data"]], result.probability.values, atol=1e-9
+        [numbers(line["y"]) for line in chart(at, "steered")["data"]],
+        result.probability.values,
+        atol=1e-9,
     )
     steered = lm.steer("The king", found.name, max_new_tokens=3)
     assert lm.steer("The king", name, max_new_tokens=3).texts == steered.texts

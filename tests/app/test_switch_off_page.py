@@ -34,7 +34,12 @@ page = page_at("pages/switch_off.py", model="tiny", prompt=PROMPT)
 
 def cells(at: AppTest) -> dict[str, dict[str, Any]]:
     """The cells of the grid, as the browser gets them, by unit."""
-    return {cell["name"]: cell for row in payload(at, "unit grid")[0]["rows"] for cell in row["cells"] if cell}
+    return {
+        cell["name"]: cell
+        for row in payload(at, "unit grid")[0]["rows"]
+        for cell in row["cells"]
+        if cell
+    }
 
 
 def loss(lm: gptviz.LanguageModel) -> float:
@@ -59,7 +64,9 @@ def test_every_cell_has_the_change_of_the_loss_without_it() -> None:
         assert cell["value"] == pytest.approx(loss(lm.edited(name)) - loss(lm), abs=1e-5)
         assert cell["state"] is None
     means = cells(page(by="mean", edit_text="lazy dog"))
-    assert means[HEAD]["value"] == pytest.approx(loss(lm.edited(f"{HEAD}=mean", text="lazy dog")) - loss(lm), abs=1e-5)
+    assert means[HEAD]["value"] == pytest.approx(
+        loss(lm.edited(f"{HEAD}=mean", text="lazy dog")) - loss(lm), abs=1e-5
+    )
 
 
 def test_before_and_after_are_the_model_without_and_with_its_edits() -> None:
@@ -68,12 +75,16 @@ def test_before_and_after_are_the_model_without_and_with_its_edits() -> None:
     assert metric(at) == pytest.approx([loss(lm), loss(lm.edited(HEAD))], abs=6e-4)
     rise = float(at.metric[0].delta.replace("−", "-"))
     assert rise == pytest.approx(loss(lm.edited(HEAD)) - loss(lm), abs=6e-4)
-    before, after = (one.trace(PROMPT)["logits"][0, -1].softmax(-1) for one in (lm, lm.edited(HEAD)))
+    before, after = (
+        one.trace(PROMPT)["logits"][0, -1].softmax(-1) for one in (lm, lm.edited(HEAD))
+    )
     order = sorted(before.maximum(after).topk(5).indices.tolist(), key=lambda i: -float(before[i]))
     for row, wanted in zip(bars(at), (before, after), strict=True):
         assert row == pytest.approx(wanted[order].tolist(), abs=1e-5)
     written = [block.value for block in at.code][:2]
-    assert written == [one.generate(PROMPT, len(written[0]), temperature=0) for one in (lm, lm.edited(HEAD))]
+    assert written == [
+        one.generate(PROMPT, len(written[0]), temperature=0) for one in (lm, lm.edited(HEAD))
+    ]
     assert cells(at)[HEAD]["state"] == HEAD
     # The colours stay: they are about the model without edits.
     assert cells(at)[HEAD]["value"] == cells(page())[HEAD]["value"]
@@ -90,19 +101,26 @@ def test_a_page_without_edits_shows_as_an_example_the_head_that_the_guess_needs_
     heads = [one.name for one in heads_and_mlps(lm.model.config) if one.is_head]
     worst = min(heads, key=lambda name: float(guess(lm.edited(name))[likeliest]))
     assert any(
-        edit(worst, lm.model.config).title.split(" (")[0] in one.value for one in at.caption if "As an example" in one.value
+        edit(worst, lm.model.config).title.split(" (")[0] in one.value
+        for one in at.caption
+        if "As an example" in one.value
     )
     assert metric(at)[1] == pytest.approx(loss(lm.edited(worst)), abs=6e-4)
     assert "edits" not in at.query_params
 
 
-def test_the_arrow_beside_the_losses_points_where_the_loss_goes_and_is_green_where_it_falls() -> None:
+def test_the_arrow_beside_the_losses_points_where_the_loss_goes_and_is_green_where_it_falls() -> (
+    None
+):
     lm, shown = gptviz.load("tiny"), {}
     for part in heads_and_mlps(lm.model.config):
         moved, proto = loss(lm.edited(part.name)) - loss(lm), page(edits=part.name).metric[0].proto
         if abs(moved) > 1e-3:
             shown[moved < 0] = proto.direction, proto.color
-    assert shown == {True: (MetricProto.DOWN, MetricProto.GREEN), False: (MetricProto.UP, MetricProto.RED)}
+    assert shown == {
+        True: (MetricProto.DOWN, MetricProto.GREEN),
+        False: (MetricProto.UP, MetricProto.RED),
+    }
 
 
 def test_where_that_takes_long_the_example_is_the_head_that_the_loss_needs_most(
@@ -110,18 +128,30 @@ def test_where_that_takes_long_the_example_is_the_head_that_the_loss_needs_most(
 ) -> None:
     lm = gptviz.load("tiny")
     monkeypatch.setattr(loss_texts, "LITTLE", 0)
-    worst = max((one.name for one in heads_and_mlps(lm.model.config) if one.is_head), key=lambda name: loss(lm.edited(name)))
+    worst = max(
+        (one.name for one in heads_and_mlps(lm.model.config) if one.is_head),
+        key=lambda name: loss(lm.edited(name)),
+    )
     assert metric(page())[1] == pytest.approx(loss(lm.edited(worst)), abs=6e-4)
 
 
-def test_of_known_answers_the_example_turns_the_guess_over_and_each_task_has_the_head_that_it_needs() -> None:
+def test_of_known_answers_the_example_turns_the_guess_over_and_each_task_has_the_head_that_it_needs() -> (
+    None
+):
     lm = gptviz.load("sentences")
     at = opened("pages/switch_off.py", model="sentences")
     known = Sentences().contrasts()
-    example = re.findall(r"As an example, framed: Head (\d) of block (\d)", " ".join(one.value for one in at.caption))
+    example = re.findall(
+        r"As an example, framed: Head (\d) of block (\d)", " ".join(one.value for one in at.caption)
+    )
     ((head, block),) = example
-    assert [name for name, cell in cells(at).items() if cell["chosen"]] == [f"blocks.{block}.attention.head.{head}"]
-    before, after = (guess(one, known[0].clean) for one in (lm, lm.edited(f"blocks.{block}.attention.head.{head}")))
+    assert [name for name, cell in cells(at).items() if cell["chosen"]] == [
+        f"blocks.{block}.attention.head.{head}"
+    ]
+    before, after = (
+        guess(one, known[0].clean)
+        for one in (lm, lm.edited(f"blocks.{block}.attention.head.{head}"))
+    )
     assert lm.tokenizer.label(int(before.argmax())) == known[0].right
     assert int(after.argmax()) != int(before.argmax()), "the default shows something"
     label = lm.tokenizer.label(int(after.argmax()))
@@ -154,7 +184,9 @@ def test_any_piece_is_edited_from_the_list() -> None:
     assert at.query_params["edits"] == "blocks.1.attention=previous,blocks.0.mlp.neuron.17=4.2"
 
 
-@pytest.mark.parametrize("config", [tiny(), tiny(n_encoder_layer=2), tiny(positions="none", d_mlp=0), tiny(n_layer=0)])
+@pytest.mark.parametrize(
+    "config", [tiny(), tiny(n_encoder_layer=2), tiny(positions="none", d_mlp=0), tiny(n_layer=0)]
+)
 def test_the_list_has_every_piece_once(config: Any) -> None:
     offered = grid.units(config)
     assert len(set(offered)) == len(offered)
@@ -162,8 +194,15 @@ def test_the_list_has_every_piece_once(config: Any) -> None:
     assert all(unit(one.name, config) == one for one in offered)
 
 
-def test_the_code_computes_the_changes_of_the_loss_over_held_out_data() -> None:  # of the prompt: test_code_of_pages.py
-    at = opened("pages/switch_off.py", model="reversal", by="mean", over="held-out data", edits="blocks.0.mlp")
+# of the prompt: test_code_of_pages.py
+def test_the_code_computes_the_changes_of_the_loss_over_held_out_data() -> None:
+    at = opened(
+        "pages/switch_off.py",
+        model="reversal",
+        by="mean",
+        over="held-out data",
+        edits="blocks.0.mlp",
+    )
     if not any(cell["value"] is not None for cell in cells(at).values()):
         at.button(key="compute losses").click().run()
         wait_until(lambda: all(cell["value"] is not None for cell in cells(at.run()).values()))
@@ -171,7 +210,9 @@ def test_the_code_computes_the_changes_of_the_loss_over_held_out_data() -> None:
     assert ran(payload(at, "unit grid")[0]["code"])["result"] == pytest.approx(shown, abs=1e-6)
 
 
-def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(grid, "MUCH", 0)
     at = page(prompt="a lazy dog")
     assert all(cell["value"] is None for cell in cells(at).values())
@@ -182,7 +223,9 @@ def test_a_model_that_is_large_waits_to_be_asked_and_goes_on_by_itself(monkeypat
     assert cells(again) == cells(at), "found again by another session"
 
 
-def test_a_large_model_shows_its_guess_before_it_has_written_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_model_shows_its_guess_before_it_has_written_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     lm, gate, drawn = gptviz.load("tiny"), Event(), before_after._tokens
 
     def slowly(*given: Any) -> Iterator[int]:
@@ -206,16 +249,26 @@ def test_a_large_model_shows_its_guess_before_it_has_written_a_word(monkeypatch:
     before, after = written()
     assert before == lm.generate("a slow fox", len(before), temperature=0)
     # Stopped while the other text is begun, it may have nothing yet: that is shown as a space.
-    assert lm.edited(HEAD).generate("a slow fox", len(before), temperature=0).startswith(after.strip())
+    assert (
+        lm.edited(HEAD).generate("a slow fox", len(before), temperature=0).startswith(after.strip())
+    )
     assert len(after) < len(before), "stopped: what was written stays"
     at.button(key="write After").click().run()
-    wait_until(lambda: written()[-1:] == [lm.edited(HEAD).generate("a slow fox", len(before), temperature=0)])
+    wait_until(
+        lambda: (
+            written()[-1:] == [lm.edited(HEAD).generate("a slow fox", len(before), temperature=0)]
+        )
+    )
     # The text is there a moment before its work is done, and only then are the two compared.
-    wait_until(lambda: any("take the likeliest token each time" in one.value for one in at.run().caption))
+    wait_until(
+        lambda: any("take the likeliest token each time" in one.value for one in at.run().caption)
+    )
 
 
 @pytest.mark.parametrize("kind", ["classifier", "pair"])
-def test_other_kinds_of_models_have_the_page_too(kind: str, tiny_classifier: TinyModel, tiny_pair: TinyModel) -> None:
+def test_other_kinds_of_models_have_the_page_too(
+    kind: str, tiny_classifier: TinyModel, tiny_pair: TinyModel
+) -> None:
     tiny_classifier("classifier") if kind == "classifier" else tiny_pair("pair")
     prompt = "the film was funny" if kind == "classifier" else "the fox"
     at = opened("pages/switch_off.py", model=kind, prompt=prompt, edits="blocks.1.mlp")

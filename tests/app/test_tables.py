@@ -1,4 +1,6 @@
-"""Tables on paper: all rows, in the formats of their columns, no markup. As CSV files: what Excel reads is what is here."""
+"""Tables on paper: all rows, in the formats of their columns, no markup. As CSV files: what Excel
+reads is what is here.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,14 @@ from tests.browser.machinery import HOSTILE, ROOT
 
 def rows(html: str) -> list[list[str]]:
     """The cells of a printed table, its head first."""
-    assert re.sub(r"</?(div|table|thead|tbody|tr|th|td|p)( class=\"on-paper\")?>", "", html).count("<") == 0
-    return [[unescape(cell) for cell in re.findall(r"<t[hd]>(.*?)</t[hd]>", row)] for row in re.findall(r"<tr>(.*?)</tr>", html)]
+    assert (
+        re.sub(r"</?(div|table|thead|tbody|tr|th|td|p)( class=\"on-paper\")?>", "", html).count("<")
+        == 0
+    )
+    return [
+        [unescape(cell) for cell in re.findall(r"<t[hd]>(.*?)</t[hd]>", row)]
+        for row in re.findall(r"<tr>(.*?)</tr>", html)
+    ]
 
 
 def test_the_printed_table_has_every_value_in_the_format_of_its_column() -> None:
@@ -54,7 +62,11 @@ def test_rows_have_their_names_and_what_is_left_out_is_counted() -> None:
 
 def test_every_table_of_a_page_is_whole_on_paper() -> None:
     files = (ROOT / "gptviz").rglob("*.py")
-    found = {file.relative_to(ROOT).as_posix() for file in files if ".dataframe(" in file.read_text("utf-8")}
+    found = {
+        file.relative_to(ROOT).as_posix()
+        for file in files
+        if ".dataframe(" in file.read_text("utf-8")
+    }
     assert found == {"gptviz/ui/widgets/tables.py"}
 
 
@@ -63,7 +75,9 @@ TEXTS = ("=HYPERLINK(1)", "-", "+1", "@a", "'=b", "it's fine", 'a, "b"', "−2")
 
 def test_a_table_keeps_its_numbers_and_its_titles_and_no_text_of_it_is_a_formula() -> None:
     numbers = np.array([-1.5, 1e-300, np.pi, 0, -0.0, 7, 1 / 3, 2])
-    frame = pd.DataFrame({"=token": TEXTS, "number": numbers, "whole": range(8), "kind": pd.Categorical([*TEXTS])})
+    frame = pd.DataFrame(
+        {"=token": TEXTS, "number": numbers, "whole": range(8), "kind": pd.Categorical([*TEXTS])}
+    )
     content = as_csv(frame)
     assert content.startswith(codecs.BOM_UTF8), "without the mark Excel shows other letters"
     header, *rows = csv.reader(io.StringIO(content.decode("utf-8-sig")))

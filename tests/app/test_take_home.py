@@ -1,4 +1,6 @@
-"""Files to take home: how many are written at a time, and what the process that writes one is told."""
+"""Files to take home: how many are written at a time, and what the process that writes one is
+told.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Process:
         return SimpleNamespace(returncode=0)
 
 
-def test_a_hundred_who_ask_at_once_start_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hundred_who_ask_at_once_start_no_more_than_there_is_room_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     process, refused, files = Process(), [], []
     monkeypatch.setattr(take_home.subprocess, "run", process)
     begin = Event()
@@ -71,7 +75,9 @@ def test_nothing_of_an_address_is_a_word_of_the_command(monkeypatch: pytest.Monk
     assert len(command) == 9
 
 
-def test_one_that_takes_too_long_or_fails_gives_its_place_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_takes_too_long_or_fails_gives_its_place_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def late(command: list[str], **how: Any) -> None:
         raise take_home.subprocess.TimeoutExpired(command, how["timeout"])
 

@@ -1,4 +1,6 @@
-"""Texts in the address: whatever is typed, a reload and a link bring it back, and the address stays short."""
+"""Texts in the address: whatever is typed, a reload and a link bring it back, and the address stays
+short.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tests.app.opening import opened
 from tests.tiny import TinyModel
 
 pytestmark = pytest.mark.usefixtures("home")
-# What the server takes for the first line of a request and all headers together; a browser's headers take about 1 KiB.
+# What the server takes for the first line of a request and all headers together; a browser's
+# headers take about 1 KiB.
 SERVER_TAKES = 16 * 1024
 PAGE = "pages/embeddings.py"  # which has the prompt, and no picture of it that takes time
 LONG = {
@@ -37,7 +40,13 @@ def prompt(at: AppTest) -> str:
 
 def reloaded(at: AppTest) -> AppTest:
     """The page for somebody who opens the same address again."""
-    return opened(PAGE, **{key: value if isinstance(value, str) else value[-1] for key, value in at.query_params.items()})
+    return opened(
+        PAGE,
+        **{
+            key: value if isinstance(value, str) else value[-1]
+            for key, value in at.query_params.items()
+        },
+    )
 
 
 @given(
@@ -54,8 +63,11 @@ def test_what_an_address_says_for_a_text_is_short_and_stands_for_that_text(text:
 @given(st.text(st.sampled_from(f"ab {string.punctuation}")) | st.text())
 def test_a_chat_loses_nothing_of_a_link(text: str) -> None:
     asked = {"model": "bpe", "prompt": text}
-    (written,) = re.findall(r"http[^\s<>\"'()|\\]+", f"Look at {addresses.link('http://class.example/lens', asked)} now")
-    taken = re.split(r"[-._~!*]{2}", written)[0].rstrip(string.punctuation)  # as the strictest of chats do
+    (written,) = re.findall(
+        r"http[^\s<>\"'()|\\]+", f"Look at {addresses.link('http://class.example/lens', asked)} now"
+    )
+    # as the strictest of chats do
+    taken = re.split(r"[-._~!*]{2}", written)[0].rstrip(string.punctuation)
     assert dict(parse_qsl(urlsplit(taken).query, keep_blank_values=True)) == asked
 
 
@@ -65,7 +77,9 @@ def test_an_older_link_gives_its_text_in_full() -> None:
 
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
-def test_a_long_prompt_is_there_after_a_reload_and_the_address_is_one_the_server_takes(text: str) -> None:
+def test_a_long_prompt_is_there_after_a_reload_and_the_address_is_one_the_server_takes(
+    text: str,
+) -> None:
     at = opened(PAGE)
     at.text_area(key="prompt").set_value(text).run()
     assert len(urlencode(at.query_params, doseq=True)) < SERVER_TAKES / 2
@@ -89,7 +103,9 @@ def test_a_short_prompt_stands_in_the_address_as_it_is_and_the_default_does_not(
 def test_the_links_to_other_pages_carry_a_long_prompt() -> None:
     at = opened(PAGE)
     at.text_area(key="prompt").set_value(LONG["cyrillic"]).run()
-    menu = {link.proto.label: parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")}
+    menu = {
+        link.proto.label: parse_qs(link.proto.query_string) for link in at.sidebar.get("page_link")
+    }
     (value,) = menu["Positions"]["prompt"]
     assert prompt(opened("pages/positions.py", prompt=value)) == LONG["cyrillic"]
 
@@ -125,7 +141,9 @@ def test_a_link_to_a_text_of_another_machine_says_so_and_keeps_its_key() -> None
     assert at.query_params["prompt"] == "ROMEO"
 
 
-def test_where_a_long_text_cannot_be_kept_the_page_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_a_long_text_cannot_be_kept_the_page_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("GPTVIZ_HOME", str(tmp_path / "file"))
     at = opened(PAGE, prompt="ROMEO")

@@ -1,4 +1,6 @@
-"""The page Tokens: what it shows is what the tokenizers say, its code computes it, and its link trains with what was learned."""
+"""The page Tokens: what it shows is what the tokenizers say, its code computes it, and its link
+trains with what was learned.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,9 @@ def test_learning_cuts_the_prompt_after_any_number_of_merges() -> None:
     at = page(view=LEARN, learned_from=PASSAGES, learn="200")
     for made in (200, 20):
         at.select_slider(key="made").set_value(made).run()
-        assert [token[7] for token in strip(at)["tokens"]] == [str(i) for i in found.after(made).encode(PROMPT).ids]
+        assert [token[7] for token in strip(at)["tokens"]] == [
+            str(i) for i in found.after(made).encode(PROMPT).ids
+        ]
         assert f"is now {found.tokens[made]:,} tokens long" in says(at)
     left, right, times = found.pairs(20)[0]
     assert f"Next: “{left}” and “{right}”, {times} times side by side" in says(at)
@@ -107,7 +111,11 @@ def test_learning_cuts_the_prompt_after_any_number_of_merges() -> None:
 @pytest.mark.parametrize("before", [False, True])
 def test_the_link_trains_with_the_tokens_that_were_learned(before: bool) -> None:
     at = page(view=LEARN, learned_from=PASSAGES, learn="200")
-    (link,) = (one.proto for one in at.main.get("page_link") if "Train a model with these" in one.proto.label)
+    (link,) = (
+        one.proto
+        for one in at.main.get("page_link")
+        if "Train a model with these" in one.proto.label
+    )
     query = {key: values[0] for key, values in parse_qs(link.query_string).items()}
     assert (query["tokens"], query["run_vocabulary"]) == ("bpe", "456")
     train = opened("pages/train.py", **({"plan": "reversal"} if before else query))
@@ -143,14 +151,26 @@ def test_the_tokens_of_a_chat_template_and_its_special_ones_have_looks_of_their_
     message = [*"How␣now?"]
     plain = [*"user⏎", *message, "<|im_end|>", *"⏎", "<|im_start|>", *"assistant⏎"]
     assert [label for label, _ in shown] == ["<|im_start|>", *plain][:most]
-    kinds = ["special", *["chat template"] * 5, *[""] * len(message), "special", "chat template", "special"]
+    kinds = [
+        "special",
+        *["chat template"] * 5,
+        *[""] * len(message),
+        "special",
+        "chat template",
+        "special",
+    ]
     kinds += ["chat template"] * 10
     for (label, kind), wanted in zip(shown, kinds, strict=False):
         assert kind == wanted if wanted else kind in ("part of a word", "sign"), label
     looks = strip(at)["settings"]["kinds"]
-    assert len({tuple(looks[kind]) for kind in ("special", "chat template", "part of a word", "sign")}) == 4
+    assert (
+        len({tuple(looks[kind]) for kind in ("special", "chat template", "part of a word", "sign")})
+        == 4
+    )
     other = opened("pages/tokens.py", model="chats", prompt="How now?")
-    assert not {"special", "chat template"} & {token[6] for token in strip(other)["tokens"]}, "no turn, no template"
+    assert not {"special", "chat template"} & {token[6] for token in strip(other)["tokens"]}, (
+        "no turn, no template"
+    )
 
 
 def bare(folder: Path, text: str, size: int) -> BPETokenizer:
@@ -170,7 +190,9 @@ def test_a_tokenizer_of_the_hub_without_a_model_is_a_choice(user: Path) -> None:
     at = page(view=COMPARE, other="someone/words (Hugging Face)")
     assert "someone/words (Hugging Face)" in at.selectbox(key="other").options
     assert [token[7] for token in chips(at, 1)] == [str(i) for i in tokenizer.encode(PROMPT).ids]
-    assert run_code(at)["last"][1]["English"].tokens == len(tokenizer.encode(examples()["English"]).ids)
+    assert run_code(at)["last"][1]["English"].tokens == len(
+        tokenizer.encode(examples()["English"]).ids
+    )
 
 
 def test_a_tokenizer_in_a_folder_that_is_named_is_a_choice(user: Path) -> None:
@@ -182,7 +204,9 @@ def test_a_tokenizer_in_a_folder_that_is_named_is_a_choice(user: Path) -> None:
     assert at.selectbox(key="inside").options == ["first", "second"]
     assert [token[7] for token in chips(at, 1)] == [str(i) for i in tokenizer.encode(PROMPT).ids]
     at.selectbox(key="inside").set_value("second").run()
-    assert run_code(at)["last"][1]["English"].tokens == len(examples()["English"].encode()), "no pair of this text was learned"
+    assert run_code(at)["last"][1]["English"].tokens == len(examples()["English"].encode()), (
+        "no pair of this text was learned"
+    )
     at.text_input(key="folder").set_value(str(user / "none")).run()
     assert "There is no folder" in says(at)
     (user / "empty").mkdir()
@@ -212,10 +236,16 @@ def test_readers_of_a_server_that_only_shows_models_do_not_learn_what_is_on_it(
 def test_a_tokenizer_that_is_learned_here_stands_beside_that_of_the_model() -> None:
     found = learned(passages(), 200)
     at = page(view=LEARN, learned_from=PASSAGES, learn="200")
-    (link,) = (one.proto for one in at.main.get("page_link") if "Beside the tokenizer" in one.proto.label)
+    (link,) = (
+        one.proto for one in at.main.get("page_link") if "Beside the tokenizer" in one.proto.label
+    )
     query = {key: values[0] for key, values in parse_qs(link.query_string).items()}
     beside = opened("pages/tokens.py", **query)
     assert beside.selectbox(key="other").value == LEARNED
-    assert [token[7] for token in chips(beside, 1)] == [str(i) for i in found.tokenizer.encode(PROMPT).ids]
+    assert [token[7] for token in chips(beside, 1)] == [
+        str(i) for i in found.tokenizer.encode(PROMPT).ids
+    ]
     assert "200 merges learned from passages of books" in says(beside)
-    assert run_code(beside)["last"][1]["English"].tokens == len(found.tokenizer.encode(examples()["English"]).ids)
+    assert run_code(beside)["last"][1]["English"].tokens == len(
+        found.tokenizer.encode(examples()["English"]).ids
+    )

@@ -54,7 +54,20 @@ TINY = PLAIN | {
     "run_steps": "40",
     "run_evaluations": "2",
 }
-WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+WORDS = (
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 LONG = TINY | {"run_steps": "1000000"}
 
 
@@ -74,7 +87,9 @@ def _nothing_trains_on(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 @pytest.fixture(autouse=True)
-def _in_threads(home: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def _in_threads(
+    home: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Runs are trained by threads of this process, but in the full tests."""
     if request.node.get_closest_marker("full"):
         return
@@ -93,23 +108,35 @@ def test_without_any_run_of_ones_own_the_page_shows_how_a_shipped_model_learned(
     at = page()
     assert at.selectbox(key="run").value == "shakespeare"
     assert progress(at).startswith("Finished")
-    assert any("held-out data" in str(trace.get("hovertemplate")) for trace in chart(at, "live")["data"])
+    assert any(
+        "held-out data" in str(trace.get("hovertemplate")) for trace in chart(at, "live")["data"]
+    )
     assert at.query_params["run"] == "shakespeare"
     curve = curve_of(checkpoints.find("shakespeare"))
     first, last = float(curve.validation[0]), float(curve.validation[-1])
     step = min(curve.validation_steps[first - curve.validation >= 0.9 * (first - last)])
-    assert f"the loss fell from {first:.3f} to {last:.3f}, and nine tenths of that by step {step:,.0f}." in says(at)
+    assert (
+        f"the loss fell from {first:.3f} to {last:.3f}, and nine tenths of that by step "
+        f"{step:,.0f}." in says(at)
+    )
 
 
-# test_train_rules tests without the page which run every plan describes. Here: one plan that needs a text, one that needs none.
+# test_train_rules tests without the page which run every plan describes. Here: one plan that needs
+# a text, one that needs none.
 OPENED = ("generator", "induction")
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name in OPENED else pytest.mark.full) for name, plan in PLANS.items() if plan.begin is None],
+    [
+        pytest.param(name, marks=() if name in OPENED else pytest.mark.full)
+        for name, plan in PLANS.items()
+        if plan.begin is None
+    ],
 )
-def test_every_plan_opens_and_says_how_many_parameters_it_has(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_plan_opens_and_says_how_many_parameters_it_has(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inside, "look_inside", lambda *arguments: None)
     plan = PLANS[name]
     at = page(plan=name)
@@ -141,11 +168,15 @@ def test_a_changed_dimension_changes_the_count_and_another_plan_sets_all_of_them
 def expected(at: AppTest) -> tuple[int, float, float]:
     """The expected parameters, seconds and bytes of memory of a run, as the page gives them."""
     sentence = next(line for line in says(at).splitlines() if " parameters, about " in line)
-    parameters, duration, memory = re.fullmatch(r"([\d,]+) parameters, about (.*), (.*) of memory", sentence).groups()
+    parameters, duration, memory = re.fullmatch(
+        r"([\d,]+) parameters, about (.*), (.*) of memory", sentence
+    ).groups()
     units = {"s": 1, "min": 60, "h": 3_600, "MB": 1e6, "GB": 1e9}
 
     def total(amount: str) -> float:
-        return sum(float(number) * units[unit] for number, unit in re.findall(r"([\d.]+) (\w+)", amount))
+        return sum(
+            float(number) * units[unit] for number, unit in re.findall(r"([\d.]+) (\w+)", amount)
+        )
 
     return int(parameters.replace(",", "")), total(duration), total(memory)
 
@@ -193,8 +224,14 @@ def check_a_run_from_beginning_to_end() -> None:
         again.selectbox(key="chart").set_value(quantity).run()
         assert quantity.lower() in json.dumps(chart(again, "live")["layout"]).lower()
         if quantity == "Perplexity":
-            losses = [line.loss for line in watched_run("copy").log if line.kind == "evaluation" and line.loss is not None]
-            assert numbers(chart(again, "live")["data"][0]["y"]) == pytest.approx([math.exp(loss) for loss in losses])
+            losses = [
+                line.loss
+                for line in watched_run("copy").log
+                if line.kind == "evaluation" and line.loss is not None
+            ]
+            assert numbers(chart(again, "live")["data"][0]["y"]) == pytest.approx(
+                [math.exp(loss) for loss in losses]
+            )
 
 
 def test_a_run_is_begun_watched_reloaded_and_finished() -> None:
@@ -213,8 +250,11 @@ def test_a_chart_that_is_shown_again_while_a_run_is_begun_does_not_bring_back_th
         context = get_script_run_ctx()
         assert context is not None
         assert context.script_requests is not None
-        # What the browser sends each second: its controls as they were, and the part of the page to show again.
-        context.script_requests.request_rerun(RerunData(widget_states=as_before, fragment_id="live", is_auto_rerun=True))
+        # What the browser sends each second: its controls as they were, and the part of the page to
+        # show again.
+        context.script_requests.request_rerun(
+            RerunData(widget_states=as_before, fragment_id="live", is_auto_rerun=True)
+        )
         return begin(*arguments)
 
     monkeypatch.setattr(planned_run, "begin", meanwhile)
@@ -263,16 +303,31 @@ def test_a_request_is_shown_before_it_is_carried_out(tiny_model: TinyModel) -> N
         request_stop(folder, how)
         assert word in watch.headline(dataclasses.replace(watched_run("asked"), place=0))
     for name in get_args(RunState):  # one that has ended since its state was read is shown too
-        assert watch.headline(dataclasses.replace(watched_run("asked"), place=None, status=Status(name)))
+        assert watch.headline(
+            dataclasses.replace(watched_run("asked"), place=None, status=Status(name))
+        )
 
 
-def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measured(tiny_model: TinyModel) -> None:
+def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measured(
+    tiny_model: TinyModel,
+) -> None:
     folder = tiny_model("late")
-    step = {"loss": 1, "progress": 0.1, "learning_rate": 1, "gradient_norm": 1, "tokens_per_second": 1, "seconds_left": 1}
-    lines = [{"kind": "evaluation", "step": 0, "loss": 4.25, "share": 0.07}, {"kind": "step", "step": 920, **step}]
+    step = {
+        "loss": 1,
+        "progress": 0.1,
+        "learning_rate": 1,
+        "gradient_norm": 1,
+        "tokens_per_second": 1,
+        "seconds_left": 1,
+    }
+    lines = [
+        {"kind": "evaluation", "step": 0, "loss": 4.25, "share": 0.07},
+        {"kind": "step", "step": 920, **step},
+    ]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "validation **4.250** nats, perplexity 70.1 after 0 steps on 7.00 % of the data held out" in watch.numbers_line(
-        watched_run("late")
+    assert (
+        "validation **4.250** nats, perplexity 70.1 after 0 steps on 7.00 % of the data held out"
+        in watch.numbers_line(watched_run("late"))
     )
     lines.append({"kind": "evaluation", "step": 920, "loss": 4.25})
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -281,7 +336,11 @@ def test_the_loss_says_after_which_step_and_on_how_much_of_the_data_it_was_measu
 
 def drawn(at: AppTest) -> dict[str, list[Any]]:
     """The curves of the chart by their names."""
-    return {str(trace["name"]): numbers(trace["y"]).tolist() for trace in chart(at, "live")["data"] if trace.get("name")}
+    return {
+        str(trace["name"]): numbers(trace["y"]).tolist()
+        for trace in chart(at, "live")["data"]
+        if trace.get("name")
+    }
 
 
 def test_the_same_address_shows_the_same_chart_after_a_reload() -> None:
@@ -308,14 +367,22 @@ def test_beside_a_run_are_models_of_its_own_experiment_and_of_related_ones_but_n
 def test_every_try_changes_what_is_on_screen_and_says_what_the_logs_say() -> None:
     at = page()
     offers = tries("shakespeare", "sums")
-    assert {offer.title for offer in offers} == {"A sudden insight", "Far too fast", "What did my data do?"}
+    assert {offer.title for offer in offers} == {
+        "A sudden insight",
+        "Far too fast",
+        "What did my data do?",
+    }
     for offer in reversed(offers):
         before = chart(at, "live")["data"], says(at)
         press(at, offer.title)
         assert (chart(at, "live")["data"], says(at)) != before, offer.title
-        assert offer.title != "Far too fast" or "Changed: Learning rate 1 instead of 0.004" in says(at)
+        assert offer.title != "Far too fast" or "Changed: Learning rate 1 instead of 0.004" in says(
+            at
+        )
         assert offer.title != "What did my data do?" or at.selectbox(key="data_b").value == "jobs"
-    losses = {line.step: line.loss for line in watched_run("induction").log if line.kind == "evaluation"}
+    losses = {
+        line.step: line.loss for line in watched_run("induction").log if line.kind == "evaluation"
+    }
     falls = {(a, b): losses[a] - losses[b] for a, b in pairwise(sorted(losses))}
     (before_it, after_it), fall = max(falls.items(), key=lambda item: item[1])
     sudden = next(offer.notice for offer in offers if offer.title == "A sudden insight")
@@ -329,7 +396,11 @@ def test_the_list_of_experiments_says_what_each_is_for_and_how_long_it_takes() -
     at.session_state["all experiments"] = True
     at.run()
     for name, plan in PLANS.items():
-        (line,) = [caption.value for caption in at.caption if caption.value.startswith(f"{plan.sentence} About ")]
+        (line,) = [
+            caption.value
+            for caption in at.caption
+            if caption.value.startswith(f"{plan.sentence} About ")
+        ]
         assert re.fullmatch(r"[\d hminsday]+\.", line.removeprefix(f"{plan.sentence} About ")), line
         assert button(at, name)
     press(at, "induction")
@@ -337,7 +408,9 @@ def test_the_list_of_experiments_says_what_each_is_for_and_how_long_it_takes() -
     assert at.number_input(key="run_steps").value == PLANS["induction"].recipe.steps
 
 
-@pytest.mark.parametrize("plan", quick(["sums", "classifier", "mirror", "my own"], "sums", "classifier", "mirror"))
+@pytest.mark.parametrize(
+    "plan", quick(["sums", "classifier", "mirror", "my own"], "sums", "classifier", "mirror")
+)
 def test_the_first_batch_of_a_run_is_shown_as_the_model_gets_it(plan: str) -> None:
     at = press(page(plan=plan), "Look at the data")
     rows = at.dataframe[-1].value
@@ -345,20 +418,39 @@ def test_the_first_batch_of_a_run_is_shown_as_the_model_gets_it(plan: str) -> No
     tokenizer = plan_named(plan).learn_tokenizer(source)
     config = source.fitted(plan_named(plan).config, tokenizer)
     recipe = plan_named(plan).recipe
-    batch = source.data(tokenizer, config).training(recipe.batch_size, draw_seed(recipe.seed, 0, "batch"))
-    shown = {name: [label for label in rows.loc[name] if label] for name in rows.index if name.startswith("row 1")}
-    reads = [tokenizer.label(token) for token in batch.inputs[0][0].tolist() if token != config.padding]
+    batch = source.data(tokenizer, config).training(
+        recipe.batch_size, draw_seed(recipe.seed, 0, "batch")
+    )
+    shown = {
+        name: [label for label in rows.loc[name] if label]
+        for name in rows.index
+        if name.startswith("row 1")
+    }
+    reads = [
+        tokenizer.label(token) for token in batch.inputs[0][0].tolist() if token != config.padding
+    ]
     if config.kind == "classifier":
-        assert shown == {f"row 1, label {source.label_names[int(batch.targets[0])]}: x, it reads": reads}
+        assert shown == {
+            f"row 1, label {source.label_names[int(batch.targets[0])]}: x, it reads": reads
+        }
         return
-    guessed = ["·" if token == NOT_COUNTED else tokenizer.label(token) for token in batch.targets[0].tolist()]
+    guessed = [
+        "·" if token == NOT_COUNTED else tokenizer.label(token)
+        for token in batch.targets[0].tolist()
+    ]
     assert shown["row 1: x, it reads"] == reads
     assert shown["row 1: y, it is to guess"] == guessed
     if config.kind == "encoder-decoder":
-        encoder = [tokenizer.label(token) for token in batch.inputs[1][0].tolist() if token != config.padding]
+        encoder = [
+            tokenizer.label(token)
+            for token in batch.inputs[1][0].tolist()
+            if token != config.padding
+        ]
         assert shown["row 1: source, the encoder reads"] == encoder
     else:
-        assert all(x == y for x, y in zip(reads[1:], guessed, strict=False) if y != "·"), "y is x moved by one place"
+        assert all(x == y for x, y in zip(reads[1:], guessed, strict=False) if y != "·"), (
+            "y is x moved by one place"
+        )
 
 
 def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written(
@@ -371,7 +463,9 @@ def test_when_as_many_wait_as_may_the_next_is_refused_before_anything_is_written
     assert at.number_input(key="run_steps").value == 40
 
 
-def test_a_batch_that_does_not_fit_in_memory_is_refused_with_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_does_not_fit_in_memory_is_refused_with_the_estimate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(memory, "available", lambda device: 600 * 10**6)
     at = page(plan="copy", run_batch_size="4096")
     assert "of memory, and 600 MB is free" in says(at)
@@ -388,7 +482,13 @@ def upload(at: AppTest, name: str, content: bytes, key: str = "uploaded") -> App
 
 def test_a_file_is_trained_on_character_by_character() -> None:
     text = "to be or not to be that is the question\n" * 40
-    query = {"plan": "my own", "data": "a file of yours", "run_context_length": "8", "run_d_model": "8", "run_steps": "9000000"}
+    query = {
+        "plan": "my own",
+        "data": "a file of yours",
+        "run_context_length": "8",
+        "run_d_model": "8",
+        "run_steps": "9000000",
+    }
     at = upload(page(**query), "ham<b>let.txt", text.encode())
     config = changed(OWN_PLAN.config, vocab_size=len(set(text)), context_length=8, d_model=8)
     assert f"{parameter_count(config):,} parameters" in says(at)
@@ -403,8 +503,13 @@ def test_a_text_that_was_pasted_is_there_after_a_reload_and_after_another_page()
     at = page(plan="my own", data="a text you paste")
     at.text_area(key="pasted").set_value(text).run()
     said = at.query_params["pasted"]
-    assert len(said) < 100, "its key: `test_texts_in_addresses` has texts that stand there themselves"
-    assert page(plan="my own", data="a text you paste", pasted=said).text_area(key="pasted").value == text
+    assert len(said) < 100, (
+        "its key: `test_texts_in_addresses` has texts that stand there themselves"
+    )
+    assert (
+        page(plan="my own", data="a text you paste", pasted=said).text_area(key="pasted").value
+        == text
+    )
     at.switch_page("pages/gradients.py").run()
     del at.query_params["pasted"]
     at.switch_page("pages/train.py").run()
@@ -420,9 +525,19 @@ def test_tiny_shakespeare_offline_says_so_and_what_to_take_instead() -> None:
     assert not button(at, "Train").disabled
 
 
-def test_a_run_whose_card_and_log_are_nonsense_is_shown_as_far_as_it_can_be(tiny_model: TinyModel) -> None:
+def test_a_run_whose_card_and_log_are_nonsense_is_shown_as_far_as_it_can_be(
+    tiny_model: TinyModel,
+) -> None:
     folder = tiny_model(
-        "odd", card={"recipe": 3, "engine": "x", "losses": {"a": 1}, "preset": 7, "floor": "low", "steps": "many"}
+        "odd",
+        card={
+            "recipe": 3,
+            "engine": "x",
+            "losses": {"a": 1},
+            "preset": 7,
+            "floor": "low",
+            "steps": "many",
+        },
     )
     lines = [
         {"kind": "step", "step": 1},
@@ -440,14 +555,18 @@ def test_a_run_whose_card_and_log_are_nonsense_is_shown_as_far_as_it_can_be(tiny
 def test_what_a_model_writes_is_never_markup(tiny_model: TinyModel) -> None:
     folder = tiny_model("writer")
     text = "**bold** :red[x] <img src=x> $y$"
-    (folder / "log.jsonl").write_text(json.dumps({"kind": "sample", "step": 3, "text": text}) + "\n")
+    (folder / "log.jsonl").write_text(
+        json.dumps({"kind": "sample", "step": 3, "text": text}) + "\n"
+    )
     at = page(run="writer")
     assert text in [code.value for code in at.code]
     assert text not in says(at)
     assert all(text not in element.value for element in at.markdown)
 
 
-def test_what_a_card_a_status_and_a_name_say_is_never_markup(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_card_a_status_and_a_name_say_is_never_markup(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hostile = "[a](http://b) **bold** :red[x] $y$"
     tiny_model("odd", card={"engine": {"why": hostile}})
     shown = watch.engine(watched_run("odd"))
@@ -464,9 +583,14 @@ def test_what_a_card_a_status_and_a_name_say_is_never_markup(tiny_model: TinyMod
 
 
 def test_a_run_that_diverged_is_said_to_have_with_what_to_change(tiny_model: TinyModel) -> None:
-    losses = [{"step": 0, "validation": 3.4}, {"step": 9, "validation": 119_295.0, "training": 90_000.0}]
+    losses = [
+        {"step": 0, "validation": 3.4},
+        {"step": 9, "validation": 119_295.0, "training": 90_000.0},
+    ]
     recipe = Recipe(steps=9, learning_rate=1.0).to_dict()
-    tiny_model("wild", card={"steps": 9, "losses": losses, "recipe": recipe, "validation_loss": 119_295.0})
+    tiny_model(
+        "wild", card={"steps": 9, "losses": losses, "recipe": recipe, "validation_loss": 119_295.0}
+    )
     at = page(run="wild")
     (said,) = [warning.value for warning in at.warning if "diverged" in warning.value]
     assert "It diverged: after 9 steps its loss is 119,295 nats" in said.replace("\\", "")
@@ -474,14 +598,22 @@ def test_a_run_that_diverged_is_said_to_have_with_what_to_change(tiny_model: Tin
     assert "Finished, but it diverged: 9 steps" in progress(at)
 
 
-KINDS = {"classifier": ["opinions"], "seq2seq": ["dates", "numbers", "mirror"], "copy": [*TASKS, "python-reference"]}
+KINDS = {
+    "classifier": ["opinions"],
+    "seq2seq": ["dates", "numbers", "mirror"],
+    "copy": [*TASKS, "python-reference"],
+}
 
 
 @pytest.mark.parametrize("plan", KINDS)
 def test_the_data_and_the_models_to_begin_with_are_those_of_the_plans_kind(
     plan: str, tiny_model: TinyModel, tiny_classifier: TinyModel, tiny_pair: TinyModel
 ) -> None:
-    names = {"copy": tiny_model("one").name, "classifier": tiny_classifier("two").name, "seq2seq": tiny_pair("three").name}
+    names = {
+        "copy": tiny_model("one").name,
+        "classifier": tiny_classifier("two").name,
+        "seq2seq": tiny_pair("three").name,
+    }
     at = page(plan=plan, data="no such data")
     assert {*names.values()} & {*at.selectbox(key="begin").options} == {names[plan]}
     offered = at.selectbox(key="data").options
@@ -498,9 +630,14 @@ def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_
     assert not numbers & {"run_padding", "run_n_label", "run_n_encoder_layer", "run_vocab_size"}
     assert at.selectbox(key="run_head").options == ["flatten", "mean", "sum", "first", "first-relu"]
     at.selectbox(key="plan").set_value("seq2seq").run()
-    assert at.number_input(key="run_n_encoder_layer").value == PLANS["seq2seq"].config.n_encoder_layer
+    assert (
+        at.number_input(key="run_n_encoder_layer").value == PLANS["seq2seq"].config.n_encoder_layer
+    )
     at.number_input(key="run_n_encoder_layer").set_value(1).run()
-    wanted = changed(PLANS["seq2seq"].source().fitted(PLANS["seq2seq"].config, PAIR_TASKS["dates"].tokenizer), n_encoder_layer=1)
+    wanted = changed(
+        PLANS["seq2seq"].source().fitted(PLANS["seq2seq"].config, PAIR_TASKS["dates"].tokenizer),
+        n_encoder_layer=1,
+    )
     assert f"{parameter_count(wanted):,} parameters" in says(at)
     at.selectbox(key="plan").set_value("bpe").run()
     assert at.number_input(key="run_vocabulary").value == PLANS["bpe"].config.vocab_size
@@ -508,13 +645,18 @@ def test_what_the_data_decide_is_no_control_and_another_plan_sets_what_its_kind_
 
 def test_a_classifier_is_trained_and_watched_beside_its_baseline() -> None:
     query = {"run_steps": "6", "run_batch_size": "8", "run_d_model": "8", "run_evaluations": "2"}
-    at = at_state(press(page(plan="classifier", **PLAIN, **query), "Train"), "classifier-2", "finished")
+    at = at_state(
+        press(page(plan="classifier", **PLAIN, **query), "Train"), "classifier-2", "finished"
+    )
     assert "Finished: 6 steps" in progress(at)
     card = checkpoints.read_card(checkpoints.find("classifier-2"))
     assert f"{percent(card.accuracy)} right" in says(at)
     assert f"baseline {percent(card.baseline_accuracy)}" in says(at)
     assert "perplexity" not in watch.numbers_line(watched_run("classifier-2"))
-    assert any("blind guess: ln 2 = 0.693" in note["text"] for note in chart(at, "live")["layout"]["annotations"])
+    assert any(
+        "blind guess: ln 2 = 0.693" in note["text"]
+        for note in chart(at, "live")["layout"]["annotations"]
+    )
     assert any("What it makes of some texts" in element.value for element in at.markdown)
     assert any("positive" in code.value for code in at.code)
     assert any("What head 0 of block 0 looks at" in element.value for element in at.markdown)
@@ -526,18 +668,26 @@ def test_a_classifier_is_trained_and_watched_beside_its_baseline() -> None:
     assert f"{percent(card.training_accuracy)} on what it is trained on" in says(at)
     assert f"a gap of {100 * (card.training_accuracy - card.accuracy):.1f} points" in says(at)
     at.selectbox(key="chart").set_value("Accuracy").run()
-    shares = [line.accuracy for line in watched_run("classifier-2").log if line.kind == "evaluation"]
+    shares = [
+        line.accuracy for line in watched_run("classifier-2").log if line.kind == "evaluation"
+    ]
     assert len(shares) == 3
     assert numbers(chart(at, "live")["data"][0]["y"]).tolist() == pytest.approx(shares)
 
 
 def test_an_encoder_decoder_is_trained_and_both_its_stacks_are_watched() -> None:
-    query = {"run_steps": "6", "run_batch_size": "4", "run_d_model": "8", "run_context_length": "32", "run_evaluations": "1"}
+    query = {
+        "run_steps": "6",
+        "run_batch_size": "4",
+        "run_d_model": "8",
+        "run_context_length": "32",
+        "run_evaluations": "1",
+    }
     at = at_state(press(page(plan="mirror", **PLAIN, **query), "Train"), "mirror", "finished")
     assert "Finished: 6 steps" in progress(at)
     assert (
-        f"{percent(checkpoints.read_card(checkpoints.find('mirror')).values['exact_match'])} of the answers without a mistake"
-        in says(at)
+        f"{percent(checkpoints.read_card(checkpoints.find('mirror')).values['exact_match'])} of "
+        "the answers without a mistake" in says(at)
     )
     assert any("What it answers" in element.value for element in at.markdown)
     assert any("of the encoder looks at" in element.value for element in at.markdown)
@@ -547,9 +697,12 @@ def test_an_encoder_decoder_is_trained_and_both_its_stacks_are_watched() -> None
 
 def test_a_table_of_ones_own_decides_words_and_labels() -> None:
     table = "text,label\n" + "\n".join(
-        f"{word} opinion number {word},{label}" for word, label in zip(WORDS, "aabbcc" * 2, strict=True)
+        f"{word} opinion number {word},{label}"
+        for word, label in zip(WORDS, "aabbcc" * 2, strict=True)
     )
-    at = upload(page(plan="classifier", data="a file of yours"), "mine.csv", table.encode(), "labelled")
+    at = upload(
+        page(plan="classifier", data="a file of yours"), "mine.csv", table.encode(), "labelled"
+    )
     source = LabelledSource(labelled_of(table.encode(), "mine.csv"), PLANS["classifier"].fraction)
     config = source.fitted(PLANS["classifier"].config, source.tokenizer("words", 7_455))
     assert config.n_label == 3
@@ -567,7 +720,9 @@ UNSUITED = {
 
 
 @pytest.mark.parametrize(("plan", "key"), UNSUITED)
-def test_a_file_that_does_not_suit_the_kind_is_named_with_what_is_wrong(plan: str, key: str) -> None:
+def test_a_file_that_does_not_suit_the_kind_is_named_with_what_is_wrong(
+    plan: str, key: str
+) -> None:
     at = page(plan=plan, data="a file of yours")
     content, message = UNSUITED[plan, key]
     upload(at, "mine.csv", content, key)
@@ -616,10 +771,16 @@ SMALL = TINY | {"run_n_layer": "2", "run_d_model": "16", "run_steps": "20"}
 
 
 @pytest.mark.parametrize("family", quick(FAMILIES, "llama-like"))
-def test_a_family_is_trained_from_the_form_and_every_page_about_its_parts_opens_it(family: str) -> None:
+def test_a_family_is_trained_from_the_form_and_every_page_about_its_parts_opens_it(
+    family: str,
+) -> None:
     axes = FAMILIES[family]
     at = page(**SMALL | axes)
-    control = {one.key: one for kind in (at.number_input, at.selectbox, at.toggle, at.text_input) for one in kind}
+    control = {
+        one.key: one
+        for kind in (at.number_input, at.selectbox, at.toggle, at.text_input)
+        for one in kind
+    }
     for key, value in axes.items():
         assert str(control[key].value).lower() in (value, f"{value}.0"), key
     assert not [key for key in axes if control[key].disabled]
@@ -627,20 +788,38 @@ def test_a_family_is_trained_from_the_form_and_every_page_about_its_parts_opens_
     config = checkpoints.read_config(checkpoints.find("copy")).to_dict()
     for key, value in axes.items():
         assert str(config[key.removeprefix("run_")]).lower() in (value, f"{value}.0"), key
-    assert f"{parameter_count(checkpoints.read_config(checkpoints.find('copy'))):,} parameters" in says(page(**SMALL | axes))
+    assert (
+        f"{parameter_count(checkpoints.read_config(checkpoints.find('copy'))):,} parameters"
+        in says(page(**SMALL | axes))
+    )
     for path in ("app.py", "pages/attention.py", "pages/gradients.py", "pages/positions.py"):
         shown = opened(path, model="copy")
         assert not shown.error, (path, shown.error)
 
 
-def test_few_controls_are_in_sight_the_others_stand_in_groups_and_what_has_no_effect_cannot_be_set() -> None:
+def test_few_controls_are_in_sight_the_others_stand_in_groups_and_what_has_no_effect_cannot_be_set() -> (
+    None
+):
     at = page(plan="copy")
-    folded = {one.key for box in at.expander for kind in ("number_input", "selectbox", "toggle") for one in box.get(kind)}
+    folded = {
+        one.key
+        for box in at.expander
+        for kind in ("number_input", "selectbox", "toggle")
+        for one in box.get(kind)
+    }
     of_task = {f"run_copy_{name}" for name in ("vocab", "lag", "length")}
     in_sight = {one.key for one in at.number_input if one.key.startswith("run_")} - folded - of_task
     assert in_sight == {f"run_{name}" for name in (*form.SIZES_IN_SIGHT, *form.RECIPE_IN_SIGHT)}
     labels = [box.label for box in at.expander]
-    assert {"Attention", "MLP", "Residual and norms", "Positions", "Biases", "Embedding and output", "Dropout"} <= set(labels)
+    assert {
+        "Attention",
+        "MLP",
+        "Residual and norms",
+        "Positions",
+        "Biases",
+        "Embedding and output",
+        "Dropout",
+    } <= set(labels)
 
     def off() -> set[str]:
         kinds = (at.number_input, at.selectbox, at.toggle, at.text_input)
@@ -658,7 +837,10 @@ def test_few_controls_are_in_sight_the_others_stand_in_groups_and_what_has_no_ef
     at.selectbox(key="run_mlp").set_value("gated").run()
     at.selectbox(key="plan").set_value("classifier").run()
     usual = PLANS["classifier"].config
-    assert (at.selectbox(key="run_mlp").value, at.number_input(key="run_window").value) == (usual.mlp, None)
+    assert (at.selectbox(key="run_mlp").value, at.number_input(key="run_window").value) == (
+        usual.mlp,
+        None,
+    )
     assert at.selectbox(key="run_positions").value == usual.positions
 
 
@@ -671,8 +853,12 @@ def _fields(plan: str) -> None:
     from gptviz.train.recipe import Recipe
     from gptviz.ui.pages.train.rules import architecture_values, field_controls, recipe_values
 
-    model = field_controls(field_infos(Config), architecture_values(PLANS[plan].config), ("n_layer",))
-    st.session_state["set"] = model | field_controls(field_infos(Recipe), recipe_values(PLANS[plan].recipe), ("steps",))
+    model = field_controls(
+        field_infos(Config), architecture_values(PLANS[plan].config), ("n_layer",)
+    )
+    st.session_state["set"] = model | field_controls(
+        field_infos(Recipe), recipe_values(PLANS[plan].recipe), ("steps",)
+    )
 
 
 @pytest.mark.parametrize("plan", ["copy", "classifier", "seq2seq", "modular"])
@@ -684,7 +870,9 @@ def test_groups_that_nobody_opened_are_empty_and_give_what_their_controls_would(
         for key, value in query.items():
             at.query_params[key] = value
         at.run()
-        controls = sum(len(kind) for kind in (at.number_input, at.selectbox, at.toggle, at.text_input))
+        controls = sum(
+            len(kind) for kind in (at.number_input, at.selectbox, at.toggle, at.text_input)
+        )
         return controls, {name: repr(value) for name, value in at.session_state["set"].items()}
 
     all_controls, usual = filled(whole=True)
@@ -694,7 +882,13 @@ def test_groups_that_nobody_opened_are_empty_and_give_what_their_controls_would(
     assert 2 < few_controls < all_controls, "only their groups are filled"
 
 
-TWO = PLAIN | {"plan": "jobs", "two_texts": "true", "run_batch_size": "8", "run_steps": "6", "run_evaluations": "2"}
+TWO = PLAIN | {
+    "plan": "jobs",
+    "two_texts": "true",
+    "run_batch_size": "8",
+    "run_steps": "6",
+    "run_evaluations": "2",
+}
 
 
 def test_two_texts_are_two_runs_that_differ_in_their_data_alone_and_lead_to_compare() -> None:
@@ -703,10 +897,20 @@ def test_two_texts_are_two_runs_that_differ_in_their_data_alone_and_lead_to_comp
     one, other = (checkpoints.read_card(checkpoints.find(name)) for name in ("jobs-a", "jobs-b"))
     assert (one.twin, other.twin) == ("jobs-b", "jobs-a")
     assert one.recipe == other.recipe
-    assert one.source["settings"] | {"nurse": 10, "doctor": 90, "pilot": 20} == other.source["settings"]
+    assert (
+        one.source["settings"] | {"nurse": 10, "doctor": 90, "pilot": 20}
+        == other.source["settings"]
+    )
     assert one.source["settings"]["pilot"] == 30
-    assert one.command == "python -m gptviz train jobs --name jobs-a --task pilot=30 --steps 6 --batch-size 8 --evaluations 2"
-    first = [checkpoints.load(checkpoints.find(name), step=0).model.state_dict() for name in ("jobs-a", "jobs-b")]
+    assert (
+        one.command
+        == "python -m gptviz train jobs --name jobs-a --task pilot=30 --steps 6 --batch-size 8 "
+        "--evaluations 2"
+    )
+    first = [
+        checkpoints.load(checkpoints.find(name), step=0).model.state_dict()
+        for name in ("jobs-a", "jobs-b")
+    ]
     assert all(first[0][key].equal(first[1][key]) for key in first[0])
     assert at.query_params["run"] == "jobs-a"
     assert "jobs-a, trained on jobs (nurse 90, doctor 10, pilot 30)" in says(at).replace("**", "")
@@ -725,7 +929,8 @@ def test_two_texts_begin_with_the_pair_about_nurses_unless_something_was_chosen(
     assert at.selectbox(key="plan").value == "jobs"
     assert not button(at, "Train").disabled
     assert {at.number_input(key=f"run_jobs_nurse{end}").value for end in ("", "_b")} == {90, 10}
-    for plan, then in (("generator", "generator"), ("sums", "sums")):  # a link that asks for both has chosen
+    # a link that asks for both has chosen
+    for plan, then in (("generator", "generator"), ("sums", "sums")):
         assert page(plan=plan, two_texts="true").selectbox(key="plan").value == then
     at = page(plan="generator")
     at.toggle(key="two_texts").set_value(True).run()
@@ -739,17 +944,42 @@ def test_two_texts_that_are_the_same_are_refused() -> None:
 
 
 def test_two_pasted_texts_are_read_as_the_same_tokens() -> None:
-    texts = {"pasted": "the cat sat on the mat. " * 60, "pasted_b": "a quick brown fox jumped over dogs. " * 60}
-    query = TWO | {"plan": "generator", "data": "a text you paste", "run_context_length": "8", "run_d_model": "8"} | texts
-    at = at_state(at_state(press(page(**query), "Train"), "generator-b", "finished"), "generator-a", "finished")
-    tokens = [checkpoints.load(checkpoints.find(f"generator-{end}")).tokenizer.to_json() for end in "ab"]
+    texts = {
+        "pasted": "the cat sat on the mat. " * 60,
+        "pasted_b": "a quick brown fox jumped over dogs. " * 60,
+    }
+    query = (
+        TWO
+        | {
+            "plan": "generator",
+            "data": "a text you paste",
+            "run_context_length": "8",
+            "run_d_model": "8",
+        }
+        | texts
+    )
+    at = at_state(
+        at_state(press(page(**query), "Train"), "generator-b", "finished"),
+        "generator-a",
+        "finished",
+    )
+    tokens = [
+        checkpoints.load(checkpoints.find(f"generator-{end}")).tokenizer.to_json() for end in "ab"
+    ]
     assert tokens[0] == tokens[1]
     assert not at.exception
 
 
 def test_a_dictionary_of_a_layer_is_fitted_in_sight_and_measured(tiny_model: TinyModel) -> None:
     tiny_model("aa", text="abcdefgh ")
-    settings = {"dictionary": "true", "of": "aa", "after": "1", "features": "128", "active": "4", "fit": "500"}
+    settings = {
+        "dictionary": "true",
+        "of": "aa",
+        "after": "1",
+        "features": "128",
+        "active": "4",
+        "fit": "500",
+    }
     at = opened("pages/train.py", **settings)
     assert gptviz.load("aa").dictionaries() == []
     at.button("compute dictionary").click().run()

@@ -48,12 +48,23 @@ def choices(name: str, *, architecture: dict[str, Any] | None = None, **changes:
     source = None if plan.data == "tiny-shakespeare" else plan.source()
     values = architecture_values(plan.config) | (architecture or {})
     unchanged = Choices(
-        name, plan, source, FRESH, plan.tokenizer, plan.config.vocab_size, values, recipe_values(plan.recipe), None
+        name,
+        plan,
+        source,
+        FRESH,
+        plan.tokenizer,
+        plan.config.vocab_size,
+        values,
+        recipe_values(plan.recipe),
+        None,
     )
     return replace(unchanged, **changes)
 
 
-@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.data != "tiny-shakespeare" and not plan.begin])
+@pytest.mark.parametrize(
+    "name",
+    [name for name, plan in PLANS.items() if plan.data != "tiny-shakespeare" and not plan.begin],
+)
 def test_a_form_that_nobody_touched_describes_the_experiment_itself(name: str) -> None:
     plan = PLANS[name]
     planned = planned_run(choices(name))
@@ -64,7 +75,10 @@ def test_a_form_that_nobody_touched_describes_the_experiment_itself(name: str) -
     assert planned.is_as_published
 
 
-@pytest.mark.parametrize("name", [name for name, plan in PLANS.items() if plan.data == "tiny-shakespeare" and not plan.begin])
+@pytest.mark.parametrize(
+    "name",
+    [name for name, plan in PLANS.items() if plan.data == "tiny-shakespeare" and not plan.begin],
+)
 def test_without_its_text_an_experiment_has_the_sizes_it_was_planned_with(name: str) -> None:
     planned = planned_run(choices(name, problem="the text is not on this machine yet"))
     assert planned.config == PLANS[name].config
@@ -97,7 +111,11 @@ def test_an_mlp_of_a_size_of_its_own_keeps_it_when_the_width_changes() -> None:
     [
         ({"architecture": {"n_head": 5}}, False, "does not divide into n_head 5"),
         ({"architecture": {"context_length": 8}}, True, "needs 31 or more"),
-        ({"architecture": {"n_head": 5}, "source": None, "problem": "there is no text yet"}, False, "there is no text yet"),
+        (
+            {"architecture": {"n_head": 5}, "source": None, "problem": "there is no text yet"},
+            False,
+            "there is no text yet",
+        ),
     ],
 )
 def test_the_problem_is_what_does_not_go_together_the_data_before_the_sizes(
@@ -139,7 +157,12 @@ def test_a_run_that_begins_with_a_model_keeps_its_architecture(tiny_model: TinyM
     folder = tiny_model("base")
     planned = planned_run(choices(OWN, source=TEXT, begin="base", architecture={"d_model": 32}))
     assert planned.config == checkpoints.read_config(folder)
-    assert (planned.begin, planned.changes, planned.vocabulary, planned.problem) == ("base", {}, None, None)
+    assert (planned.begin, planned.changes, planned.vocabulary, planned.problem) == (
+        "base",
+        {},
+        None,
+        None,
+    )
 
 
 def test_data_that_bring_their_tokens_leave_no_choice_of_a_tokenizer() -> None:
@@ -185,13 +208,21 @@ def test_a_control_takes_the_numbers_of_every_experiment(name: str) -> None:
 @pytest.mark.parametrize("kind", ["decoder", "classifier", "encoder-decoder"])
 def test_every_field_of_the_architecture_has_a_control_and_a_group_to_stand_in(kind: Kind) -> None:
     config = next(plan.config for plan in PLANS.values() if plan.config.kind == kind)
-    assert {one.name for one in fields(Config)} == architecture_values(config).keys() | set(NOT_CHOSEN[kind])
+    assert {one.name for one in fields(Config)} == architecture_values(config).keys() | set(
+        NOT_CHOSEN[kind]
+    )
     in_sight = {*SIZES_IN_SIGHT, "n_encoder_layer"}
-    assert not [name for name in architecture_values(config) if name not in in_sight and not field_info(Config, name).group]
+    assert not [
+        name
+        for name in architecture_values(config)
+        if name not in in_sight and not field_info(Config, name).group
+    ]
 
 
 def test_whether_a_field_has_an_effect_follows_from_the_field_it_needs() -> None:
-    base, pattern, head = (field_info(Config, name) for name in ("rotary_base", "window_pattern", "n_head"))
+    base, pattern, head = (
+        field_info(Config, name) for name in ("rotary_base", "window_pattern", "n_head")
+    )
     assert [base.has_effect({"positions": kind}) for kind in ("rotary", "learned")] == [True, False]
     assert [pattern.has_effect({"window": size}) for size in (3, None)] == [True, False]
     assert head.has_effect({})
@@ -199,14 +230,22 @@ def test_whether_a_field_has_an_effect_follows_from_the_field_it_needs() -> None
 
 def test_on_a_busy_machine_a_run_takes_as_many_times_as_long_as_its_steps_do_now() -> None:
     speed = estimate.Speed(50e9, 4e9, 20e-6)
-    alone = replace(estimate.estimate(PLANS["copy"].config, PLANS["copy"].recipe, speed), seconds=120.0, slowdown=1.0)
+    alone = replace(
+        estimate.estimate(PLANS["copy"].config, PLANS["copy"].recipe, speed),
+        seconds=120.0,
+        slowdown=1.0,
+    )
     assert time_needed(alone) == time_needed(replace(alone, slowdown=1.4)) == "2 min"
     assert time_needed(replace(alone, slowdown=3.0)) == "2 min to 6 min"
 
 
-def test_a_run_whose_files_do_not_fit_on_the_disk_is_refused_whatever_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_files_do_not_fit_on_the_disk_is_refused_whatever_memory_there_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     planned = planned_run(choices("copy"))
-    expected = estimate.estimate(planned.plan.config, planned.recipe, estimate.Speed(50e9, 4e9, 20e-6))
+    expected = estimate.estimate(
+        planned.plan.config, planned.recipe, estimate.Speed(50e9, 4e9, 20e-6)
+    )
     for free, is_refused in ((expected.disk, True), (2 * expected.disk, False)):
         monkeypatch.setattr(planned_run_view, "free_disk", lambda _, free=free: free)
         said = planned_run_view.refusal(planned, expected, "never-there", "cpu") or ""
@@ -214,7 +253,9 @@ def test_a_run_whose_files_do_not_fit_on_the_disk_is_refused_whatever_memory_the
     assert expected.memory > 2 * expected.disk
 
 
-def test_an_adapter_needs_a_model_to_begin_with_and_no_adapter_has_one(tiny_model: TinyModel) -> None:
+def test_an_adapter_needs_a_model_to_begin_with_and_no_adapter_has_one(
+    tiny_model: TinyModel,
+) -> None:
     values = recipe_values(plan_named("sums").recipe) | {"lora_rank": 2}
     assert "choose one to begin with" in str(planned_run(choices("sums", recipe=values)).problem)
     tiny_model("base")

@@ -1,4 +1,6 @@
-"""“Try this”: its sentence is on the page, the prompt stays unless another is needed, and there is a way back."""
+"""“Try this”: its sentence is on the page, the prompt stays unless another is needed, and there is
+a way back.
+"""
 
 from __future__ import annotations
 
@@ -117,7 +119,8 @@ def test_a_view_is_told_to_take_back_the_command_it_was_given(tiny_model: TinyMo
     assert command["number"] > given
 
 
-# What some pages open with here: another start than that of a suggestion, or a model with more to suggest.
+# What some pages open with here: another start than that of a suggestion, or a model with more to
+# suggest.
 STARTS = {
     "classify": {"view": "A file of yours"},
     "embeddings": {"token": "b"},
@@ -129,8 +132,14 @@ STARTS = {
 
 
 @pytest.mark.usefixtures("one_of_each")
-@pytest.mark.parametrize("page", [page for page in PAGES.values() if page.group != "Your models"], ids=lambda page: page.name)
-def test_every_suggestion_changes_what_is_on_screen_and_asks_for_nothing_in_vain(page: Page, tiny_model: TinyModel) -> None:
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES.values() if page.group != "Your models"],
+    ids=lambda page: page.name,
+)
+def test_every_suggestion_changes_what_is_on_screen_and_asks_for_nothing_in_vain(
+    page: Page, tiny_model: TinyModel
+) -> None:
     tiny_model("turned", positions="rotary", d_head=4)
     start = {"model": OF_KIND[page.kinds[0]]} | STARTS.get(page.name, {})
     with_snapshots(checkpoints.find(start["model"]))

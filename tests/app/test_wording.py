@@ -1,4 +1,6 @@
-"""Mistakes of wording are found, and similar words are left alone; every page that a test opens is checked."""
+"""Mistakes of wording are found, and similar words are left alone; every page that a test opens is
+checked.
+"""
 
 from __future__ import annotations
 

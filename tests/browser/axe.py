@@ -1,4 +1,6 @@
-"""What axe-core, a checker of the rules of WCAG 2, finds on what a page shows, also behind its folds and buttons."""
+"""What axe-core, a checker of the rules of WCAG 2, finds on what a page shows, also behind its
+folds and buttons.
+"""
 
 from __future__ import annotations
 
@@ -30,24 +32,29 @@ EXCUSED = (
     Excused(
         "scrollable-region-focusable",
         "[data-testid=stCode] pre",
-        "Streamlit draws code, and gives the box no stop of the Tab key. Chromium and Firefox stop at a box that scrolls by "
+        "Streamlit draws code, and gives the box no stop of the Tab key. Chromium and Firefox "
+        "stop at a box that scrolls by "
         "themselves, and the button that copies all of the code is a stop everywhere.",
     ),
     Excused(
         "scrollable-region-focusable",
         ".stage .run > .text",
-        "The tokens in a box of the generation tree are items of the tree, which is one stop of the Tab key: the arrow keys walk "
-        "them and bring each into sight. A stop for every box would make the way through the tree long.",
+        "The tokens in a box of the generation tree are items of the tree, which is one stop of "
+        "the Tab key: the arrow keys walk "
+        "them and bring each into sight. A stop for every box would make the way through the tree "
+        "long.",
     ),
     Excused(
         "color-contrast",
         "[data-testid=stWidgetLabel]:has(~ [aria-disabled=true]) *",
-        "The label of a choice that cannot be made now is faint like the choice itself: WCAG allows that. Streamlit does not tie "
+        "The label of a choice that cannot be made now is faint like the choice itself: WCAG "
+        "allows that. Streamlit does not tie "
         "the two together, so the checker does not know.",
     ),
 )
-# Every finding that shuts somebody out or makes it hard for them, with the element and how to mend it. Headings that leave out a
-# level are one: whoever listens to a page goes from heading to heading.
+# Every finding that shuts somebody out or makes it hard for them, with the element and how to mend
+# it. Headings that leave out a level are one: whoever listens to a page goes from heading to
+# heading.
 SERIOUS = """async ([part, excused, only]) => {
     const { violations } = await axe.run(part, { resultTypes: ['violations'], elementRef: true, ...only });
     const counts = (id, element) => !excused.some(([rule, selector]) => rule === id && element.matches(selector));
@@ -69,28 +76,44 @@ COLOURS = ("color-contrast",)
 
 
 def findings(page: Page, part: str = ":root", only: Sequence[str] = ()) -> list[str]:
-    """The serious and critical findings on what a part of the page shows now: of all rules, or `only` of those named."""
+    """The serious and critical findings on what a part of the page shows now: of all rules, or
+    `only` of those named.
+    """
     if not page.evaluate("() => 'axe' in window"):
         page.evaluate(AXE_SCRIPT)
-    return page.evaluate(SERIOUS, [part, [[one.rule, one.selector] for one in EXCUSED], {"runOnly": list(only)} if only else {}])
+    return page.evaluate(
+        SERIOUS,
+        [
+            part,
+            [[one.rule, one.selector] for one in EXCUSED],
+            {"runOnly": list(only)} if only else {},
+        ],
+    )
 
 
 def darken(visit: Visit) -> None:
     """Let the reader's system ask for dark pages."""
     visit.page.emulate_media(color_scheme="dark")
-    visit.page.wait_for_function("getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'")
+    visit.page.wait_for_function(
+        "getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'"
+    )
     visit.drawn()
 
 
-def everywhere(visit: Visit, left_out: re.Pattern[str] | None = None, only: Sequence[str] = ()) -> list[str]:
-    """The findings on a page with all its folds open, and on its popovers, which the keyboard opens and shuts.
+def everywhere(
+    visit: Visit, left_out: re.Pattern[str] | None = None, only: Sequence[str] = ()
+) -> list[str]:
+    """The findings on a page with all its folds open, and on its popovers, which the keyboard opens
+    and shuts.
 
     `left_out` is in the names of those that stay shut.
     """
     while visit.page.evaluate(UNFOLD):
         visit.settle()
     found = findings(visit.settle(), only=only)
-    buttons = visit.page.get_by_test_id("stPopoverButton").filter(has_not_text=left_out, visible=True)
+    buttons = visit.page.get_by_test_id("stPopoverButton").filter(
+        has_not_text=left_out, visible=True
+    )
     for which in range(buttons.count()):
         found += _in_popover(visit, buttons.nth(which), only)
     return found

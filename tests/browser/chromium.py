@@ -8,14 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The shell is Chromium without windows, made for tests: they take a third less processor time in it.
+# The shell is Chromium without windows, made for tests: they take a third less processor time in
+# it.
 SHELL = "chromium-headless-shell"
 NAMES = (SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
 
 
 def installed() -> str | None:
-    """The path of a browser on this machine: `GPTVIZ_BROWSER`, one on the path, or Playwright's own."""
+    """The path of a browser on this machine: `GPTVIZ_BROWSER`, one on the path, or Playwright's
+    own.
+    """
     if asked := os.environ.get("GPTVIZ_BROWSER"):
         return asked
     for name in NAMES:
@@ -31,7 +34,9 @@ def installed() -> str | None:
 
 
 def install() -> None:
-    """Install Chromium: a package of Debian's where apt is there and may be used, else Playwright's build."""
+    """Install Chromium: a package of Debian's where apt is there and may be used, else Playwright's
+    build.
+    """
     apt = shutil.which("apt-get")
     rights = [] if os.name == "posix" and os.geteuid() == 0 else ["sudo", "-n"]
     if apt and (not rights or shutil.which("sudo")):
@@ -39,7 +44,12 @@ def install() -> None:
         update = subprocess.run([*rights, apt, "update", "-qq"], env=environment, check=False)
         for package in (SHELL, "chromium") if update.returncode == 0 else ():
             command = [*rights, apt, "install", "-y", "-qq", package]
-            if subprocess.run(command, env=environment, check=False, stdout=subprocess.DEVNULL).returncode == 0:
+            if (
+                subprocess.run(
+                    command, env=environment, check=False, stdout=subprocess.DEVNULL
+                ).returncode
+                == 0
+            ):
                 break
     if installed() is None:
         subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], check=False)
@@ -50,5 +60,8 @@ if __name__ == "__main__":
         install()
     where = installed()
     if where is None:
-        sys.exit("no browser: install Chromium or Chrome, or name one in GPTVIZ_BROWSER, and run this again")
+        sys.exit(
+            "no browser: install Chromium or Chrome, or name one in GPTVIZ_BROWSER, and run this "
+            "again"
+        )
     print(f"browser: {where}")

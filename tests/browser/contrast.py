@@ -6,7 +6,8 @@ from playwright.sync_api import Page
 
 # The least that WCAG 2.2 asks of text of normal size (level AA).
 LEAST = 4.5
-# The contrast of every text below `least` that stands in an open shadow root, with its class and its words.
+# The contrast of every text below `least` that stands in an open shadow root, with its class and
+# its words.
 FAINT = """({ least, without }) => {
     const context = Object.assign(document.createElement('canvas'), { width: 1, height: 1 })
         .getContext('2d', { willReadFrequently: true });

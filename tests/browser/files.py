@@ -12,13 +12,17 @@ MENU = "[aria-haspopup=menu]"
 
 
 def tool(page: Page, name: str, where: Locator | None = None) -> Locator:
-    """An item of the menu behind "⋯", which is opened; `where` is around the menu, by default the only one of the page."""
+    """An item of the menu behind "⋯", which is opened; `where` is around the menu, by default the
+    only one of the page.
+    """
     (where or page).locator(MENU).click()
     return page.get_by_role("menuitem", name=name, exact=True)
 
 
 def csv_rows(page: Page, where: Locator | None = None) -> list[dict[str, str]]:
-    """The rows of the file that "Numbers" offers, by the names of their columns; `where` as in `tool`."""
+    """The rows of the file that "Numbers" offers, by the names of their columns; `where` as in
+    `tool`.
+    """
     tool(page, "Numbers", where).click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download CSV").click()

@@ -1,4 +1,6 @@
-"""The keyboard alone: which places of a page the Tab key stops at, and what the other keys reach from there."""
+"""The keyboard alone: which places of a page the Tab key stops at, and what the other keys reach
+from there.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.pictures import keep_drawing
 
-# What has the focus, also within a view: its tag, what it is called, and what tells it apart; "" for the page itself.
+# What has the focus, also within a view: its tag, what it is called, and what tells it apart; ""
+# for the page itself.
 NAMED = """(element) => {
     if (!element || element === document.body) return '';
     const name = element.getAttribute('aria-label') ?? (element.labels?.[0] ?? element).textContent.trim().slice(0, 40);
@@ -30,7 +33,9 @@ OWN_KEYS = ("input ", "select ", "textarea ", "dialog ")
 
 
 def to_start(page: Page) -> None:
-    """Leave everything: the next Tab leads to the first stop of the page, where a browser would go on from what had the focus."""
+    """Leave everything: the next Tab leads to the first stop of the page, where a browser would go
+    on from what had the focus.
+    """
     page.evaluate("() => { document.body.tabIndex = -1; document.body.focus(); }")
 
 
@@ -58,7 +63,9 @@ def tab_to(page: Page, name: str) -> str:
 
 
 def check_tools(page: Page) -> None:
-    """The menu below a view is reached, opened and walked; what its items open is read and shut, and the focus comes back."""
+    """The menu below a view is reached, opened and walked; what its items open is read and shut,
+    and the focus comes back.
+    """
     to_start(page)
     tab_to(page, MENU)
     press(page, "Enter")
@@ -94,7 +101,9 @@ def check_pictures(page: Page) -> None:
 
 
 def unreached(page: Page) -> set[str]:
-    """What a pointer can use and the keyboard does not reach: neither with Tab nor with the arrow keys from where Tab stops."""
+    """What a pointer can use and the keyboard does not reach: neither with Tab nor with the arrow
+    keys from where Tab stops.
+    """
     usable, reached = set(page.evaluate(USABLE)), set()
     assert usable, "there is nothing to use"
     for number in range(len(stops(page))):

@@ -1,4 +1,6 @@
-"""A server of the app and a browser that watches it: what the browser tests, the benchmarks and the screenshots share."""
+"""A server of the app and a browser that watches it: what the browser tests, the benchmarks and the
+screenshots share.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ ROOT = Path(__file__).resolve().parents[2]
 # The pages by what their address has after the server's: Home has nothing.
 PAGES = tuple("" if name == "home" else name for name in RECORDS)
 # A prompt whose tokens are long words.
-WORDS = "the astronomers considered whether extraordinarily complicated instruments were necessary for their observations"
+WORDS = (
+    "the astronomers considered whether extraordinarily complicated instruments were necessary "
+    "for their observations"
+)
 # Text that would do harm if a page took it for markup, or break its layout.
 HOSTILE = (
     "<img src=x onerror=\"document.title='pwned'\">",
@@ -46,19 +51,32 @@ HOSTILE = (
     "a\u200bb\u200c\u200d\ufeffc",  # characters of no width
     "xyz " * 2_500,  # 10,000 characters
 )
-# A deep link makes Streamlit look for its own endpoints below the page first; it then finds them at the root.
+# A deep link makes Streamlit look for its own endpoints below the page first; it then finds them at
+# the root.
 ALLOWED_MISSES = ("/_stcore/health", "/_stcore/host-config")
-# How long, in seconds, a page or a server may take on a machine that does other work beside the tests.
+# How long, in seconds, a page or a server may take on a machine that does other work beside the
+# tests.
 PATIENCE = 150
-# Chromium finds no other host. (A handler that decides about every request, `context.route`, would turn its cache off.)
+# Chromium finds no other host. (A handler that decides about every request, `context.route`, would
+# turn its cache off.)
 THIS_MACHINE_ALONE = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"
-# What Chromium does not do. It would parse each script beside the page as it arrives, although it has it compiled already:
-# a tenth of the time of all tests. The others are those that Playwright turns off, so far as a page notices them: of two such
-# lists Chromium takes the last one.
+# What Chromium does not do. It would parse each script beside the page as it arrives, although it
+# has it compiled already: a tenth of the time of all tests. The others are those that Playwright
+# turns off, so far as a page notices them: of two such lists Chromium takes the last one.
 TURNED_OFF = (
     "ScriptStreaming",
-    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsFirstBalancedModeAutoEnable"),
-    *("HttpsUpgrades", "MediaRouter", "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding"),
+    *(
+        "AvoidUnnecessaryBeforeUnloadCheckSync",
+        "DestroyProfileOnBrowserClose",
+        "HttpsFirstBalancedModeAutoEnable",
+    ),
+    *(
+        "HttpsUpgrades",
+        "MediaRouter",
+        "NetworkTimeServiceQuerying",
+        "OptimizationHints",
+        "PaintHolding",
+    ),
     "ThirdPartyStoragePartitioning",
 )
 
@@ -71,11 +89,13 @@ class Server:
         url: where it answers.
         log: the file its output goes to.
         pid: the number of its process.
-        contexts: a browser profile for every look (width, height and colour scheme) that a visit has had so far. The next visit
-            of the same look finds the app's scripts in its cache. An idle page stays open in each: the process that draws the
-            pages of a site ends with the last of them, and the next visit would have to compile all scripts again, which takes
-            a quarter of its time.
-        left: the visits that a test has left with the app loaded, for the next one that takes `going_on`.
+        contexts: a browser profile for every look (width, height and colour scheme) that a visit
+            has had so far. The next visit of the same look finds the app's scripts in its cache. An
+            idle page stays open in each: the process that draws the pages of a site ends with the
+            last of them, and the next visit would have to compile all scripts again, which takes a
+            quarter of its time.
+        left: the visits that a test has left with the app loaded, for the next one that takes
+            `going_on`.
     """
 
     url: str
@@ -86,7 +106,9 @@ class Server:
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of the models in its home: what a test saves there is among its models at once."""
+        """The folder of the models in its home: what a test saves there is among its models at
+        once.
+        """
         return self.log.parent / "home" / "checkpoints"
 
 
@@ -108,15 +130,26 @@ def serve(folder: Path, script: Path = ROOT / "app.py") -> Iterator[Server]:
 
 def started(log: Path, script: Path) -> tuple[subprocess.Popen[bytes], str]:
     """A server that answers, and its address."""
-    # The page "Open a model" looks for models where other programs keep them: not for those of this machine's user.
+    # The page "Open a model" looks for models where other programs keep them: not for those of this
+    # machine's user.
     user = log.parent / "user"
     elsewhere = {"HOME": str(user), "HF_HOME": str(user / "huggingface"), "HF_HUB_OFFLINE": "1"}
     environment = {**os.environ, **elsewhere, "GPTVIZ_HOME": str(log.parent / "home")}
 
     def start(port: int) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "streamlit", "run", str(script), f"--server.port={port}", "--server.headless=true"]
+        command = [
+            sys.executable,
+            "-m",
+            "streamlit",
+            "run",
+            str(script),
+            f"--server.port={port}",
+            "--server.headless=true",
+        ]
         with log.open("w") as output:
-            return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
+            return subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
 
     process, port = on_a_free_port(start, partial(app_answers, log))
     return process, f"http://127.0.0.1:{port}"
@@ -128,8 +161,9 @@ def chromium() -> Iterator[Browser]:
     where = installed()
     assert where is not None, "no browser: run 'make browser'"
     with sync_playwright() as playwright:
-        # Letters without hinting have the same width in every browser, so what fits on a screen does so in all of them. One
-        # process draws all pages that a profile shows of a site, and keeps the scripts that it has compiled.
+        # Letters without hinting have the same width in every browser, so what fits on a screen
+        # does so in all of them. One process draws all pages that a profile shows of a site, and
+        # keeps the scripts that it has compiled.
         flags = ["--no-sandbox", "--disable-background-networking", "--font-render-hinting=none"]
         flags += ["--process-per-site", "--js-flags=--no-flush-bytecode"]
         flags += [f"--disable-features={','.join(TURNED_OFF)}", THIS_MACHINE_ALONE]
@@ -139,7 +173,9 @@ def chromium() -> Iterator[Browser]:
 
 
 def record_troubles(page: Page, home: str, troubles: list[str]) -> None:
-    """Write down every request of `page` that goes to another host than `home`, and every error of its scripts."""
+    """Write down every request of `page` that goes to another host than `home`, and every error of
+    its scripts.
+    """
 
     def inspect(url: str) -> None:
         address = urlparse(url)
@@ -152,10 +188,12 @@ def record_troubles(page: Page, home: str, troubles: list[str]) -> None:
 
 
 class Answered:
-    """Whether the server has answered everything that a page has asked of it: a run of the script for every request.
+    """Whether the server has answered everything that a page has asked of it: a run of the script
+    for every request.
 
-    Requests of a fragment that runs by the clock do not count: they go on for ever, and one after the other without a pause where
-    the machine is so busy that a run takes longer than the time between two.
+    Requests of a fragment that runs by the clock do not count: they go on for ever, and one after
+    the other without a pause where the machine is so busy that a run takes longer than the time
+    between two.
     """
 
     def __init__(self, page: Page) -> None:
@@ -180,7 +218,10 @@ class Answered:
     def _sent(self, message: bytes | str) -> None:
         if isinstance(message, bytes):
             request = BackMsg.FromString(message)
-            if request.WhichOneof("type") == "rerun_script" and not request.rerun_script.is_auto_rerun:
+            if (
+                request.WhichOneof("type") == "rerun_script"
+                and not request.rerun_script.is_auto_rerun
+            ):
                 self.asked = True
 
     def _received(self, message: bytes | str) -> None:
@@ -197,7 +238,10 @@ class Answered:
 
 
 # What has been clicked is drawn and sent once the browser has come to its next frames.
-FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
+FRAMES = (
+    "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => "
+    "setTimeout(done))))"
+)
 STANDS = """(byClock) => (byClock || !!document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]'))
     && !document.querySelector('[data-testid=stSkeleton]')"""
 DRAWN = """() => {
@@ -219,7 +263,8 @@ GO = """(address) => {
 CUT = """() => [...document.querySelectorAll('[data-testid=stMain] :is([role=radiogroup], [data-testid=stPageLink] span)')]
     .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"""
 
-# Rows and columns of a fixed height that have not enough of it: they are cut, and take the wheel from the page.
+# Rows and columns of a fixed height that have not enough of it: they are cut, and take the wheel
+# from the page.
 TOO_LOW = """() => [...document.querySelectorAll('[data-testid=stMain] :is(.stVerticalBlock, .stHorizontalBlock)')]
     .filter((one) => one.checkVisibility() && getComputedStyle(one).overflowY !== 'visible'
         && one.scrollHeight > one.clientHeight + 1).map((one) => one.textContent)"""
@@ -233,7 +278,8 @@ class Visit:
         fresh: whether the browser's profile is of this visit alone.
         seen_log: how many bytes of the server's log were written before the visit.
         troubles: what went wrong.
-        sent: the size of every message the page has sent to the server so far: a view that answers by itself adds none.
+        sent: the size of every message the page has sent to the server so far: a view that answers
+            by itself adds none.
     """
 
     server: Server
@@ -248,18 +294,32 @@ class Visit:
         record_troubles(self.page, urlparse(self.server.url).netloc, self.troubles)
         self.answered = Answered(self.page)
         self.page.on("response", self._response)
-        self.page.on("websocket", lambda socket: socket.on("framesent", lambda message: self.sent.append(len(message))))
+        self.page.on(
+            "websocket",
+            lambda socket: socket.on("framesent", lambda message: self.sent.append(len(message))),
+        )
 
     @classmethod
     def begin(
-        cls, browser: Browser, server: Server, *, dark: bool = False, width: int = 1280, height: int = 720, fresh: bool = False
+        cls,
+        browser: Browser,
+        server: Server,
+        *,
+        dark: bool = False,
+        width: int = 1280,
+        height: int = 720,
+        fresh: bool = False,
     ) -> Visit:
         """A page of the given size and colour scheme.
 
-        Visits of the same look use the same browser profile one after the other, emptied but for its cache. Where one is still
-        going on, or `fresh` asks for it (as a test of memory does), the visit gets a profile of its own: another browser.
+        Visits of the same look use the same browser profile one after the other, emptied but for
+        its cache. Where one is still going on, or `fresh` asks for it (as a test of memory does),
+        the visit gets a profile of its own: another browser.
         """
-        look = {"viewport": {"width": width, "height": height}, "color_scheme": "dark" if dark else "light"}
+        look = {
+            "viewport": {"width": width, "height": height},
+            "color_scheme": "dark" if dark else "light",
+        }
         place = browser, f"{width} × {height}, {look['color_scheme']}"
         context = server.contexts.get(place)
         # Pages of no visit: the idle one, and those that wait for the next test.
@@ -273,7 +333,10 @@ class Visit:
         page = context.new_page()
         page.set_default_timeout(1_000 * PATIENCE)
         session = context.new_cdp_session(page)
-        session.send("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "cookies,local_storage,indexeddb"})
+        session.send(
+            "Storage.clearDataForOrigin",
+            {"origin": server.url, "storageTypes": "cookies,local_storage,indexeddb"},
+        )
         session.detach()
         return cls(server, context, page, fresh, server.log.stat().st_size)
 
@@ -294,7 +357,8 @@ class Visit:
         return self.settle()
 
     def go(self, path: str = "", **query: object) -> Page:
-        """Go to a page by its address as the Back button does: without loading the app again, which takes most of the time.
+        """Go to a page by its address as the Back button does: without loading the app again, which
+        takes most of the time.
 
         Where the page is open already its views would keep what they show: it is left first.
         """
@@ -310,36 +374,56 @@ class Visit:
         return f"{self.server.url}/{path}" + (f"?{urlencode(query)}" if query else "")
 
     def settle(self) -> Page:
-        """Wait until the server has answered everything that was asked of it, and what it sent is drawn."""
+        """Wait until the server has answered everything that was asked of it, and what it sent is
+        drawn.
+        """
         deadline = time.monotonic() + 2 * PATIENCE
         self.page.evaluate(FRAMES)
-        # What is drawn may ask for another run: it is over when nothing is asked before and after the next frames.
+        # What is drawn may ask for another run: it is over when nothing is asked before and after
+        # the next frames.
         while not (self._stands() and self.page.evaluate(FRAMES) is None and self._stands()):
-            assert time.monotonic() < deadline, "the script did not come to its end, or what it sent was not drawn"
+            assert time.monotonic() < deadline, (
+                "the script did not come to its end, or what it sent was not drawn"
+            )
             self.page.wait_for_timeout(25)
         return self.page
 
     def _stands(self) -> bool:
-        return self.answered.everything and self.page.evaluate(STANDS, self.answered.by_clock) is True
+        return (
+            self.answered.everything and self.page.evaluate(STANDS, self.answered.by_clock) is True
+        )
 
     def drawn(self) -> Page:
-        """Wait until charts, tables and views made by hand that are in sight have something in them."""
+        """Wait until charts, tables and views made by hand that are in sight have something in
+        them.
+        """
         self.settle()
         self.page.wait_for_function(DRAWN, timeout=1_000 * PATIENCE, polling=50)
         self.page.evaluate(FRAMES)
         return self.page
 
     def wrong(self) -> list[str]:
-        """Everything that went wrong so far: exceptions on the page, failed or foreign requests, tracebacks in the log."""
-        shown = [f"exception on the page: {box.inner_text()}" for box in self.page.get_by_test_id("stException").all()]
+        """Everything that went wrong so far: exceptions on the page, failed or foreign requests,
+        tracebacks in the log.
+        """
+        shown = [
+            f"exception on the page: {box.inner_text()}"
+            for box in self.page.get_by_test_id("stException").all()
+        ]
         with self.server.log.open("rb") as file:
             file.seek(self.seen_log)
             log = file.read().decode(errors="replace")
-        return [*self.troubles, *shown, *([f"the server's log:\n{log}"] if "Traceback" in log else [])]
+        return [
+            *self.troubles,
+            *shown,
+            *([f"the server's log:\n{log}"] if "Traceback" in log else []),
+        ]
 
 
 def memory(page: Page) -> dict[str, float]:
-    """What a page holds once its garbage is collected: bytes of the heap, and the numbers of nodes and listeners."""
+    """What a page holds once its garbage is collected: bytes of the heap, and the numbers of nodes
+    and listeners.
+    """
     session = page.context.new_cdp_session(page)
     for _ in range(2):
         session.send("HeapProfiler.collectGarbage")
@@ -351,7 +435,9 @@ def memory(page: Page) -> dict[str, float]:
 
 @contextlib.contextmanager
 def visiting(browser: Browser, server: Server, **look: Any) -> Iterator[Visit]:
-    """A visit, `look` as in `Visit.begin`, that fails in the end if anything went wrong on the way."""
+    """A visit, `look` as in `Visit.begin`, that fails in the end if anything went wrong on the
+    way.
+    """
     visit = Visit.begin(browser, server, **look)
     try:
         yield visit
@@ -363,10 +449,11 @@ def visiting(browser: Browser, server: Server, **look: Any) -> Iterator[Visit]:
 
 @contextlib.contextmanager
 def going_on(browser: Browser, server: Server) -> Iterator[Visit]:
-    """A visit that goes on (`Visit.go`) where another one has ended, and that fails in the end as `visiting` does.
+    """A visit that goes on (`Visit.go`) where another one has ended, and that fails in the end as
+    `visiting` does.
 
-    For tests that ask of a page what its address says, and nothing of a session that begins with them. Window and colours are
-    as usual when it begins.
+    For tests that ask of a page what its address says, and nothing of a session that begins with
+    them. Window and colours are as usual when it begins.
     """
     visit = server.left.pop() if server.left else Visit.begin(browser, server)
     visit.page.set_viewport_size({"width": 1280, "height": 720})
@@ -383,7 +470,9 @@ def going_on(browser: Browser, server: Server) -> Iterator[Visit]:
 
 
 def check_width(page: Page) -> None:
-    """Nothing on the page is wider than a phone's screen of 390 pixels, and no choices side by side, links and rows are cut."""
+    """Nothing on the page is wider than a phone's screen of 390 pixels, and no choices side by
+    side, links and rows are cut.
+    """
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 390
     assert page.evaluate(CUT) == []
     assert page.evaluate(TOO_LOW) == []

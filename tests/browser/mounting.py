@@ -1,4 +1,6 @@
-"""A view made by hand on a page of its own: no server and no Streamlit, only the payload and what is drawn from it."""
+"""A view made by hand on a page of its own: no server and no Streamlit, only the payload and what
+is drawn from it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from gptviz.components import kit
 from gptviz.components.kit.modules import joined
 from tests.browser.machinery import PATIENCE, ROOT, record_troubles
 
-# A page of this host is served by the test itself. Like the app's, it may use the clipboard and change its address.
+# A page of this host is served by the test itself. Like the app's, it may use the clipboard and
+# change its address.
 HOST = "localhost"
 ADDRESS = f"http://{HOST}/view"
 THEME = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
@@ -57,7 +60,8 @@ class Message(NamedTuple):
     """What a view sent to the server.
 
     Attributes:
-        way: "trigger" or "state": whether it was sent with `setTriggerValue` or with `setStateValue`.
+        way: "trigger" or "state": whether it was sent with `setTriggerValue` or with
+            `setStateValue`.
         name: which trigger or state.
         value: what it carried; JSON is read.
     """
@@ -87,10 +91,15 @@ class Mounted:
     def keep(self, parts: Iterable[kit.PayloadPart]) -> None:
         """Give the page parts of payloads, as a run of the script does."""
         script = joined(kit.FOLDER / "part.js")
-        self.page.evaluate("([script, parts]) => window.keep(script, parts)", [script, [encoded(part.carried) for part in parts]])
+        self.page.evaluate(
+            "([script, parts]) => window.keep(script, parts)",
+            [script, [encoded(part.carried) for part in parts]],
+        )
 
     def replace(self) -> None:
-        """Take the view away and make room for a new one, which the next `show` puts there (as Streamlit sometimes does)."""
+        """Take the view away and make room for a new one, which the next `show` puts there (as
+        Streamlit sometimes does).
+        """
         self.page.evaluate("() => window.replace()")
 
     @property
@@ -137,7 +146,9 @@ def opened(browser: Browser) -> Mounted:
     page.set_default_timeout(1_000 * PATIENCE)
     mounted = Mounted(page)
     record_troubles(page, HOST, mounted.troubles)
-    context.route(f"{ADDRESS}**", lambda route: route.fulfill(body=mounted.body, content_type="text/html"))
+    context.route(
+        f"{ADDRESS}**", lambda route: route.fulfill(body=mounted.body, content_type="text/html")
+    )
     return mounted
 
 
@@ -154,7 +165,8 @@ def mount(
     on: Mounted | None = None,
     **query: object,
 ) -> Mounted:
-    """A page on which the view in the folder of this name shows `payload`; `query` is in its address.
+    """A page on which the view in the folder of this name shows `payload`; `query` is in its
+    address.
 
     Args:
         view: the name of a folder of `gptviz.components`.
@@ -168,19 +180,28 @@ def mount(
     page = mounted.page
     if page.viewport_size != {"width": width, "height": height}:
         page.set_viewport_size({"width": width, "height": height})
-    page.emulate_media(color_scheme="dark" if dark else "light", forced_colors="none", reduced_motion="no-preference")
+    page.emulate_media(
+        color_scheme="dark" if dark else "light",
+        forced_colors="none",
+        reduced_motion="no-preference",
+    )
     page.mouse.move(-10, -10)
     theme = " ".join(f"{name}: {value};" for name, value in variables(dark=dark).items())
     mounted.body = (
-        f"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'><title>A view</title>"
+        "<!doctype html><meta charset=utf-8><meta name=viewport "
+        "content='width=device-width'><title>A view</title>"
         f"<link rel=icon href=data:,>"
-        f"<style>{kit.page_style()}</style><style>:root {{ {theme} }} body {{ margin: 0; font: 16px var(--st-font); "
-        f"color: var(--st-text-color); background: var(--st-background-color); }}</style><body></body>"
+        f"<style>{kit.page_style()}</style><style>:root {{ {theme} }} body {{ margin: 0; font: "
+        "16px var(--st-font); "
+        "color: var(--st-text-color); background: var(--st-background-color); "
+        f"}}</style><body></body>"
     )
     page.goto(f"{ADDRESS}?{urlencode(query)}" if query else ADDRESS)
     mounted.troubles.clear()  # those of what was there before
     folder = kit.FOLDER.parent / view
-    page.evaluate(MOUNT, {"script": script or kit.script(folder), "style": style or kit.style(folder)})
+    page.evaluate(
+        MOUNT, {"script": script or kit.script(folder), "style": style or kit.style(folder)}
+    )
     mounted.show(payload)
     return mounted
 
@@ -189,14 +210,16 @@ def mount(
 def mounting(browser: Browser, idle: list[Mounted]) -> Iterator[Callable[..., Mounted]]:
     """`mount` in `browser`; whatever went wrong fails the test.
 
-    A page is taken from those that are `idle`, and is idle again in the end: to open one takes longer than to mount a view. One
-    that is mounted `alone` is of this test only.
+    A page is taken from those that are `idle`, and is idle again in the end: to open one takes
+    longer than to mount a view. One that is mounted `alone` is of this test only.
     """
     with contextlib.ExitStack() as stack:
         shown: list[Mounted] = []
 
         def show(view: str, payload: bytes, *, alone: bool = False, **look: Any) -> Mounted:
-            one = mount(browser, view, payload, on=idle.pop() if idle and not alone else None, **look)
+            one = mount(
+                browser, view, payload, on=idle.pop() if idle and not alone else None, **look
+            )
             stack.callback(*((one.page.context.close,) if alone else (idle.append, one)))
             shown.append(one)
             return one

@@ -1,4 +1,6 @@
-"""`make test-browsers`: every page opens in Firefox and in WebKit, and answers a pointer and keys, as in Chromium."""
+"""`make test-browsers`: every page opens in Firefox and in WebKit, and answers a pointer and keys,
+as in Chromium.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ pytestmark = pytest.mark.browser
 ALL = """const all = (root) => [...root.querySelectorAll('*')].flatMap((one) =>
     [one, ...(one.shadowRoot ? all(one.shadowRoot) : [])]);
     const isSeen = (one) => one.checkVisibility({ opacityProperty: true, visibilityProperty: true });"""
-# What the page says to a reader who sees it and to one who hears it, and what has the focus. What memory and speed are now is
-# left out.
+# What the page says to a reader who sees it and to one who hears it, and what has the focus. What
+# memory and speed are now is left out.
 SAID = f"""(() => {{
     {ALL}
     const told = ['label', 'pressed', 'selected', 'expanded', 'checked', 'current', 'valuetext'].map((name) => `aria-${{name}}`);
@@ -77,9 +79,8 @@ FOCUS = f"""((parts) => {{
     return stops.length > 0;
 }})"""
 # Headless Chromium has no bars for scrolling: without them charts are equally wide in all browsers.
-NO_BARS = (
-    """document.head.append(Object.assign(document.createElement('style'), { textContent: '* { scrollbar-width: none }' }))"""
-)
+NO_BARS = """document.head.append(Object.assign(document.createElement('style'), {
+    textContent: '* { scrollbar-width: none }' }))"""
 CORNER = WIDTH - 1, HEIGHT - 1
 # A button beside the bar of what is being computed: a training that has ended has a bar alone.
 STOPS = '[class*="st-key-stop-"]'
@@ -87,12 +88,16 @@ STILL = 0.3  # seconds in which nothing changes
 
 
 def settled(browser: Driven) -> list[str]:
-    """What the page says once the server has answered, all is drawn and nothing changes any more."""
+    """What the page says once the server has answered, all is drawn and nothing changes any
+    more.
+    """
     said, since, end, stands = [], time.monotonic(), time.monotonic() + 2 * PATIENCE, False
     while not stands or time.monotonic() - since < STILL:
         assert time.monotonic() < end, "the page did not come to rest"
         browser.evaluate(FRAMES)
-        stands = browser.evaluate(f"({STANDS})() && ({DRAWN})() && !document.querySelector('{STOPS}')")
+        stands = browser.evaluate(
+            f"({STANDS})() && ({DRAWN})() && !document.querySelector('{STOPS}')"
+        )
         now = browser.evaluate(SAID)
         if now != said:
             said, since = now, time.monotonic()
@@ -100,21 +105,31 @@ def settled(browser: Driven) -> list[str]:
 
 
 def aimed(browser: Driven, i: int) -> dict[str, Any] | None:
-    """Where spot i lies once the pointer is away, the spot is scrolled into sight and nothing moves; None if there are fewer."""
-    browser.point(*CORNER)  # what the last spot opened may lie over this one; and a list that was scrolled fills itself
+    """Where spot i lies once the pointer is away, the spot is scrolled into sight and nothing
+    moves; None if there are fewer.
+    """
+    # what the last spot opened may lie over this one; and a list that was scrolled fills itself
+    browser.point(*CORNER)
     settled(browser)
     spot, end = browser.evaluate(f"{SPOT}({i})"), time.monotonic() + PATIENCE
     while time.monotonic() < end:
-        browser.evaluate(FRAMES)  # that it was scrolled is told in the next frame, and shuts what a pointer has opened
+        # that it was scrolled is told in the next frame, and shuts what a pointer has opened
+        browser.evaluate(FRAMES)
         before, spot = spot, browser.evaluate(f"{SPOT}({i})")
         # Where scrolling ends is rounded: Firefox may come to one of two neighbouring pixels.
-        if spot is None or before is None or all(abs(spot[side] - before[side]) <= 1 for side in "xy"):
+        if (
+            spot is None
+            or before is None
+            or all(abs(spot[side] - before[side]) <= 1 for side in "xy")
+        ):
             return spot
     raise AssertionError(f"spot {i} does not come to rest: {before}, {spot}")
 
 
 def met(browser: Driven, server: Server, name: str) -> dict[str, list[str]]:
-    """What the page says when it is opened, and after each thing that a reader does there; and what went wrong."""
+    """What the page says when it is opened, and after each thing that a reader does there; and what
+    went wrong.
+    """
     browser.open(f"{server.url}/{'' if name == 'home' else name}")
     browser.evaluate(f"{NO_BARS}, null")
     answers = {"opened": settled(browser)}
@@ -122,8 +137,11 @@ def met(browser: Driven, server: Server, name: str) -> dict[str, list[str]]:
     while (spot := aimed(browser, i)) is not None:
         browser.point(spot["x"], spot["y"])
         answers[f"pointer on spot {i}"] = settled(browser)
-        # Whether a line or a bar is near a spot depends on how wide a browser writes the numbers beside it: one answer will do.
-        if spot["isChart"] and browser.evaluate("!!document.querySelector('.hoverlayer :is(.hovertext, .axistext)')"):
+        # Whether a line or a bar is near a spot depends on how wide a browser writes the numbers
+        # beside it: one answer will do.
+        if spot["isChart"] and browser.evaluate(
+            "!!document.querySelector('.hoverlayer :is(.hovertext, .axistext)')"
+        ):
             answers["pointer on a chart"] = ["answered"]
         i += 1
     middle = aimed(browser, 2)
@@ -132,7 +150,9 @@ def met(browser: Driven, server: Server, name: str) -> dict[str, list[str]]:
         answers["pointer clicks"] = settled(browser)
     browser.point(*CORNER)  # what is under the pointer would answer as the page moves below it
     settled(browser)
-    keys = [(VIEWS[part.view].touched, part.keys) for part in PAGES[name].tour if isinstance(part, Keys)]
+    keys = [
+        (VIEWS[part.view].touched, part.keys) for part in PAGES[name].tour if isinstance(part, Keys)
+    ]
     for parts, pressed in keys or [(".tools button", ("Enter", "Escape"))]:
         if browser.evaluate(f"{FOCUS}({json.dumps(parts)})"):
             for key in pressed:
@@ -141,10 +161,13 @@ def met(browser: Driven, server: Server, name: str) -> dict[str, list[str]]:
     browser.evaluate("document.activeElement.blur()")
     browser.press("/")
     answers["key /"] = settled(browser)
-    exceptions = "[...document.querySelectorAll('[data-testid=stException]')].map((one) => one.textContent)"
+    exceptions = (
+        "[...document.querySelectorAll('[data-testid=stException]')].map((one) => one.textContent)"
+    )
     # That sizes are told in the next frame alone is no error, although browsers say it as one.
     answers["troubles"] = browser.evaluate(
-        f"[...window.heard.filter((said) => !said.startsWith('ResizeObserver loop')), ...{exceptions}]"
+        "[...window.heard.filter((said) => !said.startsWith('ResizeObserver loop')), "
+        f"...{exceptions}]"
     )
     return answers
 
@@ -167,7 +190,9 @@ def opened() -> Iterator[Callable[[str], Driven]]:
 
 
 @pytest.fixture(scope="session")
-def chromium_met(opened: Callable[[str], Driven], server: Server) -> Callable[[str], dict[str, list[str]]]:
+def chromium_met(
+    opened: Callable[[str], Driven], server: Server
+) -> Callable[[str], dict[str, list[str]]]:
     """What a page says in Chromium, asked once."""
     return cache(lambda name: met(opened("Chromium"), server, name))
 
@@ -184,10 +209,21 @@ def test_a_page_opens_and_answers_a_pointer_and_keys_as_in_chromium(
     browser, wanted = opened(browser_name), chromium_met(name)
     steps = list(wanted)
     for device in ("pointer", "key"):
-        answered = [wanted[step] != wanted[before] for before, step in pairwise(steps) if step.startswith(device)]
-        assert any(answered) or (device == "pointer" and not answered), f"in Chromium no {device} changes anything"
+        answered = [
+            wanted[step] != wanted[before]
+            for before, step in pairwise(steps)
+            if step.startswith(device)
+        ]
+        assert any(answered) or (device == "pointer" and not answered), (
+            f"in Chromium no {device} changes anything"
+        )
     found = met(browser, server, name)
     assert found["troubles"] == []
     assert found.keys() == wanted.keys()
-    differ = {step: "\n".join(difflib.unified_diff(wanted[step], found[step], lineterm="", n=0)) for step in steps}
-    assert not any(differ.values()), "\n".join(f"{step}\n{lines}" for step, lines in differ.items() if lines)
+    differ = {
+        step: "\n".join(difflib.unified_diff(wanted[step], found[step], lineterm="", n=0))
+        for step in steps
+    }
+    assert not any(differ.values()), "\n".join(
+        f"{step}\n{lines}" for step, lines in differ.items() if lines
+    )

@@ -1,7 +1,8 @@
-"""Firefox and WebKit beside Chromium, as little of each as a test needs that does the same in all three.
+"""Firefox and WebKit beside Chromium, as little of each as a test needs that does the same in all
+three.
 
-Firefox is driven by WebDriver BiDi, which it speaks by itself; WebKit by WebDriver, with the driver and the small browser of
-WebKitGTK. Their actions are written the same way.
+Firefox is driven by WebDriver BiDi, which it speaks by itself; WebKit by WebDriver, with the driver
+and the small browser of WebKitGTK. Their actions are written the same way.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ MINI_BROWSERS = "/usr/lib/*/webkit2gtk-4.*/MiniBrowser"
 # A browser that is not here, and the packages of Debian that bring it.
 PACKAGES = {"Firefox": "firefox-esr", "WebKit": "webkit2gtk-driver xvfb"}
 KEYS = dict(
-    zip(("End", "Home", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowDown"), "\ue010\ue011\ue012\ue013\ue014\ue015", strict=True)
+    zip(
+        ("End", "Home", "ArrowLeft", "ArrowUp", "ArrowRight", "ArrowDown"),
+        "\ue010\ue011\ue012\ue013\ue014\ue015",
+        strict=True,
+    )
 )
 KEYS |= {"Enter": "\ue006", "Escape": "\ue00c"}
 # Writes down in `window.heard` what goes wrong in scripts, from now on.
@@ -115,12 +120,18 @@ class Firefox(Standard):
 
     def open(self, address: str) -> None:
         self.context = self.send("browsingContext.create", type="tab")  # a new tab has the focus
-        self.send("browsingContext.setViewport", **self.context, viewport={"width": WIDTH, "height": HEIGHT})
+        self.send(
+            "browsingContext.setViewport",
+            **self.context,
+            viewport={"width": WIDTH, "height": HEIGHT},
+        )
         self.send("browsingContext.navigate", **self.context, url=address, wait="interactive")
 
     def evaluate(self, expression: str) -> Any:
         asked = f"Promise.resolve({expression}).then((value) => JSON.stringify(value ?? null))"
-        answer = self.send("script.evaluate", expression=asked, target=self.context, awaitPromise=True)
+        answer = self.send(
+            "script.evaluate", expression=asked, target=self.context, awaitPromise=True
+        )
         assert answer["type"] == "success", answer["exceptionDetails"]["text"]
         return json.loads(answer["result"]["value"])
 
@@ -136,11 +147,14 @@ class WebKit(Standard):
         self.at += "/" + self.send("", capabilities={"alwaysMatch": asked})["sessionId"]
         self.send("/window/rect", width=WIDTH, height=HEIGHT)
         inner = self.evaluate("innerHeight")
-        self.send("/window/rect", width=WIDTH, height=2 * HEIGHT - inner)  # a part of the window is no page
+        # a part of the window is no page
+        self.send("/window/rect", width=WIDTH, height=2 * HEIGHT - inner)
 
     def send(self, path: str, **params: Any) -> Any:
         """The driver's answer to a command."""
-        request = urllib.request.Request(self.at + path, json.dumps(params).encode(), {"Content-Type": "application/json"})
+        request = urllib.request.Request(
+            self.at + path, json.dumps(params).encode(), {"Content-Type": "application/json"}
+        )
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 return json.load(answer)["value"]
@@ -156,7 +170,10 @@ class WebKit(Standard):
                     return
 
     def evaluate(self, expression: str) -> Any:
-        script = f"const done = arguments[0]; Promise.resolve({expression}).then((value) => done(value ?? null));"
+        script = (
+            f"const done = arguments[0]; Promise.resolve({expression}).then((value) => done(value "
+            "?? null));"
+        )
         return self.send("/execute/async", script=script, args=[])
 
     def perform(self, actions: list[dict[str, Any]]) -> None:
@@ -175,11 +192,24 @@ def a_firefox() -> Iterator[Driven]:
     if program is None:
         raise FileNotFoundError
     with tempfile.TemporaryDirectory() as profile:
-        command = [program, "--headless", "--no-remote", "--remote-debugging-port=0", "--profile", profile]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        command = [
+            program,
+            "--headless",
+            "--no-remote",
+            "--remote-debugging-port=0",
+            "--profile",
+            profile,
+        ]
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
             try:
                 assert process.stderr is not None
-                address = next(found[1] for line in process.stderr if (found := re.search(r"BiDi listening on (\S+)", line)))
+                address = next(
+                    found[1]
+                    for line in process.stderr
+                    if (found := re.search(r"BiDi listening on (\S+)", line))
+                )
                 with connect(f"{address}/session", max_size=None) as connection:
                     yield Firefox(connection)
             finally:
@@ -193,7 +223,9 @@ def a_webkit() -> Iterator[Driven]:
     if driver is None or display is None or browser is None:
         raise FileNotFoundError
     screen = [display, "-displayfd", "1", "-screen", "0", "1400x1000x24", "-nolisten", "tcp"]
-    with subprocess.Popen(screen, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as shown:
+    with subprocess.Popen(
+        screen, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as shown:
         assert shown.stdout is not None
         environment = os.environ | {"DISPLAY": f":{shown.stdout.readline().strip()}"}
 
@@ -214,4 +246,8 @@ def _driver(program: str, environment: dict[str, str], port: int) -> subprocess.
     return subprocess.Popen([program, f"--port={port}"], env=environment, stderr=subprocess.DEVNULL)
 
 
-BROWSERS: dict[str, Callable[[], Any]] = {"Chromium": a_chromium, "Firefox": a_firefox, "WebKit": a_webkit}
+BROWSERS: dict[str, Callable[[], Any]] = {
+    "Chromium": a_chromium,
+    "Firefox": a_firefox,
+    "WebKit": a_webkit,
+}

@@ -1,4 +1,6 @@
-"""Whether a picture that a view saves can be read: its texts are large enough, within it, and apart from each other."""
+"""Whether a picture that a view saves can be read: its texts are large enough, within it, and apart
+from each other.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ SMALLEST = 12
 TOUCHING = 3
 # A paint of SVG 1.1 that is neither the name of a colour nor a reference.
 PAINT = re.compile(r"none|#(?:[\da-fA-F]{3}){1,2}|rgb\((?:\d{1,3}%?, ?){2}\d{1,3}%?\)")
-# Every text that is seen in the drawing: its words, its size and its box on the screen; and the box of the drawing.
+# Every text that is seen in the drawing: its words, its size and its box on the screen; and the box
+# of the drawing.
 MEASURE = """(drawn) => {
     const holder = document.createElement('div');
     holder.style.cssText = 'position: absolute; left: 0; top: 0';
@@ -67,8 +70,13 @@ SMALL = """(smallest) => {
 
 
 def keep_drawing(page: Page) -> None:
-    """Let the browser draw for some seconds: one that has nothing to draw makes a PNG of a canvas only after a second."""
-    page.evaluate("() => { let left = 300; const draw = () => left-- && requestAnimationFrame(draw); draw(); }")
+    """Let the browser draw for some seconds: one that has nothing to draw makes a PNG of a canvas
+    only after a second.
+    """
+    page.evaluate(
+        "() => { let left = 300; const draw = () => left-- && requestAnimationFrame(draw); "
+        "draw(); }"
+    )
 
 
 def small(page: Page, smallest: float = SMALLEST) -> list[str]:
@@ -85,7 +93,11 @@ def saved(page: Page, where: Locator | None = None) -> str:
 
 def words(drawn: str) -> list[str]:
     """All texts of a drawing."""
-    return ["".join(one.itertext()) for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("}text")]
+    return [
+        "".join(one.itertext())
+        for one in ElementTree.fromstring(drawn).iter()
+        if one.tag.endswith("}text")
+    ]
 
 
 def names(drawn: str) -> set[str]:
@@ -94,16 +106,27 @@ def names(drawn: str) -> set[str]:
 
 
 def unknown_to_svg_1_1(drawn: str) -> list[str]:
-    """The colours, pictures and references of a drawing that a program does not show which knows SVG 1.1 alone."""
+    """The colours, pictures and references of a drawing that a program does not show which knows
+    SVG 1.1 alone.
+    """
     found, there = [], names(drawn)
     for one in ElementTree.fromstring(drawn).iter():
         looks = [part.partition(":")[::2] for part in one.attrib.get("style", "").split(";")]
-        for name, value in [*one.attrib.items(), *((name.strip(), value.strip()) for name, value in looks)]:
+        for name, value in [
+            *one.attrib.items(),
+            *((name.strip(), value.strip()) for name, value in looks),
+        ]:
             reference = re.fullmatch(r"url\(#([\w-]+)\)", value)
             if name in ("fill", "stroke") or name.endswith("color"):
-                is_known = PAINT.fullmatch(value) or value in ImageColor.colormap or (reference and reference[1] in there)
+                is_known = (
+                    PAINT.fullmatch(value)
+                    or value in ImageColor.colormap
+                    or (reference and reference[1] in there)
+                )
             else:
-                is_known = name != "href" and ("url(" not in value or (reference and reference[1] in there))
+                is_known = name != "href" and (
+                    "url(" not in value or (reference and reference[1] in there)
+                )
             found += [] if is_known else [f"{name}: {value:.80}"]
     return found
 
@@ -119,7 +142,11 @@ def faults(page: Page, drawn: str) -> list[str]:
             found.append(f"“{one['words']}” is {one['size']:.1f} px high")
         if _outside(one["box"], whole):
             found.append(f"“{one['words']}” reaches out of the picture")
-        found += [f"“{one['words']}” lies on “{other['words']}”" for other in texts[:i] if _overlap(one["box"], other["box"])]
+        found += [
+            f"“{one['words']}” lies on “{other['words']}”"
+            for other in texts[:i]
+            if _overlap(one["box"], other["box"])
+        ]
     return found
 
 

@@ -1,6 +1,8 @@
-"""`python -m tests.browser.screenshots FOLDER`: the pictures of README.md and docs/, light or dark as these name them.
+"""`python -m tests.browser.screenshots FOLDER`: the pictures of README.md and docs/, light or dark
+as these name them.
 
-One of them moves: `moving.png`, which shows a text being written and a pointer that moves over tokens.
+One of them moves: `moving.png`, which shows a text being written and a pointer that moves over
+tokens.
 """
 
 from __future__ import annotations
@@ -19,32 +21,43 @@ from tests.browser.machinery import ROOT, Server, Visit, chromium, serve
 
 # Pixels; a picture that is cut at the usual height is higher.
 HEIGHT, HIGHER = 800, {"circuit": 1250}
-# The picture that moves: the size of the window, how wide the picture is, milliseconds for a frame, and for the last of a page.
+# The picture that moves: the size of the window, how wide the picture is, milliseconds for a frame,
+# and for the last of a page.
 WINDOW, MOVING_WIDTH, FRAME, LAST = (1180, 700), 880, 300, 1_500
 STEPS, HOVERED = 12, range(2, 12)
 
 
 def shown() -> list[tuple[str, str]]:
     """The pages whose pictures are shown, each with "light" or "dark"."""
-    texts = [file.read_text(encoding="utf-8") for file in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))]
+    texts = [
+        file.read_text(encoding="utf-8")
+        for file in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+    ]
     return sorted(set(re.findall(r"pictures/(\w+)-(light|dark)\.png\)", "\n".join(texts))))
 
 
 def moving(browser: Browser, server: Server, file: Path) -> None:
-    """Write the picture that moves: Generate replays its text, then a pointer moves over the tokens of Attention."""
+    """Write the picture that moves: Generate replays its text, then a pointer moves over the tokens
+    of Attention.
+    """
     frames: list[Image.Image] = []
     durations: list[int] = []
 
     def take(visit: Visit) -> None:
         taken = Image.open(io.BytesIO(visit.page.screenshot())).convert("RGB")
-        frames.append(taken.resize((MOVING_WIDTH, MOVING_WIDTH * taken.height // taken.width), Image.Resampling.LANCZOS))
+        frames.append(
+            taken.resize(
+                (MOVING_WIDTH, MOVING_WIDTH * taken.height // taken.width), Image.Resampling.LANCZOS
+            )
+        )
         durations.append(FRAME)
 
     visit = Visit.begin(browser, server, width=WINDOW[0], height=WINDOW[1])
     page = visit.open("generate", **PAGES["generate"].pictured)
     visit.drawn()
     page.get_by_role("button", name="Replay the path").click()
-    page.get_by_role("button", name="Replay the path").click()  # stands still: each frame is one token further
+    # stands still: each frame is one token further
+    page.get_by_role("button", name="Replay the path").click()
     for _ in range(STEPS):
         take(visit)
         page.get_by_role("button", name="Replay: a token forward").click()
@@ -64,7 +77,9 @@ def moving(browser: Browser, server: Server, file: Path) -> None:
     both.paste(frames[-1], (MOVING_WIDTH, 0))
     palette = both.quantize(128)
     few = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
-    few[0].save(file, save_all=True, append_images=few[1:], duration=durations, loop=0, optimize=True)
+    few[0].save(
+        file, save_all=True, append_images=few[1:], duration=durations, loop=0, optimize=True
+    )
 
 
 def main(folder: Path) -> None:
@@ -72,7 +87,9 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, serve(Path(home)) as server, chromium() as browser:
         for name, look in shown():
-            visit = Visit.begin(browser, server, dark=look == "dark", height=HIGHER.get(name, HEIGHT))
+            visit = Visit.begin(
+                browser, server, dark=look == "dark", height=HIGHER.get(name, HEIGHT)
+            )
             page = visit.open("" if name == "home" else name, **PAGES[name].pictured)
             page.wait_for_timeout(2_500)  # charts draw, transitions end
             visit.settle()

@@ -1,8 +1,10 @@
-"""`python -m tests.browser.soak MINUTES`: a reader who never stops, with a training beside: nothing fails, memory is flat.
+"""`python -m tests.browser.soak MINUTES`: a reader who never stops, with a training beside: nothing
+fails, memory is flat.
 
-A browser walks at random over all pages (the same walk every time): links of the menu, addresses, sliders, prompts, suggestions,
-reloads and steps back. It fails on an exception, an error of a script or in the console, and where memory grows after the first
-third of the time, in which every page is opened once and caches fill.
+A browser walks at random over all pages (the same walk every time): links of the menu, addresses,
+sliders, prompts, suggestions, reloads and steps back. It fails on an exception, an error of a
+script or in the console, and where memory grows after the first third of the time, in which every
+page is opened once and caches fill.
 """
 
 from __future__ import annotations
@@ -25,14 +27,24 @@ from gptviz.ui.menu import PAGES as RECORDS
 from tests.browser.machinery import ALLOWED_MISSES, PAGES, Server, Visit, chromium, memory, serve
 from tests.processes import running
 
-PROMPTS = ("ROMEO:", "What is", "3 1 4 1 5", "שלום", "🙂", "x" * 400, "<b>bold</b> $x$", "the film was never dull")
+PROMPTS = (
+    "ROMEO:",
+    "What is",
+    "3 1 4 1 5",
+    "שלום",
+    "🙂",
+    "x" * 400,
+    "<b>bold</b> $x$",
+    "the film was never dull",
+)
 ACTIONS_A_SAMPLE = 6
 TITLES = [page.title for page in RECORDS.values()]
 MEASURED = "Next token"  # each measurement is taken on this page
 # The share of actions that load the whole page anew: with few of them, one document lives long.
 LOADS = 0.05
-# How much of the memory of the second third of the walk the last third may have, at most. The numbers of one page differ by what
-# is cached and by what garbage is left; something that is never given back passes any such bound in 20 minutes.
+# How much of the memory of the second third of the walk the last third may have, at most. The
+# numbers of one page differ by what is cached and by what garbage is left; something that is never
+# given back passes any such bound in 20 minutes.
 MOST_OF_SERVER, MOST_OF_BROWSER = 1.25, 1.5
 TRAINING = [
     "train",
@@ -81,13 +93,21 @@ def resident(pid: int) -> float:
 
 
 def grew(whose: str, samples: list[float], most: float) -> str:
-    """A sentence where the last third of the samples is more than `most` times the second third, else an empty text."""
+    """A sentence where the last third of the samples is more than `most` times the second third,
+    else an empty text.
+    """
     third = len(samples) // 3
     if not third:
         return ""
-    before, after = (sorted(part)[len(part) // 2] for part in (samples[third : 2 * third], samples[2 * third :]))
+    before, after = (
+        sorted(part)[len(part) // 2] for part in (samples[third : 2 * third], samples[2 * third :])
+    )
     grown = f"{after / 2**20:,.0f} MiB after {before / 2**20:,.0f} MiB"
-    return f"the memory of {whose} grew: {grown}, more than {most:g} times as much" if after > most * before else ""
+    return (
+        f"the memory of {whose} grew: {grown}, more than {most:g} times as much"
+        if after > most * before
+        else ""
+    )
 
 
 class Reader:
@@ -117,7 +137,8 @@ class Reader:
         self.doing = does.__name__
         try:
             does()
-        except BrowserError as error:  # what was there a moment ago is gone or covered: a reader would click elsewhere
+        # what was there a moment ago is gone or covered: a reader would click elsewhere
+        except BrowserError as error:
             if "Timeout" not in str(error) and "not attached" not in str(error):
                 raise
         self.visit.settle()
@@ -127,7 +148,9 @@ class Reader:
         return self.draw.choice(shown) if shown else None
 
     def link(self) -> None:
-        """To another page by the menu: the page stays the same document, so that what it does not give back adds up."""
+        """To another page by the menu: the page stays the same document, so that what it does not
+        give back adds up.
+        """
         self.to(self.unseen.pop() if self.unseen else self.draw.choice(TITLES))
 
     def to(self, title: str) -> None:
@@ -203,7 +226,8 @@ def walk(browser: Browser, server: Server, goes_on: Callable[[Walk], bool], seed
             done.browser.append(memory(visit.page)["heap"])
             done.server.append(resident(server.pid))
             print(
-                f"{done.actions:6} actions   server {done.server[-1] / 2**20:6.0f} MiB   heap {done.browser[-1] / 2**20:5.1f} MiB"
+                f"{done.actions:6} actions   server {done.server[-1] / 2**20:6.0f} MiB   heap "
+                f"{done.browser[-1] / 2**20:5.1f} MiB"
             )
     finally:
         visit.close()
@@ -218,7 +242,9 @@ def soak(folder: Path, goes_on: Callable[[Walk], bool]) -> Walk:
         with running(["-m", "gptviz", *TRAINING], env=environment, **quiet) as training:
             done = walk(browser, server, goes_on)
             if training.poll() is not None:
-                done.wrong.append(f"the training has ended:\n{(folder / 'training.log').read_text()[-2_000:]}")
+                done.wrong.append(
+                    f"the training has ended:\n{(folder / 'training.log').read_text()[-2_000:]}"
+                )
     return done
 
 
@@ -228,7 +254,9 @@ def main(minutes: float) -> None:
     with tempfile.TemporaryDirectory() as folder:
         done = soak(Path(folder), lambda _: time.monotonic() < end)
     wrong = done.verdict()
-    print("\n".join(wrong) or f"{done.actions} actions, nothing went wrong, and memory did not grow")
+    print(
+        "\n".join(wrong) or f"{done.actions} actions, nothing went wrong, and memory did not grow"
+    )
     sys.exit(bool(wrong))
 
 

@@ -1,4 +1,6 @@
-"""No page has a serious finding of axe-core, light and dark, the views made by hand and all that is folded included."""
+"""No page has a serious finding of axe-core, light and dark, the views made by hand and all that is
+folded included.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,12 @@ pytestmark = pytest.mark.browser
 
 # The page that `make test` opens.
 QUICK = "next_token"
-# What a popover with one of these names holds is the same on every page about the same kind of model, but for the address of the
-# page: it is opened on one page of each kind, and where a page has something else under such a name.
+# What a popover with one of these names holds is the same on every page about the same kind of
+# model, but for the address of the page: it is opened on one page of each kind, and where a page
+# has something else under such a name.
 SHARED, SHOWN_ON = re.compile("Share|All"), ("", "classify", "translate", "train", "runs")
-# Where popovers are opened in the dark too. These pages have those of all pages, and all that are of one page alone.
+# Where popovers are opened in the dark too. These pages have those of all pages, and all that are
+# of one page alone.
 DARK_POPOVERS = ("train", "runs")
 # What pages show but do not open with.
 OPENED: list[tuple[str, dict[str, Any]]] = [
@@ -37,7 +41,9 @@ OPENED: list[tuple[str, dict[str, Any]]] = [
 
 
 def of_model(path: str) -> dict[str, str]:
-    """The model, of words, that a page with charts of a model is opened with: the words of its charts are looked at too."""
+    """The model, of words, that a page with charts of a model is opened with: the words of its
+    charts are looked at too.
+    """
     return {"model": "sentences"} if RECORDS[path or "home"] in CHARTS else {}
 
 
@@ -49,7 +55,11 @@ def test_no_page_has_a_serious_finding(standing: Visit, path: str) -> None:
     found = standing.drawn().evaluate(FAULTS) if of_model(path) else []
     found += everywhere(standing, left_out)
     darken(standing)
-    found += everywhere(standing, only=COLOURS) if path in DARK_POPOVERS else findings(standing.page, only=COLOURS)
+    found += (
+        everywhere(standing, only=COLOURS)
+        if path in DARK_POPOVERS
+        else findings(standing.page, only=COLOURS)
+    )
     assert not found, "\n\n".join(found)
 
 
@@ -80,7 +90,11 @@ def test_nothing_that_is_opened_has_one_and_it_fits_a_phone(
     [
         ("switch_off", {}, "[role=radio][aria-checked=true]"),
         ("switch_off", {}, "[data-testid=stSlider] [data-rac]:has(> div > input)"),
-        ("lens", {"log": "true"}, "[data-testid=stCheckbox] [data-selected] > div:not([data-testid])"),
+        (
+            "lens",
+            {"log": "true"},
+            "[data-testid=stCheckbox] [data-selected] > div:not([data-testid])",
+        ),
     ],
 )
 def test_what_streamlit_paints_is_seen_where_the_system_chooses_the_colours(
@@ -97,10 +111,19 @@ def test_what_streamlit_paints_is_seen_where_the_system_chooses_the_colours(
 
 
 def test_a_fault_in_a_view_is_found(mounted: Callable[..., Mounted]) -> None:
-    usual = {"generation": 1, "colour": "#CC3311", "selected": None, "picks": True, "label": "Tokens", "legend": "probability"}
+    usual = {
+        "generation": 1,
+        "colour": "#CC3311",
+        "selected": None,
+        "picks": True,
+        "label": "Tokens",
+        "legend": "probability",
+    }
     usual |= {"height": None, "bars": False, "spaced": False, "kinds": {}}
     page = mounted("token_strip", payload([Token("a", 0.5)], usual)).page
     page.evaluate("document.documentElement.lang = 'en'")
     assert not findings(page)
-    page.locator(".chip").evaluate("chip => { chip.setAttribute('aria-label', ''); chip.textContent = ''; }")
+    page.locator(".chip").evaluate(
+        "chip => { chip.setAttribute('aria-label', ''); chip.textContent = ''; }"
+    )
     assert [one.split(" ")[0] for one in findings(page)] == ["button-name"]

@@ -23,13 +23,22 @@ UNITS = heads_and_mlps(tiny(n_encoder_layer=1, n_layer=1))
 
 def packed(edits: dict[Unit, str] | None = None, of: str = "x") -> bytes:
     changes = {unit: (-1) ** i * i / 10 for i, unit in enumerate(UNITS[:-1])}
-    return payload(rows(UNITS), edits or {}, changes, About(of, "<b>model</b>", "a prompt", "nats per token", "some code"))
+    return payload(
+        rows(UNITS),
+        edits or {},
+        changes,
+        About(of, "<b>model</b>", "a prompt", "nats per token", "some code"),
+    )
 
 
-def test_a_click_and_the_keyboard_switch_and_the_cells_say_what_they_are(mounted: Callable[..., Mounted]) -> None:
+def test_a_click_and_the_keyboard_switch_and_the_cells_say_what_they_are(
+    mounted: Callable[..., Mounted],
+) -> None:
     view = mounted("cell_grid", packed())
     page = view.page
-    first = page.get_by_role("button", name="head 0 of block 0 of the encoder; without it the loss changes by +0")
+    first = page.get_by_role(
+        "button", name="head 0 of block 0 of the encoder; without it the loss changes by +0"
+    )
     first.click()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
@@ -37,11 +46,17 @@ def test_a_click_and_the_keyboard_switch_and_the_cells_say_what_they_are(mounted
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
     sent: list[Any] = [clicked(one.value, "x", UNITS) for one in view.sent if one.name == "choose"]
-    assert sent == [Unit("attention", 0, 0, True), Unit("attention", 0, 1, True), Unit("cross_attention", 0, 1)]
+    assert sent == [
+        Unit("attention", 0, 0, True),
+        Unit("attention", 0, 1, True),
+        Unit("cross_attention", 0, 1),
+    ]
     expect(page.locator("[data-name='blocks.0.cross_attention.head.1']")).to_be_focused()
 
 
-def test_what_is_edited_is_pressed_and_says_so_without_colour(mounted: Callable[..., Mounted]) -> None:
+def test_what_is_edited_is_pressed_and_says_so_without_colour(
+    mounted: Callable[..., Mounted],
+) -> None:
     edits = {UNITS[1]: UNITS[1].name, UNITS[3]: f"{UNITS[3].name}=mean"}
     page = mounted("cell_grid", packed(edits)).page
     pressed = page.locator(".cell[aria-pressed=true]")
@@ -53,7 +68,9 @@ def test_what_is_edited_is_pressed_and_says_so_without_colour(mounted: Callable[
 
 
 @pytest.mark.full
-def test_a_click_edits_every_page_and_one_click_takes_all_edits_away(browser: Browser, tmp_path: Path) -> None:
+def test_a_click_edits_every_page_and_one_click_takes_all_edits_away(
+    browser: Browser, tmp_path: Path
+) -> None:
     with serve(tmp_path) as server, visiting(browser, server) as visit:
         page = visit.open("switch_off?model=reversal")
         page.get_by_role("button", name="head 1 of block 0;").click()

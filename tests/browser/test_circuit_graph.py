@@ -1,4 +1,6 @@
-"""The graph of a circuit in a browser: its lines and numbers, the keyboard, the card, and its pictures."""
+"""The graph of a circuit in a browser: its lines and numbers, the keyboard, the card, and its
+pictures.
+"""
 
 from __future__ import annotations
 
@@ -69,11 +71,14 @@ def in_front(view: Mounted) -> list[str]:
     """The lines in front of all others, as they are drawn: the last ones of the drawing."""
     lines = view.page.locator(".lines .edge")
     looks: list[tuple[str, bool, float]] = lines.evaluate_all(
-        "(all) => all.map((one) => [one.getAttribute('d'), one.matches('.own'), Number(getComputedStyle(one).strokeOpacity)])"
+        "(all) => all.map((one) => [one.getAttribute('d'), one.matches('.own'), "
+        "Number(getComputedStyle(one).strokeOpacity)])"
     )
     own = [d for d, is_own, _ in looks if is_own]
     assert [d for d, *_ in looks][len(looks) - len(own) :] == own
-    assert not own or min(one[2] for one in looks if one[1]) > 4 * max([one[2] for one in looks if not one[1]], default=0)
+    assert not own or min(one[2] for one in looks if one[1]) > 4 * max(
+        [one[2] for one in looks if not one[1]], default=0
+    )
     return own
 
 
@@ -82,12 +87,16 @@ def edges_of(found: Circuit, *names: str) -> int:
     return sum(edge.source.name in names or edge.target.name in names for edge in found.edges)
 
 
-def test_nodes_and_lines_are_those_of_the_circuit_and_a_click_opens_one(mounted: Mount, found: Circuit) -> None:
+def test_nodes_and_lines_are_those_of_the_circuit_and_a_click_opens_one(
+    mounted: Mount, found: Circuit
+) -> None:
     view = mounted("circuit_graph", packed(found))
     page = view.page
     expect(page.locator(".node")).to_have_count(len(found.nodes))
     expect(page.locator(".lines .edge")).to_have_count(len(found.edges))
-    expect(page.locator(".lines .edge.key")).to_have_count(sum(edge.kind == "key" for edge in found.edges))
+    expect(page.locator(".lines .edge.key")).to_have_count(
+        sum(edge.kind == "key" for edge in found.edges)
+    )
     previous = next(i for i, one in enumerate(found.nodes) if one.name == PREVIOUS)
     page.locator(".node").nth(previous).hover()
     card = page.locator(".card")
@@ -126,14 +135,17 @@ def test_the_number_of_a_box_says_what_it_is_a_part_of(mounted: Mount, found: Ci
     view = mounted("circuit_graph", packed(replace(found, against=4)))
     given = found.given[next(one for one in found.nodes if one.name == PREVIOUS)]
     expect(node(view, found, PREVIOUS)).to_contain_text(f"+{given:#.3g} of t7 − t4")
-    expect(view.page.locator(".legend")).to_contain_text(f"gives of t7 − t4, {found.total:#.3g} in all")
+    expect(view.page.locator(".legend")).to_contain_text(
+        f"gives of t7 − t4, {found.total:#.3g} in all"
+    )
     narrow = mounted("circuit_graph", packed(replace(found, against=4)), width=390)
     expect(node(narrow, found, PREVIOUS)).to_have_text(re.compile(rf"^head 1\+{given:#.3g}[VKQ]*$"))
     expect(narrow.page.locator(".legend")).to_contain_text("gives of t7 − t4")
 
 
 def test_pins_stay_in_front_and_in_the_address(mounted: Mount, found: Circuit) -> None:
-    view = mounted("circuit_graph", packed(found), pinned="embed@100", groups="a:nothing@1")  # of another graph
+    # of another graph
+    view = mounted("circuit_graph", packed(found), pinned="embed@100", groups="a:nothing@1")
     expect(view.page.locator(".node")).to_have_count(len(found.nodes))
     expect(view.page.locator(".node.pinned")).to_have_count(0)
     pin = view.page.locator(".arranging").get_by_role("button").first
@@ -145,7 +157,9 @@ def test_pins_stay_in_front_and_in_the_address(mounted: Mount, found: Circuit) -
     view.page.keyboard.press("Escape")
     node(view, found, PREVIOUS).click()  # closed again
     view.page.mouse.move(0, 0)
-    wait_until(lambda: parse_qs(urlparse(view.page.url).query).get("pinned") == [f"{PREVIOUS} embed@1"])
+    wait_until(
+        lambda: parse_qs(urlparse(view.page.url).query).get("pinned") == [f"{PREVIOUS} embed@1"]
+    )
     assert len(in_front(view)) == edges_of(found, PREVIOUS, "embed@1")
     again = mounted("circuit_graph", packed(found), pinned=f"{PREVIOUS} embed@1")
     expect(again.page.locator(".node.pinned")).to_have_count(2)
@@ -156,7 +170,9 @@ def test_pins_stay_in_front_and_in_the_address(mounted: Mount, found: Circuit) -
     wait_until(lambda: parse_qs(urlparse(again.page.url).query)["pinned"] == [PREVIOUS])
 
 
-def test_pinned_boxes_become_a_named_group_which_is_there_after_a_reload(mounted: Mount, found: Circuit) -> None:
+def test_pinned_boxes_become_a_named_group_which_is_there_after_a_reload(
+    mounted: Mount, found: Circuit
+) -> None:
     view = mounted("circuit_graph", packed(found), pinned=f"{PREVIOUS} embed@1")
     name = f"{HOSTILE[0][:20]};"
     view.page.get_by_label("Name of the group").fill(name)
@@ -172,20 +188,32 @@ def test_pinned_boxes_become_a_named_group_which_is_there_after_a_reload(mounted
     group = again.page.locator(".node.group")
     expect(group).to_be_visible()
     members = (PREVIOUS, "embed@1")
-    out = [edge for edge in found.edges if edge.source.name in members and edge.target.name not in members]
+    out = [
+        edge
+        for edge in found.edges
+        if edge.source.name in members and edge.target.name not in members
+    ]
     given = sum(edge.value for edge in out)
     group.hover()
-    expect(again.page.locator(".card")).to_contain_text(f"gives {given:+#.3g} of t7".replace("-", "−"))
-    assert len(in_front(again)) < edges_of(found, *members), "what the members give to each other is no line"
+    expect(again.page.locator(".card")).to_contain_text(
+        f"gives {given:+#.3g} of t7".replace("-", "−")
+    )
+    assert len(in_front(again)) < edges_of(found, *members), (
+        "what the members give to each other is no line"
+    )
     before = len(again.sent)
     group.click()
     assert len(again.sent) == before, "the server knows of no groups"
     again.page.get_by_role("button", name="Ungroup").click()
     expect(again.page.locator(".node")).to_have_count(len(found.nodes))
-    assert [float(row["logit"]) for row in csv_rows(again.page)] == pytest.approx([edge.value for edge in found.edges])
+    assert [float(row["logit"]) for row in csv_rows(again.page)] == pytest.approx(
+        [edge.value for edge in found.edges]
+    )
 
 
-def test_a_saved_graph_is_read_again_and_shown_when_the_server_asks_for_it(mounted: Mount, found: Circuit) -> None:
+def test_a_saved_graph_is_read_again_and_shown_when_the_server_asks_for_it(
+    mounted: Mount, found: Circuit
+) -> None:
     view = mounted("circuit_graph", packed(found), pinned="embed@1", groups=f"one:{PREVIOUS}")
     with view.page.expect_download() as download:
         tool(view.page, "Save").click()
@@ -202,11 +230,21 @@ def test_a_saved_graph_is_read_again_and_shown_when_the_server_asks_for_it(mount
     other.show(packed(found, command=ViewCommand.to(arranged)))
     expect(other.page.locator(".node.group")).to_have_count(1)
     expect(other.page.locator(".node.pinned:not(.group)")).to_have_text(re.compile("token"))
-    wait_until(lambda: parse_qs(urlparse(other.page.url).query) == {key: [value] for key, value in arranged.items()})
+    wait_until(
+        lambda: (
+            parse_qs(urlparse(other.page.url).query)
+            == {key: [value] for key, value in arranged.items()}
+        )
+    )
 
 
-def test_a_line_is_as_wide_where_it_takes_away_as_where_it_adds_as_much(mounted: Mount, found: Circuit) -> None:
-    view, widths = mounted("circuit_graph", packed(found)), "(lines) => lines.map((line) => line.getAttribute('stroke-width'))"
+def test_a_line_is_as_wide_where_it_takes_away_as_where_it_adds_as_much(
+    mounted: Mount, found: Circuit
+) -> None:
+    view, widths = (
+        mounted("circuit_graph", packed(found)),
+        "(lines) => lines.map((line) => line.getAttribute('stroke-width'))",
+    )
     added = view.page.locator(".lines .edge.up").evaluate_all(widths)
     opposite = replace(found, edges=tuple(replace(edge, value=-edge.value) for edge in found.edges))
     view.show(packed(opposite, of="its opposite"))
@@ -215,7 +253,9 @@ def test_a_line_is_as_wide_where_it_takes_away_as_where_it_adds_as_much(mounted:
     assert float(added[0]) == max(map(float, added)) > min(map(float, added))
 
 
-def test_by_the_keyboard_alone_all_nodes_are_walked_from_one_tab_stop_read_and_opened(mounted: Mount, found: Circuit) -> None:
+def test_by_the_keyboard_alone_all_nodes_are_walked_from_one_tab_stop_read_and_opened(
+    mounted: Mount, found: Circuit
+) -> None:
     view = mounted("circuit_graph", packed(found))
     page, focused = view.page, view.page.locator(".node:focus")
     expect(page.locator('.node[tabindex="0"]')).to_have_count(1)
@@ -226,14 +266,19 @@ def test_by_the_keyboard_alone_all_nodes_are_walked_from_one_tab_stop_read_and_o
     expect(focused).to_have_accessible_description(re.compile("It reads|It adds to"))  # said aloud
     expect(page.locator(".card")).to_contain_text("Head 2 of block 1")
     page.keyboard.press("Enter")
-    assert view.sent[-1].value == {"node": int(focused.get_attribute("data-index") or ""), "of": "this"}
+    assert view.sent[-1].value == {
+        "node": int(focused.get_attribute("data-index") or ""),
+        "of": "this",
+    }
     page.keyboard.press("Escape")
     expect(page.locator(".card")).to_be_hidden()
     check_tools(page)
 
 
 @pytest.mark.parametrize("width", [390, 1280, 1920, 3840])
-def test_it_opens_at_the_logit_and_the_frame_cuts_no_node(mounted: Mount, wide: Circuit, width: int) -> None:
+def test_it_opens_at_the_logit_and_the_frame_cuts_no_node(
+    mounted: Mount, wide: Circuit, width: int
+) -> None:
     view = mounted("circuit_graph", packed(wide), width=width, height=900)
     expect(view.page.locator(".node").first).to_be_attached()
     seen = view.page.evaluate(BOXES)
@@ -255,14 +300,20 @@ def test_it_opens_at_the_logit_and_the_frame_cuts_no_node(mounted: Mount, wide: 
         expect(view.page.get_by_text("goes on to the")).to_be_hidden()
 
 
-def test_the_drawing_has_every_node_and_the_table_every_edge(mounted: Mount, found: Circuit) -> None:
+def test_the_drawing_has_every_node_and_the_table_every_edge(
+    mounted: Mount, found: Circuit
+) -> None:
     page = mounted("circuit_graph", packed(found), width=390).page
     drawn = saved(page)
     assert not faults(page, drawn)
     texts = words(drawn)
-    assert texts.count("token") == sum(node.unit is not None and node.unit.part == "embed" for node in found.nodes)
+    assert texts.count("token") == sum(
+        node.unit is not None and node.unit.part == "embed" for node in found.nodes
+    )
     names = {text.strip() for text in texts}  # those of layers take two lines
     assert {"head 1", "head 2", "block 0,", "block 1,", "heads", "logit"} <= names
     rows = csv_rows(page)
-    assert [float(row["logit"]) for row in rows] == pytest.approx([edge.value for edge in found.edges])
+    assert [float(row["logit"]) for row in rows] == pytest.approx(
+        [edge.value for edge in found.edges]
+    )
     assert [row["kind"] for row in rows] == [edge.kind for edge in found.edges]

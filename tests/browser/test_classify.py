@@ -19,10 +19,18 @@ PROMPT = re.compile("Prompt")
 
 @pytest.fixture(scope="module")
 def server(server: Server) -> Server:
-    """The server, with an untrained classifier of opinions, judge, whose held-out texts are to be had."""
+    """The server, with an untrained classifier of opinions, judge, whose held-out texts are to be
+    had.
+    """
     source = LabelledSource(opinions(), 0.9)
     tokenizer = source.tokenizer("words", 200)
-    sizes = {"head": "mean", "n_label": 2, "mask": "full", "final_norm": False, "context_length": 16}
+    sizes = {
+        "head": "mean",
+        "n_label": 2,
+        "mask": "full",
+        "final_norm": False,
+        "context_length": 16,
+    }
     card = {"labels": list(source.labelled.names), "source": source.to_dict()}
     model = scrambled(source.fitted(tiny(**sizes), tokenizer))
     checkpoints.save("judge", model, tokenizer, card, root=server.checkpoints)
@@ -30,7 +38,9 @@ def server(server: Server) -> Server:
 
 
 def test_the_bars_are_seen_without_scrolling(visit: Visit) -> None:
-    page = visit.open("classify", model="judge", prompt="the acting was never dull and the ending was good")
+    page = visit.open(
+        "classify", model="judge", prompt="the acting was never dull and the ending was good"
+    )
     chart = page.get_by_test_id("stPlotlyChart").nth(1)
     expect(chart.locator(".bars .point")).to_have_count(1 + 10)
     bottom = box_of(chart)

@@ -1,4 +1,6 @@
-"""A click or a key on a page of the app does what it says, and what it opens is there after a reload."""
+"""A click or a key on a page of the app does what it says, and what it opens is there after a
+reload.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ pytestmark = pytest.mark.browser
 
 @pytest.mark.full
 @pytest.mark.parametrize(("path", "asks"), [("attribution", "part="), ("heads", "unit=")])
-def test_a_click_on_a_cell_and_enter_on_the_next_choose_their_heads(visit: Visit, path: str, asks: str) -> None:
+def test_a_click_on_a_cell_and_enter_on_the_next_choose_their_heads(
+    visit: Visit, path: str, asks: str
+) -> None:
     page = visit.open(path, model="shakespeare")
     page.locator(".cell[data-name='blocks.3.attention.head.1']").click()
     page.wait_for_url(re.compile(re.escape(f"{asks}blocks.3.attention.head.1")))
@@ -28,7 +32,9 @@ def test_a_click_on_a_cell_and_enter_on_the_next_choose_their_heads(visit: Visit
     page.wait_for_url(re.compile(re.escape(f"{asks}blocks.4.attention.head.1")))
     visit.settle()
     framed = page.locator(".cell[aria-pressed='true']")
-    assert [cell.get_attribute("data-name") for cell in framed.all()] == ["blocks.4.attention.head.1"]
+    assert [cell.get_attribute("data-name") for cell in framed.all()] == [
+        "blocks.4.attention.head.1"
+    ]
 
 
 STEPS = list(checkpoints.snapshots(checkpoints.find("induction")))
@@ -51,12 +57,15 @@ def test_a_click_on_a_point_opens_its_step_and_from_there_a_page(standing: Visit
 def test_a_click_explains_a_cell_which_is_exact_and_so_it_is_after_a_reload(visit: Visit) -> None:
     one = contrasts()[0]
     page = visit.open("patching", model="sentences", prompt=one.clean, corrupted=one.corrupted)
-    cells = page.locator(".js-plotly-plot").nth(3).locator(".nsewdrag").first  # three blocks of four heads: what they hand on
+    # three blocks of four heads: what they hand on
+    cells = page.locator(".js-plotly-plot").nth(3).locator(".nsewdrag").first
     box = box_of(cells)
     at = {"x": box["width"] * 2.5 / 4, "y": box["height"] * 1.5 / 3}
     cells.hover(position=at)
     cells.click(position=at)
-    explained = page.get_by_text(re.compile(r"The output of head 2 of block 1: restores \d+ % of the answer"))
+    explained = page.get_by_text(
+        re.compile(r"The output of head 2 of block 1: restores \d+ % of the answer")
+    )
     expect(explained).to_be_visible(timeout=1_000 * PATIENCE)
     assert "cell=attention.z%2F1%2F2" in page.url
     page.reload()
@@ -65,7 +74,9 @@ def test_a_click_explains_a_cell_which_is_exact_and_so_it_is_after_a_reload(visi
     expect(explained).to_be_visible(timeout=1_000 * PATIENCE)
 
 
-def test_a_character_and_enter_are_a_guess_and_the_next_one_can_be_typed_at_once(standing: Visit) -> None:
+def test_a_character_and_enter_are_a_guess_and_the_next_one_can_be_typed_at_once(
+    standing: Visit,
+) -> None:
     moves = "z" + passage(0)[1][:3]
     page = standing.go("next_token", guess="True")
     page.get_by_role("textbox", name="Your guess").focus()

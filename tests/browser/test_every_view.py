@@ -1,7 +1,8 @@
-"""What every view made by hand keeps to, whatever it shows: one payload of each, and one test of each promise.
+"""What every view made by hand keeps to, whatever it shows: one payload of each, and one test of
+each promise.
 
-A view is listed in `VIEWS` once, with what it shows of a model whose tokens have hostile names. What a view shows, and what a
-reader does with it, is tested in its own file.
+A view is listed in `VIEWS` once, with what it shows of a model whose tokens have hostile names.
+What a view shows, and what a reader does with it, is tested in its own file.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def explorer(lm: LanguageModel, turn: int) -> bytes:
     """The payload that the page Attention gives the explorer."""
     sent: list[bytes] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(attention_explorer, "attention_explorer", lambda packed, **_: sent.append(packed))
+        patch.setattr(
+            attention_explorer, "attention_explorer", lambda packed, **_: sent.append(packed)
+        )
         text = TEXT[turn:]
         ids = tuple(lm.encode(text).tolist())
         subject = Subject(model_key("hostile", "cpu"), lm, text, lm.tokenizer.encode(text), ids)
@@ -82,7 +85,9 @@ FOUND: dict[int, Circuit] = {}
 
 def graph(lm: LanguageModel, turn: int) -> bytes:
     if turn not in FOUND:  # the model of all tests is the same, whatever its tokens are called
-        FOUND[turn] = circuit(lm.model, lm.encode(TEXT), len(TEXT) - 1, turn, share=(0.8, 0.5)[turn])
+        FOUND[turn] = circuit(
+            lm.model, lm.encode(TEXT), len(TEXT) - 1, turn, share=(0.8, 0.5)[turn]
+        )
     found = FOUND[turn]
     about = {"of": f"text {turn}", "title": HOSTILE[0], "model": HOSTILE[1], "code": HOSTILE[0]}
     return circuit_graph.payload(found, lm.tokenizer.label, **about, settings=SETTINGS)
@@ -107,7 +112,12 @@ def tree(lm: LanguageModel, turn: int) -> bytes:
 
 def grid_of_lens(lm: LanguageModel, turn: int) -> bytes:
     seen = lens(lm.model, lm.encode(TEXT).tolist(), top=4)
-    about = {"of": f"text {turn}", "model": HOSTILE[1], "vocab_size": lm.tokenizer.vocab_size, "code": HOSTILE[0]}
+    about = {
+        "of": f"text {turn}",
+        "model": HOSTILE[1],
+        "vocab_size": lm.tokenizer.vocab_size,
+        "code": HOSTILE[0],
+    }
     return lens_grid.payload(seen, lm.tokenizer.label, **about)
 
 
@@ -116,24 +126,46 @@ def map_of_model(lm: LanguageModel, turn: int) -> bytes:
     ids = tuple(lm.encode(TEXT[turn:]).tolist())
     chips = tuple(Token(lm.tokenizer.label(i), 0.5) for i in ids)
     look = map_of_boxes.TensorPage("blocks.0.attention.q", 0, (0, 0, 0))
-    return map_view.payload(model_key("hostile", "cpu"), Read(ids), TEXT, chips, chips[:4], True, HOSTILE[0], look)
+    return map_view.payload(
+        model_key("hostile", "cpu"), Read(ids), TEXT, chips, chips[:4], True, HOSTILE[0], look
+    )
 
 
 def ledger(lm: LanguageModel, turn: int) -> bytes:
     logits = lm.model(lm.encode(TEXT)[None])[0, -1].detach().numpy()
     labels = [lm.tokenizer.label(i) for i in range(len(logits))]
-    about = {"about": f"text {turn}", "title": HOSTILE[1], "prompt": HOSTILE[0], "code": (HOSTILE[0], HOSTILE[1])}
+    about = {
+        "about": f"text {turn}",
+        "title": HOSTILE[1],
+        "prompt": HOSTILE[0],
+        "code": (HOSTILE[0], HOSTILE[1]),
+    }
     numbers = torch.linspace(0.01, 0.99, 100).double().numpy()
-    return sampling_ledger.payload(logits, labels, **about, numbers=numbers, true=0, takes=True, note=HOSTILE[2]).data
+    return sampling_ledger.payload(
+        logits, labels, **about, numbers=numbers, true=0, takes=True, note=HOSTILE[2]
+    ).data
 
 
 def strip(lm: LanguageModel, turn: int) -> bytes:
     labels = [lm.tokenizer.label(i) for i in lm.encode(TEXT[turn:]).tolist()]
     alternatives = tuple((label, 0.25) for label in labels[:4])
-    settings = {"generation": turn, "colour": "#CC3311", "selected": 2, "picks": True, "label": HOSTILE[0]}
-    settings |= {"legend": HOSTILE[1][:20], "height": None, "spaced": False, "kinds": {HOSTILE[1]: ("#CC3311", "double")}}
+    settings = {
+        "generation": turn,
+        "colour": "#CC3311",
+        "selected": 2,
+        "picks": True,
+        "label": HOSTILE[0],
+    }
+    settings |= {
+        "legend": HOSTILE[1][:20],
+        "height": None,
+        "spaced": False,
+        "kinds": {HOSTILE[1]: ("#CC3311", "double")},
+    }
     look = {"mark": True, "kind": HOSTILE[1], "below": HOSTILE[2][:20]}
-    return token_strip.payload([Token(label, 0.9, alternatives, HOSTILE[2], **look) for label in labels], settings)
+    return token_strip.payload(
+        [Token(label, 0.9, alternatives, HOSTILE[2], **look) for label in labels], settings
+    )
 
 
 def grid_of_units(lm: LanguageModel, turn: int) -> bytes:
@@ -161,7 +193,9 @@ def button(_: LanguageModel, turn: int) -> bytes:
 
 
 def box(_: LanguageModel, turn: int) -> bytes:
-    return search.payload(search.index([("Model", HOSTILE[turn], HOSTILE[0], "./", "")]), {}, {}).whole
+    return search.payload(
+        search.index([("Model", HOSTILE[turn], HOSTILE[0], "./", "")]), {}, {}
+    ).whole
 
 
 @dataclass(frozen=True)
@@ -176,8 +210,8 @@ class View:
         has_picture: whether it can be saved as a picture.
         names_made_up: whether it names the values of a link that it does not take.
         tools: where the menu of its numbers, code and picture is.
-        walks: the parts of it that keys walk, as selectors, each with the arrow that leads no further from its end; "" where
-            an arrow may lead on from there.
+        walks: the parts of it that keys walk, as selectors, each with the arrow that leads no
+            further from its end; "" where an arrow may lead on from there.
     """
 
     payload: Callable[[LanguageModel, int], bytes]
@@ -203,9 +237,13 @@ VIEWS = {
     "circuit_graph": View(graph, touched=".node", walks={".stage": ""}),
     # Its pictures are those of a figure beside it: test_figure_tools.py.
     "figure_tools": View(tools, touched="button", names=False, has_picture=False),
-    "generation_tree": View(tree, touched=".stage .chip, .slider", walks={".stage": "", ".candidates": "ArrowDown"}),
+    "generation_tree": View(
+        tree, touched=".stage .chip, .slider", walks={".stage": "", ".candidates": "ArrowDown"}
+    ),
     "head_pattern": View(one_pattern, touched=".heat", walks={".heatmap": "ArrowRight"}),
-    "lens_grid": View(grid_of_lens, ({}, {"words": "true"}), touched=".frame", walks={".frame": "ArrowRight"}),
+    "lens_grid": View(
+        grid_of_lens, ({}, {"words": "true"}), touched=".frame", walks={".frame": "ArrowRight"}
+    ),
     "model_map": View(
         map_of_model,
         ({}, {"box": "blocks.0.attention.q"}),
@@ -226,7 +264,11 @@ VIEWS = {
 }
 # It acts on the page around it, and is not seen.
 UNSEEN = "page_helpers"
-CHOICES = [pytest.param(name, choice, id=f"{name} {choice}") for name, view in VIEWS.items() for choice in view.choices]
+CHOICES = [
+    pytest.param(name, choice, id=f"{name} {choice}")
+    for name, view in VIEWS.items()
+    for choice in view.choices
+]
 
 
 @pytest.fixture
@@ -244,7 +286,9 @@ def hostile(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Lang
 
 
 @pytest.fixture
-def seen(mounted: Callable[..., Mounted], hostile: Callable[[int], LanguageModel]) -> Callable[..., Mounted]:
+def seen(
+    mounted: Callable[..., Mounted], hostile: Callable[[int], LanguageModel]
+) -> Callable[..., Mounted]:
     """Shows a view by its name; further arguments are those of `mounted`."""
 
     def show(name: str, longest: int = LONG, **page: Any) -> Mounted:
@@ -269,7 +313,11 @@ def keys(data: bytes) -> list[str]:
 
 
 def test_every_folder_of_a_view_is_listed() -> None:
-    folders = {script.stem for script in kit.FOLDER.parent.glob("*/*.js") if script.stem == script.parent.name}
+    folders = {
+        script.stem
+        for script in kit.FOLDER.parent.glob("*/*.js")
+        if script.stem == script.parent.name
+    }
     assert folders == VIEWS.keys() | {UNSEEN}
 
 
@@ -295,7 +343,9 @@ def test_every_text_is_text_and_can_be_read_and_the_wheel_scrolls_the_page_in_th
     texts = page.locator(".root *").evaluate_all("all => all.map((one) => one.textContent)")
     if view.names:
         # Names that are too long for their place are cut.
-        assert [name for name in NAMES if not any(text.startswith(name[:3]) for text in texts)] == []
+        assert [
+            name for name in NAMES if not any(text.startswith(name[:3]) for text in texts)
+        ] == []
     check_text_is_text(page)
     for opened in ("Numbers", "Code"):
         if page.locator(view.tools).locator(f"{MENU}[aria-label*='{opened}']").count():
@@ -317,10 +367,12 @@ def check_wheel(page: Page, view: View) -> None:
         page.evaluate(FRAMES)
         return bool(page.evaluate("scrollY") > down)
 
-    wait_until(scrolled, every=0.3)  # a wheel that is still turning goes on to scroll what it began with
+    # a wheel that is still turning goes on to scroll what it began with
+    wait_until(scrolled, every=0.3)
 
 
-# Colours say nothing about sizes: each look is paired with another width. Light and wide is the test above.
+# Colours say nothing about sizes: each look is paired with another width. Light and wide is the
+# test above.
 @pytest.mark.parametrize(("name", "choice"), CHOICES)
 def test_in_the_dark_and_on_a_phone_every_text_can_be_read(
     seen: Callable[..., Mounted], name: str, choice: dict[str, Any]
@@ -340,8 +392,12 @@ def test_a_view_grows_with_the_window(seen: Callable[..., Mounted], name: str) -
     assert projector == pytest.approx(2 * screen, rel=0.1)
 
 
-@pytest.mark.parametrize(("name", "choice"), [one for one in CHOICES if VIEWS[str(one.values[0])].has_picture])
-def test_a_picture_is_made_of_what_is_on_the_screen(seen: Callable[..., Mounted], name: str, choice: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("name", "choice"), [one for one in CHOICES if VIEWS[str(one.values[0])].has_picture]
+)
+def test_a_picture_is_made_of_what_is_on_the_screen(
+    seen: Callable[..., Mounted], name: str, choice: dict[str, Any]
+) -> None:
     page, where = seen(name, SHORT, **choice).page, VIEWS[name].tools
     drawn = saved(page, page.locator(where))
     assert faults(page, drawn) == []
@@ -378,15 +434,20 @@ def test_an_address_that_a_link_made_up_is_named_and_chooses_nothing(
 
 
 # The others open what they offer as one walks: their own tests do so by the keyboard alone.
-@pytest.mark.parametrize("name", sorted(VIEWS.keys() - {"circuit_graph", "generation_tree", "model_map"}))
-def test_the_keyboard_reaches_all_that_a_pointer_can_use(seen: Callable[..., Mounted], name: str) -> None:
+@pytest.mark.parametrize(
+    "name", sorted(VIEWS.keys() - {"circuit_graph", "generation_tree", "model_map"})
+)
+def test_the_keyboard_reaches_all_that_a_pointer_can_use(
+    seen: Callable[..., Mounted], name: str
+) -> None:
     page = seen(name, SHORT).page
     assert not unreached(page)
     if VIEWS[name].has_picture:
         check_tools(page)
 
 
-# How wide the ring is of what has the focus, in pixels; in a drawing it is the line around the shape.
+# How wide the ring is of what has the focus, in pixels; in a drawing it is the line around the
+# shape.
 RING = """() => {
     let at = document.activeElement;
     while (at.shadowRoot?.activeElement) at = at.shadowRoot.activeElement;
@@ -397,7 +458,9 @@ RING = """() => {
 
 
 @pytest.mark.parametrize(("name", "choice"), CHOICES)
-def test_what_the_tab_key_leads_to_has_a_ring(seen: Callable[..., Mounted], name: str, choice: dict[str, Any]) -> None:
+def test_what_the_tab_key_leads_to_has_a_ring(
+    seen: Callable[..., Mounted], name: str, choice: dict[str, Any]
+) -> None:
     page = seen(name, SHORT, **choice).page
     to_start(page)
     rings: dict[str, float] = {}
@@ -407,7 +470,8 @@ def test_what_the_tab_key_leads_to_has_a_ring(seen: Callable[..., Mounted], name
     assert {at: ring for at, ring in rings.items() if ring < 2} == {}
 
 
-# Where the keys stand in a view: what has the focus, the row of a list that is the active one, and what is said aloud.
+# Where the keys stand in a view: what has the focus, the row of a list that is the active one, and
+# what is said aloud.
 STANDING = """() => {
     const root = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.root')).find((one) => one);
     const at = root.getRootNode().activeElement;
@@ -417,9 +481,12 @@ STANDING = """() => {
 
 
 @pytest.mark.parametrize(
-    ("name", "part", "forth"), [(name, part, forth) for name, view in VIEWS.items() for part, forth in view.walks.items()]
+    ("name", "part", "forth"),
+    [(name, part, forth) for name, view in VIEWS.items() for part, forth in view.walks.items()],
 )
-def test_home_and_end_lead_to_the_ends_of_what_keys_walk(seen: Callable[..., Mounted], name: str, part: str, forth: str) -> None:
+def test_home_and_end_lead_to_the_ends_of_what_keys_walk(
+    seen: Callable[..., Mounted], name: str, part: str, forth: str
+) -> None:
     page = seen(name, SHORT).page
 
     def standing(key: str) -> list[Any]:
@@ -428,7 +495,11 @@ def test_home_and_end_lead_to_the_ends_of_what_keys_walk(seen: Callable[..., Mou
         return list(page.evaluate(STANDING))
 
     walked = page.locator(f".root {part}")
-    (walked if walked.get_attribute("tabindex") == "0" else walked.locator("[tabindex='0']").first).focus()
+    (
+        walked
+        if walked.get_attribute("tabindex") == "0"
+        else walked.locator("[tabindex='0']").first
+    ).focus()
     for _ in range(9 * (name == "circuit_graph")):
         standing("ArrowDown")  # to the tokens: in a line above them there may be a single box
     end = standing("End")
@@ -442,7 +513,11 @@ def test_home_and_end_lead_to_the_ends_of_what_keys_walk(seen: Callable[..., Mou
 
 
 def test_every_view_that_listens_to_keys_is_walked() -> None:
-    listening = {script.parent.name for script in kit.FOLDER.parent.glob("*/*.js") if "onKeys(" in script.read_text("utf-8")}
+    listening = {
+        script.parent.name
+        for script in kit.FOLDER.parent.glob("*/*.js")
+        if "onKeys(" in script.read_text("utf-8")
+    }
     assert {name for name, view in VIEWS.items() if view.walks} == listening - {"kit"}
 
 
@@ -465,7 +540,11 @@ def test_a_view_that_is_taken_away_leaves_nothing(
     mounted: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str
 ) -> None:
     lm = hostile(SHORT)
-    payload = page_helpers.payload(step="a", presents=True) if name == UNSEEN else VIEWS[name].payload(lm, 0)
+    payload = (
+        page_helpers.payload(step="a", presents=True)
+        if name == UNSEEN
+        else VIEWS[name].payload(lm, 0)
+    )
     page = mounted(name, payload, alone=True).page
     page.evaluate(REMOUNTED, {"payload": encoded(payload), "times": 3})
     before = memory(page)
@@ -473,7 +552,9 @@ def test_a_view_that_is_taken_away_leaves_nothing(
 
     def is_let_go() -> bool:  # what is garbage may be collected a little later
         after = memory(page)
-        return after["listeners"] <= before["listeners"] + 2 and after["nodes"] <= before["nodes"] + 20
+        return (
+            after["listeners"] <= before["listeners"] + 2 and after["nodes"] <= before["nodes"] + 20
+        )
 
     wait_until(is_let_go)
 
@@ -505,7 +586,9 @@ REDRAWN = """async ({ payloads, touched, times }) => {
 
 
 @pytest.mark.parametrize("name", sorted(VIEWS.keys() - {"figure_tools"}))
-def test_many_redraws_leave_no_memory(seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str) -> None:
+def test_many_redraws_leave_no_memory(
+    seen: Callable[..., Mounted], hostile: Callable[[int], LanguageModel], name: str
+) -> None:
     page, view = seen(name, alone=True).page, VIEWS[name]
     payloads = [encoded(view.payload(hostile(LONG), turn)) for turn in (0, 1)]
     task = {"payloads": payloads, "touched": view.touched, "times": 12}

@@ -1,4 +1,6 @@
-"""The pictures of plotly's figures: all that is on screen, under a heading, as text that stays text."""
+"""The pictures of plotly's figures: all that is on screen, under a heading, as text that stays
+text.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ from tests.browser.pictures import faults, keep_drawing, saved, unknown_to_svg_1
 pytestmark = pytest.mark.browser
 
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
-HEADING = {"title": f"What it shows, {HOSTILE[0]}", "model": "mine, step 7", "prompt": HOSTILE[1], "settings": ["Heads"]}
+HEADING = {
+    "title": f"What it shows, {HOSTILE[0]}",
+    "model": "mine, step 7",
+    "prompt": HOSTILE[1],
+    "settings": ["Heads"],
+}
 DRAW = """async (spec) => {
     const place = Object.assign(document.createElement('div'), { id: 'figure' });
     document.body.prepend(place);
@@ -50,7 +57,9 @@ TEXTS_THAT_MEET = """() => {
 }"""
 
 
-def beside(mounted: Callable[..., Mounted], figure: go.Figure, **look: Any) -> tuple[Mounted, dict[str, Any]]:
+def beside(
+    mounted: Callable[..., Mounted], figure: go.Figure, **look: Any
+) -> tuple[Mounted, dict[str, Any]]:
     """The tools below a figure that plotly has drawn, and what it shows."""
     sharp = all(trace.type not in ("scatter3d", "scattergl") for trace in figure.data)
     view = mounted("figure_tools", payload(1.0, HEADING, name="mine", sharp=sharp), **look)
@@ -59,13 +68,20 @@ def beside(mounted: Callable[..., Mounted], figure: go.Figure, **look: Any) -> t
 
 
 def bars(dark: bool) -> go.Figure:
-    shares = LabelledArray(np.array([0.7, 0.2, 0.1]), (Axis("label", (HOSTILE[0][:20], "**bold**", "good")),), "probability")
+    shares = LabelledArray(
+        np.array([0.7, 0.2, 0.1]),
+        (Axis("label", (HOSTILE[0][:20], "**bold**", "good")),),
+        "probability",
+    )
     return labels(shares, DARK if dark else LIGHT)
 
 
 def heatmap(dark: bool) -> go.Figure:
     tokens, theme = Axis("token", ("<b>", "&lt;", "$x$", "O", "␣")), DARK if dark else LIGHT
-    pattern, names = np.tril(np.ones((5, 5), np.float32)) / np.arange(1, 6)[:, None], axes.token_names(tokens)
+    pattern, names = (
+        np.tril(np.ones((5, 5), np.float32)) / np.arange(1, 6)[:, None],
+        axes.token_names(tokens),
+    )
     drawn = heat.heatmap(pattern, 0, 1, theme, x=names, y=names, colorbar=heat.scale([0, 1]))
     room = {"l": axes.token_room(tokens), "r": 40, "t": 60, "b": axes.token_room(tokens)}
     along, down = axes.token_axis(tokens), axes.token_axis(tokens, down=True)
@@ -93,9 +109,13 @@ def test_the_drawing_has_every_word_and_cell_of_the_figure_under_its_heading(
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_numbers_of_a_waterfall_stand_beside_its_names(mounted: Callable[..., Mounted], width: int) -> None:
+def test_the_numbers_of_a_waterfall_stand_beside_its_names(
+    mounted: Callable[..., Mounted], width: int
+) -> None:
     rungs = "a bigram", "+ positions", "+ residual connections", "+ six blocks"
-    levels = LabelledArray(np.array([2.482, 2.483, 2.2, 1.745]), (Axis("rung", rungs),), "loss (nats per token)")
+    levels = LabelledArray(
+        np.array([2.482, 2.483, 2.2, 1.745]), (Axis("rung", rungs),), "loss (nats per token)"
+    )
     view, seen = beside(mounted, level_by_level(levels, LIGHT), width=width)
     assert "−0.737" in seen["texts"]
     assert view.page.evaluate(TEXTS_THAT_MEET) == []
@@ -113,10 +133,17 @@ def test_the_pixels_are_at_least_as_many_as_on_screen(mounted: Callable[..., Mou
 
 
 @pytest.mark.parametrize("kind", [go.Scattergl, pytest.param(go.Scatter3d, marks=pytest.mark.full)])
-def test_what_is_drawn_in_pixels_has_a_png_alone_with_its_points(mounted: Callable[..., Mounted], kind: Any) -> None:
+def test_what_is_drawn_in_pixels_has_a_png_alone_with_its_points(
+    mounted: Callable[..., Mounted], kind: Any
+) -> None:
     depth = {"z": [0, 1]} if kind is go.Scatter3d else {}
     view, _ = beside(
-        mounted, go.Figure(kind(x=[0, 1], y=[0, 1], mode="markers", marker={"size": 40, "color": "#FF0000"}, **depth))
+        mounted,
+        go.Figure(
+            kind(
+                x=[0, 1], y=[0, 1], mode="markers", marker={"size": 40, "color": "#FF0000"}, **depth
+            )
+        ),
     )
     button = tool(view.page, "PNG")
     assert view.page.get_by_role("menuitem").count() == 1, "there is no SVG"
@@ -124,7 +151,9 @@ def test_what_is_drawn_in_pixels_has_a_png_alone_with_its_points(mounted: Callab
     keep_drawing(view.page)
     with view.page.expect_download() as waiting:
         button.click()
-    red, green, blue = np.moveaxis(np.asarray(Image.open(waiting.value.path()).convert("RGB")), -1, 0)
+    red, green, blue = np.moveaxis(
+        np.asarray(Image.open(waiting.value.path()).convert("RGB")), -1, 0
+    )
     assert ((red > 200) & (green < 120) & (blue < 120)).sum() > 500
 
 

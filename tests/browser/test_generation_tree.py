@@ -1,6 +1,8 @@
-"""The generation tree in a browser: what its cards say, what a click asks for, and how the page answers.
+"""The generation tree in a browser: what its cards say, what a click asks for, and how the page
+answers.
 
-What leads from a payload to the screen is tested on a page of its own (`mounted`), what takes the server on the app (`visit`).
+What leads from a payload to the screen is tested on a page of its own (`mounted`), what takes the
+server on the app (`visit`).
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def opened_model(name: str) -> LanguageModel:
     return gptviz.load(name)
 
 
-def written(lm: LanguageModel, prompt: str = PROMPT, tokens: int = 100, forked: bool = True) -> Tree:
+def written(
+    lm: LanguageModel, prompt: str = PROMPT, tokens: int = 100, forked: bool = True
+) -> Tree:
     """A text of so many tokens, and a branch of 20 beside it."""
     tree = Tree(lm.generation(prompt), n_candidates=ALTERNATIVES)
     for _ in range(tokens):
@@ -72,7 +76,13 @@ def fork(tree: Tree, place: int, tokens: int = 20) -> None:
     end, node = tree.current, tree.path()[place]
     assert node.parent is not None
     tree.go(node.parent)
-    tree.take(next(one.token for one in node.candidates if one.token not in tree.nodes[node.parent].children))
+    tree.take(
+        next(
+            one.token
+            for one in node.candidates
+            if one.token not in tree.nodes[node.parent].children
+        )
+    )
     for _ in range(tokens - 1):
         tree.step()
     tree.go(end)
@@ -123,10 +133,21 @@ def payload(tree: Tree, look: Look, asked: int | None = None) -> bytes:
 def looked(tree: Tree, lm: LanguageModel, **changes: Any) -> Look:
     prediction = predict(tree.after().logits, tree.generation.sampling)
     top = prediction.before.argsort(kind="stable")[::-1][:ALTERNATIVES].tolist()
-    ghosts = [Ghost(i, float(prediction.before[i]), float(prediction.after[i]), str(prediction.cut[i])) for i in top]
+    ghosts = [
+        Ghost(i, float(prediction.before[i]), float(prediction.after[i]), str(prediction.cut[i]))
+        for i in top
+    ]
     length = len(tree.path())
-    usual = {"number": 1, "prompt": [lm.tokenizer.label(i) for i in tree.prompt], "label": lm.tokenizer.label}
-    usual |= {"described": lambda sampling: f"temperature {sampling.temperature:g}", "ghosts": ghosts, "code": "print()"}
+    usual = {
+        "number": 1,
+        "prompt": [lm.tokenizer.label(i) for i in tree.prompt],
+        "label": lm.tokenizer.label,
+    }
+    usual |= {
+        "described": lambda sampling: f"temperature {sampling.temperature:g}",
+        "ghosts": ghosts,
+        "code": "print()",
+    }
     return Look(**usual | {"status": f"{length:,} token{'' if length == 1 else 's'}"} | changes)
 
 
@@ -135,17 +156,28 @@ def shown(mounted: Mount) -> Callable[..., Shown]:
     """Shows a tree: `shown(tree=…, lm=…, **look and address)`."""
 
     def show(
-        tree: Tree | None = None, lm: LanguageModel | None = None, *, look: dict[str, Any] | None = None, **page: Any
+        tree: Tree | None = None,
+        lm: LanguageModel | None = None,
+        *,
+        look: dict[str, Any] | None = None,
+        **page: Any,
     ) -> Shown:
         lm = lm or opened_model(MODEL)
         tree = tree or written(lm)
-        return Shown(mounted("generation_tree", payload(tree, looked(tree, lm, **look or {})), **page), tree, lm)
+        return Shown(
+            mounted("generation_tree", payload(tree, looked(tree, lm, **look or {})), **page),
+            tree,
+            lm,
+        )
 
     return show
 
 
 def path(table: list[Row]) -> list[Row]:
-    return sorted((row for row in table if row["on the current path"] == "yes"), key=lambda row: int(row["position"]))
+    return sorted(
+        (row for row in table if row["on the current path"] == "yes"),
+        key=lambda row: int(row["position"]),
+    )
 
 
 def tokens(table: list[Row]) -> list[int]:
@@ -163,12 +195,18 @@ def node_of(page: Page, node: int) -> Locator:
 
 def at_length(page: Page, length: int) -> None:
     """Wait until the text has so many tokens."""
-    expect(page.locator(".status")).to_have_text(re.compile(rf"^{length:,} tokens?\b"), timeout=PATIENCE)
+    expect(page.locator(".status")).to_have_text(
+        re.compile(rf"^{length:,} tokens?\b"), timeout=PATIENCE
+    )
 
 
 def length(page: Page) -> int:
     """How many tokens the text has; a line that is being written anew is waited for."""
-    line = page.locator(".status").filter(has_text=re.compile(r"^[\d,]+ tokens?\b")).text_content(timeout=PATIENCE)
+    line = (
+        page.locator(".status")
+        .filter(has_text=re.compile(r"^[\d,]+ tokens?\b"))
+        .text_content(timeout=PATIENCE)
+    )
     return int((line or "").split(" ")[0].replace(",", ""))
 
 
@@ -187,7 +225,9 @@ def test_what_a_card_says_equals_the_tensors(shown: Callable[..., Shown], model:
         p = computed.logits.double().softmax(-1)
         card = page.locator(".card")
         expect(card).to_have_attribute("data-node", str(node.id))
-        lines = card.locator(".line").evaluate_all("lines => lines.map(({ dataset }) => [dataset.token, dataset.p])")
+        lines = card.locator(".line").evaluate_all(
+            "lines => lines.map(({ dataset }) => [dataset.token, dataset.p])"
+        )
         listed = {int(token): float(probability) for token, probability in lines}
         likely = p.topk(ALTERNATIVES).indices.tolist()
         assert list(listed)[:ALTERNATIVES] == likely
@@ -195,10 +235,14 @@ def test_what_a_card_says_equals_the_tensors(shown: Callable[..., Shown], model:
         for token, probability in listed.items():
             assert probability == pytest.approx(float(p[token]), rel=1e-6)
         expect(card.locator(".line.taken")).to_have_attribute("data-token", str(node.token))
-        expect(card.locator(".p")).to_have_text(re.compile(re.escape(f"{100 * float(p[node.token]):.3g}"[:3])))
+        expect(card.locator(".p")).to_have_text(
+            re.compile(re.escape(f"{100 * float(p[node.token]):.3g}"[:3]))
+        )
         if not lm.model.config.n_layer:
             expect(card.locator(".attended")).to_have_text("This model has no attention.")
-            expect(page.get_by_text("Attended to:").or_(page.get_by_text("attention (log scale)"))).to_have_count(2)
+            expect(
+                page.get_by_text("Attended to:").or_(page.get_by_text("attention (log scale)"))
+            ).to_have_count(2)
             expect(page.get_by_text("Attended to:")).to_be_hidden()
             expect(page.get_by_text("attention (log scale)")).to_be_hidden()
             continue
@@ -215,17 +259,25 @@ def test_what_a_card_says_equals_the_tensors(shown: Callable[..., Shown], model:
 
 def attended(page: Page) -> dict[int, float]:
     """The places that the card lists, with their weights."""
-    items = page.locator(".attended .item").evaluate_all("items => items.map(({ dataset }) => [dataset.place, dataset.weight])")
+    items = page.locator(".attended .item").evaluate_all(
+        "items => items.map(({ dataset }) => [dataset.place, dataset.weight])"
+    )
     return {int(place): float(weight) for place, weight in items}
 
 
-def test_log_probabilities_and_their_sums_are_those_of_the_library(shown: Callable[..., Shown]) -> None:
+def test_log_probabilities_and_their_sums_are_those_of_the_library(
+    shown: Callable[..., Shown],
+) -> None:
     view = shown()
     table = csv_rows(view.page)
     assert len(table) == len(view.tree.nodes) - 1
     for row in table:
         node = view.tree.nodes[int(row["node"])]
-        assert (int(row["token id"]), int(row["position"]), row["parent"]) == (node.token, node.position, str(node.parent))
+        assert (int(row["token id"]), int(row["position"]), row["parent"]) == (
+            node.token,
+            node.position,
+            str(node.parent),
+        )
         assert float(row["log-probability (nats)"]) == node.logprob
         assert float(row["log-probability in the draw (nats)"]) == node.draw_logprob
         assert float(row["sum of the branch (nats)"]) == node.total
@@ -238,7 +290,9 @@ def test_log_probabilities_and_their_sums_are_those_of_the_library(shown: Callab
     assert view.page.locator(".foot:visible").count() == 2, "a second branch has its own"
 
 
-def test_hovering_replaying_and_choosing_a_head_ask_nothing_of_the_server(shown: Callable[..., Shown]) -> None:
+def test_hovering_replaying_and_choosing_a_head_ask_nothing_of_the_server(
+    shown: Callable[..., Shown],
+) -> None:
     view = shown()
     page = view.page
     for place in (0, 5, 11, 3):
@@ -275,17 +329,24 @@ def test_a_replay_ends_by_itself_and_leaves_no_trace(shown: Callable[..., Shown]
     expect(page.locator(".where")).to_have_text("4 steps")
 
 
-def test_the_arrow_keys_walk_the_tree_and_a_number_takes_another_token(shown: Callable[..., Shown]) -> None:
+def test_the_arrow_keys_walk_the_tree_and_a_number_takes_another_token(
+    shown: Callable[..., Shown],
+) -> None:
     view = shown()
     page, tree = view.page, view.tree
     nodes = [node.id for node in tree.path()]
     card = page.locator(".card")
     page.locator(".stage .chip.current").focus()
-    for key, node in (("ArrowRight", "next"), ("Home", ROOT), ("ArrowRight", nodes[0])):  # tests/js has where else keys lead
+    # tests/js has where else keys lead
+    for key, node in (("ArrowRight", "next"), ("Home", ROOT), ("ArrowRight", nodes[0])):
         page.keyboard.press(key)
         expect(card).to_have_attribute("data-node", str(node))
-    lines = card.locator(".line").evaluate_all("lines => lines.map(({ dataset }) => Number(dataset.token))")
-    number, token = next((i, token) for i, token in enumerate(lines, 1) if token != tree.nodes[nodes[0]].token)
+    lines = card.locator(".line").evaluate_all(
+        "lines => lines.map(({ dataset }) => Number(dataset.token))"
+    )
+    number, token = next(
+        (i, token) for i, token in enumerate(lines, 1) if token != tree.nodes[nodes[0]].token
+    )
     assert card.locator(".line").nth(number - 1).get_attribute("aria-keyshortcuts") == str(number)
     page.keyboard.press(str(number))
     view.answer()
@@ -298,7 +359,9 @@ def test_the_arrow_keys_walk_the_tree_and_a_number_takes_another_token(shown: Ca
     assert [node.id for node in tree.path()] == nodes[:5]
 
 
-def test_the_tab_key_leads_to_the_tokens_of_the_card_and_the_arrow_keys_through_them(shown: Callable[..., Shown]) -> None:
+def test_the_tab_key_leads_to_the_tokens_of_the_card_and_the_arrow_keys_through_them(
+    shown: Callable[..., Shown],
+) -> None:
     view = shown()
     page = view.page
     node = view.tree.path()[8]
@@ -386,7 +449,9 @@ def test_by_the_keyboard_alone_tokens_are_looked_at_and_taken_heads_chosen_and_t
 
 
 def selector(focused: str) -> str:
-    """What finds the element of the stage that `FOCUSED` of tests/browser/keyboard.py has named so."""
+    """What finds the element of the stage that `FOCUSED` of tests/browser/keyboard.py has named
+    so.
+    """
     ((name, value),) = json.loads(focused[focused.rindex("{") :]).items()
     return f"[data-{name}='{value}']"
 
@@ -394,10 +459,17 @@ def selector(focused: str) -> str:
 def test_a_level_is_the_number_of_forks_before_a_token(shown: Callable[..., Shown]) -> None:
     view = shown()
     tree = view.tree
-    one, other = next(list(node.children.values()) for node in tree.nodes.values() if len(node.children) == 2)
+    one, other = next(
+        list(node.children.values()) for node in tree.nodes.values() if len(node.children) == 2
+    )
 
     def levels() -> list[str | None]:
-        parts = [node_of(view.page, ROOT), node_of(view.page, one), node_of(view.page, other), view.page.locator(".ghost").first]
+        parts = [
+            node_of(view.page, ROOT),
+            node_of(view.page, one),
+            node_of(view.page, other),
+            view.page.locator(".ghost").first,
+        ]
         return [part.get_attribute("aria-level") for part in parts]
 
     assert levels() == ["1", "2", "2", "3"]
@@ -407,7 +479,9 @@ def test_a_level_is_the_number_of_forks_before_a_token(shown: Callable[..., Show
     assert node_of(view.page, tree.path()[-1].id).get_attribute("aria-level") == "3"
 
 
-def test_a_tree_in_parts_is_shown_once_all_of_them_are_here(mounted: Mount, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_in_parts_is_shown_once_all_of_them_are_here(
+    mounted: Mount, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(finished, "PART_NODES", 4)
     tree, parts = Tree(Generation(scrambled(tiny()), torch.tensor([1, 2, 3]))), Finished()
     look = Look(7, ["a", "b", "c"], "t{}".format, repr)
@@ -430,11 +504,17 @@ def test_a_tree_in_parts_is_shown_once_all_of_them_are_here(mounted: Mount, monk
     view.keep(before.parts)
     assert current() == "9", "a payload that another one has followed is not shown any more"
     view.keep(after.parts)
-    expect(view.page.locator("button.chip.current")).to_have_attribute("data-node", str(tree.current))
-    assert [int(row["node"]) for row in csv_rows(view.page)] == [node for node in tree.nodes if node != ROOT]
+    expect(view.page.locator("button.chip.current")).to_have_attribute(
+        "data-node", str(tree.current)
+    )
+    assert [int(row["node"]) for row in csv_rows(view.page)] == [
+        node for node in tree.nodes if node != ROOT
+    ]
     view.replace()
     view.show(after.data)
-    expect(view.page.locator("button.chip.current")).to_have_attribute("data-node", str(tree.current))
+    expect(view.page.locator("button.chip.current")).to_have_attribute(
+        "data-node", str(tree.current)
+    )
 
 
 def scrolled(page: Page) -> list[list[float]]:
@@ -451,7 +531,11 @@ def test_the_picture_has_all_of_the_text_and_says_of_what(shown: Callable[..., S
     lm = opened_model(MODEL)
     tree = written(lm, tokens=400)  # more than its box shows at a time
     fork(tree, 380)
-    heading = {"model": "generator, step 7", "prompt": PROMPT, "settings": ["drawn with temperature 1, seed 0"]}
+    heading = {
+        "model": "generator, step 7",
+        "prompt": PROMPT,
+        "settings": ["drawn with temperature 1, seed 0"],
+    }
     page = shown(tree, look={"heading": heading}).page
     page.locator(".stage").evaluate("stage => { stage.scrollLeft = 40 }")
     before = scrolled(page)
@@ -463,17 +547,27 @@ def test_the_picture_has_all_of_the_text_and_says_of_what(shown: Callable[..., S
     assert "Model: generator, step 7 · drawn with temperature 1, seed 0" in said
     prompt = " ".join(PROMPT.split())
     assert any(line.startswith("Prompt:") and prompt in " ".join(line.split()) for line in said)
-    labels = [lm.tokenizer.label(one.token) for one in tree.nodes.values() if one.parent is not None]
+    labels = [
+        lm.tokenizer.label(one.token) for one in tree.nodes.values() if one.parent is not None
+    ]
     missing = Counter(labels) - Counter(said)
     assert not missing, "every token of every branch is drawn"
 
 
-def test_a_step_and_an_undo_leave_what_may_come_next_under_the_pointer(shown: Callable[..., Shown]) -> None:
+def test_a_step_and_an_undo_leave_what_may_come_next_under_the_pointer(
+    shown: Callable[..., Shown],
+) -> None:
     view = shown()
-    rows_at, shift, read = [], view.tree, "all => all.map((one) => JSON.stringify(one.getBoundingClientRect()))"
+    rows_at, shift, read = (
+        [],
+        view.tree,
+        "all => all.map((one) => JSON.stringify(one.getBoundingClientRect()))",
+    )
     for act in ("", "up", "up", "step", "up", "up", "up", "take", "step", "up", "up"):
         if act == "take":
-            shift.take(next(one for one in range(40) if one not in shift.nodes[shift.current].children))
+            shift.take(
+                next(one for one in range(40) if one not in shift.nodes[shift.current].children)
+            )
         elif act:
             getattr(shift, act)()
         view.show()
@@ -482,7 +576,9 @@ def test_a_step_and_an_undo_leave_what_may_come_next_under_the_pointer(shown: Ca
     assert len(set(rows_at)) == 1, "as many lines, each in its place"
 
 
-def test_a_token_that_a_branch_goes_on_with_is_marked_among_what_may_come_next(shown: Callable[..., Shown]) -> None:
+def test_a_token_that_a_branch_goes_on_with_is_marked_among_what_may_come_next(
+    shown: Callable[..., Shown],
+) -> None:
     view = shown()
     left = view.tree.nodes[view.tree.up().id]
     view.show()
@@ -495,31 +591,43 @@ def test_a_token_that_a_branch_goes_on_with_is_marked_among_what_may_come_next(s
     assert view.tree.current == left.children[taken]
 
 
-def test_every_box_of_the_path_shows_the_beginning_of_its_text_and_the_last_one_its_end(shown: Callable[..., Shown]) -> None:
+def test_every_box_of_the_path_shows_the_beginning_of_its_text_and_the_last_one_its_end(
+    shown: Callable[..., Shown],
+) -> None:
     lm = opened_model(MODEL)
     tree = written(lm, tokens=900, forked=False)
     fork(tree, 600)
     page = shown(tree).page
-    tops = page.locator(".run.strong .text").evaluate_all("texts => texts.map((one) => one.scrollTop)")
+    tops = page.locator(".run.strong .text").evaluate_all(
+        "texts => texts.map((one) => one.scrollTop)"
+    )
     assert len(tops) == 2
     assert tops[0] == 0 < tops[1]
     wide = page.locator(".run.strong").evaluate_all("boxes => boxes.map((one) => one.offsetWidth)")
     assert min(wide) >= 200
 
 
-def test_the_card_says_where_what_is_attended_to_stands_and_the_text_marks_it(shown: Callable[..., Shown]) -> None:
+def test_the_card_says_where_what_is_attended_to_stands_and_the_text_marks_it(
+    shown: Callable[..., Shown],
+) -> None:
     view = shown()
     page = view.page
     places = list(attended(page))
     assert page.locator(".attended .place").all_inner_texts() == [f"at {place}" for place in places]
     ids = view.tree.ids()
     label = view.lm.tokenizer.label
-    assert page.locator(".attended .chip").all_inner_texts() == [label(ids[place]) for place in places]
-    marked = page.locator(".stage .chip.listed").evaluate_all("chips => chips.map(({ dataset }) => Number(dataset.node))")
+    assert page.locator(".attended .chip").all_inner_texts() == [
+        label(ids[place]) for place in places
+    ]
+    marked = page.locator(".stage .chip.listed").evaluate_all(
+        "chips => chips.map(({ dataset }) => Number(dataset.node))"
+    )
     nodes = {node.position: node.id for node in view.tree.path()}
     assert sorted(marked) == sorted(nodes[place] for place in places)
     page.locator(".attended .item").nth(2).hover()
-    expect(page.locator(".stage .chip.pointed")).to_have_attribute("data-node", str(nodes[places[2]]))
+    expect(page.locator(".stage .chip.pointed")).to_have_attribute(
+        "data-node", str(nodes[places[2]])
+    )
     chips(page).nth(40).hover()
     expect(page.locator(".stage .chip.pointed")).to_have_count(0)
 
@@ -527,7 +635,8 @@ def test_the_card_says_where_what_is_attended_to_stands_and_the_text_marks_it(sh
 def test_the_view_writes_into_the_address_what_it_is_given(shown: Callable[..., Shown]) -> None:
     view = shown(look={"address": {"route": "n5_123456", "tree": "key"}}, seed=3)
     expect(view.page).to_have_url(re.compile(r"seed=3&route=n5_123456&tree=key$"))
-    view.page.evaluate("history.pushState({}, '', '?seed=4&route=old')")  # as the server writes it, which knows an old one
+    # as the server writes it, which knows an old one
+    view.page.evaluate("history.pushState({}, '', '?seed=4&route=old')")
     expect(view.page).to_have_url(re.compile(r"seed=4&route=n5_123456&tree=key$"))
     view.show(address={"route": None, "tree": None})
     expect(view.page).to_have_url(re.compile(r"\?seed=4$"))
@@ -548,13 +657,18 @@ def test_tokens_of_any_script_stay_in_their_order(shown: Callable[..., Shown]) -
     assert [row["token"].removeprefix("'") or "'" for row in path(table)] == expected
     assert [chip.inner_text() for chip in chips(page).all()] == expected
     places = chips(page).evaluate_all(
-        "chips => chips.map((chip) => chip.getBoundingClientRect()).map((box) => [box.top, box.left])"
+        "chips => chips.map((chip) => chip.getBoundingClientRect()).map((box) => [box.top, "
+        "box.left])"
     )
     for (top, left), (next_top, next_left) in itertools.pairwise(places):
-        assert next_left > left or next_top > top + 2 or next_left - left > 100, "left to right, whatever the script"
+        assert next_left > left or next_top > top + 2 or next_left - left > 100, (
+            "left to right, whatever the script"
+        )
 
 
-def test_on_a_touch_screen_the_first_tap_looks_and_the_second_goes(shown: Callable[..., Shown]) -> None:
+def test_on_a_touch_screen_the_first_tap_looks_and_the_second_goes(
+    shown: Callable[..., Shown],
+) -> None:
     view = shown(width=390, height=844)
     chip = chips(view.page).nth(6)
 
@@ -574,7 +688,9 @@ def test_on_a_touch_screen_the_first_tap_looks_and_the_second_goes(shown: Callab
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("label", ["␣", "⏎", None])
-def test_tokens_can_be_read_on_every_tint(shown: Callable[..., Shown], dark: bool, label: str | None) -> None:
+def test_tokens_can_be_read_on_every_tint(
+    shown: Callable[..., Shown], dark: bool, label: str | None
+) -> None:
     lm = opened_model(MODEL)
     tree = written(lm)
     tree.generation.sampling = Sampling(top_k=2)  # cuts what may come next
@@ -583,7 +699,8 @@ def test_tokens_can_be_read_on_every_tint(shown: Callable[..., Shown], dark: boo
     page = shown(tree, lm, look=blank, dark=dark).page
     assert page.locator(".ghost.cut").count()
     strongest = page.locator(".stage .chip").evaluate_all(
-        "chips => Math.max(...chips.map((chip) => parseFloat(chip.style.getPropertyValue('--tint') || '0')))"
+        "chips => Math.max(...chips.map((chip) => "
+        "parseFloat(chip.style.getPropertyValue('--tint') || '0')))"
     )
     assert strongest > 52, "of 54, the strongest tint there is"
     assert faint(page) == []
@@ -598,17 +715,24 @@ def test_tokens_can_be_read_on_every_tint(shown: Callable[..., Shown], dark: boo
     assert faint(page) == []
 
 
-def test_bars_and_tints_keep_their_colours_where_the_system_chooses_colours(shown: Callable[..., Shown]) -> None:
+def test_bars_and_tints_keep_their_colours_where_the_system_chooses_colours(
+    shown: Callable[..., Shown],
+) -> None:
     page = shown().page
     chips(page).nth(30).hover()
     parts = page.locator(".card .fill, .stage .chip.key, .stage .chip.current")
-    colours = "all => all.map((one) => getComputedStyle(one)).map((look) => `${look.color} on ${look.backgroundColor}`)"
+    colours = (
+        "all => all.map((one) => getComputedStyle(one)).map((look) => `${look.color} on "
+        "${look.backgroundColor}`)"
+    )
     before = parts.evaluate_all(colours)
     page.emulate_media(forced_colors="active")
     assert parts.evaluate_all(colours) == before
 
 
-def test_attention_that_did_not_travel_is_asked_for(shown: Callable[..., Shown], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_that_did_not_travel_is_asked_for(
+    shown: Callable[..., Shown], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(finished, "MOST_BYTES", 20_000)
     view = shown()
     page = view.page
@@ -636,7 +760,9 @@ SEEN = """(all) => {
 }"""
 
 
-def test_the_current_place_and_what_may_come_next_are_seen_however_many_branches_there_are(shown: Callable[..., Shown]) -> None:
+def test_the_current_place_and_what_may_come_next_are_seen_however_many_branches_there_are(
+    shown: Callable[..., Shown],
+) -> None:
     view = shown()
     for place in (10, 20, 45, None):
         if place is None:
@@ -644,7 +770,9 @@ def test_the_current_place_and_what_may_come_next_are_seen_however_many_branches
         else:
             fork(view.tree, place, tokens=30)
         view.show()
-        assert all(within for within, _, _ in view.page.locator(".ghost, .chip.current").evaluate_all(SEEN))
+        assert all(
+            within for within, _, _ in view.page.locator(".ghost, .chip.current").evaluate_all(SEEN)
+        )
 
 
 def test_a_branch_just_begun_is_low_and_one_that_goes_on_high(shown: Callable[..., Shown]) -> None:
@@ -678,7 +806,9 @@ def test_the_end_of_the_text_stays_in_view_when_it_is_paused(shown: Callable[...
     assert bottoms[0] <= bottoms[1] + 1
 
 
-def test_while_it_grows_the_card_waits_and_what_comes_joins_what_is_there(shown: Callable[..., Shown]) -> None:
+def test_while_it_grows_the_card_waits_and_what_comes_joins_what_is_there(
+    shown: Callable[..., Shown],
+) -> None:
     view = shown()
     tree = view.tree
     for _ in range(5):
@@ -686,7 +816,9 @@ def test_while_it_grows_the_card_waits_and_what_comes_joins_what_is_there(shown:
     view.show(playing=True)
     at_length(view.page, 105)
     expect(view.page.locator(".card .name").first).to_have_text("The text grows")
-    assert [chip.get_attribute("data-node") for chip in chips(view.page).all()] == [str(node.id) for node in tree.path()]
+    assert [chip.get_attribute("data-node") for chip in chips(view.page).all()] == [
+        str(node.id) for node in tree.path()
+    ]
     chips(view.page).last.hover()
     expect(view.page.locator(".card .note").last).to_have_text("Pause to see it.")
     table = csv_rows(view.page)
@@ -717,7 +849,9 @@ def button(page: Page, name: str) -> Locator:
     return page.get_by_role("button", name=name, exact=True)
 
 
-def test_a_token_clicked_joins_the_text_the_code_makes_the_tree_and_a_reload_brings_the_text_back(visit: Visit) -> None:
+def test_a_token_clicked_joins_the_text_the_code_makes_the_tree_and_a_reload_brings_the_text_back(
+    visit: Visit,
+) -> None:
     page = opened(visit)
     before = csv_rows(page)
     ghost = page.locator(".ghost").nth(2)
@@ -734,7 +868,11 @@ def test_a_token_clicked_joins_the_text_the_code_makes_the_tree_and_a_reload_bri
         exec(code(page), {})
     for row, line in zip(path(after), printed.getvalue().splitlines(), strict=True):
         position, token_id, *label, logprob, total = line.split(" ")
-        assert (row["position"], row["token id"], row["token"]) == (position, token_id, " ".join(label))
+        assert (row["position"], row["token id"], row["token"]) == (
+            position,
+            token_id,
+            " ".join(label),
+        )
         assert float(logprob) == pytest.approx(float(row["log-probability (nats)"]), abs=1e-6)
         assert float(total) == pytest.approx(float(row["sum of the branch (nats)"]), abs=1e-6)
 
@@ -765,8 +903,9 @@ def test_a_link_reopens_the_head_and_looking_asks_nothing_of_the_server(standing
     expect(page).to_have_url(re.compile(r"prompt=Another.*attended=2\.1"))
 
 
-# Where the view's parts stand, written down at every frame that the browser draws; a part that is gone has no place. While
-# scripts follow each other closely, Streamlit itself may take a view away for a frame and put a new one there: it is left out.
+# Where the view's parts stand, written down at every frame that the browser draws; a part that is
+# gone has no place. While scripts follow each other closely, Streamlit itself may take a view away
+# for a frame and put a new one there: it is left out.
 WATCH = """() => {
     const shown = () => [...document.querySelectorAll('*')].find((one) => one.shadowRoot?.querySelector('.stage'))?.shadowRoot;
     const place = (part) => {
@@ -792,17 +931,22 @@ def pause(visit: Visit) -> None:
 
 @pytest.mark.full
 def test_while_it_plays_nothing_jumps_and_no_token_is_lost(visit: Visit) -> None:
-    page = opened(visit, speed="Medium")  # the fastest may be at its end before a busy machine has looked
+    # the fastest may be at its end before a busy machine has looked
+    page = opened(visit, speed="Medium")
     before = length(page)
     button(page, "Play").click()
     expect(button(page, "Pause")).to_be_visible(timeout=PATIENCE)
-    expect(page.locator(".status")).not_to_have_text(re.compile(f"^{before:,} tokens"), timeout=PATIENCE)
+    expect(page.locator(".status")).not_to_have_text(
+        re.compile(f"^{before:,} tokens"), timeout=PATIENCE
+    )
     page.evaluate(WATCH)
     at = length(page)
     # Until it has drawn a few times and shown several messages, however long that takes here.
     page.wait_for_function("frames > 20", timeout=PATIENCE)
     for _ in range(5):
-        expect(page.locator(".status")).not_to_have_text(re.compile(f"^{at:,} tokens"), timeout=PATIENCE)
+        expect(page.locator(".status")).not_to_have_text(
+            re.compile(f"^{at:,} tokens"), timeout=PATIENCE
+        )
         at = length(page)
     places = page.evaluate("[...places]")
     assert len(places) == 1, places
@@ -854,7 +998,9 @@ def test_a_step_and_play_in_one_moment_lose_no_token(standing: Visit, times: int
     for _ in range(times):
         clicks(page, "Step", "Play")
         expect(button(page, "Pause")).to_be_visible(timeout=PATIENCE)
-        expect(page.locator(".status")).not_to_have_text(re.compile(f"^{at:,} tokens"), timeout=PATIENCE)
+        expect(page.locator(".status")).not_to_have_text(
+            re.compile(f"^{at:,} tokens"), timeout=PATIENCE
+        )
         pause(standing)
         at = length(page)
         expect(chips(page)).to_have_count(at)

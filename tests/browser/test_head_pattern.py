@@ -24,16 +24,28 @@ SHARES = np.array([[1, np.nan, np.nan], [0.25, 0.75, np.nan], [0.1245, 0.0005, 0
 
 def packed(values: np.ndarray[Any, Any] = SHARES) -> bytes:
     rows, columns = values.shape
-    axes = (Axis("query (reads)", tuple("abcdef"[:rows])), Axis("key (is read)", tuple("abcdef"[:columns])))
-    return payload(LabelledArray(values, axes, "share"), {"title": "The pattern of a head"}, "some code", "Head 1")
+    axes = (
+        Axis("query (reads)", tuple("abcdef"[:rows])),
+        Axis("key (is read)", tuple("abcdef"[:columns])),
+    )
+    return payload(
+        LabelledArray(values, axes, "share"),
+        {"title": "The pattern of a head"},
+        "some code",
+        "Head 1",
+    )
 
 
 def point_at(page: Page, row: int, column: int) -> None:
     box = box_of(page.locator(".heat"))
-    page.mouse.move(box["x"] + (column + 0.5) * box["width"] / 3, box["y"] + (row + 0.5) * box["height"] / 3)
+    page.mouse.move(
+        box["x"] + (column + 0.5) * box["width"] / 3, box["y"] + (row + 0.5) * box["height"] / 3
+    )
 
 
-def test_a_cell_has_the_colour_of_its_share_and_what_may_not_be_read_is_blank(mounted: Callable[..., Mounted]) -> None:
+def test_a_cell_has_the_colour_of_its_share_and_what_may_not_be_read_is_blank(
+    mounted: Callable[..., Mounted],
+) -> None:
     check_pixels(mounted("head_pattern", packed()).page.locator(".heat"), SHARES, PATTERN)
 
 

@@ -1,4 +1,6 @@
-"""The Back and Forward buttons of the browser, and a reload: the page that was there, as its address says."""
+"""The Back and Forward buttons of the browser, and a reload: the page that was there, as its
+address says.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,22 @@ def address(page: Page) -> tuple[str, frozenset[tuple[str, str]]]:
 def shown(page: Page) -> tuple[str, str, str, str]:
     """What the page is, and the model, the step of its training and the prompt that it shows."""
     model = page.get_by_role("combobox", name=re.compile(r"^Model\b"))
-    step, prompt = page.get_by_role("slider", name="Training step"), page.get_by_role("textbox", name=re.compile("^Prompt"))
-    return page.title(), model.input_value(), step.get_attribute("aria-valuetext") or "", prompt.input_value()
+    step, prompt = (
+        page.get_by_role("slider", name="Training step"),
+        page.get_by_role("textbox", name=re.compile("^Prompt")),
+    )
+    return (
+        page.title(),
+        model.input_value(),
+        step.get_attribute("aria-valuetext") or "",
+        prompt.input_value(),
+    )
 
 
 @pytest.mark.full
-def test_a_click_is_one_step_of_the_history_and_a_step_back_shows_the_page_before(visit: Visit) -> None:
+def test_a_click_is_one_step_of_the_history_and_a_step_back_shows_the_page_before(
+    visit: Visit,
+) -> None:
     page = visit.open("", model="generator", prompt="O Romeo")
     length = page.evaluate("history.length")
     stops = [(address(page), shown(page))]

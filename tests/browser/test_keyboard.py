@@ -1,7 +1,8 @@
-"""The popovers of a page by the keyboard alone; test_every_view.py has what all views made by hand keep to.
+"""The popovers of a page by the keyboard alone; test_every_view.py has what all views made by hand
+keep to.
 
-Points of a figure and rows of a table are no stops: what a click on one chooses, a select box beside it chooses too
-(`ui/widgets/picking.py`).
+Points of a figure and rows of a table are no stops: what a click on one chooses, a select box
+beside it chooses too (`ui/widgets/picking.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ pytestmark = pytest.mark.browser
 Mount = Callable[..., Mounted]
 
 
-# A page as Streamlit builds it: what a popover holds stands at the end of the page while it is open.
+# A page as Streamlit builds it: what a popover holds stands at the end of the page while it is
+# open.
 POPOVERS = """() => {
     document.body.insertAdjacentHTML('beforeend', `
         <button data-testid=stPopoverButton aria-expanded=false>Share</button><button>After</button>

@@ -24,7 +24,16 @@ from tests.browser.pictures import faults, keep_drawing, names, unknown_to_svg_1
 
 pytestmark = pytest.mark.browser
 
-NASTY = ['a,"b"', "two\r\nlines", "שלום", "\u202eabc", "=1+1", "<img src=x onerror=alert(1)>", "", " "]
+NASTY = [
+    'a,"b"',
+    "two\r\nlines",
+    "שלום",
+    "\u202eabc",
+    "=1+1",
+    "<img src=x onerror=alert(1)>",
+    "",
+    " ",
+]
 
 
 ORIGIN = "http://kit.test"
@@ -32,7 +41,9 @@ MODULES = [file.name for file in sorted(kit.FOLDER.glob("*.js"))]
 
 
 def opened(page: Page, query: str = "") -> Page:
-    """A page with the kit's functions as globals, from its modules as they are, and a root to put things in."""
+    """A page with the kit's functions as globals, from its modules as they are, and a root to put
+    things in.
+    """
 
     def answer(route: Route) -> None:
         name = route.request.url.removeprefix(f"{ORIGIN}/")
@@ -43,7 +54,11 @@ def opened(page: Page, query: str = "") -> Page:
 
     page.route(f"{ORIGIN}/**", answer)
     page.goto(f"{ORIGIN}/{query}")
-    page.evaluate("async (names) => { for (const name of names) Object.assign(window, await import(`/${name}`)); }", MODULES)
+    page.evaluate(
+        "async (names) => { for (const name of names) Object.assign(window, await "
+        "import(`/${name}`)); }",
+        MODULES,
+    )
     page.evaluate("window.root = document.querySelector('.root')")
     return page
 
@@ -68,7 +83,9 @@ def test_the_browser_reads_the_numbers_that_were_packed(page: Page, kind: str) -
     else:
         info = np.iinfo(kind)
         numbers = np.array([[info.min, 0, 1, info.max]], dtype=kind)
-    packed = base64.b64encode(kit.pack({"name": "שלום \ud800"}, odd=np.zeros(3, np.uint8), numbers=numbers)).decode()
+    packed = base64.b64encode(
+        kit.pack({"name": "שלום \ud800"}, odd=np.zeros(3, np.uint8), numbers=numbers)
+    ).decode()
     # At an odd place in its buffer, as a message from the server may lie.
     read = page.evaluate(
         """async (packed) => {
@@ -93,7 +110,9 @@ def test_the_scale_with_two_ends_is_that_of_the_figures(page: Page, look: theme.
     ours = np.array(page.evaluate("Array.from(diverging(root))")).reshape(256, 3)
     places, stops = zip(*theme.diverging(look), strict=True)
     colours = np.array([[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in stops])
-    theirs = np.stack([np.interp(np.linspace(0, 1, 256), places, channel) for channel in colours.T], axis=1)
+    theirs = np.stack(
+        [np.interp(np.linspace(0, 1, 256), places, channel) for channel in colours.T], axis=1
+    )
     assert np.abs(ours - theirs).max() <= 1
 
 
@@ -120,8 +139,12 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
     columns, *rows = csv.reader(io.StringIO(text, newline=""))
     assert columns == ["token", "p,b"]
     # A text that a spreadsheet would take for a formula has a mark before it.
-    assert [row[0] for row in rows[:8]] == [f"'{text}" if text.startswith("=") else text for text in NASTY]
-    assert [float(row[1]) for row in rows] == [i / 499 for i in range(500)], "numbers keep all their digits"
+    assert [row[0] for row in rows[:8]] == [
+        f"'{text}" if text.startswith("=") else text for text in NASTY
+    ]
+    assert [float(row[1]) for row in rows] == [i / 499 for i in range(500)], (
+        "numbers keep all their digits"
+    )
     page.keyboard.press("Escape")
     assert page.get_by_role("dialog").count() == 0
 
@@ -142,7 +165,9 @@ def test_the_buttons_give_numbers_code_and_pictures(page: Page) -> None:
     assert picture.convert("RGB").getpixel((55, 35)) == (0xCC, 0x33, 0x11)
 
 
-def test_the_menu_is_walked_by_keys_and_shut_by_escape_or_a_press_beside_it_and_no_frame_cuts_it_off(page: Page) -> None:
+def test_the_menu_is_walked_by_keys_and_shut_by_escape_or_a_press_beside_it_and_no_frame_cuts_it_off(
+    page: Page,
+) -> None:
     page.evaluate(
         """() => {
             root.style.cssText = "height: 30px; overflow: hidden; position: fixed; bottom: 0";
@@ -160,14 +185,18 @@ def test_the_menu_is_walked_by_keys_and_shut_by_escape_or_a_press_beside_it_and_
     for item in items.all():
         box = box_of(item)
         middle = [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2]
-        assert item.evaluate("(item, [x, y]) => document.elementFromPoint(x, y) === item", middle), (
-            "it is seen and can be pressed"
-        )
+        assert item.evaluate(
+            "(item, [x, y]) => document.elementFromPoint(x, y) === item", middle
+        ), "it is seen and can be pressed"
     page.keyboard.press("Escape")
     expect(menu).to_be_hidden()
     expect(button).to_be_focused()
     expect(button).to_have_attribute("aria-expanded", "false")
-    for shut in (lambda: button.click(), lambda: page.mouse.click(5, 5), lambda: page.keyboard.press("Tab")):
+    for shut in (
+        lambda: button.click(),
+        lambda: page.mouse.click(5, 5),
+        lambda: page.keyboard.press("Tab"),
+    ):
         button.click()
         expect(menu).to_be_visible()
         shut()
@@ -192,7 +221,10 @@ def test_the_code_is_copied_where_there_is_no_clipboard(page: Page) -> None:
 
 def pasted(page: Page) -> str:
     """What the keys for pasting give."""
-    page.evaluate("() => (document.querySelector('dialog') ?? document.body).append(document.createElement('textarea'))")
+    page.evaluate(
+        "() => (document.querySelector('dialog') ?? "
+        "document.body).append(document.createElement('textarea'))"
+    )
     field = page.locator("textarea")
     field.press("ControlOrMeta+v")
     text = field.input_value()
@@ -200,11 +232,15 @@ def pasted(page: Page) -> str:
     return text
 
 
-def test_what_asks_the_browser_for_a_clipboard_has_one_on_a_page_from_http(browser: Browser) -> None:
+def test_what_asks_the_browser_for_a_clipboard_has_one_on_a_page_from_http(
+    browser: Browser,
+) -> None:
     context = browser.new_context()
     page = opened(context.new_page())
     page.add_script_tag(
-        content=f"{joined(kit.FOLDER.parent / 'page_helpers' / 'clipboard.js')}\nwindow.offer = clipboard;", type="module"
+        content=f"{joined(kit.FOLDER.parent / 'page_helpers' / 'clipboard.js')}\nwindow.offer = "
+        "clipboard;",
+        type="module",
     )
     page.wait_for_function("() => window.offer")
     page.evaluate("offer({ root })")
@@ -240,7 +276,10 @@ def test_a_picture_that_cannot_be_made_is_reported(page: Page) -> None:
 
 
 def test_a_table_says_what_it_is_of(page: Page) -> None:
-    page.evaluate("() => root.replaceChildren(tableOf({ columns: ['a', 'b'], rows: [[1, 0.12345], ['x', null]] }, 'All of it'))")
+    page.evaluate(
+        "() => root.replaceChildren(tableOf({ columns: ['a', 'b'], rows: [[1, 0.12345], ['x', "
+        "null]] }, 'All of it'))"
+    )
     table = page.get_by_role("table", name="All of it")
     assert table.get_by_role("columnheader").all_inner_texts() == ["a", "b"]
     assert table.get_by_role("cell").all_inner_texts() == ["1", "0.123", "x", ""]
@@ -261,7 +300,9 @@ def test_chips_flow_in_words_and_are_cut_off_anywhere(page: Page) -> None:
         }""",
         labels,
     )
-    words = "[...text.children].map((word) => word.textContent + (word.querySelector('br') ? '|' : ''))"
+    words = (
+        "[...text.children].map((word) => word.textContent + (word.querySelector('br') ? '|' : ''))"
+    )
     assert page.evaluate(words) == ["To␣", "be,⏎|", "or", "␣notaaaaaa", "bbbbbb"]
     page.evaluate("flow.cut(chips[6])")
     assert page.evaluate(words) == ["To␣", "be,⏎|", "or", "␣not"]
@@ -288,7 +329,9 @@ def test_the_tab_key_stops_at_one_of_many_and_only_the_box_scrolls(page: Page) -
             stop.focus(buttons[15], root);
         }"""
     )
-    assert page.evaluate("buttons.flatMap((button, i) => (button.tabIndex === 0 ? [i] : []))") == [15]
+    assert page.evaluate("buttons.flatMap((button, i) => (button.tabIndex === 0 ? [i] : []))") == [
+        15
+    ]
     assert page.evaluate("document.activeElement === buttons[15]")
     seen = """() => {
         const inner = buttons[15].getBoundingClientRect(), outer = root.getBoundingClientRect();
@@ -297,7 +340,10 @@ def test_the_tab_key_stops_at_one_of_many_and_only_the_box_scrolls(page: Page) -
     assert page.evaluate(seen)
     page.evaluate("stop.focus(null, root)")
     assert page.evaluate("document.activeElement === buttons[15]"), "nothing to go to"
-    page.evaluate("root.removeAttribute('style'), root.replaceChildren(), document.body.removeAttribute('style')")
+    page.evaluate(
+        "root.removeAttribute('style'), root.replaceChildren(), "
+        "document.body.removeAttribute('style')"
+    )
 
 
 def test_a_payload_that_comes_again_is_read_once(page: Page) -> None:
@@ -339,14 +385,23 @@ def test_a_view_waits_for_its_script(page: Page, early: bool) -> None:
         }""",
         [f"view {early}", early],
     )
-    assert shown == {"before": 2 * early, "shown": [1, 2, "closed"], "colour": "rgb(1, 2, 3)", "sheets": 1}
+    assert shown == {
+        "before": 2 * early,
+        "shown": [1, 2, "closed"],
+        "colour": "rgb(1, 2, 3)",
+        "sheets": 1,
+    }
 
 
 def test_the_address_keeps_what_a_view_shows_and_makes_no_history(browser: Browser) -> None:
     page = opened(browser.new_page(), "?prompt=a%20b&block=1")
     before = page.evaluate("history.length")
     page.evaluate("toAddress({ block: 3, head: 2, prompt: null })")
-    assert page.evaluate("[inAddress('block'), inAddress('head'), inAddress('prompt')]") == ["3", "2", None]
+    assert page.evaluate("[inAddress('block'), inAddress('head'), inAddress('prompt')]") == [
+        "3",
+        "2",
+        None,
+    ]
     stands, *told = page.evaluate("""() => {
         toAddress({ head: 0 });
         for (let i = 0; i < 100; i++) toAddress({ head: i, [`k${i % 2}`]: i });
@@ -364,14 +419,24 @@ PICTURE = """({ heading, size }) => {
     const drawing = shape("text", { x: 0, y: 14, "font-size": 14 }, "the drawing");
     return svgFile(picture(root, heading, { drawing, ...size }));
 }"""
-SCALE = {"stops": [[0, "#FFFFFF"], [1, "#EE3377"]], "low": "0 %", "high": "100 %", "unit": "share; blank: not read"}
+SCALE = {
+    "stops": [[0, "#FFFFFF"], [1, "#EE3377"]],
+    "low": "0 %",
+    "high": "100 %",
+    "unit": "share; blank: not read",
+}
 
 
 @pytest.mark.parametrize("width", [100, 1500])
-@pytest.mark.parametrize("prompt", ["To be", "x" * 9_000, "to be or not to be " * 300, *NASTY], ids=range(3 + len(NASTY)))
-def test_the_heading_of_a_picture_says_all_and_nothing_overlaps(page: Page, prompt: str, width: int) -> None:
+@pytest.mark.parametrize(
+    "prompt", ["To be", "x" * 9_000, "to be or not to be " * 300, *NASTY], ids=range(3 + len(NASTY))
+)
+def test_the_heading_of_a_picture_says_all_and_nothing_overlaps(
+    page: Page, prompt: str, width: int
+) -> None:
     heading = {
-        "title": "What each head of a model with a long name reads, and how much of what it could read " * 2,
+        "title": "What each head of a model with a long name reads, and how much of what it could read "
+        * 2,
         "model": "shakespeare, step 5000",
         "prompt": prompt,
         "settings": ["mean of all heads", "log colours"],
@@ -380,7 +445,13 @@ def test_the_heading_of_a_picture_says_all_and_nothing_overlaps(page: Page, prom
     drawn = page.evaluate(PICTURE, {"heading": heading, "size": {"width": width, "height": 20}})
     assert faults(page, drawn) == []
     said = " ".join(words(drawn))
-    expected = ["Model: shakespeare, step 5000 · mean of all heads · log colours", "0 %", "100 %", SCALE["unit"], "the drawing"]
+    expected = [
+        "Model: shakespeare, step 5000 · mean of all heads · log colours",
+        "0 %",
+        "100 %",
+        SCALE["unit"],
+        "the drawing",
+    ]
     assert all(one in said for one in [heading["title"].strip(), *expected])  # type: ignore[attr-defined]
     if len(prompt) > 1_000:
         assert f"{len(prompt)} characters" in said
@@ -389,11 +460,14 @@ def test_the_heading_of_a_picture_says_all_and_nothing_overlaps(page: Page, prom
 
 
 def test_a_picture_without_more_has_its_title_alone(page: Page) -> None:
-    drawn = page.evaluate(PICTURE, {"heading": {"title": "A tree"}, "size": {"width": 90, "height": 20}})
+    drawn = page.evaluate(
+        PICTURE, {"heading": {"title": "A tree"}, "size": {"width": 90, "height": 20}}
+    )
     assert words(drawn) == ["A tree", "the drawing"]
 
 
-# A page's own part: words in two lines, a chip on a stripe, a canvas, a drawing, a box that cuts its text, what is left out.
+# A page's own part: words in two lines, a chip on a stripe, a canvas, a drawing, a box that cuts
+# its text, what is left out.
 PART = """() => {
     root.innerHTML = `<div class="part" style="width: 220px; font: 14px sans-serif; color: rgb(31, 41, 51)">
         <p>some words that need <b>two</b> or three lines of this width</p>
@@ -415,7 +489,10 @@ def test_a_part_of_a_page_is_copied_word_by_word_and_shape_by_shape(page: Page) 
     assert part["width"] == 220
     assert faults(page, part["text"]) == []
     said = words(part["text"])
-    assert "".join(said).replace(" ", "") == "Apartsomewordsthatneedtwoorthreelinesofthiswidthchipcutoffwhereitends"
+    assert (
+        "".join(said).replace(" ", "")
+        == "Apartsomewordsthatneedtwoorthreelinesofthiswidthchipcutoffwhereitends"
+    )
     assert len(said) > 5, "a text for each line"
     kinds = [one.tag.split("}")[1] for one in ElementTree.fromstring(part["text"]).iter()]
     assert kinds.count("image") == 1
@@ -440,11 +517,25 @@ def test_what_is_faint_within_what_is_faint_is_copied_as_faint_as_it_is_seen(pag
 
 # Colours as a theme or a style sheet may have them.
 COLOURS = (
-    *("rgb(31 41 51)", "rgb(31 41 51 / 25%)", "rgba(0, 119, 187, 0.5)", "color(srgb 0.2 0.4 0.6 / 0.5)", "hsl(200 50% 40%)"),
-    *("oklch(60% 0.15 250)", "oklch(60% 0.15 250 / 0.5)", "color-mix(in srgb, red 30%, blue)", "#0af8", "#CC331180", "teal"),
+    *(
+        "rgb(31 41 51)",
+        "rgb(31 41 51 / 25%)",
+        "rgba(0, 119, 187, 0.5)",
+        "color(srgb 0.2 0.4 0.6 / 0.5)",
+        "hsl(200 50% 40%)",
+    ),
+    *(
+        "oklch(60% 0.15 250)",
+        "oklch(60% 0.15 250 / 0.5)",
+        "color-mix(in srgb, red 30%, blue)",
+        "#0af8",
+        "#CC331180",
+        "teal",
+    ),
     *("transparent", "none", "#ABC"),
 )
-# The drawing of one rectangle with a fill, as a file, and the pixel in the middle of it before and after.
+# The drawing of one rectangle with a fill, as a file, and the pixel in the middle of it before and
+# after.
 FILLED = """async (fill) => {
     const drawing = shape("svg", { width: 9, height: 9, viewBox: "0 0 9 9", xmlns: SVG },
         shape("rect", { width: 9, height: 9, fill, "fill-opacity": 0.8 }));
@@ -464,7 +555,9 @@ FILLED = """async (fill) => {
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_every_colour_is_written_as_svg_1_1_has_it_and_looks_the_same(page: Page, colour: str) -> None:
+def test_every_colour_is_written_as_svg_1_1_has_it_and_looks_the_same(
+    page: Page, colour: str
+) -> None:
     filled = page.evaluate(FILLED, colour)
     assert unknown_to_svg_1_1(filled["text"]) == []
     assert np.abs(np.subtract(filled["before"], filled["after"])).max() <= 2

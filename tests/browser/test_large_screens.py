@@ -19,7 +19,9 @@ OF_FIGURES = """() => {
 
 @pytest.mark.full
 @pytest.mark.parametrize(("width", "height", "times"), [(1280, 720, 1), (3840, 2160, 2.25)])
-def test_figures_are_as_large_as_the_page(standing: Visit, width: int, height: int, times: float) -> None:
+def test_figures_are_as_large_as_the_page(
+    standing: Visit, width: int, height: int, times: float
+) -> None:
     standing.page.set_viewport_size({"width": width, "height": height})
     standing.go("positions")
     page = standing.drawn()
@@ -33,21 +35,33 @@ def test_figures_are_as_large_as_the_page(standing: Visit, width: int, height: i
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
-@pytest.mark.parametrize(("width", "height"), [pytest.param(390, 800, marks=pytest.mark.full), (3840, 2160)])
-def test_suggestions_stand_in_one_line_with_whole_titles(standing: Visit, width: int, height: int) -> None:
+@pytest.mark.parametrize(
+    ("width", "height"), [pytest.param(390, 800, marks=pytest.mark.full), (3840, 2160)]
+)
+def test_suggestions_stand_in_one_line_with_whole_titles(
+    standing: Visit, width: int, height: int
+) -> None:
     standing.page.set_viewport_size({"width": width, "height": height})
     page = standing.go("attention")  # a page without any figure
-    buttons = page.locator(".st-key-suggestions button:visible")  # Streamlit draws each twice: one of them for a phone
+    # Streamlit draws each twice: one of them for a phone
+    buttons = page.locator(".st-key-suggestions button:visible")
     expect(buttons.first).to_be_visible()
     standing.settle()
     tops = buttons.evaluate_all("all => all.map((one) => one.getBoundingClientRect().top)")
     assert len(set(tops)) == 1
     for button in buttons.all():
-        assert button.evaluate("e => [e, ...e.querySelectorAll('*')].every((one) => one.scrollWidth <= one.clientWidth + 1)")
+        assert button.evaluate(
+            "e => [e, ...e.querySelectorAll('*')].every((one) => one.scrollWidth <= "
+            "one.clientWidth + 1)"
+        )
 
 
-def test_the_strength_of_an_adapter_and_edits_stand_in_the_line_of_the_model(standing: Visit) -> None:
-    page = standing.go("attention", model="finetune-lora", edits="adapter=0.5,blocks.0.attention.head.1=zero")
+def test_the_strength_of_an_adapter_and_edits_stand_in_the_line_of_the_model(
+    standing: Visit,
+) -> None:
+    page = standing.go(
+        "attention", model="finetune-lora", edits="adapter=0.5,blocks.0.attention.head.1=zero"
+    )
     bar = page.locator(".st-key-one-line-subject")
     expect(bar.get_by_role("button", name="Take all away")).to_be_visible()
     assert box_of(bar)["height"] < 64, "one line"

@@ -1,4 +1,6 @@
-"""The grid of the logit lens in a browser: its cells against the lens, its keyboard, its words and its pictures."""
+"""The grid of the logit lens in a browser: its cells against the lens, its keyboard, its words and
+its pictures.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def cell_at(page: Page, seen: Lens, layer: int, index: int) -> dict[str, float]:
     return {"x": (index + 0.5) * across, "y": (layer + 0.5) * down}
 
 
-def test_under_the_pointer_stand_the_numbers_of_the_cell_and_a_click_opens_it(mounted: Mount) -> None:
+def test_under_the_pointer_stand_the_numbers_of_the_cell_and_a_click_opens_it(
+    mounted: Mount,
+) -> None:
     seen = seen_of()
     view = mounted("lens_grid", packed(seen))
     page, heat = view.page, view.page.locator(".frame")
@@ -56,8 +60,14 @@ def test_under_the_pointer_stand_the_numbers_of_the_cell_and_a_click_opens_it(mo
     heat.hover(position=at)
     expect(page.locator(".where")).to_contain_text("After the attention of block 1")
     expect(page.locator(".where")).to_contain_text("(position 2)")
-    assert page.locator(".guesses .chip").all_text_contents() == [f"t{i}" for i in seen.top[layer, index]]
-    shown = [float(text.split(" ")[0]) / 100 for text in page.locator(".guesses .number").all_text_contents() if "<" not in text]
+    assert page.locator(".guesses .chip").all_text_contents() == [
+        f"t{i}" for i in seen.top[layer, index]
+    ]
+    shown = [
+        float(text.split(" ")[0]) / 100
+        for text in page.locator(".guesses .number").all_text_contents()
+        if "<" not in text
+    ]
     np.testing.assert_allclose(shown, seen.probability[layer, index][: len(shown)], rtol=5e-3)
     heat.click(position=at)
     assert view.sent[-1][1:] == ("open", {"layer": layer, "index": index, "of": "text"})
@@ -85,9 +95,13 @@ def test_the_keyboard_walks_and_opens_and_says_where_it_is(mounted: Mount) -> No
     expect(page.locator(".where")).to_contain_text("opened below")
 
 
-def test_a_link_reopens_the_cell_and_the_colours_and_another_text_begins_at_its_end(mounted: Mount) -> None:
+def test_a_link_reopens_the_cell_and_the_colours_and_another_text_begins_at_its_end(
+    mounted: Mount,
+) -> None:
     seen = seen_of()
-    view = mounted("lens_grid", packed(seen), layer="blocks.0.mlp", position=1, colour="rank", words="true")
+    view = mounted(
+        "lens_grid", packed(seen), layer="blocks.0.mlp", position=1, colour="rank", words="true"
+    )
     page = view.page
     expect(page.locator(".where")).to_contain_text("After the MLP of block 0")
     expect(page.get_by_label("What the colours show")).to_have_value("rank")
@@ -100,7 +114,10 @@ def test_a_link_reopens_the_cell_and_the_colours_and_another_text_begins_at_its_
 
 
 def test_a_command_is_obeyed_once_and_taken_back(mounted: Mount) -> None:
-    seen, command = seen_of(), ViewCommand({"layer": "embed", "position": 0, "colour": "entropy"}, 5)
+    seen, command = (
+        seen_of(),
+        ViewCommand({"layer": "embed", "position": 0, "colour": "entropy"}, 5),
+    )
     view = mounted("lens_grid", packed(seen))
     view.show(packed(seen, command=command))
     expect(view.page.locator(".where")).to_contain_text("After the embedding")
@@ -111,7 +128,9 @@ def test_a_command_is_obeyed_once_and_taken_back(mounted: Mount) -> None:
     expect(view.page.get_by_label("What the colours show")).to_have_value("probability")
 
 
-def test_every_pixel_has_the_colour_of_its_cell_and_the_file_has_all_numbers(mounted: Mount) -> None:
+def test_every_pixel_has_the_colour_of_its_cell_and_the_file_has_all_numbers(
+    mounted: Mount,
+) -> None:
     seen = seen_of()
     view = mounted("lens_grid", packed(seen))
     page = view.page
@@ -123,8 +142,12 @@ def test_every_pixel_has_the_colour_of_its_cell_and_the_file_has_all_numbers(mou
     check_pixels(page.locator(".heat"), 1 - np.log(known) / np.log(VOCAB), theme.OUTPUT)
     rows = csv_rows(page)
     assert len(rows) == seen.entropy.size
-    np.testing.assert_allclose([float(row["entropy in nats"]) for row in rows], seen.entropy.ravel(), rtol=1e-6)
-    np.testing.assert_allclose([float(row["probability"]) for row in rows], seen.probability[..., 0].ravel(), rtol=1e-6)
+    np.testing.assert_allclose(
+        [float(row["entropy in nats"]) for row in rows], seen.entropy.ravel(), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        [float(row["probability"]) for row in rows], seen.probability[..., 0].ravel(), rtol=1e-6
+    )
     ranked = [row for row in rows if row["its rank"]]
     assert [int(row["its rank"]) for row in ranked] == seen.rank[:, :-1].ravel().tolist()
 
@@ -147,30 +170,44 @@ def test_sixty_one_rows_of_256_tokens_are_seen_at_a_glance(mounted: Mount, width
 
 def test_of_many_rows_with_words_the_last_one_and_the_tokens_stay_in_sight(mounted: Mount) -> None:
     seen = seen_of(14, 30)
-    view = mounted("lens_grid", packed(seen), width=900, height=900, layer="blocks.20.mlp", position=3)
+    view = mounted(
+        "lens_grid", packed(seen), width=900, height=900, layer="blocks.20.mlp", position=3
+    )
     page, box = view.page, view.page.locator(".box")
-    last, inside = [f"t{token}" for token in seen.top[-1, :, 0]], "(one) => one.getBoundingClientRect().toJSON()"
+    last, inside = (
+        [f"t{token}" for token in seen.top[-1, :, 0]],
+        "(one) => one.getBoundingClientRect().toJSON()",
+    )
     for way in (None, 0, 10_000):  # as the link opens it, at the beginning and at the end
         if way is not None:
             box.evaluate("(box, way) => { box.scrollTop = way; }", way)
         else:
-            assert box.evaluate("(box) => box.scrollTop") > 0, "the cell that the link asks for is in sight"
-        around, head, foot = (page.locator(one).evaluate(inside) for one in (".box", ".head", ".foot"))
+            assert box.evaluate("(box) => box.scrollTop") > 0, (
+                "the cell that the link asks for is in sight"
+            )
+        around, head, foot = (
+            page.locator(one).evaluate(inside) for one in (".box", ".head", ".foot")
+        )
         assert head["top"] == pytest.approx(around["top"], abs=1)
         assert foot["bottom"] == pytest.approx(around["bottom"], abs=1)
         assert page.locator(".foot text").all_text_contents()[-14:] == last
     box.evaluate("(box) => { box.scrollTop = 0; }")
-    places = page.locator(".foot rect").evaluate_all("all => all.map((one) => one.getBoundingClientRect().toJSON())")
+    places = page.locator(".foot rect").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().toJSON())"
+    )
     page.mouse.click(places[5]["x"] + 5, places[5]["y"] + 5)
     assert view.sent[-1].value == {"layer": 60, "index": 5, "of": "text"}
     page.mouse.click(places[5]["x"] + 5, places[5]["y"] - 20)
     assert 20 < view.sent[-1].value["layer"] < 60
     cells = ElementTree.fromstring(saved(page)).findall(f".//{SVG}text")
-    assert len([one for one in cells if (one.text or "").startswith("t")]) >= seen.entropy.size, "the picture has all rows"
+    assert len([one for one in cells if (one.text or "").startswith("t")]) >= seen.entropy.size, (
+        "the picture has all rows"
+    )
 
 
 SVG = "{http://www.w3.org/2000/svg}"
-# Writes words into the cells in place of the view's own, an element each: [word, ink] by row and column.
+# Writes words into the cells in place of the view's own, an element each: [word, ink] by row and
+# column.
 WRITE = """(frame, cells) => {
     frame.querySelector('.words').remove();
     const marks = frame.querySelector('.marks'), { left, top, width, height } = frame.querySelector('.heat').style;
@@ -193,7 +230,9 @@ def test_every_cell_shows_its_likeliest_token_in_an_ink_that_can_be_read(
     mounted: Mount, key: str, colour: str, dark: bool
 ) -> None:
     seen = seen_of(60, 3)
-    page = mounted("lens_grid", packed(seen), words="true", colour=colour, width=800, dark=dark).page
+    page = mounted(
+        "lens_grid", packed(seen), words="true", colour=colour, width=800, dark=dark
+    ).page
     page.locator(".frame").focus()
     page.keyboard.press(key)
     page.locator(".frame").blur()
@@ -204,8 +243,13 @@ def test_every_cell_shows_its_likeliest_token_in_an_ink_that_can_be_read(
     ranked = 1 - np.log(np.where(seen.rank > 0, seen.rank, np.nan)) / np.log(VOCAB)
     places = seen.probability[..., 0] if colour == "probability" else ranked
     grounds = colours(places, theme.OUTPUT, dark=dark) / 255
-    inks = [[theme.DARK.text if np.isnan(one).any() else theme.ink(one) for one in row] for row in grounds]
-    cells = [[(f"t{seen.top[i, j, 0]}", ink) for j, ink in enumerate(row)] for i, row in enumerate(inks)]
+    inks = [
+        [theme.DARK.text if np.isnan(one).any() else theme.ink(one) for one in row]
+        for row in grounds
+    ]
+    cells = [
+        [(f"t{seen.top[i, j, 0]}", ink) for j, ink in enumerate(row)] for i, row in enumerate(inks)
+    ]
     page.locator(".frame").evaluate(WRITE, cells)
     expected = screenshot(page, part)
     page.locator(".marks text").evaluate_all("all => all.forEach((one) => one.remove())")
@@ -221,35 +265,51 @@ def test_in_the_picture_every_cell_has_its_likeliest_token_in_its_middle(mounted
     drawing = ElementTree.fromstring(drawn)
     cells = drawing.find(f".//{SVG}image")
     assert cells is not None
-    x, y, width, height = (float(cells.get(name) or "nan") for name in ("x", "y", "width", "height"))
+    x, y, width, height = (
+        float(cells.get(name) or "nan") for name in ("x", "y", "width", "height")
+    )
     found: dict[tuple[int, int], str | None] = {}
     for text in drawing.iter(f"{SVG}text"):
         column = (float(text.get("x") or "nan") - x) / width * len(seen.positions) - 0.5
         row = (float(text.get("y") or "nan") - y) / height * len(seen.layers) - 0.5
-        if text.get("font-family") == "monospace" and -0.1 < row < len(seen.layers) - 0.9 and column > -0.1:
+        if (
+            text.get("font-family") == "monospace"
+            and -0.1 < row < len(seen.layers) - 0.9
+            and column > -0.1
+        ):
             assert [row, column] == pytest.approx([round(row), round(column)], abs=1e-3)
             found[round(row), round(column)] = text.text
     assert found == {at: f"t{token}" for at, token in np.ndenumerate(seen.top[..., 0])}
-    assert page.locator(".marks text").count() < seen.entropy.size, "they are gone from the page again"
+    assert page.locator(".marks text").count() < seen.entropy.size, (
+        "they are gone from the page again"
+    )
 
 
-def test_the_words_in_the_cells_are_as_sharp_as_the_screen_also_one_that_the_window_comes_to(mounted: Mount) -> None:
+def test_the_words_in_the_cells_are_as_sharp_as_the_screen_also_one_that_the_window_comes_to(
+    mounted: Mount,
+) -> None:
     page = mounted("lens_grid", packed(seen_of()), words="true", alone=True).page
     sharpness = "words => words.width / words.offsetWidth"
-    page.add_style_tag(content="body { width: 700px }")  # the view has the same size on either screen
+    # the view has the same size on either screen
+    page.add_style_tag(content="body { width: 700px }")
     wait_until(lambda: page.locator(".box").evaluate("box => box.clientWidth") == 700)
     assert page.locator(".words").evaluate(sharpness) == 1
     other = {"width": 1281, "height": 720, "deviceScaleFactor": 2, "mobile": False}
     page.context.new_cdp_session(page).send("Emulation.setDeviceMetricsOverride", other)
     page.wait_for_function("devicePixelRatio === 2")
     wait_until(
-        lambda: page.evaluate("() => new Promise(requestAnimationFrame)") and page.locator(".words").evaluate(sharpness) == 2
+        lambda: (
+            page.evaluate("() => new Promise(requestAnimationFrame)")
+            and page.locator(".words").evaluate(sharpness) == 2
+        )
     )
 
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_no_name_is_cut_where_a_reader_spaces_letters_wider(mounted: Mount, at_once: bool) -> None:
-    """WCAG 1.4.12: letters 0.12 and words 0.16 of the size of type further apart, before the view is drawn or after it."""
+    """WCAG 1.4.12: letters 0.12 and words 0.16 of the size of type further apart, before the view
+    is drawn or after it.
+    """
     page = mounted("lens_grid", packed(seen_of(n_layer=12))).page
     usual = page.locator(".heat").evaluate("heat => heat.offsetLeft")
     page.add_style_tag(content="body { letter-spacing: 0.12em; word-spacing: 0.16em }")
@@ -281,7 +341,9 @@ def test_a_click_in_the_app_opens_the_cell_below_and_a_reload_keeps_it(visit: Vi
 
 
 def test_words_follow_the_cells_whatever_the_width_of_the_page(mounted: Mount) -> None:
-    """Rounding puts the right edge of the last column beyond it at some widths, and a column that is not there has no word."""
+    """Rounding puts the right edge of the last column beyond it at some widths, and a column that
+    is not there has no word.
+    """
     page = mounted("lens_grid", packed(seen_of(14))).page
     for width in range(331, 930, 37):
         page.set_viewport_size({"width": width, "height": 600})

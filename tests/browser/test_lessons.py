@@ -1,4 +1,6 @@
-"""A lesson beside its live pages: a click on the right part answers its question, and on a phone the page stays in use."""
+"""A lesson beside its live pages: a click on the right part answers its question, and on a phone
+the page stays in use.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def in_strip(page: Page, answer: str) -> None:
 
 def in_list(page: Page, answer: str) -> None:
     box = page.get_by_role("combobox", name=re.compile("Split further"))
-    box.evaluate("(box) => box.scrollIntoView({ block: 'center' })")  # a page that is scrolled shuts its lists
+    # a page that is scrolled shuts its lists
+    box.evaluate("(box) => box.scrollIntoView({ block: 'center' })")
     box.fill(answer)
     page.get_by_role("option", name=answer, exact=True).click()
     page.wait_for_url(re.compile(f"part={answer}"))
@@ -60,15 +63,27 @@ def test_choosing_the_right_part_of_the_page_answers_and_a_wrong_one_does_not(
     visit: Visit, name: str, wrong: str, choose: Callable[[Page, str], None]
 ) -> None:
     lesson = LESSONS[name]
-    ((number, question),) = [(i, one) for i, step in enumerate(lesson.steps) for one in step.questions if one.kind == "state"]
-    functions = Quantities(lambda model, step: gptviz.load(model, "cpu", step), lesson.model).functions
+    ((number, question),) = [
+        (i, one)
+        for i, step in enumerate(lesson.steps)
+        for one in step.questions
+        if one.kind == "state"
+    ]
+    functions = Quantities(
+        lambda model, step: gptviz.load(model, "cpu", step), lesson.model
+    ).functions
     right = str(answer_to(question, functions).value)
     shown = lesson.steps[number].page
     assert shown is not None
-    page = visit.open(shown.page, **{"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number + 1})
+    page = visit.open(
+        shown.page,
+        **{"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number + 1},
+    )
     visit.drawn()
     sheet = page.get_by_test_id("stSidebar")
-    check = sheet.get_by_role("button", name="Check").nth(lesson.steps[number].questions.index(question))
+    check = sheet.get_by_role("button", name="Check").nth(
+        lesson.steps[number].questions.index(question)
+    )
     check.click()
     expect(sheet).to_contain_text("Choose it on the page first")
     visit.settle()
@@ -89,15 +104,25 @@ def learner(browser: Browser, server: Server) -> Iterator[Visit]:
 
 
 @pytest.mark.parametrize(("name", "number"), STEPS.values(), ids=STEPS)
-def test_in_front_of_a_class_half_a_window_shows_what_a_step_is_about(learner: Visit, name: str, number: int) -> None:
+def test_in_front_of_a_class_half_a_window_shows_what_a_step_is_about(
+    learner: Visit, name: str, number: int
+) -> None:
     lesson = LESSONS[name]
     shown = lesson.steps[number - 1].page
     assert shown
-    address = {"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number, "present": 1}
+    address = {
+        "model": lesson.model,
+        **shown.query,
+        "lesson": name,
+        "lesson_step": number,
+        "present": 1,
+    }
     learner.page.set_viewport_size({"width": 1280, "height": 720})
     page = learner.go(shown.page, **address)
     learner.drawn()
-    assert page.evaluate("getComputedStyle(document.documentElement).fontSize") == "20px", "usual type has 16"
+    assert page.evaluate("getComputedStyle(document.documentElement).fontSize") == "20px", (
+        "usual type has 16"
+    )
     assert not page.get_by_test_id("stHeader").is_visible()
     page.wait_for_function(
         """() => [...document.querySelectorAll('[data-testid=stMain] :is(.stBidiComponent, [data-testid=stPlotlyChart])')]
@@ -117,15 +142,26 @@ def test_beside_a_lesson_no_choice_and_no_word_of_a_chart_is_cut(learner: Visit,
     lesson = LESSONS[name]
     learner.page.set_viewport_size({"width": 1280, "height": 800})
     for number, step in enumerate(lesson.steps, 1):
-        if (shown := step.page) is None or shown.page == "train":  # its map is of many words, which are cut where they crowd
+        # its map is of many words, which are cut where they crowd
+        if (shown := step.page) is None or shown.page == "train":
             continue
-        address = {"model": lesson.model, **shown.query, "lesson": name, "lesson_step": number, "present": 0}
+        address = {
+            "model": lesson.model,
+            **shown.query,
+            "lesson": name,
+            "lesson_step": number,
+            "present": 0,
+        }
         learner.go("" if shown.page == "home" else shown.page, **address)
         assert learner.drawn().evaluate(CUT_CHOICES) == [], number
-        assert [fault for fault in learner.page.evaluate(FAULTS) if fault.startswith("cut")] == [], number
+        assert [
+            fault for fault in learner.page.evaluate(FAULTS) if fault.startswith("cut")
+        ] == [], number
 
 
-def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in_use(browser: Browser, server: Server) -> None:
+def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in_use(
+    browser: Browser, server: Server
+) -> None:
     with visiting(browser, server, width=390, height=844) as visit:
         page = visit.open("positions", model="ladder-8", lesson="06-positions", lesson_step=1)
         sheet, main = page.get_by_test_id("stSidebar"), page.get_by_test_id("stMain")
@@ -134,7 +170,9 @@ def test_on_a_phone_the_lesson_is_a_sheet_that_folds_and_the_page_below_it_is_in
         def heights() -> tuple[float, float]:
             above, below = box_of(sheet), box_of(main)
             assert above["y"] == 0
-            assert below["y"] == pytest.approx(above["height"], abs=1), "the sheet covers nothing of the page"
+            assert below["y"] == pytest.approx(above["height"], abs=1), (
+                "the sheet covers nothing of the page"
+            )
             assert below["y"] + below["height"] == pytest.approx(844, abs=1)
             return above["height"], below["height"]
 

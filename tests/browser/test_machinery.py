@@ -1,4 +1,6 @@
-"""What the browser tests stand on: whatever goes wrong during a visit is noticed, and a mounted view is as it is in the app."""
+"""What the browser tests stand on: whatever goes wrong during a visit is noticed, and a mounted
+view is as it is in the app.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,12 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-@pytest.mark.parametrize("address", ["http://example.com/x.js", "http://93.184.215.14/x.js", "ws://example.com/x"])
-def test_a_request_to_another_host_goes_nowhere_and_is_written_down(browser: Browser, small: Server, address: str) -> None:
+@pytest.mark.parametrize(
+    "address", ["http://example.com/x.js", "http://93.184.215.14/x.js", "ws://example.com/x"]
+)
+def test_a_request_to_another_host_goes_nowhere_and_is_written_down(
+    browser: Browser, small: Server, address: str
+) -> None:
     visit = Visit.begin(browser, small)
     visit.open()
     failed = visit.page.evaluate(
@@ -60,7 +66,10 @@ def test_a_request_to_another_host_goes_nowhere_and_is_written_down(browser: Bro
     [
         ("setTimeout(() => { throw new Error('by the test') })", "page error: .*by the test"),
         ("fetch('/media/nowhere.js')", "404 for .*nowhere"),
-        ("document.querySelector('.st-key-wrong button').click()", "exception on the page: (.|\n)*Traceback(.|\n)*as asked for"),
+        (
+            "document.querySelector('.st-key-wrong button').click()",
+            "exception on the page: (.|\n)*Traceback(.|\n)*as asked for",
+        ),
     ],
     ids=["script", "missing file", "server"],
 )
@@ -84,7 +93,9 @@ def test_a_visit_whose_body_fails_is_closed(browser: Browser, small: Server) -> 
     assert visit.page.is_closed()
 
 
-def test_settling_waits_for_the_answer_to_what_was_just_clicked(browser: Browser, small: Server) -> None:
+def test_settling_waits_for_the_answer_to_what_was_just_clicked(
+    browser: Browser, small: Server
+) -> None:
     with visiting(browser, small) as visit:
         page = visit.open()
         assert page.get_by_text("run 1", exact=True).count() == 1
@@ -96,7 +107,10 @@ def test_settling_waits_for_the_answer_to_what_was_just_clicked(browser: Browser
 
 
 def test_visits_share_the_cache_and_nothing_else(browser: Browser, small: Server) -> None:
-    cached = "performance.getEntriesByType('resource').filter((one) => one.name.endsWith('.js') && one.transferSize === 0).length"
+    cached = (
+        "performance.getEntriesByType('resource').filter((one) => one.name.endsWith('.js') && "
+        "one.transferSize === 0).length"
+    )
     with visiting(browser, small) as first:
         page = first.open()
         page.evaluate("localStorage.setItem('kept', '1'); document.cookie = 'kept=1'")
@@ -111,14 +125,18 @@ def test_visits_share_the_cache_and_nothing_else(browser: Browser, small: Server
 
 
 @pytest.mark.full
-def test_a_port_that_is_taken_is_given_up_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_is_taken_is_given_up_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "script.py").write_text("")
     taken: list[socket.socket] = []
     popen = subprocess.Popen
 
     def late(command: list[str], **options: object) -> subprocess.Popen[bytes]:
         if not taken:
-            port = next(int(part.split("=")[1]) for part in command if part.startswith("--server.port="))
+            port = next(
+                int(part.split("=")[1]) for part in command if part.startswith("--server.port=")
+            )
             taken.append(socket.create_server(("127.0.0.1", port)))
         return popen(command, **options)  # type: ignore[call-overload,no-any-return]
 
@@ -145,7 +163,10 @@ SETTINGS = {
 @pytest.mark.parametrize(
     ("act", "trouble"),
     [
-        ("setTimeout(() => { setStateValue('failed', 1); throw new Error('by the test') })", "page error: .*by the test"),
+        (
+            "setTimeout(() => { setStateValue('failed', 1); throw new Error('by the test') })",
+            "page error: .*by the test",
+        ),
         (
             "fetch('http://example.com/x.js').catch(() => setStateValue('failed', 1))",
             "request to another host: http://example.com/x.js",
@@ -156,7 +177,9 @@ SETTINGS = {
 def test_a_mounted_view_that_fails_or_asks_another_host_fails_the_test(
     browser: Browser, monkeypatch: pytest.MonkeyPatch, act: str, trouble: str
 ) -> None:
-    monkeypatch.setattr(kit, "script", lambda _: f"export default ({{ setStateValue }}) => {{ {act} }};")
+    monkeypatch.setattr(
+        kit, "script", lambda _: f"export default ({{ setStateValue }}) => {{ {act} }};"
+    )
 
     def body() -> None:
         with mounting(browser, []) as mounted:

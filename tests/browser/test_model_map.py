@@ -1,6 +1,8 @@
-"""The map of the model in a real browser: its numbers are those of a pass, it answers by itself, and a link reopens it.
+"""The map of the model in a real browser: its numbers are those of a pass, it answers by itself,
+and a link reopens it.
 
-What leads from a payload to the screen is tested on a page of its own (`shown`), what takes the server on the app (`visit`).
+What leads from a payload to the screen is tested on a page of its own (`shown`), what takes the
+server on the app (`visit`).
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ PROMPT = "O Romeo, Romeo"
 FOCUSED = """(function inside(e) {
     return e.shadowRoot ? inside(e.shadowRoot.activeElement) : e.dataset.path
 })(document.activeElement)"""
-SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").is_file())
+SHIPPED = sorted(
+    folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").is_file()
+)
 
 
 class Map:
@@ -54,12 +58,15 @@ class Map:
         look: what the view has asked for last.
     """
 
-    def __init__(self, mounted: Callable[..., Mounted], model: str, prompt: str, **choice: Any) -> None:
+    def __init__(
+        self, mounted: Callable[..., Mounted], model: str, prompt: str, **choice: Any
+    ) -> None:
         self.model, self.prompt = model, prompt
         self.look: TensorPage | None = None
         self.view = mounted("model_map", self.payload(), **choice)
         self.page = self.view.page
-        self.page.emulate_media(reduced_motion="reduce")  # the page stands still when a click is aimed
+        # the page stands still when a click is aimed
+        self.page.emulate_media(reduced_motion="reduce")
         self.answered = 0
         self.answer()
 
@@ -67,17 +74,30 @@ class Map:
         """The bytes that Home sends."""
         lm, key = gptviz.load(self.model), model_key(self.model, "cpu")
         is_pair = lm.model.config.kind == "encoder-decoder"
-        ids = tuple((lm.source(self.prompt) if is_pair else lm.seen(lm.encode(self.prompt))).tolist())
+        ids = tuple(
+            (lm.source(self.prompt) if is_pair else lm.seen(lm.encode(self.prompt))).tolist()
+        )
         read = Read(ids)
         if is_pair:
             read = Read(encoder_decoder.decoder_ids(key, ids), ids)
         seen = glance(key, ids)
-        return model_map.payload(key, read, self.prompt, seen.tokens, seen.guesses, bool(seen.guess_ids), seen.shape, self.look)
+        return model_map.payload(
+            key,
+            read,
+            self.prompt,
+            seen.tokens,
+            seen.guesses,
+            bool(seen.guess_ids),
+            seen.shape,
+            self.look,
+        )
 
     def answer(self) -> None:
         """Do what Home does when the view asks for numbers: send them."""
         self.page.evaluate(FRAMES)
-        while self.answered < len(questions := [message.value for message in self.view.sent if message.name == "look"]):
+        while self.answered < len(
+            questions := [message.value for message in self.view.sent if message.name == "look"]
+        ):
             self.answered = len(questions)
             self.look = looked(questions[-1])
             self.view.show(self.payload())
@@ -102,9 +122,13 @@ class Map:
 
 @pytest.fixture
 def shown(mounted: Callable[..., Mounted]) -> Callable[..., Map]:
-    """Shows a map: `shown("blocks.2.attention.q", model="bpe", head=3)`, what is no model or prompt being in the address."""
+    """Shows a map: `shown("blocks.2.attention.q", model="bpe", head=3)`, what is no model or prompt
+    being in the address.
+    """
 
-    def show(path: str | None = None, model: str = "shakespeare", prompt: str = PROMPT, **choice: Any) -> Map:
+    def show(
+        path: str | None = None, model: str = "shakespeare", prompt: str = PROMPT, **choice: Any
+    ) -> Map:
         return Map(mounted, model, prompt, **choice | ({} if path is None else {"box": path}))
 
     return show
@@ -145,8 +169,19 @@ def test_the_numbers_of_an_opened_box_are_those_of_the_pass(shown: Callable[...,
     page = view.page
     np.testing.assert_allclose(cells(page), q[3, :12, :12], atol=1e-6)
     line = page.locator("p.facts")
-    facts = dict(zip(line.locator("span").all_inner_texts(), line.locator("strong").all_inner_texts(), strict=True))
-    for name, value in {"min": q.min(), "max": q.max(), "mean": q.mean(), "√ mean square": np.sqrt(np.square(q).mean())}.items():
+    facts = dict(
+        zip(
+            line.locator("span").all_inner_texts(),
+            line.locator("strong").all_inner_texts(),
+            strict=True,
+        )
+    )
+    for name, value in {
+        "min": q.min(),
+        "max": q.max(),
+        "mean": q.mean(),
+        "√ mean square": np.sqrt(np.square(q).mean()),
+    }.items():
         assert float(facts[name].replace("−", "-")) == pytest.approx(value, rel=0.006), name
     view.click(page.get_by_role("button", name="next columns"))
     np.testing.assert_allclose(cells(page), q[3, :12, 12:24], atol=1e-6)
@@ -161,11 +196,18 @@ def test_a_head_that_is_clicked_on_is_shown_the_first_one_too(shown: Callable[..
     pattern = gptviz.load("shakespeare").trace(PROMPT)["blocks.2.attention.pattern"][0].numpy()
     for head in (5, 0):
         view.click(box(view.page, "blocks.2.attention.pattern").locator(f'[data-head="{head}"]'))
-        np.testing.assert_allclose(np.nan_to_num(cells(view.page)), pattern[head, :12, :12], atol=1e-6)
+        np.testing.assert_allclose(
+            np.nan_to_num(cells(view.page)), pattern[head, :12, :12], atol=1e-6
+        )
 
 
 def test_a_pattern_is_blank_where_the_mask_hides(shown: Callable[..., Map]) -> None:
-    pattern = gptviz.load("shakespeare").trace(PROMPT)["blocks.4.attention.pattern"][0, 1, :12, :12].numpy().copy()
+    pattern = (
+        gptviz.load("shakespeare")
+        .trace(PROMPT)["blocks.4.attention.pattern"][0, 1, :12, :12]
+        .numpy()
+        .copy()
+    )
     pattern[np.triu_indices(12, 1)] = np.nan
     page = shown("blocks.4.attention.pattern", head=1).page
     np.testing.assert_allclose(cells(page), pattern, atol=1e-6)
@@ -176,7 +218,9 @@ def test_weights_are_the_rows_of_the_matrix_that_the_box_uses(shown: Callable[..
     view = shown("blocks.1.attention.k")
     page = view.page
     view.click(panel(page).locator('[data-piece="1"]'))
-    weight = gptviz.load("shakespeare").model.get_parameter("blocks.1.attention.qkv.weight").detach()
+    weight = (
+        gptviz.load("shakespeare").model.get_parameter("blocks.1.attention.qkv.weight").detach()
+    )
     expect(page.locator('[data-piece="1"]')).to_have_attribute("aria-pressed", "true")
     expect(page.locator("table.cells th[scope=row]").first).to_contain_text("h0·0")
     expect(page.locator("table.cells caption")).to_have_text("Numbers of W_K")
@@ -211,12 +255,16 @@ def test_opening_folding_and_hovering_do_not_wait_for_the_server(shown: Callable
     box(page, "blocks.4.mlp.up").click()
     expect(panel(page)).to_contain_text("W_upᵀ")
     expect(panel(page)).to_contain_text("Reading the numbers")
-    assert view.view.sent[before:] == [("trigger", "look", {"box": "blocks.4.mlp.up", "piece": 0, "at": [0, 0]})]
+    assert view.view.sent[before:] == [
+        ("trigger", "look", {"box": "blocks.4.mlp.up", "piece": 0, "at": [0, 0]})
+    ]
     view.answer()
     cells(page)
 
 
-def test_by_the_keyboard_alone_boxes_blocks_and_tensors_are_opened_and_guesses_taken(shown: Callable[..., Map]) -> None:
+def test_by_the_keyboard_alone_boxes_blocks_and_tensors_are_opened_and_guesses_taken(
+    shown: Callable[..., Map],
+) -> None:
     view = shown()
     page = view.page
     tab_to(page, '"path":')
@@ -224,10 +272,19 @@ def test_by_the_keyboard_alone_boxes_blocks_and_tensors_are_opened_and_guesses_t
     walked = ["embed"]
     while walked[-1] != "logits" and len(walked) < 40:
         walked.append(view.press("ArrowRight"))
-    inner = [one.path for one in anatomy(gptviz.load("shakespeare").model.config, 4).boxes if one.path.startswith("blocks.2.")]
+    inner = [
+        one.path
+        for one in anatomy(gptviz.load("shakespeare").model.config, 4).boxes
+        if one.path.startswith("blocks.2.")
+    ]
     blocks = [[f"blocks.{i}"] if i != 2 else ["blocks.2", *inner] for i in range(6)]
     assert walked == ["embed", *(one for block in blocks for one in block), "final_norm", "logits"]
-    assert [view.press(key) for key in ("ArrowRight", "ArrowDown", "Home", "End")] == ["guess 0", "guess 1", "ids", "guess 7"]
+    assert [view.press(key) for key in ("ArrowRight", "ArrowDown", "Home", "End")] == [
+        "guess 0",
+        "guess 1",
+        "ids",
+        "guess 7",
+    ]
     view.press("Enter")
     assert view.view.sent[-1].name == "take"
     assert view.view.sent[-1].value["guess"] == 7
@@ -257,7 +314,9 @@ def test_by_the_keyboard_alone_boxes_blocks_and_tensors_are_opened_and_guesses_t
         tab_to(page, piece)
         press(page, "Enter")
         view.answer()
-        assert page.locator(f"[data-piece='{piece[-2]}']:focus").count() == 1, "the focus stays where it was"
+        assert page.locator(f"[data-piece='{piece[-2]}']:focus").count() == 1, (
+            "the focus stays where it was"
+        )
     tab_to(page, "select head")
     press(page, "ArrowDown")
     view.answer()
@@ -283,16 +342,22 @@ def walk_to(view: Map, key: str, path: str) -> None:
     raise AssertionError(f"{key} does not lead to {path}")
 
 
-def test_a_guess_that_is_clicked_often_is_taken_once_until_the_text_changes(shown: Callable[..., Map]) -> None:
+def test_a_guess_that_is_clicked_often_is_taken_once_until_the_text_changes(
+    shown: Callable[..., Map],
+) -> None:
     view = shown()
     for count, prompt in enumerate((PROMPT, "Juliet"), 1):
         view.show(prompt)
-        view.page.locator('[data-guess="1"]').evaluate("e => { for (let i = 0; i < 20; i++) e.click(); }")
+        view.page.locator('[data-guess="1"]').evaluate(
+            "e => { for (let i = 0; i < 20; i++) e.click(); }"
+        )
         taken = [message.value["guess"] for message in view.view.sent if message.name == "take"]
         assert taken == [1] * count
 
 
-def test_the_box_that_was_clicked_stays_in_sight_while_what_it_opens_comes_into_sight(shown: Callable[..., Map]) -> None:
+def test_the_box_that_was_clicked_stays_in_sight_while_what_it_opens_comes_into_sight(
+    shown: Callable[..., Map],
+) -> None:
     view = shown(width=900, height=720)
     for path, kept in (("blocks.2.mlp.up", "blocks.2.attention.q"), ("embed", "embed")):
         view.click(path)
@@ -304,28 +369,43 @@ def test_the_box_that_was_clicked_stays_in_sight_while_what_it_opens_comes_into_
 
 
 @pytest.mark.parametrize("model", ["shakespeare", "seq2seq"])
-def test_on_a_phone_the_guesses_are_in_sight_without_scrolling_sideways(shown: Callable[..., Map], model: str) -> None:
+def test_on_a_phone_the_guesses_are_in_sight_without_scrolling_sideways(
+    shown: Callable[..., Map], model: str
+) -> None:
     view = shown(model=model, width=390, height=844, prompt="the end")
     page = view.page
-    guess = page.locator('[data-guess="0"]') if model == "shakespeare" else page.locator(".ahead .chip").first
+    guess = (
+        page.locator('[data-guess="0"]')
+        if model == "shakespeare"
+        else page.locator(".ahead .chip").first
+    )
     expect(guess).to_be_in_viewport(ratio=1)
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
     if model == "shakespeare":
         guess.click()
-        assert [message.value["guess"] for message in view.view.sent if message.name == "take"] == [0]
-        page.set_viewport_size({"width": 1280, "height": 720})  # the phone is turned, or a window grows
+        assert [message.value["guess"] for message in view.view.sent if message.name == "take"] == [
+            0
+        ]
+        # the phone is turned, or a window grows
+        page.set_viewport_size({"width": 1280, "height": 720})
         expect(page.locator(".stage [data-guess]")).to_have_count(8)
         expect(page.locator(".ahead")).to_be_empty()
 
 
 @pytest.mark.parametrize("name", quick(SHIPPED, "shakespeare", "seq2seq", "classifier"))
-def test_the_map_of_every_shipped_model_opens_all_its_boxes(shown: Callable[..., Map], name: str) -> None:
+def test_the_map_of_every_shipped_model_opens_all_its_boxes(
+    shown: Callable[..., Map], name: str
+) -> None:
     view = shown(model=name, prompt="the end")
     page = view.page
     config = checkpoints.read_config(checkpoints.BUNDLED / name)
     drawn = anatomy(config, 4, 4)
     last = max(0, min(2, config.n_layer - 1))
-    shown = [one.path for one in drawn.boxes if ".blocks." not in f".{one.path}" or one.path.startswith(f"blocks.{last}.")]
+    shown = [
+        one.path
+        for one in drawn.boxes
+        if ".blocks." not in f".{one.path}" or one.path.startswith(f"blocks.{last}.")
+    ]
     for path in shown:  # type: ignore[attr-defined]
         expect(box(page, path), path).to_have_count(1)
     expect(page.locator(".status")).to_contain_text(f"{parameter_count(config):,} parameters")
@@ -334,7 +414,9 @@ def test_the_map_of_every_shipped_model_opens_all_its_boxes(shown: Callable[...,
         expect(panel(page)).to_contain_text(path)
         found = drawn.box(path)
         assert found is not None
-        expect(panel(page).locator(".lines")).to_contain_text(found.lines.text.splitlines()[0].strip())
+        expect(panel(page).locator(".lines")).to_contain_text(
+            found.lines.text.splitlines()[0].strip()
+        )
         if found.pieces:
             cells(page)
 
@@ -343,18 +425,70 @@ ODD = {
     "twelve": {"n_layer": 12, "n_head": 12, "d_model": 48},
     "forty": {"n_layer": 40, "residual": "norm-only", "positions": "relative"},
     "bare": {"residual": "none", "positions": "alibi", "qk_norm": True, "norm_gain": False},
-    "thin": {"residual": "plain", "n_head": 1, "d_head": 6, "d_mlp": 0, "mask": "full", "final_norm": False},
-    "llama": {"n_head": 4, "d_model": 32, "n_kv_head": 2, "mlp": "gated", "norm": "rmsnorm", "positions": "rotary"},
+    "thin": {
+        "residual": "plain",
+        "n_head": 1,
+        "d_head": 6,
+        "d_mlp": 0,
+        "mask": "full",
+        "final_norm": False,
+    },
+    "llama": {
+        "n_head": 4,
+        "d_model": 32,
+        "n_kv_head": 2,
+        "mlp": "gated",
+        "norm": "rmsnorm",
+        "positions": "rotary",
+    },
     "neox": {"residual": "parallel", "positions": "rotary", "rotary_fraction": 0.5, "n_layer": 4},
     "gptj": {"residual": "parallel-one-norm", "positions": "rotary", "mlp": "gated"},
-    "gemma": {"residual": "double-norm", "n_kv_head": 1, "mlp": "gated", "qk_norm": "separate", "positions": "rotary"}
-    | {"norm": "rmsnorm", "window": 5, "window_pattern": "wwf", "window_rotary_base": 50.0, "embed_scale": 5.0, "n_layer": 6},
+    "gemma": {
+        "residual": "double-norm",
+        "n_kv_head": 1,
+        "mlp": "gated",
+        "qk_norm": "separate",
+        "positions": "rotary",
+    }
+    | {
+        "norm": "rmsnorm",
+        "window": 5,
+        "window_pattern": "wwf",
+        "window_rotary_base": 50.0,
+        "embed_scale": 5.0,
+        "n_layer": 6,
+    },
     "olmo": {"residual": "branch-norm", "qk_norm": "whole", "positions": "rotary", "mlp": "gated"},
-    "bloom": {"positions": "alibi", "embed_norm": True, "d_head": 4, "mlp": "gated", "qk_norm": "shared"},
-    "bert": {"residual": "post-norm", "embed_norm": True, "mask": "full", "final_norm": False, "head": "first", "n_label": 3},
-    "mixture": {"mlp": "experts", "n_expert": 4, "d_shared": 8, "norm": "rmsnorm", "positions": "rotary"},
+    "bloom": {
+        "positions": "alibi",
+        "embed_norm": True,
+        "d_head": 4,
+        "mlp": "gated",
+        "qk_norm": "shared",
+    },
+    "bert": {
+        "residual": "post-norm",
+        "embed_norm": True,
+        "mask": "full",
+        "final_norm": False,
+        "head": "first",
+        "n_label": 3,
+    },
+    "mixture": {
+        "mlp": "experts",
+        "n_expert": 4,
+        "d_shared": 8,
+        "norm": "rmsnorm",
+        "positions": "rotary",
+    },
     "mixture-beside": {"mlp": "experts", "n_expert": 3, "residual": "parallel-one-norm"},
-    "turned": {"residual": "post-norm", "positions": "rotary", "n_head": 24, "d_head": 2, "norm": "rmsnorm"},
+    "turned": {
+        "residual": "post-norm",
+        "positions": "rotary",
+        "n_head": 24,
+        "d_head": 2,
+        "norm": "rmsnorm",
+    },
 }
 
 
@@ -364,7 +498,12 @@ def test_other_architectures_are_drawn_within_the_page(
 ) -> None:
     monkeypatch.setenv("GPTVIZ_HOME", str(tmp_path))
     tokenizer = CharTokenizer(PROMPT)
-    checkpoints.save(name, scrambled(tiny(vocab_size=tokenizer.vocab_size, context_length=16, **ODD[name])), tokenizer, {})
+    checkpoints.save(
+        name,
+        scrambled(tiny(vocab_size=tokenizer.vocab_size, context_length=16, **ODD[name])),
+        tokenizer,
+        {},
+    )
     config = checkpoints.read_config(checkpoints.find(name))
     view = shown(model=name, block=1)
     page = view.page
@@ -377,7 +516,9 @@ def test_other_architectures_are_drawn_within_the_page(
             assert out <= 2, text
     page.set_viewport_size({"width": 1_280, "height": 720})
     page.evaluate(FRAMES)
-    for path in [one.path for one in anatomy(config, len(PROMPT)).boxes if one.path.startswith("blocks.1.")]:
+    for path in [
+        one.path for one in anatomy(config, len(PROMPT)).boxes if one.path.startswith("blocks.1.")
+    ]:
         box(page, path).click(force=True)
         expect(panel(page)).to_contain_text(path)
     frame = page.locator(".frame")
@@ -394,7 +535,12 @@ def test_a_block_that_is_not_drawn_is_reached_by_its_number(
 ) -> None:
     monkeypatch.setenv("GPTVIZ_HOME", str(tmp_path))
     tokenizer = CharTokenizer(PROMPT)
-    windows = {"window": 3, "window_pattern": "wf", "vocab_size": tokenizer.vocab_size, "context_length": 16}
+    windows = {
+        "window": 3,
+        "window_pattern": "wf",
+        "vocab_size": tokenizer.vocab_size,
+        "context_length": 16,
+    }
     checkpoints.save("deep", scrambled(tiny(n_layer=30, **windows)), tokenizer, {})
     view = shown(model="deep")
     page = view.page
@@ -414,10 +560,14 @@ def test_a_block_that_is_not_drawn_is_reached_by_its_number(
         one, has = page.locator(f'[data-block="blocks.{block}"]'), config.windowed(block)
         assert ("window of 3 tokens" in (one.get_attribute("aria-label") or "")) == has
         assert (one.locator(".edge").get_attribute("stroke-dasharray") is not None) == has
-    assert shown().page.get_by_role("spinbutton", name="Go to block").count() == 0, "all six blocks can be clicked"
+    assert shown().page.get_by_role("spinbutton", name="Go to block").count() == 0, (
+        "all six blocks can be clicked"
+    )
 
 
-def test_an_encoder_decoder_has_two_rows_and_the_memory_reaches_every_block(shown: Callable[..., Map]) -> None:
+def test_an_encoder_decoder_has_two_rows_and_the_memory_reaches_every_block(
+    shown: Callable[..., Map],
+) -> None:
     source = "abc"
     view = shown(model="seq2seq", prompt=source, block="encoder.1")
     page = view.page
@@ -450,12 +600,17 @@ def test_the_files_and_the_code_give_what_is_shown(shown: Callable[..., Map]) ->
     foot = page.locator(".foot")
     boxes = csv_rows(page, foot)
     parameters = made(foot, "parameters")
-    assert [[row["box"], int(row["parameters"])] for row in boxes] == [list(row) for row in parameters]
-    assert sum(int(row["parameters"]) for row in boxes) == parameter_count(gptviz.load("shakespeare").model.config)
+    assert [[row["box"], int(row["parameters"])] for row in boxes] == [
+        list(row) for row in parameters
+    ]
+    assert sum(int(row["parameters"]) for row in boxes) == parameter_count(
+        gptviz.load("shakespeare").model.config
+    )
 
 
 @pytest.mark.parametrize(
-    ("path", "width"), [("blocks.2.attention.v", 390), ("blocks.2.attention.pattern", 1280), ("final_norm", 1280)]
+    ("path", "width"),
+    [("blocks.2.attention.v", 390), ("blocks.2.attention.pattern", 1280), ("final_norm", 1280)],
 )
 def test_the_picture_of_a_tensor_has_every_cell_in_its_colour_under_a_heading(
     shown: Callable[..., Map], path: str, width: int
@@ -471,8 +626,12 @@ def test_the_picture_of_a_tensor_has_every_cell_in_its_colour_under_a_heading(
     written = page.locator("table.cells td").all_inner_texts()
     numbers = [text for text in written if text]
     assert [text for text in said if text in numbers][: len(numbers)] == numbers
-    colours = page.locator("table.cells td").evaluate_all("all => all.map((one) => getComputedStyle(one).backgroundColor)")
-    filled = [one.get("fill") for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("rect")]
+    colours = page.locator("table.cells td").evaluate_all(
+        "all => all.map((one) => getComputedStyle(one).backgroundColor)"
+    )
+    filled = [
+        one.get("fill") for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("rect")
+    ]
     expected = [colour for colour, text in zip(colours, written, strict=True) if text]
     assert [colour for colour in filled if colour in expected] == expected
 
@@ -488,7 +647,9 @@ ON_THE_MAP = """(stage) => {
 
 
 @pytest.mark.parametrize("name", ["shakespeare", "classifier", "seq2seq", "ladder-2"])
-def test_the_picture_of_the_map_has_all_its_words_and_bars_under_a_heading(shown: Callable[..., Map], name: str) -> None:
+def test_the_picture_of_the_map_has_all_its_words_and_bars_under_a_heading(
+    shown: Callable[..., Map], name: str
+) -> None:
     page = shown(model=name, prompt="the end").page
     before = page.locator(".stage").evaluate(ON_THE_MAP)
     zoom = page.locator(".stage").evaluate("stage => stage.style.zoom")
@@ -500,9 +661,18 @@ def test_the_picture_of_the_map_has_all_its_words_and_bars_under_a_heading(shown
     assert f"Model:{name}" in said
     assert "Prompt:“theend" in said
     red = {"fill": "rgb(204, 51, 17)", "fill-opacity": "1"}  # of the bars of guesses
-    wide = [float(one.get("width", 0)) for one in ElementTree.fromstring(drawn).iter() if red.items() <= one.attrib.items()]
-    bars = page.locator(".guess .fill").evaluate_all("all => all.map((one) => one.getBoundingClientRect().width)")
-    wide, bars = [one for one in wide if one > 0.2], [bar / float(zoom) for bar in bars if bar > 0.2 * float(zoom)]
+    wide = [
+        float(one.get("width", 0))
+        for one in ElementTree.fromstring(drawn).iter()
+        if red.items() <= one.attrib.items()
+    ]
+    bars = page.locator(".guess .fill").evaluate_all(
+        "all => all.map((one) => one.getBoundingClientRect().width)"
+    )
+    wide, bars = (
+        [one for one in wide if one > 0.2],
+        [bar / float(zoom) for bar in bars if bar > 0.2 * float(zoom)],
+    )
     assert len(wide) == len(bars) or len(wide) > 3, "the list of guesses may scroll"
     assert wide == pytest.approx(bars[: len(wide)], abs=0.1)
 
@@ -522,7 +692,8 @@ def test_another_step_of_training_is_shown_in_the_box_that_is_open(standing: Vis
     assert query(page)["box"] == ["logits"]
 
 
-# Of every text of the drawing: what it says, how large it is on the page, and by how much it sticks out of its box.
+# Of every text of the drawing: what it says, how large it is on the page, and by how much it sticks
+# out of its box.
 TEXTS = """(stage) => {
     const zoom = Number(stage.style.zoom);
     return [...stage.querySelectorAll('text, .heading, .strip, .guess')].filter((e) => e.textContent.trim()).map((text) => {
@@ -534,7 +705,8 @@ TEXTS = """(stage) => {
 }"""
 
 
-# Of the drawing, pairs of texts or boxes that lie on each other, and texts that lie on a box they do not belong to or stick out.
+# Of the drawing, pairs of texts or boxes that lie on each other, and texts that lie on a box they
+# do not belong to or stick out.
 COLLISIONS = """(drawing) => {
     const at = (e) => e.getBoundingClientRect(), frame = at(drawing);
     const name = (e) => e.textContent || e.closest('.held').dataset.path;
@@ -553,7 +725,9 @@ COLLISIONS = """(drawing) => {
 
 
 @pytest.mark.parametrize("width", [390, 820])
-def test_every_label_is_large_enough_to_read_and_has_its_place_to_itself(shown: Callable[..., Map], width: int) -> None:
+def test_every_label_is_large_enough_to_read_and_has_its_place_to_itself(
+    shown: Callable[..., Map], width: int
+) -> None:
     for name in ("shakespeare", "generator", "classifier", "seq2seq", "induction", "ladder-2"):
         page = shown(model=name, prompt="the end", width=width).page
         expect(box(page, "embed")).to_be_visible()
@@ -575,7 +749,9 @@ def test_the_bars_of_guesses_begin_and_end_together(shown: Callable[..., Map]) -
         assert places[0]["width"] > 25
 
 
-def test_a_guess_that_is_clicked_is_exactly_one_more_token_and_the_box_stays_open(standing: Visit) -> None:
+def test_a_guess_that_is_clicked_is_exactly_one_more_token_and_the_box_stays_open(
+    standing: Visit,
+) -> None:
     lm = gptviz.load("shakespeare")
     page = opened(standing, "blocks.2.attention.q")
     cells(page)
@@ -613,7 +789,15 @@ def test_every_text_of_a_pattern_can_be_read(shown: Callable[..., Map], dark: bo
 
 def test_every_pixel_of_a_thumbnail_has_the_colour_of_its_share(shown: Callable[..., Map]) -> None:
     page = shown(block=1).page
-    patterns = gptviz.load("shakespeare").trace(PROMPT)["blocks.1.attention.pattern"][0].numpy().copy()
+    patterns = (
+        gptviz.load("shakespeare").trace(PROMPT)["blocks.1.attention.pattern"][0].numpy().copy()
+    )
     patterns[:, ~np.tri(len(PROMPT), dtype=bool)] = np.nan
-    check_pixels(page.locator("canvas[data-of='blocks.1.attention.pattern']").nth(2), patterns[2], theme.PATTERN)
-    check_pixels(page.locator("canvas.thumbnail:not([data-of])").nth(1), patterns.mean(0), theme.PATTERN)
+    check_pixels(
+        page.locator("canvas[data-of='blocks.1.attention.pattern']").nth(2),
+        patterns[2],
+        theme.PATTERN,
+    )
+    check_pixels(
+        page.locator("canvas.thumbnail:not([data-of])").nth(1), patterns.mean(0), theme.PATTERN
+    )

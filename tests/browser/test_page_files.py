@@ -25,7 +25,9 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def without_network(browser: Browser) -> Iterator[Callable[[int, int], Page]]:
-    """Opens a page of this width and height that has no network; at the end nothing was asked of one, and no script failed."""
+    """Opens a page of this width and height that has no network; at the end nothing was asked of
+    one, and no script failed.
+    """
     contexts: list[BrowserContext] = []
     troubles: list[str] = []
 
@@ -35,9 +37,17 @@ def without_network(browser: Browser) -> Iterator[Callable[[int, int], Page]]:
         page = context.new_page()
         page.set_default_timeout(1_000 * PATIENCE)
         page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("console", lambda message: troubles.append(message.text) if message.type == "error" else None)
         page.on(
-            "request", lambda request: troubles.append(request.url) if not request.url.startswith(("file:", "blob:")) else None
+            "console",
+            lambda message: troubles.append(message.text) if message.type == "error" else None,
+        )
+        page.on(
+            "request",
+            lambda request: (
+                troubles.append(request.url)
+                if not request.url.startswith(("file:", "blob:"))
+                else None
+            ),
         )
         return page
 
@@ -47,10 +57,19 @@ def without_network(browser: Browser) -> Iterator[Callable[[int, int], Page]]:
     assert not troubles
 
 
-def test_its_views_are_alive_without_a_server(without_network: Callable[[int, int], Page], tmp_path: Path) -> None:
+def test_its_views_are_alive_without_a_server(
+    without_network: Callable[[int, int], Page], tmp_path: Path
+) -> None:
     prompt = "O Romeo, Romeo"
     file = tmp_path / "page.html"
-    file.write_text(as_html(read_page("attention", {"model": "ladder-8", "prompt": prompt, "block": "1", "head": "0"})), "utf-8")
+    file.write_text(
+        as_html(
+            read_page(
+                "attention", {"model": "ladder-8", "prompt": prompt, "block": "1", "head": "0"}
+            )
+        ),
+        "utf-8",
+    )
     page = without_network(1280, 900)
     page.goto(file.as_uri())
     expect(page.get_by_role("heading", level=1)).to_have_text("What does each head look at?")
@@ -61,11 +80,17 @@ def test_its_views_are_alive_without_a_server(without_network: Callable[[int, in
     expect(other).to_have_attribute("aria-pressed", "true")
     file.write_text(as_html(read_page("home", {"model": "ladder-8", "prompt": prompt})), "utf-8")
     page.goto(file.as_uri())
-    expect(page.get_by_role("heading", level=1)).to_have_text("How does a transformer guess the next token?")
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "How does a transformer guess the next token?"
+    )
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
 
 
-def test_the_prompt_has_all_of_its_white_space(without_network: Callable[[int, int], Page], tmp_path: Path) -> None:
+def test_the_prompt_has_all_of_its_white_space(
+    without_network: Callable[[int, int], Page], tmp_path: Path
+) -> None:
     prompt = " \nROMEO:\n\n  But  soft\t!  "
     pieces = (ControlValue("Prompt", prompt), PlainText(prompt), Code(prompt, ""))
     file = tmp_path / "page.html"
@@ -93,7 +118,9 @@ def test_its_figures_can_be_read_in_the_dark(browser: Browser, tmp_path: Path) -
     expect(label).to_be_visible()
     text = label.evaluate("one => getComputedStyle(one).fill")
     ground = label.evaluate("one => getComputedStyle(one.closest('.figure')).backgroundColor")
-    painted = page.locator(".figure .main-svg").first.evaluate("one => getComputedStyle(one).backgroundColor")
+    painted = page.locator(".figure .main-svg").first.evaluate(
+        "one => getComputedStyle(one).backgroundColor"
+    )
     assert painted in (ground, "rgba(0, 0, 0, 0)")
     assert contrast(hexadecimal(text), hexadecimal(ground)) >= LEAST
     context.close()
@@ -104,7 +131,11 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The address of the page "Try it" in a folder."""
     folder = tmp_path_factory.mktemp("gallery")
     assert main(["gallery", "--out", str(folder), "--only", "try", "--without-thumbnails"]) == 0
-    first = [folder / "try.html", folder / "models" / "sentences.js", *(folder / "shared").iterdir()]
+    first = [
+        folder / "try.html",
+        folder / "models" / "sentences.js",
+        *(folder / "shared").iterdir(),
+    ]
     assert sum(file.stat().st_size for file in first) < 3 * 10**6
     return (folder / "try.html").as_uri()
 
@@ -114,7 +145,9 @@ def answered(page: Page, view: str) -> None:
     expect(page.locator(f"body[data-shown={view}]")).to_have_count(1)
 
 
-def test_a_prompt_is_typed_and_answered_without_any_network(without_network: Callable[[int, int], Page], live: str) -> None:
+def test_a_prompt_is_typed_and_answered_without_any_network(
+    without_network: Callable[[int, int], Page], live: str
+) -> None:
     page = without_network(1280, 900)
     page.goto(live)
     answered(page, "next_token")
@@ -124,12 +157,18 @@ def test_a_prompt_is_typed_and_answered_without_any_network(without_network: Cal
     ids = lm.encode(prompt)
     chances = lm.model(ids[None])[0, -1].softmax(-1)
     best = lm.tokenizer.label(int(chances.argmax()))
-    expect(page.get_by_role("status").first).to_contain_text(f"After “old” the model’s guess is “{best}”, with")
+    expect(page.get_by_role("status").first).to_contain_text(
+        f"After “old” the model’s guess is “{best}”, with"
+    )
     expect(page.locator("#tokens .chip")).to_have_text(prompt.split())
     page.get_by_label("Prompt").fill("Mary saw the zebra")
-    expect(page.get_by_role("status").first).to_contain_text("Not in its vocabulary, so it reads another token instead: zebra.")
+    expect(page.get_by_role("status").first).to_contain_text(
+        "Not in its vocabulary, so it reads another token instead: zebra."
+    )
     page.get_by_label("Prompt").fill("")
-    expect(page.get_by_role("status").first).to_have_text("Type a prompt: this one has nothing that the model reads.")
+    expect(page.get_by_role("status").first).to_have_text(
+        "Type a prompt: this one has nothing that the model reads."
+    )
     page.get_by_label("Prompt").fill(prompt)
     expect(page.get_by_role("status").first).to_contain_text("After “old”")
     # A token that is taken goes on with the prompt.
@@ -138,10 +177,14 @@ def test_a_prompt_is_typed_and_answered_without_any_network(without_network: Cal
     page.get_by_role("button", name="Attention").click()
     answered(page, "attention")
     page.locator(".head").last.click()
-    expect(page.locator(".head[aria-pressed=true]")).to_have_attribute("aria-label", re.compile("[Bb]lock 2, head 3"))
+    expect(page.locator(".head[aria-pressed=true]")).to_have_attribute(
+        "aria-label", re.compile("[Bb]lock 2, head 3")
+    )
 
 
-def test_a_text_grows_and_takes_another_branch(without_network: Callable[[int, int], Page], live: str) -> None:
+def test_a_text_grows_and_takes_another_branch(
+    without_network: Callable[[int, int], Page], live: str
+) -> None:
     page = without_network(1280, 900)
     prompt = "O Romeo"
     page.goto(f"{live}?model=ladder-8&prompt={prompt}&view=generate&temperature=0&seed=5")
@@ -152,7 +195,10 @@ def test_a_text_grows_and_takes_another_branch(without_network: Callable[[int, i
     generation = lm.generation(prompt, Sampling(temperature=0))
     list(islice(generation, 40))
     chips = [lm.tokenizer.label(i) for i in generation.ids[0].tolist()]
-    assert page.locator("#view .run.strong button.chip:not(.prompt)").all_text_contents() == chips[-40:]
+    assert (
+        page.locator("#view .run.strong button.chip:not(.prompt)").all_text_contents()
+        == chips[-40:]
+    )
     page.get_by_role("button", name="Play", exact=True).click()
     expect(written).to_have_text(re.compile("4[3-9] tokens"))
     page.get_by_role("button", name="Pause").click()
@@ -165,13 +211,17 @@ def test_a_text_grows_and_takes_another_branch(without_network: Callable[[int, i
     assert parse_qs(urlsplit(page.url).query)["temperature"] == ["1.5"]
 
 
-def test_a_link_opens_the_same_state_and_leads_to_the_app(without_network: Callable[[int, int], Page], live: str) -> None:
+def test_a_link_opens_the_same_state_and_leads_to_the_app(
+    without_network: Callable[[int, int], Page], live: str
+) -> None:
     page = without_network(390, 844)
     page.goto(f"{live}?model=ladder-8&prompt=O+Romeo&view=attention&block=4&head=2")
     answered(page, "attention")
     expect(page.get_by_label("Model")).to_have_value("ladder-8")
     expect(page.get_by_label("Prompt")).to_have_value("O Romeo")
-    expect(page.locator(".head[aria-pressed=true]")).to_have_attribute("aria-label", re.compile("[Bb]lock 4, head 2"))
+    expect(page.locator(".head[aria-pressed=true]")).to_have_attribute(
+        "aria-label", re.compile("[Bb]lock 4, head 2")
+    )
     page.locator(".head").first.click()
     expect(page.locator(".head").first).to_have_attribute("aria-pressed", "true")
     link = page.get_by_role("link", name="Open in the app")
@@ -179,10 +229,16 @@ def test_a_link_opens_the_same_state_and_leads_to_the_app(without_network: Calla
     address = urlsplit(link.get_attribute("href") or "")
     assert (address.netloc, address.path) == ("localhost:8501", "/attention")
     asked = parse_qs(address.query)
-    assert (asked["model"], asked["prompt"], asked.get("block", ["0"])) == (["ladder-8"], ["O Romeo"], ["0"])
+    assert (asked["model"], asked["prompt"], asked.get("block", ["0"])) == (
+        ["ladder-8"],
+        ["O Romeo"],
+        ["0"],
+    )
     page.get_by_role("button", name="Logit lens").click()
     answered(page, "lens")
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
     reopened = page.url
     page.goto("about:blank")
     page.goto(reopened)
@@ -190,16 +246,22 @@ def test_a_link_opens_the_same_state_and_leads_to_the_app(without_network: Calla
     # A model without blocks has guesses and no attention.
     page.get_by_label("Model").select_option("ladder-0")
     page.get_by_role("button", name="Attention").click()
-    expect(page.get_by_role("status").first).to_have_text("This model has no blocks and therefore no attention.")
+    expect(page.get_by_role("status").first).to_have_text(
+        "This model has no blocks and therefore no attention."
+    )
 
 
 @pytest.mark.full
-def test_a_gallery_is_used_from_a_folder_and_asks_nobody(without_network: Callable[[int, int], Page], tmp_path: Path) -> None:
+def test_a_gallery_is_used_from_a_folder_and_asks_nobody(
+    without_network: Callable[[int, int], Page], tmp_path: Path
+) -> None:
     asked = ["--only", "01-tokens", "--only", "attention", "--without-thumbnails"]
     assert main(["gallery", "--out", str(tmp_path), *asked]) == 0
     page = without_network(390, 844)
     page.goto((tmp_path / "index.html").as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
     page.get_by_role("link", name="1. What is a token?").click()
     # "Into how many tokens does this model cut “O Romeo!”?" It reads characters.
     first = page.locator("form.question").first

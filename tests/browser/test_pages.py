@@ -23,7 +23,8 @@ pytestmark = pytest.mark.browser
 PHONE: ViewportSize = {"width": 390, "height": 844}
 LAPTOP: ViewportSize = {"width": 1280, "height": 800}
 HOSTILE = "<img src=x onerror=\"document.title='pwned'\"> **bold** $x$ \u202eolleh\u200b"
-# All text in sight but what stands in a box for text: that of the page and of the views made by hand.
+# All text in sight but what stands in a box for text: that of the page and of the views made by
+# hand.
 TEXT = """() => {
     const roots = [...document.querySelectorAll('*')].map((one) => one.shadowRoot).filter((root) => root);
     return [document.querySelector('[data-testid=stMain]').innerText, ...roots.map((root) => root.textContent)].join(' ');
@@ -31,9 +32,13 @@ TEXT = """() => {
 
 
 def check_frame(page: Page, path: str) -> None:
-    """The menu of the app, a question as the title, a model to choose: whatever the address the app was opened by."""
+    """The menu of the app, a question as the title, a model to choose: whatever the address the app
+    was opened by.
+    """
     sidebar = page.get_by_test_id("stSidebar")
-    expect(sidebar.get_by_role("link", name=list(RECORDS.values())[-1].title, exact=True)).to_be_visible()
+    expect(
+        sidebar.get_by_role("link", name=list(RECORDS.values())[-1].title, exact=True)
+    ).to_be_visible()
     links = re.findall(r'- link "(.*)"', sidebar.aria_snapshot())
     assert {one.title for one in RECORDS.values()} <= set(links)
     expect(page.get_by_role("heading", level=1)).to_contain_text("?")
@@ -42,10 +47,13 @@ def check_frame(page: Page, path: str) -> None:
     expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
 
 
-# Each file of browser tests starts a server and opens another page first; these differ in what they import and compute first.
+# Each file of browser tests starts a server and opens another page first; these differ in what they
+# import and compute first.
 @pytest.mark.full
 @pytest.mark.parametrize("path", ["", "next_token", "classify", "train", "lens", "open_model"])
-def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Browser, cold_server: Server, path: str) -> None:
+def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(
+    browser: Browser, cold_server: Server, path: str
+) -> None:
     with visiting(browser, cold_server) as visit:
         check_frame(visit.open(path), path)
 
@@ -54,7 +62,10 @@ def test_a_deep_link_on_a_cold_server_opens_the_page_in_its_frame(browser: Brows
 def test_a_typed_prompt_of_any_length_follows_to_other_pages_and_comes_back(visit: Visit) -> None:
     page = visit.open("next_token", prompt="O Romeo")
     box = page.get_by_role("textbox", name=re.compile("Prompt"))
-    for text, address in (("My kingdom for a hors", "prompt=My"), ("Быть или не быть " * 4_200, "prompt=kept-")):
+    for text, address in (
+        ("My kingdom for a hors", "prompt=My"),
+        ("Быть или не быть " * 4_200, "prompt=kept-"),
+    ):
         box.fill(text)
         box.press("Control+Enter")
         page.wait_for_url(re.compile(address))
@@ -77,7 +88,10 @@ def test_a_typed_prompt_of_any_length_follows_to_other_pages_and_comes_back(visi
 @pytest.mark.full
 def test_two_browsers_do_not_disturb_each_other(browser: Browser, server: Server) -> None:
     with visiting(browser, server) as one, visiting(browser, server) as other:
-        first, second = one.open("next_token", prompt="one"), other.open("next_token", prompt="other")
+        first, second = (
+            one.open("next_token", prompt="one"),
+            other.open("next_token", prompt="other"),
+        )
         box = first.get_by_role("textbox", name=re.compile("Prompt"))
         box.fill("one more")
         box.press("Control+Enter")
@@ -103,7 +117,8 @@ def test_a_link_reopens_what_is_on_screen(standing: Visit) -> None:
     expect(page.get_by_role("textbox", name=re.compile("Prompt"))).to_have_value("O Romeo")
 
 
-# The top of the first large view of a page, as a step of a lesson finds it (components/page_helpers).
+# The top of the first large view of a page, as a step of a lesson finds it
+# (components/page_helpers).
 TOP = """(what) => {
     const letter = parseFloat(getComputedStyle(document.documentElement).fontSize);
     const main = document.querySelector('[data-testid=stMain]');
@@ -112,8 +127,8 @@ TOP = """(what) => {
     return boxes.find((box) => box.height >= 10 * letter && box.width >= 7 * letter)?.top ?? null;
 }"""
 CHART = "[data-testid=stPlotlyChart]"
-# Pages without a picture begin with links to lessons, or with a box to type in. The picture of Runs is the chart beside its
-# table.
+# Pages without a picture begin with links to lessons, or with a box to type in. The picture of Runs
+# is the chart beside its table.
 UNPICTURED: dict[str, Literal["link", "textbox"]] = {"lessons": "link", "open_model": "textbox"}
 
 
@@ -130,8 +145,15 @@ def test_a_page_opens_in_its_frame_its_picture_high_on_the_page_its_words_apart_
 ) -> None:
     record = RECORDS[path or "home"]
     has_charts = record in CHARTS
-    subject = {"model": "deep", "prompt": WORDS} if has_charts else {"model": default_model(record)} if record.has_model else {}
-    if path in ("over_training", "features"):  # that model has neither steps of a training nor a dictionary
+    subject = (
+        {"model": "deep", "prompt": WORDS}
+        if has_charts
+        else {"model": default_model(record)}
+        if record.has_model
+        else {}
+    )
+    # that model has neither steps of a training nor a dictionary
+    if path in ("over_training", "features"):
         subject = {"model": default_model(record)}
     standing.page.set_viewport_size(LAPTOP)
     page = standing.go(path, **subject)
@@ -163,13 +185,16 @@ def test_what_the_heads_of_a_model_from_elsewhere_may_read_stands_in_one_line_ab
 ) -> None:
     tokenizer = WordTokenizer(WORDS.split())
     model = scrambled(tiny(vocab_size=tokenizer.vocab_size, n_layer=12, context_length=32))
-    checkpoints.save("elsewhere", model, tokenizer, {"imported_from": "elsewhere"}, root=server.checkpoints)
+    checkpoints.save(
+        "elsewhere", model, tokenizer, {"imported_from": "elsewhere"}, root=server.checkpoints
+    )
     standing.page.set_viewport_size(LAPTOP)
     standing.go("heads", model="elsewhere", prompt=WORDS)
     assert standing.drawn().evaluate(TOP, ".stBidiComponent") <= 0.42 * 800
 
 
-# A byte-pair encoding has tokens for every text: it is on the page, and not in the box for the prompt alone.
+# A byte-pair encoding has tokens for every text: it is on the page, and not in the box for the
+# prompt alone.
 def test_a_hostile_prompt_stays_text_where_its_tokens_are_shown(standing: Visit) -> None:
     page = standing.page
     for path in ("", "generate", "attention", "next_token"):
@@ -198,15 +223,22 @@ def test_model_step_and_prompt_stay_in_sight_and_the_prompt_unfolds(standing: Vi
         place = box_of(control)
         assert 0 <= place["y"] < line
     # Nothing lies over it.
-    assert page.evaluate("document.elementFromPoint(640, 20).closest('.st-key-one-line-subject') !== null")
+    assert page.evaluate(
+        "document.elementFromPoint(640, 20).closest('.st-key-one-line-subject') !== null"
+    )
 
 
-def test_a_prompt_that_is_not_edited_shows_its_line_breaks_and_is_whole_in_its_tooltip(standing: Visit) -> None:
+def test_a_prompt_that_is_not_edited_shows_its_line_breaks_and_is_whole_in_its_tooltip(
+    standing: Visit,
+) -> None:
     prompt = "O Romeo,\n" + "and Juliet " * 30
     page = standing.go("next_token", model="generator", prompt=prompt)
     box = page.get_by_role("textbox", name=re.compile("Prompt"))
     expect(box).to_have_attribute("title", prompt)
-    line = "e => { const a = getComputedStyle(e.parentElement, '::after'); return [a.content, a.textOverflow]; }"
+    line = (
+        "e => { const a = getComputedStyle(e.parentElement, '::after'); return [a.content, "
+        "a.textOverflow]; }"
+    )
     content, overflow = box.evaluate(line)
     assert content.startswith('"O Romeo, ⏎ and Juliet')
     assert overflow == "ellipsis"
@@ -214,7 +246,9 @@ def test_a_prompt_that_is_not_edited_shows_its_line_breaks_and_is_whole_in_its_t
     assert box.evaluate(line)[0] == "none", "while it is edited the text itself is seen"
 
 
-def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(standing: Visit) -> None:
+def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(
+    standing: Visit,
+) -> None:
     page = standing.go("gradients")
     sidebar, main = page.get_by_test_id("stSidebar"), page.get_by_test_id("stMain")
     sidebar.get_by_text("From outside").click()
@@ -228,7 +262,9 @@ def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(
     page.get_by_test_id("stSidebarCollapseButton").get_by_role("button").click()
     page.mouse.move(640, 400)
     expect(page.get_by_test_id("stExpandSidebarButton")).to_be_in_viewport()
-    page.wait_for_function("document.querySelector('[data-testid=stMain]').getBoundingClientRect().left < 60")
+    page.wait_for_function(
+        "document.querySelector('[data-testid=stMain]').getBoundingClientRect().left < 60"
+    )
     left = box_of(main)
     link = sidebar.get_by_role("link", name="Attention")
     place = box_of(link)
@@ -246,16 +282,22 @@ def test_a_menu_that_is_shut_is_a_rail_of_icons_and_a_folded_group_stays_folded(
     standing.settle()
 
 
-# All pages are made narrow in a test above, and their states in test_accessibility.py; these have views that lay themselves out
-# as they open, or are not in sight there.
+# All pages are made narrow in a test above, and their states in test_accessibility.py; these have
+# views that lay themselves out as they open, or are not in sight there.
 NARROW: list[tuple[str, dict[str, str]]] = [
-    *((path, {}) for path in ("generate", "lens", "", "attention", "next_token", "circuit", "patching")),
+    *(
+        (path, {})
+        for path in ("generate", "lens", "", "attention", "next_token", "circuit", "patching")
+    ),
     ("translate", {"view": "Next token", "prompt": "may the 3rd " * 8}),
     ("embeddings", {"model": "generator", "step": "0", "trail": "true"}),
 ]
 
 
-@pytest.mark.parametrize(("path", "query"), [*NARROW[:2], *(pytest.param(*one, marks=pytest.mark.full) for one in NARROW[2:])])
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [*NARROW[:2], *(pytest.param(*one, marks=pytest.mark.full) for one in NARROW[2:])],
+)
 def test_nothing_sticks_out_on_a_phone(standing: Visit, path: str, query: dict[str, str]) -> None:
     standing.page.set_viewport_size(PHONE)
     standing.go(path, **query)
@@ -270,7 +312,8 @@ def reaches(host: str, port: int) -> bool:
 
 
 def test_the_server_answers_on_this_machine_alone(server: Server) -> None:
-    # 127.0.0.2 is another address of the same machine: what listens for other machines as well answers there too.
+    # 127.0.0.2 is another address of the same machine: what listens for other machines as well
+    # answers there too.
     with socket.create_server(("0.0.0.0", 0)) as open_to_all:
         if not reaches("127.0.0.2", open_to_all.getsockname()[1]):
             pytest.skip("this system has one loopback address")

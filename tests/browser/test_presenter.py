@@ -25,7 +25,9 @@ SPOT = """() => {
 }"""
 
 
-def test_keys_alone_lead_through_a_lesson_and_move_the_spot(mounted: Callable[..., Mounted]) -> None:
+def test_keys_alone_lead_through_a_lesson_and_move_the_spot(
+    mounted: Callable[..., Mounted],
+) -> None:
     page = mounted("page_helpers", page_helpers.payload(presents=True)).page
     page.evaluate(LINKS)
     page.keyboard.press("PageDown")
@@ -35,7 +37,9 @@ def test_keys_alone_lead_through_a_lesson_and_move_the_spot(mounted: Callable[..
     assert page.evaluate(SPOT) is None
     page.keyboard.press("l")
     across, down = page.evaluate(SPOT)
-    assert [across, down] == pytest.approx([640, 360], abs=1), "it begins in the middle of the window"
+    assert [across, down] == pytest.approx([640, 360], abs=1), (
+        "it begins in the middle of the window"
+    )
     for key in ("ArrowRight", "ArrowRight", "ArrowUp"):
         page.keyboard.press(key)
     moved = page.evaluate(SPOT)
@@ -61,8 +65,13 @@ BARS = """() => [...document.querySelectorAll('*')]
     .map((one) => one.className)"""
 
 
-@pytest.mark.parametrize("pages", [("next_token", "runs"), pytest.param(("generate", "attention"), marks=pytest.mark.full)])
-def test_a_page_in_front_of_a_class_has_no_scroll_bar_but_its_own(standing: Visit, pages: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "pages",
+    [("next_token", "runs"), pytest.param(("generate", "attention"), marks=pytest.mark.full)],
+)
+def test_a_page_in_front_of_a_class_has_no_scroll_bar_but_its_own(
+    standing: Visit, pages: tuple[str, str]
+) -> None:
     standing.go("next_token")
     assert standing.drawn().evaluate(BARS), "what is found here is found there too"
     for page in pages:
@@ -72,7 +81,10 @@ def test_a_page_in_front_of_a_class_has_no_scroll_bar_but_its_own(standing: Visi
 
 def test_view_only_shows_no_control_of_the_page_and_none_of_its_views(standing: Visit) -> None:
     of_views = ".root > .bar, .order, .tools > .tool, .drawing > .tool, select"
-    of_page = ".st-key-side-b, [data-testid=stWidgetLabel], input, textarea, [data-testid=stPopover]:not(.st-key-page-tools *)"
+    of_page = (
+        ".st-key-side-b, [data-testid=stWidgetLabel], input, textarea, "
+        "[data-testid=stPopover]:not(.st-key-page-tools *)"
+    )
     controls = f":is([data-testid=stMain] :is({of_views}, {of_page}))"
     seen = standing.go("attention").locator(controls).locator("visible=true")
     assert seen.count() > 4

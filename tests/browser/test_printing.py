@@ -1,4 +1,6 @@
-"""Printing: the sheet has what the page shows, as wide as the sheet, and nothing that waits for a click."""
+"""Printing: the sheet has what the page shows, as wide as the sheet, and nothing that waits for a
+click.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ pytestmark = pytest.mark.browser
 
 # Pixels of an A4 sheet between margins of 1 cm.
 SHEET = 718
-# Figures and views that are seen: their boxes, and what of each is cut by a box around it or reaches out of the sheet.
+# Figures and views that are seen: their boxes, and what of each is cut by a box around it or
+# reaches out of the sheet.
 LARGE = """(sheet) => {
     const views = [...document.querySelectorAll('*')].map((one) => one.shadowRoot?.querySelector('.root'));
     const drawn = [...document.querySelectorAll('.svg-container'), ...views].filter((one) => one?.checkVisibility())
@@ -36,13 +39,18 @@ LARGE = """(sheet) => {
 def print_on_a4(page: Page) -> None:
     """Print the page, which notes how large it is drawn, and show it as it is on the sheet.
 
-    A sheet is no smaller window: figures are not told that the size has changed, as they are not told of a printer's.
+    A sheet is no smaller window: figures are not told that the size has changed, as they are not
+    told of a printer's.
     """
     page.pdf(format="A4")
-    page.evaluate("addEventListener('resize', (event) => event.stopImmediatePropagation(), { capture: true })")
+    page.evaluate(
+        "addEventListener('resize', (event) => event.stopImmediatePropagation(), { capture: true })"
+    )
     page.emulate_media(media="print")
     page.set_viewport_size({"width": SHEET, "height": 1047})
-    page.evaluate("new Promise((laidOut) => requestAnimationFrame(() => requestAnimationFrame(laidOut)))")
+    page.evaluate(
+        "new Promise((laidOut) => requestAnimationFrame(() => requestAnimationFrame(laidOut)))"
+    )
 
 
 def check_sheet(page: Page) -> None:
@@ -56,9 +64,13 @@ def check_sheet(page: Page) -> None:
 
 @pytest.mark.parametrize("window", [1280, pytest.param(2560, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", ["attention", "attribution"])
-def test_a_page_of_the_app_fits_the_sheet_and_leaves_the_menu_away(visit: Visit, name: str, window: int) -> None:
+def test_a_page_of_the_app_fits_the_sheet_and_leaves_the_menu_away(
+    visit: Visit, name: str, window: int
+) -> None:
     visit.page.set_viewport_size({"width": window, "height": window * 9 // 16})
-    page = visit.open(name, model="sentences", prompt="When Mary and John went to the shop, John gave a book to")
+    page = visit.open(
+        name, model="sentences", prompt="When Mary and John went to the shop, John gave a book to"
+    )
     visit.drawn()
     print_on_a4(page)
     check_sheet(page)
@@ -67,7 +79,9 @@ def test_a_page_of_the_app_fits_the_sheet_and_leaves_the_menu_away(visit: Visit,
     assert not any(one.is_visible() for one in page.locator(".tool").all())
     assert not page.get_by_text("Try this").is_visible()
     prompt = page.locator(".st-key-prompt textarea")
-    assert prompt.evaluate("one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight")
+    assert prompt.evaluate(
+        "one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight"
+    )
 
 
 def test_a_table_that_scrolls_on_a_page_of_the_app_is_printed_whole(visit: Visit) -> None:
@@ -82,7 +96,10 @@ def test_a_table_that_scrolls_on_a_page_of_the_app_is_printed_whole(visit: Visit
     names = whole.locator("tbody td:first-child").all_inner_texts()
     assert {"shakespeare", "sentences", "ladder-8"} <= set(names)
     bottom = whole.evaluate("one => one.getBoundingClientRect().bottom")
-    assert page.locator(".svg-container").first.evaluate("one => one.getBoundingClientRect().top") >= bottom
+    assert (
+        page.locator(".svg-container").first.evaluate("one => one.getBoundingClientRect().top")
+        >= bottom
+    )
     check_sheet(page)
 
 
@@ -94,17 +111,25 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_fits_the_sheet_with_all_rows_of_its_tables_in_light_colours(browser: Browser, file: Path) -> None:
-    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900}, color_scheme="dark")
+def test_a_file_fits_the_sheet_with_all_rows_of_its_tables_in_light_colours(
+    browser: Browser, file: Path
+) -> None:
+    context = browser.new_context(
+        offline=True, viewport={"width": 1280, "height": 900}, color_scheme="dark"
+    )
     page = context.new_page()
     page.set_default_timeout(1_000 * PATIENCE)
     page.goto(file.as_uri())
     page.locator(".figure .main-svg").first.wait_for()
-    page.wait_for_function("document.querySelectorAll('[data-view]:not([data-shown])').length === 0")
+    page.wait_for_function(
+        "document.querySelectorAll('[data-view]:not([data-shown])').length === 0"
+    )
     print_on_a4(page)
     check_sheet(page)
     table = page.locator(".table")
-    assert table.evaluate("one => one.scrollHeight <= one.clientHeight && one.scrollWidth <= one.clientWidth")
+    assert table.evaluate(
+        "one => one.scrollHeight <= one.clientHeight && one.scrollWidth <= one.clientWidth"
+    )
     assert table.locator("tbody tr").count() == MOST_ROWS
     assert not any(one.is_visible() for one in page.locator("details").all())
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

@@ -1,6 +1,8 @@
-"""The sampling ledger in a browser: its columns against torch, its draws, its sliders, and the token that is taken.
+"""The sampling ledger in a browser: its columns against torch, its draws, its sliders, and the
+token that is taken.
 
-What leads from a payload to the screen is tested on a page of its own (`mounted`), what takes the server on the app (`visit`).
+What leads from a payload to the screen is tested on a page of its own (`mounted`), what takes the
+server on the app (`visit`).
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ pytestmark = pytest.mark.browser
 
 PLACE = 5
 DRAWS = 10_000
-# An error once in ten thousand runs; draws from a slightly wrong distribution are rejected all the same.
+# An error once in ten thousand runs; draws from a slightly wrong distribution are rejected all the
+# same.
 RARE = 1e-4
 
 
@@ -76,13 +79,22 @@ def labels_of(case: str) -> list[str]:
 
 def payload_of(case: str, **changes: Any) -> Payload:
     numbers = np.array([uniform(seed, PLACE).item() for seed in range(100)])
-    usual = {"about": case, "title": f"the case {case}", "code": ("a", "b"), "numbers": numbers, "true": 0, "takes": True}
+    usual = {
+        "about": case,
+        "title": f"the case {case}",
+        "code": ("a", "b"),
+        "numbers": numbers,
+        "true": 0,
+        "takes": True,
+    }
     return payload(changes.pop("logits", CASES[case]), labels_of(case), **usual | changes)
 
 
 @pytest.fixture
 def ledger_of(mounted: Mount) -> Mount:
-    """Shows a case: `ledger_of("two", temperature=0.1)`, what follows being in the page's address."""
+    """Shows a case: `ledger_of("two", temperature=0.1)`, what follows being in the page's
+    address.
+    """
 
     def show(case: str, *, changes: dict[str, Any] | None = None, **page: object) -> Mounted:
         view = mounted("sampling_ledger", payload_of(case, **changes or {}).data, **page)
@@ -116,7 +128,10 @@ def numbers(column: list[str]) -> np.ndarray:
 def check(found: dict[str, list[str]], logits: np.ndarray, setting: dict[str, Any]) -> None:
     """The columns of the page are those of the library."""
     top_k, top_p = setting["top_k"], setting["top_p"]
-    stages = ledger(torch.from_numpy(logits), Sampling(temperature=setting["temperature"], top_k=top_k, top_p=top_p))
+    stages = ledger(
+        torch.from_numpy(logits),
+        Sampling(temperature=setting["temperature"], top_k=top_k, top_p=top_p),
+    )
     np.testing.assert_array_equal(numbers(found["logit"]), logits.astype(np.float64))
     np.testing.assert_allclose(numbers(found["before"]), stages.before, rtol=1e-9, atol=1e-300)
     np.testing.assert_allclose(numbers(found["scaled"]), stages.scaled, rtol=1e-12)
@@ -130,8 +145,9 @@ def check(found: dict[str, list[str]], logits: np.ndarray, setting: dict[str, An
     assert numbers(found["after"]).sum() == pytest.approx(1)
 
 
-# Makes `window.tables`: the CSV text of the columns at each of many settings, by the view's own modules. Its button, which the
-# tests below press, does the same, but draws the table first: that takes ten times as long.
+# Makes `window.tables`: the CSV text of the columns at each of many settings, by the view's own
+# modules. Its button, which the tests below press, does the same, but draws the table first: that
+# takes ten times as long.
 TABLES = """
 window.tables = (logits, labels, settings) => {
     const stages = new Stages(Float32Array.from(logits, Number));
@@ -155,13 +171,19 @@ def test_every_column_is_torchs_at_the_edges_of_every_setting(ledger_of: Mount, 
     modules = joined(folder / "stages.js", folder / "numbers.js", kit.FOLDER / "details.js")
     page.add_script_tag(content=modules + TABLES, type="module")
     page.wait_for_function("() => window.tables")  # a module within the page runs later
-    asked = [[str(z).replace("inf", "Infinity") for z in logits.tolist()], labels_of(case), settings]
+    asked = [
+        [str(z).replace("inf", "Infinity") for z in logits.tolist()],
+        labels_of(case),
+        settings,
+    ]
     tables = page.evaluate("(asked) => window.tables(...asked)", asked)
     for found, setting in zip(map(read, tables), settings, strict=True):
         check(found, logits, setting)
 
 
-def test_unused_tokens_come_last_with_the_models_probability_and_are_never_drawn_nor_taken(ledger_of: Mount) -> None:
+def test_unused_tokens_come_last_with_the_models_probability_and_are_never_drawn_nor_taken(
+    ledger_of: Mount,
+) -> None:
     used, size = 60, 65
     logits = CASES["characters"].copy()
     logits[used:] += 20  # the likeliest of all
@@ -175,9 +197,13 @@ def test_unused_tokens_come_last_with_the_models_probability_and_are_never_drawn
     page.keyboard.press("Enter")
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
-    assert [value["token"] for _, name, value in view.sent if name == "take"] == [int(logits[:used].argmax())]
+    assert [value["token"] for _, name, value in view.sent if name == "take"] == [
+        int(logits[:used].argmax())
+    ]
     for setting in (dict[str, Any](), {"temperature": 2, "top_k": 5, "top_p": 0.5}):
-        found = columns(ledger_of("characters", changes={"used": used, "logits": logits}, **setting).page)
+        found = columns(
+            ledger_of("characters", changes={"used": used, "logits": logits}, **setting).page
+        )
         stages = ledger(torch.from_numpy(logits), Sampling(**setting), range(used, size))
         np.testing.assert_allclose(numbers(found["before"]), stages.before, rtol=1e-9)
         np.testing.assert_allclose(numbers(found["after"]), stages.after, rtol=1e-9)
@@ -241,7 +267,10 @@ def pooled(counts: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.nda
     return observed, wanted
 
 
-@pytest.mark.parametrize(("case", "setting"), [("characters", {"temperature": 1.3, "top_k": 30, "top_p": 0.9}), ("words", {})])
+@pytest.mark.parametrize(
+    ("case", "setting"),
+    [("characters", {"temperature": 1.3, "top_k": 30, "top_p": 0.9}), ("words", {})],
+)
 def test_ten_thousand_draws_have_torchs_frequencies_and_the_view_says_how_well(
     ledger_of: Mount, case: str, setting: dict[str, Any]
 ) -> None:
@@ -256,11 +285,17 @@ def test_ten_thousand_draws_have_torchs_frequencies_and_the_view_says_how_well(
     right = stats.chisquare(observed, wanted)
     assert right.pvalue > RARE
     verdict = page.locator(".verdict")
-    assert float(verdict.get_attribute("data-statistic") or 0) == pytest.approx(right.statistic, rel=1e-6)
+    assert float(verdict.get_attribute("data-statistic") or 0) == pytest.approx(
+        right.statistic, rel=1e-6
+    )
     assert int(verdict.get_attribute("data-freedom") or 0) == len(observed) - 1
 
-    wrong = ledger(logits, Sampling(**setting | {"temperature": setting.get("temperature", 1) * 1.1})).after.numpy()
-    assert stats.chisquare(*pooled(counts, DRAWS * wrong)).pvalue < RARE, "the test would see a temperature a tenth too high"
+    wrong = ledger(
+        logits, Sampling(**setting | {"temperature": setting.get("temperature", 1) * 1.1})
+    ).after.numpy()
+    assert stats.chisquare(*pooled(counts, DRAWS * wrong)).pvalue < RARE, (
+        "the test would see a temperature a tenth too high"
+    )
 
 
 def test_draws_are_forgotten_when_what_they_were_drawn_from_changes(ledger_of: Mount) -> None:
@@ -314,7 +349,10 @@ def test_a_tiny_sum_is_not_said_to_be_nothing(ledger_of: Mount) -> None:
     page = ledger_of("equals", top_k=1).page
     kept = float(1 / len(CASES["equals"]))
     mantissa, exponent = f"{kept:.2e}".split("e")
-    said = f"{mantissa} · 10⁻{str(abs(int(exponent))).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    said = (
+        f"{mantissa} · "
+        f"10⁻{str(abs(int(exponent))).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    )
     expect(page.locator(".sum.top-k")).to_have_text(f"kept {said}, so ÷ {said}")
 
 
@@ -346,21 +384,27 @@ def test_what_a_link_made_up_stays_named_until_it_is_closed(ledger_of: Mount) ->
     page = ledger_of("characters", temperature=5).page
     note = page.get_by_role("status").filter(has_text="the view began with 1.00")
     page.get_by_role("slider", name="Temperature").press("ArrowLeft")
-    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.99")
+    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute(
+        "aria-valuetext", "0.99"
+    )
     expect(note).to_be_visible()
     page.get_by_role("button", name="Close").click()
     expect(note).not_to_be_visible()
 
 
 @pytest.mark.parametrize("temperature", ["0.001", "1e-8"])
-def test_a_tiny_temperature_is_not_said_to_be_none_and_can_be_reopened(ledger_of: Mount, temperature: str) -> None:
+def test_a_tiny_temperature_is_not_said_to_be_none_and_can_be_reopened(
+    ledger_of: Mount, temperature: str
+) -> None:
     page = ledger_of("characters", temperature=temperature).page
     slider = page.get_by_role("slider", name="Temperature")
     expect(slider).to_have_attribute("aria-valuetext", temperature)
     page.get_by_role("button", name="log bars").click()
     page.wait_for_url(re.compile("log=true"))
     page = ledger_of("characters", **address(page)).page
-    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", temperature)
+    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute(
+        "aria-valuetext", temperature
+    )
     expect(page.get_by_text("The link asks for")).to_have_count(0)
 
 
@@ -406,7 +450,9 @@ def test_moving_hovering_scrolling_walking_and_drawing_send_nothing(ledger_of: M
 
 def taken(view: Mounted) -> list[int]:
     """The tokens that the view has asked for, of the text that it shows."""
-    assert {(name, value["generation"]) for _, name, value in view.sent} <= {("take", payload_of("two").generation)}
+    assert {(name, value["generation"]) for _, name, value in view.sent} <= {
+        ("take", payload_of("two").generation)
+    }
     return [value["token"] for _, _, value in view.sent]
 
 
@@ -444,7 +490,10 @@ def test_where_nothing_can_be_taken_the_view_does_not_say_so(ledger_of: Mount) -
 def test_of_a_finger_the_first_tap_shows_and_the_second_takes(ledger_of: Mount) -> None:
     view = ledger_of("two", width=390, height=844)
     row = view.page.locator('.token-row[data-token="0"]')
-    tap = "row => row.dispatchEvent(new PointerEvent('click', { bubbles: true, pointerType: 'touch' }))"
+    tap = (
+        "row => row.dispatchEvent(new PointerEvent('click', { bubbles: true, pointerType: 'touch' "
+        "}))"
+    )
     row.evaluate(tap)
     expect(view.page.locator(".reading")).to_contain_text("tap again to take it")
     assert taken(view) == []
@@ -476,12 +525,16 @@ def test_labels_come_once_and_are_asked_for_where_they_are_missing(ledger_of: Mo
     foreign = payload_of("characters")
     for _ in range(2):
         view.show(foreign.bare)
-    assert [(name, value) for _, name, value in view.sent] == [("lost", {"generation": foreign.generation})], "once"
+    assert [(name, value) for _, name, value in view.sent] == [
+        ("lost", {"generation": foreign.generation})
+    ], "once"
     view.show(foreign.data)
     expect(view.page.locator(".sum.token")).to_contain_text("65")
 
 
-def test_a_command_is_obeyed_once_even_by_a_view_put_in_the_place_of_another(ledger_of: Mount) -> None:
+def test_a_command_is_obeyed_once_even_by_a_view_put_in_the_place_of_another(
+    ledger_of: Mount,
+) -> None:
     view = ledger_of("characters")
     slider = view.page.get_by_role("slider", name="Temperature")
     asked = payload_of("characters", command=ViewCommand({"temperature": 1.5, "top_k": 10}, 7))
@@ -497,7 +550,14 @@ def test_a_command_is_obeyed_once_even_by_a_view_put_in_the_place_of_another(led
 
 
 def test_a_link_reopens_the_view_and_plain_choices_stay_out_of_it(ledger_of: Mount) -> None:
-    chosen = {"temperature": 0.7, "top_k": 12, "top_p": 0.85, "seed": 9, "tokens": "All, by vocabulary", "log": "true"}
+    chosen = {
+        "temperature": 0.7,
+        "top_k": 12,
+        "top_p": 0.85,
+        "seed": 9,
+        "tokens": "All, by vocabulary",
+        "log": "true",
+    }
     page = ledger_of("characters", **chosen).page
     for name, text in (("Temperature", "0.70"), ("Top-k", "12"), ("Top-p", "0.85"), ("Seed", "9")):
         expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuetext", text)
@@ -508,21 +568,33 @@ def test_a_link_reopens_the_view_and_plain_choices_stay_out_of_it(ledger_of: Mou
     page.get_by_role("button", name="log bars").click()
     page.wait_for_url(re.compile(r"^(?!.*log=)"))
     page = ledger_of("characters", **address(page)).page
-    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "2.00")
+    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute(
+        "aria-valuetext", "2.00"
+    )
     expect(page.get_by_role("slider", name="Top-k")).to_have_attribute("aria-valuetext", "12")
 
 
 @pytest.mark.parametrize(
     ("case", "setting"),
-    [("characters", {"top_k": 3, "tokens": "All, by vocabulary"}), ("words", {"top_p": 0.4, "temperature": 1.7, "log": "True"})],
+    [
+        ("characters", {"top_k": 3, "tokens": "All, by vocabulary"}),
+        ("words", {"top_p": 0.4, "temperature": 1.7, "log": "True"}),
+    ],
 )
-def test_a_picture_has_a_heading_the_lines_in_sight_and_the_draw(ledger_of: Mount, case: str, setting: dict[str, Any]) -> None:
+def test_a_picture_has_a_heading_the_lines_in_sight_and_the_draw(
+    ledger_of: Mount, case: str, setting: dict[str, Any]
+) -> None:
     page = ledger_of(case, **setting, seed=7, changes={"prompt": "To be, or"}).page
     drawn = saved(page)
     assert faults(page, drawn) == []
     texts = words(drawn)
     said = "".join("".join(texts).split())
-    shown = [*page.locator(".sum").all_inner_texts(), *page.locator(".fact").all_inner_texts(), "Seed 7", "Prompt: “To be, or”"]
+    shown = [
+        *page.locator(".sum").all_inner_texts(),
+        *page.locator(".fact").all_inner_texts(),
+        "Seed 7",
+        "Prompt: “To be, or”",
+    ]
     assert [text for text in shown if "".join(text.split()) not in said] == []
     assert f"the case {case}" in texts[0]
     number = page.locator(".interval").get_attribute("data-number") or ""
@@ -531,27 +603,44 @@ def test_a_picture_has_a_heading_the_lines_in_sight_and_the_draw(ledger_of: Moun
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_a_picture_has_all_bars_at_their_lengths_whatever_the_window_shows(ledger_of: Mount, width: int) -> None:
+def test_a_picture_has_all_bars_at_their_lengths_whatever_the_window_shows(
+    ledger_of: Mount, width: int
+) -> None:
     page = ledger_of("characters", top_p=0.8, width=width).page
     page.locator(".list").evaluate("list => { list.scrollTop = 30; }")
-    seen = page.locator(".list").evaluate("list => [list.clientHeight, list.clientWidth, list.scrollTop]")
+    seen = page.locator(".list").evaluate(
+        "list => [list.clientHeight, list.clientWidth, list.scrollTop]"
+    )
     drawn = saved(page)
-    assert page.locator(".list").evaluate("list => [list.clientHeight, list.clientWidth, list.scrollTop]") == seen
+    assert (
+        page.locator(".list").evaluate(
+            "list => [list.clientHeight, list.clientWidth, list.scrollTop]"
+        )
+        == seen
+    )
     assert faults(page, drawn) == []
-    grey = {"fill": "rgb(138, 143, 152)", "fill-opacity": "0.18"}  # of the model's own probabilities
+    # of the model's own probabilities
+    grey = {"fill": "rgb(138, 143, 152)", "fill-opacity": "0.18"}
     looks = [one.attrib for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("rect")]
     bars = [float(look["width"]) for look in looks if grey.items() <= look.items()]
     shares = np.sort(special.softmax(CASES["characters"].astype(float)))[::-1][1 : 1 + len(bars)]
     assert len(bars) >= 16, "the first line is scrolled away"
     assert bars == pytest.approx(shares / shares[0] * bars[0], abs=0.1)
     lines = [float(look["width"]) for look in looks if look.get("stroke-width") == "1.5"]
-    assert lines == pytest.approx(np.array(bars) - 1.5, abs=0.01), "the line around a bar lies within it"
+    assert lines == pytest.approx(np.array(bars) - 1.5, abs=0.01), (
+        "the line around a bar lies within it"
+    )
 
 
 def test_without_top_p_no_line_marks_its_limit(ledger_of: Mount) -> None:
     for setting, strength in (({}, "0"), ({"top_p": 0.8}, "0.55")):
         page = ledger_of("characters", top_k=3, **setting).page
-        assert page.locator(".lane.top-p").first.evaluate("lane => getComputedStyle(lane, '::after').opacity") == strength
+        assert (
+            page.locator(".lane.top-p").first.evaluate(
+                "lane => getComputedStyle(lane, '::after').opacity"
+            )
+            == strength
+        )
 
 
 # How many animations of the number begin until the second frame after the button was clicked.
@@ -609,11 +698,14 @@ def test_a_click_appends_exactly_that_token(standing: Visit, model: str) -> None
         expect(page.locator(".st-key-tokens-strip button.chip")).to_have_count(len(ids))
         standing.settle()
         assert lm.tokenizer.encode(prompt_of(page)).ids == ids
-    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.50")
+    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute(
+        "aria-valuetext", "0.50"
+    )
     assert "temperature=0.5" in page.url
 
 
-# Clicks the first line, and once more in the moment when the next text is shown: the two halves of a double click.
+# Clicks the first line, and once more in the moment when the next text is shown: the two halves of
+# a double click.
 TWICE = """async () => {
     const root = [...document.querySelectorAll('*')].map((e) => e.shadowRoot).find((s) => s?.querySelector('.list'));
     const click = (detail) => root.querySelector('.token-row').dispatchEvent(new MouseEvent('click', { bubbles: true, detail }));
@@ -660,7 +752,9 @@ def test_a_step_back_takes_back_the_token_and_keeps_the_sliders(visit: Visit) ->
     page.wait_for_url(re.compile("temperature=0.51"))
 
 
-def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from(standing: Visit) -> None:
+def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from(
+    standing: Visit,
+) -> None:
     page = standing.go("next_token")
     expect(page.locator(".token-row").first).to_be_visible()
     box = box_of(page.locator(".ends"))
@@ -679,12 +773,22 @@ def test_the_last_move_of_a_slider_is_in_the_address_that_a_link_leads_away_from
     expect(page).to_have_title("Lessons · gptviz")
     standing.settle()
     page.go_back()
-    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute("aria-valuetext", "0.70")
+    expect(page.get_by_role("slider", name="Temperature")).to_have_attribute(
+        "aria-valuetext", "0.70"
+    )
     standing.settle()
 
 
 def test_the_code_on_the_page_computes_its_columns_and_its_draw(standing: Visit) -> None:
-    page = standing.go("next_token", prompt="ROMEO:\nWhat is", position=9, temperature=0.7, top_k=20, top_p=0.9, seed=3)
+    page = standing.go(
+        "next_token",
+        prompt="ROMEO:\nWhat is",
+        position=9,
+        temperature=0.7,
+        top_k=20,
+        top_p=0.9,
+        seed=3,
+    )
     expect(page.locator(".token-row").first).to_be_visible()
     found, lines = columns(page), code(page)
     assert "temperature=0.7, top_k=20, top_p=0.9, seed=3" in lines

@@ -1,4 +1,6 @@
-"""The scrubber in a real browser: it plays, it stops, the keyboard moves it, and links keep the step."""
+"""The scrubber in a real browser: it plays, it stops, the keyboard moves it, and links keep the
+step.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,13 @@ def server(server: Server) -> Server:
     """The server, with a model with snapshots in its home."""
     tokenizer = CharTokenizer(DEFAULT_PROMPT)
     config = tiny(vocab_size=tokenizer.vocab_size, context_length=64, n_head=6, positions="rotary")
-    kept = checkpoints.save("grown", scrambled(config, STEPS[-1]), tokenizer, {"steps": STEPS[-1]}, root=server.checkpoints)
+    kept = checkpoints.save(
+        "grown",
+        scrambled(config, STEPS[-1]),
+        tokenizer,
+        {"steps": STEPS[-1]},
+        root=server.checkpoints,
+    )
     for step in STEPS:
         checkpoints.write_weights(checkpoints.snapshot_path(kept, step), scrambled(config, step))
     return server
@@ -56,7 +64,8 @@ def test_it_plays_from_the_start_to_the_end_and_stops(visit: Visit, path: str) -
     expect(shown(page)).not_to_have_text("last")
     expect(shown(page)).to_have_text("last")
     expect(page.locator(".st-key-scrubber-play button").first).to_be_visible()
-    # Where the machine is busy, the browser need not draw every step; those that it draws come in their order.
+    # Where the machine is busy, the browser need not draw every step; those that it draws come in
+    # their order.
     seen = page.evaluate("window.seen")
     order = [*map(str, STEPS), "last"]
     played = seen[1:] if seen[0] == "last" else seen
@@ -65,7 +74,8 @@ def test_it_plays_from_the_start_to_the_end_and_stops(visit: Visit, path: str) -
     visit.settle()
 
 
-# Clicks what is at a point: the button that plays, and as soon as it is there, the one that has taken its place.
+# Clicks what is at a point: the button that plays, and as soon as it is there, the one that has
+# taken its place.
 STOP = """async ([x, y]) => {
     const at = (name) => document.elementFromPoint(x, y)?.closest(`.st-key-scrubber-${name} button`);
     at('play').click();
@@ -113,7 +123,9 @@ try_this([Try("Try", "", {"model": "few", "head": 1})])
 """
 
 
-def test_what_a_button_sets_holds_over_the_link_where_the_limits_change_with_it(browser: Browser, tmp_path: Path) -> None:
+def test_what_a_button_sets_holds_over_the_link_where_the_limits_change_with_it(
+    browser: Browser, tmp_path: Path
+) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     with serve(tmp_path, script) as running, visiting(browser, running) as visit:

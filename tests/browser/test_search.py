@@ -1,4 +1,6 @@
-"""The search: the key "/" opens it on every page, what is typed finds what is called so, and Enter leads there."""
+"""The search: the key "/" opens it on every page, what is typed finds what is called so, and Enter
+leads there.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ def test_everything_is_found_first_by_its_own_name_and_nonsense_finds_nothing(
     mounted: Callable[..., Mounted], home: Path
 ) -> None:
     page = shown(mounted, list(entries()))
-    names = [entry.name for entry in entries()]  # a page and a word may have the same, apart from their capitals
+    # a page and a word may have the same, apart from their capitals
+    names = [entry.name for entry in entries()]
     for asked in (names, [name.upper() for name in names]):
         found = page.get_by_role("textbox").evaluate(FIRST, asked)
         assert [name.lower() for name in found] == [name.lower() for name in names]
@@ -49,7 +52,11 @@ def test_everything_is_found_first_by_its_own_name_and_nonsense_finds_nothing(
 
 
 def test_hostile_names_are_text(mounted: Callable[..., Mounted]) -> None:
-    page = shown(mounted, [Entry("Model", name, name, f"./?model={number}") for number, name in enumerate(HOSTILE)], width=390)
+    page = shown(
+        mounted,
+        [Entry("Model", name, name, f"./?model={number}") for number, name in enumerate(HOSTILE)],
+        width=390,
+    )
     for name in HOSTILE:
         assert page.get_by_role("textbox").evaluate(FIRST, [name]) == [name]
     assert page.locator(".root").locator("img, script, a[href^='javascript']").count() == 0
@@ -57,9 +64,14 @@ def test_hostile_names_are_text(mounted: Callable[..., Mounted]) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_the_key_is_typed_in_a_field_and_opens_the_search_elsewhere(mounted: Callable[..., Mounted]) -> None:
+def test_the_key_is_typed_in_a_field_and_opens_the_search_elsewhere(
+    mounted: Callable[..., Mounted],
+) -> None:
     page = mounted("search", payload(index([]), {}, {}).whole).page
-    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<input aria-label=Text><input type=radio aria-label=Choice>')")
+    page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<input aria-label=Text><input type=radio "
+        "aria-label=Choice>')"
+    )
     page.get_by_label("Text").focus()
     page.keyboard.press("/")
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -80,8 +92,12 @@ def test_a_command_is_copied(mounted: Callable[..., Mounted]) -> None:
     assert page.evaluate("navigator.clipboard.readText()") == "python -m gptviz heads"
 
 
-@pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 390)], ids=["light and wide", "dark and narrow"])
-def test_what_is_found_is_large_and_clear_enough(mounted: Callable[..., Mounted], home: Path, dark: bool, width: int) -> None:
+@pytest.mark.parametrize(
+    ("dark", "width"), [(False, 1280), (True, 390)], ids=["light and wide", "dark and narrow"]
+)
+def test_what_is_found_is_large_and_clear_enough(
+    mounted: Callable[..., Mounted], home: Path, dark: bool, width: int
+) -> None:
     page = shown(mounted, entries(), dark=dark, width=width)
     page.keyboard.type("induction")
     expect(page.locator(".hit").first).to_be_visible()
@@ -90,7 +106,9 @@ def test_what_is_found_is_large_and_clear_enough(mounted: Callable[..., Mounted]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_keyboard_leads_from_a_page_to_what_is_found_and_keeps_the_readers_model(browser: Browser, server: Server) -> None:
+def test_the_keyboard_leads_from_a_page_to_what_is_found_and_keeps_the_readers_model(
+    browser: Browser, server: Server
+) -> None:
     with visiting(browser, server) as visit:
         page = visit.open("gradients", model="ladder-2")
         sent = len(visit.sent)
@@ -124,7 +142,9 @@ def test_the_keyboard_leads_from_a_page_to_what_is_found_and_keeps_the_readers_m
         assert "model=ladder-2" in page.url
 
 
-def test_it_opens_where_a_model_is_damaged_and_where_a_lesson_is_folded_on_a_phone(browser: Browser, server: Server) -> None:
+def test_it_opens_where_a_model_is_damaged_and_where_a_lesson_is_folded_on_a_phone(
+    browser: Browser, server: Server
+) -> None:
     damaged = server.checkpoints / "damaged"
     damaged.mkdir(parents=True)
     (damaged / "config.json").write_text("{")

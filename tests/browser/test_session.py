@@ -25,7 +25,9 @@ elif pressed:
 """
 
 
-def test_a_run_of_a_page_begins_when_the_one_before_has_ended(browser: Browser, tmp_path: Path) -> None:
+def test_a_run_of_a_page_begins_when_the_one_before_has_ended(
+    browser: Browser, tmp_path: Path
+) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     with serve(tmp_path, script) as running, visiting(browser, running) as visit:

@@ -1,4 +1,6 @@
-"""The soak (`make soak`) goes on working: a short walk, and growing memory or an error of the console is noticed."""
+"""The soak (`make soak`) goes on working: a short walk, and growing memory or an error of the
+console is noticed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ pytestmark = pytest.mark.browser
 @pytest.mark.full
 def test_a_short_walk_with_a_training_beside_it_finds_nothing(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as own_thread:  # the browser of other tests has a loop in this one
-        done = own_thread.submit(soak, tmp_path, lambda walk: walk.actions < 3 * ACTIONS_A_SAMPLE).result()
+        done = own_thread.submit(
+            soak, tmp_path, lambda walk: walk.actions < 3 * ACTIONS_A_SAMPLE
+        ).result()
     assert not done.wrong, "\n".join(done.wrong)
     assert done.actions == 3 * ACTIONS_A_SAMPLE
     assert min(done.server) > 50 * 2**20
@@ -29,4 +33,6 @@ def test_memory_that_grows_is_noticed_and_a_warm_up_or_a_peak_is_not() -> None:
     assert grew("it", [*flat[:-1], 900 * mib], MOST_OF_SERVER) == ""
     growing = [100 * mib * (1 + number) for number in range(9)]
     assert "grew: 800 MiB after 500 MiB" in grew("it", growing, MOST_OF_SERVER)
-    assert Walk(server=growing, browser=flat).verdict() == [grew("the server", growing, MOST_OF_SERVER)]
+    assert Walk(server=growing, browser=flat).verdict() == [
+        grew("the server", growing, MOST_OF_SERVER)
+    ]

@@ -1,4 +1,6 @@
-"""What a step of a lesson talks about comes into sight, on a page of its own with a clock that the test moves."""
+"""What a step of a lesson talks about comes into sight, on a page of its own with a clock that the
+test moves.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_the_first_large_view_comes_into_sight_however_late_it_is_there_until_so
     page.evaluate(SMALL)
     assert after(1_000) == 400 + 210 - 600, "all of a small view is seen"
     page.evaluate(GROWN)
-    assert after(1_000) == 400 - 600 / 2, "a view that grows where it stands takes its half of the window"
+    assert after(1_000) == 400 - 600 / 2, (
+        "a view that grows where it stands takes its half of the window"
+    )
     page.evaluate(TYPED)
     while not page.evaluate("window.isTyped"):  # a browser that is busy may lose a key
         page.keyboard.press("Home")

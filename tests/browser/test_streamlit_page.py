@@ -1,4 +1,6 @@
-"""Streamlit's page in a browser still has what style sheets and scripts look for, and writes the address as it did."""
+"""Streamlit's page in a browser still has what style sheets and scripts look for, and writes the
+address as it did.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-def test_the_page_has_what_style_sheets_and_scripts_look_for(browser: Browser, small: Server) -> None:
+def test_the_page_has_what_style_sheets_and_scripts_look_for(
+    browser: Browser, small: Server
+) -> None:
     with visiting(browser, small) as visit:
         page = visit.open()
         visit.drawn()
@@ -70,7 +74,9 @@ def test_the_page_has_what_style_sheets_and_scripts_look_for(browser: Browser, s
         page.set_viewport_size({"width": 390, "height": 844})  # on a phone the side bar is shut
         expect(page.locator(EXPAND), changed(SELECTORS[EXPAND])).to_have_count(1)
         found.add(EXPAND)
-        missing = [f"{selector}: {lost}" for selector, lost in SELECTORS.items() if selector not in found]
+        missing = [
+            f"{selector}: {lost}" for selector, lost in SELECTORS.items() if selector not in found
+        ]
         assert not missing, changed("; ".join(missing))
 
 
@@ -84,5 +90,8 @@ def test_what_the_server_writes_into_the_address_is_a_step_in_the_history_and_a_
         expect(page).to_have_url(re.compile("letter=b"))
         page.get_by_role("button", name="Main").click()
         visit.settle()
-        lost = "a click makes several steps in the browser's history, or none: see components/page_helpers"
+        lost = (
+            "a click makes several steps in the browser's history, or none: see "
+            "components/page_helpers"
+        )
         assert page.evaluate("pushed") == ["?letter=b&written=1"], changed(lost)

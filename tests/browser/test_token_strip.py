@@ -1,4 +1,6 @@
-"""The token strip in a browser, on a page of its own: chips, their card, the keyboard, clicks, and text that goes on."""
+"""The token strip in a browser, on a page of its own: chips, their card, the keyboard, clicks, and
+text that goes on.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,25 @@ pytestmark = pytest.mark.browser
 Mount = Callable[..., Mounted]
 TEXT = [
     Token("To"),
-    *(Token(label, 0.25, (("x", 0.5), (label, 0.25)), "a note") for label in ["␣", "be", ",", "⏎", "or", "␣", "not"]),
+    *(
+        Token(label, 0.25, (("x", 0.5), (label, 0.25)), "a note")
+        for label in ["␣", "be", ",", "⏎", "or", "␣", "not"]
+    ),
 ]
 
 
 def packed(tokens: Sequence[Token], **changes: Any) -> bytes:
-    usual = {"generation": 1, "colour": "#CC3311", "selected": None, "picks": True, "label": "Tokens"}
-    return payload(tokens, usual | {"legend": "probability", "height": None, "spaced": False, "kinds": {}} | changes)
+    usual = {
+        "generation": 1,
+        "colour": "#CC3311",
+        "selected": None,
+        "picks": True,
+        "label": "Tokens",
+    }
+    return payload(
+        tokens,
+        usual | {"legend": "probability", "height": None, "spaced": False, "kinds": {}} | changes,
+    )
 
 
 def labels(page: Page) -> list[str]:
@@ -33,16 +47,26 @@ def labels(page: Page) -> list[str]:
 
 def test_chips_stand_in_words_and_say_what_they_are(mounted: Mount) -> None:
     page = mounted("token_strip", packed(TEXT)).page
-    assert [word.strip("\n") for word in page.locator(".word").all_text_contents()] == ["To␣", "be,⏎", "or␣", "not"]
+    assert [word.strip("\n") for word in page.locator(".word").all_text_contents()] == [
+        "To␣",
+        "be,⏎",
+        "or␣",
+        "not",
+    ]
     assert page.get_by_role("button", name="newline, 25.0 %, a note").count() == 1
     assert page.get_by_role("group", name="Tokens").count() == 1
 
 
 def test_two_lines_of_a_prompt_fit_into_the_frame_that_pages_give_them(mounted: Mount) -> None:
     for spaced in (False, True):
-        page = mounted("token_strip", packed([Token("to"), Token("␣"), Token("be")], height=HEIGHT, spaced=spaced)).page
+        page = mounted(
+            "token_strip",
+            packed([Token("to"), Token("␣"), Token("be")], height=HEIGHT, spaced=spaced),
+        ).page
         page.locator(".word").first.evaluate("(word) => word.after(document.createElement('br'))")
-        words = page.locator(".word").evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().top)")
+        words = page.locator(".word").evaluate_all(
+            "(all) => all.map((one) => one.getBoundingClientRect().top)"
+        )
         assert len(set(words)) == 2
         assert page.locator(".strip").evaluate("(one) => one.scrollHeight - one.clientHeight") == 0
 
@@ -55,7 +79,9 @@ def test_a_card_opens_for_the_pointer_and_the_keyboard_and_closes_again(mounted:
     assert card.locator(".head").inner_text().split() == ["be", "25.0", "%"]
     assert card.locator(".candidate.taken .name").inner_text() == "be"
     chip, box = box_of(page.locator(".chip").nth(2)), box_of(card)
-    assert box["y"] == pytest.approx(chip["y"] + chip["height"], abs=1), "the pointer reaches it without a gap"
+    assert box["y"] == pytest.approx(chip["y"] + chip["height"], abs=1), (
+        "the pointer reaches it without a gap"
+    )
     page.mouse.move(900, 600)
     expect(card).to_be_hidden()
     page.locator(".chip").first.focus()
@@ -89,20 +115,30 @@ def test_a_click_sends_the_chip_and_the_text_it_was_made_on(mounted: Mount) -> N
     assert len(strip.sent) == 2
 
 
-def test_chips_that_stay_are_left_alone_and_the_strip_opens_at_its_beginning_and_follows_its_end(mounted: Mount) -> None:
+def test_chips_that_stay_are_left_alone_and_the_strip_opens_at_its_beginning_and_follows_its_end(
+    mounted: Mount,
+) -> None:
     long = [Token(f"{i}␣", 0.5) for i in range(400)]
     strip = mounted("token_strip", packed(long, height=90))
     page = strip.page
-    page.evaluate("root = document.querySelector('body > div').shadowRoot; root.querySelector('.chip').same = true")
+    page.evaluate(
+        "root = document.querySelector('body > div').shadowRoot; root.querySelector('.chip').same "
+        "= true"
+    )
     assert page.evaluate("root.querySelector('.strip').scrollTop") == 0
     strip.show(packed([Token("another"), *long], height=90))
-    assert page.evaluate("root.querySelector('.strip').scrollTop") == 0, "another text is not one that goes on"
+    assert page.evaluate("root.querySelector('.strip').scrollTop") == 0, (
+        "another text is not one that goes on"
+    )
     strip.show(packed(long, height=90))
     page.evaluate("root.querySelector('.chip').same = true")
     strip.show(packed([*long, Token("end")], height=90))
     assert len(labels(page)) == 401
     assert page.evaluate("root.querySelector('.chip').same")
-    end = "(() => { const s = root.querySelector('.strip'); return s.scrollHeight - s.scrollTop - s.clientHeight; })()"
+    end = (
+        "(() => { const s = root.querySelector('.strip'); return s.scrollHeight - s.scrollTop - "
+        "s.clientHeight; })()"
+    )
     assert page.evaluate(end) < 2
     strip.show(packed([*long[:3], Token("other")], height=90))
     assert labels(page) == ["0␣", "1␣", "2␣", "other"]
@@ -113,4 +149,9 @@ def test_the_focus_stays_near_where_it_was_when_its_chip_goes(mounted: Mount) ->
     strip = mounted("token_strip", packed(TEXT))
     strip.page.locator(".chip").nth(6).focus()
     strip.show(packed(TEXT[:3]))
-    assert strip.page.evaluate("document.querySelector('body > div').shadowRoot.activeElement.dataset.index") == "2"
+    assert (
+        strip.page.evaluate(
+            "document.querySelector('body > div').shadowRoot.activeElement.dataset.index"
+        )
+        == "2"
+    )

@@ -17,8 +17,12 @@ OUTPUT = re.compile("Output$")
 
 @pytest.fixture(scope="module")
 def server(server: Server) -> Server:
-    """The server, with an untrained encoder–decoder, scribe, whose answers fill its positions but end at its first snapshot."""
-    kept = checkpoints.save("scribe", made(0, -1e4), TOKENIZER, {"steps": 9}, root=server.checkpoints)
+    """The server, with an untrained encoder–decoder, scribe, whose answers fill its positions but
+    end at its first snapshot.
+    """
+    kept = checkpoints.save(
+        "scribe", made(0, -1e4), TOKENIZER, {"steps": 9}, root=server.checkpoints
+    )
     for step, end_bias in ((0, 1e4), (4, -1e4), (9, -1e4)):
         checkpoints.write_weights(checkpoints.snapshot_path(kept, step), made(step, end_bias))
     return server
@@ -31,7 +35,9 @@ def explorer(page: Page) -> Page:
     return page
 
 
-def test_the_tokens_and_the_heatmap_are_seen_without_scrolling_and_what_the_mean_hides_is_said(standing: Visit) -> None:
+def test_the_tokens_and_the_heatmap_are_seen_without_scrolling_and_what_the_mean_hides_is_said(
+    standing: Visit,
+) -> None:
     page = explorer(standing.go("translate", model="scribe", prompt=SOURCE, output="june 3"))
     expect(page.locator(".right .title")).to_have_text("Block 1, mean of all heads")
     expect(page.locator(".about")).to_contain_text("What the mean hides")

@@ -1,4 +1,6 @@
-"""No two words of a chart lie on each other, and none is cut off, with tokens that are words and with many blocks."""
+"""No two words of a chart lie on each other, and none is cut off, with tokens that are words and
+with many blocks.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,16 @@ from tests.browser.machinery import WORDS, Visit
 pytestmark = pytest.mark.browser
 
 # Pages with charts of a model that guesses the next token.
-CHARTS = [page for page in PAGES.values() if page.has_model and "decoder" in page.kinds and page.group != "Your models"]
+CHARTS = [
+    page
+    for page in PAGES.values()
+    if page.has_model and "decoder" in page.kinds and page.group != "Your models"
+]
 
-# Of every chart in sight: the words that stick out of it, and the pairs that overlap. Words may be turned: each is compared as
-# the rectangle that it fills, less the fifth at its upper and lower edge that letters hardly use. Names of points may lie on
-# each other, since points lie where they lie.
+# Of every chart in sight: the words that stick out of it, and the pairs that overlap. Words may be
+# turned: each is compared as the rectangle that it fills, less the fifth at its upper and lower
+# edge that letters hardly use. Names of points may lie on each other, since points lie where they
+# lie.
 FAULTS = """() => {
     const turned = (text, line) => {
         const box = line === text ? text.getBBox() : null, matrix = text.getScreenCTM();
@@ -54,15 +61,19 @@ FAULTS = """() => {
 
 
 # Over training shows the steps of a training, of which the deep model has none.
-STATES = [(page.name, state) for page in CHARTS for state in page.states if page.name != "over_training"]
+STATES = [
+    (page.name, state) for page in CHARTS for state in page.states if page.name != "over_training"
+]
 
 
-# Pages as they open with this model are among what test_pages.py looks at; with `sentences`, test_accessibility.py looks at pages
-# and states.
+# Pages as they open with this model are among what test_pages.py looks at; with `sentences`,
+# test_accessibility.py looks at pages and states.
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "state"), STATES)
 @pytest.mark.usefixtures("deep")
-def test_no_word_of_a_chart_lies_on_another_or_is_cut(standing: Visit, name: str, state: dict[str, str]) -> None:
+def test_no_word_of_a_chart_lies_on_another_or_is_cut(
+    standing: Visit, name: str, state: dict[str, str]
+) -> None:
     standing.page.set_viewport_size({"width": 1280, "height": 800})
     standing.go("" if name == "home" else name, **{"model": "deep", "prompt": WORDS} | state)
     assert standing.drawn().evaluate(FAULTS) == []

@@ -1,4 +1,6 @@
-"""What an address may say of a view: Python, which answers the command line, and the view's script read one declaration alike."""
+"""What an address may say of a view: Python, which answers the command line, and the view's script
+read one declaration alike.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,93 @@ from typing import Any
 
 import pytest
 
-from gptviz.components import attention_explorer, circuit_graph, generation_tree, lens_grid, model_map, sampling_ledger
+from gptviz.components import (
+    attention_explorer,
+    circuit_graph,
+    generation_tree,
+    lens_grid,
+    model_map,
+    sampling_ledger,
+)
 from gptviz.interp.reading.anatomy import anatomy
 from gptviz.settings.address_values import Values, declared, real
 from tests.components.test_attention_explorer import heads
 from tests.tiny import tiny
 
 COMPONENTS = Path(attention_explorer.__file__).parents[1]
-NUMBERS = ("0", "1", "2", "3", "5", "99", "100", "101", "-1", "1.5", "0.04", "1e-1", "3.0", "00002", "+1", "-0", ".5", "1.")
-NO_NUMBERS = ("inf", "nan", "1_0", " 1", "1 ", "1\n", "0x1", "٣", "²", "1" * 9, "1" * 5_000, "1E0", "1e400", "-1e-400")
-PAIRS = ("1.2 0.2", "1.2 0.3", "0.2", "9.9", "0.1 ", " 0.1", "0.1  0.2", "0.1 0.1", "0.00001", "1.٣")
-NAMES = ("one", "all", "in", "pattern", "rest", "rollout", "spread", "All, by vocabulary", "rank", "probability", "embed")
+NUMBERS = (
+    "0",
+    "1",
+    "2",
+    "3",
+    "5",
+    "99",
+    "100",
+    "101",
+    "-1",
+    "1.5",
+    "0.04",
+    "1e-1",
+    "3.0",
+    "00002",
+    "+1",
+    "-0",
+    ".5",
+    "1.",
+)
+NO_NUMBERS = (
+    "inf",
+    "nan",
+    "1_0",
+    " 1",
+    "1 ",
+    "1\n",
+    "0x1",
+    "٣",
+    "²",
+    "1" * 9,
+    "1" * 5_000,
+    "1E0",
+    "1e400",
+    "-1e-400",
+)
+PAIRS = (
+    "1.2 0.2",
+    "1.2 0.3",
+    "0.2",
+    "9.9",
+    "0.1 ",
+    " 0.1",
+    "0.1  0.2",
+    "0.1 0.1",
+    "0.00001",
+    "1.٣",
+)
+NAMES = (
+    "one",
+    "all",
+    "in",
+    "pattern",
+    "rest",
+    "rollout",
+    "spread",
+    "All, by vocabulary",
+    "rank",
+    "probability",
+    "embed",
+)
 BOXES = ("encoder.0", "blocks.1.attention.pattern", "true", "True", "FALSE")
-PLACES = ("embed@0", "embed@3 blocks.0.mlp@1", "embed@4", "embed@1 embed@1", "embed @1", "mlp@1", "embed@00001", "embed@٣", "@1")
+PLACES = (
+    "embed@0",
+    "embed@3 blocks.0.mlp@1",
+    "embed@4",
+    "embed@1 embed@1",
+    "embed @1",
+    "mlp@1",
+    "embed@00001",
+    "embed@٣",
+    "@1",
+)
 GROUPS = (
     *(
         "a:embed@0",
@@ -48,18 +124,25 @@ DRAWN = anatomy(tiny(n_layer=2, n_encoder_layer=1), 4, 3)
 
 
 def in_node(script: str) -> Any:
-    """What a script prints as JSON; modules of the views are imported by their names below `gptviz/components`."""
+    """What a script prints as JSON; modules of the views are imported by their names below
+    `gptviz/components`.
+    """
     if shutil.which("node") is None:
         pytest.skip("node is not on this machine")
     command = ["node", "--input-type=module", "-e", script.replace("@/", f"{COMPONENTS.as_uri()}/")]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout)
+    return json.loads(
+        subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    )
 
 
 def addresses() -> Iterator[tuple[str, dict[str, Values]]]:
     """What the address may say of each view, of small and large models."""
     shown = heads()
     yield "attention_explorer", attention_explorer.address(shown)
-    yield "attention_explorer without the first", attention_explorer.address(replace(shown, without_first=shown.thumbnails))
+    yield (
+        "attention_explorer without the first",
+        attention_explorer.address(replace(shown, without_first=shown.thumbnails)),
+    )
     yield "circuit_graph", circuit_graph.address(["embed", "blocks.0.mlp"], 4)
     yield "lens_grid", lens_grid.address(["embed", "blocks.0.mlp"], range(2, 6))
     yield "model_map", model_map.address(DRAWN)
@@ -84,11 +167,14 @@ def test_a_view_refuses_in_the_browser_what_the_command_line_refuses(view: str) 
         console.log(JSON.stringify(Object.fromEntries(
             Object.keys(declared).map((key) => [key, texts.filter((text) => taken(key, text))]))));
     """)
-    assert taken == {key: [text for text in TEXTS if each.has(text)] for key, each in ADDRESSES[view].items()}
+    assert taken == {
+        key: [text for text in TEXTS if each.has(text)] for key, each in ADDRESSES[view].items()
+    }
 
 
 @pytest.mark.parametrize(
-    ("view", "usual"), [("sampling_ledger of 65", sampling_ledger.USUAL), ("model_map", model_map.usual(DRAWN))]
+    ("view", "usual"),
+    [("sampling_ledger of 65", sampling_ledger.USUAL), ("model_map", model_map.usual(DRAWN))],
 )
 def test_what_is_usual_is_one_of_the_values(view: str, usual: dict[str, Any]) -> None:
     asked = {key: str(value) for key, value in usual.items() if value is not None}
@@ -97,13 +183,20 @@ def test_what_is_usual_is_one_of_the_values(view: str, usual: dict[str, Any]) ->
 
 def test_every_view_that_has_an_address_is_tried() -> None:
     scripts = [script for script in COMPONENTS.glob("*/*.js") if script.stem == script.parent.name]
-    views = [script.stem for script in scripts if hasattr(import_module(f"gptviz.components.{script.stem}"), "address")]
+    views = [
+        script.stem
+        for script in scripts
+        if hasattr(import_module(f"gptviz.components.{script.stem}"), "address")
+    ]
     assert sorted(views) == sorted({view.split()[0] for view in ADDRESSES} - {"numbers"})
 
 
 def test_an_address_takes_what_there_is() -> None:
     assert ADDRESSES["model_map"]["block"].has("encoder.0")
-    taken = {key: [text for text in (*PLACES, *GROUPS) if each.has(text)] for key, each in ADDRESSES["circuit_graph"].items()}
+    taken = {
+        key: [text for text in (*PLACES, *GROUPS) if each.has(text)]
+        for key, each in ADDRESSES["circuit_graph"].items()
+    }
     assert taken["pinned"] == ["embed@0", "embed@3 blocks.0.mlp@1", "embed@00001"]
     assert taken["groups"] == [*GROUPS[:2], *GROUPS[8:11], "a\nb:embed@0"]
     assert ADDRESSES["model_map"]["box"].has("blocks.1.attention.pattern")
@@ -111,7 +204,10 @@ def test_an_address_takes_what_there_is() -> None:
     assert ADDRESSES["attention_explorer"]["heads"].has("1.2 0.2")
     assert ADDRESSES["attention_explorer without the first"]["show"].has("rest")
     assert not ADDRESSES["attention_explorer"]["show"].has("rest")
-    of_the_draw = ADDRESSES["sampling_ledger of 65"].keys() - ADDRESSES["sampling_ledger without a draw"].keys()
+    of_the_draw = (
+        ADDRESSES["sampling_ledger of 65"].keys()
+        - ADDRESSES["sampling_ledger without a draw"].keys()
+    )
     assert of_the_draw == {"temperature", "top_k", "top_p", "seed"}
 
 
@@ -130,5 +226,9 @@ def test_a_view_offers_the_choices_that_the_address_has() -> None:
     assert offered["colours"] == list(lens_grid.COLOURS)
     assert offered["choices"] == list(ledger)
     assert offered["orders"] == list(ledger["tokens"].names)
-    assert set(offered["shows"]) >= set(ADDRESSES["attention_explorer without the first"]["show"].names)
-    assert set(offered["draw"]) == ledger.keys() - ADDRESSES["sampling_ledger without a draw"].keys()
+    assert set(offered["shows"]) >= set(
+        ADDRESSES["attention_explorer without the first"]["show"].names
+    )
+    assert (
+        set(offered["draw"]) == ledger.keys() - ADDRESSES["sampling_ledger without a draw"].keys()
+    )

@@ -1,4 +1,6 @@
-"""What the server believes of a click or a message of each view: an event whose fields are all possible, and nothing else."""
+"""What the server believes of a click or a message of each view: an event whose fields are all
+possible, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,12 @@ class Event(NamedTuple):
 
 
 EVENTS = {
-    "explorer wants": Event(lambda e: attention_explorer.wanted(e, "x", 3), {"block": 2, "of": "x"}, 2, {"block": 3, "of": "y"}),
+    "explorer wants": Event(
+        lambda e: attention_explorer.wanted(e, "x", 3),
+        {"block": 2, "of": "x"},
+        2,
+        {"block": 3, "of": "y"},
+    ),
     "explorer switches": Event(
         lambda e: attention_explorer.switched(e, "x", 3, 4),
         {"block": 2, "head": 1, "of": "x"},
@@ -58,9 +65,17 @@ EVENTS = {
         {"block": 3, "head": 4, "of": "y"},
     ),
     "explorer switches all": Event(
-        lambda e: attention_explorer.switched(e, "x", 3, 4), {"block": 2, "head": None, "of": "x"}, (2, None), {"block": -1}
+        lambda e: attention_explorer.switched(e, "x", 3, 4),
+        {"block": 2, "head": None, "of": "x"},
+        (2, None),
+        {"block": -1},
     ),
-    "tree goes": Event(lambda e: generation_tree.place(e, TREE, 7), {"number": 7, "at": ROOT}, ROOT, {"number": 6, "at": 10_000}),
+    "tree goes": Event(
+        lambda e: generation_tree.place(e, TREE, 7),
+        {"number": 7, "at": ROOT},
+        ROOT,
+        {"number": 6, "at": 10_000},
+    ),
     "tree takes": Event(
         lambda e: generation_tree.taken(e, TREE, 7),
         {"number": 7, "at": ROOT, "token": VOCAB - 1},
@@ -73,7 +88,12 @@ EVENTS = {
         LensCell(4, 3),
         {"layer": 5, "index": 4, "of": "another"},
     ),
-    "map guesses": Event(lambda e: model_map.taken(e, "now", 2), {"guess": 1, "text": "now"}, 1, {"guess": 2, "text": "then"}),
+    "map guesses": Event(
+        lambda e: model_map.taken(e, "now", 2),
+        {"guess": 1, "text": "now"},
+        1,
+        {"guess": 2, "text": "then"},
+    ),
     "map looks": Event(
         model_map.looked,
         {"box": "embed", "piece": 0, "at": [3, 4]},
@@ -81,10 +101,23 @@ EVENTS = {
         {"box": "x" * 10_000, "piece": -1, "at": ["1"]},
     ),
     "map looks at a scalar": Event(
-        model_map.looked, {"box": "embed", "piece": 1, "at": []}, TensorPage("embed", 1, ()), {"at": [1, 2, 3, 4]}
+        model_map.looked,
+        {"box": "embed", "piece": 1, "at": []},
+        TensorPage("embed", 1, ()),
+        {"at": [1, 2, 3, 4]},
     ),
-    "ledger": Event(lambda e: sampling_ledger.chosen(e, 4, 3), {"token": 2, "generation": 4}, 2, {"token": 3, "generation": 3}),
-    "strip": Event(lambda e: token_strip.clicked(e, 4, STRIP), {"at": 1, "generation": 4}, 1, {"at": 2, "generation": 3}),
+    "ledger": Event(
+        lambda e: sampling_ledger.chosen(e, 4, 3),
+        {"token": 2, "generation": 4},
+        2,
+        {"token": 3, "generation": 3},
+    ),
+    "strip": Event(
+        lambda e: token_strip.clicked(e, 4, STRIP),
+        {"at": 1, "generation": 4},
+        1,
+        {"at": 2, "generation": 3},
+    ),
     "units": Event(
         lambda e: unit_grid.clicked(e, "x", UNITS),
         {"name": "blocks.0.attention.head.2", "of": "x"},
@@ -99,7 +132,9 @@ EVENTS = {
         {"block": "1"},
         {"block": 1, "head": "x" * (address_button.LONGEST + 1)},
     ),
-    "address": Event(page_helpers.told, {"query": "model=bpe&head=2"}, "model=bpe&head=2", {"query": LONGER}),
+    "address": Event(
+        page_helpers.told, {"query": "model=bpe&head=2"}, "model=bpe&head=2", {"query": LONGER}
+    ),
     "empty address": Event(page_helpers.told, {"query": ""}, "", {"query": 2}),
 }
 

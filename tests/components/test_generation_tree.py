@@ -1,4 +1,6 @@
-"""The generation tree: what travels to the browser, and which clicks count. The browser's half is tested in a browser."""
+"""The generation tree: what travels to the browser, and which clicks count. The browser's half is
+tested in a browser.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,27 @@ from tests.tiny import CONTEXT, scrambled, some_ids, tiny
 
 
 def forked(**changes: Any) -> Tree:
-    """Two branches, longer than the context, of a prompt of three tokens; the first is the current one."""
-    tree = Tree(Generation(scrambled(tiny(**changes)), some_ids(3, batch=1)[0], Sampling(temperature=0.9, top_k=4, seed=1)))
+    """Two branches, longer than the context, of a prompt of three tokens; the first is the current
+    one.
+    """
+    tree = Tree(
+        Generation(
+            scrambled(tiny(**changes)),
+            some_ids(3, batch=1)[0],
+            Sampling(temperature=0.9, top_k=4, seed=1),
+        )
+    )
     for _ in range(CONTEXT):
         tree.step()
     end = tree.go(tree.current).id
     tree.go(2)
-    tree.take(next(token for token in range(tree.generation.model.config.vocab_size) if token not in tree.nodes[2].children))
+    tree.take(
+        next(
+            token
+            for token in range(tree.generation.model.config.vocab_size)
+            if token not in tree.nodes[2].children
+        )
+    )
     tree.generation.sampling = Sampling(temperature=0)
     for _ in range(CONTEXT):
         tree.step()
@@ -37,7 +53,9 @@ def forked(**changes: Any) -> Tree:
 
 
 def looked(label: Callable[[int], str] = "t{}".format, **changes: Any) -> Look:
-    return Look(**{"number": 7, "prompt": ["a", "b", "c"], "label": label, "described": repr} | changes)
+    return Look(
+        **{"number": 7, "prompt": ["a", "b", "c"], "label": label, "described": repr} | changes
+    )
 
 
 def whole(tree: Tree, look: Look, asked: int | None = None) -> bytes:
@@ -48,16 +66,27 @@ def whole(tree: Tree, look: Look, asked: int | None = None) -> bytes:
 
 
 def numbers(sent: Packed) -> tuple[dict[int, tuple[Any, ...]], dict[int, Any]]:
-    """All that a browser gets of the nodes, by their ids, and of the attention, by the node after which a step was made."""
+    """All that a browser gets of the nodes, by their ids, and of the attention, by the node after
+    which a step was made.
+    """
     nodes: dict[int, tuple[Any, ...]] = {}
     steps: dict[int, Any] = {}
     for data in (*(part.data for part in sent.parts), sent.data):
         header, arrays = unpack(data)
         for i, node in enumerate(arrays.get("node", ())):
             assert int(node) not in nodes, "a node travels once"
-            columns = [arrays[name][i].tolist() for name in ("parent", "token", "position", "logprob", "draw_logprob", "total")]
+            columns = [
+                arrays[name][i].tolist()
+                for name in ("parent", "token", "position", "logprob", "draw_logprob", "total")
+            ]
             ids, p = arrays["candidates"][i].tolist(), arrays["candidate_p"][i].tolist()
-            nodes[int(node)] = (*columns, header["how"][arrays["how"][i]], header["labels"][str(arrays["token"][i])], ids, p)
+            nodes[int(node)] = (
+                *columns,
+                header["how"][arrays["how"][i]],
+                header["labels"][str(arrays["token"][i])],
+                ids,
+                p,
+            )
         for after, start, keys, at in arrays["place"].tolist() if "place" in arrays else ():
             assert after not in steps, "a step travels once"
             steps[after] = start, keys, arrays["attention"][at : at + 6 * keys].tolist()
@@ -77,7 +106,9 @@ def test_the_attention_is_that_of_a_pass_over_what_each_step_saw() -> None:
     tree = forked()
     _, arrays = unpack(whole(tree, looked()))
     gone_on_from = {node.id for node in tree.nodes.values() if node.children}
-    assert {row[0] for row in arrays["place"].tolist()} == gone_on_from, "nobody looked after the ends"
+    assert {row[0] for row in arrays["place"].tolist()} == gone_on_from, (
+        "nobody looked after the ends"
+    )
     for node, start, keys, at in arrays["place"].tolist():
         ids = tree.ids(node)
         assert (start, keys) == (max(len(ids) - CONTEXT, 0), min(len(ids), CONTEXT))
@@ -89,7 +120,9 @@ def test_the_attention_is_that_of_a_pass_over_what_each_step_saw() -> None:
         np.testing.assert_allclose(sent, rows, atol=1e-3)
 
 
-def test_attention_beyond_the_room_stays_behind_except_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_beyond_the_room_stays_behind_except_what_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tree = forked()
     monkeypatch.setattr(finished, "MOST_BYTES", 3 * 2 * 6 * CONTEXT)
 
@@ -106,7 +139,9 @@ def test_attention_beyond_the_room_stays_behind_except_what_is_asked_for(monkeyp
     assert sent(asked=10_000) == sent()
 
 
-def test_what_is_finished_travels_in_parts_that_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_finished_travels_in_parts_that_stay_as_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(finished, "PART_NODES", 4)
     monkeypatch.setattr(finished, "PART_BYTES", 3 * 2 * 6 * CONTEXT)
     tree, parts = forked(), Finished()
@@ -115,11 +150,15 @@ def test_what_is_finished_travels_in_parts_that_stay_as_they_are(monkeypatch: py
         tree.step()
         tree.after()
         after = packed(tree, looked(), parts)
-        assert set(before.parts) < set(after.parts) or (set(before.parts) == set(after.parts) and before.data != after.data)
+        assert set(before.parts) < set(after.parts) or (
+            set(before.parts) == set(after.parts) and before.data != after.data
+        )
         nodes, steps = numbers(after)
         monkeypatch.setattr(finished, "PART_NODES", 10_000)
         monkeypatch.setattr(finished, "PART_BYTES", 2**30)
-        assert numbers(packed(tree, looked(), Finished())) == (nodes, steps), "the same numbers, to the last digit"
+        assert numbers(packed(tree, looked(), Finished())) == (nodes, steps), (
+            "the same numbers, to the last digit"
+        )
         monkeypatch.setattr(finished, "PART_NODES", 4)
         monkeypatch.setattr(finished, "PART_BYTES", 3 * 2 * 6 * CONTEXT)
         before = after
@@ -145,7 +184,9 @@ def test_a_tree_that_was_brought_back_is_packed_anew(monkeypatch: pytest.MonkeyP
     other = forked(n_layer=1)
     tree.restore(other.snapshot())
     nodes, _ = numbers(packed(tree, looked(), parts))
-    assert [fields[1] for fields in nodes.values()] == [node.token for node in other.nodes.values() if node.id != ROOT]
+    assert [fields[1] for fields in nodes.values()] == [
+        node.token for node in other.nodes.values() if node.id != ROOT
+    ]
 
 
 def test_while_it_grows_no_attention_travels() -> None:
@@ -157,7 +198,9 @@ def test_while_it_grows_no_attention_travels() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"n_layer": 0}, {"mask": "full"}])
-def test_a_model_without_attention_and_one_that_looks_ahead_travel_too(changes: dict[str, Any]) -> None:
+def test_a_model_without_attention_and_one_that_looks_ahead_travel_too(
+    changes: dict[str, Any],
+) -> None:
     header, arrays = unpack(whole(forked(**changes), looked()))
     assert header["heads"] == [changes.get("n_layer", 2), 3]
     assert bool(len(arrays["attention"])) == ("n_layer" not in changes)

@@ -15,7 +15,9 @@ def pattern(n_tokens: int) -> LabelledArray:
     values = np.random.default_rng(0).random((n_tokens, n_tokens), np.float32)
     values[np.triu_indices(n_tokens, 1)] = np.nan
     labels = tuple("ab"[i % 2] for i in range(n_tokens))
-    return LabelledArray(values, (Axis("query (reads)", labels), Axis("key (is read)", labels)), "share")
+    return LabelledArray(
+        values, (Axis("query (reads)", labels), Axis("key (is read)", labels)), "share"
+    )
 
 
 def test_every_share_travels_with_the_tokens_of_both_sides() -> None:

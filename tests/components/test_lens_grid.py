@@ -29,7 +29,9 @@ def test_every_cell_travels_with_its_tokens_and_numbers() -> None:
     seen = seen_of()
     header, arrays = unpack(payload(seen, label, **USUAL))
     names = np.array(header["names"], dtype=object)[arrays["top"]]
-    assert names.tolist() == [[[label(i) for i in cell] for cell in row] for row in seen.top.tolist()]
+    assert names.tolist() == [
+        [[label(i) for i in cell] for cell in row] for row in seen.top.tolist()
+    ]
     np.testing.assert_array_equal(arrays["probability"], seen.probability)
     np.testing.assert_array_equal(arrays["entropy"], seen.entropy)
     np.testing.assert_array_equal(arrays["rank"], seen.rank)
@@ -43,7 +45,9 @@ def test_every_cell_travels_with_its_tokens_and_numbers() -> None:
 
 
 def test_a_command_travels_with_the_text() -> None:
-    header, _ = unpack(payload(seen_of(), label, command=ViewCommand({"colour": "rank"}, 9), **USUAL))
+    header, _ = unpack(
+        payload(seen_of(), label, command=ViewCommand({"colour": "rank"}, 9), **USUAL)
+    )
     assert (header["asked"], header["number"]) == ({"colour": "rank"}, 9)
 
 
@@ -57,7 +61,14 @@ def test_sixty_one_layers_of_256_tokens_are_a_small_message() -> None:
     seen = seen_of()
     large = {
         name: np.resize(getattr(seen, name), (61, 256, *getattr(seen, name).shape[2:]))
-        for name in ("top", "probability", "entropy", "rank", "true_probability", "final_probability")
+        for name in (
+            "top",
+            "probability",
+            "entropy",
+            "rank",
+            "true_probability",
+            "final_probability",
+        )
     }
     assert len(payload(replace(seen, **large), label, **USUAL)) < 1_500_000
 
@@ -74,5 +85,7 @@ def test_sixty_one_layers_of_256_tokens_are_a_small_message() -> None:
         ("embed", None, None),
     ],
 )
-def test_a_link_opens_a_cell_if_it_is_there(layer: str | None, position: str | None, expected: LensCell | None) -> None:
+def test_a_link_opens_a_cell_if_it_is_there(
+    layer: str | None, position: str | None, expected: LensCell | None
+) -> None:
     assert asked(layer, position, ["embed", "blocks.0.mlp"], range(2, 6)) == expected

@@ -1,4 +1,6 @@
-"""The map of a model: what travels to the browser, which clicks count, and whether the code gives what is shown."""
+"""The map of a model: what travels to the browser, which clicks count, and whether the code gives
+what is shown.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,16 @@ import torch
 import gptviz
 from gptviz.components import model_map as view
 from gptviz.components.kit import ROLES, unpack
-from gptviz.components.model_map import HIDDEN, PAGE, WHOLE_SHARE, TensorPage, fit, page, summary, thumbnails
+from gptviz.components.model_map import (
+    HIDDEN,
+    PAGE,
+    WHOLE_SHARE,
+    TensorPage,
+    fit,
+    page,
+    summary,
+    thumbnails,
+)
 from gptviz.components.token_strip import Token
 from gptviz.interp.reading.anatomy import anatomy
 from gptviz.interp.trace import run
@@ -29,9 +40,13 @@ from tests.tiny import TinyModel, tiny
 TEXT = "the quick brown fox"
 
 
-def sent(key: Any, read: Read, look: TensorPage | None = None) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def sent(
+    key: Any, read: Read, look: TensorPage | None = None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     tokens = tuple(Token(str(i), 0.5) for i in read.ids)
-    return unpack(model_map.payload(key, read, TEXT, tokens, (Token("a", 0.25),), True, "small", look))
+    return unpack(
+        model_map.payload(key, read, TEXT, tokens, (Token("a", 0.25),), True, "small", look)
+    )
 
 
 def described(tiny_model: TinyModel, **changes: Any) -> tuple[Any, Read]:
@@ -62,7 +77,11 @@ def test_a_small_tensor_travels_whole_and_of_a_large_one_the_page_asked_for(
     monkeypatch.setattr(view, "MOST_WHOLE", 10)
     numbers, whole = page(values, at)
     assert not whole
-    expected = values[24:36] if len(shape) == 1 else values[..., 24:36, 36:48][(2,) if len(shape) == 3 else ()]
+    expected = (
+        values[24:36]
+        if len(shape) == 1
+        else values[..., 24:36, 36:48][(2,) if len(shape) == 3 else ()]
+    )
     assert np.array_equal(numbers, expected)
     assert max(numbers.shape) <= PAGE
 
@@ -73,7 +92,9 @@ def test_the_summary_is_of_all_numbers() -> None:
     assert np.isnan(summary(np.array([1, np.nan], np.float32))).all()
 
 
-def test_the_summary_of_a_large_matrix_is_added_up_in_parts_without_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_summary_of_a_large_matrix_is_added_up_in_parts_without_a_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     values = np.random.default_rng(0).standard_normal((37, 91)).astype(np.float32) + 5
     wide = values.astype(np.float64)
     expected = [wide.min(), wide.max(), wide.mean(), np.sqrt(np.square(wide).mean())]
@@ -82,7 +103,10 @@ def test_the_summary_of_a_large_matrix_is_added_up_in_parts_without_a_loss(monke
         np.testing.assert_allclose(summary(values), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("changes", [{}, {"positions": "rotary", "qk_norm": True}, {"n_layer": 0, "positions": "learned"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"positions": "rotary", "qk_norm": True}, {"n_layer": 0, "positions": "learned"}],
+)
 def test_the_numbers_of_every_box_are_those_of_the_whole_pass_and_weights_need_no_pass(
     tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
@@ -90,7 +114,9 @@ def test_the_numbers_of_every_box_are_those_of_the_whole_pass_and_weights_need_n
     model = gptviz.load("mine").model
     trace = run(model, torch.tensor([read.ids]))
     passes = []
-    monkeypatch.setattr(model_map, "run", lambda *rest, **named: passes.append(rest[2]) or run(*rest, **named))
+    monkeypatch.setattr(
+        model_map, "run", lambda *rest, **named: passes.append(rest[2]) or run(*rest, **named)
+    )
     for box in anatomy(model.config, len(read.ids)).boxes:
         for i, piece in enumerate(box.pieces):
             before = len(passes)
@@ -113,7 +139,9 @@ def test_the_payload_says_which_question_it_answers(tiny_model: TinyModel) -> No
 
 @pytest.mark.parametrize("size", [1, 5, 32, 33, 100])
 @pytest.mark.parametrize("window", [200, 3, 17])
-def test_a_thumbnail_keeps_the_largest_share_of_each_cell_and_blanks_what_the_mask_hides(size: int, window: int) -> None:
+def test_a_thumbnail_keeps_the_largest_share_of_each_cell_and_blanks_what_the_mask_hides(
+    size: int, window: int
+) -> None:
     scores = torch.randn(3, size, size, generator=torch.Generator().manual_seed(0))
     apart = torch.arange(size)[:, None] - torch.arange(size)
     hides = (apart < 0) | (apart >= window)
@@ -129,22 +157,37 @@ def test_a_thumbnail_keeps_the_largest_share_of_each_cell_and_blanks_what_the_ma
             hidden = all(not 0 <= query - key < window for query in queries for key in keys)
             assert small[2, row, column] == (HIDDEN if hidden else round(largest * WHOLE_SHARE))
     assert thumbnails(pattern, None).max() <= WHOLE_SHARE
-    cut = pool * (side // 3)  # a long text is read in several passes, the keys of each being those up to its end
+    # a long text is read in several passes, the keys of each being those up to its end
+    cut = pool * (side // 3)
     parts = [(at, at.stop) for at in (slice(0, cut), slice(cut, size)) if at.stop > at.start]
-    joined = [thumbnails(pattern[:, at, :end], hides.numpy()[at, :end], (size, size)) for at, end in parts]
+    joined = [
+        thumbnails(pattern[:, at, :end], hides.numpy()[at, :end], (size, size)) for at, end in parts
+    ]
     assert np.array_equal(np.concatenate(joined, axis=1), small)
 
 
-def test_the_payload_has_every_box_of_two_blocks_and_the_numbers_that_were_asked_for(tiny_model: TinyModel) -> None:
+def test_the_payload_has_every_box_of_two_blocks_and_the_numbers_that_were_asked_for(
+    tiny_model: TinyModel,
+) -> None:
     key, read = described(tiny_model, n_layer=4)
     header, arrays = sent(key, read, TensorPage("blocks.3.attention.k", 1, (0, 0)))
     config = gptviz.load("mine").model.config
     own = [box["path"] for box in header["boxes"]]
     every = [box.path for box in anatomy(config, len(read.ids)).boxes]
     assert own == [path for path in every if not path.startswith(("blocks.2.", "blocks.3."))]
-    outside = sum(piece["parameters"] for box in header["boxes"] if "blocks." not in box["path"] for piece in box["pieces"])
+    outside = sum(
+        piece["parameters"]
+        for box in header["boxes"]
+        if "blocks." not in box["path"]
+        for piece in box["pieces"]
+    )
     assert outside + 4 * header["counts"][""] == parameter_count(config)
-    weight = gptviz.load("mine").model.get_parameter("blocks.3.attention.qkv.weight")[12:24].detach().numpy()
+    weight = (
+        gptviz.load("mine")
+        .model.get_parameter("blocks.3.attention.qkv.weight")[12:24]
+        .detach()
+        .numpy()
+    )
     np.testing.assert_array_equal(arrays["tensor"], weight)
     assert header["tensor"]["whole"]
     np.testing.assert_allclose(arrays["summary"], summary(weight))
@@ -158,14 +201,24 @@ def test_the_payload_has_every_box_of_two_blocks_and_the_numbers_that_were_asked
 FAMILIES: dict[str, dict[str, Any]] = {
     "llama": {"n_kv_head": 1, "mlp": "gated", "norm": "rmsnorm", "positions": "rotary"},
     "neox": {"residual": "parallel", "positions": "rotary", "rotary_fraction": 0.5},
-    "gemma": {"residual": "double-norm", "window": 3, "window_pattern": "wwf", "qk_norm": "separate", "positions": "rotary"}
+    "gemma": {
+        "residual": "double-norm",
+        "window": 3,
+        "window_pattern": "wwf",
+        "qk_norm": "separate",
+        "positions": "rotary",
+    }
     | {"window_rotary_base": 50.0, "embed_norm": True},
     "mixture": {"mlp": "experts", "n_expert": 3, "d_shared": 8},
 }
 
 
-@pytest.mark.parametrize("changes", [*FAMILIES.values(), {"n_encoder_layer": 3}], ids=[*FAMILIES, "pair"])
-def test_a_block_that_does_not_travel_is_like_the_one_that_stands_for_it(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changes", [*FAMILIES.values(), {"n_encoder_layer": 3}], ids=[*FAMILIES, "pair"]
+)
+def test_a_block_that_does_not_travel_is_like_the_one_that_stands_for_it(
+    changes: dict[str, Any],
+) -> None:
     config = tiny(n_layer=7, **changes)
     drawn = anatomy(config, 5, 4)
     described = {box.path: asdict(box) for box in drawn.boxes}
@@ -177,15 +230,21 @@ def test_a_block_that_does_not_travel_is_like_the_one_that_stands_for_it(changes
             own, its = f"{stack}blocks.{block}.", f"{stack}blocks.{other}."
             as_own = {path: box for path, box in described.items() if path.startswith(own)}
             as_its = json.loads(
-                json.dumps({path: box for path, box in described.items() if path.startswith(its)}).replace(its, own)
+                json.dumps(
+                    {path: box for path, box in described.items() if path.startswith(its)}
+                ).replace(its, own)
             )
             assert json.loads(json.dumps(as_own)) == as_its
             within = [key for key in arrows if key[0].startswith(own) and key[1].startswith(own)]
-            assert len(within) == sum(key[0].startswith(its) and key[1].startswith(its) for key in arrows)
+            assert len(within) == sum(
+                key[0].startswith(its) and key[1].startswith(its) for key in arrows
+            )
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_the_payload_of_other_families_has_their_boxes_windows_and_blank_cells(tiny_model: TinyModel, name: str) -> None:
+def test_the_payload_of_other_families_has_their_boxes_windows_and_blank_cells(
+    tiny_model: TinyModel, name: str
+) -> None:
     key, read = described(tiny_model, n_layer=4, **FAMILIES[name])
     header, arrays = sent(key, read)
     model = gptviz.load("mine").model
@@ -199,7 +258,9 @@ def test_the_payload_of_other_families_has_their_boxes_windows_and_blank_cells(t
         assert np.array_equal(arrays["decoder"][block] == HIDDEN, pattern.numpy() == 0)
 
 
-def test_an_unchanged_map_is_the_same_bytes_and_another_text_has_another_mark(tiny_model: TinyModel) -> None:
+def test_an_unchanged_map_is_the_same_bytes_and_another_text_has_another_mark(
+    tiny_model: TinyModel,
+) -> None:
     key, read = described(tiny_model)
     again = Read(read.ids[:-1])
     assert sent(key, read)[0]["text"] == sent(key, read)[0]["text"] != sent(key, again)[0]["text"]
@@ -208,12 +269,20 @@ def test_an_unchanged_map_is_the_same_bytes_and_another_text_has_another_mark(ti
     assert model_map.payload(key, read, TEXT, tokens, (), False, "", None) is one
 
 
-def test_the_code_of_map_and_tensor_gives_their_numbers_in_a_fresh_process(tiny_model: TinyModel) -> None:
+def test_the_code_of_map_and_tensor_gives_their_numbers_in_a_fresh_process(
+    tiny_model: TinyModel,
+) -> None:
     key, read = described(tiny_model, text=TEXT)
     header, arrays = sent(key, read, TensorPage("blocks.1.attention.pattern", 0, ()))
-    code = f"{header['code']}\n{header['tensor']['code']}\nimport json; print(json.dumps([parameters, values.tolist()]))"
+    code = (
+        f"{header['code']}\n{header['tensor']['code']}\nimport json; "
+        "print(json.dumps([parameters, values.tolist()]))"
+    )
     parameters, values = json.loads(printed_elsewhere(code))
-    assert parameters == [[box["path"], sum(piece["parameters"] for piece in box["pieces"])] for box in header["boxes"]]
+    assert parameters == [
+        [box["path"], sum(piece["parameters"] for piece in box["pieces"])]
+        for box in header["boxes"]
+    ]
     np.testing.assert_allclose(values, arrays["tensor"], atol=1e-6)
 
 
@@ -236,14 +305,23 @@ def test_every_page_a_box_leads_to_is_about_models_of_its_kind() -> None:
     from gptviz.ui.records.attention import PAGE as ATTENTION
     from gptviz.ui.records.translate import PAGE as TRANSLATE
 
-    configs = [tiny(), tiny(n_encoder_layer=1), tiny(head="mean", n_label=2), tiny(positions="rotary"), tiny(positions="alibi")]
+    configs = [
+        tiny(),
+        tiny(n_encoder_layer=1),
+        tiny(head="mean", n_label=2),
+        tiny(positions="rotary"),
+        tiny(positions="alibi"),
+    ]
     for config in configs:
         for box in anatomy(config, 3, 3).boxes:
             found = model_map.page_for(box, MODEL_KINDS[config.kind])
             if found is not None:
                 assert config.kind in found[0].kinds, box.path
                 assert set(found[1]) <= {"block", "stack"}
-        paths = {box.path: model_map.page_for(box, MODEL_KINDS[config.kind]) for box in anatomy(config, 3, 3).boxes}
+        paths = {
+            box.path: model_map.page_for(box, MODEL_KINDS[config.kind])
+            for box in anatomy(config, 3, 3).boxes
+        }
         of_attention = paths["blocks.1.attention.pattern"]
         assert of_attention[0] is ATTENTION
         assert of_attention[1]["block"] == "1"

@@ -1,4 +1,6 @@
-"""The sampling ledger: what travels to the browser, and which clicks count. The browser's half is tested in a browser."""
+"""The sampling ledger: what travels to the browser, and which clicks count. The browser's half is
+tested in a browser.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ LOGITS = np.array([1.5, -np.inf, 3.25], np.float32)
 
 
 def made(logits: np.ndarray = LOGITS, labels: tuple[str, ...] = ("a", "␣", "c"), **given: object):  # type: ignore[no-untyped-def]
-    return payload(logits, labels, **{"about": "a text", "title": "a title", "code": ("before ", " after")} | given)  # type: ignore[arg-type]
+    return payload(
+        logits,
+        labels,
+        **{"about": "a text", "title": "a title", "code": ("before ", " after")} | given,
+    )  # type: ignore[arg-type]
 
 
 def test_logits_and_random_numbers_travel_with_all_their_digits() -> None:
@@ -67,15 +73,22 @@ def test_a_vocabulary_of_gpt2s_size_fits_in_a_message_and_travels_once() -> None
 
 
 def test_two_vocabularies_are_told_apart_and_one_is_itself() -> None:
-    assert made(labels=("a", "b", "c")).vocabulary == made(about="another text", labels=("a", "b", "c")).vocabulary
+    assert (
+        made(labels=("a", "b", "c")).vocabulary
+        == made(about="another text", labels=("a", "b", "c")).vocabulary
+    )
     assert made(labels=("a", "b", "c")).vocabulary != made(labels=("a", "b", "d")).vocabulary
     header, arrays = unpack(made().bare)
     assert header["vocabulary"] == made().vocabulary
     assert set(arrays) == {"logits"}
 
 
-def test_labels_go_along_once_for_each_vocabulary_and_again_where_a_view_lacks_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trigger's function is called as Streamlit calls it; the real one is tested in a browser."""
+def test_labels_go_along_once_for_each_vocabulary_and_again_where_a_view_lacks_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The trigger's function is called as Streamlit calls it; the real one is tested in a
+    browser.
+    """
     mounts: list[dict[str, Any]] = []
     monkeypatch.setattr(sampling_ledger, "_mount", lambda **given: mounts.append(given))
     monkeypatch.setattr(sampling_ledger.st, "session_state", {})

@@ -1,4 +1,6 @@
-"""The token strip: what travels to the browser, and which clicks count. The browser's half is tested in a browser."""
+"""The token strip: what travels to the browser, and which clicks count. The browser's half is
+tested in a browser.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ def parsed(tokens: list[Token], **settings: Any) -> dict[str, Any]:
 
 
 def test_every_token_travels_whole() -> None:
-    token = Token("␣the", 0.25, (("␣the", 0.25), ("␣a", 0.125)), "a note", mark=True, kind="word", below="12")
+    token = Token(
+        "␣the", 0.25, (("␣the", 0.25), ("␣a", 0.125)), "a note", mark=True, kind="word", below="12"
+    )
     assert parsed([token, Token("x", math.nan)], height=3) == {
         "tokens": [
             ["␣the", 0.25, [["␣the", 0.25], ["␣a", 0.125]], "a note", 1, 0, "word", "12"],
@@ -33,7 +37,10 @@ def test_probabilities_keep_more_digits_than_are_shown() -> None:
 
 
 def test_two_thousand_tokens_fit_in_a_small_message() -> None:
-    tokens = [Token("e", 0.5, tuple(("a", 0.1) for _ in range(8)), "drawn with 12.3 % (temperature 0.8)") for _ in range(2000)]
+    tokens = [
+        Token("e", 0.5, tuple(("a", 0.1) for _ in range(8)), "drawn with 12.3 % (temperature 0.8)")
+        for _ in range(2000)
+    ]
     assert len(payload(tokens, {})) < 500_000
 
 
@@ -86,7 +93,11 @@ def test_two_strips_on_a_page_do_not_share_their_texts() -> None:
         token_strip([Token("b"), Token("c")], key="two")
 
     def generations(at: AppTest) -> list[int]:
-        return [unpack(one.proto.bytes)[0]["generation"] for one in at.get("bidi_component") if one.proto.bytes]
+        return [
+            unpack(one.proto.bytes)[0]["generation"]
+            for one in at.get("bidi_component")
+            if one.proto.bytes
+        ]
 
     at = AppTest.from_function(two).run()
     first = generations(at)

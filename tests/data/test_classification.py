@@ -51,7 +51,9 @@ def numbered(of: tuple[int, ...]) -> LabelledTexts:
 
 @settings(deadline=None)
 @given(labels, st.floats(0.05, 0.95), st.integers(0, 5))
-def test_every_text_is_in_one_part_and_every_label_has_its_share(of: tuple[int, ...], fraction: float, seed: int) -> None:
+def test_every_text_is_in_one_part_and_every_label_has_its_share(
+    of: tuple[int, ...], fraction: float, seed: int
+) -> None:
     source = LabelledSource(numbered(of), fraction, seed)
     training, held_out = source.split()
     rows = {part: [int(text.split()[1]) for text in part.texts] for part in (training, held_out)}
@@ -68,22 +70,34 @@ def test_every_text_is_in_one_part_and_every_label_has_its_share(of: tuple[int, 
 
 
 @settings(deadline=None)
-@given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 1)), min_size=2, max_size=40), st.integers(0, 5))
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 1)), min_size=2, max_size=40),
+    st.integers(0, 5),
+)
 def test_equal_texts_are_on_one_side(rows: list[tuple[str, int]], seed: int) -> None:
     rows = [("one", 0), ("two ", 0), ("three", 1), (" four", 1), ("two", 0), ("four\n", 1), *rows]
-    texts = LabelledTexts("copies", tuple(text for text, _ in rows), tuple(label for _, label in rows), ("a", "b"))
+    texts = LabelledTexts(
+        "copies", tuple(text for text, _ in rows), tuple(label for _, label in rows), ("a", "b")
+    )
     training, held_out = LabelledSource(texts, 0.6, seed).split()
     known, unknown = ({text.strip() for text in part.texts} for part in (training, held_out))
     assert known | unknown == {text.strip() for text in texts.texts}
     assert not known & unknown
-    together = [*zip(training.texts, training.labels, strict=True), *zip(held_out.texts, held_out.labels, strict=True)]
+    together = [
+        *zip(training.texts, training.labels, strict=True),
+        *zip(held_out.texts, held_out.labels, strict=True),
+    ]
     assert sorted(together) == sorted(rows)
 
 
-def test_of_many_texts_a_sample_is_held_out_the_same_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_texts_a_sample_is_held_out_the_same_every_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     whole = LabelledSource(numbered((0,) * 600 + (1,) * 400), 0.5, 7).split()
     monkeypatch.setattr("gptviz.data.classification.MOST_HELD_OUT_TEXTS", 100)
-    source = LabelledSource(LabelledTexts("another", *_fields(numbered((0,) * 600 + (1,) * 400))), 0.5, 7)
+    source = LabelledSource(
+        LabelledTexts("another", *_fields(numbered((0,) * 600 + (1,) * 400))), 0.5, 7
+    )
     training, held_out = source.split()
     assert training.texts == whole[0].texts
     assert len(held_out) == 100
@@ -107,7 +121,11 @@ def test_texts_are_cut_at_the_context_and_filled_up_and_none_is_empty() -> None:
     tokenizer = WordTokenizer(["good", "bad", "film"])
     ids = padded(tokenizer, TEXTS.texts, 6)
     expected = [
-        [tokenizer.id_of(word) if word in tokenizer.words else tokenizer.unknown for word in text.split() if len(word) > 1][:6]
+        [
+            tokenizer.id_of(word) if word in tokenizer.words else tokenizer.unknown
+            for word in text.split()
+            if len(word) > 1
+        ][:6]
         for text in TEXTS.texts
     ]
     expected[4] = expected[6] = [tokenizer.unknown]
@@ -133,7 +151,9 @@ def prepared(context: int = CONTEXT) -> tuple[Data, WordTokenizer, LabelledSourc
     source = LabelledSource(opinions(120))
     tokenizer = source.tokenizer("words", 1_000)
     assert isinstance(tokenizer, WordTokenizer)
-    config = source.fitted(tiny(mask="full", head="mean", n_label=5, context_length=context), tokenizer)
+    config = source.fitted(
+        tiny(mask="full", head="mean", n_label=5, context_length=context), tokenizer
+    )
     return source.data(tokenizer, config), tokenizer, source
 
 
@@ -152,14 +172,20 @@ def test_a_batch_holds_texts_to_train_on_with_their_labels_the_same_for_a_seed()
         assert (batch.inputs[0] != tokenizer.padding).any(0).all()
         assert torch.equal(batch.inputs[0], data.training(16, seed).inputs[0])
         seen |= {*rows(batch, tokenizer)}
-    # Words that stand only in held-out texts would be unknown, and there are none among 108 opinions.
+    # Words that stand only in held-out texts would be unknown, and there are none among 108
+    # opinions.
     assert seen <= training
     assert len(seen) > 0.9 * len(training)
     assert {row for batch in data.validation() for row in rows(batch, tokenizer)} == held_out
 
 
-@given(st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=12), min_size=1, max_size=8), st.integers(0, 99))
-def test_token_dropout_leaves_out_tokens_and_keeps_the_order_of_the_others(texts: list[list[int]], seed: int) -> None:
+@given(
+    st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=12), min_size=1, max_size=8),
+    st.integers(0, 99),
+)
+def test_token_dropout_leaves_out_tokens_and_keeps_the_order_of_the_others(
+    texts: list[list[int]], seed: int
+) -> None:
     width = max(map(len, texts))
     ids = torch.tensor([text + [0] * (width - len(text)) for text in texts])
     fewer = without_some(ids, 0.5, padding=0, generator=torch.Generator().manual_seed(seed))
@@ -172,7 +198,11 @@ def test_token_dropout_leaves_out_tokens_and_keeps_the_order_of_the_others(texts
 
 
 def test_stars_are_found_to_be_in_order() -> None:
-    for names, ordered in ((("1", "2", "3"), True), (("a", "b", "c"), False), (("2", "1", "3"), False)):
+    for names, ordered in (
+        (("1", "2", "3"), True),
+        (("a", "b", "c"), False),
+        (("2", "1", "3"), False),
+    ):
         source = LabelledSource(replace(numbered((0, 1, 2) * 4), names=names))
         assert source.fitted(CLASSIFIER, source.tokenizer("words", 100)).ordered is ordered
 
@@ -186,10 +216,15 @@ def test_token_dropout_leaves_out_the_share_asked_for() -> None:
 def test_token_dropout_is_of_training_alone_and_the_same_for_a_seed() -> None:
     _, tokenizer, source = prepared(20)
     config = replace(source.fitted(CLASSIFIER, tokenizer), token_dropout=0.5)
-    whole, some = source.data(tokenizer, replace(config, token_dropout=0.0)), source.data(tokenizer, config)
+    whole, some = (
+        source.data(tokenizer, replace(config, token_dropout=0.0)),
+        source.data(tokenizer, config),
+    )
     drawn, again = some.training(16, 3).inputs[0], some.training(16, 3).inputs[0]
     assert torch.equal(drawn, again)
-    assert (drawn != tokenizer.padding).sum() < (whole.training(16, 3).inputs[0] != tokenizer.padding).sum()
+    assert (drawn != tokenizer.padding).sum() < (
+        whole.training(16, 3).inputs[0] != tokenizer.padding
+    ).sum()
     for one, other in zip(whole.validation(), some.validation(), strict=True):
         assert torch.equal(one.inputs[0], other.inputs[0])
 
@@ -199,30 +234,42 @@ def test_what_is_held_out_is_read_once_in_order_and_cut_at_the_context() -> None
     held_out = source.split()[1]
     held_out_rows = [row for batch in data.validation() for row in rows(batch, tokenizer)]
     assert held_out_rows == [
-        (" ".join(text.split()[:CONTEXT]), label) for text, label in zip(held_out.texts, held_out.labels, strict=True)
+        (" ".join(text.split()[:CONTEXT]), label)
+        for text, label in zip(held_out.texts, held_out.labels, strict=True)
     ]
-    again = [row for batch in batches(tokenizer, held_out, CONTEXT) for row in rows(batch, tokenizer)]
+    again = [
+        row for batch in batches(tokenizer, held_out, CONTEXT) for row in rows(batch, tokenizer)
+    ]
     assert again == held_out_rows
 
 
 def test_the_width_of_a_batch_changes_no_loss() -> None:
     data, tokenizer, source = prepared(20)
-    config = source.fitted(tiny(mask="full", head="flatten", n_label=5, context_length=20), tokenizer)
+    config = source.fitted(
+        tiny(mask="full", head="flatten", n_label=5, context_length=20), tokenizer
+    )
     model = scrambled(config)
     held_out = source.split()[1]
     whole = Batch((padded(tokenizer, held_out.texts, 20),), torch.tensor(held_out.labels))
     by_one = [whole.rows(slice(row, row + 1)) for row in range(len(held_out))]
-    assert evaluate(model, data.validation()).loss == pytest.approx(evaluate(model, by_one).loss, rel=1e-6)
+    assert evaluate(model, data.validation()).loss == pytest.approx(
+        evaluate(model, by_one).loss, rel=1e-6
+    )
 
 
 def test_words_are_learned_from_the_texts_to_train_on_alone() -> None:
     texts = LabelledTexts(
-        "mine", tuple(f"word{(letter := 'abcdefghij'[i])} word{letter}" for i in range(10)), (0, 1) * 5, ("a", "b")
+        "mine",
+        tuple(f"word{(letter := 'abcdefghij'[i])} word{letter}" for i in range(10)),
+        (0, 1) * 5,
+        ("a", "b"),
     )
     source = LabelledSource(texts)
     tokenizer = source.tokenizer("words", 100)
     assert isinstance(tokenizer, WordTokenizer)
-    assert set(tokenizer.words) == {word for text in source.split()[0].texts for word in text.split()}
+    assert set(tokenizer.words) == {
+        word for text in source.split()[0].texts for word in text.split()
+    }
 
 
 def test_the_config_gets_the_sizes_of_the_words_and_labels() -> None:
@@ -236,7 +283,9 @@ def test_the_config_gets_the_sizes_of_the_words_and_labels() -> None:
 def test_opinions_need_no_copy_and_others_that_are_gone_are_named() -> None:
     assert source_from(LabelledSource(opinions()).to_dict()).title == "opinions"
     for gone in (LabelledSource(TEXTS), LabelledSource(opinions(50))):
-        with pytest.raises(CorpusUnavailableError, match=f"the text “{gone.title}” is not here any more"):
+        with pytest.raises(
+            CorpusUnavailableError, match=f"the text “{gone.title}” is not here any more"
+        ):
             source_from(gone.to_dict())
     assert source_named("opinions") == LabelledSource(opinions())
 
@@ -279,8 +328,11 @@ def test_the_confusion_counts_what_each_held_out_text_was_taken_for() -> None:
             counts[label][int(model(padded(tokenizer, [text], CONTEXT)).argmax())] += 1
     confusion = source.measured(model, tokenizer, data)["confusion"]
     assert confusion == counts
-    assert (confusion[0][0] + confusion[1][1]) / len(held_out) == evaluate(model, data.validation()).accuracy
-    assert len({count for row in confusion for count in row}) == 4  # so that rows and columns cannot be taken for each other
+    assert (confusion[0][0] + confusion[1][1]) / len(held_out) == evaluate(
+        model, data.validation()
+    ).accuracy
+    # so that rows and columns cannot be taken for each other
+    assert len({count for row in confusion for count in row}) == 4
 
 
 def test_a_card_carries_the_confusion_and_the_log_numbers_alone() -> None:
@@ -288,14 +340,19 @@ def test_a_card_carries_the_confusion_and_the_log_numbers_alone() -> None:
     folder = trained("classifier", source, recipe=recipe(steps=2, batch_size=4, evaluations=1))
     card, opened = checkpoints.read_card(folder), checkpoints.load(folder)
     data = source.data(opened.tokenizer, opened.model.config)
-    assert card.to_json()["confusion"] == source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
+    assert (
+        card.to_json()["confusion"]
+        == source.measured(opened.model.eval(), opened.tokenizer, data)["confusion"]
+    )
     assert sum(map(sum, card.confusion)) == card.texts["held_out"]
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     assert any(line["kind"] == "evaluation" for line in lines)
     assert not any("confusion" in entry for entry in (*lines, *card.to_json()["losses"]))
 
 
-def test_the_training_accuracy_is_that_of_as_many_training_texts_as_are_held_out_without_dropout() -> None:
+def test_the_training_accuracy_is_that_of_as_many_training_texts_as_are_held_out_without_dropout() -> (
+    None
+):
     source = LabelledSource(opinions(200))
     options = {"changes": {"dropout": 0.5}, "recipe": recipe(steps=4, batch_size=8, evaluations=2)}
     folder = trained("classifier", source, **options)
@@ -305,7 +362,13 @@ def test_the_training_accuracy_is_that_of_as_many_training_texts_as_are_held_out
     rows = [int((number + 0.5) * step) for number in range(len(held_out))]
     with torch.inference_mode():
         guesses = [
-            int(opened.model.eval()(padded(opened.tokenizer, [training.texts[row]], opened.model.config.context_length)).argmax())
+            int(
+                opened.model.eval()(
+                    padded(
+                        opened.tokenizer, [training.texts[row]], opened.model.config.context_length
+                    )
+                ).argmax()
+            )
             for row in rows
         ]
     right = [guess == training.labels[row] for guess, row in zip(guesses, rows, strict=True)]
@@ -318,7 +381,10 @@ def test_the_training_accuracy_is_that_of_as_many_training_texts_as_are_held_out
 @pytest.mark.full
 def test_what_counting_words_cannot_solve_a_block_of_attention_can() -> None:
     source = LabelledSource(opinions(2_000))
-    options = {"changes": {"dropout": 0.0}, "recipe": recipe(steps=200, batch_size=64, learning_rate=3e-3, evaluations=1)}
+    options = {
+        "changes": {"dropout": 0.0},
+        "recipe": recipe(steps=200, batch_size=64, learning_rate=3e-3, evaluations=1),
+    }
     folder = trained("classifier", source, **options)
     card = checkpoints.read_card(folder)
     assert 0.65 < card.baseline_accuracy < 0.8
@@ -329,8 +395,14 @@ def test_five_labels_are_learned_as_two_are() -> None:
     words = ("terrible", "poor", "fair", "good", "superb")
     places = ("here", "there", "today", "indeed", "again", "at last", "for once", "in town")
     fillers = [(before, after) for before in ("a", "the one", "some such") for after in places]
-    made = [(f"{before} {words[label]} film {after}", label) for before, after in fillers for label in range(5)]
-    source = LabelledSource(LabelledTexts("stars", tuple(t for t, _ in made), tuple(n for _, n in made), tuple("12345")))
+    made = [
+        (f"{before} {words[label]} film {after}", label)
+        for before, after in fillers
+        for label in range(5)
+    ]
+    source = LabelledSource(
+        LabelledTexts("stars", tuple(t for t, _ in made), tuple(n for _, n in made), tuple("12345"))
+    )
     folder = trained("classifier", source, recipe=recipe(steps=60, batch_size=32, evaluations=1))
     card = checkpoints.read_card(folder)
     assert card.labels == tuple("12345")
@@ -345,9 +417,15 @@ def test_the_experiment_stars_learns_the_order_of_its_labels() -> None:
     card = checkpoints.read_card(folder)
     assert checkpoints.read_config(folder).ordered
     assert card.labels == tuple("12345")
-    far = sum(count for i, row in enumerate(card.confusion) for j, count in enumerate(row) if abs(i - j) > 1)
+    far = sum(
+        count
+        for i, row in enumerate(card.confusion)
+        for j, count in enumerate(row)
+        if abs(i - j) > 1
+    )
     assert far < 0.1 * sum(map(sum, card.confusion))  # by chance it were 0.48
-    assert card.accuracy > card.baseline_accuracy - 0.02  # of 100 texts; it was 0.90 where the baseline was 0.87
+    # of 100 texts; it was 0.90 where the baseline was 0.87
+    assert card.accuracy > card.baseline_accuracy - 0.02
 
 
 def test_the_experiment_stars_takes_labels_without_an_order_too() -> None:

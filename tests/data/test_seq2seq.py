@@ -1,4 +1,6 @@
-"""Pairs as a run's data: what is read and predicted, written down and found again, learned, and refused where it cannot serve."""
+"""Pairs as a run's data: what is read and predicted, written down and found again, learned, and
+refused where it cannot serve.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from hypothesis import strategies as st
 
 from gptviz.data.batches import NOT_COUNTED
 from gptviz.data.registry import source_from, source_named
-from gptviz.data.seq2seq import PairData, PairSource, PairTaskSource, answers, batch_of, batches, exact_match
+from gptviz.data.seq2seq import (
+    PairData,
+    PairSource,
+    PairTaskSource,
+    answers,
+    batch_of,
+    batches,
+    exact_match,
+)
 from gptviz.data.source import Source
 from gptviz.model import Config, Transformer, build
 from gptviz.runs import checkpoints
@@ -38,7 +48,12 @@ pytestmark = pytest.mark.usefixtures("home")  # whatever is remembered is rememb
 
 def answering(source: Source, **changes: Any) -> Config:
     """A small encoder–decoder for the source's tokens."""
-    sizes = {"n_layer": 1, "n_encoder_layer": 1, "context_length": 8, "positions": "sinusoidal"} | changes
+    sizes = {
+        "n_layer": 1,
+        "n_encoder_layer": 1,
+        "context_length": 8,
+        "positions": "sinusoidal",
+    } | changes
     return source.fitted(tiny(**sizes), source.tokenizer("characters", 0))
 
 
@@ -46,17 +61,29 @@ def model_of(source: Source, **changes: Any) -> Transformer:
     return scrambled(answering(source, **changes)).double()
 
 
-@given(st.lists(st.tuples(st.text("abcd", max_size=5), st.text("abcd", max_size=5)), min_size=1, max_size=6))
-def test_a_decoder_reads_the_start_and_the_answer_and_predicts_the_answer_and_the_end(pairs: list[tuple[str, str]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.text("abcd", max_size=5), st.text("abcd", max_size=5)), min_size=1, max_size=6
+    )
+)
+def test_a_decoder_reads_the_start_and_the_answer_and_predicts_the_answer_and_the_end(
+    pairs: list[tuple[str, str]],
+) -> None:
     (written, read), targets = batch_of(pairs, LETTERS)
-    assert written.shape == targets.shape == (len(pairs), 1 + max(len(answer) for _, answer in pairs))
+    assert (
+        written.shape == targets.shape == (len(pairs), 1 + max(len(answer) for _, answer in pairs))
+    )
     assert read.shape == (len(pairs), 1 + max(len(source) for source, _ in pairs))
-    for (source, answer), ids, source_ids, target in zip(pairs, written, read, targets, strict=True):
+    for (source, answer), ids, source_ids, target in zip(
+        pairs, written, read, targets, strict=True
+    ):
         s, t = LETTERS.encode(source).ids, LETTERS.encode(answer).ids
         n = len(t) + 1
         assert ids.tolist() == [LETTERS.start, *t] + [LETTERS.padding] * (len(ids) - n)
         assert target.tolist() == [*t, LETTERS.end] + [NOT_COUNTED] * (len(ids) - n)
-        assert source_ids.tolist() == [*s, LETTERS.end] + [LETTERS.padding] * (len(source_ids) - len(s) - 1)
+        assert source_ids.tolist() == [*s, LETTERS.end] + [LETTERS.padding] * (
+            len(source_ids) - len(s) - 1
+        )
 
 
 def test_the_loss_of_a_padded_batch_is_the_mean_over_the_tokens_of_each_pair_alone() -> None:
@@ -72,7 +99,9 @@ def test_the_loss_of_a_padded_batch_is_the_mean_over_the_tokens_of_each_pair_alo
     assert together.loss == pytest.approx(total / count, rel=1e-5)
 
 
-def test_an_evaluation_reads_every_pair_once_in_batches_of_like_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluation_reads_every_pair_once_in_batches_of_like_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("gptviz.data.seq2seq.EVALUATION_TOKENS", 12)
     pairs = [(word * n, word) for n in (3, 1, 2) for word in "abcd"]
     some = list(batches(pairs, LETTERS))
@@ -87,7 +116,10 @@ def test_a_task_trains_on_fresh_pairs_and_validates_on_those_held_out(name: str)
     source = source_named(name)
     assert isinstance(source, PairTaskSource)
     config = answering(source, context_length=64)
-    assert (config.vocab_size, config.padding) == (source.task.tokenizer.vocab_size, source.task.tokenizer.padding)
+    assert (config.vocab_size, config.padding) == (
+        source.task.tokenizer.vocab_size,
+        source.task.tokenizer.padding,
+    )
     data = source.data(source.task.tokenizer, config)
     one, again, other = (data.training(5, seed).inputs[1] for seed in (3, 3, 4))
     assert torch.equal(one, again)
@@ -108,7 +140,11 @@ def test_pairs_of_the_user_are_split_and_drawn_from_one_side() -> None:
     drawn = {tokenizer.decode(row) for row in data.training(500, 0).inputs[1].numpy()}
     assert drawn == {word for word, _ in training}
     everything = source.everything(tokenizer, answering(source))
-    read = [tokenizer.decode(row) for batch in everything.validation() for row in batch.inputs[1].numpy()]
+    read = [
+        tokenizer.decode(row)
+        for batch in everything.validation()
+        for row in batch.inputs[1].numpy()
+    ]
     assert sorted(read) == sorted(WORDS)
 
 
@@ -116,15 +152,28 @@ def test_of_the_pairs_trained_on_as_many_are_evaluated_as_are_held_out_and_of_a_
     source = PairSource(Pairs("mine.tsv", tuple((f"number {n}", str(-n)) for n in range(200))))
     tokenizer = source.tokenizer("characters", 0)
     training, held_out = source.split()
-    rows = [row for batch in source.data(tokenizer, answering(source)).trained_on() for row in batch.inputs[1].tolist()]
-    sources = [tokenizer.decode([token for token in row if token not in (tokenizer.padding, tokenizer.end)]) for row in rows]
+    rows = [
+        row
+        for batch in source.data(tokenizer, answering(source)).trained_on()
+        for row in batch.inputs[1].tolist()
+    ]
+    sources = [
+        tokenizer.decode(
+            [token for token in row if token not in (tokenizer.padding, tokenizer.end)]
+        )
+        for row in rows
+    ]
     assert len(set(sources)) == len(sources) == len(held_out)
     assert set(sources) <= {text for text, _ in training}
     task = PairTaskSource(PAIR_TASKS["mirror"])
-    assert not list(task.data(task.tokenizer("characters", 0), answering(task, context_length=64)).trained_on())
+    assert not list(
+        task.data(task.tokenizer("characters", 0), answering(task, context_length=64)).trained_on()
+    )
 
 
-def test_of_many_pairs_a_sample_is_held_out_the_same_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_pairs_a_sample_is_held_out_the_same_every_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("gptviz.data.seq2seq.MOST_HELD_OUT_PAIRS", 4)
     pairs = Pairs("many", tuple((word, word[::-1]) for word in WORDS))
     source = PairSource(pairs, 0.5, 1)
@@ -162,7 +211,9 @@ def test_tokens_are_the_characters_of_both_sides_or_learned_byte_pairs() -> None
     assert (learned.inner.kind, learned.vocab_size) == ("bpe", 259)
 
 
-def test_a_context_grows_to_the_longest_text_of_a_file_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_context_grows_to_the_longest_text_of_a_file_up_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     source = PairSource(Pairs("long", (("ab", "x" * 29), ("b", "y"))))
     config = answering(source)
     assert config.context_length == 30
@@ -171,7 +222,9 @@ def test_a_context_grows_to_the_longest_text_of_a_file_up_to_a_limit(monkeypatch
     monkeypatch.setattr("gptviz.data.seq2seq.MOST_CONTEXT", 20)
     short = answering(source)
     assert short.context_length == 20
-    with pytest.raises(ValueError, match="is 20; the longest text of long has 30 tokens with its end: shorten it"):
+    with pytest.raises(
+        ValueError, match="is 20; the longest text of long has 30 tokens with its end: shorten it"
+    ):
         source.data(source.tokenizer("characters", 0), short)
 
 
@@ -196,7 +249,10 @@ def test_exact_match_counts_whole_answers_that_end() -> None:
     assert exact_match(model, TOKENIZER, [*right, *wrong]) == 0.5
     with torch.no_grad():
         model.head.unembed.bias[TOKENIZER.end] = -1e9
-    endless = [(word, answer) for word, (answer, _) in zip(WORDS, answers(model, TOKENIZER, WORDS), strict=True)]
+    endless = [
+        (word, answer)
+        for word, (answer, _) in zip(WORDS, answers(model, TOKENIZER, WORDS), strict=True)
+    ]
     assert exact_match(model, TOKENIZER, endless) == 0.0
     with pytest.raises(ValueError, match="nothing to answer"):
         exact_match(model, TOKENIZER, [])
@@ -207,11 +263,17 @@ def test_a_small_model_learns_to_answer_what_it_never_saw() -> None:
     longer = [word + letter for word in WORDS for letter in "abcd"]
     source = PairSource(Pairs("longer", tuple((word, word[::-1]) for word in [*WORDS, *longer])))
     tokenizer = source.tokenizer("characters", 0)
-    config = answering(source, d_model=32, n_head=4, d_mlp=64, final_norm=False, residual="post-norm")
+    config = answering(
+        source, d_model=32, n_head=4, d_mlp=64, final_norm=False, residual="post-norm"
+    )
     data = source.data(tokenizer, config)
     model = build(config, seed=0)
     assert exact_match(model.eval(), tokenizer, data.held_out) == 0.0
-    for _ in Trainer(model, data, recipe(steps=200, batch_size=32, optimiser="muon", learning_rate=1e-2, evaluations=1)):
+    for _ in Trainer(
+        model,
+        data,
+        recipe(steps=200, batch_size=32, optimiser="muon", learning_rate=1e-2, evaluations=1),
+    ):
         pass
     assert len(data.held_out) == 8
     assert exact_match(model, tokenizer, data.held_out) >= 0.75
@@ -219,7 +281,15 @@ def test_a_small_model_learns_to_answer_what_it_never_saw() -> None:
 
 def test_a_run_on_pairs_keeps_what_it_measured_and_goes_on_from_its_folder() -> None:
     settings = recipe(steps=4, evaluations=2)
-    folder = prepare(RunSpec(name="mine", config=answering(SOURCE), tokenizer=TOKENIZER, source=SOURCE, recipe=settings))
+    folder = prepare(
+        RunSpec(
+            name="mine",
+            config=answering(SOURCE),
+            tokenizer=TOKENIZER,
+            source=SOURCE,
+            recipe=settings,
+        )
+    )
     samples = [event.text for event in train(folder) if isinstance(event, Sampled)]
     card, log = checkpoints.read_card(folder), read_log(folder / "log.jsonl")
     opened = checkpoints.load(folder)
@@ -238,7 +308,9 @@ def test_a_sample_says_what_is_right_where_the_answer_is_wrong() -> None:
     model = model_of(SOURCE, unembed_bias=True)
     given = dict(zip(WORDS, answers(model, TOKENIZER, WORDS), strict=True))
     pairs = [(word, answer if word == "a" else "dddd") for word, (answer, _) in given.items()][:3]
-    lines = SOURCE.sample(model, TOKENIZER, PairData(TOKENIZER, lambda size, rng: [], pairs)).split("\n")
+    lines = SOURCE.sample(model, TOKENIZER, PairData(TOKENIZER, lambda size, rng: [], pairs)).split(
+        "\n"
+    )
     assert len(lines) == 3
     for line, (word, right) in zip(lines, pairs, strict=True):
         answer, ended = given[word]
@@ -251,4 +323,6 @@ def test_the_batches_of_one_seed_are_the_same_on_every_machine() -> None:
     data = source.data(source.task.tokenizer, answering(source, context_length=64))
     drawn = data.draw(2, np.random.default_rng(7))
     batch = data.training(2, 7)
-    assert [source.task.tokenizer.decode(row) for row in batch.inputs[1].numpy()] == [text for text, _ in drawn]
+    assert [source.task.tokenizer.decode(row) for row in batch.inputs[1].numpy()] == [
+        text for text, _ in drawn
+    ]

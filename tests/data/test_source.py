@@ -1,4 +1,6 @@
-"""Sources: what a run learns from is written down, found again, and refused where it cannot serve."""
+"""Sources: what a run learns from is written down, found again, and refused where it cannot
+serve.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ WORDS = Pairs("words", (("a", "b"), ("c", "d"), ("e", "f")))
 pytestmark = pytest.mark.usefixtures("home")  # whatever is remembered is remembered for one test
 
 
-@pytest.mark.parametrize("text", [TEXT, "é日\U0001f600", "one\r\ntwo\rthree\n", "\ufeffmark", "lone \ud800 surrogate", "\0"])
+@pytest.mark.parametrize(
+    "text",
+    [TEXT, "é日\U0001f600", "one\r\ntwo\rthree\n", "\ufeffmark", "lone \ud800 surrogate", "\0"],
+)
 def test_a_text_remembered_is_recalled_to_the_character(text: str, home: Path) -> None:
     corpus = Corpus("mine", text)
     remember(corpus)
@@ -59,7 +64,10 @@ def test_a_text_that_was_changed_or_is_gone_is_not_recalled(home: Path) -> None:
     file = home / f"corpora/{CORPUS.sha256}.txt"
     file.write_text(TEXT + "!")
     for _ in range(2):
-        with pytest.raises(CorpusUnavailableError, match=f"the text “pangrams” is not here any more .*{CORPUS.sha256[:12]}"):
+        with pytest.raises(
+            CorpusUnavailableError,
+            match=f"the text “pangrams” is not here any more .*{CORPUS.sha256[:12]}",
+        ):
             recall("pangrams", CORPUS.sha256)
         file.unlink(missing_ok=True)
 
@@ -95,8 +103,12 @@ def test_a_task_is_named_and_has_its_floor(name: str) -> None:
     tokenizer = source.task.tokenizer
     config = tiny(vocab_size=tokenizer.vocab_size, context_length=source.task.length - 1)
     assert isinstance(source.data(tokenizer, config), Generated)
-    with pytest.raises(ValueError, match=f"a sequence of {name} needs {source.task.length - 1} or more"):
-        source.data(tokenizer, tiny(vocab_size=tokenizer.vocab_size, context_length=source.task.length - 2))
+    with pytest.raises(
+        ValueError, match=f"a sequence of {name} needs {source.task.length - 1} or more"
+    ):
+        source.data(
+            tokenizer, tiny(vocab_size=tokenizer.vocab_size, context_length=source.task.length - 2)
+        )
 
 
 SOURCES: tuple[Source, ...] = (
@@ -106,8 +118,15 @@ SOURCES: tuple[Source, ...] = (
     PairTaskSource(PAIR_TASKS["dates"]),
     PairSource(WORDS, 0.5, 1),
 )
-GENERATED = (LabelledSource(opinions(), 0.8), *(PairTaskSource(PAIR_TASKS[name]) for name in ("numbers", "mirror")))
-HEADS = {"decoder": {}, "classifier": {"head": "mean", "n_label": 2}, "encoder-decoder": {"n_encoder_layer": 1}}
+GENERATED = (
+    LabelledSource(opinions(), 0.8),
+    *(PairTaskSource(PAIR_TASKS[name]) for name in ("numbers", "mirror")),
+)
+HEADS = {
+    "decoder": {},
+    "classifier": {"head": "mean", "n_label": 2},
+    "encoder-decoder": {"n_encoder_layer": 1},
+}
 
 
 def fitted(source: Source) -> tuple[Tokenizer, Config]:
@@ -131,13 +150,19 @@ def test_what_is_written_down_leads_to_the_same_data(source: Source) -> None:
     assert source_from(written) == source
 
 
-def test_every_kind_of_source_is_known_by_its_name_and_files_by_the_models_that_learn_from_them() -> None:
+def test_every_kind_of_source_is_known_by_its_name_and_files_by_the_models_that_learn_from_them() -> (
+    None
+):
     assert {source.kind for source in SOURCES} == set(registry.SOURCES)
     assert set(registry.FROM_FILES) == {source.model_kind for source in SOURCES}
 
 
 # By kind: rows held out, and the tokens of a row at most, in a context of 64.
-HELD_OUT = {"text": (1, len(TEXT) - 3 * len(TEXT) // 4), "task": (2_000, 6), "labelled": (2, 64)} | {
+HELD_OUT = {
+    "text": (1, len(TEXT) - 3 * len(TEXT) // 4),
+    "task": (2_000, 6),
+    "labelled": (2, 64),
+} | {
     "pair_task": (2_000, 56),
     "pairs": (1, 64),
 }
@@ -148,7 +173,11 @@ def test_an_evaluation_reads_at_most_the_tokens_that_were_said(source: Source) -
     tokenizer, config = fitted(source)
     rows, tokens = HELD_OUT[source.kind]
     assert source.evaluation_tokens(config, tokenizer.kind) == rows * tokens
-    assert 0 < sum(batch.inputs[0].numel() for batch in source.data(tokenizer, config).validation()) <= rows * tokens
+    assert (
+        0
+        < sum(batch.inputs[0].numel() for batch in source.data(tokenizer, config).validation())
+        <= rows * tokens
+    )
 
 
 STRANGE: list[dict[str, Any]] = [
@@ -179,7 +208,14 @@ STRANGE: list[dict[str, Any]] = [
         for key, texts in (("labelled", REVIEWS), ("pairs", WORDS))
         for change in (
             *({"sha256": None}, {"sha256": 5}, {"sha256": "../../x"}, {key: 5, "sha256": "0" * 64}),
-            *({"fraction": "half"}, {"fraction": None}, {"fraction": 10**400}, {"seed": "x"}, {"seed": None}, {"seed": 1e999}),
+            *(
+                {"fraction": "half"},
+                {"fraction": None},
+                {"fraction": 10**400},
+                {"seed": "x"},
+                {"seed": None},
+                {"seed": 1e999},
+            ),
         )
     ),
 ]
@@ -194,12 +230,22 @@ def test_a_source_that_a_stranger_wrote_down_is_refused_clearly(content: dict[st
     assert len(str(raised.value)) < 300
 
 
-SHARES = [(source, {"fraction": share}) for source in SOURCES[::2] for share in (0, 1, -1, 7, float("nan"))]
+SHARES = [
+    (source, {"fraction": share})
+    for source in SOURCES[::2]
+    for share in (0, 1, -1, 7, float("nan"))
+]
 SEEDS = [(source, {"seed": -1}) for source in SOURCES[2::2]]
 
 
-@pytest.mark.parametrize(("source", "change"), SHARES + SEEDS, ids=lambda one: str(one) if isinstance(one, dict) else one.kind)
-def test_a_share_that_leaves_nothing_and_a_seed_that_cannot_be_are_refused(source: Source, change: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    ("source", "change"),
+    SHARES + SEEDS,
+    ids=lambda one: str(one) if isinstance(one, dict) else one.kind,
+)
+def test_a_share_that_leaves_nothing_and_a_seed_that_cannot_be_are_refused(
+    source: Source, change: dict[str, float]
+) -> None:
     source.keep()
     with pytest.raises(ValueError, match="must lie between 0 and 1|non-negative"):
         source_from(source.to_dict() | change).data(*fitted(source))
@@ -223,7 +269,10 @@ def test_what_a_vocabulary_lacks_is_counted_in_the_texts_to_train_on(source: Sou
     expected = sum(one not in "gbc " for one in characters)
     assert 0 < expected < len(characters) <= 100_000
     said = source.unread(CharTokenizer("gbc "))
-    assert f"In the first {len(characters):,} tokens of {source.title} the vocabulary lacks something {expected:,} times" in said
+    assert (
+        f"In the first {len(characters):,} tokens of {source.title} the vocabulary lacks "
+        f"something {expected:,} times" in said
+    )
     assert source.unread(CharTokenizer(characters)) == ""
 
 
@@ -234,19 +283,35 @@ def test_a_task_brings_its_own_tokens() -> None:
 def test_words_that_are_rare_are_not_said_to_lack_but_another_language_is() -> None:
     source = LabelledSource(opinions(200))
     assert source.unread(source.tokenizer("words", 60)) == ""
-    other = LabelledSource(LabelledTexts("other", ("guten tag", "auf wiedersehen", "ja", "nein"), (1, 0, 1, 0), ("no", "yes")))
+    other = LabelledSource(
+        LabelledTexts(
+            "other", ("guten tag", "auf wiedersehen", "ja", "nein"), (1, 0, 1, 0), ("no", "yes")
+        )
+    )
     assert "Not in the vocabulary" in other.unread(source.tokenizer("words", 60))
 
 
 def test_data_that_training_reads_too_are_never_called_new() -> None:
-    """Whether a task's rows are new is counted here: how many of those held out come in 200 batches of training."""
+    """Whether a task's rows are new is counted here: how many of those held out come in 200 batches
+    of training.
+    """
     for name in TASKS:
         source = TaskSource(task(name))
         held = {(*row, last) for x, y in _rows_of(source) for row, last in zip(x, y, strict=True)}
-        drawn = {tuple(row) for seed in range(200) for row in Generated(source.task).examples(32, seed).ids.tolist()}
+        drawn = {
+            tuple(row)
+            for seed in range(200)
+            for row in Generated(source.task).examples(32, seed).ids.tolist()
+        }
         is_new = not held & drawn
-        assert (registry.held_out(source.to_dict()) == "data that the model was not trained on") == is_new, name
-    assert registry.held_out(TextSource(CORPUS).to_dict()) == registry.held_out(None) == "data that the model was not trained on"
+        assert (
+            registry.held_out(source.to_dict()) == "data that the model was not trained on"
+        ) == is_new, name
+    assert (
+        registry.held_out(TextSource(CORPUS).to_dict())
+        == registry.held_out(None)
+        == "data that the model was not trained on"
+    )
     biased = TaskSource(task("jobs", nurse=10, doctor=90))
     assert "it was trained on equal ones" in registry.held_out(biased.to_dict())
 
@@ -254,9 +319,14 @@ def test_data_that_training_reads_too_are_never_called_new() -> None:
 def test_what_is_held_out_is_said_in_one_place() -> None:
     files = Path(registry.__file__).parents[1].rglob("*.py")
     joined = {file: re.sub(r'"\s+f?"', "", file.read_text(encoding="utf-8")) for file in files}
-    assert [file for file, text in joined.items() if "that the model was not trained on" in text] == [Path(registry.__file__)]
+    assert [
+        file for file, text in joined.items() if "that the model was not trained on" in text
+    ] == [Path(registry.__file__)]
 
 
 def _rows_of(source: TaskSource) -> list[tuple[list[tuple[int, ...]], list[int]]]:
     batches = list(Generated(source.task).validation())
-    return [([tuple(row) for row in batch.inputs[0].tolist()], batch.targets[:, -1].tolist()) for batch in batches]
+    return [
+        ([tuple(row) for row in batch.inputs[0].tolist()], batch.targets[:, -1].tolist())
+        for batch in batches
+    ]

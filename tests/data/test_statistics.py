@@ -24,9 +24,14 @@ def test_the_characters_of_a_text_are_counted_as_a_counter_counts_them() -> None
     found = statistics(source, tokenizer, source.fitted(preset("generator"), tokenizer))
     training = TEXT[: int(0.9 * len(TEXT))]
     counts = Counter(training)
-    expected = {tokenizer.label(tokenizer.encode_ids(character)[0]): count for character, count in counts.items()}
+    expected = {
+        tokenizer.label(tokenizer.encode_ids(character)[0]): count
+        for character, count in counts.items()
+    }
     shares = dict(zip(found.tokens, found.shares.tolist(), strict=True))
-    assert shares == pytest.approx({label: count / len(training) for label, count in expected.items()})
+    assert shares == pytest.approx(
+        {label: count / len(training) for label, count in expected.items()}
+    )
     assert list(found.shares) == sorted(found.shares, reverse=True)
     assert found.facts["characters"] == len(TEXT)
     assert found.facts["different characters"] == len(set(TEXT))
@@ -43,7 +48,9 @@ def test_tokens_of_several_characters_are_counted_in_tokens() -> None:
 
 
 def test_padding_counts_as_no_word_and_labels_are_counted() -> None:
-    table = "text,label\n" + "".join(f"{'good ' * (row % 3 + 1)}film,{'ab'[row % 2]}\n" for row in range(40))
+    table = "text,label\n" + "".join(
+        f"{'good ' * (row % 3 + 1)}film,{'ab'[row % 2]}\n" for row in range(40)
+    )
     source = LabelledSource(labelled_of(table.encode(), "films.csv"), 0.9)
     tokenizer = source.tokenizer("words", 100)
     found = statistics(source, tokenizer, source.fitted(preset("classifier"), tokenizer))

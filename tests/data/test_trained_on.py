@@ -1,4 +1,6 @@
-"""What a run was trained on, drawn again: against the batches that a trainer reads, a loop over them, and the rule of Wilson."""
+"""What a run was trained on, drawn again: against the batches that a trainer reads, a loop over
+them, and the rule of Wilson.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ def test_the_batches_drawn_again_are_those_that_the_trainer_read() -> None:
         pass
     again = list(Trained(data(), plan.batch_size, plan.seed, 4).batches())
     assert len(again) == len(watched.drawn) == 4
-    assert all(one.inputs[0].equal(other.inputs[0]) for one, other in zip(again, watched.drawn, strict=True))
+    assert all(
+        one.inputs[0].equal(other.inputs[0])
+        for one, other in zip(again, watched.drawn, strict=True)
+    )
 
 
 def loop(rows: list[list[int]], prompt: list[int], word: list[int]) -> tuple[int, int]:
@@ -56,7 +61,9 @@ def loop(rows: list[list[int]], prompt: list[int], word: list[int]) -> tuple[int
 def test_in_a_text_each_place_counts_once() -> None:
     trained = Trained(Windows(TEXT, TEXT, 4), 2, 0, 50)
     ((two, three, long),) = followed(
-        trained, [torch.tensor([0, 1])], [[torch.tensor([2]), torch.tensor([3]), torch.tensor([2, 2])]]
+        trained,
+        [torch.tensor([0, 1])],
+        [[torch.tensor([2]), torch.tensor([3]), torch.tensor([2, 2])]],
     )
     rows = [TEXT.tolist()]
     assert (two.count, two.of) == loop(rows, [0, 1], [2]) == (2, 3)
@@ -68,25 +75,37 @@ def test_in_the_rows_of_a_task_all_that_were_drawn_count() -> None:
     some = task("jobs")
     trained = Trained(Generated(some), 16, 3, 20)
     rows = [
-        [*x, y[-1]] for batch in trained.batches() for x, y in zip(batch.inputs[0].tolist(), batch.targets.tolist(), strict=True)
+        [*x, y[-1]]
+        for batch in trained.batches()
+        for x, y in zip(batch.inputs[0].tolist(), batch.targets.tolist(), strict=True)
     ]
     assert len(rows) == 320
-    prompts = [some.tokenizer.encode(text).ids for text in ("the nurse said that", "the pilot knew that")]
+    prompts = [
+        some.tokenizer.encode(text).ids for text in ("the nurse said that", "the pilot knew that")
+    ]
     words = [some.tokenizer.encode(word).ids for word in ("she", "he")]
-    found = followed(trained, list(map(torch.tensor, prompts)), [list(map(torch.tensor, words))] * 2)
+    found = followed(
+        trained, list(map(torch.tensor, prompts)), [list(map(torch.tensor, words))] * 2
+    )
     for prompt, shares in zip(prompts, found, strict=True):
-        assert [(share.count, share.of) for share in shares] == [loop(rows, prompt, word) for word in words]
+        assert [(share.count, share.of) for share in shares] == [
+            loop(rows, prompt, word) for word in words
+        ]
         assert sum(share.count for share in shares) == shares[0].of > 0
 
 
 @given(st.integers(0, 400), st.integers(1, 400))
-def test_the_ends_of_the_interval_are_those_shares_from_which_it_is_just_as_far_as_chance_allows(count: int, more: int) -> None:
+def test_the_ends_of_the_interval_are_those_shares_from_which_it_is_just_as_far_as_chance_allows(
+    count: int, more: int
+) -> None:
     share = Share(count, count + more)
     low, high = share.interval
     assert 0 <= low <= share.value <= high <= 1
     for end in (low, high):
         far = (share.value - end) ** 2
-        assert far == pytest.approx(NormalDist().inv_cdf(0.975) ** 2 * end * (1 - end) / share.of, abs=1e-9)
+        assert far == pytest.approx(
+            NormalDist().inv_cdf(0.975) ** 2 * end * (1 - end) / share.of, abs=1e-9
+        )
 
 
 def test_of_what_never_could_come_nothing_is_known() -> None:

@@ -1,4 +1,6 @@
-"""Answers: greedy and beam search are what plain loops without any cache find, and a wide beam what trying everything finds."""
+"""Answers: greedy and beam search are what plain loops without any cache find, and a wide beam what
+trying everything finds.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ WORDS = VOCAB - 3
 
 def answering(**changes: object) -> Transformer:
     """A small encoder–decoder in float64, so that no rounding decides between two tokens."""
-    return scrambled(tiny(**{"n_encoder_layer": 1, "padding": PADDING, "unembed_bias": True} | changes)).double()
+    return scrambled(
+        tiny(**{"n_encoder_layer": 1, "padding": PADDING, "unembed_bias": True} | changes)
+    ).double()
 
 
 def sources(batch: int = 3, length: int = 5, seed: int = 0) -> Tensor:
@@ -55,7 +59,9 @@ def encoder_decoders(**fixed: object) -> st.SearchStrategy[Config]:
 
 @many
 @given(encoder_decoders(), st.integers(1, CONTEXT))
-def test_greedy_is_a_plain_loop_over_whole_passes_for_every_architecture(config: Config, longest: int) -> None:
+def test_greedy_is_a_plain_loop_over_whole_passes_for_every_architecture(
+    config: Config, longest: int
+) -> None:
     model = scrambled(config).double()
     answers = decode_greedily(model, sources(), START, END, longest)
     for source, answer in zip(sources().tolist(), answers.tolist(), strict=True):
@@ -67,7 +73,10 @@ def test_rows_of_a_batch_do_not_touch_each_other_and_padding_changes_no_answer()
     ended = set()
     for seed in range(6):
         model = with_bias(answering(d_model=24), END, 0.4)
-        rows = [row[:length] for row, length in zip(sources(6, 6, seed).tolist(), (1, 2, 3, 4, 5, 6), strict=True)]
+        rows = [
+            row[:length]
+            for row, length in zip(sources(6, 6, seed).tolist(), (1, 2, 3, 4, 5, 6), strict=True)
+        ]
         padded = torch.tensor([row + [PADDING] * (CONTEXT - len(row)) for row in rows])
         together = decode_greedily(model, padded, START, END)
         for row, answer in zip(rows, together, strict=True):
@@ -112,12 +121,18 @@ def test_a_beam_of_one_is_greedy(config: Config, seed: int) -> None:
     source = sources(1, seed=seed)
     beams = beam_search(model, source[0], START, END, 1)
     (only,) = beams.finished
-    assert (list(only.ids), only.ended) == until_end(decode_greedily(model, source, START, END)[0], END)
+    assert (list(only.ids), only.ended) == until_end(
+        decode_greedily(model, source, START, END)[0], END
+    )
     assert len(beams.nodes) == len(only.ids) + only.ended + 1
 
 
-def plain_beam(model: Transformer, source: list[int], width: int, longest: int) -> list[tuple[float, list[int]]]:
-    """Beam search as a reader would write it: every step from whole passes, what has ended set aside."""
+def plain_beam(
+    model: Transformer, source: list[int], width: int, longest: int
+) -> list[tuple[float, list[int]]]:
+    """Beam search as a reader would write it: every step from whole passes, what has ended set
+    aside.
+    """
     beam, done = [(0.0, list[int]())], list[tuple[float, list[int]]]()
     for _ in range(longest):
         candidates = [
@@ -139,8 +154,12 @@ def test_a_beam_finds_what_a_plain_loop_over_whole_passes_finds(width: int, mask
         source = sources(1, seed=seed)[0]
         expected = plain_beam(model, source.tolist(), width, 5)
         hypotheses = beam_search(model, source, START, END, width, 5).finished
-        assert [[*one.ids, *([END] if one.ended else [])] for one in hypotheses] == [written for _, written in expected]
-        assert [one.total for one in hypotheses] == pytest.approx([total for total, _ in expected], abs=1e-9)
+        assert [[*one.ids, *([END] if one.ended else [])] for one in hypotheses] == [
+            written for _, written in expected
+        ]
+        assert [one.total for one in hypotheses] == pytest.approx(
+            [total for total, _ in expected], abs=1e-9
+        )
         assert width == 1 or any(one.ended for one in hypotheses)
 
 
@@ -155,7 +174,9 @@ def every_answer(longest: int, end: int, vocab: int) -> list[tuple[tuple[int, ..
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.7, 1.0])
-def test_a_beam_wide_enough_finds_all_answers_in_the_order_that_trying_everything_gives(length_penalty: float) -> None:
+def test_a_beam_wide_enough_finds_all_answers_in_the_order_that_trying_everything_gives(
+    length_penalty: float,
+) -> None:
     longest, start, end = 3, 0, 4
     model = answering(**VERY_SMALL)
     source = some_ids(4, 1, 4)[0]
@@ -167,8 +188,12 @@ def test_a_beam_wide_enough_finds_all_answers_in_the_order_that_trying_everythin
         total = sum(steps[place, token].item() for place, token in enumerate(targets))
         expected.append((not ended, -total / len(targets) ** length_penalty, ids))
     beams = beam_search(model, source, start, end, len(expected), longest, length_penalty)
-    assert [(not one.ended, one.ids) for one in beams.finished] == [(cut, ids) for cut, _, ids in sorted(expected)]
-    assert [one.score for one in beams.finished] == pytest.approx([-score for _, score, _ in sorted(expected)], abs=1e-9)
+    assert [(not one.ended, one.ids) for one in beams.finished] == [
+        (cut, ids) for cut, _, ids in sorted(expected)
+    ]
+    assert [one.score for one in beams.finished] == pytest.approx(
+        [-score for _, score, _ in sorted(expected)], abs=1e-9
+    )
     # The probabilities of all that can happen sum to 1, and nothing was cut on the way.
     assert sum(torch.tensor(one.total).exp().item() for one in beams.finished) == pytest.approx(1.0)
     assert all(node.kept for node in beams.nodes)
@@ -176,13 +201,21 @@ def test_a_beam_wide_enough_finds_all_answers_in_the_order_that_trying_everythin
 
 def check_tree(beams: Beams, width: int) -> None:
     nodes = beams.nodes
-    assert (nodes[0].parent, nodes[0].token, nodes[0].total, nodes[0].depth, nodes[0].kept) == (None, START, 0.0, 0, True)
+    assert (nodes[0].parent, nodes[0].token, nodes[0].total, nodes[0].depth, nodes[0].kept) == (
+        None,
+        START,
+        0.0,
+        0,
+        True,
+    )
     left = width
     for depth in range(1, nodes[-1].depth + 1):
         level = [node for node in nodes if node.depth == depth]
         kept = [node for node in level if node.kept]
         assert len(kept) == left
-        assert min(node.total for node in kept) >= max((node.total for node in level if not node.kept), default=float("-inf"))
+        assert min(node.total for node in kept) >= max(
+            (node.total for node in level if not node.kept), default=float("-inf")
+        )
         left -= sum(node.finished for node in kept)
     for index, node in enumerate(nodes[1:], 1):
         parent = nodes[node.parent]
@@ -205,12 +238,19 @@ def test_the_tree_holds_every_candidate_weighed_and_leads_to_every_answer(width:
         tokens = [beams.nodes[node].token for node in path]
         assert tokens == [START, *one.ids, *([END] if one.ended else [])]
         assert beams.nodes[one.node].total == one.total
-        steps = [log_probabilities(model, source.tolist(), tokens[1:place])[tokens[place]] for place in range(1, len(tokens))]
-        assert [beams.nodes[node].log_probability for node in path[1:]] == pytest.approx([float(step) for step in steps])
+        steps = [
+            log_probabilities(model, source.tolist(), tokens[1:place])[tokens[place]]
+            for place in range(1, len(tokens))
+        ]
+        assert [beams.nodes[node].log_probability for node in path[1:]] == pytest.approx(
+            [float(step) for step in steps]
+        )
     assert beams.best == beams.finished[0]
 
 
-def test_the_encoder_runs_once_and_its_keys_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_encoder_runs_once_and_its_keys_are_computed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model, ran = answering(), list[str]()
     model.encoder.register_forward_hook(lambda *_: ran.append("encoder"))
     for block in model.blocks:
@@ -226,7 +266,11 @@ def test_rows_chosen_again_go_on_as_if_they_had_been_written_so() -> None:
     model = answering()
     source = sources(1)
     grown = Decoder(model, source, START, 3)
-    steps = [(torch.tensor([1, 2, 3]), None), (torch.tensor([4, 5, 6]), torch.tensor([2, 2, 0])), (torch.tensor([7, 0, 1]), None)]
+    steps = [
+        (torch.tensor([1, 2, 3]), None),
+        (torch.tensor([4, 5, 6]), torch.tensor([2, 2, 0])),
+        (torch.tensor([7, 0, 1]), None),
+    ]
     for tokens, rows in steps:
         with torch.inference_mode():
             grown.logits()
@@ -256,5 +300,6 @@ def test_a_drawn_answer_is_a_plain_loop_over_whole_passes_with_the_sampler_of_ge
 def test_at_temperature_0_a_drawn_answer_is_the_greedy_one() -> None:
     model = answering()
     torch.testing.assert_close(
-        decode(model, sources(), START, END, Sampling(temperature=0)), decode_greedily(model, sources(), START, END)
+        decode(model, sources(), START, END, Sampling(temperature=0)),
+        decode_greedily(model, sources(), START, END),
     )

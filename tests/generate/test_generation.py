@@ -1,4 +1,6 @@
-"""A sequence that grows: with a cache and without, past the context, undone and taken again, it is one and the same."""
+"""A sequence that grows: with a cache and without, past the context, undone and taken again, it is
+one and the same.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ CASES = [(prompt, slide) for prompt in (1, 3, CONTEXT, CONTEXT + 5) for slide in
 def plain_loop(
     model: Transformer, ids: list[int], sampling: Sampling, count: int, slide: int = 1
 ) -> tuple[list[int], list[Tensor]]:
-    """Generation as a reader would write it: every token from a whole pass over what the model sees."""
+    """Generation as a reader would write it: every token from a whole pass over what the model
+    sees.
+    """
     ids, all_logits = list(ids), []
     for _ in range(count):
         start = 0
@@ -36,7 +40,9 @@ def plain_loop(
 
 @pytest.mark.parametrize(("prompt", "slide"), CASES)
 @pytest.mark.parametrize("use_cache", [True, False])
-def test_every_step_has_the_logits_of_a_whole_pass_over_the_window(prompt: int, slide: int, use_cache: bool) -> None:
+def test_every_step_has_the_logits_of_a_whole_pass_over_the_window(
+    prompt: int, slide: int, use_cache: bool
+) -> None:
     model = scrambled(tiny(positions="rotary"))
     ids = some_ids(prompt, batch=1)[0]
     count = 3 * CONTEXT
@@ -54,16 +60,23 @@ def test_every_step_has_the_logits_of_a_whole_pass_over_the_window(prompt: int, 
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_the_cache_changes_nothing_for_any_kind_of_positions(positions: str) -> None:
     model = scrambled(tiny(positions=positions)).double()
-    runs = [list(islice(Generation(model, some_ids(2)[0], use_cache=cache, slide=3), 20)) for cache in (True, False)]
+    runs = [
+        list(islice(Generation(model, some_ids(2)[0], use_cache=cache, slide=3), 20))
+        for cache in (True, False)
+    ]
     for cached, whole in zip(*runs, strict=True):
         assert torch.equal(cached.tokens, whole.tokens)
         torch.testing.assert_close(cached.logits, whole.logits, rtol=1e-9, atol=1e-9)
 
 
-def test_a_cache_that_is_full_takes_more_room_and_can_be_written_to_in_every_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_is_full_takes_more_room_and_can_be_written_to_in_every_mode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("gptviz.model.parts.attention.ROOM", 3)
     model, ids = scrambled(tiny(positions="rotary")), some_ids(2, batch=1)[0]
-    grown, whole = (Generation(model, ids, Sampling(temperature=0), use_cache=cache) for cache in (True, False))
+    grown, whole = (
+        Generation(model, ids, Sampling(temperature=0), use_cache=cache) for cache in (True, False)
+    )
     rooms = []
     for step, expected in zip(islice(grown, 6), islice(whole, 6), strict=True):
         torch.testing.assert_close(step.logits, expected.logits, rtol=1e-4, atol=1e-4)
@@ -86,7 +99,9 @@ def test_a_cache_that_is_full_takes_more_room_and_can_be_written_to_in_every_mod
         (8, [3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
     ],
 )
-def test_with_the_cache_a_step_computes_its_own_token_alone_until_the_window_slides(slide: int, passes: list[int]) -> None:
+def test_with_the_cache_a_step_computes_its_own_token_alone_until_the_window_slides(
+    slide: int, passes: list[int]
+) -> None:
     model = scrambled(tiny())
     computed: list[int] = []
     model.embed.register_forward_pre_hook(lambda _, inputs: computed.append(inputs[0].shape[1]))
@@ -114,7 +129,9 @@ def test_the_window_is_the_last_tokens_that_fit_and_moves_by_the_slide(slide: in
 
 
 @pytest.mark.parametrize(("prompt", "slide"), CASES)
-def test_undoing_restores_the_same_ids_and_the_same_bits_and_so_does_going_on_again(prompt: int, slide: int) -> None:
+def test_undoing_restores_the_same_ids_and_the_same_bits_and_so_does_going_on_again(
+    prompt: int, slide: int
+) -> None:
     model = scrambled(tiny())
     grown = Generation(model, some_ids(prompt, batch=1)[0], Sampling(seed=1), slide=slide)
     past: dict[int, tuple[Tensor, Tensor]] = {}
@@ -127,7 +144,16 @@ def test_undoing_restores_the_same_ids_and_the_same_bits_and_so_does_going_on_ag
         assert torch.equal(grown.ids, ids)
         assert torch.equal(grown.logits, logits)
 
-    for steps, again in [(CONTEXT, 0), (1, 3), (5, 2), (2, 2), (CONTEXT + 3, 4), (1, 1), (10, 0), (100, 2 * CONTEXT)]:
+    for steps, again in [
+        (CONTEXT, 0),
+        (1, 3),
+        (5, 2),
+        (2, 2),
+        (CONTEXT + 3, 4),
+        (1, 1),
+        (10, 0),
+        (100, 2 * CONTEXT),
+    ]:
         grown.undo(steps)
         check()
         for _ in range(again):
@@ -191,7 +217,16 @@ def test_another_branch_has_the_bits_it_would_have_had_alone(prompt: int, slide:
     ids = some_ids(prompt, batch=1)[0]
     moving = Generation(model, ids, slide=slide)
     branches = [some_ids(3 * CONTEXT, batch=1, seed=seed) for seed in (1, 2)]
-    for start, length, which in [(0, 5, 0), (2, 9, 1), (1, 20, 0), (20, 24, 0), (3, 4, 0), (0, 24, 1), (24, 24, 1), (0, 0, 0)]:
+    for start, length, which in [
+        (0, 5, 0),
+        (2, 9, 1),
+        (1, 20, 0),
+        (20, 24, 0),
+        (3, 4, 0),
+        (0, 24, 1),
+        (24, 24, 1),
+        (0, 0, 0),
+    ]:
         start = min(start, moving.ids.shape[1] - prompt)
         moving.replace(prompt + start, branches[which][:, start:length])
         alone = Generation(model, ids, slide=slide)

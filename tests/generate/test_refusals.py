@@ -50,13 +50,32 @@ def lookup(prompt: torch.Tensor = PROMPT, most: int = 4, *, model: object = MODE
     return Speculation(model, LookupDrafter(VOCAB), prompt, most_drafted=most)  # type: ignore[arg-type]
 
 
-NO_ROUTE = ("", "n5", "n5_", "n5_12345g", "x5_123456", "n-5_123456", "n1.5_123456", "n٣_123456", "<script>_123456")
+NO_ROUTE = (
+    "",
+    "n5",
+    "n5_",
+    "n5_12345g",
+    "x5_123456",
+    "n-5_123456",
+    "n1.5_123456",
+    "n٣_123456",
+    "<script>_123456",
+)
 REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("no token to start from: give a prompt", lambda: Generation(MODEL, NOTHING)),
     ("slide is 0", lambda: Generation(MODEL, PROMPT, slide=0)),
-    ("slide is 9; it must be from 1 to the context of 8", lambda: Generation(MODEL, PROMPT, slide=9)),
-    ("start is 2; it must be from 3, after the prompt, to 5", lambda: grown().replace(2, torch.tensor([[1]]))),
-    ("start is 6; it must be from 3, after the prompt, to 5", lambda: grown().replace(6, torch.tensor([[1]]))),
+    (
+        "slide is 9; it must be from 1 to the context of 8",
+        lambda: Generation(MODEL, PROMPT, slide=9),
+    ),
+    (
+        "start is 2; it must be from 3, after the prompt, to 5",
+        lambda: grown().replace(2, torch.tensor([[1]])),
+    ),
+    (
+        "start is 6; it must be from 3, after the prompt, to 5",
+        lambda: grown().replace(6, torch.tensor([[1]])),
+    ),
     ("temperature is -0.1", lambda: Sampling(temperature=-0.1)),
     ("temperature is nan", lambda: Sampling(temperature=math.nan)),
     ("temperature is inf", lambda: Sampling(temperature=math.inf)),
@@ -65,15 +84,24 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("top-p is 1.1", lambda: Sampling(top_p=1.1)),
     ("top-p is nan", lambda: Sampling(top_p=math.nan)),
     *(
-        ("logits at position 17 are not numbers", lambda logit=logit, sampling=sampling: chosen(logit, sampling))
+        (
+            "logits at position 17 are not numbers",
+            lambda logit=logit, sampling=sampling: chosen(logit, sampling),
+        )
         for logit in (math.nan, math.inf)
         for sampling in (Sampling(), Sampling(temperature=0), Sampling(top_k=2))
     ),
     *(("not have the form of a route", lambda line=line: route(line)) for line in NO_ROUTE),
-    *(("more than 10,000", lambda line=line: route(line)) for line in ("n999999999_123456", "n9999f1f1_123456")),
+    *(
+        ("more than 10,000", lambda line=line: route(line))
+        for line in ("n999999999_123456", "n9999f1f1_123456")
+    ),
     ("not in the vocabulary", lambda: route(f"f{VOCAB}_123456")),
     ("top-p is 1.5", lambda: route("p1.5n1_123456")),
-    ("another prompt", lambda: planted().restore(Tree(Generation(MODEL, some_ids(4, batch=1)[0])).snapshot())),
+    (
+        "another prompt",
+        lambda: planted().restore(Tree(Generation(MODEL, some_ids(4, batch=1)[0])).snapshot()),
+    ),
     ("has already drawn tokens", lambda: Tree(grown(1))),
     ("the token is -1; it must be from 0 to 10", lambda: planted().take(-1)),
     ("the token is 11; it must be from 0 to 10", lambda: planted().take(VOCAB)),
@@ -96,7 +124,10 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
         )
     ),
     ("width of the beam is 0", lambda: beam_search(ANSWERING, SOURCES[0], 9, 10, 0)),
-    ("9 tokens do not fit in a context of 8", lambda: decode_greedily(ANSWERING, F.pad(SOURCES, (0, 4), value=8), 9, 10)),
+    (
+        "9 tokens do not fit in a context of 8",
+        lambda: decode_greedily(ANSWERING, F.pad(SOURCES, (0, 4), value=8), 9, 10),
+    ),
     ("no encoder", lambda: decode_greedily(MODEL, SOURCES, 9, 10)),
 ]
 

@@ -10,7 +10,9 @@ from gptviz.generate.repetition import LEAST_TOKENS, ROUNDS, Loop, loop_at_end
 
 
 def by_slices(ids: list[int]) -> Loop | None:
-    """The same, by comparing the text with itself moved along, for every length and every beginning."""
+    """The same, by comparing the text with itself moved along, for every length and every
+    beginning.
+    """
     for length in range(1, len(ids) + 1):
         for start in range(len(ids)):
             end = ids[start:]

@@ -29,7 +29,9 @@ def planted() -> Tree:
 
 
 def wandered(seed: int) -> Tree:
-    """A tree after drawing under changing settings, taking tokens by hand, undoing, and going to other branches."""
+    """A tree after drawing under changing settings, taking tokens by hand, undoing, and going to
+    other branches.
+    """
     tree, draws = planted(), random.Random(seed)
     for _ in range(40):
         match draws.choice(["step", "settings", "take", "up", "go"]):
@@ -67,7 +69,9 @@ def test_a_route_read_from_its_line_leads_a_new_tree_to_the_same_tokens(seed: in
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_in_the_tree_it_comes_from_a_route_leads_to_the_same_node_without_computing(seed: int) -> None:
+def test_in_the_tree_it_comes_from_a_route_leads_to_the_same_node_without_computing(
+    seed: int,
+) -> None:
     tree = wandered(seed)
     node = max(tree.nodes, key=lambda one: tree.nodes[one].position)
     route = Route.to(tree.path(node))

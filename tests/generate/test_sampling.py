@@ -27,7 +27,8 @@ def softmax(logits: list[float]) -> list[float]:
 def plain(
     logits: list[float], temperature: float, top_k: int | None, top_p: float | None
 ) -> tuple[list[int], list[int], list[float]]:
-    """The tokens top-k keeps, those top-p keeps of them, likeliest first, and the probabilities drawn from.
+    """The tokens top-k keeps, those top-p keeps of them, likeliest first, and the probabilities
+    drawn from.
 
     No verdict (in hypothesis, another example) where a sum touches top_p up to rounding.
     """
@@ -46,7 +47,9 @@ def plain(
         if top_p is None or top_p == 1 or reached < top_p:
             in_top_p.append(token)
         reached += of_kept[token]
-    kept_probabilities = dict(zip(in_top_p, softmax([scaled[token] for token in in_top_p]), strict=True))
+    kept_probabilities = dict(
+        zip(in_top_p, softmax([scaled[token] for token in in_top_p]), strict=True)
+    )
     return in_top_k, in_top_p, [kept_probabilities.get(token, 0.0) for token in range(len(logits))]
 
 
@@ -79,7 +82,9 @@ def test_the_ledger_is_what_plain_python_computes(
 @pytest.mark.parametrize("vocab", [65, 50_257])
 @pytest.mark.parametrize("temperature", [0.0, 0.01, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize(("top_k", "top_p"), [(None, None), (1, None), (40, 0.5), (10**6, 0.9)])
-def test_every_stage_is_finite_and_sums_to_one(vocab: int, temperature: float, top_k: int | None, top_p: float | None) -> None:
+def test_every_stage_is_finite_and_sums_to_one(
+    vocab: int, temperature: float, top_k: int | None, top_p: float | None
+) -> None:
     rows = 3 if vocab == 65 else 1
     logits = 20 * torch.randn(rows, vocab, generator=torch.Generator().manual_seed(vocab))
     sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
@@ -97,14 +102,18 @@ def test_every_stage_is_finite_and_sums_to_one(vocab: int, temperature: float, t
         np.testing.assert_allclose(stages.after[row].numpy(), after, rtol=1e-9, atol=1e-15)
 
 
-@pytest.mark.parametrize(("top_p", "n_kept"), [(0.25, 1), (0.26, 2), (0.5, 2), (0.75, 3), (0.750001, 4), (1.0, 4), (None, 4)])
+@pytest.mark.parametrize(
+    ("top_p", "n_kept"),
+    [(0.25, 1), (0.26, 2), (0.5, 2), (0.75, 3), (0.750001, 4), (1.0, 4), (None, 4)],
+)
 def test_top_p_keeps_the_fewest_tokens_that_reach_it(top_p: float | None, n_kept: int) -> None:
     stages = ledger(torch.zeros(4), Sampling(top_p=top_p))
     assert stages.in_top_p.tolist() == [token < n_kept for token in range(4)]
 
 
 def test_top_p_counts_within_what_top_k_left() -> None:
-    # Half and half once the third is gone: 0.5 is reached by the first alone, where of all three it would take two.
+    # Half and half once the third is gone: 0.5 is reached by the first alone, where of all three it
+    # would take two.
     stages = ledger(torch.zeros(3), Sampling(top_k=2, top_p=0.5))
     assert stages.in_top_p.tolist() == [True, False, False]
 
@@ -126,17 +135,28 @@ def test_tokens_that_are_never_drawn_leave_the_draw_as_if_they_were_not_there(
     logits[:, 60:] += 5  # the likeliest of all
     never = range(60, 65)
     stages, alone = ledger(logits, sampling, never), ledger(logits[:, :60], sampling)
-    assert torch.equal(stages.before, logits.double().softmax(-1)), "the model's own probabilities stay"
+    assert torch.equal(stages.before, logits.double().softmax(-1)), (
+        "the model's own probabilities stay"
+    )
     torch.testing.assert_close(stages.after[:, :60], alone.after, rtol=1e-12, atol=0)
     assert not (stages.in_top_k | (stages.after > 0))[:, 60:].any()
     assert torch.equal(stages.in_top_p[:, :60], alone.in_top_p)
-    assert torch.equal(choose_tokens(logits, sampling, 7, never), choose_tokens(logits[:, :60], sampling, 7))
+    assert torch.equal(
+        choose_tokens(logits, sampling, 7, never), choose_tokens(logits[:, :60], sampling, 7)
+    )
 
 
 def test_a_number_draws_the_token_whose_interval_it_falls_into() -> None:
     probabilities = torch.tensor([[0.0, 0.5, 0.0, 0.25, 0.25, 0.0]], dtype=torch.float64)
     just_below = np.nextafter
-    cases = {0.0: 1, just_below(0.5, 0): 1, 0.5: 3, just_below(0.75, 0): 3, 0.75: 4, just_below(1.0, 0): 4}
+    cases = {
+        0.0: 1,
+        just_below(0.5, 0): 1,
+        0.5: 3,
+        just_below(0.75, 0): 3,
+        0.75: 4,
+        just_below(1.0, 0): 4,
+    }
     for number, token in cases.items():
         assert draw(probabilities, torch.tensor([number], dtype=torch.float64)).tolist() == [token]
 
@@ -149,7 +169,10 @@ def test_rounding_never_draws_beyond_the_vocabulary() -> None:
     assert draw(probabilities, almost_one).tolist() == [9]
 
 
-@pytest.mark.parametrize("sampling", [Sampling(seed=3), Sampling(temperature=0.7, top_k=4, seed=3), Sampling(top_p=0.8, seed=3)])
+@pytest.mark.parametrize(
+    "sampling",
+    [Sampling(seed=3), Sampling(temperature=0.7, top_k=4, seed=3), Sampling(top_p=0.8, seed=3)],
+)
 def test_ten_thousand_draws_have_the_frequencies_of_the_ledger(sampling: Sampling) -> None:
     logits = torch.tensor([[2.0, 1.0, 0.0, 0.5, -1.0, 1.5]])
     draws = [choose_tokens(logits, sampling, position).item() for position in range(10_000)]
@@ -171,12 +194,19 @@ def test_seed_and_position_and_sample_decide_a_number_and_nothing_else_does() ->
     torch.manual_seed(1)
     assert torch.equal(uniform(5, 7, 1), uniform(5, 7, 3)[:1])
     seeds = [0, 1, -1, 2**32, 2**63, 2**64, 10**30]
-    numbers = [number for seed in seeds for position in range(50) for number in uniform(seed, position, 4).tolist()]
+    numbers = [
+        number
+        for seed in seeds
+        for position in range(50)
+        for number in uniform(seed, position, 4).tolist()
+    ]
     assert len(set(numbers)) == len(seeds) * 50 * 4
 
 
 def test_the_numbers_are_uniform_and_neighbours_are_unrelated() -> None:
-    grid = np.array([[uniform(seed, position).item() for position in range(150)] for seed in range(100)])
+    grid = np.array(
+        [[uniform(seed, position).item() for position in range(150)] for seed in range(100)]
+    )
     assert grid.min() >= 0
     assert grid.max() < 1
     assert stats.kstest(grid.ravel(), "uniform").pvalue > 1e-3

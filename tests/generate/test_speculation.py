@@ -1,4 +1,6 @@
-"""With any drafter the text is the large model's: the same when greedy, the same in distribution when drawn."""
+"""With any drafter the text is the large model's: the same when greedy, the same in distribution
+when drawn.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from torch import Tensor
 import gptviz
 from gptviz.generate.generation import Generation
 from gptviz.generate.sampling import Sampling, draw, ledger, uniform
-from gptviz.generate.speculation import LookupDrafter, ModelDrafter, Proposal, Speculated, Speculation, judged
+from gptviz.generate.speculation import (
+    LookupDrafter,
+    ModelDrafter,
+    Proposal,
+    Speculated,
+    Speculation,
+    judged,
+)
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
 GREEDY = Sampling(temperature=0)
@@ -47,7 +56,9 @@ class Wrong:
         ("jobs-90", "jobs-10", "the nurse said"),
     ],
 )
-def test_greedy_text_is_the_large_models_own_also_past_the_context(large: str, draft: str, prompt: str) -> None:
+def test_greedy_text_is_the_large_models_own_also_past_the_context(
+    large: str, draft: str, prompt: str
+) -> None:
     lm = gptviz.load(large)
     ids = lm.encode(prompt)
     lookup = LookupDrafter(lm.tokenizer.vocab_size)
@@ -59,7 +70,9 @@ def test_greedy_text_is_the_large_models_own_also_past_the_context(large: str, d
 
 @pytest.mark.parametrize("prompt", [1, CONTEXT - 1, CONTEXT, CONTEXT + 5])
 @pytest.mark.parametrize("drafted", [1, 3, CONTEXT + 4])
-def test_a_model_that_drafts_for_itself_writes_what_it_writes_alone(prompt: int, drafted: int) -> None:
+def test_a_model_that_drafts_for_itself_writes_what_it_writes_alone(
+    prompt: int, drafted: int
+) -> None:
     model, ids = scrambled(tiny(positions="rotary")).double(), some_ids(prompt, batch=1)[0]
     sampling = Sampling(temperature=0.9, top_k=6, top_p=0.95, seed=3)
     one = Speculation(model, ModelDrafter(model, sampling), ids, sampling, most_drafted=drafted)
@@ -71,17 +84,22 @@ def test_a_model_that_drafts_for_itself_writes_what_it_writes_alone(prompt: int,
     assert {len(each.tokens) for each in whole} <= {drafted + 1}
 
 
-def test_one_pass_per_round_judges_all_and_wrong_drafts_cost_no_more_than_one_pass_per_token() -> None:
+def test_one_pass_per_round_judges_all_and_wrong_drafts_cost_no_more_than_one_pass_per_token() -> (
+    None
+):
     model, ids = scrambled(tiny(context_length=30)), some_ids(3, batch=1)[0]
     right = ids.tolist() + alone(model, ids, GREEDY, 12)
     seen: list[int] = []
     model.embed.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[1]))
     rounds = list(Speculation(model, Wrong(right), ids, GREEDY, most_drafted=3).rounds(12))
     assert [token for one in rounds for token in one.tokens] == right[3:]
-    assert seen == [6, *[4] * 8, 3, 2, 1]  # the prompt and 3 drafted tokens; then each last token and its drafts
+    # the prompt and 3 drafted tokens; then each last token and its drafts
+    assert seen == [6, *[4] * 8, 3, 2, 1]
     assert [one.accepted for one in rounds] == [0] * 12
     assert [one.judged for one in rounds] == [1] * 11 + [0]
-    assert [(each.accepted, each.p, each.number) for each in rounds[0].drafted[1:]] == [(None, None, None)] * 2
+    assert [(each.accepted, each.p, each.number) for each in rounds[0].drafted[1:]] == [
+        (None, None, None)
+    ] * 2
 
 
 class Remembered(Speculation):
@@ -108,7 +126,9 @@ class RememberedDrafter(ModelDrafter):
             key = tuple(text)
             if key not in self.known:
                 with torch.inference_mode():
-                    self.known[key] = ledger(self.model(torch.tensor([text]))[:, -1], self.sampling).after
+                    self.known[key] = ledger(
+                        self.model(torch.tensor([text]))[:, -1], self.sampling
+                    ).after
             token = int(draw(self.known[key], uniform(self.sampling.seed, len(text))))
             proposals.append(Proposal(token, self.known[key][0]))
             text.append(token)
@@ -116,11 +136,17 @@ class RememberedDrafter(ModelDrafter):
 
 
 @pytest.mark.parametrize(
-    "settings", [pytest.param({"temperature": 0.8}, marks=pytest.mark.full), {"temperature": 1.5, "top_k": 3, "top_p": 0.9}]
+    "settings",
+    [
+        pytest.param({"temperature": 0.8}, marks=pytest.mark.full),
+        {"temperature": 1.5, "top_k": 3, "top_p": 0.9},
+    ],
 )
 def test_over_8_000_texts_the_distribution_is_the_large_models(settings: dict[str, float]) -> None:
     size, texts = 4, 8_000
-    large, small = (scrambled(tiny(vocab_size=size, n_layer=1), seed=seed, std=0.5) for seed in (1, 2))
+    large, small = (
+        scrambled(tiny(vocab_size=size, n_layer=1), seed=seed, std=0.5) for seed in (1, 2)
+    )
     p: dict[tuple[int, ...], Tensor] = {}
     q: dict[tuple[int, ...], Tensor] = {}
     found, accepted_first = Counter(), 0
@@ -193,7 +219,9 @@ def test_a_refused_token_is_replaced_from_what_the_large_model_gives_more() -> N
         ([5], 3, []),
     ],
 )
-def test_the_lookup_proposes_what_follows_the_latest_earlier_place(text: list[int], n: int, proposed: list[int]) -> None:
+def test_the_lookup_proposes_what_follows_the_latest_earlier_place(
+    text: list[int], n: int, proposed: list[int]
+) -> None:
     proposals = LookupDrafter(10, n).propose(text, 3)
     assert [one.token for one in proposals] == proposed
     assert all(one.distribution.sum() == one.distribution[one.token] == 1 for one in proposals)
@@ -205,13 +233,17 @@ def test_nothing_is_written_after_a_token_that_ends_the_text() -> None:
     end = text[5]
     for drafter in (ModelDrafter(model, GREEDY), Wrong(ids.tolist() + text), LookupDrafter(VOCAB)):
         one = Speculation(model, drafter, ids, GREEDY, ends={end})
-        assert [token for each in one.rounds(20) for token in each.tokens] == text[: text.index(end) + 1]
+        assert [token for each in one.rounds(20) for token in each.tokens] == text[
+            : text.index(end) + 1
+        ]
 
 
 def test_what_is_never_drawn_is_never_written_even_if_it_is_drafted() -> None:
     model, ids = scrambled(tiny(context_length=40)), some_ids(3, batch=1)[0]
     sampling, never = Sampling(temperature=3.0), [2, 5]
-    one = Speculation(model, ModelDrafter(scrambled(tiny(), seed=4), sampling), ids, sampling, never=never)
+    one = Speculation(
+        model, ModelDrafter(scrambled(tiny(), seed=4), sampling), ids, sampling, never=never
+    )
     rounds = list(one.rounds(30))
     assert any(each.token in never for every in rounds for each in every.drafted)
     assert not set(one.ids[3:]) & set(never)

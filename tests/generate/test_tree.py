@@ -1,4 +1,6 @@
-"""The tree of what was generated: whichever way one comes to a node, its ids, logits and attention are the same."""
+"""The tree of what was generated: whichever way one comes to a node, its ids, logits and attention
+are the same.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,14 @@ CASES = [(prompt, slide) for prompt in (1, 3, CONTEXT, CONTEXT + 5) for slide in
 NOTHING = 1  # bytes: all but what was computed last is dropped
 
 
-def planted(model: Transformer | None = None, prompt: int = 3, *, slide: int = 1, **options: Any) -> Tree:
+def planted(
+    model: Transformer | None = None, prompt: int = 3, *, slide: int = 1, **options: Any
+) -> Tree:
     """A tree with nothing but a prompt of this many tokens."""
     ids = some_ids(prompt, batch=1)[0]
-    return Tree(Generation(model or scrambled(tiny()), ids, Sampling(seed=2), slide=slide), **options)
+    return Tree(
+        Generation(model or scrambled(tiny()), ids, Sampling(seed=2), slide=slide), **options
+    )
 
 
 def grow(tree: Tree, steps: int) -> list[TreeNode]:
@@ -57,7 +63,9 @@ def counted(model: Transformer) -> list[int]:
 @pytest.mark.parametrize(("prompt", "slide"), CASES)
 def test_a_tree_that_only_steps_is_a_generation(prompt: int, slide: int) -> None:
     tree = planted(prompt=prompt, slide=slide)
-    plain = Generation(tree.generation.model, torch.tensor(tree.prompt), Sampling(seed=2), slide=slide)
+    plain = Generation(
+        tree.generation.model, torch.tensor(tree.prompt), Sampling(seed=2), slide=slide
+    )
     for node, step in zip(grow(tree, 3 * CONTEXT), islice(plain, 3 * CONTEXT), strict=True):
         assert (node.token, node.position) == (int(step.tokens[0]), step.position)
         assert torch.equal(tree.chosen_from(node.id).logits, step.logits[0])
@@ -82,7 +90,11 @@ def test_wherever_one_comes_from_ids_logits_and_attention_are_the_same_to_the_bi
             case _:
                 tree.up(draws.randrange(1, 6))
         here = tree.current
-        ids, logits, attention = tree.ids(), tree.after().logits.clone(), tree.after().attention.clone()
+        ids, logits, attention = (
+            tree.ids(),
+            tree.after().logits.clone(),
+            tree.after().attention.clone(),
+        )
         if here not in first:
             assert torch.equal(logits, fresh_logits(tree, here, slide))
             first[here] = ids, logits, attention
@@ -116,7 +128,8 @@ def test_a_step_attends_as_in_a_pass_of_its_own_over_the_whole_window(positions:
         record = Record("*.pattern")
         with torch.inference_mode():
             tree.generation.model(torch.tensor([ids[start:]]), tap=record)
-        rows = torch.stack([pattern[0, :, -1] for pattern in record.values.values()])  # [n_layer, n_head, keys]
+        # [n_layer, n_head, keys]
+        rows = torch.stack([pattern[0, :, -1] for pattern in record.values.values()])
         assert computed.start == start
         torch.testing.assert_close(computed.attention, rows, rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(computed.attention.sum(-1), torch.ones(2, 3, dtype=torch.double))
@@ -133,7 +146,9 @@ def test_a_model_without_cache_or_without_attention_has_a_tree_too(changes: dict
     assert tree.after().attention.shape[:2] == (tree.generation.model.config.n_layer, 3)
 
 
-def test_log_probabilities_are_those_of_the_model_and_of_the_draw_and_sum_along_the_branch() -> None:
+def test_log_probabilities_are_those_of_the_model_and_of_the_draw_and_sum_along_the_branch() -> (
+    None
+):
     tree = planted()
     sampling = Sampling(temperature=0.7, top_k=4, top_p=0.9, seed=1)
     tree.generation.sampling = sampling
@@ -223,7 +238,9 @@ def test_after_a_branch_written_aside_the_text_goes_on_without_computing_the_way
 
 
 @pytest.mark.parametrize("context", [CONTEXT, 32])
-def test_a_tree_restored_with_what_was_computed_goes_on_as_if_it_had_computed_it(context: int) -> None:
+def test_a_tree_restored_with_what_was_computed_goes_on_as_if_it_had_computed_it(
+    context: int,
+) -> None:
     model = scrambled(tiny(context_length=context))
     tree = planted(model)
     fork = grow(tree, 6)[-1].id
@@ -295,7 +312,9 @@ def test_beyond_the_most_nodes_the_oldest_ends_off_the_path_go_first() -> None:
     assert not tree.nodes[first[2].id].children
     grow(tree, 2)
     assert all(node.id in tree.nodes for node in first[:3]), "the path itself stays"
-    assert [node.id in tree.nodes for node in second] == [True] * 7 + [False] * 2, "no longer the path"
+    assert [node.id in tree.nodes for node in second] == [True] * 7 + [False] * 2, (
+        "no longer the path"
+    )
     assert len(tree.nodes) == 13
 
 
@@ -338,7 +357,9 @@ def test_its_branches_taken_one_by_one_make_the_same_tree() -> None:
         again.go(ROOT)
         for token in branch:
             again.take(token)
-    paths = [{tuple(one.ids(node)): one.nodes[node].total for node in one.nodes} for one in (tree, again)]
+    paths = [
+        {tuple(one.ids(node)): one.nodes[node].total for node in one.nodes} for one in (tree, again)
+    ]
     assert paths[0] == paths[1]
     assert again.ids() == tree.ids()
 
@@ -346,7 +367,13 @@ def test_its_branches_taken_one_by_one_make_the_same_tree() -> None:
 def test_the_state_changes_with_the_tree_and_with_nothing_else() -> None:
     tree = planted(most_nodes=3)
     seen = [tree.state]
-    for act in (tree.step, tree.up, lambda: tree.take(other(tree)), lambda: tree.go(ROOT), lambda: grow(tree, 4)):
+    for act in (
+        tree.step,
+        tree.up,
+        lambda: tree.take(other(tree)),
+        lambda: tree.go(ROOT),
+        lambda: grow(tree, 4),
+    ):
         act()
         assert tree.state not in seen
         seen.append(tree.state)
@@ -370,8 +397,12 @@ def test_what_is_never_drawn_is_no_candidate_and_cannot_be_taken() -> None:
     for _ in range(30):
         node = tree.step()
         assert node.token != likeliest
-        assert sorted(candidate.token for candidate in node.candidates) == [one for one in range(VOCAB) if one != likeliest]
+        assert sorted(candidate.token for candidate in node.candidates) == [
+            one for one in range(VOCAB) if one != likeliest
+        ]
         logits = fresh_logits(tree, node.parent or ROOT)
-        assert node.logprob == pytest.approx(float(logits.double().log_softmax(-1)[node.token]), abs=1e-6)
+        assert node.logprob == pytest.approx(
+            float(logits.double().log_softmax(-1)[node.token]), abs=1e-6
+        )
     with pytest.raises(ValueError, match="stands for no text"):
         tree.take(likeliest)

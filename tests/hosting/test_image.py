@@ -1,4 +1,6 @@
-"""The image for a server: its files and settings, and the program that it starts; built and started where docker is."""
+"""The image for a server: its files and settings, and the program that it starts; built and started
+where docker is.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from tests.waiting import wait_until
 
 
 def docker_works() -> bool:
-    return shutil.which("docker") is not None and not subprocess.run(["docker", "info"], capture_output=True).returncode
+    return (
+        shutil.which("docker") is not None
+        and not subprocess.run(["docker", "info"], capture_output=True).returncode
+    )
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the image is a Linux one")
@@ -50,7 +55,10 @@ def test_the_health_check_asks_below_the_path_at_which_the_app_runs(below: str) 
     with HTTPServer(("127.0.0.1", 0), App) as server:
         answering = Thread(target=server.serve_forever)
         answering.start()
-        environment = os.environ | {"PORT": str(server.server_port), "STREAMLIT_SERVER_BASE_URL_PATH": below.strip("/")}
+        environment = os.environ | {
+            "PORT": str(server.server_port),
+            "STREAMLIT_SERVER_BASE_URL_PATH": below.strip("/"),
+        }
         is_well = is_healthy(environment)
         server.shutdown()
         answering.join()
@@ -68,18 +76,28 @@ def test_the_image_has_all_that_the_app_needs_and_no_more() -> None:
     assert all((ROOT / path).exists() for path in kept)
     project = (ROOT / "pyproject.toml").read_text()
     assert {"app.py", "pages", "checkpoints", ".streamlit/config.toml"} <= kept
-    assert all(f'"{path}" = "gptviz/installed/' in project for path in ("app.py", "pages", "checkpoints"))
+    assert all(
+        f'"{path}" = "gptviz/installed/' in project for path in ("app.py", "pages", "checkpoints")
+    )
 
 
 def test_a_linter_of_dockerfiles_has_nothing_to_say() -> None:
-    linter = shutil.which("hadolint", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    linter = shutil.which(
+        "hadolint", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    )
     if linter is None:
         pytest.skip("hadolint is not here: requirements-dev.txt has it")
-    ended = subprocess.run([linter, "--failure-threshold=style", HOSTING / "Dockerfile"], capture_output=True, text=True)
+    ended = subprocess.run(
+        [linter, "--failure-threshold=style", HOSTING / "Dockerfile"],
+        capture_output=True,
+        text=True,
+    )
     assert ended.returncode == 0, ended.stdout
 
 
-def test_the_settings_that_compose_gives_are_settings_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settings_that_compose_gives_are_settings_of_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     app = yaml.safe_load((HOSTING / "compose.yaml").read_text())["services"]["app"]
     assert app["read_only"] is True
     assert {variable(name) for name in Hosting.__dataclass_fields__} >= set(app["environment"])
@@ -91,8 +109,23 @@ def test_the_settings_that_compose_gives_are_settings_of_the_server(monkeypatch:
 @pytest.mark.full
 @pytest.mark.skipif(not docker_works(), reason="there is no docker here")
 def test_the_image_is_built_and_answers_with_a_read_only_root_and_two_places_to_write() -> None:
-    subprocess.run(["docker", "build", "-f", "hosting/Dockerfile", "-t", "gptviz-test", "."], cwd=ROOT, check=True)
-    run = ["docker", "run", "--rm", "--detach", "--read-only", "--tmpfs", "/tmp", "--publish", "127.0.0.1::8501", "gptviz-test"]
+    subprocess.run(
+        ["docker", "build", "-f", "hosting/Dockerfile", "-t", "gptviz-test", "."],
+        cwd=ROOT,
+        check=True,
+    )
+    run = [
+        "docker",
+        "run",
+        "--rm",
+        "--detach",
+        "--read-only",
+        "--tmpfs",
+        "/tmp",
+        "--publish",
+        "127.0.0.1::8501",
+        "gptviz-test",
+    ]
     container = subprocess.run(run, check=True, capture_output=True, text=True).stdout.strip()
 
     def inside(command: str) -> str:
@@ -100,10 +133,15 @@ def test_the_image_is_built_and_answers_with_a_read_only_root_and_two_places_to_
         return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
     try:
-        published = subprocess.run(["docker", "port", container, "8501"], check=True, capture_output=True, text=True).stdout
+        published = subprocess.run(
+            ["docker", "port", container, "8501"], check=True, capture_output=True, text=True
+        ).stdout
         wait_until(lambda: is_healthy(os.environ | {"PORT": published.strip().rpartition(":")[2]}))
         assert inside("id -u") == "10001"
-        tries = "for place in /opt /opt/gptviz / /etc /data /tmp; do touch $place/written 2>/dev/null && echo $place; done; true"
+        tries = (
+            "for place in /opt /opt/gptviz / /etc /data /tmp; do touch $place/written 2>/dev/null "
+            "&& echo $place; done; true"
+        )
         assert inside(tries).split() == ["/data", "/tmp"]
     finally:
         subprocess.run(["docker", "stop", container], check=True, capture_output=True)

@@ -31,7 +31,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the image is a 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
-    """The port of a server that takes files of one megabyte, and the folder with its home and its log."""
+    """The port of a server that takes files of one megabyte, and the folder with its home and its
+    log.
+    """
     folder = tmp_path_factory.mktemp("server")
     with started(folder / "home", **{variable("uploads"): "1"}) as (_, environment):
         yield int(environment["PORT"]), folder
@@ -46,7 +48,9 @@ def port(server: tuple[int, Path]) -> int:
 def connected(port: int) -> Iterator[ClientConnection]:
     """A visitor, as the server sees one."""
     protocol = Subprotocol("streamlit")
-    with connect(f"ws://127.0.0.1:{port}/_stcore/stream", subprotocols=[protocol], max_size=None) as connection:
+    with connect(
+        f"ws://127.0.0.1:{port}/_stcore/stream", subprotocols=[protocol], max_size=None
+    ) as connection:
         yield connection
 
 
@@ -60,14 +64,18 @@ def visit(visitor: ClientConnection, page: str, query: str) -> str:
         match answer.WhichOneof("type"):
             case "new_session":
                 session = answer.new_session.initialize.session_id
-            case "script_finished" if session and answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+            case "script_finished" if (
+                session and answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
+            ):
                 return session
 
 
 def status(port: int, method: str, path: str, body: bytes | None = None, **headers: str) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
-        connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+        connection.request(
+            method, path, body, {name.replace("_", "-"): value for name, value in headers.items()}
+        )
         return connection.getresponse().status
     finally:
         connection.close()
@@ -75,12 +83,24 @@ def status(port: int, method: str, path: str, body: bytes | None = None, **heade
 
 def handshake(port: int, origin: str) -> int:
     key = {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec_WebSocket_Version": "13"}
-    return status(port, "GET", "/_stcore/stream", Connection="Upgrade", Upgrade="websocket", Origin=origin, **key)
+    return status(
+        port,
+        "GET",
+        "/_stcore/stream",
+        Connection="Upgrade",
+        Upgrade="websocket",
+        Origin=origin,
+        **key,
+    )
 
 
 def test_only_pages_of_its_own_address_may_connect(port: int) -> None:
     assert handshake(port, f"http://127.0.0.1:{port}") == 101
-    for origin in ("http://elsewhere.example", f"http://127.0.0.1.elsewhere.example:{port}", "null"):
+    for origin in (
+        "http://elsewhere.example",
+        f"http://127.0.0.1.elsewhere.example:{port}",
+        "null",
+    ):
         assert handshake(port, origin) == 403
 
 
@@ -93,11 +113,21 @@ def token_of(port: int) -> str:
     return cookie["_streamlit_xsrf"].value
 
 
-def test_a_file_is_taken_with_the_token_of_a_session_alone_and_no_larger_than_the_server_allows(port: int) -> None:
+def test_a_file_is_taken_with_the_token_of_a_session_alone_and_no_larger_than_the_server_allows(
+    port: int,
+) -> None:
     token = token_of(port)
 
-    def given(megabytes: float, header: str = token, cookie: str = token, name: str = "mine.csv", of: str = "") -> int:
-        body = f'--x\r\nContent-Disposition: form-data; name="f"; filename="{name}"\r\n\r\n'.encode()
+    def given(
+        megabytes: float,
+        header: str = token,
+        cookie: str = token,
+        name: str = "mine.csv",
+        of: str = "",
+    ) -> int:
+        body = (
+            f'--x\r\nContent-Disposition: form-data; name="f"; filename="{name}"\r\n\r\n'.encode()
+        )
         body += b"x" * int(megabytes * 2**20) + b"\r\n--x--\r\n"
         headers = {
             "Content_Type": "multipart/form-data; boundary=x",
@@ -124,9 +154,24 @@ FORGED = "x\r\n2026-01-01 00:00:00 FORGED\x1b[2J\x1b]0;FORGED\x07\u202eFORGED\u2
 
 
 @pytest.mark.full
-def test_nothing_that_a_visitor_sends_is_in_the_log_as_it_was_sent(server: tuple[int, Path]) -> None:
+def test_nothing_that_a_visitor_sends_is_in_the_log_as_it_was_sent(
+    server: tuple[int, Path],
+) -> None:
     port, folder = server
-    keys = "model", "prompt", "edits", "step", "lesson", "lesson_step", "unit", "block", "box", "view", "chosen", "present"
+    keys = (
+        "model",
+        "prompt",
+        "edits",
+        "step",
+        "lesson",
+        "lesson_step",
+        "unit",
+        "block",
+        "box",
+        "view",
+        "chosen",
+        "present",
+    )
     query = urlencode({**dict.fromkeys(keys, FORGED), FORGED: FORGED})
     with connected(port) as visitor:
         for page in ("", "lens", "runs", FORGED):
@@ -135,7 +180,16 @@ def test_nothing_that_a_visitor_sends_is_in_the_log_as_it_was_sent(server: tuple
         with connected(port) as visitor, suppress(ConnectionClosed):
             visitor.send(message)
             visit(visitor, "", "")
-    assert status(port, "GET", f"/{quote(FORGED)}?{query}", Referer=quote(FORGED), User_Agent="\x1b[2JFORGED") < 500
+    assert (
+        status(
+            port,
+            "GET",
+            f"/{quote(FORGED)}?{query}",
+            Referer=quote(FORGED),
+            User_Agent="\x1b[2JFORGED",
+        )
+        < 500
+    )
     assert status(port, "PUT", f"/_stcore/upload_file/{quote(FORGED)}/{quote(FORGED)}", b"x") == 403
     log = (folder / "log").read_bytes().decode()
     assert "server started" in log
@@ -184,8 +238,15 @@ def test_behind_the_proxy_answers_have_the_headers_that_the_app_does_not_send(
     monkeypatch.setenv("HOME", str(tmp_path))  # where it keeps certificates
 
     def start(outside: int) -> subprocess.Popen[bytes]:
-        config = re.sub(r"^:80 ", f"http://127.0.0.1:{outside} ", (HOSTING / "Caddyfile").read_text(), flags=re.MULTILINE)
-        config = "{\n\tadmin off\n}\n" + config.replace("dynamic a app 8501", f"to 127.0.0.1:{server[0]}")
+        config = re.sub(
+            r"^:80 ",
+            f"http://127.0.0.1:{outside} ",
+            (HOSTING / "Caddyfile").read_text(),
+            flags=re.MULTILINE,
+        )
+        config = "{\n\tadmin off\n}\n" + config.replace(
+            "dynamic a app 8501", f"to 127.0.0.1:{server[0]}"
+        )
         assert str(outside) in config
         assert str(server[0]) in config
         (tmp_path / "Caddyfile").write_text(config)
@@ -193,7 +254,9 @@ def test_behind_the_proxy_answers_have_the_headers_that_the_app_does_not_send(
         with (tmp_path / "log").open("w") as log:
             return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
-    proxy, outside = on_a_free_port(start, lambda port: status(port, "GET", "/_stcore/health") == 200)
+    proxy, outside = on_a_free_port(
+        start, lambda port: status(port, "GET", "/_stcore/health") == 200
+    )
     try:
         connection = http.client.HTTPConnection("127.0.0.1", outside, timeout=60)
         connection.request("GET", "/lens?prompt=x")
@@ -205,7 +268,9 @@ def test_behind_the_proxy_answers_have_the_headers_that_the_app_does_not_send(
         assert headers["referrer-policy"] == "same-origin"
         assert headers["content-security-policy"] == "frame-ancestors 'self'"
         assert "server" not in headers
-        assert headers["set-cookie"].startswith("gptviz_replica="), "each visitor comes to the same copy again"
+        assert headers["set-cookie"].startswith("gptviz_replica="), (
+            "each visitor comes to the same copy again"
+        )
         assert handshake(outside, f"http://127.0.0.1:{outside}") == 101
         assert handshake(outside, "http://elsewhere.example") == 403
     finally:

@@ -1,4 +1,6 @@
-"""The settings of a server: each is enforced where it counts, and one that makes no sense is rejected."""
+"""The settings of a server: each is enforced where it counts, and one that makes no sense is
+rejected.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,8 @@ from tests.command_line import Capture, error
 from tests.small_runs import text_run
 
 SMALLEST_MEMORY = float(field_info(Hosting, "memory").low or 0)
-# Opens pages one after the other in one process, and prints what each says and how many figures and views it has.
+# Opens pages one after the other in one process, and prints what each says and how many figures and
+# views it has.
 SIX_PAGES = """
 from tests.app.opening import charts, opened, says, views
 for page in ("app", *(f"pages/{name}" for name in ("next_token", "generate", "attention", "stream", "patching"))):
@@ -79,7 +82,10 @@ def test_a_value_that_makes_no_sense_is_an_error_that_names_the_variable(
 
 
 def test_a_read_only_server_keeps_nothing(
-    monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path], tmp_path: Path, capsys: Capture
+    monkeypatch: pytest.MonkeyPatch,
+    tiny_model: Callable[..., Path],
+    tmp_path: Path,
+    capsys: Capture,
 ) -> None:
     folder = tiny_model("mine")
     sharing.pack(folder, tmp_path / "mine.zip")
@@ -93,7 +99,9 @@ def test_a_read_only_server_keeps_nothing(
         "claimed": lambda: claimed("other").__enter__(),
     }
     for act in refused.values():
-        with pytest.raises(checkpoints.CheckpointError, match="this server shows models and keeps nothing"):
+        with pytest.raises(
+            checkpoints.CheckpointError, match="this server shows models and keeps nothing"
+        ):
             act()
     with pytest.raises(OSError, match="keeps no texts"):
         addresses.value_of("x" * 10_000)
@@ -110,14 +118,18 @@ def test_a_read_only_server_keeps_nothing(
     assert sorted(path for path in folder.parent.parent.rglob("*")) == before
 
 
-def test_of_a_class_those_on_other_machines_only_read(monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path]) -> None:
+def test_of_a_class_those_on_other_machines_only_read(
+    monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path]
+) -> None:
     tiny_model("mine")
     monkeypatch.setattr(hosting_module, "_is_guest", lambda: True)
     assert not hosting().read_only, "this is no server for a class"
     monkeypatch.setenv(variable("lan"), "1")
     assert hosting().read_only
     hosting_module.guests_are(lambda: True)
-    with pytest.raises(checkpoints.CheckpointError, match="this server shows models and keeps nothing"):
+    with pytest.raises(
+        checkpoints.CheckpointError, match="this server shows models and keeps nothing"
+    ):
         manage.delete("mine")
     hosting_module.guests_are(lambda: False)
     assert not hosting().read_only
@@ -133,14 +145,19 @@ def test_a_server_for_a_class_answers_its_network_within_limits_that_can_be_set(
     monkeypatch.setattr(app.os, "environ", {variable("longest_text"): "500"})
     assert main(["app", "--lan", "--server.port=8600"]) == 0
     assert "--server.address=0.0.0.0" in begun[0]
-    assert (app.os.environ[variable("lan")], app.os.environ[variable("longest_text")]) == ("1", "500")
+    assert (app.os.environ[variable("lan")], app.os.environ[variable("longest_text")]) == (
+        "1",
+        "500",
+    )
     assert float(app.os.environ[variable("memory")]) > 0
     assert "http://10.0.0.7:8600" in capsys.readouterr().out
     monkeypatch.setattr(app, "own_address", lambda: None)
     assert "this machine is in no network" in error(capsys, "app", "--lan")
 
 
-def test_only_the_models_that_are_named_can_be_opened(monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path]) -> None:
+def test_only_the_models_that_are_named_can_be_opened(
+    monkeypatch: pytest.MonkeyPatch, tiny_model: Callable[..., Path]
+) -> None:
     tiny_model("mine")
     monkeypatch.setenv(variable("models"), "induction, mine")
     assert set(checkpoints.folders()) == {"induction", "mine"}
@@ -160,18 +177,29 @@ def test_only_the_models_that_are_named_can_be_opened(monkeypatch: pytest.Monkey
     ],
 )
 def test_as_much_memory_is_free_as_the_machine_its_container_and_the_setting_all_leave(
-    monkeypatch: pytest.MonkeyPatch, system: str, machine: int, container: int | None, limit: str, free: int
+    monkeypatch: pytest.MonkeyPatch,
+    system: str,
+    machine: int,
+    container: int | None,
+    limit: str,
+    free: int,
 ) -> None:
     monkeypatch.setattr("sys.platform", system)
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=machine * 10**6))
+    monkeypatch.setattr(
+        psutil, "virtual_memory", lambda: SimpleNamespace(available=machine * 10**6)
+    )
     taken = SimpleNamespace(memory_info=lambda: SimpleNamespace(rss=memory.LIBRARIES + 400 * 10**6))
     monkeypatch.setattr(psutil, "Process", lambda: taken)
-    monkeypatch.setattr(memory, "_of_container", lambda: None if container is None else container * 10**6)
+    monkeypatch.setattr(
+        memory, "_of_container", lambda: None if container is None else container * 10**6
+    )
     monkeypatch.setenv(variable("memory"), limit)
     assert memory.available() == free * 10**6
 
 
-def test_a_limit_of_memory_counts_what_the_process_takes_beyond_its_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_of_memory_counts_what_the_process_takes_beyond_its_libraries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv(variable("memory"), "1000")
     monkeypatch.setattr(memory, "LIBRARIES", memory._taken())
     before = memory.available()
@@ -179,7 +207,9 @@ def test_a_limit_of_memory_counts_what_the_process_takes_beyond_its_libraries(mo
     assert before - memory.available() == pytest.approx(held.nbytes, rel=0.1)
 
 
-def test_models_that_are_open_give_way_to_one_that_does_not_fit_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_that_are_open_give_way_to_one_that_does_not_fit_beside_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     key = models.model_key("ladder-2", "cpu")
     one = models.language_model(key)
     assert models.language_model(key) is one
@@ -197,7 +227,9 @@ def test_models_that_are_open_give_way_to_one_that_does_not_fit_beside_them(monk
 
 
 @pytest.mark.parametrize("device", ["cpu", torch.device("cpu")])
-def test_caches_give_way_to_what_fits_then_and_not_to_what_never_does(monkeypatch: pytest.MonkeyPatch, device: Any) -> None:
+def test_caches_give_way_to_what_fits_then_and_not_to_what_never_does(
+    monkeypatch: pytest.MonkeyPatch, device: Any
+) -> None:
     free, taken = [1_000], 9_000
     monkeypatch.setattr(memory, "available", lambda device="cpu": free[0])
     monkeypatch.setattr(memory, "_taken", lambda: taken)
@@ -207,7 +239,9 @@ def test_caches_give_way_to_what_fits_then_and_not_to_what_never_does(monkeypatc
     assert memory.room(901, device) == 6_000
 
 
-def test_whoever_decides_whether_something_fits_lets_caches_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_decides_whether_something_fits_lets_caches_give_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     needs = MemoryNeeded(weights=2_000, working=0, tokens=1, number=4)
     free: list[int] = []
     monkeypatch.setattr(memory, "available", lambda device="cpu": free[-1])
@@ -227,23 +261,42 @@ def test_whoever_decides_whether_something_fits_lets_caches_give_way(monkeypatch
         free[:] = [1_000]
         assert fits(), what
         assert free[-1] == 10**15, what
-    only = {path.name for path in ROOT.glob("gptviz/**/*.py") if "memory.available(" in path.read_text(encoding="utf-8")}
+    only = {
+        path.name
+        for path in ROOT.glob("gptviz/**/*.py")
+        if "memory.available(" in path.read_text(encoding="utf-8")
+    }
     assert only == {"here.py"}, "it shows how much is free"
 
 
 @pytest.mark.full
 def test_with_the_least_memory_that_a_server_can_be_given_its_pages_open(home: Path) -> None:
     environment = os.environ | {variable("memory"): f"{SMALLEST_MEMORY}"}
-    done = subprocess.run([sys.executable, "-c", SIX_PAGES], cwd=ROOT, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", SIX_PAGES], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
     lines = done.stdout.splitlines()
     assert len(lines) == 6, done.stderr
     for line in lines:
         assert re.fullmatch(r"\S+ [1-9]\d* \[\] False", line), line
 
 
-def test_a_run_is_stopped_after_its_minutes_and_keeps_what_it_has_learned(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+def test_a_run_is_stopped_after_its_minutes_and_keeps_what_it_has_learned(
+    monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
     monkeypatch.setenv(variable("minutes"), "0.0001")
-    tiny = ["--set", "n_layer=1", "--set", "d_model=8", "--steps", "100000", "--precision", "float32", "--compile", "no"]
+    tiny = [
+        "--set",
+        "n_layer=1",
+        "--set",
+        "d_model=8",
+        "--steps",
+        "100000",
+        "--precision",
+        "float32",
+        "--compile",
+        "no",
+    ]
     assert main(["train", "copy", "--name", "cut", *tiny]) == 0
     assert read_status(home / "checkpoints" / "cut").state == "stopped"
     assert checkpoints.load(home / "checkpoints" / "cut").model.config.d_model == 8
@@ -256,7 +309,12 @@ def test_the_page_about_servers_names_every_setting() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "megabytes"),
-    [({}, 1_000), ({"uploads": "5"}, 5), ({"uploads": "0"}, 0), ({"read_only": "1", "uploads": "5"}, 0)],
+    [
+        ({}, 1_000),
+        ({"uploads": "5"}, 5),
+        ({"uploads": "0"}, 0),
+        ({"read_only": "1", "uploads": "5"}, 0),
+    ],
 )
 def test_the_server_itself_takes_no_larger_file_than_is_allowed(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], megabytes: int

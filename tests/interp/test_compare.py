@@ -1,4 +1,6 @@
-"""Comparisons: a side differs from itself by exactly nothing, swapping flips the sign, and each side is what it is alone."""
+"""Comparisons: a side differs from itself by exactly nothing, swapping flips the sign, and each
+side is what it is alone.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,35 @@ VIEWS: dict[str, Callable[[Side, Side], Compared]] = {
     "attention of a block": lambda a, b: compare.attention(a, b, 0, None),
     "embeddings": lambda a, b: compare.embeddings(a, b).points,
     "unembeddings": lambda a, b: compare.embeddings(a, b, "unembedding").points,
-    **{f"lens, {name}": lambda a, b, name=name: compare.logit_lens(a, b, name) for name in compare.LENS},  # type: ignore[misc]
+    **{
+        f"lens, {name}": lambda a, b, name=name: compare.logit_lens(a, b, name)
+        for name in compare.LENS
+    },  # type: ignore[misc]
     "attribution": lambda a, b: compare.attribution(a, b, "word 3"),
-    **{f"heads, {name}": lambda a, b, name=name: compare.head_scores(a, b, name) for name in compare.HEAD_SCORES},  # type: ignore[misc]
+    **{
+        f"heads, {name}": lambda a, b, name=name: compare.head_scores(a, b, name)
+        for name in compare.HEAD_SCORES
+    },  # type: ignore[misc]
 }
 
 
-def side(config: Config, seed: int = 0, text: int = 0, length: int = 6, family: str = "one") -> Side:
+def side(
+    config: Config, seed: int = 0, text: int = 0, length: int = 6, family: str = "one"
+) -> Side:
     repeats = torch.tensor([[1, 2, 3, 1, 2, 3], [4, 5, 6, 4, 5, 6]])
-    return Side(scrambled(config, seed), tuple(some_ids(length, 1, seed=text)[0].tolist()), WORDS, family, repeats)
+    return Side(
+        scrambled(config, seed),
+        tuple(some_ids(length, 1, seed=text)[0].tolist()),
+        WORDS,
+        family,
+        repeats,
+    )
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_side_differs_from_itself_by_exactly_nothing_and_swapping_flips_the_sign(view: str) -> None:
+def test_a_side_differs_from_itself_by_exactly_nothing_and_swapping_flips_the_sign(
+    view: str,
+) -> None:
     a, b = side(tiny()), side(tiny(), seed=1, text=1)
     same = VIEWS[view](a, replace(a, family="another"))
     assert np.nanmax(np.abs(same.difference.values)) == 0
@@ -51,7 +69,9 @@ def test_a_side_differs_from_itself_by_exactly_nothing_and_swapping_flips_the_si
     assert np.nanmax(np.abs(there.difference.values)) > 0
 
 
-@given(config=configs(mask="causal", n_layer=2, final_norm=True) | families(mask="causal", n_layer=2))
+@given(
+    config=configs(mask="causal", n_layer=2, final_norm=True) | families(mask="causal", n_layer=2)
+)
 @settings(max_examples=15, deadline=None)
 def test_that_holds_for_decoders_of_every_kind(config: Config) -> None:
     a, b = side(config), side(config, seed=1)
@@ -68,11 +88,16 @@ def test_probabilities_are_the_softmax_of_each_model_after_its_own_text() -> Non
         with torch.no_grad():
             expected = one.model(torch.tensor([one.ids]))[0, -1].double().softmax(-1)
         np.testing.assert_allclose(shown.values, expected, atol=1e-6)
-    by_loop = sum(abs(float(x) - float(y)) for x, y in zip(found.a.values, found.b.values, strict=True)) / 2
+    by_loop = (
+        sum(abs(float(x) - float(y)) for x, y in zip(found.a.values, found.b.values, strict=True))
+        / 2
+    )
     assert compare.total_variation(found) == pytest.approx(by_loop)
 
 
-def test_tokens_of_two_vocabularies_are_matched_by_their_form_and_those_of_one_alone_have_no_difference() -> None:
+def test_tokens_of_two_vocabularies_are_matched_by_their_form_and_those_of_one_alone_have_no_difference() -> (
+    None
+):
     a = side(tiny())
     forms = ("word 3", "word 3", *(f"other {i}" for i in range(VOCAB - 2)))
     b = replace(side(tiny(), seed=1), vocabulary=forms)
@@ -87,12 +112,16 @@ def test_tokens_of_two_vocabularies_are_matched_by_their_form_and_those_of_one_a
     assert np.nansum(found.b.values) == pytest.approx(1)
 
 
-def test_what_differs_most_and_what_is_likeliest_is_chosen_and_what_differs_most_comes_first() -> None:
+def test_what_differs_most_and_what_is_likeliest_is_chosen_and_what_differs_most_comes_first() -> (
+    None
+):
     axes = (Axis("token", tuple("abcdef")),)
     a, b = np.array([0.5, 0.2, 0.1, 0.1, 0.06, 0.04]), np.array([0.5, 0.1, 0.3, 0.04, 0.03, 0.03])
     found = compare.chosen(compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 4)
     assert found.difference.axes[0].labels[0] == "c"
-    assert "a" in found.difference.axes[0].labels, "the likeliest of both sides, though it did not change"
+    assert "a" in found.difference.axes[0].labels, (
+        "the likeliest of both sides, though it did not change"
+    )
     sizes = np.abs(found.difference.values).tolist()
     assert sizes == sorted(sizes, reverse=True), "whether it became likelier or less likely"
     assert "b" in found.difference.axes[0].labels[:2]
@@ -100,16 +129,30 @@ def test_what_differs_most_and_what_is_likeliest_is_chosen_and_what_differs_most
 
 def test_what_is_below_the_least_on_both_sides_is_left_out_but_what_is_likeliest_is_not() -> None:
     axes = (Axis("token", tuple("abcde")),)
-    a, b = np.array([0.9, 0.0999, 0.0001, 0.0, np.nan]), np.array([0.9, 0.0008, 0.0009, 0.0, 0.0983])
-    found = compare.chosen(compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 5, least=0.001)
+    a, b = (
+        np.array([0.9, 0.0999, 0.0001, 0.0, np.nan]),
+        np.array([0.9, 0.0008, 0.0009, 0.0, 0.0983]),
+    )
+    found = compare.chosen(
+        compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 5, least=0.001
+    )
     assert set(found.a.axes[0].labels) == {"a", "b", "e"}
-    assert len(compare.chosen(compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 5).a.axes[0].labels) == 5
+    assert (
+        len(
+            compare.chosen(compare.compared(*(LabelledArray(one, axes, "p") for one in (a, b))), 5)
+            .a.axes[0]
+            .labels
+        )
+        == 5
+    )
 
 
 def test_a_pattern_is_that_of_its_side_and_a_mean_that_of_the_heads() -> None:
     a, b = side(tiny(window=3)), side(tiny(window=3), seed=1)
     heads = [compare.attention(a, b, 1, head).a.values for head in range(3)]
-    np.testing.assert_allclose(compare.attention(a, b, 1, None).a.values, np.mean(heads, axis=0), atol=1e-6)
+    np.testing.assert_allclose(
+        compare.attention(a, b, 1, None).a.values, np.mean(heads, axis=0), atol=1e-6
+    )
     assert np.isnan(heads[0][5, 2]), "masked: beyond the window"
     np.testing.assert_allclose(np.nansum(heads[0], axis=1), 1, atol=1e-6)
 
@@ -123,7 +166,9 @@ def test_of_a_long_text_the_end_is_that_of_the_whole() -> None:
     np.testing.assert_allclose(ending.b.values, read.b.values[:, -2:], atol=1e-5)
     assert ending.a.axes[1].labels == a.tokens[-2:]
     table = compare.changed_heads(a, b, last=1)
-    assert table.values[1, 0] == pytest.approx(np.nansum(np.abs(whole.difference.values[-1])) / 2, abs=1e-6)
+    assert table.values[1, 0] == pytest.approx(
+        np.nansum(np.abs(whole.difference.values[-1])) / 2, abs=1e-6
+    )
 
 
 def test_how_much_each_head_changed_is_the_share_of_attention_on_other_tokens() -> None:
@@ -138,7 +183,9 @@ def test_how_much_each_head_changed_is_the_share_of_attention_on_other_tokens() 
     assert compare.changed_heads(a, side(tiny(), length=4)) is None
 
 
-def test_in_parts_of_the_blocks_the_heads_that_changed_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_parts_of_the_blocks_the_heads_that_changed_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     a, b = side(tiny(n_layer=4)), side(tiny(n_layer=4), seed=1)
     whole = compare.changed_heads(a, b)
     monkeypatch.setattr(compare, "MOST_HELD", 1)
@@ -188,7 +235,10 @@ def test_of_two_models_too_swapping_flips_the_sign_to_the_last_bit() -> None:
 def test_a_model_that_is_only_turned_and_stretched_lies_on_the_other(width: int) -> None:
     a = side(tiny())
     wide = scrambled(tiny(d_model=width))
-    turn = torch.linalg.qr(torch.randn(width, width, generator=torch.Generator().manual_seed(0)))[0][:12]  # [12, width]
+    # [12, width]
+    turn = torch.linalg.qr(torch.randn(width, width, generator=torch.Generator().manual_seed(0)))[
+        0
+    ][:12]
     with torch.no_grad():
         wide.embed.weight.copy_(3 * a.model.embed.weight @ turn + 1)
     found = compare.embeddings(a, replace(a, model=wide, family="another"))
@@ -215,12 +265,25 @@ def test_the_parts_of_each_side_add_up_to_its_logit() -> None:
         with torch.no_grad():
             logit = one.model(torch.tensor([one.ids]))[0, -1, 3]
         assert np.nansum(shown.values) == pytest.approx(float(logit), abs=1e-4)
-    assert np.isnan(found.difference.values).sum() == sum("block 2" in name for name in found.b.axes[0].labels) > 3
+    assert (
+        np.isnan(found.difference.values).sum()
+        == sum("block 2" in name for name in found.b.axes[0].labels)
+        > 3
+    )
 
 
 def test_the_command_line_says_what_the_library_says(capsys: Capture) -> None:
 
-    asked = ["compare", "induction", "--step", "0", "--prompt", "1 2 3 1 2", "--b-prompt", "1 2 3 1 3"]
+    asked = [
+        "compare",
+        "induction",
+        "--step",
+        "0",
+        "--prompt",
+        "1 2 3 1 2",
+        "--b-prompt",
+        "1 2 3 1 3",
+    ]
     asked += ["--b-without", "blocks.0.attention.head.1"]
     a = gptviz.load("induction", "cpu", step=0).side("1 2 3 1 2")
     b = gptviz.load("induction", "cpu").edited("blocks.0.attention.head.1").side("1 2 3 1 3")
@@ -229,12 +292,19 @@ def test_the_command_line_says_what_the_library_says(capsys: Capture) -> None:
         "lens": compare.logit_lens(a, b),
         "embeddings": compare.embeddings(a, b).points,
     }
-    views |= {"attention": compare.attention(a, b, 1, 0), "heads": compare.head_scores(a, b, "induction")}
+    views |= {
+        "attention": compare.attention(a, b, 1, 0),
+        "heads": compare.head_scores(a, b, "induction"),
+    }
     for what, found in views.items():
-        said = answered(capsys, *asked, "--device", "cpu", "--what", what, "--block", "1", "--head", "0")
+        said = answered(
+            capsys, *asked, "--device", "cpu", "--what", what, "--block", "1", "--head", "0"
+        )
         shown = np.array(said["difference"]["values"], float)
         np.testing.assert_allclose(shown, found.difference.values, atol=1e-6)
-        assert [axis["labels"] for axis in said["a"]["axes"]] == [list(axis.labels) for axis in found.a.axes]
+        assert [axis["labels"] for axis in said["a"]["axes"]] == [
+            list(axis.labels) for axis in found.a.axes
+        ]
     said = output(capsys, *asked, "--what", "attribution").splitlines()
     assert said[0] == "A: induction after 0 steps, reading '1 2 3 1 2'"
     assert said[1] == "B: induction without blocks.0.attention.head.1, reading '1 2 3 1 3'"
@@ -257,7 +327,9 @@ def test_weights_differ_by_the_norm_of_what_was_added_to_each_and_by_nothing_els
     assert columns[:4] == ("attention.output", "attention.qkv", "mlp.up", "mlp.down")
     at = rows.index("1"), columns.index("mlp.up")
     assert found.difference.values[at] == pytest.approx(added.norm().item(), rel=1e-5)
-    assert found.a.values[at] == pytest.approx(a.model.blocks[1].mlp.up.weight.norm().item(), rel=1e-6)
+    assert found.a.values[at] == pytest.approx(
+        a.model.blocks[1].mlp.up.weight.norm().item(), rel=1e-6
+    )
     assert compare.relative(found).values[at] == found.difference.values[at] / found.a.values[at]
     found.difference.values[at] = 0
     assert np.nansum(found.difference.values) == 0
@@ -265,7 +337,9 @@ def test_weights_differ_by_the_norm_of_what_was_added_to_each_and_by_nothing_els
     assert np.isfinite(found.a.values).sum() == len(names)
     assert np.isnan(found.a.values[0, 0])
     expected = np.linalg.svd(added.numpy(), compute_uv=False)
-    np.testing.assert_allclose(compare.singular_values(a, b, "blocks.1.mlp.up").values, expected, rtol=1e-4)
+    np.testing.assert_allclose(
+        compare.singular_values(a, b, "blocks.1.mlp.up").values, expected, rtol=1e-4
+    )
     assert not compare.singular_values(a, b, "embed").values.any()
 
 
@@ -277,7 +351,10 @@ def test_guesses_move_by_the_divergence_of_b_from_a_at_every_token_that_both_rea
     assert found.axes[0].labels == a.tokens
     with torch.inference_mode():
         p, q = (one.model(torch.tensor([a.ids]))[0].double().softmax(-1) for one in (a, b))
-    expected = [sum(x * math.log(x / y) for x, y in zip(*rows, strict=True)) for rows in zip(p.tolist(), q.tolist(), strict=True)]
+    expected = [
+        sum(x * math.log(x / y) for x, y in zip(*rows, strict=True))
+        for rows in zip(p.tolist(), q.tolist(), strict=True)
+    ]
     np.testing.assert_allclose(found.values, expected, rtol=1e-4, atol=1e-7)
     assert not compare.moved_guesses(a, a).values.any()
     assert compare.moved_guesses(a, replace(b, ids=b.ids[:-1])) is None
@@ -287,7 +364,9 @@ def test_the_change_of_an_adapter_has_as_many_singular_values_as_its_rank() -> N
     a = side(tiny())
     generator = torch.Generator().manual_seed(0)
     adapter = {
-        name: Factors(torch.randn(2, reads, generator=generator), torch.randn(out, 2, generator=generator))
+        name: Factors(
+            torch.randn(2, reads, generator=generator), torch.randn(out, 2, generator=generator)
+        )
         for name, (out, reads) in matrices(tiny()).items()
     }
     b = replace(a, model=MergedTransformer(a.model, adapter))
@@ -295,11 +374,15 @@ def test_the_change_of_an_adapter_has_as_many_singular_values_as_its_rank() -> N
         values = compare.singular_values(a, b, name).values
         assert (values > 1e-4 * values[0]).sum() == 2
     half, whole = compare.weights(a, replace(b, model=b.model.at(0.5))), compare.weights(a, b)
-    np.testing.assert_allclose(half.difference.values, whole.difference.values / 2, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        half.difference.values, whole.difference.values / 2, rtol=1e-4, atol=1e-6
+    )
     assert not compare.weights(a, replace(b, model=b.model.at(0))).largest
 
 
-def test_weights_of_other_shapes_have_no_difference_and_matrices_that_are_not_there_are_named() -> None:
+def test_weights_of_other_shapes_have_no_difference_and_matrices_that_are_not_there_are_named() -> (
+    None
+):
     a = side(tiny())
     for other, why in (
         (tiny(n_layer=3), "of the weights blocks.2"),

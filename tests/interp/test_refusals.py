@@ -44,8 +44,12 @@ from tests.tiny import VOCAB, scrambled, some_ids, tiny
 TWO_TEXTS = some_ids()
 TEXT = TWO_TEXTS[0]
 IDS = TEXT.tolist()
-DECODER, PAIR, NO_BLOCKS = (scrambled(tiny(**changes)) for changes in ({}, {"n_encoder_layer": 1}, {"n_layer": 0}))
-CLASSIFIER, FIRST = (scrambled(tiny(head=head, n_label=3, mask="full")) for head in ("mean", "first"))
+DECODER, PAIR, NO_BLOCKS = (
+    scrambled(tiny(**changes)) for changes in ({}, {"n_encoder_layer": 1}, {"n_layer": 0})
+)
+CLASSIFIER, FIRST = (
+    scrambled(tiny(head=head, n_label=3, mask="full")) for head in ("mean", "first")
+)
 ROTARY = scrambled(tiny(positions="rotary", d_head=4))
 DAMAGED = scrambled(tiny())
 torch.nn.init.constant_(DAMAGED.embed.weight, math.nan)
@@ -60,40 +64,86 @@ def edited(model: Transformer, text: str) -> Transformer:
 
 REFUSED: list[tuple[str, Callable[[], object]]] = [
     # what is changed
-    ("positions: this model has no positions", lambda: edits.edit("positions", tiny(positions="none"))),
+    (
+        "positions: this model has no positions",
+        lambda: edits.edit("positions", tiny(positions="none")),
+    ),
     ("blocks.0.mlp=mean needs a reference text", lambda: edited(DECODER, "blocks.0.mlp=mean")),
     ("names no way to keep weights", lambda: edits.edits(["weights"], tiny())),
     ("names no way to keep weights", lambda: edits.edits(["weights=mean"], tiny())),
-    (r"no matrix .*; there are embed\.weight, blocks\.N", lambda: edits.edits(["blocks.9.mlp.up.weight=Q4_0"], tiny())),
-    ("no matrix of this model", lambda: edits.edits(["positions.table.weight=Q4_0"], tiny(positions="learned"))),
-    ("no matrix of this model", lambda: edits.edits(["blocks.0.mlp_residual.norm.weight=Q4_0"], tiny())),
+    (
+        r"no matrix .*; there are embed\.weight, blocks\.N",
+        lambda: edits.edits(["blocks.9.mlp.up.weight=Q4_0"], tiny()),
+    ),
+    (
+        "no matrix of this model",
+        lambda: edits.edits(["positions.table.weight=Q4_0"], tiny(positions="learned")),
+    ),
+    (
+        "no matrix of this model",
+        lambda: edits.edits(["blocks.0.mlp_residual.norm.weight=Q4_0"], tiny()),
+    ),
     (r"^embed\.weight: .*not finite", lambda: edited(DAMAGED, "weights=4bit.g32")),
-    ("do not have the same matrices", lambda: fewer_bits.errors(DECODER, scrambled(tiny(d_mlp=24)))),
-    ("clean prompt has 3 tokens and the corrupted prompt 2: .* same number", lambda: PromptPair((1, 2, 3), (1, 2), 0, 1)),
+    (
+        "do not have the same matrices",
+        lambda: fewer_bits.errors(DECODER, scrambled(tiny(d_mlp=24))),
+    ),
+    (
+        "clean prompt has 3 tokens and the corrupted prompt 2: .* same number",
+        lambda: PromptPair((1, 2, 3), (1, 2), 0, 1),
+    ),
     ("have no tokens", lambda: PromptPair((), (), 0, 1)),
-    ("clean source has 1 token and the corrupted source 2", lambda: PromptPair((1,), (2,), 0, 1, (1,), (1, 2))),
+    (
+        "clean source has 1 token and the corrupted source 2",
+        lambda: PromptPair((1,), (2,), 0, 1, (1,), (1, 2)),
+    ),
     ("only one of the two prompts has a source", lambda: PromptPair((1,), (2,), 0, 1, (1,))),
     (
-        r"'resid_mid' cannot be patched in this model; there are resid_pre, resid_post, attention\.out",
+        r"'resid_mid' cannot be patched in this model; there are resid_pre, resid_post, "
+        r"attention\.out",
         lambda: patching.patch(scrambled(tiny(d_mlp=0)), PROMPTS, "resid_mid"),
     ),
     ("no blocks", lambda: patching.patch(NO_BLOCKS, PROMPTS)),
-    ("wrong answer is 99; .* numbered from 0 to 10", lambda: patching.patch(DECODER, replace(PROMPTS, wrong=99))),
+    (
+        "wrong answer is 99; .* numbered from 0 to 10",
+        lambda: patching.patch(DECODER, replace(PROMPTS, wrong=99)),
+    ),
     ("give a source to a model with an encoder", lambda: patching.patch(PAIR, PROMPTS)),
-    (r"nothing called 'blocks\.7", lambda: patching.answers(DECODER, PROMPTS, [[PatchedPiece("blocks.7.mlp.out", 0)]])),
+    (
+        r"nothing called 'blocks\.7",
+        lambda: patching.answers(DECODER, PROMPTS, [[PatchedPiece("blocks.7.mlp.out", 0)]]),
+    ),
     (
         r"computes nothing called 'blocks\.7\.mlp\.out'",
-        lambda: run(DECODER, TWO_TEXTS, edits={"embed": torch.zeros_like, "blocks.7.mlp.out": torch.zeros_like}),
+        lambda: run(
+            DECODER,
+            TWO_TEXTS,
+            edits={"embed": torch.zeros_like, "blocks.7.mlp.out": torch.zeros_like},
+        ),
     ),
-    ("nothing called 'positions'", lambda: run(ROTARY, TWO_TEXTS, edits={"positions": torch.zeros_like})),
+    (
+        "nothing called 'positions'",
+        lambda: run(ROTARY, TWO_TEXTS, edits={"positions": torch.zeros_like}),
+    ),
     # what explains a guess
     ("under a first head a label's logit is no sum", lambda: attribution.attribute(FIRST, IDS)),
-    ("there is no token -1: they are counted from 0 to 10", lambda: attribution.attribute(DECODER, IDS, -1)),
-    ("there is no token 11: they are counted from 0 to 10", lambda: attribution.attribute(DECODER, IDS, VOCAB)),
+    (
+        "there is no token -1: they are counted from 0 to 10",
+        lambda: attribution.attribute(DECODER, IDS, -1),
+    ),
+    (
+        "there is no token 11: they are counted from 0 to 10",
+        lambda: attribution.attribute(DECODER, IDS, VOCAB),
+    ),
     ("there is no token 11", lambda: attribution.attribute(DECODER, IDS, 0, against=VOCAB)),
     ("there is no token -1", lambda: attribution.attribute(DECODER, IDS, 0, against=-1)),
     *(
-        (said, lambda asked=asked: circuit.circuit(induction_circuit(), INDUCTION, **{"position": 7, "token": 7} | asked))
+        (
+            said,
+            lambda asked=asked: circuit.circuit(
+                induction_circuit(), INDUCTION, **{"position": 7, "token": 7} | asked
+            ),
+        )
         for said, asked in {
             "no position 8": {"position": 8},
             "ids of tokens go from 0 to 9": {"token": 10},
@@ -106,47 +156,77 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("classifier", lambda: Frozen(CLASSIFIER, TEXT, 3)),
     ("first head the logits are no sum over the tokens", lambda: labels.classify(FIRST, TEXT)),
     ("single", lambda: decision.left_out(CLASSIFIER, TEXT[:1])),
-    *(("they must be from 0 to 7", lambda rows=rows: Stream(DECODER, IDS, rows)) for rows in ([], [8], [-1])),
+    *(
+        ("they must be from 0 to 7", lambda rows=rows: Stream(DECODER, IDS, rows))
+        for rows in ([], [8], [-1])
+    ),
     (
         "'mlp' reads nothing from the stream; readers are blocks.0.attention, blocks.0.mlp",
         lambda: Stream(DECODER, IDS).pull("mlp", torch.zeros(8, 12)),
     ),
     ("no text to measure", lambda: context_use.by_position(DECODER, [])),
     ("at least 2 are needed", lambda: context_use.by_position(DECODER, [[1, 2], [3]])),
-    (r"the windows are \[0, 2\]; each must have 1 token or more", lambda: context_use.by_window(DECODER, IDS, [0, 2])),
-    ("no token 7 to leave out: .* counted from 0 to 6", lambda: context_use.left_out(DECODER, IDS, places=[7])),
+    (
+        r"the windows are \[0, 2\]; each must have 1 token or more",
+        lambda: context_use.by_window(DECODER, IDS, [0, 2]),
+    ),
+    (
+        "no token 7 to leave out: .* counted from 0 to 6",
+        lambda: context_use.left_out(DECODER, IDS, places=[7]),
+    ),
     ("replaced or removed, not 'eaten'", lambda: context_use.left_out(DECODER, IDS, "eaten")),  # type: ignore[arg-type]
     # what is read
     ("no line of AttentionBase.read has 'tap", lambda: lines(AttentionBase.read, 'tap("z"')),
     ("no blocks", lambda: attention.patterns(NO_BLOCKS, IDS)),
     ("source", lambda: attention.patterns(PAIR, IDS)),
-    ("this model has no cross-attention", lambda: attention.read(DECODER, IDS, part="cross_attention")),
+    (
+        "this model has no cross-attention",
+        lambda: attention.read(DECODER, IDS, part="cross_attention"),
+    ),
     ("this model has no blocks", lambda: attention.read(NO_BLOCKS, IDS, part="attention")),
     ("no cross-attention", lambda: cross_attention.read(DECODER, IDS, IDS)),
     ("9 tokens do not fit", lambda: cross_attention.read(PAIR, (1,) * 9, IDS)),
     *(
-        (f"is not a classifier: it is of the kind {model.config.kind}", lambda use=use, model=model: use(model))
-        for use in (lambda model: labels.classify(model, TEXT), lambda model: labels.label_probabilities(model, TWO_TEXTS))
+        (
+            f"is not a classifier: it is of the kind {model.config.kind}",
+            lambda use=use, model=model: use(model),
+        )
+        for use in (
+            lambda model: labels.classify(model, TEXT),
+            lambda model: labels.label_probabilities(model, TWO_TEXTS),
+        )
         for model in (DECODER, PAIR)
     ),
     ("no token to classify", lambda: labels.classify(CLASSIFIER, TEXT[:0])),
     ("9 tokens do not fit", lambda: labels.classify(CLASSIFIER, some_ids(9)[0])),
     *(("batch is", lambda batch=batch: costs.costs(tiny(), batch, 1)) for batch in (0, 1.5, True)),
-    *(("this model reads from 1 to 8", lambda tokens=tokens: costs.costs(tiny(), 1, tokens)) for tokens in (0, 9)),
+    *(
+        ("this model reads from 1 to 8", lambda tokens=tokens: costs.costs(tiny(), 1, tokens))
+        for tokens in (0, 9)
+    ),
     ("no experts: its MLPs are whole", lambda: experts.routing(DECODER, TEXT, ["x"] * 8)),
     ("'logit'", lambda: fitted_lens.fit(DECODER, ROWS, "logit")),
     ("decoder with blocks", lambda: fitted_lens.fit(NO_BLOCKS, ROWS, "tuned")),
     ("too short", lambda: fitted_lens.fit(DECODER, [TEXT[:1]], "tuned")),
     ("no blocks", lambda: gradients.sizes(NO_BLOCKS, TWO_TEXTS, TWO_TEXTS)),
-    *((f"cannot be {bits}", lambda bits=bits: guessing.bits_of_guesses(bits, 65)) for bits in (0.5, math.nan)),
-    *(("at least one must be read", lambda first=first: guessing.play(DECODER, (1, 2, 3), first)) for first in (0, 3)),
+    *(
+        (f"cannot be {bits}", lambda bits=bits: guessing.bits_of_guesses(bits, 65))
+        for bits in (0.5, math.nan)
+    ),
+    *(
+        ("at least one must be read", lambda first=first: guessing.play(DECODER, (1, 2, 3), first))
+        for first in (0, 3)
+    ),
     ("decoder", lambda: guessing.play(CLASSIFIER, (1, 2, 3), 1)),
     *(("classifier", lambda see=see: see(CLASSIFIER, IDS)) for see in (lens.lens, stream.stream)),
     *(("no token", lambda see=see: see(DECODER, [])) for see in (lens.lens, stream.stream)),
     ("no next token", lambda: next_token.logits_after(CLASSIFIER, (3, 1), slice(None))),
     ("no learned positions", lambda: positions.vectors(ROTARY, "learned")),
     *(
-        (f"{kind} positions add no number to a score", lambda kind=kind: positions.score_bias(DECODER, kind))
+        (
+            f"{kind} positions add no number to a score",
+            lambda kind=kind: positions.score_bias(DECODER, kind),
+        )
         for kind in ("learned", "relative", "none")
     ),
     ("choose one of case", lambda: probes.text_labels("a text", "colour")),
@@ -155,8 +235,16 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("damaged", lambda: probes.probe(DAMAGED, ROWS, KINDS)),
     # single heads and neurons, and two models
     ("no unembedding", lambda: by_token.heads_for(CLASSIFIER, 0)),
-    *(("cannot be repeated", lambda asked=asked: head_scores.repeated_tokens(*asked)) for asked in ((1, 8), (8, 3))),
-    ("at least 2 tokens", lambda: list(head_scores.losses_without(DECODER, some_ids(1), heads_and_mlps(DECODER.config)))),
+    *(
+        ("cannot be repeated", lambda asked=asked: head_scores.repeated_tokens(*asked))
+        for asked in ((1, 8), (8, 3))
+    ),
+    (
+        "at least 2 tokens",
+        lambda: list(
+            head_scores.losses_without(DECODER, some_ids(1), heads_and_mlps(DECODER.config))
+        ),
+    ),
     ("no blocks", lambda: head_scores.head_scores(NO_BLOCKS, TWO_TEXTS)),
     ("no text", lambda: head_scores.scores_over_texts(DECODER, [])),
     ("no neurons in block 2", lambda: neurons.observable_neurons(DECODER, 2)),
@@ -166,11 +254,15 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("no unembedding", lambda: neurons.promoted(CLASSIFIER, neurons.columns(CLASSIFIER, 0)[:, 4])),
     (
         "have 0 tokens in common",
-        lambda: compare.embeddings(side(tiny()), replace(side(tiny()), vocabulary=tuple(map(str, range(VOCAB))))),
+        lambda: compare.embeddings(
+            side(tiny()), replace(side(tiny()), vocabulary=tuple(map(str, range(VOCAB))))
+        ),
     ),
     (
         "the vocabulary of B has no token 'word 3'",
-        lambda: compare.attribution(side(tiny()), replace(side(tiny()), vocabulary=("x",) * VOCAB), "word 3"),
+        lambda: compare.attribution(
+            side(tiny()), replace(side(tiny()), vocabulary=("x",) * VOCAB), "word 3"
+        ),
     ),
     ("no head 2 in block 1", lambda: compare.attention(side(tiny()), side(tiny(n_head=2)), 1, 2)),
 ]

@@ -22,8 +22,13 @@ def test_a_trace_is_what_the_pass_computed() -> None:
 
 
 def test_only_what_is_asked_for_is_kept() -> None:
-    assert list(run(scrambled(tiny()), some_ids(), ["blocks.1.*.out"])) == ["blocks.1.attention.out", "blocks.1.mlp.out"]
-    assert list(run(scrambled(tiny()), some_ids(), "logits", logits_at=slice(-1, None))) == ["logits"]
+    assert list(run(scrambled(tiny()), some_ids(), ["blocks.1.*.out"])) == [
+        "blocks.1.attention.out",
+        "blocks.1.mlp.out",
+    ]
+    assert list(run(scrambled(tiny()), some_ids(), "logits", logits_at=slice(-1, None))) == [
+        "logits"
+    ]
 
 
 def test_a_trace_says_what_it_holds() -> None:
@@ -31,21 +36,31 @@ def test_a_trace_says_what_it_holds() -> None:
     trace = run(model, ids, source=ids)
     shape = f"[2, 5, {model.config.vocab_size}]"
     first = next(iter(trace))
-    assert repr(trace) == f"<Trace of ids [2, 5], source [2, 5]: {len(trace)} tensors: {first} [2, 5, 12], logits {shape}>"
+    assert (
+        repr(trace)
+        == f"<Trace of ids [2, 5], source [2, 5]: {len(trace)} tensors: {first} [2, 5, 12], "
+        f"logits {shape}>"
+    )
     assert repr(run(scrambled(tiny()), ids, "nothing")) == "<Trace of ids [2, 5]: 0 tensors>"
 
 
 def test_what_was_not_recorded_is_named_with_what_was() -> None:
     trace = run(scrambled(tiny()), some_ids(), ["embed", "logits"])
     assert "blocks.9.mlp.out" not in trace
-    with pytest.raises(KeyError, match="nothing was recorded as 'blocks.9.mlp.out'; there are embed, logits"):
+    with pytest.raises(
+        KeyError, match="nothing was recorded as 'blocks.9.mlp.out'; there are embed, logits"
+    ):
         trace["blocks.9.mlp.out"]
 
 
 def test_an_edit_changes_what_comes_after_it_and_nothing_before() -> None:
     model = scrambled(tiny())
     plain = run(model, some_ids())
-    edited = run(model, some_ids(), edits={"blocks.0.mlp.out": torch.zeros_like, "blocks.1.mlp.out": torch.zeros_like})
+    edited = run(
+        model,
+        some_ids(),
+        edits={"blocks.0.mlp.out": torch.zeros_like, "blocks.1.mlp.out": torch.zeros_like},
+    )
     assert torch.equal(edited["blocks.0.resid_mid"], plain["blocks.0.resid_mid"])
     assert torch.equal(edited["blocks.0.resid_post"], plain["blocks.0.resid_mid"])
     assert torch.equal(edited["blocks.1.resid_post"], edited["blocks.1.resid_mid"])

@@ -1,4 +1,6 @@
-"""Expressions: what Python's own evaluation gives, for what is allowed; everything else is refused and nothing is run."""
+"""Expressions: what Python's own evaluation gives, for what is allowed; everything else is refused
+and nothing is run.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ def sums(draw: st.DrawFn, depth: int = 0) -> str:
     if depth == 3 or draw(st.booleans()):
         return str(draw(st.integers(-50, 50) | st.floats(-9, 9).map(lambda x: round(x, 2))))
     left, right = draw(sums(depth + 1)), draw(sums(depth + 1))
-    return f"({left} {draw(st.sampled_from(['+', '-', '*', '/', '//', '%', '<', '>=', '==']))} {right})"
+    return (
+        f"({left} {draw(st.sampled_from(['+', '-', '*', '/', '//', '%', '<', '>=', '==']))} "
+        f"{right})"
+    )
 
 
 @given(sums())
@@ -38,7 +43,8 @@ def test_arithmetic_is_that_of_python(text):
     try:
         value = computed(text, {})
     except ExpressionError:
-        assert expected is None or "True" in repr(expected) or "(" in text  # a comparison is no number to go on with
+        # a comparison is no number to go on with
+        assert expected is None or "True" in repr(expected) or "(" in text
         return
     assert value == expected
 

@@ -1,4 +1,6 @@
-"""The format of lessons: what a file says is what is read, and what cannot be read is named with its place."""
+"""The format of lessons: what a file says is what is read, and what cannot be read is named with
+its place.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,12 @@ def refused(content: str) -> str:
 
 def test_what_a_file_says_is_what_is_read():
     lesson = parse_lesson(FRONT + STEP, "a-lesson")
-    assert (lesson.title, lesson.about, lesson.minutes, lesson.model) == ("A title", "A sentence.", 5, "shakespeare")
+    assert (lesson.title, lesson.about, lesson.minutes, lesson.model) == (
+        "A title",
+        "A sentence.",
+        5,
+        "shakespeare",
+    )
     first, second = lesson.steps
     assert (first.title, second.title) == ("First", "Second")
     assert first.page == PageState("attention", {"prompt": "a: b", "block": "1"}, "Here.")
@@ -67,7 +74,12 @@ def test_what_a_file_says_is_what_is_read():
     assert "an ordinary block" in first.text
     assert "How many?" not in first.text
     (question,) = first.questions
-    assert (question.kind, question.answer, question.within, question.unit) == ("number", "2 + 2", 0.5, "%")
+    assert (question.kind, question.answer, question.within, question.unit) == (
+        "number",
+        "2 + 2",
+        0.5,
+        "%",
+    )
     assert second.questions[0].options == ("yes it is", "no")
     assert question.hint == "More than {{ 3 }}."
     claims = ["1 < 2", "2 + 2 == 4", "[1, 2] == [1, 2]"]
@@ -88,11 +100,17 @@ def test_what_a_file_says_is_what_is_read():
         ("---\na: &a [1]\ntitle: *a\n---\n## A\n", "references"),
         (FRONT + "no heading", "0 steps"),
         (FRONT + STEP.replace("open: attention\n", ""), "step 1, page: 'open' is missing"),
-        (FRONT + STEP.replace('[yes it is, "no"]', '["no", "no"]'), "step 2, question: a choice has two"),
+        (
+            FRONT + STEP.replace('[yes it is, "no"]', '["no", "no"]'),
+            "step 2, question: a choice has two",
+        ),
         (FRONT + STEP.replace("within: 0.5", "within: far"), "'within' is 'far'"),
         (FRONT + STEP.replace("claim: 1 < 2", "claim:"), "'claim' is missing"),
         (FRONT + "## x\n" * 41, "41 steps"),
-        (FRONT.replace("---\n", "---\nlevel: insid\n", 1) + STEP, "line 2: its level is 'insid': did you mean 'inside'?"),
+        (
+            FRONT.replace("---\n", "---\nlevel: insid\n", 1) + STEP,
+            "line 2: its level is 'insid': did you mean 'inside'?",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_place(content, said):
@@ -122,19 +140,29 @@ def test_a_mistake_is_named_with_its_place(content, said):
         ("within: 0.5", 'within: 0.5\n"\\udfff": 1', 25, "half of a character"),
     ],
 )
-def test_a_mistake_is_named_with_its_line_and_what_to_write(written: str, instead: str, line: int, fix: str):
+def test_a_mistake_is_named_with_its_line_and_what_to_write(
+    written: str, instead: str, line: int, fix: str
+):
     said = refused((FRONT + STEP).replace(written, instead, 1))
     assert said.startswith(f"a-lesson.md, line {line}")
     assert fix in said
 
 
 def test_a_text_is_what_is_written():
-    lesson = parse_lesson(FRONT + STEP.replace('[yes it is, "no"]', "[yes, no]").replace("block: 1", "block: 01"), "x")
+    lesson = parse_lesson(
+        FRONT + STEP.replace('[yes it is, "no"]', "[yes, no]").replace("block: 1", "block: 01"), "x"
+    )
     assert lesson.steps[1].questions[0].options == ("yes", "no")
     assert lesson.steps[0].page.query["block"] == "01"
 
 
-@tried(100, 2_000, st.text(max_size=300), st.sampled_from([FRONT, "", "---\n"]), st.sampled_from(["page", "question", "x"]))
+@tried(
+    100,
+    2_000,
+    st.text(max_size=300),
+    st.sampled_from([FRONT, "", "---\n"]),
+    st.sampled_from(["page", "question", "x"]),
+)
 def test_any_text_is_a_lesson_or_refused_in_a_line(text, front, kind):
     try:
         parse_lesson(f"{front}## Step\n```{kind}\n{text}\n```\n", "a-lesson", "a-lesson.md")
@@ -151,7 +179,12 @@ def test_a_file_that_is_no_text_or_too_long_is_refused(tmp_path: Path):
 
 
 def test_every_kind_of_question_can_be_read():
-    fields = {"choice": "options: [a, b]", "number": "within: 1", "token": "reveal: x", "state": "state: head"}
+    fields = {
+        "choice": "options: [a, b]",
+        "number": "within: 1",
+        "token": "reveal: x",
+        "state": "state: head",
+    }
     assert set(fields) == set(KINDS)
     for kind, line in fields.items():
         block = f"```question\nask: x\nkind: {kind}\nanswer: '\"a\"'\n{line}\n```\n"

@@ -1,4 +1,6 @@
-"""Pictures of a lesson: what its folder has goes with the lesson; what does not is named with its line."""
+"""Pictures of a lesson: what its folder has goes with the lesson; what does not is named with its
+line.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,24 @@ from gptviz.lessons.library import library
 from gptviz.takehome.lesson_file import lesson_content
 from gptviz.takehome.page_file import as_html
 
-ASKED = "```question\nask: How many? ![asked](<my {kind}>)\nkind: number\nanswer: 1 + 1\nhint: '![hint]({kind})'\n```"
-LESSON = f"---\ntitle: A title\nabout: A sentence.\nmodel: ladder-2\n---\n## One\nLook:\n\n![seen]({{kind}})\n\n{ASKED}\n"
+ASKED = (
+    "```question\nask: How many? ![asked](<my {kind}>)\nkind: number\nanswer: 1 + 1\nhint: "
+    "'![hint]({kind})'\n```"
+)
+LESSON = (
+    "---\ntitle: A title\nabout: A sentence.\nmodel: ladder-2\n---\n## "
+    f"One\nLook:\n\n![seen]({{kind}})\n\n{ASKED}\n"
+)
 # Pictures that a lesson does not take along.
-OTHERS = ("gone.png", "../out.png", "link.png", "a.svg", "https://example.org/a.png", "a%00.png", "big.png")
+OTHERS = (
+    "gone.png",
+    "../out.png",
+    "link.png",
+    "a.svg",
+    "https://example.org/a.png",
+    "a%00.png",
+    "big.png",
+)
 
 
 def picture(path: Path) -> None:
@@ -29,7 +45,9 @@ def picture(path: Path) -> None:
 def check(folder: Path, content: str) -> list[tuple[int | None, str]]:
     """The lines and the problems of a lesson."""
     (folder / "mine.md").write_text(content, "utf-8")
-    return [(one.line, one.problem) for one in problems(library(folder), lambda _: {}, lambda _: [])]
+    return [
+        (one.line, one.problem) for one in problems(library(folder), lambda _: {}, lambda _: [])
+    ]
 
 
 @pytest.mark.parametrize("kind", ["png", "jpg", "gif", "webp"])
@@ -63,4 +81,11 @@ def test_a_picture_that_does_not_go_with_the_lesson_is_named_with_its_line(
 
 
 def test_what_only_looks_like_a_picture_is_none(tmp_path: Path) -> None:
-    assert check(tmp_path, LESSON.partition("Look")[0] + "Write `![name](file.png)`.\n\n```\n![name](file.png)\n```\n") == []
+    assert (
+        check(
+            tmp_path,
+            LESSON.partition("Look")[0]
+            + "Write `![name](file.png)`.\n\n```\n![name](file.png)\n```\n",
+        )
+        == []
+    )

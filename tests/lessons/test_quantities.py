@@ -1,4 +1,6 @@
-"""Quantities: each is what the library computes in another way; and what a model does not have is refused by name."""
+"""Quantities: each is what the library computes in another way; and what a model does not have is
+refused by name.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +51,18 @@ def test_probability_logit_rank_and_entropy_are_those_of_the_trace(functions, lo
     shares = logits.softmax(-1)
     for token in ("\n", " ", "a"):
         place, text = lm.tokenizer.id_of(token), repr(token)
-        assert computed(f"probability({PROMPT!r}, {text})", functions) == pytest.approx(shares[place].item(), rel=1e-5)
-        assert computed(f"logit({PROMPT!r}, {text})", functions) == pytest.approx(logits[place].item(), abs=1e-4)
-        assert computed(f"rank({PROMPT!r}, {text})", functions) == 1 + sum(other > logits[place] for other in logits)
-    assert computed(f"entropy({PROMPT!r})", functions) == pytest.approx(-(shares * shares.log()).sum().item(), abs=1e-5)
+        assert computed(f"probability({PROMPT!r}, {text})", functions) == pytest.approx(
+            shares[place].item(), rel=1e-5
+        )
+        assert computed(f"logit({PROMPT!r}, {text})", functions) == pytest.approx(
+            logits[place].item(), abs=1e-4
+        )
+        assert computed(f"rank({PROMPT!r}, {text})", functions) == 1 + sum(
+            other > logits[place] for other in logits
+        )
+    assert computed(f"entropy({PROMPT!r})", functions) == pytest.approx(
+        -(shares * shares.log()).sum().item(), abs=1e-5
+    )
     best = [lm.tokenizer.piece(int(i)) for i in logits.argsort(descending=True)[:3]]
     assert computed(f"likeliest({PROMPT!r}, 3)", functions) == best
     assert computed(f"likeliest({PROMPT!r})", functions) == best[0]
@@ -65,18 +75,29 @@ def test_loss_is_the_mean_surprise_and_attention_that_of_the_trace(functions):
     expected = torch.nn.functional.cross_entropy(trace["logits"][0, :-1], ids[1:]).item()
     assert computed(f"loss({text!r})", functions) == pytest.approx(expected, abs=1e-5)
     pattern = trace["blocks.1.attention.pattern"][0, 3]
-    assert computed(f"attends({text!r}, 1, 3, -1, 2)", functions) == pytest.approx(pattern[-1, 2].item(), abs=1e-6)
+    assert computed(f"attends({text!r}, 1, 3, -1, 2)", functions) == pytest.approx(
+        pattern[-1, 2].item(), abs=1e-6
+    )
     assert computed(f"most_read({text!r}, 1, 3)", functions) == pattern[-1].argmax().item()
 
 
 def test_what_is_switched_off_is_off_and_another_model_or_step_is_another(functions):
     off = "blocks.0.attention.head.0"
     lm = gptviz.load("shakespeare", "cpu").edited(off)
-    expected = lm.trace(PROMPT, ["logits"])["logits"][0, -1].softmax(-1)[lm.tokenizer.id_of("\n")].item()
-    assert computed(f"probability({PROMPT!r}, '\\n', without={off!r})", functions) == pytest.approx(expected, rel=1e-5)
-    assert expected != pytest.approx(computed(f"probability({PROMPT!r}, '\\n')", functions), rel=1e-3)
+    expected = (
+        lm.trace(PROMPT, ["logits"])["logits"][0, -1].softmax(-1)[lm.tokenizer.id_of("\n")].item()
+    )
+    assert computed(f"probability({PROMPT!r}, '\\n', without={off!r})", functions) == pytest.approx(
+        expected, rel=1e-5
+    )
+    assert expected != pytest.approx(
+        computed(f"probability({PROMPT!r}, '\\n')", functions), rel=1e-3
+    )
     assert computed("vocabulary(model='bpe')", functions) == gptviz.load("bpe").tokenizer.vocab_size
-    assert computed("validation_loss(model='ladder-0')", functions) == gptviz.load("ladder-0").card.validation_loss
+    assert (
+        computed("validation_loss(model='ladder-0')", functions)
+        == gptviz.load("ladder-0").card.validation_loss
+    )
     early = computed("loss('ROMEO: what', model='generator', step=0)", functions)
     assert early > computed("loss('ROMEO: what', model='generator')", functions)
 
@@ -85,8 +106,13 @@ def test_heads_parts_and_layers_are_those_of_the_library(functions):
     lm = gptviz.load("induction")
     rows = lm.heads()
     best = max(rows, key=lambda row: row["induction"])
-    assert computed("best_head('induction', model='induction')", functions) == f"{best['block']}.{best['head']}"
-    said = computed(f"head_score('induction', {best['block']}, {best['head']}, model='induction')", functions)
+    assert (
+        computed("best_head('induction', model='induction')", functions)
+        == f"{best['block']}.{best['head']}"
+    )
+    said = computed(
+        f"head_score('induction', {best['block']}, {best['head']}, model='induction')", functions
+    )
     assert said == pytest.approx(best["induction"])
     lm, prompt = gptviz.load("ladder-8"), "O Romeo"
     token = lm.tokenizer.piece(int(lm.trace(prompt, ["logits"])["logits"][0, -1].argmax()))
@@ -95,7 +121,9 @@ def test_heads_parts_and_layers_are_those_of_the_library(functions):
     assert parts[strongest] == max(parts.values())
     name = computed(f"strongest_head({prompt!r}, {token!r}, model='ladder-8')", functions)
     assert parts[name] == max(value for part, value in parts.items() if ".head." in part)
-    assert computed(f"contribution({prompt!r}, {token!r}, {name!r}, model='ladder-8')", functions) == pytest.approx(parts[name])
+    assert computed(
+        f"contribution({prompt!r}, {token!r}, {name!r}, model='ladder-8')", functions
+    ) == pytest.approx(parts[name])
     assert computed(f"lens_rank({prompt!r}, {token!r}, -1, model='ladder-8')", functions) == 1
 
 
@@ -122,21 +150,31 @@ def test_what_a_picture_by_pca_keeps_is_the_share_of_its_largest_singular_values
         assert kept == pytest.approx(found[:dimensions].sum() / found.sum(), rel=1e-4)
 
 
-def test_a_token_that_surprises_a_wave_a_cache_and_what_a_card_says_are_those_of_the_library(functions):
+def test_a_token_that_surprises_a_wave_a_cache_and_what_a_card_says_are_those_of_the_library(
+    functions,
+):
     text, lm = "My kingdom for a xylophone", gptviz.load("shakespeare")
     shares = lm.trace(text, ["logits"])["logits"][0].softmax(-1)
-    found = [shares[place, token].item() for place, token in enumerate(lm.encode(text).tolist()[1:])]
+    found = [
+        shares[place, token].item() for place, token in enumerate(lm.encode(text).tolist()[1:])
+    ]
     assert computed(f"least_expected({text!r})", functions) == 1 + found.index(min(found))
     width = gptviz.load("generator").model.config.d_model
     expected = 2 * math.pi * 10_000 ** (8 / width)
     assert computed("wave(8, model='generator')", functions) == pytest.approx(expected)
     config = lm.model.config
-    assert computed("cache_size(7)", functions) == 4 * 7 * config.n_layer * 2 * config.n_head * config.head_size
+    assert (
+        computed("cache_size(7)", functions)
+        == 4 * 7 * config.n_layer * 2 * config.n_head * config.head_size
+    )
     card = gptviz.load("classifier").card
     assert computed("accuracy(model='classifier')", functions) == card.accuracy
     assert computed("accuracy('baseline', model='classifier')", functions) == card.baseline_accuracy
     trained = [entry for entry in card.losses if entry.training is not None]
-    assert computed(f"training_loss_at({trained[1].step}, model='classifier')", functions) == trained[1].training
+    assert (
+        computed(f"training_loss_at({trained[1].step}, model='classifier')", functions)
+        == trained[1].training
+    )
 
 
 def test_positions_and_tokens_are_compared_in_other_spaces_too(functions):
@@ -152,7 +190,9 @@ def test_positions_and_tokens_are_compared_in_other_spaces_too(functions):
     own = lm.tokenizer.id_of("A")
     cosines = rows @ rows[own]
     cosines[own] = -2
-    assert computed("nearest('A', 'unembedding', model='generator')", functions) == lm.tokenizer.piece(int(cosines.argmax()))
+    assert computed(
+        "nearest('A', 'unembedding', model='generator')", functions
+    ) == lm.tokenizer.piece(int(cosines.argmax()))
 
 
 def test_what_is_drafted_is_what_the_library_writes(functions):
@@ -161,14 +201,25 @@ def test_what_is_drafted_is_what_the_library_writes(functions):
     assert computed(f"tokens_per_pass{asked}", functions) == found.tokens_per_pass
     assert computed(f"share_accepted{asked}", functions) == found.acceptance_rate
     drafted = "drafted_continuation('ROMEO:', 'ladder-2', 30, model='generator')"
-    assert computed(drafted, functions) == gptviz.load("generator", "cpu").generate("ROMEO:", 30, temperature=0)
+    assert computed(drafted, functions) == gptviz.load("generator", "cpu").generate(
+        "ROMEO:", 30, temperature=0
+    )
 
 
 def test_what_takes_long_is_computed_once_for_a_model_and_keeps_no_model_alive(monkeypatch):
     models, asked = [gptviz.load("shakespeare", "cpu")], []
-    monkeypatch.setattr(gptviz.LanguageModel, "shares_in_data", lambda *words: asked.append(words[1:]) or [[Share(1, 4)]])
+    monkeypatch.setattr(
+        gptviz.LanguageModel,
+        "shares_in_data",
+        lambda *words: asked.append(words[1:]) or [[Share(1, 4)]],
+    )
     own = Quantities(lambda *_: models[0], "shakespeare").functions["share_in_data"]
-    assert [own("ROMEO", "is"), own("ROMEO", word="is"), own("ROMEO", "is"), own("JULIET", "is")] == [0.25] * 4
+    assert [
+        own("ROMEO", "is"),
+        own("ROMEO", word="is"),
+        own("ROMEO", "is"),
+        own("JULIET", "is"),
+    ] == [0.25] * 4
     assert len(asked) == 3, "by the call, as it was written"
     gone = weakref.ref(models.pop())
     gc.collect()
@@ -223,17 +274,34 @@ def question(kind: str, answer: str, **more) -> Question:
 
 def test_an_answer_is_right_within_its_tolerance_or_exactly():
     number = answer_to(question("number", "10 / 4", within=0.1), {})
-    assert [number.is_right(given) for given in (2.5, 2.6, 2.4, 2.61, math.nan, "2.5")] == [True, True, True, False, False, False]
+    assert [number.is_right(given) for given in (2.5, 2.6, 2.4, 2.61, math.nan, "2.5")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
     choice = answer_to(question("choice", "1 + 1", options=("1", "2")), {})
     token = answer_to(question("token", "' Mary'"), {})
-    assert [token.is_right(given) for given in ("Mary", " Mary", "mary", " ")] == [True, True, False, False]
+    assert [token.is_right(given) for given in ("Mary", " Mary", "mary", " ")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     space = answer_to(question("token", "' '"), {})
     assert [space.is_right(given) for given in (" ", "a")] == [True, False]
     assert (choice.value, choice.is_right("2"), choice.is_right("1")) == ("2", True, False)
 
 
 @pytest.mark.parametrize(
-    "asked", [question("number", "'x'"), question("number", "True"), question("choice", "'c'", options=("a", "b"))]
+    "asked",
+    [
+        question("number", "'x'"),
+        question("number", "True"),
+        question("choice", "'c'", options=("a", "b")),
+    ],
 )
 def test_an_answer_of_another_kind_is_refused(asked):
     with pytest.raises(ExpressionError):
@@ -250,9 +318,13 @@ def test_a_draw_is_that_of_the_ledger(functions, logits):
     shares = (logits / 2).softmax(-1).sort(descending=True).values
     lm = gptviz.load("shakespeare")
     best = lm.tokenizer.piece(int(logits.argmax()))
-    assert computed(f"drawn({PROMPT!r}, {best!r}, 2)", functions) == pytest.approx(shares[0].item(), rel=1e-5)
+    assert computed(f"drawn({PROMPT!r}, {best!r}, 2)", functions) == pytest.approx(
+        shares[0].item(), rel=1e-5
+    )
     cut = shares[:3] / shares[:3].sum()
-    assert computed(f"drawn({PROMPT!r}, {best!r}, 2, 3)", functions) == pytest.approx(cut[0].item(), rel=1e-5)
+    assert computed(f"drawn({PROMPT!r}, {best!r}, 2, 3)", functions) == pytest.approx(
+        cut[0].item(), rel=1e-5
+    )
     assert computed(f"stay({PROMPT!r}, 2, 3)", functions) == 3
     plain = logits.softmax(-1).sort(descending=True).values
     fewest = int((plain.cumsum(0) < 0.9).sum()) + 1
@@ -262,15 +334,24 @@ def test_a_draw_is_that_of_the_ledger(functions, logits):
 def test_lengths_of_the_stream_and_products_of_embeddings_are_those_of_the_tensors(functions):
     lm = gptviz.load("ladder-8")
     stream = lm.trace("sea", ["blocks.2.resid_mid"])["blocks.2.resid_mid"][0, 1]
-    assert computed("stream_length('sea', 5, 1, model='ladder-8')", functions) == pytest.approx(stream.norm().item(), rel=1e-4)
+    assert computed("stream_length('sea', 5, 1, model='ladder-8')", functions) == pytest.approx(
+        stream.norm().item(), rel=1e-4
+    )
     a, z = (lm.model.embed.weight[lm.tokenizer.id_of(letter)] for letter in "az")
-    assert computed("dot('a', 'z', model='ladder-8')", functions) == pytest.approx((a @ z).item(), rel=1e-4)
+    assert computed("dot('a', 'z', model='ladder-8')", functions) == pytest.approx(
+        (a @ z).item(), rel=1e-4
+    )
 
 
 def test_what_a_card_says_of_training_is_asked_by_its_step(functions):
     lm = gptviz.load("induction")
-    entry = next(entry for entry in lm.card.losses if entry.validation is not None and entry.step > 0)
-    assert computed(f"validation_loss_at({entry.step}, model='induction')", functions) == entry.validation
+    entry = next(
+        entry for entry in lm.card.losses if entry.validation is not None and entry.step > 0
+    )
+    assert (
+        computed(f"validation_loss_at({entry.step}, model='induction')", functions)
+        == entry.validation
+    )
     steps = computed("snapshots(model='induction')", functions)
     assert steps == sorted(steps)
     assert computed(f"name(model='induction', step={steps[3]})", functions) == "induction"
@@ -278,15 +359,25 @@ def test_what_a_card_says_of_training_is_asked_by_its_step(functions):
 
 def test_a_patch_restores_what_the_library_says(functions):
     one = contrasts()[0]
-    shares = gptviz.load("sentences").patch(one.clean, one.corrupted, one.right, one.wrong, "attention.z").shares
-    asked = f"restored({one.clean!r}, {one.corrupted!r}, {one.right!r}, {one.wrong!r}, 'attention.z', 1, 2, model='sentences')"
+    shares = (
+        gptviz.load("sentences")
+        .patch(one.clean, one.corrupted, one.right, one.wrong, "attention.z")
+        .shares
+    )
+    asked = (
+        f"restored({one.clean!r}, {one.corrupted!r}, {one.right!r}, {one.wrong!r}, 'attention.z', "
+        "1, 2, model='sentences')"
+    )
     assert computed(asked, functions) == pytest.approx(shares[1, 2])
 
 
 def test_a_source_is_read_where_cross_attention_is_largest(functions):
     lm, text = gptviz.load("seq2seq"), "the third of march 1977"
     trace = lm.trace(text)
-    patterns = [trace[f"blocks.{block}.cross_attention.pattern"][0] for block in range(lm.model.config.n_layer)]
+    patterns = [
+        trace[f"blocks.{block}.cross_attention.pattern"][0]
+        for block in range(lm.model.config.n_layer)
+    ]
     place = int(torch.cat(patterns).mean(0)[2].argmax())
     read = lm.tokenizer.label(lm.source(text).tolist()[place])
     assert computed(f"source_read({text!r}, 2, model='seq2seq')", functions) == read
@@ -296,7 +387,9 @@ def test_a_gradient_that_reaches_the_first_block_is_a_share(functions):
     shown = untrained(depth=4)  # as on the page Gradients
     sizes = shown.values[shown.axes[0].labels.index(GRADIENT)]
     for kind, row in zip(shown.axes[1].labels, sizes, strict=True):
-        assert computed(f"gradient_reaching({kind!r}, 4)", functions) == pytest.approx(row[0] / row[-1], rel=1e-6)
+        assert computed(f"gradient_reaching({kind!r}, 4)", functions) == pytest.approx(
+            row[0] / row[-1], rel=1e-6
+        )
     deeper = [computed(f"gradient_reaching('none', {depth})", functions) for depth in (2, 4, 8)]
     assert deeper[0] > deeper[1] > deeper[2] > 0
     with pytest.raises(ExpressionError, match="no residual"):
@@ -306,9 +399,16 @@ def test_a_gradient_that_reaches_the_first_block_is_a_share(functions):
 
 @pytest.mark.parametrize(
     ("said", "words"),
-    [("percent(0)", "0 %"), ("percent(0.004)", "< 1 %"), ("percent(0.006)", "1 %"), ("percent(0.0004, 1)", "< 0.1 %")],
+    [
+        ("percent(0)", "0 %"),
+        ("percent(0.004)", "< 1 %"),
+        ("percent(0.006)", "1 %"),
+        ("percent(0.0004, 1)", "< 0.1 %"),
+    ],
 )
-def test_a_share_that_is_more_than_nothing_is_not_said_to_be_nothing(functions, said: str, words: str) -> None:
+def test_a_share_that_is_more_than_nothing_is_not_said_to_be_nothing(
+    functions, said: str, words: str
+) -> None:
     assert computed(said, functions) == words
 
 
@@ -329,7 +429,9 @@ def test_a_word_is_written_without_the_space_before_it(functions) -> None:
 
 def test_chance_is_how_often_the_most_frequent_label_is_right(functions) -> None:
     labels = gptviz.text.starred_opinions().labels
-    assert computed("chance('stars')", functions) == max(labels.count(label) for label in set(labels)) / len(labels)
+    assert computed("chance('stars')", functions) == max(
+        labels.count(label) for label in set(labels)
+    ) / len(labels)
     with pytest.raises(ExpressionError, match="no texts 'cats'"):
         computed("chance('cats')", functions)
 
@@ -346,7 +448,9 @@ def test_merges_and_costs_are_those_of_the_tokenizer(functions):
     assert set(made) >= {piece for piece in pieces if len(piece) > 1}
     with pytest.raises(ExpressionError, match="not make its tokens by merges"):
         computed("merges('a')", functions)
-    german, english = (len(tokenizer.encode(examples()[name]).ids) for name in ("German", "English"))
+    german, english = (
+        len(tokenizer.encode(examples()[name]).ids) for name in ("German", "English")
+    )
     assert computed("times_as_many('German', model='bpe')", functions) == german / english
     with pytest.raises(ExpressionError, match="Japanese"):
         computed("times_as_many('Latin')", functions)
@@ -354,4 +458,6 @@ def test_merges_and_costs_are_those_of_the_tokenizer(functions):
     for word, times in split_words(passages()).items():
         for pair in pairwise(word):
             most[pair] += times
-    assert computed("learned_merges(1)", functions) == ["".join(max(most, key=most.__getitem__)).replace("Ġ", "␣")]
+    assert computed("learned_merges(1)", functions) == [
+        "".join(max(most, key=most.__getitem__)).replace("Ġ", "␣")
+    ]

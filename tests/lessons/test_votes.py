@@ -1,4 +1,6 @@
-"""Answers of a class: each visitor counts once for a question, whatever it answered before, and questions are bounded."""
+"""Answers of a class: each visitor counts once for a question, whatever it answered before, and
+questions are bounded.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from gptviz.lessons import votes
 QUESTION = ("01-tokens", 0, 0)
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["3", "4", "ten"])), max_size=40))
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["3", "4", "ten"])), max_size=40)
+)
 def test_the_last_answer_of_each_visitor_counts(answers: list[tuple[str, str]]) -> None:
     votes.forget()
     for session, answer in answers:
@@ -31,4 +35,8 @@ def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch)
     for step in range(3):
         for session in "abcde":
             votes.count(("own", step, 0), session, "yes")
-    assert [votes.counted(("own", step, 0)) for step in range(3)] == [[], [("yes", 3)], [("yes", 3)]]
+    assert [votes.counted(("own", step, 0)) for step in range(3)] == [
+        [],
+        [("yes", 3)],
+        [("yes", 3)],
+    ]

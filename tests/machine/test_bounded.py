@@ -36,16 +36,24 @@ if sys.platform != "win32":  # which has no such files, or says it in its own wo
 
 
 @pytest.mark.parametrize("kind", NOT_REGULAR)
-def test_what_is_no_regular_file_is_refused_without_waiting(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_regular_file_is_refused_without_waiting(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)  # the path of a socket must be short
     path = Path("file")
     NOT_REGULAR[kind](path)
-    for read in (require_regular, lambda path: read_regular(path, 10), lambda path: read_regular(path, 10, cut=True)):
+    for read in (
+        require_regular,
+        lambda path: read_regular(path, 10),
+        lambda path: read_regular(path, 10, cut=True),
+    ):
         with pytest.raises(OSError, match=kind):
             read(path)
 
 
-def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_that_takes_the_place_of_a_file_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     named_pipe(tmp_path / "pipe")
     monkeypatch.setattr("gptviz.machine.bounded.require_regular", lambda path: None)
     with pytest.raises(OSError, match="a pipe"):
@@ -68,8 +76,13 @@ def counted(value: Any) -> int:
 
 
 @given(VALUES)
-def test_json_is_read_as_python_reads_it_and_never_with_more_values_than_allowed(value: Any) -> None:
-    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")):
+def test_json_is_read_as_python_reads_it_and_never_with_more_values_than_allowed(
+    value: Any,
+) -> None:
+    for text in (
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+    ):
         assert n_values(text) >= counted(value)
         assert parse_json(text, n_values(text)) == value
         with pytest.raises(ValueError, match="values"):
@@ -77,11 +90,21 @@ def test_json_is_read_as_python_reads_it_and_never_with_more_values_than_allowed
 
 
 @given(st.lists(st.text(st.sampled_from("a\ud800\udfff\U0001f600é"), max_size=6)))
-def test_half_of_a_character_is_one_that_can_be_shown_unless_all_is_wanted_exactly(texts: list[str]) -> None:
+def test_half_of_a_character_is_one_that_can_be_shown_unless_all_is_wanted_exactly(
+    texts: list[str],
+) -> None:
     # Two halves that follow each other in JSON are one character.
-    joined = [text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") for text in texts]
-    value, written = {"a": [*texts, dict.fromkeys(texts, 1)]}, [each.encode("utf-8", "replace") for each in joined]
-    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")):
+    joined = [
+        text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") for text in texts
+    ]
+    value, written = (
+        {"a": [*texts, dict.fromkeys(texts, 1)]},
+        [each.encode("utf-8", "replace") for each in joined],
+    )
+    for text in (
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass"),
+    ):
         assert parse_json(text, 100, exactly=True) == json.loads(text)
         shown = parse_json(text, 100)["a"]
         assert json.dumps(shown, ensure_ascii=False).encode()  # UTF-8 can hold it

@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 from gptviz.machine.byte_cache import byte_cache
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(1, 9), st.booleans())), st.integers(1, 5), st.integers(1, 4))
-def test_the_values_used_last_stay_within_the_bounds(uses: list[tuple[str, int, bool]], share: int, most_items: int) -> None:
+@given(
+    st.lists(st.tuples(st.sampled_from("abcde"), st.integers(1, 9), st.booleans())),
+    st.integers(1, 5),
+    st.integers(1, 4),
+)
+def test_the_values_used_last_stay_within_the_bounds(
+    uses: list[tuple[str, int, bool]], share: int, most_items: int
+) -> None:
     most_bytes = share * most_items
     cache = byte_cache(lambda value: value, most_bytes, most_items)
     expected: list[tuple[str, int]] = []  # least recently used first

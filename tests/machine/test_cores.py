@@ -36,7 +36,11 @@ def test_the_cores_are_those_that_the_process_may_use_or_those_of_its_container(
 ) -> None:
     own = SimpleNamespace(cpu_affinity=lambda: numbers, cpu_times=lambda: (0.0, 0.0, 99.0))
     monkeypatch.setattr(cores.psutil, "Process", lambda: own)
-    monkeypatch.setattr(cores.psutil, "cpu_times", lambda percpu: [SimpleNamespace(idle=10.0), SimpleNamespace(idle=20.0)])
+    monkeypatch.setattr(
+        cores.psutil,
+        "cpu_times",
+        lambda percpu: [SimpleNamespace(idle=10.0), SimpleNamespace(idle=20.0)],
+    )
     assert idle_seconds() == expected
     monkeypatch.setattr(cores.psutil, "cpu_times", lambda percpu: [SimpleNamespace(idle=0.0)] * 2)
     assert idle_seconds() == inf
@@ -51,7 +55,9 @@ def test_what_this_process_does_itself_takes_no_core_from_it() -> None:
     assert 0.25 < idle_seconds() - before < (psutil.cpu_count() or 1) * (monotonic() - begun) + 0.3
 
 
-@pytest.mark.parametrize(("free", "expected"), [(8.0, 8), (inf, 8), (7 - SHARED, 7), (6.9 - SHARED, 6), (0.2, 1)])
+@pytest.mark.parametrize(
+    ("free", "expected"), [(8.0, 8), (inf, 8), (7 - SHARED, 7), (6.9 - SHARED, 6), (0.2, 1)]
+)
 def test_there_are_as_many_threads_as_cores_that_are_nearly_free(
     monkeypatch: pytest.MonkeyPatch, free: float, expected: int
 ) -> None:

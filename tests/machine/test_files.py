@@ -1,4 +1,6 @@
-"""Files replaced as a whole: whatever ends a process, the last good one stays, and what it left is removed once it is gone."""
+"""Files replaced as a whole: whatever ends a process, the last good one stays, and what it left is
+removed once it is gone.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from tests.processes import running
 def writing(code: str) -> Iterator[Any]:
     """A process that runs `code` up to a point where it has printed "there" and waits."""
     with running(
-        ["-c", f"import sys\nfrom pathlib import Path\nfrom gptviz.machine.files import *\n{code}"], stdin=-1
+        ["-c", f"import sys\nfrom pathlib import Path\nfrom gptviz.machine.files import *\n{code}"],
+        stdin=-1,
     ) as process:
         assert process.stdout.readline() == "there\n", process.stderr and process.stderr.read()
         yield process
@@ -52,7 +55,10 @@ def test_what_a_living_process_writes_stays_and_what_a_killed_one_left_goes(tmp_
 
 
 def test_writing_removes_what_a_killed_process_left_in_the_same_folder(tmp_path: Path) -> None:
-    code = f"with in_place_of(Path({str(tmp_path / 'file.txt')!r})) as fresh:\n    fresh.write_text('half')\n    {WAIT}"
+    code = (
+        f"with in_place_of(Path({str(tmp_path / 'file.txt')!r})) as fresh:\n    "
+        f"fresh.write_text('half')\n    {WAIT}"
+    )
     with writing(code) as process:
         process.kill()
         process.wait()
@@ -61,8 +67,12 @@ def test_writing_removes_what_a_killed_process_left_in_the_same_folder(tmp_path:
     assert os.listdir(tmp_path) == ["file.txt"]
 
 
-@pytest.mark.parametrize("moment", ["before the old folder was moved aside", "between the renames", "after them"])
-def test_a_process_killed_while_it_replaces_a_folder_leaves_the_old_one_or_the_new_one(tmp_path: Path, moment: str) -> None:
+@pytest.mark.parametrize(
+    "moment", ["before the old folder was moved aside", "between the renames", "after them"]
+)
+def test_a_process_killed_while_it_replaces_a_folder_leaves_the_old_one_or_the_new_one(
+    tmp_path: Path, moment: str
+) -> None:
     folder = tmp_path / "model.v1"
     folder.mkdir()
     (folder / "weights").write_text("old")
@@ -71,7 +81,10 @@ def test_a_process_killed_while_it_replaces_a_folder_leaves_the_old_one_or_the_n
         "between the renames": f"folder.rename(fresh.with_suffix('.old')); {WAIT}",
         "after them": f"swap(fresh, folder); {WAIT}",
     }
-    code = f"folder = Path({str(folder)!r})\nwith replacement_path(folder) as fresh:\n    fresh.mkdir()\n"
+    code = (
+        f"folder = Path({str(folder)!r})\nwith replacement_path(folder) as fresh:\n    "
+        "fresh.mkdir()\n"
+    )
     code += f"    (fresh / 'weights').write_text('new')\n    {steps[moment]}"
     with writing(code) as process:
         process.kill()
@@ -92,20 +105,32 @@ def test_a_folder_is_replaced_as_a_whole_and_nothing_is_left(tmp_path: Path) -> 
 
 
 def test_a_folder_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="there is no folder"), in_place_of(tmp_path / "gone/file.txt") as fresh:
+    with (
+        pytest.raises(OSError, match="there is no folder"),
+        in_place_of(tmp_path / "gone/file.txt") as fresh,
+    ):
         fresh.write_text("x")
     assert os.listdir(tmp_path) == []
 
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
-    names = [".notes.lock", ".file-12345678.new", ".file-12345678.old", "file-12345678.lock", ".a-1234567g.lock", ".b.new"]
+    names = [
+        ".notes.lock",
+        ".file-12345678.new",
+        ".file-12345678.old",
+        "file-12345678.lock",
+        ".a-1234567g.lock",
+        ".b.new",
+    ]
     for name in names:
         (tmp_path / name).touch()
     sweep(tmp_path)
     assert sorted(os.listdir(tmp_path)) == sorted(names)
 
 
-def test_a_full_disk_leaves_nothing_of_a_text_however_often_it_is_tried(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing_of_a_text_however_often_it_is_tried(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = Corpus("mine", "to be or not to be" * 100)
     write = Path.write_bytes
 

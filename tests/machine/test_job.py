@@ -1,4 +1,6 @@
-"""Long computations: found again by what they compute, stopped when asked or left, a few at a time, and bounded in number."""
+"""Long computations: found again by what they compute, stopped when asked or left, a few at a time,
+and bounded in number.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,9 @@ def test_as_many_go_on_as_there_are_places_and_one_that_waits_can_be_stopped(clo
     assert [ended(one).state for one in first] == ["done"] * job.SLOTS.number
 
 
-def test_one_that_no_page_looks_at_gives_its_place_to_one_that_waits_and_the_others_go_on(clock: Clock) -> None:
+def test_one_that_no_page_looks_at_gives_its_place_to_one_that_waits_and_the_others_go_on(
+    clock: Clock,
+) -> None:
     go_on = Event()
     seen, *others = [held(f"looked at {i}", go_on) for i in range(job.SLOTS.number)]
     go([seen, *others])
@@ -152,7 +156,9 @@ def test_one_that_is_forgotten_goes_on_while_nobody_waits_for_its_place(clock: C
     assert ended(alone).state == "done"
 
 
-def test_one_without_a_place_begins_at_once_and_ends_by_itself_when_nobody_wants_it_any_more(clock: Clock) -> None:
+def test_one_without_a_place_begins_at_once_and_ends_by_itself_when_nobody_wants_it_any_more(
+    clock: Clock,
+) -> None:
     go_on = Event()
     first = [held(f"has a place {i}", go_on) for i in range(job.SLOTS.number)]
 
@@ -164,7 +170,8 @@ def test_one_without_a_place_begins_at_once_and_ends_by_itself_when_nobody_wants
     waited_for = job.begin("waited for", "Waited for", compute, slots=None, patience=5)
     go([*first, waited_for])  # type: ignore[list-item]
     clock.now = 4
-    assert job.begin("waited for", "Waited for", compute, slots=None, patience=5) is waited_for  # which counts as a look
+    # which counts as a look
+    assert job.begin("waited for", "Waited for", compute, slots=None, patience=5) is waited_for
     clock.now = 8
     assert not waited_for.is_forgotten
     clock.now = 9
@@ -193,7 +200,9 @@ def test_in_a_single_place_they_go_on_in_the_order_in_which_they_were_begun() ->
     # Each needs what the one before it gives: out of order, they would wait for ever.
     after = [Job("1", lambda _: compute(first.result() + 1), slots=slot)]
     for _ in range(8):
-        after.append(Job("next", lambda _, before=after[-1]: compute(before.result() + 1), slots=slot))  # type: ignore[misc]
+        after.append(
+            Job("next", lambda _, before=after[-1]: compute(before.result() + 1), slots=slot)
+        )  # type: ignore[misc]
     assert [one.state for one in after] == ["waiting"] * 9
     go_on.set()
     assert after[-1].result() == 9
@@ -201,9 +210,12 @@ def test_in_a_single_place_they_go_on_in_the_order_in_which_they_were_begun() ->
 
 
 @pytest.mark.parametrize(
-    ("error", "said"), [(ValueError("too long"), "too long"), (MemoryError(), "There is not enough memory for it.")]
+    ("error", "said"),
+    [(ValueError("too long"), "too long"), (MemoryError(), "There is not enough memory for it.")],
 )
-def test_what_fails_says_why_and_raises_it_for_whoever_asks_for_its_value(error: Exception, said: str) -> None:
+def test_what_fails_says_why_and_raises_it_for_whoever_asks_for_its_value(
+    error: Exception, said: str
+) -> None:
     def compute(_results: Results) -> None:
         raise error
 
@@ -215,7 +227,9 @@ def test_what_fails_says_why_and_raises_it_for_whoever_asks_for_its_value(error:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_an_error_of_gptviz_is_written_to_the_terminal_and_the_page_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_gptviz_is_written_to_the_terminal_and_the_page_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen: list[type[BaseException]] = []
     monkeypatch.setattr("threading.excepthook", lambda args: seen.append(args.exc_type))
 
@@ -223,7 +237,10 @@ def test_an_error_of_gptviz_is_written_to_the_terminal_and_the_page_says_so(monk
         raise KeyError("blocks.0")
 
     begun = ended(job.begin("errs", "Failing", compute))
-    assert begun.problem == "It ended by an error of gptviz: see what the server wrote to its terminal."
+    assert (
+        begun.problem
+        == "It ended by an error of gptviz: see what the server wrote to its terminal."
+    )
     wait_until(lambda: seen == [KeyError])
 
 
@@ -252,7 +269,12 @@ def test_of_those_that_have_ended_the_last_ones_are_kept(monkeypatch: pytest.Mon
     for number in range(4):
         ended(job.begin(("kept", number), "Counting", nothing))
     job.begin("one more", "Counting", nothing)
-    assert [job.found(("kept", number)) is not None for number in range(4)] == [False, False, True, True]
+    assert [job.found(("kept", number)) is not None for number in range(4)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_computations_are_stopped_before_python_ends() -> None:
@@ -271,5 +293,7 @@ def compute(results):
 
 jobs += [Job("one", compute), Job("other", compute)]
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
     assert ended.stdout.split() == ["stopped", "stopped"]

@@ -8,7 +8,8 @@ import pytest
 
 from tests.command_line import printed_elsewhere
 
-# Large arrays, written and freed again; how many pages the system handed out for them, before memory is kept and then.
+# Large arrays, written and freed again; how many pages the system handed out for them, before
+# memory is kept and then.
 PAGES = """
 import resource, torch
 from gptviz.machine.memory import keep_memory

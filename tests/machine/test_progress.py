@@ -1,4 +1,6 @@
-"""What a long computation says of how far it is: to who listens in its own thread, and from 0 to the whole."""
+"""What a long computation says of how far it is: to who listens in its own thread, and from 0 to
+the whole.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def heard(compute: Callable[[], object]) -> list[Progress]:
 def test_a_pass_says_after_every_block_how_far_it_is() -> None:
     model = scrambled(tiny(n_layer=3))
     said = heard(lambda: model(torch.tensor([IDS])))
-    assert [(now.share, now.words) for now in said] == [(pytest.approx(n / 3), f"block {n} of 3") for n in (1, 2, 3)]
+    assert [(now.share, now.words) for now in said] == [
+        (pytest.approx(n / 3), f"block {n} of 3") for n in (1, 2, 3)
+    ]
 
 
 def test_nobody_hears_another_thread_nor_what_comes_later() -> None:
@@ -95,17 +99,24 @@ LONG: dict[str, Callable[[Transformer], object]] = {
     "the last tokens alone": lambda model: by_window(model, IDS),
     "patches": lambda model: patch(model, _pair()),
     "a circuit": lambda model: circuit(model, torch.tensor(IDS), 5),
-    "the loss without each head": lambda model: dict(losses_without(model, torch.tensor([IDS]), heads_and_mlps(model.config))),
+    "the loss without each head": lambda model: dict(
+        losses_without(model, torch.tensor([IDS]), heads_and_mlps(model.config))
+    ),
     "the loss with each head at its mean": lambda model: dict(_at_means(model)),
-    "neurons": lambda model: list(observe(observable_neurons(model, 1), [torch.tensor(IDS)] * 3 + [torch.tensor(IDS[:4])])),
+    "neurons": lambda model: list(
+        observe(observable_neurons(model, 1), [torch.tensor(IDS)] * 3 + [torch.tensor(IDS[:4])])
+    ),
     "composition": lambda model: composition(model, "key"),
     "several passes": lambda model: read_in_passes(model, torch.tensor([IDS])),
 }
 
 
 @pytest.mark.parametrize("what", LONG)
-def test_the_share_never_falls_and_ends_with_the_whole(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gptviz.model.long_texts.MOST_SCORES", 2 * 3 * len(IDS))  # two tokens a pass
+def test_the_share_never_falls_and_ends_with_the_whole(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # two tokens a pass
+    monkeypatch.setattr("gptviz.model.long_texts.MOST_SCORES", 2 * 3 * len(IDS))
     shares = [now.share for now in heard(lambda: LONG[what](scrambled(tiny(n_layer=4))))]
     assert len(shares) >= 4
     assert shares == sorted(shares)
@@ -152,7 +163,9 @@ def test_each_step_of_an_iterator_is_told_and_whoever_takes_them_is_not_heard(of
 
     said = [now.words for now in heard(compute)]
     assert taken == list(range(3))[:of]
-    assert [words for words in said if not words.startswith("step")] == ["taken 1 of 1"] * len(taken)
+    assert [words for words in said if not words.startswith("step")] == ["taken 1 of 1"] * len(
+        taken
+    )
     assert [words for words in said if words.startswith("step")][: 2 * len(taken)] == [
         f"step {done:,} of {of}" for number in taken for done in (number, number + 1)
     ]

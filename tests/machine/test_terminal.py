@@ -16,10 +16,16 @@ OBEYED = ("Cc", "Cf", "Zl", "Zp", "Cs")
 @given(st.text(st.characters(codec=None)) | st.text(st.characters(categories=OBEYED)))
 def test_nothing_that_a_terminal_obeys_is_left_and_everything_else_stays(text: str) -> None:
     shown = printable(text)
-    assert not [each for each in shown if unicodedata.category(each) in OBEYED and each not in "\n\t\u200c\u200d"]
+    assert not [
+        each
+        for each in shown
+        if unicodedata.category(each) in OBEYED and each not in "\n\t\u200c\u200d"
+    ]
     visible = "".join(each for each in text if unicodedata.category(each) not in OBEYED)
     assert printable(visible) == visible
-    assert "\\" in text or shown.encode("ascii", "backslashreplace").decode("unicode_escape") == text
+    assert (
+        "\\" in text or shown.encode("ascii", "backslashreplace").decode("unicode_escape") == text
+    )
 
 
 def test_letters_of_any_script_and_signs_joined_of_several_stay() -> None:

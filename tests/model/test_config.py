@@ -34,7 +34,11 @@ def test_a_config_survives_json(config: Config) -> None:
         ({"n_head": 0}, "n_head is 0"),
         ({"n_head": 5}, "d_model 12 does not divide into n_head 5"),
         ({"d_mlp": -1}, "d_mlp is -1"),
-        ({"residual": "prenorm"}, "residual is 'prenorm'; it must be one of pre-norm, post-norm, parallel, parallel-one-norm, "),
+        (
+            {"residual": "prenorm"},
+            "residual is 'prenorm'; it must be one of pre-norm, post-norm, parallel, "
+            "parallel-one-norm, ",
+        ),
         ({"positions": ["rotary"]}, r"positions is \['rotary'\]"),
         ({"mask": None}, "mask is None"),
         ({"tied": 1}, "tied is 1; it must be true or false"),
@@ -64,8 +68,14 @@ def test_a_config_survives_json(config: Config) -> None:
         ({"n_encoder_layer": -1}, "n_encoder_layer is -1"),
         ({"n_encoder_layer": 1, "residual": "parallel"}, "cross-attention"),
         ({"n_encoder_layer": 1, "qk_norm": "whole"}, "cross-attention"),
-        ({"mlp": "experts", "n_expert": 2, "n_active": 3}, "n_active is 3; a router of n_expert 2 experts"),
-        ({"mlp": "experts", "n_expert": 1_024, "n_layer": 200}, "n_expert is 1024 in 200 blocks; the most .* 16,384"),
+        (
+            {"mlp": "experts", "n_expert": 2, "n_active": 3},
+            "n_active is 3; a router of n_expert 2 experts",
+        ),
+        (
+            {"mlp": "experts", "n_expert": 1_024, "n_layer": 200},
+            "n_expert is 1024 in 200 blocks; the most .* 16,384",
+        ),
     ],
 )
 def test_an_impossible_field_is_named_with_its_value(changes: dict[str, Any], named: str) -> None:
@@ -95,7 +105,9 @@ json_values = st.recursive(
 )
 
 
-@tried(100, 1_000, st.dictionaries(st.sampled_from(sorted(tiny().to_dict())), json_values, max_size=6))
+@tried(
+    100, 1_000, st.dictionaries(st.sampled_from(sorted(tiny().to_dict())), json_values, max_size=6)
+)
 def test_any_json_is_a_config_or_a_short_value_error(changes: dict[str, Any]) -> None:
     try:
         Config.from_dict(tiny().to_dict() | changes)

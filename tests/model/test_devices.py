@@ -8,8 +8,12 @@ import torch
 from gptviz.model.devices import device, devices
 
 
-def machine(patch: pytest.MonkeyPatch, gpus: int = 0, mps: bool = False, works: bool = True) -> None:
-    """The machine seems to have so many GPUs of NVIDIA, or one of Apple, which has room for tensors if it `works`."""
+def machine(
+    patch: pytest.MonkeyPatch, gpus: int = 0, mps: bool = False, works: bool = True
+) -> None:
+    """The machine seems to have so many GPUs of NVIDIA, or one of Apple, which has room for tensors
+    if it `works`.
+    """
 
     def empty(*_: int, device: str) -> None:
         if not works:
@@ -33,7 +37,9 @@ def test_a_device_this_machine_lacks_is_named_with_those_it_has(name: str) -> No
         device(name)
 
 
-def test_the_fastest_comes_first_and_cuda_alone_means_the_first_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fastest_comes_first_and_cuda_alone_means_the_first_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     machine(monkeypatch, gpus=2)
     assert devices() == ["cuda:0", "cuda:1", "cpu"]
     assert device() == device("cuda") == torch.device("cuda:0")
@@ -47,10 +53,15 @@ def test_the_fastest_comes_first_and_cuda_alone_means_the_first_of_them(monkeypa
 def test_each_of_several_processes_takes_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch, gpus=2)
     for name in ("cuda", "auto", None):
-        assert [device(name, process) for process in range(2)] == [torch.device("cuda:0"), torch.device("cuda:1")]
+        assert [device(name, process) for process in range(2)] == [
+            torch.device("cuda:0"),
+            torch.device("cuda:1"),
+        ]
     assert device("cpu", 1) == torch.device("cpu")
     assert device("cuda:0", 1) == torch.device("cuda:0")
-    with pytest.raises(ValueError, match="no device 'cuda:2' on this machine; it has cuda:0, cuda:1, cpu"):
+    with pytest.raises(
+        ValueError, match="no device 'cuda:2' on this machine; it has cuda:0, cuda:1, cpu"
+    ):
         device(None, 2)
 
 

@@ -22,7 +22,9 @@ many = settings(max_examples=50)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("positions", POSITIONS)
 @pytest.mark.parametrize("mask", ["causal", "full"])
-def test_every_residual_norm_position_and_mask_computes_logits(residual: str, norm: str, positions: str, mask: str) -> None:
+def test_every_residual_norm_position_and_mask_computes_logits(
+    residual: str, norm: str, positions: str, mask: str
+) -> None:
     model = scrambled(tiny(residual=residual, norm=norm, positions=positions, mask=mask))
     for length in (1, 5, CONTEXT):
         logits = model(some_ids(length))
@@ -46,7 +48,8 @@ def test_a_future_token_cannot_change_the_past(config: Config, changed: int) -> 
     other = ids.clone()
     other[:, changed:] = (other[:, changed:] + 1) % VOCAB
     before, after = model(ids), model(other)
-    if config.mlp == "experts":  # an expert multiplies its tokens together, and their number decides how a product is rounded
+    # an expert multiplies its tokens together, and their number decides how a product is rounded
+    if config.mlp == "experts":
         torch.testing.assert_close(before[:, :changed], after[:, :changed], rtol=1e-4, atol=1e-5)
     else:
         assert torch.equal(before[:, :changed], after[:, :changed])
@@ -55,7 +58,9 @@ def test_a_future_token_cannot_change_the_past(config: Config, changed: int) -> 
 
 @pytest.mark.parametrize("residual", RESIDUALS)
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_a_causal_model_sees_the_past_and_a_full_one_the_future_too(residual: str, positions: str) -> None:
+def test_a_causal_model_sees_the_past_and_a_full_one_the_future_too(
+    residual: str, positions: str
+) -> None:
     ids = some_ids()
     first, last = ids.clone(), ids.clone()
     first[:, 0] = (first[:, 0] + 1) % VOCAB
@@ -105,18 +110,24 @@ def test_a_truncated_cache_goes_on_as_if_the_tokens_had_never_been(config: Confi
     cache.truncate(0)
     model(torch.cat((ids[:, :5], others[:, 5:]), dim=1), cache=cache)
     cache.truncate(5)
-    torch.testing.assert_close(model(ids[:, 5:], cache=cache), model(ids)[:, 5:], rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(
+        model(ids[:, 5:], cache=cache), model(ids)[:, 5:], rtol=1e-9, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("room", [None, 3, 90])
-def test_a_cache_has_little_more_room_than_its_text_needs_and_grows_with_it(room: int | None) -> None:
+def test_a_cache_has_little_more_room_than_its_text_needs_and_grows_with_it(
+    room: int | None,
+) -> None:
     model = scrambled(tiny(positions="rotary", context_length=100)).eval()
     ids = torch.randint(11, (2, 100), generator=torch.Generator().manual_seed(0))
     cache, logits, sizes = model.new_cache(2, room), [], set()
     for length in range(1, 101):
         logits.append(model(ids[:, length - 1 : length], cache=cache))
         size = cache.layers[1].keys.shape[2]  # of room
-        assert length <= size == cache.layers[1].values.shape[2] <= 1.25 * max(length, room or 0) + 32
+        assert (
+            length <= size == cache.layers[1].values.shape[2] <= 1.25 * max(length, room or 0) + 32
+        )
         sizes.add(size)
     torch.testing.assert_close(torch.cat(logits, dim=1), model(ids), rtol=1e-4, atol=1e-4)
     assert len(sizes) <= 4
@@ -155,9 +166,17 @@ def test_samples_in_a_batch_do_not_touch_each_other(config: Config) -> None:
 
 @pytest.mark.parametrize("residual", RESIDUALS)
 @pytest.mark.parametrize(
-    "place", ["dropout", "blocks.0.attention.dropout", "blocks.0.attention_residual.dropout", "blocks.0.mlp_residual.dropout"]
+    "place",
+    [
+        "dropout",
+        "blocks.0.attention.dropout",
+        "blocks.0.attention_residual.dropout",
+        "blocks.0.mlp_residual.dropout",
+    ],
 )
-def test_dropout_acts_on_the_embedding_the_attention_and_every_sublayer_in_training_alone(residual: str, place: str) -> None:
+def test_dropout_acts_on_the_embedding_the_attention_and_every_sublayer_in_training_alone(
+    residual: str, place: str
+) -> None:
     model = scrambled(tiny(residual=residual, n_layer=1))
     part = model.get_submodule(place)
     assert isinstance(part, torch.nn.Dropout)
@@ -170,7 +189,9 @@ def test_dropout_acts_on_the_embedding_the_attention_and_every_sublayer_in_train
 
 def test_dropout_zeroes_its_share_of_each_sublayer_and_keeps_the_mean() -> None:
     model = build(tiny(dropout=0.25)).train()
-    places = [module for module in model.modules() if isinstance(module, torch.nn.Dropout) and module.p]
+    places = [
+        module for module in model.modules() if isinstance(module, torch.nn.Dropout) and module.p
+    ]
     assert len(places) == 1 + 2 * 2  # the embedding, and two sublayers in each of two blocks
     torch.manual_seed(0)
     for dropout in places:
@@ -179,44 +200,63 @@ def test_dropout_zeroes_its_share_of_each_sublayer_and_keeps_the_mean() -> None:
         assert ones.mean().item() == pytest.approx(1, abs=0.02)
 
 
-@pytest.mark.parametrize("changes", [{}, {"n_encoder_layer": 1}, {"mask": "full", "head": "mean", "n_label": 2}])
-def test_dropout_on_attention_leaves_weights_out_at_its_rate_and_scales_the_others(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changes", [{}, {"n_encoder_layer": 1}, {"mask": "full", "head": "mean", "n_label": 2}]
+)
+def test_dropout_on_attention_leaves_weights_out_at_its_rate_and_scales_the_others(
+    changes: dict[str, Any],
+) -> None:
     rate, record = 0.25, Record(["*.pattern", "*.v", "*.z"])
     model = scrambled(tiny(attention_dropout=rate, **changes)).train()
     kept: dict[str, torch.Tensor] = {}
     for name, part in model.named_modules():
         if name.endswith("attention.dropout"):
-            part.register_forward_hook(lambda module, given, made, name=name: kept.update({name.removesuffix(".dropout"): made}))
+            part.register_forward_hook(
+                lambda module, given, made, name=name: kept.update(
+                    {name.removesuffix(".dropout"): made}
+                )
+            )
     torch.manual_seed(0)
     ids = some_ids(batch=200)
     model(ids, ids if changes.get("n_encoder_layer") else None, tap=record)
-    assert len(kept) == (5 if changes.get("n_encoder_layer") else 2)  # self-attention of all three blocks, and two to cross
+    # self-attention of all three blocks, and two to cross
+    assert len(kept) == (5 if changes.get("n_encoder_layer") else 2)
     for name, weights in kept.items():
         pattern, v, z = (record.values[f"{name}.{what}"] for what in ("pattern", "v", "z"))
-        torch.testing.assert_close(pattern.sum(-1), torch.ones_like(pattern.sum(-1)), msg="what is recorded is whole")
+        torch.testing.assert_close(
+            pattern.sum(-1), torch.ones_like(pattern.sum(-1)), msg="what is recorded is whole"
+        )
         seen = pattern > 0
         left_out = seen & (weights == 0)
         assert left_out.sum() / seen.sum() == pytest.approx(rate, abs=0.02)
-        torch.testing.assert_close(weights[seen & ~left_out], pattern[seen & ~left_out] / (1 - rate))
+        torch.testing.assert_close(
+            weights[seen & ~left_out], pattern[seen & ~left_out] / (1 - rate)
+        )
         torch.testing.assert_close(z, weights @ v)
 
 
 def test_without_training_dropout_on_attention_changes_nothing() -> None:
     with_dropout, without = (scrambled(tiny(attention_dropout=rate)) for rate in (0.5, 0.0))
     records = Record(), Record()
-    assert torch.equal(with_dropout(some_ids(), tap=records[0]), without(some_ids(), tap=records[1]))
+    assert torch.equal(
+        with_dropout(some_ids(), tap=records[0]), without(some_ids(), tap=records[1])
+    )
     for name, value in records[1].values.items():
         assert torch.equal(records[0].values[name], value), name
 
 
 def test_a_config_from_before_there_was_dropout_on_attention_has_none() -> None:
-    content = {name: value for name, value in tiny().to_dict().items() if name != "attention_dropout"}
+    content = {
+        name: value for name, value in tiny().to_dict().items() if name != "attention_dropout"
+    }
     assert Config.from_dict(content) == tiny()
 
 
 def test_more_tokens_than_the_context_holds_are_refused_with_both_numbers() -> None:
     model = scrambled(tiny())
-    with pytest.raises(ValueError, match=f"{CONTEXT + 1} tokens do not fit in a context of {CONTEXT}"):
+    with pytest.raises(
+        ValueError, match=f"{CONTEXT + 1} tokens do not fit in a context of {CONTEXT}"
+    ):
         model(some_ids(CONTEXT + 1))
     cache = KVCache(model.config, batch=2)
     model(some_ids(), cache=cache)
@@ -226,7 +266,9 @@ def test_more_tokens_than_the_context_holds_are_refused_with_both_numbers() -> N
 
 @many
 @given(families())
-def test_every_tapped_name_ends_in_a_word_of_the_glossary_and_has_the_shape_it_gives(config: Config) -> None:
+def test_every_tapped_name_ends_in_a_word_of_the_glossary_and_has_the_shape_it_gives(
+    config: Config,
+) -> None:
     record = Record()
     scrambled(config)(some_ids(5), tap=record)
     sizes = {

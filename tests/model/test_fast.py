@@ -25,7 +25,9 @@ def parts(model: Transformer) -> tuple[list[Linear], list[RMSNorm]]:
 
 @pytest.mark.parametrize("gain", [True, False])
 @pytest.mark.parametrize("tokens", [1, 5])
-def test_a_model_that_is_made_fast_gives_the_logits_of_one_that_is_not(tokens: int, gain: bool) -> None:
+def test_a_model_that_is_made_fast_gives_the_logits_of_one_that_is_not(
+    tokens: int, gain: bool
+) -> None:
     config = tiny(norm="rmsnorm", norm_gain=gain, mlp="gated")
     plain, ids = lay_out(config).eval(), some_ids(tokens, 1)
     plain.load_state_dict(scrambled(config).state_dict())
@@ -51,9 +53,11 @@ def test_a_model_that_is_built_or_opened_is_fast() -> None:
 def test_weights_lie_side_by_side_in_few_pieces_that_are_given_back_with_the_last_of_them() -> None:
     arena = Arena(4_096)
     tensors = [
-        arena.empty(shape, torch.float32).fill_(index) for index, shape in enumerate([(3, 5), (7,), (40, 50), (0,), (2, 2)])
+        arena.empty(shape, torch.float32).fill_(index)
+        for index, shape in enumerate([(3, 5), (7,), (40, 50), (0,), (2, 2)])
     ]
-    assert [set(tensor.flatten().tolist()) for tensor in tensors] == [{0}, {1}, {2}, set(), {4}]  # none lies on another
+    # none lies on another
+    assert [set(tensor.flatten().tolist()) for tensor in tensors] == [{0}, {1}, {2}, set(), {4}]
     assert [tuple(tensor.shape) for tensor in tensors] == [(3, 5), (7,), (40, 50), (0,), (2, 2)]
     assert all(tensor.data_ptr() % LINE == 0 for tensor in tensors)
     if HAS_LARGE_PAGES:

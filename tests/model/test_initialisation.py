@@ -30,7 +30,9 @@ def test_no_seed_gives_a_new_model_each_time() -> None:
 
 @pytest.mark.parametrize("n_layer", [1, 8])
 def test_matrices_have_the_documented_spread_and_biases_are_zero(n_layer: int) -> None:
-    model = build(tiny(vocab_size=700, d_model=96, d_mlp=None, n_layer=n_layer, unembed_bias=True), seed=0)
+    model = build(
+        tiny(vocab_size=700, d_model=96, d_mlp=None, n_layer=n_layer, unembed_bias=True), seed=0
+    )
     for name, parameter in model.named_parameters():
         if parameter.dim() == 1:
             is_gain = "norm" in name and name.endswith("weight")
@@ -39,7 +41,9 @@ def test_matrices_have_the_documented_spread_and_biases_are_zero(n_layer: int) -
             into_stream = name.endswith(("attention.output.weight", "mlp.down.weight"))
             expected = 0.02 / math.sqrt(2 * n_layer) if into_stream else 0.02
             # Four standard errors of a standard deviation over this many numbers.
-            assert parameter.std().item() == pytest.approx(expected, rel=4 / math.sqrt(2 * parameter.numel())), name
+            assert parameter.std().item() == pytest.approx(
+                expected, rel=4 / math.sqrt(2 * parameter.numel())
+            ), name
             assert abs(parameter.mean().item()) < 4 * expected / math.sqrt(parameter.numel()), name
 
 
@@ -49,10 +53,18 @@ def test_a_tied_embedding_is_one_matrix_and_stays_one() -> None:
     assert "head.unembed.weight" not in dict(model.named_parameters())
 
 
-@pytest.mark.parametrize("name", ["shakespeare", "generator", "ladder", "bigram", "transformerslite-generator"])
-def test_an_untrained_model_knows_nothing_its_loss_is_the_logarithm_of_the_vocabulary(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["shakespeare", "generator", "ladder", "bigram", "transformerslite-generator"]
+)
+def test_an_untrained_model_knows_nothing_its_loss_is_the_logarithm_of_the_vocabulary(
+    name: str,
+) -> None:
     config = PRESETS[name]
-    ids = torch.randint(config.vocab_size, (16, config.context_length + 1), generator=torch.Generator().manual_seed(0))
+    ids = torch.randint(
+        config.vocab_size,
+        (16, config.context_length + 1),
+        generator=torch.Generator().manual_seed(0),
+    )
     with torch.inference_mode():
         logits = build(config, seed=0).eval()(ids[:, :-1])
     loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten()).item()

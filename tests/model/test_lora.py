@@ -1,4 +1,6 @@
-"""LoRA: merged and unmerged compute the same, without strength nothing changes, and nothing but the adapter is trained."""
+"""LoRA: merged and unmerged compute the same, without strength nothing changes, and nothing but the
+adapter is trained.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def output(model: Transformer) -> Tensor:
 def same(one: Transformer, other: Transformer) -> bool:
     """Whether two models have the same weights to the bit."""
     ours, theirs = one.state_dict(), other.state_dict()
-    return ours.keys() == theirs.keys() and all(torch.equal(value, theirs[name]) for name, value in ours.items())
+    return ours.keys() == theirs.keys() and all(
+        torch.equal(value, theirs[name]) for name, value in ours.items()
+    )
 
 
 @tried(10, 100, configs())
@@ -60,7 +64,11 @@ def test_merged_and_unmerged_compute_the_same_in_any_architecture(config: Config
     base = scrambled(config, std=0.1)
     adapted = trained(base)
     torch.testing.assert_close(
-        output(MergedTransformer(base, adapted.adapter)), output(adapted), atol=1e-5, rtol=1e-4, equal_nan=True
+        output(MergedTransformer(base, adapted.adapter)),
+        output(adapted),
+        atol=1e-5,
+        rtol=1e-4,
+        equal_nan=True,
     )
 
 
@@ -95,7 +103,9 @@ def test_merging_leaves_the_base_as_it_was() -> None:
 
 
 def test_a_matrix_that_is_smaller_than_the_rank_has_all_the_rank_it_has() -> None:
-    assert every_matrix(tiny(), 10_000) == {name: min(shape) for name, shape in matrices(tiny()).items()}
+    assert every_matrix(tiny(), 10_000) == {
+        name: min(shape) for name, shape in matrices(tiny()).items()
+    }
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd", "muon"])
@@ -105,13 +115,17 @@ def test_training_changes_the_adapter_alone(optimiser: str) -> None:
     started = {name: parameter.detach().clone() for name, parameter in adapted.named_parameters()}
     recipe = Recipe(steps=1, learning_rate=0.1, optimiser=optimiser)  # type: ignore[arg-type]
     steps = optimisers.optimisers(adapted, recipe)
-    owned = [parameter for one in steps for group in one.param_groups for parameter in group["params"]]
+    owned = [
+        parameter for one in steps for group in one.param_groups for parameter in group["params"]
+    ]
     assert {id(each) for each in owned} == {id(each) for each in adapted.parameters()}
     for _ in range(2):  # B is 0 at first, so that A has no gradient before the second step
         adapted(some_ids()).logsumexp(-1).sum().backward()
         for one in steps:
             one.step()
-    assert all(not torch.equal(parameter, started[name]) for name, parameter in adapted.named_parameters())
+    assert all(
+        not torch.equal(parameter, started[name]) for name, parameter in adapted.named_parameters()
+    )
     assert same(base, before)
     assert all(parameter.grad is None for parameter in base.parameters())
 
@@ -127,7 +141,9 @@ def test_its_parameters_are_named_and_counted_by_the_matrices_they_change() -> N
 
 def test_the_seed_decides_how_it_begins() -> None:
     base = build(tiny(), seed=0)
-    one, again, other = (AdaptedTransformer(base, every_matrix(base.config, 2), seed).adapter for seed in (1, 1, 2))
+    one, again, other = (
+        AdaptedTransformer(base, every_matrix(base.config, 2), seed).adapter for seed in (1, 1, 2)
+    )
     assert all(torch.equal(one[name].a, again[name].a) for name in one)
     assert not any(torch.equal(one[name].a, other[name].a) for name in one)
 

@@ -50,7 +50,10 @@ def test_it_gives_the_bits_of_a_pass_in_any_family(config: Config) -> None:
 def test_it_does_so_in_every_precision_and_while_the_cache_grows(precision: str) -> None:
     config = tiny(context_length=3 * ROOM, positions="rotary", mlp="gated", norm="rmsnorm")
     source = scrambled(config)
-    short = ((name, weight.bfloat16() if weight.ndim == 2 else weight) for name, weight in source.named_parameters())
+    short = (
+        (name, weight.bfloat16() if weight.ndim == 2 else weight)
+        for name, weight in source.named_parameters()
+    )
     found = steps(place(lay_out(config).eval(), short, precision=precision), 3 * ROOM)
     assert len(found) == 3 * ROOM - 1
     assert all(torch.equal(mine, whole) for mine, whole in found)
@@ -62,27 +65,55 @@ def test_it_does_so_with_matrices_at_the_bits_of_their_file(
     bias: bool, product: FourBitProduct, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     multiply_by(monkeypatch, product)
-    sizes = {"d_model": 64, "n_head": 4, "n_kv_head": 2, "d_mlp": 96, "vocab_size": 50, "tied": False}
-    config = tiny(**sizes, mlp="gated", norm="rmsnorm", positions="rotary", qkv_bias=bias, output_bias=bias, mlp_bias=bias)
+    sizes = {
+        "d_model": 64,
+        "n_head": 4,
+        "n_kv_head": 2,
+        "d_mlp": 96,
+        "vocab_size": 50,
+        "tied": False,
+    }
+    config = tiny(
+        **sizes,
+        mlp="gated",
+        norm="rmsnorm",
+        positions="rotary",
+        qkv_bias=bias,
+        output_bias=bias,
+        mlp_bias=bias,
+    )
     laid = lay_out(config).eval()
-    matrices = {f"{name}.weight": part.weight.shape for name, part in laid.named_modules() if isinstance(part, Linear)}
+    matrices = {
+        f"{name}.weight": part.weight.shape
+        for name, part in laid.named_modules()
+        if isinstance(part, Linear)
+    }
 
     def weight(name: str, drawn: Tensor, seed: int) -> Tensor:
         if name not in matrices:
             return drawn
         rows, width = matrices[name]
-        # Rows of different kinds, as the values of Q4_K_M files have them; 8 bits are two layers of 4.
-        stacked = [Packed([held(some, width, bits, seed=seed)]) for some, bits in ((rows - 20, 4), (20, 8))]
+        # Rows of different kinds, as the values of Q4_K_M files have them; 8 bits are two layers of
+        # 4.
+        stacked = [
+            Packed([held(some, width, bits, seed=seed)]) for some, bits in ((rows - 20, 4), (20, 8))
+        ]
         return torch.cat(stacked)
 
     drawn = enumerate(scrambled(config).named_parameters())
-    model = place(laid, [(name, weight(name, tensor, seed)) for seed, (name, tensor) in drawn], precision="stored")
+    model = place(
+        laid,
+        [(name, weight(name, tensor, seed)) for seed, (name, tensor) in drawn],
+        precision="stored",
+    )
     assert isinstance(model.get_parameter("blocks.0.attention.qkv.weight"), Packed)
     assert all(torch.equal(mine, whole) for mine, whole in steps(model, CONTEXT))
 
 
 class Doubled(Tap):
-    """Keeps the patterns, and puts one in the place of each that looks twice as hard at the first token."""
+    """Keeps the patterns, and puts one in the place of each that looks twice as hard at the first
+    token.
+    """
 
     only_patterns = True
 
@@ -110,7 +141,9 @@ def test_a_tap_sees_and_replaces_the_patterns_of_a_step_as_those_of_a_pass() -> 
             model(ids[:, :3], cache=cache)
         step = OneToken.of(model, caches[0])
         assert step is not None
-        assert torch.equal(step(ids[:, 3:], taps[0]), model(ids[:, 3:], cache=caches[1], tap=taps[1]))
+        assert torch.equal(
+            step(ids[:, 3:], taps[0]), model(ids[:, 3:], cache=caches[1], tap=taps[1])
+        )
     assert list(taps[0].seen) == ["blocks.0.attention.pattern", "blocks.1.attention.pattern"]
     assert all(torch.equal(value, taps[1].seen[name]) for name, value in taps[0].seen.items())
 
@@ -118,10 +151,15 @@ def test_a_tap_sees_and_replaces_the_patterns_of_a_step_as_those_of_a_pass() -> 
 def test_generation_takes_steps_where_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
     real = OneToken.__call__
-    monkeypatch.setattr(OneToken, "__call__", lambda step, ids, tap: taken.append(step.cache.length) or real(step, ids, tap))
+    monkeypatch.setattr(
+        OneToken,
+        "__call__",
+        lambda step, ids, tap: taken.append(step.cache.length) or real(step, ids, tap),
+    )
     model = scrambled(tiny(window=CONTEXT - 2))
     list(islice(Generation(model, some_ids(3, batch=1)[0]), 2 * CONTEXT))
-    assert taken == [3, 4, 5]  # the prompt is a pass; past the window, and past the context, so is every token
+    # the prompt is a pass; past the window, and past the context, so is every token
+    assert taken == [3, 4, 5]
     list(islice(Generation(model, some_ids(3, batch=1)[0], use_cache=False), 2))
     assert taken == [3, 4, 5]
 

@@ -1,4 +1,6 @@
-"""Matrices at the bits of a file: the numbers are the file's, products are theirs but for rounding, and rows can be reordered."""
+"""Matrices at the bits of a file: the numbers are the file's, products are theirs but for rounding,
+and rows can be reordered.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def looped(matrix: Held) -> Tensor:
     for row in range(rows):
         for place in range(width):
             group, within = divmod(place, q.shape[2])
-            numbers[row, place] = float(q[row, group, within]) * scale[row, group, 0] + offset[row, group, 0]
+            numbers[row, place] = (
+                float(q[row, group, within]) * scale[row, group, 0] + offset[row, group, 0]
+            )
     return numbers
 
 
@@ -96,7 +100,9 @@ def drawn(*shape: int) -> Tensor:
 
 
 def is_near(product: Tensor, x: Tensor, numbers: Tensor, bias: Tensor | float = 0.0) -> bool:
-    """Whether every number of x · Wᵀ + b is within the rounding, of which the lengths of a row and of x decide how much it is."""
+    """Whether every number of x · Wᵀ + b is within the rounding, of which the lengths of a row and
+    of x decide how much it is.
+    """
     x, numbers = x.double(), numbers.double()
     lengths = x.norm(dim=-1, keepdim=True) * numbers.norm(dim=-1)
     return bool(((product - x @ numbers.T - bias).abs() < 2 * ROUNDING * lengths).all())
@@ -120,11 +126,15 @@ def test_numbers_are_scale_times_q_plus_offset_and_products_are_within_the_round
     assert result.dtype == torch.float32
     assert result.shape == (2, 3, rows)
     assert is_near(result, x, numbers, bias)
-    torch.testing.assert_close(times_exactly(x, packed, bias), x @ numbers.T + bias, rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(
+        times_exactly(x, packed, bias), x @ numbers.T + bias, rtol=1e-4, atol=1e-3
+    )
 
 
 @both_products
-def test_the_faster_of_two_products_is_taken_and_measured_once(product: FourBitProduct, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_faster_of_two_products_is_taken_and_measured_once(
+    product: FourBitProduct, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock, calls = [0.0], []
 
     def timed(each: FourBitProduct, seconds: float) -> FourBitProduct:
@@ -135,14 +145,20 @@ def test_the_faster_of_two_products_is_taken_and_measured_once(product: FourBitP
 
         return each._replace(times=times)
 
-    made = {name: timed(each, 1.0 if each is product else 2.0) for name, each in {"KERNEL": KERNEL, "WIDENED": WIDENED}.items()}
+    made = {
+        name: timed(each, 1.0 if each is product else 2.0)
+        for name, each in {"KERNEL": KERNEL, "WIDENED": WIDENED}.items()
+    }
     for name, each in made.items():
         monkeypatch.setattr(packed_module, name, each)
     monkeypatch.setattr(packed_module, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
     # The function without what it kept for the process.
     monkeypatch.setattr(packed_module, "fastest_product", cache(fastest_product.__wrapped__))
     for _ in range(2):
-        assert packed_module.fastest_product(96, GROUP) is made["KERNEL" if product is KERNEL else "WIDENED"]
+        assert (
+            packed_module.fastest_product(96, GROUP)
+            is made["KERNEL" if product is KERNEL else "WIDENED"]
+        )
         assert len(calls) == 10
 
 
@@ -171,26 +187,41 @@ def test_rows_can_be_reordered_stacked_cut_and_turned_and_stay_packed() -> None:
 
 
 def test_rows_that_are_multiplied_in_three_ways_stand_below_each_other() -> None:
-    held_here = [held(16, 128, 4), held(16, 128, 8, seed=1), held(16, 128, 6, 16, seed=2), held(16, 128, 8, seed=3)]
+    held_here = [
+        held(16, 128, 4),
+        held(16, 128, 8, seed=1),
+        held(16, 128, 6, 16, seed=2),
+        held(16, 128, 8, seed=3),
+    ]
     packed = prepared(torch.cat([Packed([each]) for each in held_here]))
     x = drawn(4, 128)
-    assert is_near(times_packed(x, packed, None), x, torch.cat([looped(each) for each in held_here]))
+    assert is_near(
+        times_packed(x, packed, None), x, torch.cat([looped(each) for each in held_here])
+    )
 
 
-def test_laying_out_opening_and_multiplying_import_nothing_that_pytorch_has_for_compiling_and_distributed_tensors() -> None:
+def test_laying_out_opening_and_multiplying_import_nothing_that_pytorch_has_for_compiling_and_distributed_tensors() -> (
+    None
+):
     code = (
-        "import sys, torch; from tests.model.test_packed import held, prepared, Packed, times_packed;"
+        "import sys, torch; from tests.model.test_packed import held, prepared, Packed, "
+        "times_packed;"
         "from gptviz.model import PRESETS, changed, parameter_count;"
         "from gptviz.model.parts.positions import POSITIONS;"
         "kinds = [changed(PRESETS['ladder'], positions=kind) for kind in POSITIONS];"
         "[parameter_count(config) for config in (*PRESETS.values(), *kinds)];"
         "assert 'torch._dynamo' not in sys.modules;"
-        "packed = prepared(torch.cat([Packed([held(16, 64, 4)])[torch.arange(16)], Packed([held(16, 64, 8)])[3:]]));"
-        "weight = torch.nn.Parameter(packed, requires_grad=False); times_packed(torch.ones(2, 64), weight, None);"
-        "print('torch.distributed.tensor' in sys.modules, 'sympy' in sys.modules); weight + 1; print('sympy' in sys.modules)"
+        "packed = prepared(torch.cat([Packed([held(16, 64, 4)])[torch.arange(16)], "
+        "Packed([held(16, 64, 8)])[3:]]));"
+        "weight = torch.nn.Parameter(packed, requires_grad=False); times_packed(torch.ones(2, "
+        "64), weight, None);"
+        "print('torch.distributed.tensor' in sys.modules, 'sympy' in sys.modules); weight + 1; "
+        "print('sympy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False", "True"], "the last one says whether PyTorch still needs this"
+    assert done.stdout.split() == ["False", "False", "True"], (
+        "the last one says whether PyTorch still needs this"
+    )
 
 
 def test_every_other_operation_gets_its_numbers() -> None:
@@ -241,9 +272,15 @@ def test_what_it_takes_in_memory_is_what_was_foretold() -> None:
 
 def test_its_numbers_cannot_be_changed() -> None:
     packed = Packed([held(20, 64, 4)])
-    changes: list[Any] = [lambda: packed.mul_(2), lambda: packed.zero_(), lambda: packed.__setitem__(0, 1.0)]
+    changes: list[Any] = [
+        lambda: packed.mul_(2),
+        lambda: packed.zero_(),
+        lambda: packed.__setitem__(0, 1.0),
+    ]
     for change in changes:
-        with pytest.raises(TypeError, match="cannot be changed: open the model with precision float32"):
+        with pytest.raises(
+            TypeError, match="cannot be changed: open the model with precision float32"
+        ):
             change()
     assert copy.deepcopy(packed) is packed
 

@@ -1,4 +1,6 @@
-"""Weights in two bytes a number: half the memory, nearly the same numbers, and everything between in float32."""
+"""Weights in two bytes a number: half the memory, nearly the same numbers, and everything between
+in float32.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,31 @@ from gptviz.model.fast import HAS_LARGE_PAGES, LINE
 from gptviz.model.precision import AT_ONCE, PRECISIONS, are_finite, in_float32, place, said
 from tests.tiny import scrambled, some_ids, tiny
 
-WIDE: dict[str, Any] = {"d_model": 64, "d_mlp": 256, "n_head": 4, "n_layer": 3, "context_length": 16}
+WIDE: dict[str, Any] = {
+    "d_model": 64,
+    "d_mlp": 256,
+    "n_head": 4,
+    "n_layer": 3,
+    "context_length": 16,
+}
 CONFIGS = {
     "tied": tiny(**WIDE, tied=True),
-    "grouped, gated, rotary": tiny(**WIDE, tied=False, n_kv_head=2, mlp="gated", positions="rotary", norm="rmsnorm"),
+    "grouped, gated, rotary": tiny(
+        **WIDE, tied=False, n_kv_head=2, mlp="gated", positions="rotary", norm="rmsnorm"
+    ),
     "relative, normalised queries": tiny(**WIDE, positions="relative", qk_norm="shared"),
     "encoder": tiny(**WIDE, n_encoder_layer=2, padding=0),
     "mean of labels": tiny(**WIDE, head="mean", n_label=3, mask="full", tied=False),
 }
 
 
-def opened(model: Transformer, precision: str | None, stored: torch.dtype = torch.float32) -> Transformer:
+def opened(
+    model: Transformer, precision: str | None, stored: torch.dtype = torch.float32
+) -> Transformer:
     """The model as if it came from a file whose numbers have this type."""
-    weights = ((name, parameter.detach().to(stored)) for name, parameter in model.named_parameters())
+    weights = (
+        (name, parameter.detach().to(stored)) for name, parameter in model.named_parameters()
+    )
     return place(lay_out(model.config), weights, "cpu", precision).eval()
 
 
@@ -45,12 +59,15 @@ def outputs(model: Transformer) -> torch.Tensor:
 
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-def test_logits_in_two_bytes_are_within_the_rounding_of_those_in_float32(name: str, precision: str) -> None:
+def test_logits_in_two_bytes_are_within_the_rounding_of_those_in_float32(
+    name: str, precision: str
+) -> None:
     model = scrambled(CONFIGS[name])
     short = opened(model, precision)
     exact, rounded = outputs(opened(model, None)), outputs(short)
     assert rounded.dtype == torch.float32
-    # Every product rounds its factors and itself by at most half of this; errors of this size add up on the way.
+    # Every product rounds its factors and itself by at most half of this; errors of this size add
+    # up on the way.
     unit = 2.0**-8 if precision == "bfloat16" else 2.0**-11
     spread = (exact - exact.mean(-1, keepdim=True)).square().mean().sqrt()
     error = (rounded - exact).square().mean().sqrt()
@@ -61,18 +78,29 @@ def test_logits_in_two_bytes_are_within_the_rounding_of_those_in_float32(name: s
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("stored", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
-def test_everything_that_is_tapped_is_float32_and_rows_of_patterns_sum_to_one(precision: str, stored: torch.dtype) -> None:
+def test_everything_that_is_tapped_is_float32_and_rows_of_patterns_sum_to_one(
+    precision: str, stored: torch.dtype
+) -> None:
     model = opened(scrambled(CONFIGS["grouped, gated, rotary"]), precision, stored)
     trace = run(model, some_ids(12, vocab=model.config.vocab_size))
     assert {value.dtype for value in trace.values()} == {torch.float32}
     for name in trace:
         if name.endswith("pattern"):
-            torch.testing.assert_close(trace[name].sum(-1), torch.ones_like(trace[name][..., 0]), rtol=0, atol=1e-6)
-    torch.testing.assert_close(trace["logits"].softmax(-1).sum(-1), torch.ones(trace["logits"].shape[:2]), rtol=0, atol=1e-5)
+            torch.testing.assert_close(
+                trace[name].sum(-1), torch.ones_like(trace[name][..., 0]), rtol=0, atol=1e-6
+            )
+    torch.testing.assert_close(
+        trace["logits"].softmax(-1).sum(-1),
+        torch.ones(trace["logits"].shape[:2]),
+        rtol=0,
+        atol=1e-5,
+    )
 
 
 @pytest.mark.parametrize("stored", [torch.bfloat16, torch.float16])
-def test_short_weights_stay_short_in_memory_and_give_the_numbers_of_float32(stored: torch.dtype) -> None:
+def test_short_weights_stay_short_in_memory_and_give_the_numbers_of_float32(
+    stored: torch.dtype,
+) -> None:
     model = scrambled(CONFIGS["tied"])
     with torch.no_grad():
         for parameter in model.parameters():
@@ -81,8 +109,16 @@ def test_short_weights_stay_short_in_memory_and_give_the_numbers_of_float32(stor
     torch.testing.assert_close(outputs(short), outputs(model), rtol=1e-5, atol=1e-5)
     assert said(short) == f"{str(stored).removeprefix('torch.')}, multiplied in float32"
     assert short.head.unembed.weight is short.embed.weight
-    kept = {name: parameter.nbytes for name, parameter in short.named_parameters() if parameter.ndim == 2}
-    whole = {name: parameter.nbytes for name, parameter in model.named_parameters() if parameter.ndim == 2}
+    kept = {
+        name: parameter.nbytes
+        for name, parameter in short.named_parameters()
+        if parameter.ndim == 2
+    }
+    whole = {
+        name: parameter.nbytes
+        for name, parameter in model.named_parameters()
+        if parameter.ndim == 2
+    }
     assert {name for name in kept if kept[name] != whole[name] / 2} <= {"positions.table.weight"}
 
 
@@ -108,7 +144,9 @@ def test_a_matrix_that_lies_turned_in_memory_has_the_same_shape_numbers_and_grad
 def test_a_large_matrix_is_brought_to_float32_in_slices_that_give_the_whole_product() -> None:
     weight = torch.randn(5, 1 + AT_ONCE // 2).to(torch.bfloat16)
     x, bias = torch.randn(2, 3, weight.shape[1]), torch.randn(5)
-    torch.testing.assert_close(in_float32(x, weight, bias), x @ weight.float().T + bias, rtol=1e-4, atol=1e-2)
+    torch.testing.assert_close(
+        in_float32(x, weight, bias), x @ weight.float().T + bias, rtol=1e-4, atol=1e-2
+    )
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -122,11 +160,18 @@ def test_one_number_that_is_none_is_found_among_many(value: float, dtype: torch.
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_with_its_cache_a_model_in_any_precision_writes_what_it_writes_without(precision: str) -> None:
+def test_with_its_cache_a_model_in_any_precision_writes_what_it_writes_without(
+    precision: str,
+) -> None:
     model = opened(scrambled(CONFIGS["grouped, gated, rotary"]), precision)
     texts = []
     for use_cache in (True, False):
-        grown = Generation(model, some_ids(3, 1, model.config.vocab_size)[0], Sampling(temperature=0), use_cache=use_cache)
+        grown = Generation(
+            model,
+            some_ids(3, 1, model.config.vocab_size)[0],
+            Sampling(temperature=0),
+            use_cache=use_cache,
+        )
         for _ in range(6):
             next(grown)
         texts.append(grown.ids)

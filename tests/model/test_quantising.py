@@ -1,4 +1,6 @@
-"""Quantisers: rounding to nearest held to a loop and to its bounds, GGUF's kinds to the `gguf` library, twins to a copy."""
+"""Quantisers: rounding to nearest held to a loop and to its bounds, GGUF's kinds to the `gguf`
+library, twins to a copy.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,16 @@ from torch import Tensor
 
 from gptviz.model import Config
 from gptviz.model.edited import with_weights
-from gptviz.model.quantising import BITS, GGUF_KINDS, GROUPS, OfGGUF, RoundToNearest, matrices, matrix_names, quantiser
+from gptviz.model.quantising import (
+    BITS,
+    GGUF_KINDS,
+    GROUPS,
+    OfGGUF,
+    RoundToNearest,
+    matrices,
+    matrix_names,
+    quantiser,
+)
 from tests.examples import tried
 from tests.tiny import configs, families, scrambled, some_ids, tiny
 
@@ -27,7 +38,9 @@ def random(rows: int, width: int, seed: int = 0) -> Tensor:
     return sizes * torch.randn(rows, width, generator=generator)
 
 
-def in_a_loop(weight: Tensor, bits: int, group: int | None) -> tuple[list[list[float]], list[list[float]]]:
+def in_a_loop(
+    weight: Tensor, bits: int, group: int | None
+) -> tuple[list[list[float]], list[list[float]]]:
     """The rounded numbers, and the scale of each, number by number in Python."""
     levels, values, scales = 2 ** (bits - 1) - 1, [], []
     for row in weight.tolist():
@@ -45,7 +58,9 @@ def in_a_loop(weight: Tensor, bits: int, group: int | None) -> tuple[list[list[f
 
 @pytest.mark.parametrize("group", [None, *GROUPS])
 @pytest.mark.parametrize("bits", BITS)
-def test_rounding_to_nearest_is_that_of_a_loop_and_no_number_moves_by_more_than_half_a_step(bits: int, group: int | None) -> None:
+def test_rounding_to_nearest_is_that_of_a_loop_and_no_number_moves_by_more_than_half_a_step(
+    bits: int, group: int | None
+) -> None:
     weight = random(5, 150)  # no group divides 150
     found = RoundToNearest(bits, group).brought_back(weight)
     values, scales = in_a_loop(weight, bits, group)
@@ -61,7 +76,8 @@ def test_zero_stays_zero_and_a_constant_row_stays_as_it_is() -> None:
     for name in ("2bit.row", "8bit.g32", "4bit.g32"):
         found = quantiser(name).brought_back(weight)
         assert found.isfinite().all()
-        torch.testing.assert_close(found[:3], weight[:3], atol=0, rtol=2**-8)  # a scale has the 8 binary digits of bfloat16
+        # a scale has the 8 binary digits of bfloat16
+        torch.testing.assert_close(found[:3], weight[:3], atol=0, rtol=2**-8)
         torch.testing.assert_close(found[4], weight[4], atol=0, rtol=0.01)
         assert not found[0].any()
 
@@ -84,7 +100,10 @@ def test_the_kinds_of_gguf_are_those_of_its_library(kind: str) -> None:
 def test_the_size_counts_every_number_and_every_scale(bits: int, group: int | None) -> None:
     rows, width = 7, 150
     scales = sum(1 for _ in range(rows) for _ in range(0, width, group or width))
-    assert RoundToNearest(bits, group).size(rows, width) == math.ceil(rows * width * bits / 8) + 2 * scales
+    assert (
+        RoundToNearest(bits, group).size(rows, width)
+        == math.ceil(rows * width * bits / 8) + 2 * scales
+    )
 
 
 @pytest.mark.parametrize("name", ["4bit.row", "Q8_0"])
@@ -98,36 +117,61 @@ def test_a_matrix_with_numbers_that_are_not_finite_is_refused(name: str, bad: fl
 
 @pytest.mark.parametrize("width", [20, 64])
 @pytest.mark.parametrize("kind", GGUF_KINDS)
-def test_numbers_beyond_float16_are_refused_by_the_kinds_of_gguf_and_not_by_ours(kind: str, width: int) -> None:
+def test_numbers_beyond_float16_are_refused_by_the_kinds_of_gguf_and_not_by_ours(
+    kind: str, width: int
+) -> None:
     weight = torch.full((2, width), -1e8)
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="too large for float16"):
         quantiser(kind).brought_back(weight)
-    torch.testing.assert_close(quantiser("4bit.g32").brought_back(weight), weight, atol=0, rtol=0.01)
+    torch.testing.assert_close(
+        quantiser("4bit.g32").brought_back(weight), weight, atol=0, rtol=0.01
+    )
 
 
 def test_a_large_matrix_is_quantised_in_parts_to_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = random(50, 96)
     whole = {name: quantiser(name).brought_back(weight) for name in ("3bit.g64", "Q5_1")}
     monkeypatch.setattr("gptviz.model.quantising.AT_ONCE", 96 * 7)
-    assert all(torch.equal(quantiser(name).brought_back(weight), found) for name, found in whole.items())
+    assert all(
+        torch.equal(quantiser(name).brought_back(weight), found) for name, found in whole.items()
+    )
 
 
 @pytest.mark.parametrize(
-    "name", [f"{bits}bit.{scales}" for bits in BITS for scales in ("row", "g32", "g64", "g128")] + [*GGUF_KINDS]
+    "name",
+    [f"{bits}bit.{scales}" for bits in BITS for scales in ("row", "g32", "g64", "g128")]
+    + [*GGUF_KINDS],
 )
 def test_a_quantiser_is_found_by_its_name(name: str) -> None:
     assert quantiser(name).name == name
 
 
 @pytest.mark.parametrize(
-    "name", ["", "7bit.row", "1bit.row", "4bit", "4bit.g16", "4bit.g032", "Q4_K", "F16", "q4_0", "4bit.row "]
+    "name",
+    [
+        "",
+        "7bit.row",
+        "1bit.row",
+        "4bit",
+        "4bit.g16",
+        "4bit.g032",
+        "Q4_K",
+        "F16",
+        "q4_0",
+        "4bit.row ",
+    ],
 )
 def test_another_name_is_refused_with_those_that_there_are(name: str) -> None:
     with pytest.raises(ValueError, match=r"4bit\.g32 .*Q4_0"):
         quantiser(name)
 
 
-KINDS: list[dict[str, Any]] = [{}, {"tied": True}, {"n_encoder_layer": 2, "padding": 0}, {"positions": "learned", "mlp": "gated"}]
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"tied": True},
+    {"n_encoder_layer": 2, "padding": 0},
+    {"positions": "learned", "mlp": "gated"},
+]
 
 
 @tried(20, 200, families() | configs(n_encoder_layer=1))
@@ -135,11 +179,15 @@ def test_the_matrices_of_a_config_are_those_of_its_models(config: Config) -> Non
     model = scrambled(config)
     assert matrix_names(config) == tuple(matrices(model))
     two = {name for name, one in model.named_parameters() if one.ndim == 2}
-    assert set(matrices(model)) == {name for name in two if "positions" not in name and "qk_norm" not in name}
+    assert set(matrices(model)) == {
+        name for name in two if "positions" not in name and "qk_norm" not in name
+    }
 
 
 @pytest.mark.parametrize("changes", KINDS)
-def test_a_twin_with_other_weights_is_a_copy_with_them_and_the_model_stays(changes: dict[str, Any]) -> None:
+def test_a_twin_with_other_weights_is_a_copy_with_them_and_the_model_stays(
+    changes: dict[str, Any],
+) -> None:
     model = scrambled(tiny(**changes))
     ids = some_ids().clamp(min=1)
     source = some_ids(5, seed=3).clamp(min=1) if model.config.n_encoder_layer else None

@@ -1,4 +1,6 @@
-"""Taps: what they see is what the pass uses, what they return is what it goes on with, and their names are the glossary's."""
+"""Taps: what they see is what the pass uses, what they return is what it goes on with, and their
+names are the glossary's.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def emitted(config: Config) -> list[str]:
 
 
 def tapped_literals(tree: ast.AST) -> list[str]:
-    """The names in calls `tap("name", value)`; a call with anything but a literal name is an error."""
+    """The names in calls `tap("name", value)`; a call with anything but a literal name is an
+    error.
+    """
     names = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "tap":
@@ -60,7 +64,15 @@ def test_every_word_of_the_glossary_is_emitted_by_a_model_and_every_name_once_pe
 
 def test_names_are_the_paths_a_reader_guesses() -> None:
     assert {"embed", "positions", "final_norm", "logits"} < set(emitted(tiny()))
-    for name in ("resid_pre", "attention.q", "attention.pattern", "attention.out", "resid_mid", "mlp.neurons", "resid_post"):
+    for name in (
+        "resid_pre",
+        "attention.q",
+        "attention.pattern",
+        "attention.out",
+        "resid_mid",
+        "mlp.neurons",
+        "resid_post",
+    ):
         assert f"blocks.1.{name}" in emitted(tiny())
 
 
@@ -90,8 +102,12 @@ def test_an_edit_of_the_logits_is_what_the_model_returns() -> None:
     assert (model(some_ids(), tap=Edit({"logits": lambda logits: logits * 0})) == 0).all()
 
 
-@pytest.mark.parametrize("name", ["embed", "positions", "blocks.0.attention.v", "blocks.1.resid_pre"])
-def test_an_edit_in_place_reaches_neither_the_weights_nor_what_was_recorded_before(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["embed", "positions", "blocks.0.attention.v", "blocks.1.resid_pre"]
+)
+def test_an_edit_in_place_reaches_neither_the_weights_nor_what_was_recorded_before(
+    name: str,
+) -> None:
     model, record = scrambled(tiny()), Record()
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     plain = Record()
@@ -101,15 +117,21 @@ def test_an_edit_in_place_reaches_neither_the_weights_nor_what_was_recorded_befo
     assert (record.values[name] == 0).all()
     assert all(torch.equal(value, weights[key]) for key, value in model.state_dict().items())
     if name == "blocks.1.resid_pre":
-        assert torch.equal(record.values["blocks.0.resid_post"], plain.values["blocks.0.resid_post"])
+        assert torch.equal(
+            record.values["blocks.0.resid_post"], plain.values["blocks.0.resid_post"]
+        )
 
 
 def test_a_hook_of_torch_sees_what_a_part_computes_in_evaluation_too() -> None:
     model, seen = scrambled(tiny()).eval(), []
-    hook = model.blocks[0].mlp.up.register_forward_hook(lambda part, given, result: seen.append(result))
+    hook = model.blocks[0].mlp.up.register_forward_hook(
+        lambda part, given, result: seen.append(result)
+    )
     record = Record(("blocks.0.mlp.neurons",))
     model(some_ids(), tap=record)
     hook.remove()
     model(some_ids())
     [result] = seen
-    assert torch.equal(model.blocks[0].mlp.activation(result), record.values["blocks.0.mlp.neurons"])
+    assert torch.equal(
+        model.blocks[0].mlp.activation(result), record.values["blocks.0.mlp.neurons"]
+    )

@@ -1,4 +1,6 @@
-"""Encoders: cross-attention, padding, and the heads that tell labels apart, against loops and properties."""
+"""Encoders: cross-attention, padding, and the heads that tell labels apart, against loops and
+properties.
+"""
 
 from __future__ import annotations
 
@@ -59,14 +61,24 @@ def test_cross_attention_is_what_loops_over_heads_queries_and_keys_compute() -> 
         out = np.tile(weights["output.bias"], (5, 1))
         for h in range(heads):
             rows, more = slice(h * d, (h + 1) * d), slice((heads + h) * d, (heads + h + 1) * d)
-            k = [weights["kv.weight"][rows] @ memory[b, s] + weights["kv.bias"][rows] for s in range(3)]
-            v = [weights["kv.weight"][more] @ memory[b, s] + weights["kv.bias"][more] for s in range(3)]
+            k = [
+                weights["kv.weight"][rows] @ memory[b, s] + weights["kv.bias"][rows]
+                for s in range(3)
+            ]
+            v = [
+                weights["kv.weight"][more] @ memory[b, s] + weights["kv.bias"][more]
+                for s in range(3)
+            ]
             for t in range(5):
                 q = weights["q.weight"][rows] @ x[b, t] + weights["q.bias"][rows]
                 each = [math.exp(q @ k[s] / math.sqrt(d)) for s in range(3)]
                 pattern = [*(one / sum(each) for one in each), 0.0]
-                np.testing.assert_allclose(values["blocks.0.cross_attention.pattern"][b, h, t], pattern, atol=1e-12)
-                out[t] += weights["output.weight"][:, rows] @ sum(pattern[s] * v[s] for s in range(3))
+                np.testing.assert_allclose(
+                    values["blocks.0.cross_attention.pattern"][b, h, t], pattern, atol=1e-12
+                )
+                out[t] += weights["output.weight"][:, rows] @ sum(
+                    pattern[s] * v[s] for s in range(3)
+                )
         np.testing.assert_allclose(values["blocks.0.cross_attention.out"][b], out, atol=1e-12)
 
 
@@ -82,11 +94,17 @@ def test_products_of_stacks_of_matrices_are_loops_over_rows_and_heads(name: str)
 
 
 @many
-@given(families(padding=PADDING, head="unembed", n_encoder_layer=1), st.integers(1, 2), st.integers(1, 3))
+@given(
+    families(padding=PADDING, head="unembed", n_encoder_layer=1),
+    st.integers(1, 2),
+    st.integers(1, 3),
+)
 def test_padding_the_source_changes_no_output_and_nothing_the_encoder_makes_of_a_word(
     config: Config, n_encoder_layer: int, by: int
 ) -> None:
-    model = scrambled(Config(**config.to_dict() | {"n_encoder_layer": n_encoder_layer, "mask": "causal"})).double()
+    model = scrambled(
+        Config(**config.to_dict() | {"n_encoder_layer": n_encoder_layer, "mask": "causal"})
+    ).double()
     source, ids = words(), words(seed=1)
     assert_close(model(ids, padded(source, by)), model(ids, source))
     assert_close(model.encode(padded(source, by)).states[:, :5], model.encode(source).states)
@@ -125,21 +143,32 @@ def test_what_each_word_adds_and_the_bias_sum_to_the_logits(head: str, final_nor
     weight = model.head.label.weight.detach().numpy()
     for t in range(5):
         if head == "flatten":
-            number = model.head.token.weight.detach().numpy()[0] @ x[0, t] + model.head.token.bias.item()
+            number = (
+                model.head.token.weight.detach().numpy()[0] @ x[0, t] + model.head.token.bias.item()
+            )
             expected = number * weight[:, t]
         else:
             expected = weight @ x[0, t] / (5 if head == "mean" else math.sqrt(5))
-        np.testing.assert_allclose(values["shares"][0, t].detach().numpy(), expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            values["shares"][0, t].detach().numpy(), expected, rtol=1e-9, atol=1e-12
+        )
 
 
-@pytest.mark.parametrize(("head", "curve"), [("first", math.tanh), ("first-relu", lambda x: max(0.0, x))])
-def test_the_head_of_the_first_token_reads_that_one_alone_through_a_layer(head: str, curve: Callable[[float], float]) -> None:
+@pytest.mark.parametrize(
+    ("head", "curve"), [("first", math.tanh), ("first-relu", lambda x: max(0.0, x))]
+)
+def test_the_head_of_the_first_token_reads_that_one_alone_through_a_layer(
+    head: str, curve: Callable[[float], float]
+) -> None:
     config = tiny(mask="full", head=head, n_label=LABELS, final_norm=False)
     model, values = scrambled(config).double(), trace(config, words())
     part = {name: tensor.detach().numpy() for name, tensor in model.head.named_parameters()}
     for row in range(2):
         x = values["blocks.1.resid_post"][row, 0].detach().numpy()
-        pooled = [curve(row @ x + bias) for row, bias in zip(part["pool.weight"], part["pool.bias"], strict=True)]
+        pooled = [
+            curve(row @ x + bias)
+            for row, bias in zip(part["pool.weight"], part["pool.bias"], strict=True)
+        ]
         np.testing.assert_allclose(values["pooled"][row].detach().numpy(), pooled, rtol=1e-9)
         expected = part["label.weight"] @ np.array(pooled) + part["label.bias"]
         np.testing.assert_allclose(values["logits"][row].detach().numpy(), expected, rtol=1e-9)
@@ -156,7 +185,9 @@ def test_a_tied_unembedding_may_have_a_bias_of_its_own() -> None:
     config = tiny(tied=True, unembed_bias=True)
     model, values = scrambled(config).double(), trace(config, words())
     assert parameter_count(config) == parameter_count(tiny(tied=True)) + VOCAB
-    assert_close(values["final_norm"] @ model.embed.weight.T + model.head.unembed.bias, values["logits"])
+    assert_close(
+        values["final_norm"] @ model.embed.weight.T + model.head.unembed.bias, values["logits"]
+    )
 
 
 @many
@@ -178,8 +209,13 @@ def test_no_later_output_token_changes_an_earlier_prediction_but_every_word_of_t
 
 
 @many
-@given(families(n_encoder_layer=2, mask="causal", padding=PADDING), st.lists(st.integers(1, CONTEXT), min_size=1))
-def test_the_encoder_runs_once_and_a_cached_output_has_the_logits_of_a_whole_one(config: Config, chunks: list[int]) -> None:
+@given(
+    families(n_encoder_layer=2, mask="causal", padding=PADDING),
+    st.lists(st.integers(1, CONTEXT), min_size=1),
+)
+def test_the_encoder_runs_once_and_a_cached_output_has_the_logits_of_a_whole_one(
+    config: Config, chunks: list[int]
+) -> None:
     model = scrambled(config).double()
     ids, source = some_ids(), padded(words(4), 2)
     whole = model(ids, source)
@@ -190,7 +226,9 @@ def test_the_encoder_runs_once_and_a_cached_output_has_the_logits_of_a_whole_one
         start, end = cache.length, min(cache.length + chunk, CONTEXT)
         if start == end:
             break
-        assert_close(model(ids[:, start:end], memory=memory, cache=cache, tap=record), whole[:, start:end])
+        assert_close(
+            model(ids[:, start:end], memory=memory, cache=cache, tap=record), whole[:, start:end]
+        )
     assert not any(name.startswith("encoder") for name in record.values)
     assert all(cache.layers[i].cross is not None for i in range(config.n_layer))
 
@@ -204,7 +242,9 @@ def test_rows_of_a_cache_are_chosen_with_their_sources_or_share_one_memory(sourc
     model(ids[:, :3], memory=memory, cache=cache)
     cache.reorder(rows)
     again = model(ids[:, 3:5], memory=memory, cache=cache)
-    assert_close(again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source.expand(2, -1)[rows])[:, 3:])
+    assert_close(
+        again, model(torch.cat((ids[rows, :3], ids[:, 3:5]), 1), source.expand(2, -1)[rows])[:, 3:]
+    )
 
 
 def test_an_encoder_that_is_given_nothing_says_so() -> None:
@@ -224,7 +264,11 @@ def test_both_stacks_share_one_embedding_and_are_described_part_by_part() -> Non
     model = scrambled(config)
     assert model.encoder.embed is model.embed
     layers = {layer.name: layer.parameters for layer in describe(config)}
-    assert sum(layers.values()) == parameter_count(config) == sum(p.numel() for p in model.parameters())
+    assert (
+        sum(layers.values())
+        == parameter_count(config)
+        == sum(p.numel() for p in model.parameters())
+    )
     assert "encoder.embed" not in layers
     assert layers["encoder.blocks.0.attention.qkv"] == 3 * 12 * 12 + 3 * 12
     assert layers["blocks.1.cross_attention.q"] == 12 * 12 + 12

@@ -1,4 +1,6 @@
-"""A small server that answers as the Hugging Face hub does, as far as `gptviz.pretrained.places.hub` asks."""
+"""A small server that answers as the Hugging Face hub does, as far as
+`gptviz.pretrained.places.hub` asks.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ class FakeHub:
         repositories: the files of each model, by name.
         refused: the models that are answered with a status and an error code instead.
         licences: by model, like the families that its page names.
-        cut: how many more bytes of weights are sent before the connection breaks; None for all of them.
+        cut: how many more bytes of weights are sent before the connection breaks; None for all of
+            them.
         asked: every request, as (method, path, bytes asked for).
     """
 
@@ -42,12 +45,20 @@ class FakeHub:
 
     def add(self, name: str, folder: Path, licence: str = "mit", family: str = "llama") -> None:
         """Offer the files of a folder as a model."""
-        self.repositories[name] = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        self.repositories[name] = {
+            path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()
+        }
         self.licences[name], self.families[name] = licence, family
 
     def files_sent(self) -> list[str]:
-        """The names of the files whose content was asked for, without config.json, which is looked at before."""
-        return [path.rpartition("/")[2] for method, path, _ in self.asked if method == "GET" and "/resolve/" in path]
+        """The names of the files whose content was asked for, without config.json, which is looked
+        at before.
+        """
+        return [
+            path.rpartition("/")[2]
+            for method, path, _ in self.asked
+            if method == "GET" and "/resolve/" in path
+        ]
 
 
 def key_of(content: bytes) -> str:
@@ -75,7 +86,12 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "/api/models":
             self._listed(parse_qs(urlparse(self.path).query).get("search", [""])[0])
             return
-        name = path.removeprefix("/api/models/").lstrip("/").partition("/resolve/")[0].partition("/revision/")[0]
+        name = (
+            path.removeprefix("/api/models/")
+            .lstrip("/")
+            .partition("/resolve/")[0]
+            .partition("/revision/")[0]
+        )
         if name in self.hub.refused or name not in self.hub.repositories:
             status, code = self.hub.refused.get(name, (401, "RepoNotFound"))
             is_of_file = "/resolve/" in path
@@ -101,20 +117,42 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 row["blobId"] = key_of(content)
             siblings.append(row)
-        tags = [f"license:{self.hub.licences.get(name, 'mit')}", "safetensors", self.hub.families.get(name, "mamba")]
-        return {"id": name, "modelId": name, "sha": COMMIT, "siblings": siblings, "tags": tags, "private": False, "downloads": 7}
+        tags = [
+            f"license:{self.hub.licences.get(name, 'mit')}",
+            "safetensors",
+            self.hub.families.get(name, "mamba"),
+        ]
+        return {
+            "id": name,
+            "modelId": name,
+            "sha": COMMIT,
+            "siblings": siblings,
+            "tags": tags,
+            "private": False,
+            "downloads": 7,
+        }
 
     def _listed(self, search: str) -> None:
         size = {"parameters": {"F32": 1_234}, "total": 1_234}
         rows = [
-            {"id": name, "tags": self._about(name)["tags"], "downloads": 7, "gated": False, "safetensors": size}
+            {
+                "id": name,
+                "tags": self._about(name)["tags"],
+                "downloads": 7,
+                "gated": False,
+                "safetensors": size,
+            }
             for name in self.hub.repositories
             if search in name
         ]
         self._send(200, json.dumps(rows).encode())
 
     def _file(self, content: bytes) -> None:
-        headers = {"X-Repo-Commit": COMMIT, "ETag": f'"{key_of(content)}"', "Accept-Ranges": "bytes"}
+        headers = {
+            "X-Repo-Commit": COMMIT,
+            "ETag": f'"{key_of(content)}"',
+            "Accept-Ranges": "bytes",
+        }
         begin, status = 0, 200
         if (asked := self.headers.get("Range")) is not None:
             begin, status = int(asked.removeprefix("bytes=").rstrip("-")), 206
@@ -134,7 +172,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.hub.cut = None
             self.wfile.write(sent)
             self.wfile.flush()
-            self.connection.shutdown(socket.SHUT_RDWR)  # closing alone waits until the files made of it are closed
+            # closing alone waits until the files made of it are closed
+            self.connection.shutdown(socket.SHUT_RDWR)
             return
         self.wfile.write(body)
 
@@ -147,11 +186,16 @@ def fake_hub(cache: Path, patch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     hub = FakeHub()
     handler = type("Handler", (_Handler,), {"hub": hub})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)  # how often it looks whether it shall end, in seconds
+    # how often it looks whether it shall end, in seconds
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     hub.url = f"http://127.0.0.1:{server.server_address[1]}"
     patch.setattr(constants, "ENDPOINT", hub.url)
-    patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}")
+    patch.setattr(
+        constants,
+        "HUGGINGFACE_CO_URL_TEMPLATE",
+        hub.url + "/{repo_id}/resolve/{revision}/{filename}",
+    )
     patch.setattr(constants, "HF_HUB_CACHE", str(cache))
     patch.setattr(constants, "HF_HUB_OFFLINE", False)
     try:

@@ -1,4 +1,6 @@
-"""Models of `transformers` written as llama.cpp's converter writes them, with the `gguf` library."""
+"""Models of `transformers` written as llama.cpp's converter writes them, with the `gguf`
+library.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,14 @@ Values = np.ndarray[Any, Any]
 
 
 def permuted(rows: Values, heads: int) -> Values:
-    """As the converter orders the rows of queries and keys of Llama: i and i + d_head / 2 side by side."""
-    return rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
+    """As the converter orders the rows of queries and keys of Llama: i and i + d_head / 2 side by
+    side.
+    """
+    return (
+        rows.reshape(heads, 2, rows.shape[0] // heads // 2, *rows.shape[1:])
+        .swapaxes(1, 2)
+        .reshape(rows.shape)
+    )
 
 
 def converted(kind: str, name: str, values: Values, config: Any) -> Values:
@@ -46,18 +54,27 @@ def converted(kind: str, name: str, values: Values, config: Any) -> Values:
     if kind == "gpt_neox" and "query_key_value" in name:
         heads = config.num_attention_heads
         apart = values.reshape(heads, 3, values.shape[0] // heads // 3, *values.shape[1:])
-        return np.concatenate([apart[:, place].reshape(-1, *values.shape[1:]) for place in range(3)])
+        return np.concatenate(
+            [apart[:, place].reshape(-1, *values.shape[1:]) for place in range(3)]
+        )
     return values
 
 
-def named(kind: str, name: str, values: Values, names: Any, config: Any) -> list[tuple[str, Values]]:
-    """What a tensor of `transformers` becomes in the file, by name: gate and up of the experts are two there."""
+def named(
+    kind: str, name: str, values: Values, names: Any, config: Any
+) -> list[tuple[str, Values]]:
+    """What a tensor of `transformers` becomes in the file, by name: gate and up of the experts are
+    two there.
+    """
     if ".experts." in name:
         block = name.split(".")[2]
         if name.endswith("down_proj"):
             return [(f"blk.{block}.ffn_down_exps.weight", values)]
         gate, up = np.split(values, 2, axis=1)
-        return [(f"blk.{block}.ffn_gate_exps.weight", gate), (f"blk.{block}.ffn_up_exps.weight", up)]
+        return [
+            (f"blk.{block}.ffn_gate_exps.weight", gate),
+            (f"blk.{block}.ffn_up_exps.weight", up),
+        ]
     if name.endswith("router.weight") or (kind == "mixtral" and name.endswith("mlp.gate.weight")):
         return [(f"blk.{name.split('.')[2]}.ffn_gate_inp.weight", values)]
     if name.endswith("shared_expert_gate.weight"):
@@ -67,7 +84,9 @@ def named(kind: str, name: str, values: Values, names: Any, config: Any) -> list
 
 
 def quantised(values: Values, kind: gguf.GGMLQuantizationType) -> tuple[Values, Any]:
-    """The values in this type where it can hold them (a matrix with rows that are long enough), else as they are."""
+    """The values in this type where it can hold them (a matrix with rows that are long enough),
+    else as they are.
+    """
     size = gguf.GGML_QUANT_SIZES[kind][0]
     if values.ndim >= 2 and values.shape[1] % size == 0:
         return gguf.quantize(np.ascontiguousarray(values), kind), kind
@@ -80,7 +99,9 @@ def sizes_to(writer: gguf.GGUFWriter, config: Any) -> None:
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_block_count(config.num_hidden_layers)
-    writer.add_feed_forward_length(get("intermediate_size") or get("n_inner") or 4 * config.hidden_size)
+    writer.add_feed_forward_length(
+        get("intermediate_size") or get("n_inner") or 4 * config.hidden_size
+    )
     writer.add_head_count(config.num_attention_heads)
     if get("num_key_value_heads"):
         writer.add_head_count_kv(config.num_key_value_heads)
@@ -145,7 +166,9 @@ def saved(
     names = gguf.get_tensor_name_map(known, model.config.num_hidden_layers)
     tied = model.config.tie_word_embeddings
     for name, tensor in model.state_dict().items():
-        if (tied and name in ("lm_head.weight", "embed_out.weight")) or name.endswith((".attn.bias", ".masked_bias")):
+        if (tied and name in ("lm_head.weight", "embed_out.weight")) or name.endswith(
+            (".attn.bias", ".masked_bias")
+        ):
             continue
         for own, values in named(kind, name, tensor.numpy(), names, model.config):
             stored, raw = (

@@ -1,4 +1,6 @@
-"""The tokens that settings add to a vocabulary, and what its class says: the ids of `transformers`, for every kind of file."""
+"""The tokens that settings add to a vocabulary, and what its class says: the ids of `transformers`,
+for every kind of file.
+"""
 
 from __future__ import annotations
 
@@ -23,18 +25,35 @@ TEXTS = [
     "be<sep> to[PAD]be</s>not<|endoftext|> [E1]Grafts <s> be",
 ]
 CHAT = ["<|im_end|>", "<|im_start|>"]
-ADDED = {"lstrip": False, "rstrip": False, "single_word": False, "normalized": False, "special": True}
+ADDED = {
+    "lstrip": False,
+    "rstrip": False,
+    "single_word": False,
+    "normalized": False,
+    "special": True,
+}
 
 
 def decoder(first: int, *tokens: str, **flags: bool) -> dict[str, Any]:
-    return {str(first + place): {"content": token, **ADDED, **flags} for place, token in enumerate(tokens)}
+    return {
+        str(first + place): {"content": token, **ADDED, **flags}
+        for place, token in enumerate(tokens)
+    }
 
 
 def merged(before: list[str], after: list[str]) -> tuple[dict[str, int], str]:
-    """vocab.json and merges.txt of a vocabulary with these tokens before and after those that are learned."""
-    model = json.loads(BPETokenizer.learn("to be or not to be, that is the question. It's 12345 o'clock", 290).to_json())["model"]
+    """vocab.json and merges.txt of a vocabulary with these tokens before and after those that are
+    learned.
+    """
+    model = json.loads(
+        BPETokenizer.learn(
+            "to be or not to be, that is the question. It's 12345 o'clock", 290
+        ).to_json()
+    )["model"]
     tokens = [*before, *sorted(model["vocab"], key=model["vocab"].__getitem__), *after]
-    return {token: place for place, token in enumerate(tokens)}, "\n".join(["#version: 0.2", *map(" ".join, model["merges"]), ""])
+    return {token: place for place, token in enumerate(tokens)}, "\n".join(
+        ["#version: 0.2", *map(" ".join, model["merges"]), ""]
+    )
 
 
 def is_read_as_in_transformers(folder: Path) -> None:
@@ -48,7 +67,13 @@ def is_read_as_in_transformers(folder: Path) -> None:
 
 
 OPT = ["<s>", "<pad>", "</s>", "<unk>"]
-OF_OPT = {"bos_token": "</s>", "eos_token": "</s>", "unk_token": "</s>", "pad_token": "<pad>", "add_bos_token": True}
+OF_OPT = {
+    "bos_token": "</s>",
+    "eos_token": "</s>",
+    "unk_token": "</s>",
+    "pad_token": "<pad>",
+    "add_bos_token": True,
+}
 
 
 @pytest.mark.parametrize(
@@ -61,11 +86,19 @@ OF_OPT = {"bos_token": "</s>", "eos_token": "</s>", "unk_token": "</s>", "pad_to
             "gpt2",
             ([], ["<|endoftext|>"]),
             {"tokenizer_class": "GPT2Tokenizer"},
-            {"added_tokens__json": {"<sep>": 292, "[PAD]": 291}, "special_tokens_map__json": {"pad_token": "[PAD]"}},
+            {
+                "added_tokens__json": {"<sep>": 292, "[PAD]": 291},
+                "special_tokens_map__json": {"pad_token": "[PAD]"},
+            },
         ),
         ("opt", (OPT, []), {"tokenizer_class": "GPT2Tokenizer", **OF_OPT}, {}),
         ("opt", (OPT, []), None, {"special_tokens_map__json": OF_OPT}),
-        ("phi", ([], ["<|endoftext|>"]), {"tokenizer_class": "CodeGenTokenizer"}, {"added_tokens__json": {" " * 4: 291}}),
+        (
+            "phi",
+            ([], ["<|endoftext|>"]),
+            {"tokenizer_class": "CodeGenTokenizer"},
+            {"added_tokens__json": {" " * 4: 291}},
+        ),
         ("gpt_neox", ([], ["<|endoftext|>"]), {"tokenizer_class": "GPTNeoXTokenizerFast"}, {}),
         (
             "qwen2",
@@ -77,16 +110,31 @@ OF_OPT = {"bos_token": "</s>", "eos_token": "</s>", "unk_token": "</s>", "pad_to
             },
             {},
         ),
-        ("qwen3", ([], []), {"additional_special_tokens": CHAT, "eos_token": "<|im_end|>", "unk_token": None}, {}),
+        (
+            "qwen3",
+            ([], []),
+            {"additional_special_tokens": CHAT, "eos_token": "<|im_end|>", "unk_token": None},
+            {},
+        ),
         ("qwen2", ([], []), {"tokenizer_class": "GPT2Tokenizer"}, {}),  # which is known to be wrong
         ("roberta", (OPT, ["<mask>"]), {"tokenizer_class": "RobertaTokenizer"}, {}),
     ],
 )
 def test_a_vocabulary_with_merges(
-    model: str, tokens: tuple[list[str], list[str]], settings: dict[str, Any] | None, more: dict[str, Any], tmp_path: Path
+    model: str,
+    tokens: tuple[list[str], list[str]],
+    settings: dict[str, Any] | None,
+    more: dict[str, Any],
+    tmp_path: Path,
 ) -> None:
     vocabulary, merges = merged(*tokens)
-    written(tmp_path, vocab__json=vocabulary, merges__txt=merges, config__json={"model_type": model}, **more)
+    written(
+        tmp_path,
+        vocab__json=vocabulary,
+        merges__txt=merges,
+        config__json={"model_type": model},
+        **more,
+    )
     if settings is not None:
         written(tmp_path, tokenizer_config__json=settings)
     is_read_as_in_transformers(tmp_path)
@@ -94,10 +142,21 @@ def test_a_vocabulary_with_merges(
 
 @pytest.mark.parametrize("legacy", [None, False, True])
 @pytest.mark.parametrize(
-    "more", [{}, {"add_prefix_space": False}, {"add_bos_token": True, "add_eos_token": True, "eos_token": "</s>"}]
+    "more",
+    [
+        {},
+        {"add_prefix_space": False},
+        {"add_bos_token": True, "add_eos_token": True, "eos_token": "</s>"},
+    ],
 )
 def test_pieces_of_a_llama(legacy: bool | None, more: dict[str, Any], tmp_path: Path) -> None:
-    settings = {"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>", "eos_token": "<|im_end|>", "unk_token": "<unk>", **more}
+    settings = {
+        "tokenizer_class": "LlamaTokenizer",
+        "bos_token": "<s>",
+        "eos_token": "<|im_end|>",
+        "unk_token": "<unk>",
+        **more,
+    }
     written(
         tmp_path,
         tokenizer__model=trained(**LLAMA),
@@ -111,7 +170,11 @@ def test_pieces_of_a_llama(legacy: bool | None, more: dict[str, Any], tmp_path: 
 
 
 def test_pieces_of_a_gemma(tmp_path: Path) -> None:
-    settings = {"tokenizer_class": "GemmaTokenizer", "add_bos_token": True, "added_tokens_decoder": decoder(600, *CHAT)}
+    settings = {
+        "tokenizer_class": "GemmaTokenizer",
+        "add_bos_token": True,
+        "added_tokens_decoder": decoder(600, *CHAT),
+    }
     written(
         tmp_path,
         tokenizer__model=trained(**GEMMA),
@@ -124,11 +187,35 @@ def test_pieces_of_a_gemma(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "files",
     [
-        {"tokenizer_config__json": {"added_tokens_decoder": decoder(300, *CHAT), "eos_token": "<|im_end|>"}},
-        {"tokenizer_config__json": {"added_tokens_decoder": decoder(300, "<sep>", lstrip=True, special=False, normalized=True)}},
-        {"added_tokens__json": {"<|im_end|>": 301, "<sep>": 300}, "special_tokens_map__json": {"sep_token": "<sep>"}},
-        {"special_tokens_map__json": {"pad_token": {"content": "[PAD]", "lstrip": True}, "additional_special_tokens": CHAT}},
-        {"tokenizer_config__json": {"extra_special_tokens": {"turn_token": "<|im_end|>"}, "image_token": "<sep>"}},
+        {
+            "tokenizer_config__json": {
+                "added_tokens_decoder": decoder(300, *CHAT),
+                "eos_token": "<|im_end|>",
+            }
+        },
+        {
+            "tokenizer_config__json": {
+                "added_tokens_decoder": decoder(
+                    300, "<sep>", lstrip=True, special=False, normalized=True
+                )
+            }
+        },
+        {
+            "added_tokens__json": {"<|im_end|>": 301, "<sep>": 300},
+            "special_tokens_map__json": {"sep_token": "<sep>"},
+        },
+        {
+            "special_tokens_map__json": {
+                "pad_token": {"content": "[PAD]", "lstrip": True},
+                "additional_special_tokens": CHAT,
+            }
+        },
+        {
+            "tokenizer_config__json": {
+                "extra_special_tokens": {"turn_token": "<|im_end|>"},
+                "image_token": "<sep>",
+            }
+        },
     ],
 )
 def test_a_whole_file_with_tokens_beside_it(files: dict[str, Any], tmp_path: Path) -> None:
@@ -139,7 +226,14 @@ def test_a_whole_file_with_tokens_beside_it(files: dict[str, Any], tmp_path: Pat
     is_read_as_in_transformers(tmp_path)
 
 
-WORDS = [*"abcdefghijklmnopqrstuvwxyz", *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"), "be", "to", "not", ","]
+WORDS = [
+    *"abcdefghijklmnopqrstuvwxyz",
+    *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"),
+    "be",
+    "to",
+    "not",
+    ",",
+]
 
 
 @pytest.mark.parametrize(
@@ -170,13 +264,24 @@ WORDS = [*"abcdefghijklmnopqrstuvwxyz", *(f"##{letter}" for letter in "abcdefghi
 def test_a_vocabulary_of_words(special: list[str], files: dict[str, Any], tmp_path: Path) -> None:
     settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True}
     words = "\n".join([*special, *WORDS]) + "\n"
-    written(tmp_path, vocab__txt=words, tokenizer_config__json=settings, config__json={"model_type": "bert"}, **files)
+    written(
+        tmp_path,
+        vocab__txt=words,
+        tokenizer_config__json=settings,
+        config__json={"model_type": "bert"},
+        **files,
+    )
     is_read_as_in_transformers(tmp_path)
 
 
 def test_a_class_that_cuts_in_its_own_way_is_refused_by_its_name(tmp_path: Path) -> None:
     vocabulary, merges = merged([], [])
-    written(tmp_path, vocab__json=vocabulary, merges__txt=merges, tokenizer_config__json={"tokenizer_class": "CLIPTokenizer"})
+    written(
+        tmp_path,
+        vocab__json=vocabulary,
+        merges__txt=merges,
+        tokenizer_config__json={"tokenizer_class": "CLIPTokenizer"},
+    )
     with pytest.raises(ImportRefusedError, match="the class is 'CLIPTokenizer'; .*GPT2Tokenizer"):
         FolderTokens(tmp_path).tokenizer()
 
@@ -188,9 +293,13 @@ def test_an_added_token_that_the_model_has_no_row_for_is_read_as_text() -> None:
     found, notes = fitted(added, 260)
     assert found.encode("[PAD]").ids == plain.encode("[PAD]").ids
     assert "[PAD]" in notes[0]
-    with pytest.raises(ImportRefusedError, match="the tokenizer has 261 tokens, the model 259 rows"):
+    with pytest.raises(
+        ImportRefusedError, match="the tokenizer has 261 tokens, the model 259 rows"
+    ):
         fitted(added, 259)
-    with pytest.raises(ImportRefusedError, match="the tokenizer has 261 tokens, the model 260 rows"):
+    with pytest.raises(
+        ImportRefusedError, match="the tokenizer has 261 tokens, the model 260 rows"
+    ):
         fitted(added.framed([260]), 260)  # it stands before every text
 
 

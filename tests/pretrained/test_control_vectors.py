@@ -1,4 +1,6 @@
-"""GGUF control vectors: as the `gguf` library writes and reads them, by the names that llama.cpp and repeng use."""
+"""GGUF control vectors: as the `gguf` library writes and reads them, by the names that llama.cpp
+and repeng use.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,18 @@ def test_a_file_of_the_library_is_read_and_ours_is_read_by_it(tmp_path: Path) ->
     vectors = {block: np.arange(12, dtype=np.float32) + block for block in (1, 11)}
     path = written(tmp_path / "happy.gguf", direction_1=vectors[1], direction_11=vectors[11])
     found = control_vectors.read(path)
-    assert {block: vector.tolist() for block, vector in found.items()} == {k: v.tolist() for k, v in vectors.items()}
+    assert {block: vector.tolist() for block, vector in found.items()} == {
+        k: v.tolist() for k, v in vectors.items()
+    }
     control_vectors.write(tmp_path / "ours.gguf", found, "mine")
     reader = gguf.GGUFReader(tmp_path / "ours.gguf")
     assert [tensor.name for tensor in reader.tensors] == ["direction.1", "direction.11"]
     assert all(tensor.tensor_type == gguf.GGMLQuantizationType.F32 for tensor in reader.tensors)
     np.testing.assert_array_equal(reader.tensors[1].data, vectors[11])
-    said = {name: reader.fields[name].contents() for name in ("general.architecture", "controlvector.layer_count")}
+    said = {
+        name: reader.fields[name].contents()
+        for name in ("general.architecture", "controlvector.layer_count")
+    }
     assert said == {"general.architecture": "controlvector", "controlvector.layer_count": 2}
 
 
@@ -61,7 +68,9 @@ def test_what_is_no_control_vector_is_refused(tmp_path: Path) -> None:
         control_vectors.read(tmp_path)
 
 
-def test_a_direction_goes_through_a_file_and_acts_as_before(tmp_path: Path, tiny_model: TinyModel) -> None:
+def test_a_direction_goes_through_a_file_and_acts_as_before(
+    tmp_path: Path, tiny_model: TinyModel
+) -> None:
     tiny_model("mine", text="abcdefg ")
     lm = gptviz.load("mine")
     found = lm.direction(["a cab", "a bad cab"], ["a bed", "a bad bed"], name="cab")

@@ -1,4 +1,6 @@
-"""Damaged and hostile files: whatever bytes they hold, a model opens or is refused in one line, soon, and in little memory."""
+"""Damaged and hostile files: whatever bytes they hold, a model opens or is refused in one line,
+soon, and in little memory.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ MOST_CALLS = 300_000  # of functions; a sound file of this size takes a tenth
 
 
 def refused(path: Path) -> str | None:
-    """Why a file is refused, or None if it opens. Anything but a refusal in one line is an error."""
+    """Why a file is refused, or None if it opens. Anything but a refusal in one line is an
+    error.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -41,7 +45,9 @@ def refused(path: Path) -> str | None:
     except ImportRefusedError as error:
         assert "\n" not in str(error)
         folder = path if path.is_dir() else path.parent
-        assert any(name in str(error) for name in (path.name, *(file.name for file in folder.iterdir()))), error
+        assert any(
+            name in str(error) for name in (path.name, *(file.name for file in folder.iterdir()))
+        ), error
         return str(error)
     return None
 
@@ -137,7 +143,9 @@ def test_flipped_bytes_are_refused_in_a_line_or_change_numbers_only(
 ) -> None:
     content = bytearray(sound[kind].read_bytes())
     places = st.integers(0, lengths_of_header(kind, bytes(content)) - 1)
-    for place, byte in data.draw(st.lists(st.tuples(places, BYTES | st.integers(0, 255)), min_size=1, max_size=4)):
+    for place, byte in data.draw(
+        st.lists(st.tuples(places, BYTES | st.integers(0, 255)), min_size=1, max_size=4)
+    ):
         content[place] = byte
     with replaced(sound[kind], bytes(content)) as path, few_calls():
         refused(path)
@@ -145,7 +153,9 @@ def test_flipped_bytes_are_refused_in_a_line_or_change_numbers_only(
 
 @pytest.mark.parametrize("kind", KINDS)
 @tried(60, 100, share=st.floats(0, 1, exclude_max=True))
-def test_a_file_cut_anywhere_is_refused_in_a_line(sound: dict[str, Path], kind: str, share: float, little_memory: None) -> None:
+def test_a_file_cut_anywhere_is_refused_in_a_line(
+    sound: dict[str, Path], kind: str, share: float, little_memory: None
+) -> None:
     content = sound[kind].read_bytes().rstrip(b"\n")  # which JSON may do without
     with replaced(sound[kind], content[: int(share * len(content))]) as path, few_calls():
         assert refused(path) is not None
@@ -171,7 +181,8 @@ def test_a_gguf_header_of_a_trillion_numbers_takes_no_memory(
 ) -> None:
     content = sound["gguf"].read_bytes()
     for name, size in sizes.items():
-        key = f"llama.{name}".encode() + struct.pack("<I", 4)  # the type: a whole number of four bytes
+        # the type: a whole number of four bytes
+        key = f"llama.{name}".encode() + struct.pack("<I", 4)
         at = content.index(key) + len(key)
         content = content[:at] + struct.pack("<I", size) + content[at + 4 :]
     with replaced(sound["gguf"], content) as path, few_calls():
@@ -179,7 +190,9 @@ def test_a_gguf_header_of_a_trillion_numbers_takes_no_memory(
 
 
 def with_header(sound: dict[str, Path], tensor: str, place: int, form: str, value: int) -> bytes:
-    """The GGUF file with another number at this place after a matrix's name: 4 is its width, 20 its kind, 24 where it begins."""
+    """The GGUF file with another number at this place after a matrix's name: 4 is its width, 20 its
+    kind, 24 where it begins.
+    """
     content = bytearray(sound["gguf"].read_bytes())
     struct.pack_into(form, content, content.index(tensor.encode()) + len(tensor) + place, value)
     return bytes(content)
@@ -188,7 +201,13 @@ def with_header(sound: dict[str, Path], tensor: str, place: int, form: str, valu
 @pytest.mark.parametrize(
     ("place", "form", "value", "why"),
     [
-        (4, "<Q", 8, "does not begin where blk.1.ffn_up.weight ends: the kind or shape of one of them is wrong"),
+        (
+            4,
+            "<Q",
+            8,
+            "does not begin where blk.1.ffn_up.weight ends: the kind or shape of one of them is "
+            "wrong",
+        ),
         (20, "<I", 1, "does not begin where blk.1.ffn_up.weight ends"),  # F16 instead of F32
         (20, "<I", 999, "blk.1.ffn_up.weight: there is no kind 999 of numbers"),
         (24, "<Q", 2**40, "blk.1.ffn_up.weight does not begin where"),
@@ -197,19 +216,26 @@ def with_header(sound: dict[str, Path], tensor: str, place: int, form: str, valu
 def test_a_mislabelled_tensor_of_a_gguf_file_is_named(
     place: int, form: str, value: int, why: str, sound: dict[str, Path], little_memory: None
 ) -> None:
-    with replaced(sound["gguf"], with_header(sound, "blk.1.ffn_up.weight", place, form, value)) as path:
+    with replaced(
+        sound["gguf"], with_header(sound, "blk.1.ffn_up.weight", place, form, value)
+    ) as path:
         said = str(refused(path))
     assert why in said
     assert said.startswith("model.gguf is damaged or cut short")
     assert said.endswith("copy or download it again")
 
 
-def test_a_gguf_file_that_is_cut_names_the_tensor_and_one_that_is_too_long_says_so(sound: dict[str, Path]) -> None:
+def test_a_gguf_file_that_is_cut_names_the_tensor_and_one_that_is_too_long_says_so(
+    sound: dict[str, Path],
+) -> None:
     content = sound["gguf"].read_bytes()
     with replaced(sound["gguf"], content[:-200]) as path:
         assert "weight: the file ends before it does" in str(refused(path))
     with replaced(sound["gguf"], content + b"x" * 1000) as path:
-        assert any("Its last 1,000 bytes belong to no tensor" in note for note in source_at(path).opened().notes)
+        assert any(
+            "Its last 1,000 bytes belong to no tensor" in note
+            for note in source_at(path).opened().notes
+        )
     with replaced(sound["gguf"], content) as path:
         assert not any("belong to no tensor" in note for note in source_at(path).opened().notes)
 
@@ -231,35 +257,57 @@ def test_whole_numbers_and_short_ones_are_numbers_and_complex_ones_are_refused_b
     for file in folder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     tensors = load_file(tmp_path / "model.safetensors")
-    save_file(tensors | {NAME: ODD[kind](tensors[NAME])}, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        tensors | {NAME: ODD[kind](tensors[NAME])},
+        tmp_path / "model.safetensors",
+        metadata={"format": "pt"},
+    )
     why = refused(tmp_path)
     assert (why is None) == (kind != "complex")
     assert why is None or "model.safetensors: model.norm.weight holds complex numbers" in why
 
 
-def test_an_unknown_type_or_place_of_numbers_is_refused(tmp_path: Path, sound: dict[str, Path]) -> None:
+def test_an_unknown_type_or_place_of_numbers_is_refused(
+    tmp_path: Path, sound: dict[str, Path]
+) -> None:
     content = sound["safetensors"].read_bytes()
     size = lengths_of_header("safetensors", content)
     header = json.loads(content[8:size])
-    for change in ({"dtype": "F4096"}, {"shape": [2**62, 2**62]}, {"data_offsets": [0, 2**63]}, {"data_offsets": [9, 3]}):
+    for change in (
+        {"dtype": "F4096"},
+        {"shape": [2**62, 2**62]},
+        {"data_offsets": [0, 2**63]},
+        {"data_offsets": [9, 3]},
+    ):
         said = json.dumps(header | {NAME: header[NAME] | change}).encode()
-        with replaced(sound["safetensors"], struct.pack("<Q", len(said)) + said + content[size:]) as path:
+        with replaced(
+            sound["safetensors"], struct.pack("<Q", len(said)) + said + content[size:]
+        ) as path:
             assert "model.safetensors is damaged" in str(refused(path))
 
 
 def test_a_header_of_very_many_tensors_is_refused_before_it_is_read(
     tmp_path: Path, sound: dict[str, Path], little_memory: None
 ) -> None:
-    empty = {f"tensor {number}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for number in range(70_000)}
+    empty = {
+        f"tensor {number}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+        for number in range(70_000)
+    }
     header = json.dumps(empty).encode()
     shutil.copy(sound["config"], tmp_path)
     (tmp_path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
-    assert re.search(r"its header has [\d,]+ bytes, and 4,194,304 are the most", str(refused(tmp_path)))
+    assert re.search(
+        r"its header has [\d,]+ bytes, and 4,194,304 are the most", str(refused(tmp_path))
+    )
 
 
-def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refused(sound: dict[str, Path]) -> None:
+def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refused(
+    sound: dict[str, Path],
+) -> None:
     content = torch.load(sound["pt"], weights_only=True)
-    less = {name: tensor for name, tensor in content["model"].items() if name != "transformer.ln_f.bias"}
+    less = {
+        name: tensor for name, tensor in content["model"].items() if name != "transformer.ln_f.bias"
+    }
     more = content["model"] | {"transformer.extra": torch.zeros(3)}
     wider = content["model"] | {"transformer.ln_f.bias": torch.zeros(3)}
     cases: list[tuple[dict[str, Any], str]] = [
@@ -280,7 +328,9 @@ def test_nanogpts_checkpoint_with_more_or_fewer_tensors_or_a_call_in_it_is_refus
 
 
 @tried(60, 120, content=st.binary(max_size=200))
-def test_any_bytes_as_meta_pkl_are_refused_in_a_line_or_left_out(sound: dict[str, Path], content: bytes) -> None:
+def test_any_bytes_as_meta_pkl_are_refused_in_a_line_or_left_out(
+    sound: dict[str, Path], content: bytes
+) -> None:
     meta = sound["pt"].parent / "meta.pkl"
     meta.write_bytes(content)
     try:
@@ -300,7 +350,15 @@ HOSTILE = {
     "a length of half of all bytes": b"\x80\x04\x95" + b"\xff" * 8,
     "half a file": pickle.dumps({"itos": {0: "a"}})[:-9],
 }
-TABLES: list[Any] = [None, ["a", "b"], {0: "aaa"}, {0: "b", 1: "a"}, {0: "a", "1": "b"}, {0: "a", 1: 7}, {0: "a", 1: "bc"}]
+TABLES: list[Any] = [
+    None,
+    ["a", "b"],
+    {0: "aaa"},
+    {0: "b", 1: "a"},
+    {0: "a", "1": "b"},
+    {0: "a", 1: 7},
+    {0: "a", 1: "bc"},
+]
 UNTRUSTED = {**HOSTILE, **{str(table): pickle.dumps({"itos": table}) for table in TABLES}}
 
 

@@ -1,4 +1,6 @@
-"""BERT and DistilBERT: their old files, the names of their labels, and the same ids from the same text as in `transformers`."""
+"""BERT and DistilBERT: their old files, the names of their labels, and the same ids from the same
+text as in `transformers`.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,37 @@ from gptviz.__main__ import main
 from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import source_at
 from tests.command_line import Capture, answered
-from tests.pretrained.test_families import CLASSIFIERS, CONTEXT, MODELS, VOCAB, close, judge, opened, theirs, words
+from tests.pretrained.test_families import (
+    CLASSIFIERS,
+    CONTEXT,
+    MODELS,
+    VOCAB,
+    close,
+    judge,
+    opened,
+    theirs,
+    words,
+)
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
 @pytest.mark.parametrize("has_stem", [True, False])
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 @torch.inference_mode()
-def test_old_files_call_the_gain_and_bias_of_a_norm_gamma_and_beta(kind: str, has_stem: bool, file: str, tmp_path: Path) -> None:
-    """Some leave out the first word of the encoder's names, too; `transformers` opens them as the same model."""
+def test_old_files_call_the_gain_and_bias_of_a_norm_gamma_and_beta(
+    kind: str, has_stem: bool, file: str, tmp_path: Path
+) -> None:
+    """Some leave out the first word of the encoder's names, too; `transformers` opens them as the
+    same model.
+    """
     model = theirs(kind, MODELS[kind][0])
     model.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     tensors = {}
     for name, tensor in model.state_dict().items():
-        old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+        old = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        )
         tensors[old if has_stem else old.removeprefix(f"{kind}.")] = tensor.clone()
     assert any(name.endswith("gamma") for name in tensors)
     if file == "pytorch_model.bin":
@@ -64,19 +82,29 @@ TEXTS = [
 
 def read_by_transformers(folder: Path, text: str, **settings: Any) -> list[int]:
     transformers = pytest.importorskip("transformers")
-    ids: list[int] = transformers.AutoTokenizer.from_pretrained(folder)(text, **settings)["input_ids"]
+    ids: list[int] = transformers.AutoTokenizer.from_pretrained(folder)(text, **settings)[
+        "input_ids"
+    ]
     return ids
 
 
 def described(folder: Path, kind: str = "bert", **settings: Any) -> Path:
-    """A folder with a model of `transformers`, and WordPiece's vocabulary in its old form, vocab.txt."""
+    """A folder with a model of `transformers`, and WordPiece's vocabulary in its old form,
+    vocab.txt.
+    """
     theirs(kind, MODELS[kind][0]).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(WORDS) + "\n")
-    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"} | settings))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "BertTokenizer"} | settings)
+    )
     return folder
 
 
-@pytest.mark.parametrize("settings", [{}, {"do_lower_case": False}, {"strip_accents": False}], ids=["small", "large", "accents"])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"do_lower_case": False}, {"strip_accents": False}],
+    ids=["small", "large", "accents"],
+)
 @pytest.mark.parametrize("is_new", [True, False], ids=["tokenizer.json", "vocab.txt"])
 def test_a_text_is_read_as_transformers_reads_it_and_cut_where_it_cuts(
     is_new: bool, settings: dict[str, Any], tmp_path: Path
@@ -99,10 +127,15 @@ def test_a_text_is_read_as_transformers_reads_it_and_cut_where_it_cuts(
 
 def test_a_word_that_the_vocabulary_lacks_is_said_with_what_is_read_instead(tmp_path: Path) -> None:
     found = source_at(described(tmp_path)).opened().tokenizer.encode("an unheard film")
-    assert [(one.position, one.character, one.instead) for one in found.unknown] == [(1, "an", "[UNK]"), (2, "unheard", "[UNK]")]
+    assert [(one.position, one.character, one.instead) for one in found.unknown] == [
+        (1, "an", "[UNK]"),
+        (2, "unheard", "[UNK]"),
+    ]
 
 
-@pytest.mark.parametrize("content", ["", "the\nthe\n[UNK]\n[CLS]\n[SEP]\n", "[PAD]\n[UNK]\n[CLS]\n"])
+@pytest.mark.parametrize(
+    "content", ["", "the\nthe\n[UNK]\n[CLS]\n[SEP]\n", "[PAD]\n[UNK]\n[CLS]\n"]
+)
 def test_a_vocabulary_without_its_special_tokens_is_refused(content: str, tmp_path: Path) -> None:
     (described(tmp_path) / "vocab.txt").write_text(content)
     with pytest.raises(ImportRefusedError, match=r"vocab\.txt"):
@@ -127,5 +160,7 @@ def test_an_imported_classifier_gives_the_probabilities_of_transformers(
     for row, one in zip(lm.probabilities(texts), texts, strict=True):
         assert list(lm.classify(one).values()) == pytest.approx(row.tolist(), abs=1e-5)
     assert len(lm.seen(lm.encode(texts[2]))) == CONTEXT
-    with pytest.raises(ValueError, match="the text to classify has nothing that this model can read"):
+    with pytest.raises(
+        ValueError, match="the text to classify has nothing that this model can read"
+    ):
         lm.classify(" ")

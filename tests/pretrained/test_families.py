@@ -1,4 +1,6 @@
-"""Every family that can be opened computes what `transformers` computes from the same weights, and is written back as it was."""
+"""Every family that can be opened computes what `transformers` computes from the same weights, and
+is written back as it was.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,15 @@ GROUPED = SIZES | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim
 NEAR = {"sliding_window": 5}
 MIXED = {"num_local_experts": 5, "num_experts_per_tok": 3}
 LABELS = {0: "dull", 1: "fair", 2: "good"}
-DISTILBERT = {"dim": 24, "n_layers": 3, "n_heads": 2, "hidden_dim": 40, "max_position_embeddings": CONTEXT}
-# By family, the token that fills up the shorter rows of a batch; the other families read rows of one length.
+DISTILBERT = {
+    "dim": 24,
+    "n_layers": 3,
+    "n_heads": 2,
+    "hidden_dim": 40,
+    "max_position_embeddings": CONTEXT,
+}
+# By family, the token that fills up the shorter rows of a batch; the other families read rows of
+# one length.
 PADDING = {"bert": 0, "distilbert": 0, "marian": VOCAB - 1}
 END = 0  # the token that ends an answer
 CLASSIFIERS = ("bert", "distilbert")
@@ -64,7 +73,10 @@ LLAMA3 = {
 }
 # By family, models of it that differ in an axis of our config.
 MODELS: dict[str, list[dict[str, Any]]] = {
-    "gpt2": [GPT2_SIZES, GPT2_SIZES | {"tie_word_embeddings": False, "activation_function": "relu"}],
+    "gpt2": [
+        GPT2_SIZES,
+        GPT2_SIZES | {"tie_word_embeddings": False, "activation_function": "relu"},
+    ],
     "gpt_neo": [
         {
             "hidden_size": 24,
@@ -77,8 +89,21 @@ MODELS: dict[str, list[dict[str, Any]]] = {
         }
     ],
     "gpt_neox": [
-        SIZES | {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.34}},
-        SIZES | {"num_attention_heads": 3, "use_parallel_residual": False, "attention_bias": False, "tie_word_embeddings": True},
+        SIZES
+        | {
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 100.0,
+                "partial_rotary_factor": 0.34,
+            }
+        },
+        SIZES
+        | {
+            "num_attention_heads": 3,
+            "use_parallel_residual": False,
+            "attention_bias": False,
+            "tie_word_embeddings": True,
+        },
     ],
     "opt": [
         {key: value for key, value in SIZES.items() if key != "intermediate_size"}
@@ -87,41 +112,97 @@ MODELS: dict[str, list[dict[str, Any]]] = {
     ],
     "llama": [
         GROUPED,
-        SIZES | {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "rms_norm_eps": 1e-2},
+        SIZES
+        | {
+            "attention_bias": True,
+            "mlp_bias": True,
+            "tie_word_embeddings": True,
+            "rms_norm_eps": 1e-2,
+        },
         GROUPED | {"rope_parameters": LLAMA3},
         GROUPED | {"rope_parameters": {"rope_type": "linear", "rope_theta": 300.0, "factor": 4.0}},
     ],
-    "mistral": [GROUPED | NEAR | {"attention_bias": True, "mlp_bias": True}],  # which it has not, and does not look at
+    # which it has not, and does not look at
+    "mistral": [GROUPED | NEAR | {"attention_bias": True, "mlp_bias": True}],
     "qwen2": [
         {key: value for key, value in GROUPED.items() if key != "head_dim"},
-        SIZES | NEAR | {"use_sliding_window": True, "max_window_layers": 1, "num_key_value_heads": 1},
+        SIZES
+        | NEAR
+        | {"use_sliding_window": True, "max_window_layers": 1, "num_key_value_heads": 1},
     ],
     "qwen3": [GROUPED | {"head_dim": 10, "mlp_bias": True}],
     "gemma3_text": [
-        GROUPED | NEAR | {"query_pre_attn_scalar": 5, "num_hidden_layers": 6, "sliding_window_pattern": 3},
+        GROUPED
+        | NEAR
+        | {"query_pre_attn_scalar": 5, "num_hidden_layers": 6, "sliding_window_pattern": 3},
     ],
     "gptj": [GPT2_SIZES | {"rotary_dim": 4}],
-    "phi": [SIZES | {"rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.5}}],
+    "phi": [
+        SIZES
+        | {
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 100.0,
+                "partial_rotary_factor": 0.5,
+            }
+        }
+    ],
     "gemma": [GROUPED | {"num_key_value_heads": 1}],
-    "gemma2": [GROUPED | NEAR | {"query_pre_attn_scalar": 5, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}],
+    "gemma2": [
+        GROUPED
+        | NEAR
+        | {
+            "query_pre_attn_scalar": 5,
+            "attn_logit_softcapping": 2.0,
+            "final_logit_softcapping": 3.0,
+        }
+    ],
     "olmo2": [SIZES | {"num_key_value_heads": 1, "rms_norm_eps": 1e-3}],
     "mixtral": [
         GROUPED | MIXED,
-        GROUPED | NEAR | {"num_local_experts": 3, "num_experts_per_tok": 1, "rms_norm_eps": 1e-2, "tie_word_embeddings": True},
+        GROUPED
+        | NEAR
+        | {
+            "num_local_experts": 3,
+            "num_experts_per_tok": 1,
+            "rms_norm_eps": 1e-2,
+            "tie_word_embeddings": True,
+        },
     ],
     "qwen2_moe": [
         {key: value for key, value in GROUPED.items() if key != "head_dim"}
-        | {"moe_intermediate_size": 16, "shared_expert_intermediate_size": 20, "num_experts": 5, "num_experts_per_tok": 3},
+        | {
+            "moe_intermediate_size": 16,
+            "shared_expert_intermediate_size": 20,
+            "num_experts": 5,
+            "num_experts_per_tok": 3,
+        },
         SIZES
-        | {"moe_intermediate_size": 16, "shared_expert_intermediate_size": 20, "num_experts": 5, "num_experts_per_tok": 3}
+        | {
+            "moe_intermediate_size": 16,
+            "shared_expert_intermediate_size": 20,
+            "num_experts": 5,
+            "num_experts_per_tok": 3,
+        }
         | {"norm_topk_prob": True, "num_key_value_heads": 1, "qkv_bias": False},
     ],
     "qwen3_moe": [
         GROUPED
-        | {"head_dim": 10, "moe_intermediate_size": 16, "num_experts": 5, "num_experts_per_tok": 3, "norm_topk_prob": True},
+        | {
+            "head_dim": 10,
+            "moe_intermediate_size": 16,
+            "num_experts": 5,
+            "num_experts_per_tok": 3,
+            "norm_topk_prob": True,
+        },
         SIZES
         | NEAR
-        | {"num_key_value_heads": 1, "moe_intermediate_size": 16, "num_experts": 5, "num_experts_per_tok": 3}
+        | {
+            "num_key_value_heads": 1,
+            "moe_intermediate_size": 16,
+            "num_experts": 5,
+            "num_experts_per_tok": 3,
+        }
         | {"use_sliding_window": True},
     ],
     "olmoe": [
@@ -135,10 +216,17 @@ MODELS: dict[str, list[dict[str, Any]]] = {
     ],
     "bloom": [{"hidden_size": 24, "n_layer": 3, "n_head": 3}],
     "bert": [SIZES | {"id2label": LABELS}, SIZES | {"hidden_act": "relu", "layer_norm_eps": 0.1}],
-    "distilbert": [DISTILBERT | {"id2label": LABELS}, DISTILBERT | {"activation": "relu", "sinusoidal_pos_embds": True}],
+    "distilbert": [
+        DISTILBERT | {"id2label": LABELS},
+        DISTILBERT | {"activation": "relu", "sinusoidal_pos_embds": True},
+    ],
     "marian": [MARIAN, MARIAN | {"scale_embedding": False, "activation_function": "relu"}],
 }
-CASES = [pytest.param(kind, case, id=f"{kind}-{i}") for kind, cases in MODELS.items() for i, case in enumerate(cases)]
+CASES = [
+    pytest.param(kind, case, id=f"{kind}-{i}")
+    for kind, cases in MODELS.items()
+    for i, case in enumerate(cases)
+]
 
 
 def judge(kind: str) -> Any:
@@ -146,12 +234,18 @@ def judge(kind: str) -> Any:
     transformers = pytest.importorskip("transformers")
     if kind == "marian":
         return transformers.AutoModelForSeq2SeqLM
-    return transformers.AutoModelForSequenceClassification if kind in CLASSIFIERS else transformers.AutoModelForCausalLM
+    return (
+        transformers.AutoModelForSequenceClassification
+        if kind in CLASSIFIERS
+        else transformers.AutoModelForCausalLM
+    )
 
 
 @torch.no_grad()
 def theirs(kind: str, sizes: dict[str, Any], seed: int = 0) -> Any:
-    """A model of `transformers` whose every weight is random, so that a part that is mixed up or left out shows."""
+    """A model of `transformers` whose every weight is random, so that a part that is mixed up or
+    left out shows.
+    """
     transformers = pytest.importorskip("transformers")
     config = transformers.AutoConfig.for_model(kind, **{"vocab_size": VOCAB} | sizes)
     config._attn_implementation = "eager"
@@ -160,7 +254,11 @@ def theirs(kind: str, sizes: dict[str, Any], seed: int = 0) -> Any:
     for name, parameter in model.named_parameters():
         if kind == "marian" and "embed_positions" in name:
             continue  # sines, which its files do not have
-        gain = 1.0 if "norm" in name.lower() and name.endswith("weight") and "gemma" not in kind else 0.0
+        gain = (
+            1.0
+            if "norm" in name.lower() and name.endswith("weight") and "gemma" not in kind
+            else 0.0
+        )
         parameter.normal_(gain, 0.3, generator=generator)
     if kind == "marian":
         model.final_logits_bias.normal_(0.0, 0.5, generator=generator)
@@ -179,15 +277,25 @@ def ours(model: Any, folder: Path) -> Transformer:
     return opened(folder)
 
 
-def written(model: Transformer, tokenizer: Tokenizer | None = None, family: str | None = None, **more: Any) -> Written:
+def written(
+    model: Transformer, tokenizer: Tokenizer | None = None, family: str | None = None, **more: Any
+) -> Written:
     """A model of ours as it is given to what writes it for other programs."""
     known = tokenizer or SymbolTokenizer.numbers(model.config.vocab_size)
     about: dict[str, Any] = {"name": "mine", "card": "", "licence": None} | more
-    return Written(config=model.config, tokenizer=known, weights=dict(model.named_parameters()), family=family, **about)
+    return Written(
+        config=model.config,
+        tokenizer=known,
+        weights=dict(model.named_parameters()),
+        family=family,
+        **about,
+    )
 
 
 def opened_there(folder: Path, kind: str = "") -> Any:
-    """What we wrote, opened by `transformers`, which misses nothing and finds nothing that it does not know."""
+    """What we wrote, opened by `transformers`, which misses nothing and finds nothing that it does
+    not know.
+    """
     model, report = judge(kind).from_pretrained(folder, output_loading_info=True)
     assert not any(report.values()), report
     return model.eval()
@@ -199,7 +307,9 @@ def close(mine: Tensor, other: Tensor) -> None:
 
 @torch.inference_mode()
 def same_logits(mine: Transformer, model: Any) -> None:
-    """Ours and theirs (a decoder of `transformers`, or a module that gives logits) compute the same."""
+    """Ours and theirs (a decoder of `transformers`, or a module that gives logits) compute the
+    same.
+    """
     ids = some_ids(20, vocab=VOCAB)
     found = model(ids)
     close(mine(ids), getattr(found, "logits", found))
@@ -211,7 +321,9 @@ def words(length: int, batch: int = 2, seed: int = 0) -> Tensor:
 
 
 def read(kind: str) -> tuple[tuple[Tensor, ...], dict[str, Tensor]]:
-    """What a model of this family reads: as ours takes it, and as theirs does. Rows are padded where a family hides padding."""
+    """What a model of this family reads: as ours takes it, and as theirs does. Rows are padded
+    where a family hides padding.
+    """
     if kind not in PADDING:
         ids = some_ids(20, vocab=VOCAB)
         return (ids,), {"input_ids": ids}
@@ -231,18 +343,32 @@ def test_every_family_is_compared() -> None:
 
 @pytest.mark.parametrize(("kind", "sizes"), CASES)
 @torch.inference_mode()
-def test_logits_patterns_and_hidden_states_are_those_of_transformers(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
+def test_logits_patterns_and_hidden_states_are_those_of_transformers(
+    kind: str, sizes: dict[str, Any], tmp_path: Path
+) -> None:
     model = theirs(kind, sizes)
     mine, (ids, there) = ours(model, tmp_path), read(kind)
     given, record = model(**there, output_attentions=True, output_hidden_states=True), Record()
     close(mine(*ids, tap=record), given.logits)
-    for at, stack in {"": "decoder_", "encoder.": "encoder_"}.items() if kind == "marian" else [("", "")]:
+    for at, stack in (
+        {"": "decoder_", "encoder.": "encoder_"}.items() if kind == "marian" else [("", "")]
+    ):
         patterns, streams = given[f"{stack}attentions"], given[f"{stack}hidden_states"]
-        assert len(patterns) == len(streams) - 1 == (mine.config.n_encoder_layer if at else mine.config.n_layer)
+        assert (
+            len(patterns)
+            == len(streams) - 1
+            == (mine.config.n_encoder_layer if at else mine.config.n_layer)
+        )
         for index, pattern in enumerate(patterns):
             close(record.values[f"{at}blocks.{index}.attention.pattern"], pattern)
             close(record.values[f"{at}blocks.{index}.resid_pre"], streams[index])
-        last = "memory" if at else "final_norm" if mine.config.final_norm else f"blocks.{index}.resid_post"
+        last = (
+            "memory"
+            if at
+            else "final_norm"
+            if mine.config.final_norm
+            else f"blocks.{index}.resid_post"
+        )
         close(record.values[last], streams[-1])
     for index, pattern in enumerate(given.get("cross_attentions", ())):
         close(record.values[f"blocks.{index}.cross_attention.pattern"], pattern)
@@ -250,7 +376,9 @@ def test_logits_patterns_and_hidden_states_are_those_of_transformers(kind: str, 
 
 @pytest.mark.parametrize(("kind", "sizes"), [case for case in CASES if case.values[0] in PADDING])
 @torch.inference_mode()
-def test_a_padded_row_has_the_logits_that_it_has_alone(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
+def test_a_padded_row_has_the_logits_that_it_has_alone(
+    kind: str, sizes: dict[str, Any], tmp_path: Path
+) -> None:
     mine, ((*answer, ids), _) = ours(theirs(kind, sizes), tmp_path), read(kind)
     close(mine(*(row[1:2] for row in answer), ids[1:2, :7]), mine(*answer, ids)[1:2])
 
@@ -267,11 +395,15 @@ def test_token_by_token_with_a_cache_a_batch_has_the_same_logits(kind: str, tmp_
 
 @pytest.mark.parametrize(("kind", "sizes"), CASES)
 @torch.inference_mode()
-def test_what_was_opened_and_is_written_again_is_the_same_model_there(kind: str, sizes: dict[str, Any], tmp_path: Path) -> None:
+def test_what_was_opened_and_is_written_again_is_the_same_model_there(
+    kind: str, sizes: dict[str, Any], tmp_path: Path
+) -> None:
     model = theirs(kind, sizes)
     mine, known = ours(model, tmp_path / "given"), source_at(tmp_path / "given").opened()
     (tmp_path / "written").mkdir()
-    write_transformers(written(mine, family=known.family, labels=known.labels), tmp_path / "written")
+    write_transformers(
+        written(mine, family=known.family, labels=known.labels), tmp_path / "written"
+    )
     again, (_, there) = opened_there(tmp_path / "written", kind), read(kind)
     assert (again.config.model_type, again.config.id2label) == (kind, model.config.id2label)
     close(again(**there).logits, model(**there).logits)
@@ -295,14 +427,34 @@ def test_what_was_opened_and_is_written_again_is_the_same_model_there(kind: str,
         ("llama", {"rope_scaling": {"rope_type": "yarn"}}, "scaled by 'yarn'"),
         ("gpt2", {"activation_function": "mish"}, "activation_function is 'mish'"),
         ("gemma3_text", {"layer_types": ["other"]}, "'other'"),
-        ("bert", {"architectures": ["BertForMaskedLM"]}, "architecture is BertForMaskedLM; .* BertForSequenceClassification"),
+        (
+            "bert",
+            {"architectures": ["BertForMaskedLM"]},
+            "architecture is BertForMaskedLM; .* BertForSequenceClassification",
+        ),
         ("bert", {"architectures": ["BertModel"]}, "architecture is BertModel"),
-        ("distilbert", {"architectures": ["DistilBertModel"]}, "DistilBertForSequenceClassification"),
+        (
+            "distilbert",
+            {"architectures": ["DistilBertModel"]},
+            "DistilBertForSequenceClassification",
+        ),
         ("bert", {"id2label": {"0": "one"}}, "a number and no label"),
-        ("bert", {"id2label": {"0": "one", "2": "three"}}, "id2label is .* it must name the labels 0, 1, 2"),
+        (
+            "bert",
+            {"id2label": {"0": "one", "2": "three"}},
+            "id2label is .* it must name the labels 0, 1, 2",
+        ),
         ("bert", {"id2label": ["one", "two"]}, "id2label is"),
-        ("bert", {"problem_type": "multi_label_classification"}, "problem_type is 'multi_label_classification'"),
-        ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative_key'"),
+        (
+            "bert",
+            {"problem_type": "multi_label_classification"},
+            "problem_type is 'multi_label_classification'",
+        ),
+        (
+            "bert",
+            {"position_embedding_type": "relative_key"},
+            "position_embedding_type is 'relative_key'",
+        ),
         ("bert", {"is_decoder": True}, "is_decoder is True"),
         ("bert", {"pad_token_id": "x"}, "pad_token_id is 'x'"),
         (
@@ -311,21 +463,38 @@ def test_what_was_opened_and_is_written_again_is_the_same_model_there(kind: str,
             "architecture is MarianModel; of Marian models gptviz opens MarianMTModel",
         ),
         ("marian", {"decoder_ffn_dim": 20}, "decoder_ffn_dim is 20"),
-        ("marian", {"share_encoder_decoder_embeddings": False}, "sources and answers have a vocabulary each"),
+        (
+            "marian",
+            {"share_encoder_decoder_embeddings": False},
+            "sources and answers have a vocabulary each",
+        ),
         ("marian", {"normalize_before": True}, "normalize_before is True"),
         ("marian", {"decoder_start_token_id": 3}, "decoder_start_token_id is 3"),
         ("marian", {"encoder_layers": 0}, "encoder_layers is 0"),
-        ("llama", {"residual_multiplier": 0.22}, "config.json: residual_multiplier is 0.22"),  # of another family
+        # of another family
+        ("llama", {"residual_multiplier": 0.22}, "config.json: residual_multiplier is 0.22"),
         ("llama", {"logits_scaling": 0.22}, "config.json: logits_scaling is 0.22"),
-        *((kind, {"mlp_only_layers": [1]}, "mlp_only_layers is ") for kind in ("qwen2_moe", "qwen3_moe")),
-        *((kind, {"decoder_sparse_step": 2}, "decoder_sparse_step is ") for kind in ("qwen2_moe", "qwen3_moe")),
         *(
-            ("llama", {"quantization_config": {"quant_method": method, "bits": 4}}, f"quantised by {method} .quantization_config")
+            (kind, {"mlp_only_layers": [1]}, "mlp_only_layers is ")
+            for kind in ("qwen2_moe", "qwen3_moe")
+        ),
+        *(
+            (kind, {"decoder_sparse_step": 2}, "decoder_sparse_step is ")
+            for kind in ("qwen2_moe", "qwen3_moe")
+        ),
+        *(
+            (
+                "llama",
+                {"quantization_config": {"quant_method": method, "bits": 4}},
+                f"quantised by {method} .quantization_config",
+            )
             for method in ("bitsandbytes", "gptq", "awq")
         ),
     ],
 )
-def test_what_has_no_part_is_refused_and_named(kind: str | None, fields: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_what_has_no_part_is_refused_and_named(
+    kind: str | None, fields: dict[str, Any], words: str, tmp_path: Path
+) -> None:
     sound = {"model_type": kind, "vocab_size": VOCAB, **MODELS.get(str(kind), [{}])[0]}
     (tmp_path / "config.json").write_text(json.dumps(sound | fields))
     with pytest.raises(ImportRefusedError, match=words) as refused:
@@ -333,47 +502,142 @@ def test_what_has_no_part_is_refused_and_named(kind: str | None, fields: dict[st
     assert "\n" not in str(refused.value)
 
 
-# Fields of published configs that change nothing, beside those that a default config of transformers has.
+# Fields of published configs that change nothing, beside those that a default config of
+# transformers has.
 PUBLISHED: dict[str, dict[str, Any]] = {
-    "gpt2": {"n_ctx": 1024, "output_past": True, "_num_labels": 1, "task_specific_params": {"a": 1}, "max_length": 50},
-    "gptj": {"rotary": True, "scale_attn_weights": True, "gradient_checkpointing": False, "tokenizer_class": "GPT2Tokenizer"},
-    "gpt_neox": {"rotary_pct": 0.25, "rotary_emb_base": 10_000, "attention_probs_dropout_prob": 0, "hidden_dropout_prob": 0},
-    "opt": {"prefix": "</s>", "activation_dropout": 0.0, "output_projection": True, "learned_embeddings": True},
-    "bloom": {"attention_softmax_in_fp32": True, "bias_dropout_fusion": True, "masked_softmax_fusion": True, "offset_alibi": 100}
-    | {"pretraining_tp": 4, "seq_length": 2048, "skip_bias_add": True, "skip_bias_add_qkv": False, "unk_token_id": 0},
-    "llama": {"is_llama_config": True, "rope_interleaved": False, "transformers.js_config": {}, "max_sequence_length": 2048}
-    | {"torch_dtype": "bfloat16", "unsloth_version": "2024.9", "unsloth_fixed": True, "eos_token_id": [1], "_name_or_path": "a"},
-    "qwen2": {"use_sliding_window": False, "sliding_window": 131_072, "max_window_layers": 28, "use_mrope": False},
+    "gpt2": {
+        "n_ctx": 1024,
+        "output_past": True,
+        "_num_labels": 1,
+        "task_specific_params": {"a": 1},
+        "max_length": 50,
+    },
+    "gptj": {
+        "rotary": True,
+        "scale_attn_weights": True,
+        "gradient_checkpointing": False,
+        "tokenizer_class": "GPT2Tokenizer",
+    },
+    "gpt_neox": {
+        "rotary_pct": 0.25,
+        "rotary_emb_base": 10_000,
+        "attention_probs_dropout_prob": 0,
+        "hidden_dropout_prob": 0,
+    },
+    "opt": {
+        "prefix": "</s>",
+        "activation_dropout": 0.0,
+        "output_projection": True,
+        "learned_embeddings": True,
+    },
+    "bloom": {
+        "attention_softmax_in_fp32": True,
+        "bias_dropout_fusion": True,
+        "masked_softmax_fusion": True,
+        "offset_alibi": 100,
+    }
+    | {
+        "pretraining_tp": 4,
+        "seq_length": 2048,
+        "skip_bias_add": True,
+        "skip_bias_add_qkv": False,
+        "unk_token_id": 0,
+    },
+    "llama": {
+        "is_llama_config": True,
+        "rope_interleaved": False,
+        "transformers.js_config": {},
+        "max_sequence_length": 2048,
+    }
+    | {
+        "torch_dtype": "bfloat16",
+        "unsloth_version": "2024.9",
+        "unsloth_fixed": True,
+        "eos_token_id": [1],
+        "_name_or_path": "a",
+    },
+    "qwen2": {
+        "use_sliding_window": False,
+        "sliding_window": 131_072,
+        "max_window_layers": 28,
+        "use_mrope": False,
+    },
     "gemma2": {"cache_implementation": "hybrid"},
-    "gemma3_text": {"cache_implementation": "hybrid", "rope_local_base_freq": 10_000, "sliding_window_pattern": 6},
-    "bert": {"directionality": "bidi", "pooler_fc_size": 768, "pooler_type": "first_token_transform", "language": "english"}
-    | {"finetuning_task": "sst-2", "output_past": True, "gradient_checkpointing": False, "name": "Bert"},
+    "gemma3_text": {
+        "cache_implementation": "hybrid",
+        "rope_local_base_freq": 10_000,
+        "sliding_window_pattern": 6,
+    },
+    "bert": {
+        "directionality": "bidi",
+        "pooler_fc_size": 768,
+        "pooler_type": "first_token_transform",
+        "language": "english",
+    }
+    | {
+        "finetuning_task": "sst-2",
+        "output_past": True,
+        "gradient_checkpointing": False,
+        "name": "Bert",
+    },
     "distilbert": {"tie_weights_": True, "finetuning_task": "sst-2"},
-    "marian": {"num_beams": 6, "max_length": 512, "bad_words_ids": [[1]], "classif_dropout": 0.0, "extra_pos_embeddings": 0}
-    | {"static_position_embeddings": True, "add_bias_logits": False, "force_bos_token_to_be_generated": False},
+    "marian": {
+        "num_beams": 6,
+        "max_length": 512,
+        "bad_words_ids": [[1]],
+        "classif_dropout": 0.0,
+        "extra_pos_embeddings": 0,
+    }
+    | {
+        "static_position_embeddings": True,
+        "add_bias_logits": False,
+        "force_bos_token_to_be_generated": False,
+    },
 }
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_a_field_that_nothing_reads_is_refused_by_name_unless_it_is_known_to_change_nothing(kind: str) -> None:
-    """Known are those of transformers' own class, with their defaults, and those of configs that people have published."""
+def test_a_field_that_nothing_reads_is_refused_by_name_unless_it_is_known_to_change_nothing(
+    kind: str,
+) -> None:
+    """Known are those of transformers' own class, with their defaults, and those of configs that
+    people have published.
+    """
     from transformers import CONFIG_MAPPING
 
-    usual = json.loads(CONFIG_MAPPING[kind]().to_json_string(use_diff=False)) | {"architectures": [FAMILIES[kind].architecture]}
+    usual = json.loads(CONFIG_MAPPING[kind]().to_json_string(use_diff=False)) | {
+        "architectures": [FAMILIES[kind].architecture]
+    }
     fields = usual | PUBLISHED.get(kind, {})
     outline_of(fields)
-    outline_of(fields | {"quantization_config": None, "muP": None, "scale_depth": False, "auto_map": {"a": 1}})
-    for name, value in (("hidden_multiplier", 0.22), ("scale_depth", True), ("residual_style", "deep"), ("moe_top_k", 2)):
-        with pytest.raises(ImportRefusedError, match=f"{name} is {value!r}; gptviz does not know this field of .* models"):
+    outline_of(
+        fields
+        | {"quantization_config": None, "muP": None, "scale_depth": False, "auto_map": {"a": 1}}
+    )
+    for name, value in (
+        ("hidden_multiplier", 0.22),
+        ("scale_depth", True),
+        ("residual_style", "deep"),
+        ("moe_top_k", 2),
+    ):
+        with pytest.raises(
+            ImportRefusedError,
+            match=f"{name} is {value!r}; gptviz does not know this field of .* models",
+        ):
             outline_of(fields | {name: value})
 
 
-@pytest.mark.parametrize("head", ["SequenceClassification", "TokenClassification", "QuestionAnswering"])
+@pytest.mark.parametrize(
+    "head", ["SequenceClassification", "TokenClassification", "QuestionAnswering"]
+)
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "gpt_neox", "mixtral"])
 def test_a_decoder_with_another_head_is_refused_by_its_architecture(kind: str, head: str) -> None:
     fields = theirs(kind, MODELS[kind][0]).config.to_dict()
     outline_of(fields | {"architectures": ["SomebodysForCausalLM"]})
-    with pytest.raises(ImportRefusedError, match=rf"the architecture is SomebodysFor{head}; .* gptviz opens \w+, which"):
+    with pytest.raises(
+        ImportRefusedError,
+        match=rf"the architecture is SomebodysFor{head}; .* gptviz opens \w+, which",
+    ):
         outline_of(fields | {"architectures": [f"SomebodysFor{head}"]})
 
 
@@ -393,14 +657,23 @@ def test_a_config_written_before_version_5_means_the_same() -> None:
     }
     configs = [FAMILIES["llama"].config(Given(fields, "Llama")) for fields in (old, new)]
     assert configs[0] == configs[1]
-    assert (configs[0].rotary_base, configs[0].rotary_scaling, configs[0].rotary_factor) == (700.0, "llama3", 8.0)
+    assert (configs[0].rotary_base, configs[0].rotary_scaling, configs[0].rotary_factor) == (
+        700.0,
+        "llama3",
+        8.0,
+    )
 
 
-def test_gemma_3_has_a_base_for_blocks_with_a_window_and_another_for_the_rest_before_version_5_and_since() -> None:
+def test_gemma_3_has_a_base_for_blocks_with_a_window_and_another_for_the_rest_before_version_5_and_since() -> (
+    None
+):
     sizes = {"vocab_size": VOCAB, **GROUPED, **NEAR, "num_hidden_layers": 6}
     old = sizes | {"rope_theta": 700.0, "rope_local_base_freq": 300.0}
     tables = {"full_attention": {"rope_theta": 700.0}, "sliding_attention": {"rope_theta": 300.0}}
-    configs = [FAMILIES["gemma3_text"].config(Given(fields, "Gemma 3")) for fields in (old, sizes | {"rope_parameters": tables})]
+    configs = [
+        FAMILIES["gemma3_text"].config(Given(fields, "Gemma 3"))
+        for fields in (old, sizes | {"rope_parameters": tables})
+    ]
     assert configs[0] == configs[1]
     assert (configs[0].rotary_base, configs[0].window_rotary_base) == (700.0, 300.0)
 
@@ -409,13 +682,21 @@ MIXTURES = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoe")
 
 
 @pytest.mark.parametrize("kind", MIXTURES)
-def test_experts_that_are_stacked_in_the_file_are_read_as_those_by_themselves(kind: str, tmp_path: Path) -> None:
+def test_experts_that_are_stacked_in_the_file_are_read_as_those_by_themselves(
+    kind: str, tmp_path: Path
+) -> None:
     model = theirs(kind, MODELS[kind][0])
     model.save_pretrained(tmp_path / "usual")
     (tmp_path / "stacked").mkdir()
-    (tmp_path / "stacked" / "config.json").write_bytes((tmp_path / "usual" / "config.json").read_bytes())
-    names = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}  # as it is in memory: stacked
-    names = {name.replace(".router.weight", ".router.layer.weight"): tensor for name, tensor in names.items()}
+    (tmp_path / "stacked" / "config.json").write_bytes(
+        (tmp_path / "usual" / "config.json").read_bytes()
+    )
+    # as it is in memory: stacked
+    names = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
+    names = {
+        name.replace(".router.weight", ".router.layer.weight"): tensor
+        for name, tensor in names.items()
+    }
     save_file(names, tmp_path / "stacked" / "model.safetensors")
     one, other = opened(tmp_path / "usual"), opened(tmp_path / "stacked")
     assert any(".experts.gate_up_proj" in name for name in names)
@@ -423,8 +704,15 @@ def test_experts_that_are_stacked_in_the_file_are_read_as_those_by_themselves(ki
         assert torch.equal(tensor, other.get_parameter(name)), name
 
 
-def test_what_multiplies_sublayers_and_logits_of_a_granite_model_is_in_its_weights(tmp_path: Path) -> None:
-    scales = {"residual_multiplier": 0.3, "logits_scaling": 7.0, "attention_multiplier": 0.1, "embedding_multiplier": 5.0}
+def test_what_multiplies_sublayers_and_logits_of_a_granite_model_is_in_its_weights(
+    tmp_path: Path,
+) -> None:
+    scales = {
+        "residual_multiplier": 0.3,
+        "logits_scaling": 7.0,
+        "attention_multiplier": 0.1,
+        "embedding_multiplier": 5.0,
+    }
     model = theirs("granitemoe", MODELS["granitemoe"][0] | scales)
     same_logits(ours(model, tmp_path), model)
 
@@ -434,7 +722,10 @@ def test_what_multiplies_sublayers_and_logits_of_a_granite_model_is_in_its_weigh
     [
         ({"num_local_experts": 4}, "experts.4.w1.weight|no place|shape"),
         ({"num_experts_per_tok": 9}, "num_experts_per_tok is 9; a router of num_local_experts 5"),
-        ({"num_local_experts": "five"}, "num_local_experts is 'five'; a Mixtral model needs a whole number"),
+        (
+            {"num_local_experts": "five"},
+            "num_local_experts is 'five'; a Mixtral model needs a whole number",
+        ),
         ({"num_local_experts": 2000}, "num_local_experts is 2000"),
         ({"intermediate_size": 41}, "w1.weight has the shape|the config asks for"),
     ],
@@ -456,12 +747,21 @@ def test_a_tensor_of_an_expert_that_is_missing_is_named(tmp_path: Path) -> None:
     tensors = load_file(file)
     del tensors["model.layers.1.block_sparse_moe.experts.3.w2.weight"]
     save_file(tensors, file)
-    with pytest.raises(ImportRefusedError, match=r"model.safetensors: the tensor .*1.*experts.3.w2.weight is missing"):
+    with pytest.raises(
+        ImportRefusedError,
+        match=r"model.safetensors: the tensor .*1.*experts.3.w2.weight is missing",
+    ):
         opened(tmp_path)
 
 
 def test_windows_of_a_mixture_of_qwen_2_are_those_that_its_config_lists(tmp_path: Path) -> None:
-    fields = {"model_type": "qwen2_moe", "vocab_size": VOCAB, **MODELS["qwen2_moe"][0], **NEAR, "use_sliding_window": True}
+    fields = {
+        "model_type": "qwen2_moe",
+        "vocab_size": VOCAB,
+        **MODELS["qwen2_moe"][0],
+        **NEAR,
+        "use_sliding_window": True,
+    }
     listed = {"layer_types": ["full_attention", "sliding_attention", "full_attention"]}
     config = FAMILIES["qwen2_moe"].config(Given(fields | listed, "Qwen 2 MoE"))
     assert [config.windowed(block) for block in range(3)] == [False, True, False]

@@ -1,4 +1,6 @@
-"""Models fetched from a hub: here from a small server on this machine that answers as the hub does."""
+"""Models fetched from a hub: here from a small server on this machine that answers as the hub
+does.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,14 @@ def folder(tmp_path: Path) -> Path:
     """A model as its maker puts it on the hub, with files that nobody needs."""
     folder = tmp_path / "made"
     theirs("llama", GROUPED).save_pretrained(folder)
-    for name in ("tokenizer.json", "tokenizer.model", "README.md", "modeling_tiny.py", "training_args.bin", "pytorch_model.bin"):
+    for name in (
+        "tokenizer.json",
+        "tokenizer.model",
+        "README.md",
+        "modeling_tiny.py",
+        "training_args.bin",
+        "pytorch_model.bin",
+    ):
         (folder / name).write_text(f"the content of {name}")
     return folder
 
@@ -46,9 +55,17 @@ def parts(tmp_path: Path) -> list[Path]:
     return list((tmp_path / "hub").rglob("*.part"))
 
 
-def test_what_the_hub_has_is_said_before_anything_is_written(server: FakeHub, folder: Path, tmp_path: Path) -> None:
+def test_what_the_hub_has_is_said_before_anything_is_written(
+    server: FakeHub, folder: Path, tmp_path: Path
+) -> None:
     offer = hub.look_up(NAME)
-    needed = {"config.json", "generation_config.json", "README.md", "tokenizer.json", "model.safetensors"}
+    needed = {
+        "config.json",
+        "generation_config.json",
+        "README.md",
+        "tokenizer.json",
+        "model.safetensors",
+    }
     assert {file.path for file in offer.files} == needed
     assert offer.size == offer.missing == sum((folder / name).stat().st_size for name in needed)
     assert (offer.licence, offer.fields["model_type"]) == ("apache-2.0", "llama")
@@ -60,7 +77,13 @@ def test_only_what_is_needed_is_fetched_and_never_code(server: FakeHub, folder: 
     with progress.listening(seen.append):
         place = hub.fetched(NAME)
     assert {path.name for path in place.iterdir()} == {
-        *("config.json", "generation_config.json", "README.md", "tokenizer.json", "model.safetensors")
+        *(
+            "config.json",
+            "generation_config.json",
+            "README.md",
+            "tokenizer.json",
+            "model.safetensors",
+        )
     }
     assert weights(place) == weights(folder)
     assert [one.done for one in seen] == sorted(one.done for one in seen)
@@ -75,10 +98,16 @@ def test_what_is_in_the_cache_is_opened_without_a_question_to_the_hub(server: Fa
     assert server.asked == []
 
 
-def test_a_connection_that_breaks_is_opened_again_at_the_byte_where_it_broke(server: FakeHub, folder: Path) -> None:
+def test_a_connection_that_breaks_is_opened_again_at_the_byte_where_it_broke(
+    server: FakeHub, folder: Path
+) -> None:
     server.cut = 3_000
     assert weights(hub.fetched(NAME)) == weights(folder)
-    asked = [range_ for method, path, range_ in server.asked if method == "GET" and path.endswith("model.safetensors")]
+    asked = [
+        range_
+        for method, path, range_ in server.asked
+        if method == "GET" and path.endswith("model.safetensors")
+    ]
     assert asked == [None, "bytes=3000-"]
 
 
@@ -101,7 +130,9 @@ def test_a_download_that_was_stopped_is_gone_on_with_and_until_then_nothing_is_l
     assert not list((tmp_path / "hub").rglob("snapshots"))
     assert hub.look_up(NAME).missing == len(weights(folder)) - 2_000
     assert weights(hub.fetched(NAME)) == weights(folder)
-    assert [r for m, path, r in server.asked if m == "GET" and path.endswith("model.safetensors")] == [None, "bytes=2000-"]
+    assert [
+        r for m, path, r in server.asked if m == "GET" and path.endswith("model.safetensors")
+    ] == [None, "bytes=2000-"]
     assert not parts(tmp_path)
 
 
@@ -112,7 +143,10 @@ def test_a_server_that_answers_with_the_whole_file_though_the_rest_was_asked_for
     blob = hub._blob(NAME, offer.files[-1])
     blob.parent.mkdir(parents=True)
     download.partial_file(blob).write_bytes(b"x" * 10)  # of another version of the file, it seems
-    with pytest.raises(ImportRefusedError, match="model.safetensors arrived damaged, and was removed: open it again"):
+    with pytest.raises(
+        ImportRefusedError,
+        match="model.safetensors arrived damaged, and was removed: open it again",
+    ):
         hub.fetch(offer)
     assert not parts(tmp_path)
     assert weights(hub.fetch(offer)) == weights(folder)
@@ -124,14 +158,19 @@ def test_a_full_disk_is_said_before_or_when_it_happens_and_the_download_goes_on_
     offer = hub.look_up(NAME)
     with monkeypatch.context() as patch:
         patch.setattr(hub.shutil, "disk_usage", lambda path: type("Usage", (), {"free": 100})())
-        with pytest.raises(ImportRefusedError, match="someone/tiny takes .* and 100 bytes is free: free some space"):
+        with pytest.raises(
+            ImportRefusedError, match="someone/tiny takes .* and 100 bytes is free: free some space"
+        ):
             hub.fetch(offer)
 
     def full(far: progress.Progress) -> None:
         if far.done > far.of - len(weights(folder)) + 1_000:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    refused = pytest.raises(ImportRefusedError, match="the disk of .* was full .*: free some space, then open the model again")
+    refused = pytest.raises(
+        ImportRefusedError,
+        match="the disk of .* was full .*: free some space, then open the model again",
+    )
     with refused as caught, progress.listening(full):
         hub.fetch(offer)
     assert "\n" not in str(caught.value)
@@ -142,10 +181,26 @@ def test_a_full_disk_is_said_before_or_when_it_happens_and_the_download_goes_on_
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ((401, "RepoNotFound"), "the hub has no model named someone/secret, or a private one: check the name, set HF_TOKEN"),
-        ((404, "RepoNotFound"), "the hub has no model named someone/secret, or a private one: check the name, set HF_TOKEN"),
-        ((403, "GatedRepo"), "someone/secret asks for a permission first: get it on the model's page, and set HF_TOKEN"),
-        ((503, ""), "someone/secret is not in the cache of huggingface_hub, and the hub refuses with status 503: "),
+        (
+            (401, "RepoNotFound"),
+            "the hub has no model named someone/secret, or a private one: check the name, set "
+            "HF_TOKEN",
+        ),
+        (
+            (404, "RepoNotFound"),
+            "the hub has no model named someone/secret, or a private one: check the name, set "
+            "HF_TOKEN",
+        ),
+        (
+            (403, "GatedRepo"),
+            "someone/secret asks for a permission first: get it on the model's page, and set "
+            "HF_TOKEN",
+        ),
+        (
+            (503, ""),
+            "someone/secret is not in the cache of huggingface_hub, and the hub refuses with "
+            "status 503: ",
+        ),
     ],
 )
 def test_what_the_hub_refuses_is_said_in_one_line(
@@ -169,14 +224,16 @@ def test_without_network_what_was_fetched_opens_and_the_rest_is_said(
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # where nobody listens
     assert hub.fetched(NAME) == place
     with pytest.raises(
-        ImportRefusedError, match="someone/other is not in the cache .*, and the hub cannot be reached .*: fetch it"
+        ImportRefusedError,
+        match="someone/other is not in the cache .*, and the hub cannot be reached .*: fetch it",
     ):
         hub.fetched("someone/other")
     with pytest.raises(ImportRefusedError, match="the hub cannot be reached"):
         hub.search("tiny")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(
-        ImportRefusedError, match="someone/other is not in the cache .*, and the hub may not be asked .HF_HUB_OFFLINE"
+        ImportRefusedError,
+        match="someone/other is not in the cache .*, and the hub may not be asked .HF_HUB_OFFLINE",
     ):
         hub.fetched("someone/other")
 
@@ -194,12 +251,15 @@ def test_what_another_program_left_in_the_cache_opens_without_network_though_par
     (kept / "refs" / "main").write_text("0" * 40)
     place = hub.fetched(NAME)
     assert place == kept / "snapshots" / ("0" * 40)
-    assert not hub.is_whole(place)  # there is no tokenizer, which would be fetched if there were network
+    # there is no tokenizer, which would be fetched if there were network
+    assert not hub.is_whole(place)
 
 
 def test_weights_in_parts_are_fetched_with_their_index(server: FakeHub, folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "model-00001-of-00001.safetensors")
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "model-00001-of-00001.safetensors"}}))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"a": "model-00001-of-00001.safetensors"}})
+    )
     server.add(NAME, folder)
     place = hub.fetched(NAME)
     names = {path.name for path in place.iterdir()}
@@ -211,18 +271,27 @@ def test_weights_in_parts_are_fetched_with_their_index(server: FakeHub, folder: 
 
 
 def test_a_gguf_file_of_a_repository_is_fetched_by_its_own_name(server: FakeHub) -> None:
-    server.repositories["someone/files"] = {"small.Q4_0.gguf": b"GGUF" + bytes(6_000), "README.md": b"text", "big.gguf": b"GGUF"}
+    server.repositories["someone/files"] = {
+        "small.Q4_0.gguf": b"GGUF" + bytes(6_000),
+        "README.md": b"text",
+        "big.gguf": b"GGUF",
+    }
     place = hub.fetched("someone/files/small.Q4_0.gguf")
     assert place.name == "small.Q4_0.gguf"
     assert place.stat().st_size == 6_004
     assert hub.fetched("someone/files/small.Q4_0.gguf") == place
-    with pytest.raises(ImportRefusedError, match="has only GGUF files: give the name of one with it, as someone/files/big.gguf"):
+    with pytest.raises(
+        ImportRefusedError,
+        match="has only GGUF files: give the name of one with it, as someone/files/big.gguf",
+    ):
         hub.fetched("someone/files")
     with pytest.raises(ImportRefusedError, match="has no file none.gguf: it has big.gguf, small"):
         hub.fetched("someone/files/none.gguf")
 
 
-def test_a_part_of_a_gguf_file_is_refused_before_it_is_fetched(server: FakeHub, tmp_path: Path) -> None:
+def test_a_part_of_a_gguf_file_is_refused_before_it_is_fetched(
+    server: FakeHub, tmp_path: Path
+) -> None:
     files = ("a-00001-of-00002.gguf", "a-00002-of-00002.gguf", "b-00001-of-00001.gguf")
     server.repositories["someone/parts"] = dict.fromkeys(files, b"GGUF")
     for number, name in enumerate(files[:2], 1):
@@ -235,22 +304,33 @@ def test_a_part_of_a_gguf_file_is_refused_before_it_is_fetched(server: FakeHub, 
 def test_a_search_gives_models_of_the_families_that_open(server: FakeHub, folder: Path) -> None:
     server.repositories["someone/tiny-mixture"] = {"config.json": b'{"model_type": "mamba"}'}
     found = hub.search("tiny")
-    assert [(one.name, one.family, one.parameters, one.downloads) for one in found] == [(NAME, "Llama", 1_234, 7)]
+    assert [(one.name, one.family, one.parameters, one.downloads) for one in found] == [
+        (NAME, "Llama", 1_234, 7)
+    ]
 
 
-def test_two_that_fetch_one_file_at_once_do_not_write_into_each_other(server: FakeHub, tmp_path: Path) -> None:
+def test_two_that_fetch_one_file_at_once_do_not_write_into_each_other(
+    server: FakeHub, tmp_path: Path
+) -> None:
     from filelock import FileLock
 
     offer = hub.look_up(NAME)
     lock = tmp_path / "hub" / ".locks" / "models--someone--tiny" / f"{offer.files[-1].key}.lock"
     lock.parent.mkdir(parents=True)
-    with FileLock(lock), pytest.raises(ImportRefusedError, match="is being fetched by another window or program: wait"):
+    with (
+        FileLock(lock),
+        pytest.raises(
+            ImportRefusedError, match="is being fetched by another window or program: wait"
+        ),
+    ):
         hub.fetch(offer)
     hub.fetch(offer)
 
 
 @pytest.mark.parametrize("config", ["{", "[]", "x" * (2**20 + 1)])
-def test_a_config_on_the_hub_that_is_none_is_refused_before_anything_is_fetched(server: FakeHub, config: Any) -> None:
+def test_a_config_on_the_hub_that_is_none_is_refused_before_anything_is_fetched(
+    server: FakeHub, config: Any
+) -> None:
     server.repositories[NAME]["config.json"] = config.encode()
     with pytest.raises(ImportRefusedError, match="config.json of someone/tiny on the hub"):
         hub.look_up(NAME)

@@ -1,4 +1,6 @@
-"""Anybody's GPT by a mapping: what it computes is what it computed there, and what does not match is said, tensor by tensor."""
+"""Anybody's GPT by a mapping: what it computes is what it computed there, and what does not match
+is said, tensor by tensor.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,13 @@ from gptviz.pretrained.families import ImportRefusedError
 from gptviz.pretrained.opening import reference, referred, source_at, with_weights
 from gptviz.pretrained.sources.drafting import drafted
 from gptviz.pretrained.sources.mapped import Mapped
-from gptviz.pretrained.sources.mapping import MatchRow, additions_of, complaint, mapping_of, match_rows
+from gptviz.pretrained.sources.mapping import (
+    MatchRow,
+    additions_of,
+    complaint,
+    mapping_of,
+    match_rows,
+)
 from tests.command_line import Capture, answered, error
 from tests.pretrained.test_families import CONTEXT, GROUPED, MODELS, VOCAB, same_logits, theirs
 from tests.pretrained.torch_files import Touch, saved_by_mingpt
@@ -37,14 +45,18 @@ class Head(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.key, self.query, self.value = (nn.Linear(WIDTH, WIDTH // HEADS, bias=False) for _ in range(3))
+        self.key, self.query, self.value = (
+            nn.Linear(WIDTH, WIDTH // HEADS, bias=False) for _ in range(3)
+        )
         self.register_buffer("tril", torch.tril(torch.ones(CONTEXT, CONTEXT)))
 
     def forward(self, x: Tensor) -> Tensor:
         q, k, v = self.query(x), self.key(x), self.value(x)
         rows = []
         for t in range(x.shape[1]):  # query by query
-            scores = torch.stack([(q[:, t] * k[:, s]).sum(-1) / math.sqrt(k.shape[-1]) for s in range(t + 1)], -1)
+            scores = torch.stack(
+                [(q[:, t] * k[:, s]).sum(-1) / math.sqrt(k.shape[-1]) for s in range(t + 1)], -1
+            )
             pattern = scores.softmax(-1)
             rows.append(sum(pattern[:, s, None] * v[:, s] for s in range(t + 1)))
         return torch.stack(rows, 1)
@@ -75,7 +87,9 @@ class CourseGPT(nn.Module):
         self.lm_head = nn.Linear(WIDTH, VOCAB)
 
     def forward(self, ids: Tensor) -> Tensor:
-        x = self.token_embedding_table(ids) + self.position_embedding_table(torch.arange(ids.shape[1]))
+        x = self.token_embedding_table(ids) + self.position_embedding_table(
+            torch.arange(ids.shape[1])
+        )
         return self.lm_head(self.ln_f(self.blocks(x)))
 
 
@@ -98,7 +112,9 @@ def test_the_gpt_of_a_course_opens_with_the_mapping_that_is_drafted_for_it(
     course: CourseGPT, tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"model{suffix}"
-    torch.save(course.state_dict(), path) if suffix == ".pt" else save_file(dict(course.state_dict()), path)
+    torch.save(course.state_dict(), path) if suffix == ".pt" else save_file(
+        dict(course.state_dict()), path
+    )
     source = source_at(path)
     assert isinstance(source, Mapped)
     draft = source.draft()
@@ -108,8 +124,16 @@ def test_the_gpt_of_a_course_opens_with_the_mapping_that_is_drafted_for_it(
 
 
 def test_neighbours_that_turn_together_are_put_as_ours_turn(tmp_path: Path) -> None:
-    model = theirs("llama", GROUPED)  # it turns i and i + half; the file below has the rows as Meta's Llama has them
-    short = {"self_attn.": "attention.w", "_proj": "", "mlp.": "feed_forward.", "gate": "w1", "down": "w2", "up": "w3"}
+    # it turns i and i + half; the file below has the rows as Meta's Llama has them
+    model = theirs("llama", GROUPED)
+    short = {
+        "self_attn.": "attention.w",
+        "_proj": "",
+        "mlp.": "feed_forward.",
+        "gate": "w1",
+        "down": "w2",
+        "up": "w3",
+    }
     tensors = {}
     for name, tensor in model.state_dict().items():
         if re.search("[qk]_proj", name):
@@ -121,11 +145,19 @@ def test_neighbours_that_turn_together_are_put_as_ours_turn(tmp_path: Path) -> N
     save_file(tensors, tmp_path / "model.safetensors")
     draft = source_at(tmp_path / "model.safetensors", {"set": {"n_head": 4}}).draft()  # type: ignore[attr-defined]
     mapping = draft.as_json() | {"rotary_pairs": "neighbours"}
-    mapping["config"] |= {"n_kv_head": 2, "d_head": 8, "context_length": CONTEXT, "norm_eps": model.config.rms_norm_eps}
+    mapping["config"] |= {
+        "n_kv_head": 2,
+        "d_head": 8,
+        "context_length": CONTEXT,
+        "norm_eps": model.config.rms_norm_eps,
+    }
     same_logits(mapped(tmp_path / "model.safetensors", mapping), model)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "gpt_neo", "gpt_neox", "llama", "qwen3", "phi", "gptj", "olmo2", "bloom", "mistral"])
+@pytest.mark.parametrize(
+    "kind",
+    ["gpt2", "gpt_neo", "gpt_neox", "llama", "qwen3", "phi", "gptj", "olmo2", "bloom", "mistral"],
+)
 def test_a_draft_finds_a_place_for_every_tensor_of_the_families(kind: str) -> None:
     model = theirs(kind, MODELS[kind][0])
     tensors = model.state_dict()
@@ -133,7 +165,12 @@ def test_a_draft_finds_a_place_for_every_tensor_of_the_families(kind: str) -> No
     draft = drafted(shapes, lambda one, other: tensors[one].data_ptr() == tensors[other].data_ptr())
     config = model.config
     keys, size = getattr(config, "num_key_value_heads", None), getattr(config, "head_dim", None)
-    told = {"n_head": config.num_attention_heads, "context_length": CONTEXT, "n_kv_head": keys, "d_head": size}
+    told = {
+        "n_head": config.num_attention_heads,
+        "context_length": CONTEXT,
+        "n_kv_head": keys,
+        "d_head": size,
+    }
     mapping = draft.as_json()
     mapping["config"] |= {name: told[name] for name in draft.unknown}
     assert complaint(match_rows(mapping_of(mapping), shapes)) is None
@@ -143,22 +180,39 @@ def test_a_draft_finds_a_place_for_every_tensor_of_the_families(kind: str) -> No
 def test_a_draft_knows_our_own_names(name: str) -> None:
     shapes = parameter_shapes(preset(name))
     mapping = drafted(shapes).as_json()
-    mapping["config"] |= {field: getattr(preset(name), field) for field, value in mapping["config"].items() if value is None}
+    mapping["config"] |= {
+        field: getattr(preset(name), field)
+        for field, value in mapping["config"].items()
+        if value is None
+    }
     assert complaint(match_rows(mapping_of(mapping), shapes)) is None
 
 
-def test_a_draft_knows_names_with_underscores_and_shifts_and_says_which_tensors_have_no_line() -> None:
+def test_a_draft_knows_names_with_underscores_and_shifts_and_says_which_tensors_have_no_line() -> (
+    None
+):
     square, row, norm = (WIDTH, WIDTH), (WIDTH,), ("scale", "shift")
     block = {
         "att.mask": (CONTEXT, CONTEXT),
         **{f"att.W_{kind}.weight": square for kind in ("query", "key", "value")},
         **{f"norm{number}.{part}": row for number in (1, 2) for part in norm},
     }
-    block |= {"att.out_proj.weight": square, "att.out_proj.bias": row, "ff.layers.0.bias": (20,), "ff.layers.2.bias": row}
+    block |= {
+        "att.out_proj.weight": square,
+        "att.out_proj.bias": row,
+        "ff.layers.0.bias": (20,),
+        "ff.layers.2.bias": row,
+    }
     block |= {"ff.layers.0.weight": (20, WIDTH), "ff.layers.2.weight": (WIDTH, 20)}
-    outside = {"tok_emb.weight": (VOCAB, WIDTH), "pos_emb.weight": (CONTEXT, WIDTH), "out_head.weight": (VOCAB, WIDTH)}
+    outside = {
+        "tok_emb.weight": (VOCAB, WIDTH),
+        "pos_emb.weight": (CONTEXT, WIDTH),
+        "out_head.weight": (VOCAB, WIDTH),
+    }
     outside |= {f"final_norm.{part}": row for part in norm}
-    shapes = outside | {f"trf_blocks.{i}.{name}": shape for i in range(BLOCKS) for name, shape in block.items()}
+    shapes = outside | {
+        f"trf_blocks.{i}.{name}": shape for i in range(BLOCKS) for name, shape in block.items()
+    }
     draft = drafted(shapes)
     mapping = draft.as_json()
     mapping["config"] |= {"n_head": HEADS}
@@ -171,10 +225,17 @@ def test_a_draft_knows_names_with_underscores_and_shifts_and_says_which_tensors_
     assert "These tensors have no line: trf_blocks.{}.extra.weight." in odd.remarks()
 
 
-@given(config=families(n_encoder_layer=0, head="unembed", n_label=0), turned=st.booleans(), halved=st.booleans())
+@given(
+    config=families(n_encoder_layer=0, head="unembed", n_label=0),
+    turned=st.booleans(),
+    halved=st.booleans(),
+)
 @settings(max_examples=25)
-def test_every_operation_undoes_what_was_done_to_the_tensors(config: Config, turned: bool, halved: bool) -> None:
-    assume(config.rotary_fraction == 1)  # else rows of a head are put as our rotary positions turn them
+def test_every_operation_undoes_what_was_done_to_the_tensors(
+    config: Config, turned: bool, halved: bool
+) -> None:
+    # else rows of a head are put as our rotary positions turn them
+    assume(config.rotary_fraction == 1)
     model = scrambled(config)
     stored: dict[str, Tensor] = {}
     recipes: dict[str, Any] = {}
@@ -196,15 +257,33 @@ def test_every_operation_undoes_what_was_done_to_the_tensors(config: Config, tur
         stored[f"x.{name}"] = tensor.contiguous()
         recipes[name] = recipe
     mapping = mapping_of({"config": config.to_dict(), "tensors": recipes})
-    assert complaint(match_rows(mapping, {name: tuple(tensor.shape) for name, tensor in stored.items()})) is None
+    assert (
+        complaint(
+            match_rows(mapping, {name: tuple(tensor.shape) for name, tensor in stored.items()})
+        )
+        is None
+    )
     for name in parameter_shapes(config):
-        torch.testing.assert_close(mapping.made(name, stored.__getitem__), dict(model.named_parameters())[name])
+        torch.testing.assert_close(
+            mapping.made(name, stored.__getitem__), dict(model.named_parameters())[name]
+        )
 
 
 def test_a_part_of_a_tensor_is_taken_and_an_axis_of_length_one_is_no_axis() -> None:
     fused = torch.arange(24.0).view(1, 6, 4)
-    config = {"vocab_size": 2, "context_length": 3, "d_model": 4, "n_layer": 0, "n_head": 1, "final_norm": False, "tied": True}
-    recipes = {"embed.weight": {"from": "a", "split": [1, 3]}, "positions.table.weight": {"from": "a", "split": [0, 2]}}
+    config = {
+        "vocab_size": 2,
+        "context_length": 3,
+        "d_model": 4,
+        "n_layer": 0,
+        "n_head": 1,
+        "final_norm": False,
+        "tied": True,
+    }
+    recipes = {
+        "embed.weight": {"from": "a", "split": [1, 3]},
+        "positions.table.weight": {"from": "a", "split": [0, 2]},
+    }
     mapping = mapping_of({"config": config, "tensors": recipes})
     assert torch.equal(mapping.made("embed.weight", lambda name: fused), fused[0, 2:4])
     assert torch.equal(mapping.made("positions.table.weight", lambda name: fused), fused[0, :3])
@@ -215,7 +294,9 @@ def course_mapping(course: CourseGPT) -> tuple[dict[str, Any], dict[str, tuple[i
     return drafted(shapes).as_json(), shapes
 
 
-def test_what_is_missing_of_the_wrong_shape_left_over_or_not_in_the_model_is_said_tensor_by_tensor(course: CourseGPT) -> None:
+def test_what_is_missing_of_the_wrong_shape_left_over_or_not_in_the_model_is_said_tensor_by_tensor(
+    course: CourseGPT,
+) -> None:
     mapping, shapes = course_mapping(course)
     assert {row.state for row in match_rows(mapping_of(mapping), shapes)} == {"matched"}
     counts = {row.ours: row.count for row in match_rows(mapping_of(mapping), shapes)}
@@ -241,7 +322,10 @@ BAD: list[tuple[Any, str]] = [
     ([], "must be a table with"),
     ({"config": {}, "tensors": []}, "must be a table with"),
     ({"more": 1}, "the mapping has the field 'more'"),
-    ({"config": {"n_head": None}}, "does not say n_head in its config: fill it in, or add --set n_head"),
+    (
+        {"config": {"n_head": None}},
+        "does not say n_head in its config: fill it in, or add --set n_head",
+    ),
     ({"config": {"n_layer": 10**9}}, "n_layer is 1000000000"),
     ({"config": {"layers": 3}}, "unknown config field 'layers'"),
     ({"config": {"n_encoder_layer": 1}}, "of one stack"),
@@ -252,10 +336,16 @@ BAD: list[tuple[Any, str]] = [
     ({"characters": ["a"]}, '"characters" must be a text'),
     ({"tensors": {"embed.weight": 3}}, r"embed\.weight must be a name, or a table"),
     ({"tensors": {"embed.weight": {"from": "a", "stack": ["b"]}}}, "must be a name, or a table"),
-    ({"tensors": {"embed.weight": {"from": "a", "turn": True}}}, "has 'turn'; there are from, stack"),
+    (
+        {"tensors": {"embed.weight": {"from": "a", "turn": True}}},
+        "has 'turn'; there are from, stack",
+    ),
     ({"tensors": {"embed.weight": {"stack": []}}}, "one to 4,096"),
     ({"tensors": {"embed.weight": {"stack": ["a", 2]}}}, "the names must be texts"),
-    ({"tensors": {"embed.weight": {"from": "a", "transpose": 1}}}, "transpose must be true or false"),
+    (
+        {"tensors": {"embed.weight": {"from": "a", "transpose": 1}}},
+        "transpose must be true or false",
+    ),
     *(
         ({"tensors": {"embed.weight": {"from": "a", "split": cut}}}, "split must be")
         for cut in ([3, 3], [-1, 2], [0], 1, [0, 2.5])
@@ -264,33 +354,51 @@ BAD: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("change", "words"), BAD)
-def test_a_mapping_that_is_none_is_refused_in_a_line_that_names_the_field(course: CourseGPT, change: Any, words: str) -> None:
+def test_a_mapping_that_is_none_is_refused_in_a_line_that_names_the_field(
+    course: CourseGPT, change: Any, words: str
+) -> None:
     mapping, _ = course_mapping(course)
     if isinstance(change, dict):
-        joined = {name: {**mapping[name], **value} for name, value in change.items() if isinstance(value, dict)}
+        joined = {
+            name: {**mapping[name], **value}
+            for name, value in change.items()
+            if isinstance(value, dict)
+        }
         change = mapping | change | joined
     with pytest.raises(ImportRefusedError, match=words) as refused:
         mapping_of(change)
     assert "\n" not in str(refused.value)
 
 
-def test_a_mapping_for_a_trillion_numbers_takes_no_memory(course: CourseGPT, tmp_path: Path) -> None:
+def test_a_mapping_for_a_trillion_numbers_takes_no_memory(
+    course: CourseGPT, tmp_path: Path
+) -> None:
     torch.save(course.state_dict(), tmp_path / "model.pt")
     mapping, _ = course_mapping(course)
     mapping["config"] |= {"d_model": 999_999, "d_mlp": 10**7}
-    with pytest.raises(ImportRefusedError, match=r"model\.pt does not match its mapping: .* wrong shape"):
+    with pytest.raises(
+        ImportRefusedError, match=r"model\.pt does not match its mapping: .* wrong shape"
+    ):
         mapped(tmp_path / "model.pt", mapping)
 
 
-def test_a_file_that_would_run_something_or_claims_more_than_it_holds_is_refused(course: CourseGPT, tmp_path: Path) -> None:
+def test_a_file_that_would_run_something_or_claims_more_than_it_holds_is_refused(
+    course: CourseGPT, tmp_path: Path
+) -> None:
     mapping, _ = course_mapping(course)
     torch.save({**course.state_dict(), "more": Touch(tmp_path / "it ran")}, tmp_path / "model.pt")
     with pytest.raises(ImportRefusedError, match=r"model\.pt holds more than tensors"):
         mapped(tmp_path / "model.pt", mapping)
     assert not (tmp_path / "it ran").exists()
-    for odd in (torch.zeros(1).expand(10**12), torch.zeros(3, device="meta"), torch.zeros(3, 3).to_sparse()):
+    for odd in (
+        torch.zeros(1).expand(10**12),
+        torch.zeros(3, device="meta"),
+        torch.zeros(3, 3).to_sparse(),
+    ):
         torch.save({**course.state_dict(), "more": odd}, tmp_path / "model.pt")
-        with pytest.raises(ImportRefusedError, match="the tensor more is not stored number by number"):
+        with pytest.raises(
+            ImportRefusedError, match="the tensor more is not stored number by number"
+        ):
             mapped(tmp_path / "model.pt", mapping)
 
 
@@ -300,14 +408,25 @@ def test_the_tensors_are_found_under_the_names_that_other_programs_give_them(
     course: CourseGPT, key: str, name: str, tmp_path: Path
 ) -> None:
     tensors = course.state_dict()
-    torch.save({"epoch": 3, key: tensors, "optimizer_state_dict": {"state": {}, "param_groups": []}}, tmp_path / name)
+    torch.save(
+        {"epoch": 3, key: tensors, "optimizer_state_dict": {"state": {}, "param_groups": []}},
+        tmp_path / name,
+    )
     source = source_at(tmp_path / name)
     assert isinstance(source, Mapped)
     assert source.shapes == {one: tuple(tensor.shape) for one, tensor in tensors.items()}
 
 
-def test_the_settings_of_llama2_c_are_not_those_of_nanogpt(course: CourseGPT, tmp_path: Path) -> None:
-    settings = {"dim": WIDTH, "n_layers": BLOCKS, "n_heads": HEADS, "vocab_size": VOCAB, "max_seq_len": CONTEXT}
+def test_the_settings_of_llama2_c_are_not_those_of_nanogpt(
+    course: CourseGPT, tmp_path: Path
+) -> None:
+    settings = {
+        "dim": WIDTH,
+        "n_layers": BLOCKS,
+        "n_heads": HEADS,
+        "vocab_size": VOCAB,
+        "max_seq_len": CONTEXT,
+    }
     torch.save({"model": course.state_dict(), "model_args": settings}, tmp_path / "ckpt.pt")
     assert isinstance(source_at(tmp_path / "ckpt.pt"), Mapped)
 
@@ -321,7 +440,10 @@ CHARACTERS = "".join(chr(ord("A") + place) for place in range(VOCAB))
         (None, {"characters": CHARACTERS}),
         (json.dumps(list(CHARACTERS)), {"tokenizer": "characters.json"}),
         (json.dumps({c: i for i, c in enumerate(CHARACTERS)}), {"tokenizer": "characters.json"}),
-        (json.dumps({"kind": "characters", "characters": list(CHARACTERS), "unknown": None}), {"tokenizer": "characters.json"}),
+        (
+            json.dumps({"kind": "characters", "characters": list(CHARACTERS), "unknown": None}),
+            {"tokenizer": "characters.json"},
+        ),
     ],
 )
 def test_a_vocabulary_of_characters_stands_in_the_mapping_or_in_a_file_beside_the_weights(
@@ -330,7 +452,9 @@ def test_a_vocabulary_of_characters_stands_in_the_mapping_or_in_a_file_beside_th
     torch.save(course.state_dict(), tmp_path / "model.pt")
     if content is not None:
         (tmp_path / "characters.json").write_text(content)
-    found = source_at(tmp_path / "model.pt", {"mapping": course_mapping(course)[0] | field}).opened()
+    found = source_at(
+        tmp_path / "model.pt", {"mapping": course_mapping(course)[0] | field}
+    ).opened()
     assert found.tokenizer.encode("CAB").ids == [2, 0, 1]
 
 
@@ -345,7 +469,9 @@ def test_a_vocabulary_of_characters_stands_in_the_mapping_or_in_a_file_beside_th
         ({"characters": CHARACTERS + "~"}, "the tokenizer has 32 tokens, the model 31 rows"),
     ],
 )
-def test_a_vocabulary_that_does_not_fit_is_refused(course: CourseGPT, tmp_path: Path, field: dict[str, str], words: str) -> None:
+def test_a_vocabulary_that_does_not_fit_is_refused(
+    course: CourseGPT, tmp_path: Path, field: dict[str, str], words: str
+) -> None:
     torch.save(course.state_dict(), tmp_path / "model.pt")
     (tmp_path / "odd.json").write_text("[1, 2]")
     (tmp_path / "holes.json").write_text('{"a": 0, "b": 5}')
@@ -388,7 +514,9 @@ def test_the_command_drafts_a_mapping_opens_with_it_and_keeps_it(
     torch.testing.assert_close(trace["logits"], course(ids).detach(), rtol=1e-4, atol=1e-4)
 
 
-def test_the_draft_is_written_into_a_file_which_opens_the_model(saved: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_the_draft_is_written_into_a_file_which_opens_the_model(
+    saved: Path, tmp_path: Path, capsys: Capture
+) -> None:
     draft = tmp_path / "draft.json"
     command = ["import", str(saved), "--draft", str(draft)]
     assert main(command) == 0
@@ -399,7 +527,9 @@ def test_the_draft_is_written_into_a_file_which_opens_the_model(saved: Path, tmp
     assert "--draft is for a .pt or .safetensors file" in error(capsys, *command, "--map", draft)
 
 
-def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_the_command_shows_what_does_not_match(
+    saved: Path, tmp_path: Path, capsys: Capture
+) -> None:
     assert main(["import", str(saved), "--json"]) == 2
     mapping = json.loads(capsys.readouterr().out)["mapping"]
     mapping["config"]["d_mlp"] = 24
@@ -407,7 +537,8 @@ def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, caps
     assert main(["import", str(saved), "--map", str(tmp_path / "mapping.json")]) == 2
     shown = capsys.readouterr()
     assert re.search(
-        r"wrong shape +2 ×  blocks\.\{\}\.mlp\.up\.weight ← blocks\.\{\}\.net\.0\.weight: \[20, 12\], must be \[24, 12\]",
+        r"wrong shape +2 ×  blocks\.\{\}\.mlp\.up\.weight ← blocks\.\{\}\.net\.0\.weight: \[20, "
+        r"12\], must be \[24, 12\]",
         shown.out,
     )
     assert "mine.pt does not match its mapping: " in shown.err
@@ -415,9 +546,13 @@ def test_the_command_shows_what_does_not_match(saved: Path, tmp_path: Path, caps
         assert wrong in error(capsys, "import", saved, "--map", tmp_path / wrong)
 
 
-def test_what_tells_itself_what_it_is_takes_no_mapping(home: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_what_tells_itself_what_it_is_takes_no_mapping(
+    home: Path, tmp_path: Path, capsys: Capture
+) -> None:
     theirs("llama", GROUPED).save_pretrained(tmp_path / "folder")
-    assert "says itself what model it holds: leave --set out" in error(capsys, "import", tmp_path / "folder", "--set", "n_head=3")
+    assert "says itself what model it holds: leave --set out" in error(
+        capsys, "import", tmp_path / "folder", "--set", "n_head=3"
+    )
     same = source_at(tmp_path / "folder" / "model.safetensors")
     assert (same.kind, same.path) == ("folder", tmp_path / "folder")
 
@@ -435,16 +570,27 @@ def test_the_example_of_the_documentation_opens(course: CourseGPT, tmp_path: Pat
     }
     for block in range(config.n_layer):
         inside = {f"attn.{one}.weight": (width, width) for one in ("query", "key", "value", "proj")}
-        inside |= {"attn.mask": (config.context_length, config.context_length), "ln1.scale": (width,), "ln2.scale": (width,)}
+        inside |= {
+            "attn.mask": (config.context_length, config.context_length),
+            "ln1.scale": (width,),
+            "ln2.scale": (width,),
+        }
         inside |= {"fc.weight": (width, hidden), "out.weight": (hidden, width)}
         shapes |= {f"layers.{block}.{name}": shape for name, shape in inside.items()}
     generator = torch.Generator().manual_seed(0)
-    torch.save({name: torch.randn(shape, generator=generator) for name, shape in shapes.items()}, tmp_path / "model.pt")
+    torch.save(
+        {name: torch.randn(shape, generator=generator) for name, shape in shapes.items()},
+        tmp_path / "model.pt",
+    )
     assert mapped(tmp_path / "model.pt", mapping).config == config
 
 
 def test_a_mapping_file_is_read_within_bounds(tmp_path: Path) -> None:
-    for content, words in (("[" * 200_000, "holds 200,001 values"), ("{}", "is no mapping"), (" " * (2**20 + 1), "longer than")):
+    for content, words in (
+        ("[" * 200_000, "holds 200,001 values"),
+        ("{}", "is no mapping"),
+        (" " * (2**20 + 1), "longer than"),
+    ):
         (tmp_path / "mapping.json").write_text(content)
         with pytest.raises(ImportRefusedError, match=words):
             additions_of(tmp_path / "mapping.json", {})
@@ -464,7 +610,15 @@ def test_rows_are_json(course: CourseGPT) -> None:
     mapping, shapes = course_mapping(course)
     rows = match_rows(mapping_of(mapping), shapes)
     assert [
-        MatchRow(**{**row.as_json(), "theirs": tuple(row.theirs), "found": row.found, "expected": row.expected}) for row in rows
+        MatchRow(
+            **{
+                **row.as_json(),
+                "theirs": tuple(row.theirs),
+                "found": row.found,
+                "expected": row.expected,
+            }
+        )
+        for row in rows
     ] == rows
 
 
@@ -473,7 +627,11 @@ def test_rows_are_json(course: CourseGPT) -> None:
 
 @pytest.mark.parametrize(
     ("heads", "beside"),
-    [(2, None), (4, {"model_type": None, "n_head": 4}), (3, {"model_type": "gpt-nano", "n_head": None})],
+    [
+        (2, None),
+        (4, {"model_type": None, "n_head": 4}),
+        (3, {"model_type": "gpt-nano", "n_head": None}),
+    ],
 )
 def test_mingpts_file_has_the_same_logits_once_its_heads_are_known(
     tmp_path: Path, heads: int, beside: dict[str, Any] | None
@@ -481,7 +639,9 @@ def test_mingpts_file_has_the_same_logits_once_its_heads_are_known(
     model = saved_by_mingpt(tmp_path, heads)
     if beside is not None:
         (tmp_path / "config.json").write_text(json.dumps({"system": {}, "model": beside}))
-    source = source_at(tmp_path / "model.pt", {"set": {"n_head": heads}} if beside is None else None)
+    source = source_at(
+        tmp_path / "model.pt", {"set": {"n_head": heads}} if beside is None else None
+    )
     found = source.opened()
     assert (found.family, found.config.n_head) == ("minGPT", heads)
     same_logits(with_weights(source, found.config).eval(), model)
@@ -496,7 +656,9 @@ def test_mingpts_file_has_the_same_logits_once_its_heads_are_known(
         ({"n_head": 2, "d_model": 3}, "tells d_model itself"),
     ],
 )
-def test_mingpts_heads_are_asked_for(tmp_path: Path, fields: dict[str, Any] | None, words: str) -> None:
+def test_mingpts_heads_are_asked_for(
+    tmp_path: Path, fields: dict[str, Any] | None, words: str
+) -> None:
     saved_by_mingpt(tmp_path)
     with pytest.raises(ImportRefusedError, match=words):
         source_at(tmp_path / "model.pt", fields and {"set": fields}).opened()

@@ -23,7 +23,9 @@ PADDED = PADDING["marian"]
 
 @torch.no_grad()
 def ending(seed: int, bias: float, **sizes: Any) -> Any:
-    """A translator whose answers differ, and of which some end: large matrices, small biases, and a `bias` towards the end."""
+    """A translator whose answers differ, and of which some end: large matrices, small biases, and a
+    `bias` towards the end.
+    """
     model = theirs("marian", MODELS["marian"][0] | sizes, seed)
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
@@ -37,8 +39,15 @@ def ending(seed: int, bias: float, **sizes: Any) -> Any:
 
 def generated(model: Any, source: Tensor, **settings: Any) -> Any:
     """What `transformers` writes, never the padding, which answers begin with."""
-    given = {"max_length": CONTEXT, "bad_words_ids": [[PADDED]], "return_dict_in_generate": True, "output_scores": True}
-    return model.generate(source, attention_mask=(source != PADDED).long(), do_sample=False, **given | settings)
+    given = {
+        "max_length": CONTEXT,
+        "bad_words_ids": [[PADDED]],
+        "return_dict_in_generate": True,
+        "output_scores": True,
+    }
+    return model.generate(
+        source, attention_mask=(source != PADDED).long(), do_sample=False, **given | settings
+    )
 
 
 @torch.inference_mode()
@@ -68,10 +77,17 @@ def test_beams_score_an_answer_as_transformers_does(tmp_path: Path) -> None:
     for seed in range(6):
         model = ending(seed, 1.0)
         mine, source = ours(model, tmp_path / str(seed)), words(6, batch=1, seed=seed)
-        settings = {"num_beams": 4, "num_return_sequences": 4, "length_penalty": 0.0, "renormalize_logits": True}
+        settings = {
+            "num_beams": 4,
+            "num_return_sequences": 4,
+            "length_penalty": 0.0,
+            "renormalize_logits": True,
+        }
         found = generated(model, source, **settings)
         scores = {}
-        for row, score in zip(found.sequences[:, 1:].tolist(), found.sequences_scores.tolist(), strict=True):
+        for row, score in zip(
+            found.sequences[:, 1:].tolist(), found.sequences_scores.tolist(), strict=True
+        ):
             if END in row:
                 scores[tuple(row[: row.index(END)])] = score
         for one in beam_search(mine, source[0], PADDED, END, 4, CONTEXT - 1).finished:
@@ -81,24 +97,34 @@ def test_beams_score_an_answer_as_transformers_does(tmp_path: Path) -> None:
     assert compared >= 6
 
 
-TEXTS = ("the small frog sleeps", "a bird 😀 sings", ">>deu<< I see the frog.", "the bird sings, a small song")
+TEXTS = (
+    "the small frog sleeps",
+    "a bird 😀 sings",
+    ">>deu<< I see the frog.",
+    "the bird sings, a small song",
+)
 
 
 def translator(folder: Path, unused: int = 0) -> Any:
     """A translator of `transformers` in a folder with its tokenizer, of whose answers some end.
 
-    Its embedding has so many `unused` rows after those of its pieces, and its settings name its languages.
+    Its embedding has so many `unused` rows after those of its pieces, and its settings name its
+    languages.
     """
     n = len(marian_vocabulary.write(folder))
     languages = {"source_lang": "en", "target_lang": "de"}
-    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "MarianTokenizer", **languages}))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "MarianTokenizer", **languages})
+    )
     special = {"decoder_start_token_id": n - 1, "pad_token_id": n - 1, "eos_token_id": END}
     model = ending(5, 2.0, vocab_size=n + unused, **special)
     model.save_pretrained(folder)
     return model
 
 
-def test_an_imported_translator_writes_what_transformers_writes(home: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_an_imported_translator_writes_what_transformers_writes(
+    home: Path, tmp_path: Path, capsys: Capture
+) -> None:
     transformers, folder = pytest.importorskip("transformers"), tmp_path / "named"
     folder.mkdir()
     model = translator(folder)
@@ -109,26 +135,45 @@ def test_an_imported_translator_writes_what_transformers_writes(home: Path, tmp_
         batch = tokenizer([text], return_tensors="pt")
         padding = tokenizer.pad_token_id
         with torch.inference_mode():
-            ids = model.generate(**batch, do_sample=False, num_beams=1, max_length=CONTEXT + 1, bad_words_ids=[[padding]])[0, 1:]
+            ids = model.generate(
+                **batch,
+                do_sample=False,
+                num_beams=1,
+                max_length=CONTEXT + 1,
+                bad_words_ids=[[padding]],
+            )[0, 1:]
         expected = ids[: ids.tolist().index(END)] if END in ids else ids
         assert found["tokens"] == expected.tolist()[:CONTEXT]
         assert found["text"] == tokenizer.decode(found["tokens"], skip_special_tokens=True)
     lm = gptviz.load("translator")
     trace = lm.trace("the frog", target="der Frosch")
-    assert trace["blocks.0.cross_attention.pattern"].shape[-1] == len(tokenizer("the frog")["input_ids"])
+    assert trace["blocks.0.cross_attention.pattern"].shape[-1] == len(
+        tokenizer("the frog")["input_ids"]
+    )
     assert trace["logits"].shape[1] == len(tokenizer(text_target="der Frosch")["input_ids"])
 
 
-def test_an_exported_translator_writes_there_what_it_writes_here(home: Path, tmp_path: Path) -> None:
-    """Greedily; and of a search by beams, an answer has the same score. Neither is told anything: the files say it all."""
-    transformers, (given, made) = pytest.importorskip("transformers"), (tmp_path / "given", tmp_path / "made")
+def test_an_exported_translator_writes_there_what_it_writes_here(
+    home: Path, tmp_path: Path
+) -> None:
+    """Greedily; and of a search by beams, an answer has the same score. Neither is told anything:
+    the files say it all.
+    """
+    transformers, (given, made) = (
+        pytest.importorskip("transformers"),
+        (tmp_path / "given", tmp_path / "made"),
+    )
     given.mkdir()
     model = translator(given, unused=8)
     tokenizer = transformers.MarianTokenizer.from_pretrained(given)
     assert main(["import", str(given), "--name", "translator"]) == 0
-    assert "The last 8 of its" in checkpoints.read_card(home / "checkpoints" / "translator").notes[0]
+    assert (
+        "The last 8 of its" in checkpoints.read_card(home / "checkpoints" / "translator").notes[0]
+    )
     assert main(["export", "translator", "--format", "transformers", "--to", str(made)]) == 0
-    there, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(made, output_loading_info=True)
+    there, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+        made, output_loading_info=True
+    )
     assert not any(report.values()), report
     source, answer = words(9), words(12, seed=1)
     with torch.inference_mode():
@@ -140,20 +185,27 @@ def test_an_exported_translator_writes_there_what_it_writes_here(home: Path, tmp
     lm, lengths, compared = gptviz.load("translator"), set(), 0
     for text in TEXTS:
         batch = reader([text], return_tensors="pt")
-        assert batch["input_ids"].tolist() == tokenizer([text], return_tensors="pt")["input_ids"].tolist()
+        assert (
+            batch["input_ids"].tolist()
+            == tokenizer([text], return_tensors="pt")["input_ids"].tolist()
+        )
         assert reader(text_target=text)["input_ids"] == tokenizer(text_target=text)["input_ids"]
         ids = there.generate(**batch)[0, 1:].tolist()
         own, ended = lm.decoded(text)
         mine = [*own, END] if ended else own
         assert ids == mine
         assert max(ids) < lm.special_tokens.unused_ids.start
-        assert reader.decode(ids, skip_special_tokens=True) == tokenizer.decode(mine, skip_special_tokens=True)
+        assert reader.decode(ids, skip_special_tokens=True) == tokenizer.decode(
+            mine, skip_special_tokens=True
+        )
         lengths.add(len(ids))
         asked = {"num_beams": 4, "num_return_sequences": 4, "length_penalty": 0.0}
         found = there.generate(**batch, **asked, output_scores=True, return_dict_in_generate=True)
         beams = lm.beams(text, 4).finished
         totals = {(*one.ids, END) if one.ended else one.ids: one.total for one in beams}
-        for row, score in zip(found.sequences[:, 1:].tolist(), found.sequences_scores.tolist(), strict=True):
+        for row, score in zip(
+            found.sequences[:, 1:].tolist(), found.sequences_scores.tolist(), strict=True
+        ):
             until = tuple(row[: row.index(END) + 1]) if END in row else tuple(row)
             if until in totals:
                 assert score == pytest.approx(totals[until], rel=1e-4)
@@ -164,4 +216,7 @@ def test_an_exported_translator_writes_there_what_it_writes_here(home: Path, tmp
     assert main(["import", str(made), "--name", "again"]) == 0
     again = gptviz.load("again")
     assert again.tokenizer.to_json() == lm.tokenizer.to_json()
-    assert (again.tokenizer.vocab_size, again.card.languages) == (model.config.vocab_size, ("en", "de"))
+    assert (again.tokenizer.vocab_size, again.card.languages) == (
+        model.config.vocab_size,
+        ("en", "de"),
+    )

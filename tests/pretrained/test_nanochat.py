@@ -1,4 +1,6 @@
-"""nanochat's checkpoints, against its forward pass in a few lines of our own, and its tokenizer against merging by hand."""
+"""nanochat's checkpoints, against its forward pass in a few lines of our own, and its tokenizer
+against merging by hand.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,21 @@ from gptviz.pretrained.opening import reference, referred, source_at
 from tests.pretrained.test_families import opened
 from tests.tiny import some_ids
 
-PATTERN = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+PATTERN = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| "
+    r"?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
+)
 SPECIAL = ["<|bos|>", "<|user_start|>", "<|user_end|>", "<|assistant_start|>", "<|assistant_end|>"]
 MERGED = [b"th", b"the", b" the", b"12", b"in", b"ing", b"\xc3\xa4", b" f", b" fo", b" fox"]
 VOCAB = 256 + len(MERGED) + len(SPECIAL)
-SIZES = {"sequence_len": 24, "vocab_size": VOCAB, "n_layer": 3, "n_head": 4, "n_kv_head": 2, "n_embd": 32}
+SIZES = {
+    "sequence_len": 24,
+    "vocab_size": VOCAB,
+    "n_layer": 3,
+    "n_head": 4,
+    "n_kv_head": 2,
+    "n_embd": 32,
+}
 
 
 class Version(NamedTuple):
@@ -49,15 +61,24 @@ VERSIONS = [
 ]
 
 
-def tensors(sizes: dict[str, int] = SIZES, seed: int = 0, version: Version = VERSIONS[0]) -> dict[str, Tensor]:
+def tensors(
+    sizes: dict[str, int] = SIZES, seed: int = 0, version: Version = VERSIONS[0]
+) -> dict[str, Tensor]:
     """Random weights, the vocabulary filled up to a multiple of 64."""
     generator = torch.Generator().manual_seed(seed)
     width, head = sizes["n_embd"], sizes["n_embd"] // sizes["n_head"]
     padded = -(-sizes["vocab_size"] // 64) * 64
     shapes = {"transformer.wte.weight": (padded, width), "lm_head.weight": (padded, width)}
     for i in range(sizes["n_layer"]):
-        own = {"c_q": (width, width), "c_k": (sizes["n_kv_head"] * head, width), "c_v": (sizes["n_kv_head"] * head, width)}
-        shapes |= {f"transformer.h.{i}.attn.{name}.weight": shape for name, shape in (own | {"c_proj": (width, width)}).items()}
+        own = {
+            "c_q": (width, width),
+            "c_k": (sizes["n_kv_head"] * head, width),
+            "c_v": (sizes["n_kv_head"] * head, width),
+        }
+        shapes |= {
+            f"transformer.h.{i}.attn.{name}.weight": shape
+            for name, shape in (own | {"c_proj": (width, width)}).items()
+        }
         shapes |= {
             f"transformer.h.{i}.mlp.c_fc.weight": (4 * width, width),
             f"transformer.h.{i}.mlp.c_proj.weight": (width, 4 * width),
@@ -74,7 +95,11 @@ def tensors(sizes: dict[str, int] = SIZES, seed: int = 0, version: Version = VER
 
 
 def logits_by_hand(
-    weights: dict[str, Tensor], ids: Tensor, sizes: dict[str, int] = SIZES, version: Version = VERSIONS[0], pattern: str = "L"
+    weights: dict[str, Tensor],
+    ids: Tensor,
+    sizes: dict[str, int] = SIZES,
+    version: Version = VERSIONS[0],
+    pattern: str = "L",
 ) -> Tensor:
     """What nanochat computes of ids [T], position by position and head by head: [T, vocab_size]."""
 
@@ -102,14 +127,19 @@ def logits_by_hand(
         h = normed(x)
         q, k, v = (h @ weights[f"{at}.attn.c_{one}.weight"].T for one in "qkv")
         if f"value_embeds.{i}.weight" in weights:
-            share = version.most * (h[:, : version.gate] @ weights[f"{at}.attn.ve_gate.weight"].T).sigmoid()
+            share = (
+                version.most
+                * (h[:, : version.gate] @ weights[f"{at}.attn.ve_gate.weight"].T).sigmoid()
+            )
             v = v + share.repeat_interleave(size, 1) * weights[f"value_embeds.{i}.weight"][ids]
         is_near = i < sizes["n_layer"] - 1 and pattern[i % len(pattern)] == "S"
         rows = []
         for place in range(len(ids)):
             heads = []
             for head in range(n_head):
-                group = slice(head // (n_head // n_kv) * size, (head // (n_head // n_kv) + 1) * size)
+                group = slice(
+                    head // (n_head // n_kv) * size, (head // (n_head // n_kv) + 1) * size
+                )
                 query = normed(turned(q[place, head * size : (head + 1) * size], place))
                 read = range(max(0, place - version.reach) if is_near else 0, place + 1)
                 keys = torch.stack([normed(turned(k[other, group], other)) for other in read])
@@ -117,7 +147,11 @@ def logits_by_hand(
                 heads.append(shares @ v[read.start : place + 1, group])
             rows.append(torch.cat(heads))
         x = x + torch.stack(rows) @ weights[f"{at}.attn.c_proj.weight"].T
-        x = x + F.relu(normed(x) @ weights[f"{at}.mlp.c_fc.weight"].T) ** 2 @ weights[f"{at}.mlp.c_proj.weight"].T
+        x = (
+            x
+            + F.relu(normed(x) @ weights[f"{at}.mlp.c_fc.weight"].T) ** 2
+            @ weights[f"{at}.mlp.c_proj.weight"].T
+        )
         middle = x if i == sizes["n_layer"] // 2 else middle
     if version.smears:
         x = x - weights["backout_lambda"] * middle
@@ -125,7 +159,9 @@ def logits_by_hand(
     return 15 * torch.tanh(scores / 15)
 
 
-def saved(folder: Path, weights: dict[str, Tensor] | None = None, step: int = 650, **changes: Any) -> Path:
+def saved(
+    folder: Path, weights: dict[str, Tensor] | None = None, step: int = 650, **changes: Any
+) -> Path:
     """A checkpoint as nanochat writes it."""
     folder.mkdir(exist_ok=True)
     path = folder / f"model_{step:06d}.pt"
@@ -155,18 +191,29 @@ def encoding(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def tables() -> dict[str, Any]:
-    ranks = {bytes([byte]): byte for byte in range(256)} | {token: 256 + i for i, token in enumerate(MERGED)}
+    ranks = {bytes([byte]): byte for byte in range(256)} | {
+        token: 256 + i for i, token in enumerate(MERGED)
+    }
     special = {token: len(ranks) + i for i, token in enumerate(SPECIAL)}
-    return {"name": "rustbpe", "pat_str": PATTERN, "mergeable_ranks": ranks, "special_tokens": special}
+    return {
+        "name": "rustbpe",
+        "pat_str": PATTERN,
+        "mergeable_ranks": ranks,
+        "special_tokens": special,
+    }
 
 
 def by_hand(text: str) -> list[int]:
-    """tiktoken's rule: in each part of the text the pair of the lowest rank is merged, until there is none."""
+    """tiktoken's rule: in each part of the text the pair of the lowest rank is merged, until there
+    is none.
+    """
     ranks, ids = tables()["mergeable_ranks"], []
     for part in regex.findall(PATTERN, text):
         pieces = [bytes([byte]) for byte in part.encode()]
         while True:
-            known = [(ranks[a + b], i) for i, (a, b) in enumerate(pairwise(pieces)) if a + b in ranks]
+            known = [
+                (ranks[a + b], i) for i, (a, b) in enumerate(pairwise(pieces)) if a + b in ranks
+            ]
             if not known:
                 break
             _, i = min(known)
@@ -178,7 +225,9 @@ def by_hand(text: str) -> list[int]:
 @torch.inference_mode()
 @pytest.mark.parametrize("pattern", ["L", "SSL"])
 @pytest.mark.parametrize("version", VERSIONS)
-def test_logits_are_those_of_its_forward_pass(version: Version, pattern: str, tmp_path: Path) -> None:
+def test_logits_are_those_of_its_forward_pass(
+    version: Version, pattern: str, tmp_path: Path
+) -> None:
     weights, ids = tensors(version=version), some_ids(20, 1, VOCAB)[0]
     named = {f"_orig_mod.{name}": tensor for name, tensor in weights.items()}
     model = opened(saved(tmp_path, named, window_pattern=pattern))
@@ -205,7 +254,9 @@ TEXTS = ["the fox is in there, singing 1234 times", "Ärger\n\n  the  fox's 'LL?
 
 
 @pytest.mark.parametrize("inside", ["", "tokenizer"])
-def test_its_tokenizer_gives_the_tokens_that_merging_by_hand_gives(inside: str, tmp_path: Path, encoding: Any) -> None:
+def test_its_tokenizer_gives_the_tokens_that_merging_by_hand_gives(
+    inside: str, tmp_path: Path, encoding: Any
+) -> None:
     path = saved(tmp_path / "base")
     (path.parent / inside).mkdir(exist_ok=True)
     (path.parent / inside / "tokenizer.pkl").write_bytes(pickle.dumps(encoding(**tables())))
@@ -221,7 +272,13 @@ def test_its_tokenizer_gives_the_tokens_that_merging_by_hand_gives(inside: str, 
     assert turn == "<|bos|><|user_start|>the fox<|user_end|><|assistant_start|>"
     names = {place: token for token, place in tables()["special_tokens"].items()}
     read = [names.get(one, one) for one in source.tokenizer.encode(turn).ids]
-    assert read == ["<|bos|>", "<|user_start|>", *by_hand("the fox"), "<|user_end|>", "<|assistant_start|>"]
+    assert read == [
+        "<|bos|>",
+        "<|user_start|>",
+        *by_hand("the fox"),
+        "<|user_end|>",
+        "<|assistant_start|>",
+    ]
 
 
 class Runs:
@@ -231,12 +288,16 @@ class Runs:
         return (Path.touch, (Path("ran"),))
 
 
-def test_a_tokenizer_that_would_run_code_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: Any) -> None:
+def test_a_tokenizer_that_would_run_code_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     path = saved(tmp_path / "base")
     for content in (Runs(), encoding(**(tables() | {"mergeable_ranks": Runs()}))):
         (path.parent / "tokenizer.pkl").write_bytes(pickle.dumps(content))
-        with pytest.raises(ImportRefusedError, match=r"tokenizer.pkl holds more than the tables .* could run code") as refused:
+        with pytest.raises(
+            ImportRefusedError, match=r"tokenizer.pkl holds more than the tables .* could run code"
+        ) as refused:
             source_at(path).opened()
         assert "\n" not in str(refused.value)
         assert not (tmp_path / "ran").exists()
@@ -252,7 +313,9 @@ def test_a_tokenizer_that_would_run_code_is_refused(tmp_path: Path, monkeypatch:
         ({"pat_str": "(a+)+b"}, "known to be quick"),
     ],
 )
-def test_a_damaged_tokenizer_is_named_in_one_line(change: dict[str, Any], words: str, tmp_path: Path, encoding: Any) -> None:
+def test_a_damaged_tokenizer_is_named_in_one_line(
+    change: dict[str, Any], words: str, tmp_path: Path, encoding: Any
+) -> None:
     path = saved(tmp_path / "base")
     content = pickle.dumps(encoding(**(tables() | change)))
     for bad, said in ((content, words), (content[:-40], "cut short|could run code")):
@@ -262,17 +325,26 @@ def test_a_damaged_tokenizer_is_named_in_one_line(change: dict[str, Any], words:
         assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("version", "window"), list(zip(VERSIONS, [1_025, 1_025, 1_025, 769, 513], strict=True)))
-def test_the_window_is_a_share_of_the_context(version: Version, window: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "window"), list(zip(VERSIONS, [1_025, 1_025, 1_025, 769, 513], strict=True))
+)
+def test_the_window_is_a_share_of_the_context(
+    version: Version, window: int, tmp_path: Path
+) -> None:
     path = saved(tmp_path, tensors(version=version), sequence_len=2_048, window_pattern="SL")
     config = source_at(path).opened().config
     assert (config.window, config.window_pattern) == (window, "wff")
 
 
-@pytest.mark.parametrize("name", ["resid_lambdas", "smear_gate.weight", "transformer.h.1.attn.ve_gate.weight"])
+@pytest.mark.parametrize(
+    "name", ["resid_lambdas", "smear_gate.weight", "transformer.h.1.attn.ve_gate.weight"]
+)
 def test_tensors_of_no_version_are_refused_by_their_names(name: str, tmp_path: Path) -> None:
     path = saved(tmp_path, tensors() | {name: torch.ones(3)})
-    with pytest.raises(ImportRefusedError, match=r"model_000650.pt: its tensors are those of no version of nanochat") as refused:
+    with pytest.raises(
+        ImportRefusedError,
+        match=r"model_000650.pt: its tensors are those of no version of nanochat",
+    ) as refused:
         source_at(path).opened()
     assert "\n" not in str(refused.value)
 

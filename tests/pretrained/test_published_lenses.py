@@ -1,4 +1,6 @@
-"""Published Jacobian lenses: files as jlens writes them, read as lenses of a model, and ours as jlens reads them."""
+"""Published Jacobian lenses: files as jlens writes them, read as lenses of a model, and ours as
+jlens reads them.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def halves(count: int = 2, size: int = 12) -> dict[int, Tensor]:
     return {block: torch.randn(size, size, generator=generator).half() for block in range(count)}
 
 
-def test_a_published_lens_is_read_through_its_matrices_and_has_a_row_for_each(lm: gptviz.LanguageModel, tmp_path: Path) -> None:
+def test_a_published_lens_is_read_through_its_matrices_and_has_a_row_for_each(
+    lm: gptviz.LanguageModel, tmp_path: Path
+) -> None:
     size = lm.model.config.d_model
     maps = halves(size=size)
     name = lm.read_lens(written(tmp_path / "lens.pt", maps, metadata={"model_name": "writer"}))
@@ -46,7 +50,8 @@ def test_a_published_lens_is_read_through_its_matrices_and_has_a_row_for_each(lm
     assert [layer.name for layer in seen.layers] == ["blocks.0.mlp", "blocks.1.mlp", "blocks.2.mlp"]
     head = lm.model.head
     for row, block in enumerate((0, 1)):
-        stream = trace[f"blocks.{block}.resid_post"][0] @ maps[block].float().T  # J x, the matrix times a column
+        # J x, the matrix times a column
+        stream = trace[f"blocks.{block}.resid_post"][0] @ maps[block].float().T
         guess = head.unembed(head.final_norm(stream)).softmax(-1)
         np.testing.assert_allclose(seen.probability[row, :, 0], guess.amax(-1).detach(), atol=1e-5)
     plain = lm.lens("hello", blocks_only=True)
@@ -59,14 +64,19 @@ def test_a_published_lens_is_read_through_its_matrices_and_has_a_row_for_each(lm
 
 
 @pytest.mark.parametrize("kind", ["jacobian", "tuned"])
-def test_a_fitted_lens_is_taken_home_and_read_again(kind: Any, lm: gptviz.LanguageModel, tmp_path: Path) -> None:
+def test_a_fitted_lens_is_taken_home_and_read_again(
+    kind: Any, lm: gptviz.LanguageModel, tmp_path: Path
+) -> None:
     lm.write_lens(tmp_path / "own.pt", kind, TEXT)
     content = torch.load(tmp_path / "own.pt", weights_only=True)
     size = lm.model.config.d_model
     assert content["source_layers"] == list(content["J"]) == [0, 1]
     assert [content["d_model"], *content["J"][0].shape] == [size] * 3
     name = lm.read_lens(tmp_path / "own.pt")
-    again, own = lm.lens("hello", kept=name), lm.lens("hello", kind=kind, fitted_to=TEXT, blocks_only=True)
+    again, own = (
+        lm.lens("hello", kept=name),
+        lm.lens("hello", kind=kind, fitted_to=TEXT, blocks_only=True),
+    )
     np.testing.assert_array_equal(again.probability, own.probability[1:])
     assert lm.edited("blocks.0.mlp").fitted_lens(kind, TEXT).name == lm.fitted_lens(kind, TEXT).name
 
@@ -90,15 +100,21 @@ class Runs:
         ({0: Runs()}, "could run code: it is not opened"),
     ],
 )  # fmt: skip
-def test_what_is_no_lens_is_refused(maps: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_lens_is_refused(
+    maps: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     torch.save({"J": maps}, tmp_path / "lens.pt")
     with pytest.raises(ValueError, match=message):
         published_lenses.read(tmp_path / "lens.pt", MOST)
     assert "this has run" not in capsys.readouterr().out
 
 
-def test_other_files_and_lenses_of_other_models_are_refused(lm: gptviz.LanguageModel, tmp_path: Path) -> None:
-    (tmp_path / "cut.pt").write_bytes(written(tmp_path / "lens.pt", halves(size=lm.model.config.d_model)).read_bytes()[:600])
+def test_other_files_and_lenses_of_other_models_are_refused(
+    lm: gptviz.LanguageModel, tmp_path: Path
+) -> None:
+    (tmp_path / "cut.pt").write_bytes(
+        written(tmp_path / "lens.pt", halves(size=lm.model.config.d_model)).read_bytes()[:600]
+    )
     with pytest.raises(ValueError, match=r"cut\.pt is damaged"):
         lm.read_lens(tmp_path / "cut.pt")
     for maps in (halves(size=7), {5: torch.eye(lm.model.config.d_model)}):

@@ -30,15 +30,35 @@ def tensors(**changes: Tensor | None) -> dict[str, Tensor]:
 def written(folder: Path, weights: dict[str, Tensor] | None = None, **config: Any) -> Path:
     """A folder as SAELens 6 writes it, with other settings in its config."""
     folder.mkdir()
-    about = {"sae_lens_version": "6.54.12", "model_name": "tiny", "hook_name": "blocks.1.hook_resid_post"}
-    usual = {"d_in": D_IN, "d_sae": D_SAE, "dtype": "float32", "device": "cpu", "apply_b_dec_to_input": True}
-    usual |= {"normalize_activations": "none", "reshape_activations": "none", "architecture": "standard", "metadata": about}
+    about = {
+        "sae_lens_version": "6.54.12",
+        "model_name": "tiny",
+        "hook_name": "blocks.1.hook_resid_post",
+    }
+    usual = {
+        "d_in": D_IN,
+        "d_sae": D_SAE,
+        "dtype": "float32",
+        "device": "cpu",
+        "apply_b_dec_to_input": True,
+    }
+    usual |= {
+        "normalize_activations": "none",
+        "reshape_activations": "none",
+        "architecture": "standard",
+        "metadata": about,
+    }
     (folder / "cfg.json").write_text(json.dumps(usual | config))
-    save_file({name: one.contiguous() for name, one in (weights or tensors()).items()}, folder / "sae_weights.safetensors")
+    save_file(
+        {name: one.contiguous() for name, one in (weights or tensors()).items()},
+        folder / "sae_weights.safetensors",
+    )
     return folder
 
 
-def by_formula(weights: dict[str, Tensor], config: dict[str, Any], x: Tensor) -> tuple[Tensor, Tensor]:
+def by_formula(
+    weights: dict[str, Tensor], config: dict[str, Any], x: Tensor
+) -> tuple[Tensor, Tensor]:
     """The activations and what they give back, as the classes of SAELens compute them."""
     w_enc, b_enc, w_dec, b_dec = (weights[name] for name in ("W_enc", "b_enc", "W_dec", "b_dec"))
     hidden = (x - b_dec * config.get("apply_b_dec_to_input", True)) @ w_enc + b_enc
@@ -59,7 +79,12 @@ def by_formula(weights: dict[str, Tensor], config: dict[str, Any], x: Tensor) ->
         {"architecture": "standard"},
         {"architecture": "standard", "apply_b_dec_to_input": False},
         {"architecture": "topk", "k": 4},
-        {"architecture": "topk", "k": 4, "rescale_acts_by_decoder_norm": True, "apply_b_dec_to_input": False},
+        {
+            "architecture": "topk",
+            "k": 4,
+            "rescale_acts_by_decoder_norm": True,
+            "apply_b_dec_to_input": False,
+        },
         {"architecture": "jumprelu"},
     ],
 )
@@ -67,7 +92,10 @@ def test_what_a_folder_computes_is_what_saelens_computes_and_so_after_it_is_writ
     config: dict[str, Any], tmp_path: Path
 ) -> None:
     threshold = torch.linspace(0.1, 3, D_SAE) if config["architecture"] == "jumprelu" else None
-    weights, x = tensors(threshold=threshold), torch.randn(50, D_IN, generator=torch.Generator().manual_seed(1))
+    weights, x = (
+        tensors(threshold=threshold),
+        torch.randn(50, D_IN, generator=torch.Generator().manual_seed(1)),
+    )
     found = Dictionary(**sae_lens.read(written(tmp_path / "one", weights, **config)))
     assert (found.block, found.kind) == (1, config["architecture"].replace("standard", "relu"))
     active, back = by_formula(weights, config, x)
@@ -75,7 +103,11 @@ def test_what_a_folder_computes_is_what_saelens_computes_and_so_after_it_is_writ
     torch.testing.assert_close(found.reconstruct(x), back, atol=1e-4, rtol=1e-4)
     sae_lens.write(tmp_path / "two", vars(found), found.kind, "tiny")
     again = json.loads((tmp_path / "two" / "cfg.json").read_text())
-    assert (again["architecture"], again["d_in"], again["d_sae"]) == (config["architecture"], D_IN, D_SAE)
+    assert (again["architecture"], again["d_in"], again["d_sae"]) == (
+        config["architecture"],
+        D_IN,
+        D_SAE,
+    )
     assert again["metadata"]["hook_name"] == "blocks.1.hook_resid_post"
     active, back = by_formula(load_file(tmp_path / "two" / "sae_weights.safetensors"), again, x)
     torch.testing.assert_close(found.encode(x), active, atol=1e-4, rtol=1e-4)
@@ -83,8 +115,15 @@ def test_what_a_folder_computes_is_what_saelens_computes_and_so_after_it_is_writ
 
 
 def test_folders_of_older_versions_are_read(tmp_path: Path) -> None:
-    old = {"architecture": None, "metadata": None, "hook_point": "blocks.1.hook_resid_pre", "activation_fn_str": "topk"}
-    folder = written(tmp_path / "old", **old, activation_fn_kwargs={"k": 3}, normalize_activations=False)
+    old = {
+        "architecture": None,
+        "metadata": None,
+        "hook_point": "blocks.1.hook_resid_pre",
+        "activation_fn_str": "topk",
+    }
+    folder = written(
+        tmp_path / "old", **old, activation_fn_kwargs={"k": 3}, normalize_activations=False
+    )
     found = sae_lens.read(folder)
     assert (found["block"], found["k"]) == (0, 3)  # the stream before block 1 is that after block 0
 
@@ -131,7 +170,9 @@ def test_files_that_are_cut_or_missing_are_refused(tmp_path: Path) -> None:
         sae_lens.read(tmp_path / "gone")
 
 
-def test_a_folder_becomes_a_dictionary_of_a_model_that_it_fits(tiny_model: TinyModel, tmp_path: Path, capsys: Capture) -> None:
+def test_a_folder_becomes_a_dictionary_of_a_model_that_it_fits(
+    tiny_model: TinyModel, tmp_path: Path, capsys: Capture
+) -> None:
     tiny_model("mine", text="abcdefg ")
     tiny_model("wide", text="abcdefg ", d_model=24)
     folder = written(tmp_path / "Layer 1", architecture="topk", k=4)
@@ -140,8 +181,11 @@ def test_a_folder_becomes_a_dictionary_of_a_model_that_it_fits(tiny_model: TinyM
     name = json.loads(output(capsys, "dictionary", "mine", *asked, "--json"))["name"]
     assert name.startswith("layer-1-")
     assert gptviz.load("mine").dictionaries() == [name]
-    torch.testing.assert_close(sae_lens.read(tmp_path / "out")["encoder"], sae_lens.read(folder)["encoder"])
-    assert "reads vectors of 12 numbers after block 1; wide has 2 blocks, and vectors of 24" in error(
-        capsys, "dictionary", "wide", *asked
+    torch.testing.assert_close(
+        sae_lens.read(tmp_path / "out")["encoder"], sae_lens.read(folder)["encoder"]
+    )
+    assert (
+        "reads vectors of 12 numbers after block 1; wide has 2 blocks, and vectors of 24"
+        in error(capsys, "dictionary", "wide", *asked)
     )
     assert "--block N" in error(capsys, "dictionary", "mine")

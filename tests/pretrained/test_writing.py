@@ -1,4 +1,6 @@
-"""A model of ours, written as `transformers` or nanoGPT keep models, computes there what it computes here."""
+"""A model of ours, written as `transformers` or nanoGPT keep models, computes there what it
+computes here.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,17 @@ from gptviz.text import BPETokenizer, CharTokenizer, SymbolTokenizer, Tokenizer
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
-from tests.pretrained.test_families import GROUPED, MODELS, VOCAB, close, judge, opened_there, ours, theirs, written
+from tests.pretrained.test_families import (
+    GROUPED,
+    MODELS,
+    VOCAB,
+    close,
+    judge,
+    opened_there,
+    ours,
+    theirs,
+    written,
+)
 from tests.text.sentencepieces import GEMMA, LLAMA, trained
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -47,15 +59,28 @@ def test_texts_of_several_lengths_are_labelled_there_as_here(tmp_path: Path) -> 
         close(mine(torch.tensor([tokenizer.encode(text).ids]))[0], answer)
 
 
-BASICS = {"vocab_size": VOCAB, "context_length": 24, "d_model": 24, "n_layer": 2, "n_head": 2, "d_mlp": 40}
+BASICS = {
+    "vocab_size": VOCAB,
+    "context_length": 24,
+    "d_model": 24,
+    "n_layer": 2,
+    "n_head": 2,
+    "d_mlp": 40,
+}
 LLAMA_LIKE = {"norm": "rmsnorm", "positions": "rotary", "mlp": "gated", "activation": "silu"}
 NO_BIAS = dict.fromkeys(("qkv_bias", "output_bias", "mlp_bias"), False)
 
 
 @st.composite
 def trained_here(draw: st.DrawFn) -> Config:
-    """Configs as the form on the page Train makes them: near one family or another, with some fields changed."""
-    near = draw(st.sampled_from([{}, LLAMA_LIKE, LLAMA_LIKE | NO_BIAS, {"positions": "rotary", "residual": "parallel"}]))
+    """Configs as the form on the page Train makes them: near one family or another, with some
+    fields changed.
+    """
+    near = draw(
+        st.sampled_from(
+            [{}, LLAMA_LIKE, LLAMA_LIKE | NO_BIAS, {"positions": "rotary", "residual": "parallel"}]
+        )
+    )
     other = {
         "activation": st.sampled_from(["relu", "gelu", "gelu-tanh", "silu", "relu2"]),
         "tied": st.booleans(),
@@ -68,7 +93,9 @@ def trained_here(draw: st.DrawFn) -> Config:
         "unembed_bias": st.booleans(),
         "n_kv_head": st.sampled_from([None, 1]),
         "d_head": st.sampled_from([None, 8]),
-        "residual": st.sampled_from(["pre-norm", "post-norm", "parallel", "parallel-one-norm", "branch-norm", "double-norm"]),
+        "residual": st.sampled_from(
+            ["pre-norm", "post-norm", "parallel", "parallel-one-norm", "branch-norm", "double-norm"]
+        ),
         "positions": st.sampled_from(["learned", "rotary", "alibi", "none"]),
         "rotary_fraction": st.sampled_from([0.34, 0.5]),
         "qk_norm": st.sampled_from(["shared", "separate", "whole"]),
@@ -87,7 +114,9 @@ def trained_here(draw: st.DrawFn) -> Config:
 @settings(max_examples=60)
 @given(config=trained_here())
 @torch.inference_mode()
-def test_a_model_trained_here_is_either_refused_or_has_the_same_logits_there(config: Config) -> None:
+def test_a_model_trained_here_is_either_refused_or_has_the_same_logits_there(
+    config: Config,
+) -> None:
     model, ids = scrambled(config), some_ids(20, vocab=VOCAB)
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -109,7 +138,10 @@ def test_a_model_trained_here_is_either_refused_or_has_the_same_logits_there(con
         (Config(**BASICS | LLAMA_LIKE | NO_BIAS, window=5), "mistral"),
         (Config(**BASICS | LLAMA_LIKE | NO_BIAS, qk_norm="separate"), "qwen3"),
         (Config(**BASICS, positions="rotary"), "gpt_neox"),
-        (Config(**BASICS, qkv_bias=False, score_scale=1.0, window=5, window_pattern="fw"), "gpt_neo"),
+        (
+            Config(**BASICS, qkv_bias=False, score_scale=1.0, window=5, window_pattern="fw"),
+            "gpt_neo",
+        ),
         (PRESETS["bpe"], "gpt2"),
         (PRESETS["reversal"], "gpt2"),
         (PRESETS["gpt2"], "gpt2"),
@@ -139,7 +171,14 @@ def test_what_no_family_has_is_named_in_one_line(name: str, lacks: str) -> None:
 
 # Tokenizers
 
-TEXTS = ["", "to be, or not to be", "  two  spaces\n\nand a line\t", "Ω is unknown 🙂 here", "7 12 7", "\x1c7\x857\u20037"]
+TEXTS = [
+    "",
+    "to be, or not to be",
+    "  two  spaces\n\nand a line\t",
+    "Ω is unknown 🙂 here",
+    "7 12 7",
+    "\x1c7\x857\u20037",
+]
 TOKENIZERS = [
     CharTokenizer("to be, or not to be\n\t that is"),
     CharTokenizer("abc\ud800", unknown="?"),
@@ -150,23 +189,38 @@ TOKENIZERS = [
 
 
 @pytest.mark.parametrize("tokenizer", TOKENIZERS, ids=lambda tokenizer: tokenizer.kind)
-def test_a_tokenizer_written_there_gives_the_same_ids_and_texts(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_a_tokenizer_written_there_gives_the_same_ids_and_texts(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
     transformers = pytest.importorskip("transformers")
-    write_transformers(written(scrambled(Config(**BASICS | {"vocab_size": tokenizer.vocab_size})), tokenizer), tmp_path)
-    there, again = transformers.AutoTokenizer.from_pretrained(tmp_path), source_at(tmp_path).opened().tokenizer
+    write_transformers(
+        written(scrambled(Config(**BASICS | {"vocab_size": tokenizer.vocab_size})), tokenizer),
+        tmp_path,
+    )
+    there, again = (
+        transformers.AutoTokenizer.from_pretrained(tmp_path),
+        source_at(tmp_path).opened().tokenizer,
+    )
     for text in TEXTS:
         ids = tokenizer.encode(text).ids
         assert there.encode(text) == ids
         assert there.decode(ids) == tokenizer.decode(ids)
         assert again.encode(text).ids == ids
-        assert {one.character for one in again.encode(text).unknown} == {one.character for one in tokenizer.encode(text).unknown}
+        assert {one.character for one in again.encode(text).unknown} == {
+            one.character for one in tokenizer.encode(text).unknown
+        }
 
 
 @pytest.mark.parametrize("kind", [LLAMA, GEMMA], ids=["llama", "gemma"])
-def test_a_tokenizer_with_a_token_before_a_text_is_written_with_it(kind: dict[str, Any], tmp_path: Path) -> None:
+def test_a_tokenizer_with_a_token_before_a_text_is_written_with_it(
+    kind: dict[str, Any], tmp_path: Path
+) -> None:
     transformers = pytest.importorskip("transformers")
     tokenizer = from_sentencepiece(trained(**kind), start=True)
-    write_transformers(written(scrambled(Config(**BASICS | {"vocab_size": tokenizer.vocab_size})), tokenizer), tmp_path)
+    write_transformers(
+        written(scrambled(Config(**BASICS | {"vocab_size": tokenizer.vocab_size})), tokenizer),
+        tmp_path,
+    )
     there = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for text in TEXTS[1:]:
         ids = tokenizer.encode(text).ids
@@ -175,7 +229,11 @@ def test_a_tokenizer_with_a_token_before_a_text_is_written_with_it(kind: dict[st
         assert there.decode(ids[1:]) == tokenizer.decode(ids[1:])
 
 
-@given(text=st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from("to be\n 712"), max_size=60))
+@given(
+    text=st.text(
+        alphabet=st.characters(codec="utf-8") | st.sampled_from("to be\n 712"), max_size=60
+    )
+)
 def test_any_text_has_the_same_ids_in_the_library(text: str) -> None:
     from tokenizers import Tokenizer as Backend
 
@@ -187,7 +245,9 @@ def test_any_text_has_the_same_ids_in_the_library(text: str) -> None:
         assert Backend.from_str(content).encode(text).ids == tokenizer.encode(text).ids
 
 
-def test_the_written_model_writes_the_same_text_there_and_stops_at_the_same_token(tmp_path: Path) -> None:
+def test_the_written_model_writes_the_same_text_there_and_stops_at_the_same_token(
+    tmp_path: Path,
+) -> None:
     transformers = pytest.importorskip("transformers")
     tokenizer = CharTokenizer("the quick brown fox jumps over a lazy dog")
     model = scrambled(Config(**BASICS | LLAMA_LIKE | {"vocab_size": tokenizer.vocab_size}))
@@ -199,9 +259,13 @@ def test_the_written_model_writes_the_same_text_there_and_stops_at_the_same_toke
     for ends in ((), written_here[8:9], [written_here[8], written_here[5]]):
         folder = tmp_path / str(len(ends))
         folder.mkdir()
-        write_transformers(written(model, tokenizer, licence="mit", card="From a test.", ends=tuple(ends)), folder)
+        write_transformers(
+            written(model, tokenizer, licence="mit", card="From a test.", ends=tuple(ends)), folder
+        )
         there, reader = opened_there(folder), transformers.AutoTokenizer.from_pretrained(folder)
-        made = there.generate(**reader("the fox", return_tensors="pt"), max_new_tokens=12, do_sample=False)
+        made = there.generate(
+            **reader("the fox", return_tensors="pt"), max_new_tokens=12, do_sample=False
+        )
         most = min((written_here.index(end) + 1 for end in ends), default=12)
         assert made[0].tolist() == ids[: 7 + most]
     readme = (tmp_path / "0" / "README.md").read_text()
@@ -215,7 +279,9 @@ def test_weights_are_written_in_the_type_they_have(tmp_path: Path) -> None:
         folder = tmp_path / str(dtype)
         folder.mkdir()
         write_transformers(written(model), folder)
-        assert (folder / "model.safetensors").stat().st_size < 2.2 * sum(p.numel() for p in model.parameters()) + 20_000
+        assert (folder / "model.safetensors").stat().st_size < 2.2 * sum(
+            p.numel() for p in model.parameters()
+        ) + 20_000
         assert opened_there(folder).dtype is kind
 
 
@@ -223,23 +289,31 @@ def test_weights_are_written_in_the_type_they_have(tmp_path: Path) -> None:
 
 
 def nanogpt_forward(checkpoint: dict[str, Any], ids: Tensor) -> Tensor:
-    """nanoGPT's model, from its published `model.py`: the logits [B, T, vocab_size] of `ids` [B, T]."""
+    """nanoGPT's model, from its published `model.py`: the logits [B, T, vocab_size] of `ids` [B,
+    T].
+    """
     weights, sizes = checkpoint["model"], checkpoint["model_args"]
 
     def linear(x: Tensor, name: str) -> Tensor:
         return F.linear(x, weights[f"{name}.weight"], weights.get(f"{name}.bias"))
 
     def norm(x: Tensor, name: str) -> Tensor:
-        return F.layer_norm(x, x.shape[-1:], weights[f"{name}.weight"], weights.get(f"{name}.bias"), 1e-5)
+        return F.layer_norm(
+            x, x.shape[-1:], weights[f"{name}.weight"], weights.get(f"{name}.bias"), 1e-5
+        )
 
     x = weights["transformer.wte.weight"][ids] + weights["transformer.wpe.weight"][: ids.shape[1]]
     for index in range(sizes["n_layer"]):
         block = f"transformer.h.{index}"
         q, k, v = (
             part.unflatten(-1, (sizes["n_head"], -1)).transpose(1, 2)
-            for part in linear(norm(x, f"{block}.ln_1"), f"{block}.attn.c_attn").split(sizes["n_embd"], dim=2)
+            for part in linear(norm(x, f"{block}.ln_1"), f"{block}.attn.c_attn").split(
+                sizes["n_embd"], dim=2
+            )
         )
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        attended = (
+            F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        )
         x = x + linear(attended, f"{block}.attn.c_proj")
         hidden = F.gelu(linear(norm(x, f"{block}.ln_2"), f"{block}.mlp.c_fc"))
         x = x + linear(hidden, f"{block}.mlp.c_proj")
@@ -248,7 +322,9 @@ def nanogpt_forward(checkpoint: dict[str, Any], ids: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("bias", [True, False])
 @torch.inference_mode()
-def test_nanogpts_own_forward_has_the_same_logits_and_it_opens_here_again(bias: bool, tmp_path: Path) -> None:
+def test_nanogpts_own_forward_has_the_same_logits_and_it_opens_here_again(
+    bias: bool, tmp_path: Path
+) -> None:
     flags = {} if bias else NO_BIAS | {"norm_bias": False}
     tokenizer = CharTokenizer("".join(chr(ord("A") + place) for place in range(VOCAB)))
     model = scrambled(Config(**BASICS | {"d_mlp": 96, "tied": True, "dropout": 0.1} | flags))
@@ -267,7 +343,11 @@ def test_nanogpts_own_forward_has_the_same_logits_and_it_opens_here_again(bias: 
 
 @pytest.mark.parametrize(
     ("change", "lacks"),
-    [({"tied": False}, "tied (here false)"), ({"activation": "relu"}, "activation (here relu)"), ({}, "d_mlp (here 20)")],
+    [
+        ({"tied": False}, "tied (here false)"),
+        ({"activation": "relu"}, "activation (here relu)"),
+        ({}, "d_mlp (here 20)"),
+    ],
 )
 def test_what_nanogpt_has_not_is_named(change: dict[str, Any], lacks: str, tmp_path: Path) -> None:
     with pytest.raises(NotExpressibleError, match=f"nanoGPT differs in .*{re.escape(lacks)}"):
@@ -275,8 +355,12 @@ def test_what_nanogpt_has_not_is_named(change: dict[str, Any], lacks: str, tmp_p
     assert not list(tmp_path.iterdir())
 
 
-def test_unused_tokens_are_never_written_here_nor_where_a_model_is_exported_to(tmp_path: Path) -> None:
-    """The unused rows win everywhere: `transformers` alone writes them, and told not to, it writes what is written here."""
+def test_unused_tokens_are_never_written_here_nor_where_a_model_is_exported_to(
+    tmp_path: Path,
+) -> None:
+    """The unused rows win everywhere: `transformers` alone writes them, and told not to, it writes
+    what is written here.
+    """
     tokenizer = BPETokenizer.learn("to be or not to be", vocab_size=256)
     n = tokenizer.vocab_size
     model = theirs("llama", GROUPED | {"vocab_size": n + 8, "eos_token_id": None})

@@ -1,4 +1,6 @@
-"""LoRA adapters: a small folder that names its base, trained, resumed, opened, shared; and never opened on another model."""
+"""LoRA adapters: a small folder that names its base, trained, resumed, opened, shared; and never
+opened on another model.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,11 @@ def adapter(base: str = "base", name: str = "tuned", **settings: Any) -> Path:
     """A run that trains an adapter, written down."""
     folder = checkpoints.find(base)
     options = {"initial": checkpoints.load(folder).model, "base": folder}
-    return text_run(name, options=options, **{"lora_rank": 2, "steps": 12, "evaluations": 2, "snapshots": 1} | settings)
+    return text_run(
+        name,
+        options=options,
+        **{"lora_rank": 2, "steps": 12, "evaluations": 2, "snapshots": 1} | settings,
+    )
 
 
 def opened(folder: Path, **options: Any) -> Transformer:
@@ -79,7 +85,9 @@ def test_it_is_trained_opened_merged_and_leaves_its_base_where_it_is(base: Path)
     tuned = finish(adapter())
     assert (base / "model.safetensors").read_bytes() == before
     config = checkpoints.read_config(tuned)
-    stored = {name: tuple(one.shape) for name, one in load_file(tuned / "model.safetensors").items()}
+    stored = {
+        name: tuple(one.shape) for name, one in load_file(tuned / "model.safetensors").items()
+    }
     assert stored == parameter_shapes(config, checkpoints.read_adapter(tuned).ranks)
     assert json.loads((tuned / "adapter.json").read_text())["base"] == "base"
     model, unmerged = opened(tuned, precision="stored"), opened(tuned, unmerged=True)
@@ -105,8 +113,13 @@ def test_every_snapshot_opens_and_the_first_is_the_base(base: Path, tuned: Path)
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
-def test_one_that_was_paused_and_resumed_ends_as_one_that_was_not(optimiser: str, base: Path) -> None:
-    whole, paused = finish(adapter(name="whole", optimiser=optimiser)), adapter(name="paused", optimiser=optimiser)
+def test_one_that_was_paused_and_resumed_ends_as_one_that_was_not(
+    optimiser: str, base: Path
+) -> None:
+    whole, paused = (
+        finish(adapter(name="whole", optimiser=optimiser)),
+        adapter(name="paused", optimiser=optimiser),
+    )
     until(paused, 5)
     finish(paused)
     assert same(load_file(whole / "model.safetensors"), load_file(paused / "model.safetensors"))
@@ -120,10 +133,16 @@ def test_costs_count_what_is_trained_alone(optimiser: str, base: Path) -> None:
     model(some_ids(vocab=model.config.vocab_size)).sum().backward()
     for each in steps:
         each.step()
-    kept = sum(value.numel() for name, value in tensors(steps).items() if not name.endswith(".step"))
+    kept = sum(
+        value.numel() for name, value in tensors(steps).items() if not name.endswith(".step")
+    )
     assert optimiser_numbers(model.config, one) == kept
     expected = estimate(model.config, one, UNMEASURED)
-    assert expected.trained == numbers(model.config, 2) == sum(each.numel() for each in model.parameters())
+    assert (
+        expected.trained
+        == numbers(model.config, 2)
+        == sum(each.numel() for each in model.parameters())
+    )
     full = estimate(model.config, recipe(optimiser=optimiser), UNMEASURED)
     assert full.trained == full.parameters == expected.parameters
     assert expected.disk < full.disk
@@ -135,15 +154,22 @@ def test_it_is_shared_without_its_base_and_opens_where_that_is(tuned: Path, tmp_
     assert same(weights(opened(again)), weights(opened(tuned)))
     assert list(checkpoints.snapshots(again)) == list(checkpoints.snapshots(tuned))
     manage.delete("base")
-    with pytest.raises(CheckpointError, match="changes the weights of 'base', and there is no model of that name"):
+    with pytest.raises(
+        CheckpointError, match="changes the weights of 'base', and there is no model of that name"
+    ):
         sharing.unpack(tmp_path / "tuned.zip", "without")
     assert "without" not in checkpoints.folders()
 
 
 def test_a_base_that_is_gone_is_named_and_one_that_comes_back_serves_again(tuned: Path) -> None:
     token = manage.delete("base")
-    for ask in (lambda: opened(tuned), lambda: checkpoints.check_weights(tuned, checkpoints.read_config(tuned))):
-        with pytest.raises(CheckpointError, match="there is no model of that name: bring that model back"):
+    for ask in (
+        lambda: opened(tuned),
+        lambda: checkpoints.check_weights(tuned, checkpoints.read_config(tuned)),
+    ):
+        with pytest.raises(
+            CheckpointError, match="there is no model of that name: bring that model back"
+        ):
             ask()
     assert manage.undelete(token) == "base"
     opened(tuned)
@@ -157,12 +183,23 @@ def test_a_base_that_is_renamed_is_named_anew(tuned: Path) -> None:
 
 
 def test_a_base_with_other_weights_is_refused(base: Path, tuned: Path) -> None:
-    checkpoints.save("base", opened(base), checkpoints.read_tokenizer(base), {}, dtype=torch.float16, replace=True)
-    with pytest.raises(CheckpointError, match="'base', which has other weights than when the adapter was made"):
+    checkpoints.save(
+        "base",
+        opened(base),
+        checkpoints.read_tokenizer(base),
+        {},
+        dtype=torch.float16,
+        replace=True,
+    )
+    with pytest.raises(
+        CheckpointError, match="'base', which has other weights than when the adapter was made"
+    ):
         opened(tuned)
 
 
-def test_the_bundled_base_serves_where_a_model_of_the_user_hides_it(base: Path, tuned: Path, tiny_model: TinyModel) -> None:
+def test_the_bundled_base_serves_where_a_model_of_the_user_hides_it(
+    base: Path, tuned: Path, tiny_model: TinyModel
+) -> None:
     checkpoints.BUNDLED.mkdir()
     base.rename(checkpoints.BUNDLED / "base")
     expected = weights(opened(tuned))
@@ -186,7 +223,14 @@ def test_all_weights_of_an_adapter_s_model_can_be_trained_on(tuned: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "{}", '{"base": 1, "sha256": "", "ranks": {}}', '{"base": "a", "sha256": "", "ranks": {"a": -1}}', "{"]
+    "content",
+    [
+        "[]",
+        "{}",
+        '{"base": 1, "sha256": "", "ranks": {}}',
+        '{"base": "a", "sha256": "", "ranks": {"a": -1}}',
+        "{",
+    ],
 )
 def test_a_damaged_record_is_refused_in_a_line(content: str, base: Path) -> None:
     folder = adapter()
@@ -213,7 +257,9 @@ def test_a_rank_needs_a_model_to_begin_with_and_blocks(base: Path) -> None:
 
 def test_a_plan_trains_an_adapter_of_the_model_it_begins_with(base: Path) -> None:
     source = source_from(read_run(base).source)
-    folder = PLANS["finetune"].prepare("one", source=source, recipe=recipe(lora_rank=3), begin="base")
+    folder = PLANS["finetune"].prepare(
+        "one", source=source, recipe=recipe(lora_rank=3), begin="base"
+    )
     assert checkpoints.read_adapter(folder).base == "base"
     assert read_run(folder).recipe.lora_rank == checkpoints.read_adapter(folder).rank == 3
 
@@ -230,8 +276,12 @@ def test_the_library_opens_it_as_any_model(tuned: Path) -> None:
     assert len(lm.generate("the ", 5)) == 5
 
 
-def test_a_model_of_another_program_is_a_base_whose_files_stay_where_they_are(tiny_model: TinyModel, tmp_path: Path) -> None:
-    exports.FORMATS["transformers"].write(tiny_model("given", text=TEXT, tied=True, activation="gelu-tanh"), tmp_path / "theirs")
+def test_a_model_of_another_program_is_a_base_whose_files_stay_where_they_are(
+    tiny_model: TinyModel, tmp_path: Path
+) -> None:
+    exports.FORMATS["transformers"].write(
+        tiny_model("given", text=TEXT, tied=True, activation="gelu-tanh"), tmp_path / "theirs"
+    )
     imported = import_model(str(tmp_path / "theirs"), "imported").folder
     assert checkpoints.is_reference(imported)
     source = TextSource(Corpus("pangrams", TEXT))
@@ -244,7 +294,9 @@ def test_a_model_of_another_program_is_a_base_whose_files_stay_where_they_are(ti
     weights_of_theirs = tmp_path / "theirs" / "model.safetensors"
     changed = {name: one + 1 for name, one in load_file(weights_of_theirs).items()}
     save_file(changed, weights_of_theirs, metadata={"format": "pt"})
-    with pytest.raises(CheckpointError, match="'imported', which has other weights than when the adapter was made"):
+    with pytest.raises(
+        CheckpointError, match="'imported', which has other weights than when the adapter was made"
+    ):
         opened(folder)
     weights_of_theirs.unlink()
     with pytest.raises(CheckpointError, match=r"the weights at .* are gone"):

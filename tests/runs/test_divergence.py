@@ -34,7 +34,8 @@ pytestmark = pytest.mark.usefixtures("home")
         (GUESS, GUESS, GUESS, False),  # it has learned nothing, and unlearned nothing
         (GUESS, 1.05 * GUESS, 1.05 * GUESS, False),  # the first steps of many a run
         (GUESS, 0.01, 3 * GUESS, False),  # it knows its training data by heart
-        (GUESS, 1e6, 0.5 * GUESS, False),  # it leapt and came back; the mean of the last steps remembers
+        # it leapt and came back; the mean of the last steps remembers
+        (GUESS, 1e6, 0.5 * GUESS, False),
         (40.0, 20.0, 20.0, False),  # it began far off, and came nearer
         (0.001, 0.01, 0.01, False),  # it began with what it can do already
     ],
@@ -56,18 +57,30 @@ def test_a_run_whose_loss_leaps_says_so_in_card_status_and_log_with_what_to_chan
     assert card.validation_loss is not None
     (loss,) = re.findall(r"^it diverged: after 30 steps its loss is ([\d,.]+) nats", card.diverged)
     assert float(loss.replace(",", "")) == pytest.approx(card.validation_loss, rel=1e-3)
-    assert f"A blind guess has {math.log(checkpoints.read_config(folder).vocab_size):.3f}" in card.diverged
-    change = "lower the learning rate (30), begin with a warm-up (there was none), or clip gradients (they were not clipped)"
+    assert (
+        f"A blind guess has {math.log(checkpoints.read_config(folder).vocab_size):.3f}"
+        in card.diverged
+    )
+    change = (
+        "lower the learning rate (30), begin with a warm-up (there was none), or clip gradients "
+        "(they were not clipped)"
+    )
     assert card.diverged.endswith(f". To change: {change}")
     assert status.message == card.diverged
-    assert [line.text for line in read_log(folder / "log.jsonl") if line.kind == "diverged"] == [card.diverged]
+    assert [line.text for line in read_log(folder / "log.jsonl") if line.kind == "diverged"] == [
+        card.diverged
+    ]
 
 
 def test_a_sound_run_says_nothing_of_it() -> None:
     folder = finished()
     assert "diverged" not in checkpoints.read_card(folder).values
     assert read_status(folder).message == ""
-    assert {line.kind for line in read_log(folder / "log.jsonl")} == {"step", "evaluation", "sample"}
+    assert {line.kind for line in read_log(folder / "log.jsonl")} == {
+        "step",
+        "evaluation",
+        "sample",
+    }
 
 
 def test_a_card_of_an_older_version_is_judged_by_its_losses() -> None:
@@ -84,10 +97,13 @@ def test_a_run_that_recovers_is_no_longer_said_to_have_diverged() -> None:
     assert divergence_of([leap], tiny(), recipe()) is not None
     assert divergence_of([leap, good], tiny(), recipe()) is None
     assert divergence_of([], tiny(), recipe()) is None
-    assert divergence_of([LossEntry(step=0, validation=50.0)], tiny(), recipe()) is None  # nothing was trained yet
+    # nothing was trained yet
+    assert divergence_of([LossEntry(step=0, validation=50.0)], tiny(), recipe()) is None
 
 
 def test_no_model_that_ships_has_diverged() -> None:
     for folder in checkpoints.folders().values():
-        assert diverged(checkpoints.read_card(folder), checkpoints.read_config(folder)) is None, folder.name
+        assert diverged(checkpoints.read_card(folder), checkpoints.read_config(folder)) is None, (
+            folder.name
+        )
         assert read_run(folder).card.losses

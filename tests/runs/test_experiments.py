@@ -17,5 +17,7 @@ def test_what_is_compared_learns_from_data_whose_losses_can_be() -> None:
 
 def test_families_are_trained_alike_and_compared_with_each_other() -> None:
     names = {"shakespeare", "llama-tiny", "neox-tiny"}
-    assert len({(PLANS[name].recipe, PLANS[name].data, PLANS[name].tokenizer) for name in names}) == 1
+    assert (
+        len({(PLANS[name].recipe, PLANS[name].data, PLANS[name].tokenizer) for name in names}) == 1
+    )
     assert all({name, *PLANS[name].related} == names for name in names)

@@ -1,4 +1,6 @@
-"""A model of the user's is exported as a whole or not at all; what an export cannot have is said."""
+"""A model of the user's is exported as a whole or not at all; what an export cannot have is
+said.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,29 @@ FOR_ALL = {"tied": True, "d_mlp": 48}  # what every format has
 
 @pytest.mark.parametrize("kind", ["zip", "transformers", "nanogpt"])
 def test_what_the_command_exports_is_opened_again_as_the_same_model(
-    kind: str, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    kind: str,
+    tiny_model: TinyModel,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
 ) -> None:
     folder = tiny_model("mine", card={"licence": "mit", "corpus": "a rhyme"}, **FOR_ALL)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     path = Path(answered(capsys, "export", "mine", "--format", kind)["path"])
     assert path.parent == tmp_path / "here"
-    assert main(["import", str(path / "ckpt.pt" if kind == "nanogpt" else path), "--name", "again", "--json"]) == 0
+    assert (
+        main(
+            [
+                "import",
+                str(path / "ckpt.pt" if kind == "nanogpt" else path),
+                "--name",
+                "again",
+                "--json",
+            ]
+        )
+        == 0
+    )
     before, after = checkpoints.load(folder), checkpoints.load(checkpoints.find("again"))
     ids = some_ids(8, vocab=before.model.config.vocab_size)
     with torch.inference_mode():
@@ -46,22 +63,38 @@ def test_what_the_command_exports_is_opened_again_as_the_same_model(
     assert after.tokenizer.encode("the fox").ids == before.tokenizer.encode("the fox").ids
 
 
-def test_a_model_of_another_program_is_exported_as_its_family_in_its_precision(home: Path, tmp_path: Path) -> None:
+def test_a_model_of_another_program_is_exported_as_its_family_in_its_precision(
+    home: Path, tmp_path: Path
+) -> None:
     transformers = pytest.importorskip("transformers")
-    theirs("mistral", GROUPED | {"sliding_window": 400}).to(torch.bfloat16).save_pretrained(tmp_path / "given")
+    theirs("mistral", GROUPED | {"sliding_window": 400}).to(torch.bfloat16).save_pretrained(
+        tmp_path / "given"
+    )
     folder = import_model(str(tmp_path / "given")).folder
     card = checkpoints.read_card(folder).changed(
-        licence="apache-2.0", imported_from="someone/tiny", end_tokens=[3, 4], chat={"template": "{{ bos_token }}", "tokens": {}}
+        licence="apache-2.0",
+        imported_from="someone/tiny",
+        end_tokens=[3, 4],
+        chat={"template": "{{ bos_token }}", "tokens": {}},
     )
     checkpoints.write_json(folder / "card.json", card.to_json())
     FORMATS["transformers"].write(folder, tmp_path / "made")
     # Its window is wider than its context, so that Llama computes the same: it stays what it was.
     assert json.loads((tmp_path / "made" / "config.json").read_text())["model_type"] == "mistral"
-    given, made = (safetensors.torch.load_file(tmp_path / name / "model.safetensors") for name in ("given", "made"))
+    given, made = (
+        safetensors.torch.load_file(tmp_path / name / "model.safetensors")
+        for name in ("given", "made")
+    )
     assert given.keys() == made.keys()
-    assert all(torch.equal(given[name], made[name]) and made[name].dtype is torch.bfloat16 for name in given)
+    assert all(
+        torch.equal(given[name], made[name]) and made[name].dtype is torch.bfloat16
+        for name in given
+    )
     assert transformers.AutoConfig.from_pretrained(tmp_path / "made").eos_token_id == [3, 4]
-    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "made").chat_template == "{{ bos_token }}"
+    assert (
+        transformers.AutoTokenizer.from_pretrained(tmp_path / "made").chat_template
+        == "{{ bos_token }}"
+    )
     readme = (tmp_path / "made" / "README.md").read_text()
     assert 'license: "apache-2.0"' in readme
     assert "someone/tiny on the Hugging Face hub" in readme
@@ -73,11 +106,15 @@ def test_a_model_of_another_program_is_exported_as_its_family_in_its_precision(h
         assert torch.equal(checkpoints.load(again).model(ids), checkpoints.load(folder).model(ids))
 
 
-def test_what_a_format_leaves_out_is_said(tiny_model: TinyModel, tmp_path: Path, capsys: Capture) -> None:
+def test_what_a_format_leaves_out_is_said(
+    tiny_model: TinyModel, tmp_path: Path, capsys: Capture
+) -> None:
     folder = tiny_model("mine", card={"losses": [{"step": 0, "validation": 3.0}]}, **FOR_ALL)
     for step in (0, 5):
         checkpoints.snapshot_path(folder, step).parent.mkdir(exist_ok=True)
-        checkpoints.snapshot_path(folder, step).write_bytes((folder / "model.safetensors").read_bytes())
+        checkpoints.snapshot_path(folder, step).write_bytes(
+            (folder / "model.safetensors").read_bytes()
+        )
     for kind in ("zip", "transformers", "nanogpt"):
         assert main(["export", "mine", "--format", kind, "--to", str(tmp_path / kind)]) == 0
         said = "Left out: its 2 snapshots and the course of its training;"
@@ -104,7 +141,9 @@ def test_a_format_that_a_model_has_not_says_why_and_writes_nothing(
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_nothing_is_replaced_and_no_folder_is_made_up(kind: str, tiny_model: TinyModel, tmp_path: Path) -> None:
+def test_nothing_is_replaced_and_no_folder_is_made_up(
+    kind: str, tiny_model: TinyModel, tmp_path: Path
+) -> None:
     folder = tiny_model("mine", **FOR_ALL)
     (tmp_path / "mine.zip").write_text("precious")
     with pytest.raises(CheckpointError, match=r"there is something at .*mine\.zip already"):
@@ -115,19 +154,25 @@ def test_nothing_is_replaced_and_no_folder_is_made_up(kind: str, tiny_model: Tin
 
 
 @pytest.mark.parametrize("kind", ["transformers", "nanogpt"])
-def test_a_folder_can_be_had_as_one_zip_file(kind: str, tiny_model: TinyModel, tmp_path: Path, home: Path) -> None:
+def test_a_folder_can_be_had_as_one_zip_file(
+    kind: str, tiny_model: TinyModel, tmp_path: Path, home: Path
+) -> None:
     folder = tiny_model("mine", **FOR_ALL)
     file = io.BytesIO()
     FORMATS[kind].write_zip(folder, file)
     FORMATS[kind].write(folder, tmp_path / "made")
     with zipfile.ZipFile(file) as archive:
-        assert sorted(archive.namelist()) == sorted(f"mine/{path.name}" for path in (tmp_path / "made").iterdir())
+        assert sorted(archive.namelist()) == sorted(
+            f"mine/{path.name}" for path in (tmp_path / "made").iterdir()
+        )
     assert sharing.unpack(file, "again") == checkpoints.find("again")
     assert {path.name for path in home.iterdir()} == {"checkpoints"}
 
 
 @pytest.mark.parametrize("kind", ["transformers", "nanogpt"])
-def test_a_full_disk_leaves_nothing(kind: str, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing(
+    kind: str, tiny_model: TinyModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tiny_model("mine", **FOR_ALL)
 
     def full(*_: Any, **__: Any) -> None:
@@ -141,9 +186,15 @@ def test_a_full_disk_leaves_nothing(kind: str, tiny_model: TinyModel, tmp_path: 
 
 
 def test_the_shipped_models_say_which_formats_they_have() -> None:
-    """GPT-2 is built as these two are; nanoGPT's embedding and unembedding are one matrix, as theirs are not, or are."""
+    """GPT-2 is built as these two are; nanoGPT's embedding and unembedding are one matrix, as
+    theirs are not, or are.
+    """
     formats = {
-        name: [kind for kind, each in FORMATS.items() if each.why_not(checkpoints.BUNDLED / name) is None]
+        name: [
+            kind
+            for kind, each in FORMATS.items()
+            if each.why_not(checkpoints.BUNDLED / name) is None
+        ]
         for name in ("shakespeare", "bpe", "reversal", "classifier", "seq2seq", "finetune-lora")
     }
     assert formats == {
@@ -159,7 +210,10 @@ def test_the_shipped_models_say_which_formats_they_have() -> None:
 def test_a_format_without_snapshots_is_as_large_whether_they_are_asked_for_or_not() -> None:
     folder = checkpoints.find("reversal")
     assert checkpoints.snapshots(folder)
-    sizes = {name: [each.bytes(folder, snapshots=asked) for asked in (True, False)] for name, each in FORMATS.items()}
+    sizes = {
+        name: [each.bytes(folder, snapshots=asked) for asked in (True, False)]
+        for name, each in FORMATS.items()
+    }
     assert [most > least for most, least in sizes.values()] == [name == "zip" for name in sizes]
 
 
@@ -173,7 +227,11 @@ def test_a_gguf_file_is_one_file_with_the_weights_that_are_asked_for(
         capsys, "export", "mine", "--format", "gguf", "--weights", weights, "--to", to
     )
     again = gptviz.load(to, precision="float32")
-    twin = gptviz.load("mine") if weights == "F16" else gptviz.load("mine").edited(f"weights={weights}")
+    twin = (
+        gptviz.load("mine")
+        if weights == "F16"
+        else gptviz.load("mine").edited(f"weights={weights}")
+    )
     ids = some_ids(8, vocab=twin.model.config.vocab_size)
     with torch.inference_mode():
         torch.testing.assert_close(again.model(ids), twin.model(ids), rtol=0.02, atol=0.02)
@@ -188,4 +246,6 @@ def test_a_gguf_file_is_one_file_with_the_weights_that_are_asked_for(
 
 def test_weights_are_asked_for_of_a_gguf_file_alone(tiny_model: TinyModel, capsys: Capture) -> None:
     tiny_model("mine", **FOR_ALL)
-    assert "add --format gguf" in error(capsys, "export", "mine", "--format", "zip", "--weights", "Q8_0")
+    assert "add --format gguf" in error(
+        capsys, "export", "mine", "--format", "zip", "--weights", "Q8_0"
+    )

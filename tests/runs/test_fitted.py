@@ -27,7 +27,9 @@ def test_a_file_that_is_too_long_is_not_read(monkeypatch: pytest.MonkeyPatch) ->
     assert fitted.kept("a") == {}
 
 
-def test_the_oldest_files_go_where_all_are_too_many_bytes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_files_go_where_all_are_too_many_bytes(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for age, name in enumerate("abc"):
         fitted.keep(name, {"one": torch.zeros(100)})
         os.utime(home / "fitted" / f"{name}.safetensors", (1e9 - 1e6 * age,) * 2)
@@ -36,7 +38,9 @@ def test_the_oldest_files_go_where_all_are_too_many_bytes(home: Path, monkeypatc
     assert sorted(path.stem for path in (home / "fitted").glob("*.safetensors")) == ["a", "d"]
 
 
-def test_a_read_only_server_writes_nothing_and_has_the_last_in_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_server_writes_nothing_and_has_the_last_in_memory(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GPTVIZ_READ_ONLY", "1")
     monkeypatch.setattr(fitted, "_in_memory", {})
     monkeypatch.setattr(fitted, "MOST_IN_MEMORY", 2 * 2 * 4)

@@ -1,4 +1,6 @@
-"""Many kills while a model is saved or trained: the last good one always opens, and nothing half-made stays."""
+"""Many kills while a model is saved or trained: the last good one always opens, and nothing
+half-made stays.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ pytestmark = pytest.mark.full
 if sys.platform == "win32":
     pytest.skip("Windows has no fork", allow_module_level=True)
 
-# Imports once, then forks a process for every line it reads: what it does, in which folder, and before which touch of a file
-# there it is killed: a moment that does not depend on how busy the machine is.
+# Imports once, then forks a process for every line it reads: what it does, in which folder, and
+# before which touch of a file there it is killed: a moment that does not depend on how busy the
+# machine is.
 SCRIPT = """
 import itertools, json, os, signal, sys
 import torch
@@ -72,21 +75,28 @@ for line in sys.stdin:
 """
 # Of each kind: a training takes longer to come to the moment of its kill.
 KILLS = {"save": 50, "train": 25}
-# The most touches before a kill: a training that is gone on with reads its files first, and then saves.
+# The most touches before a kill: a training that is gone on with reads its files first, and then
+# saves.
 MOST_TOUCHES = {"save": 120, "train": 400}
 Kill = Callable[[str, Path], int]
 
 
 @pytest.fixture
 def kill(home: Path) -> Iterator[Kill]:
-    """Lets a process do something in a folder, and kills it at the next moment that is drawn; how it ended."""
+    """Lets a process do something in a folder, and kills it at the next moment that is drawn; how
+    it ended.
+    """
     moments = random.Random(14)
     with running(["-c", SCRIPT], stdin=-1) as process:
         assert process.stdin is not None
         assert process.stdout.readline() == "there\n", process.stderr and process.stderr.read()
 
         def one(what: str, folder: Path) -> int:
-            print(json.dumps([what, str(folder), moments.randrange(MOST_TOUCHES[what])]), file=process.stdin, flush=True)
+            print(
+                json.dumps([what, str(folder), moments.randrange(MOST_TOUCHES[what])]),
+                file=process.stdin,
+                flush=True,
+            )
             ended = json.loads(process.stdout.readline())
             assert isinstance(ended, int), ended
             return ended
@@ -100,7 +110,9 @@ def swept(folder: Path) -> list[str]:
     return sorted(os.listdir(folder)) if folder.is_dir() else []
 
 
-def test_a_model_whose_process_is_killed_while_it_saves_is_the_old_one_or_the_new_one_as_a_whole(kill: Kill, home: Path) -> None:
+def test_a_model_whose_process_is_killed_while_it_saves_is_the_old_one_or_the_new_one_as_a_whole(
+    kill: Kill, home: Path
+) -> None:
     root, left, seen = home / "checkpoints", 0, set[int]()
     for _ in range(KILLS["save"]):
         assert kill("save", root / "saved") == -KILL
@@ -115,14 +127,18 @@ def test_a_model_whose_process_is_killed_while_it_saves_is_the_old_one_or_the_ne
     assert len(seen) > 2
 
 
-def test_a_run_whose_process_is_killed_again_and_again_opens_each_time_and_goes_on_as_if_it_never_was(kill: Kill) -> None:
+def test_a_run_whose_process_is_killed_again_and_again_opens_each_time_and_goes_on_as_if_it_never_was(
+    kill: Kill,
+) -> None:
     settings: dict[str, Any] = {"steps": 4_000, "evaluations": 1_000, "snapshots": 5}
     folder, left, steps = task_run("killed", **settings), 0, [0]
     for _ in range(KILLS["train"]):
         assert kill("train", folder) == -KILL
         left += any(name.startswith(".") for name in os.listdir(folder))
         assert swept(folder.parent) == [".locks", "killed"]
-        assert not [name for name in [*swept(folder), *swept(folder / "snapshots")] if name.startswith(".")]
+        assert not [
+            name for name in [*swept(folder), *swept(folder / "snapshots")] if name.startswith(".")
+        ]
         assert read_status(folder).state in ("ready", "interrupted")
         steps.append(checkpoints.load(folder).card.steps)
         for step in checkpoints.snapshots(folder):

@@ -15,7 +15,11 @@ from tests.tiny import TinyModel
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def test_a_renamed_model_is_the_same_under_its_new_name(tiny_model: TinyModel) -> None:
@@ -45,7 +49,9 @@ def test_a_model_that_comes_back_takes_the_place_of_none(tiny_model: TinyModel) 
     assert content(checkpoints.find("mine")) == new != old
 
 
-@pytest.mark.parametrize("token", ["", "..", "../checkpoints/mine", "00000000000000000001-mine", "0" * 20 + "-../../x"])
+@pytest.mark.parametrize(
+    "token", ["", "..", "../checkpoints/mine", "00000000000000000001-mine", "0" * 20 + "-../../x"]
+)
 def test_a_token_that_a_link_made_up_brings_nothing_back(tiny_model: TinyModel, token: str) -> None:
     tiny_model("mine")
     manage.delete("mine")
@@ -86,7 +92,9 @@ def test_a_run_that_trains_or_waits_stays_until_it_is_stopped(tiny_model: TinyMo
     assert "mine" not in checkpoints.folders()
 
 
-def test_the_trash_keeps_the_last_so_many(tiny_model: TinyModel, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_trash_keeps_the_last_so_many(
+    tiny_model: TinyModel, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(manage, "MOST_DELETED", 3)
     (home / "trash").mkdir()
     (home / "trash" / "notes").write_text("somebody's own")

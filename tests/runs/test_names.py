@@ -1,4 +1,6 @@
-"""Names of runs: none replaces or hides a model unasked, and of all that want a name at once, one gets it."""
+"""Names of runs: none replaces or hides a model unasked, and of all that want a name at once, one
+gets it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ ROUNDS = 8
 @pytest.fixture(autouse=True)
 def shipped(no_bundled_models: None) -> Path:
     """The one model that ships, `famous`."""
-    return checkpoints.save("famous", scrambled(tiny()), CharTokenizer("abcdefghijk"), {}, root=checkpoints.BUNDLED)
+    return checkpoints.save(
+        "famous", scrambled(tiny()), CharTokenizer("abcdefghijk"), {}, root=checkpoints.BUNDLED
+    )
 
 
 def test_a_free_name_is_that_of_no_model_be_it_shipped_or_one_s_own(tiny_model: TinyModel) -> None:
@@ -44,7 +48,23 @@ def test_a_free_name_is_that_of_no_model_be_it_shipped_or_one_s_own(tiny_model: 
     assert free_name("famous", checkpoints.BUNDLED.parent / "elsewhere") == "famous"
 
 
-BAD_NAMES = ["", ".", "..", "../../x", "a/b", "/tmp/x", "a\\b", ".hidden", "-x", "x.", "a b", "😀", "ä", "a\n", "a\0b"]
+BAD_NAMES = [
+    "",
+    ".",
+    "..",
+    "../../x",
+    "a/b",
+    "/tmp/x",
+    "a\\b",
+    ".hidden",
+    "-x",
+    "x.",
+    "a b",
+    "😀",
+    "ä",
+    "a\n",
+    "a\0b",
+]
 DEVICES = ["con", "aux.txt", "COM1"]
 
 
@@ -55,9 +75,13 @@ def test_a_name_that_could_leave_the_folder_or_trouble_a_file_system_is_refused_
     with locked(tiny_model("mine")):
         pass  # its lock stays
     before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
-    save = partial(checkpoints.save, model=scrambled(tiny()), tokenizer=CharTokenizer("abcdefghijk"), card={})
+    save = partial(
+        checkpoints.save, model=scrambled(tiny()), tokenizer=CharTokenizer("abcdefghijk"), card={}
+    )
     for use in (save, text_run, task_run, partial(manage.rename, "mine")):
-        with pytest.raises(CheckpointError, match="cannot name a model: (use up to 64 letters|Windows)") as refused:
+        with pytest.raises(
+            CheckpointError, match="cannot name a model: (use up to 64 letters|Windows)"
+        ) as refused:
             use(name)
         assert repr(name[:80]) in str(refused.value)
         assert len(str(refused.value)) < 250
@@ -67,7 +91,10 @@ def test_a_name_that_could_leave_the_folder_or_trouble_a_file_system_is_refused_
 
 
 def test_the_name_of_a_shipped_model_is_refused_unless_it_is_to_be_hidden(shipped: Path) -> None:
-    said = r"there is a model named famous already \(it came with gptviz, and your new model would hide it\): choose another name"
+    said = (
+        r"there is a model named famous already \(it came with gptviz, and your new model would "
+        r"hide it\): choose another name"
+    )
     with pytest.raises(NameInUseError, match=said):
         task_run("famous")
     with pytest.raises(NameInUseError, match=said):
@@ -111,10 +138,15 @@ def test_a_name_that_somebody_took_before_the_lock_was_there_is_refused(
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_a_name_that_is_claimed_is_given_to_nobody_else(replace: bool, tiny_model: TinyModel) -> None:
+def test_a_name_that_is_claimed_is_given_to_nobody_else(
+    replace: bool, tiny_model: TinyModel
+) -> None:
     tiny_model("other")
     with claimed("mine"):
-        with pytest.raises(RunError, match="mine is being trained by another process"), claimed("mine", replace=replace):
+        with (
+            pytest.raises(RunError, match="mine is being trained by another process"),
+            claimed("mine", replace=replace),
+        ):
             pass
         with pytest.raises(CheckpointError, match="mine is being trained by another process"):
             manage.rename("other", "mine")
@@ -139,7 +171,9 @@ def test_a_run_that_waits_is_not_replaced() -> None:
     assert read_run(checkpoints.find("mine")).recipe.steps == 3
 
 
-def test_the_lock_stays_while_the_folder_is_moved_by_hand_and_the_run_ends_without_bringing_it_back(home: Path) -> None:
+def test_the_lock_stays_while_the_folder_is_moved_by_hand_and_the_run_ends_without_bringing_it_back(
+    home: Path,
+) -> None:
     folder = task_run("mine", steps=10**6, evaluations=1)
     training = train(folder)
     for _ in range(8):
@@ -156,7 +190,9 @@ def test_the_lock_stays_while_the_folder_is_moved_by_hand_and_the_run_ends_witho
 
 
 def together(acts: list[Callable[[], Any]]) -> list[Any]:
-    """What each act returns, or the error it raises, where all begin at the same moment in threads of their own."""
+    """What each act returns, or the error it raises, where all begin at the same moment in threads
+    of their own.
+    """
     barrier = Barrier(len(acts))
 
     def begin(act: Callable[[], Any]) -> Any:
@@ -170,7 +206,9 @@ def together(acts: list[Callable[[], Any]]) -> list[Any]:
         return list(threads.map(begin, acts))
 
 
-def test_of_threads_that_prepare_runs_of_one_name_at_once_one_succeeds_and_the_others_are_refused() -> None:
+def test_of_threads_that_prepare_runs_of_one_name_at_once_one_succeeds_and_the_others_are_refused() -> (
+    None
+):
     for number in range(ROUNDS):
         name = f"run-{number}"
         outcomes = together([partial(task_run, name, seed=seed) for seed in range(3)])
@@ -184,7 +222,9 @@ def test_of_threads_that_save_models_of_one_name_at_once_one_succeeds() -> None:
     tokenizer = CharTokenizer("abcdefghijk")
 
     def save(name: str, layers: int) -> Path:
-        return checkpoints.save(name, scrambled(tiny(n_layer=layers)), tokenizer, {"layers": layers})
+        return checkpoints.save(
+            name, scrambled(tiny(n_layer=layers)), tokenizer, {"layers": layers}
+        )
 
     for number in range(ROUNDS):
         name = f"run-{number}"
@@ -193,11 +233,13 @@ def test_of_threads_that_save_models_of_one_name_at_once_one_succeeds() -> None:
         assert sum(isinstance(outcome, NameInUseError) for outcome in outcomes) == 2
         opened = checkpoints.load(checkpoints.find(name))
         assert opened.card.values["layers"] == opened.model.config.n_layer
-    assert sorted(file.name for file in checkpoints.own().iterdir()) == sorted(f"run-{number}" for number in range(ROUNDS))
+    assert sorted(file.name for file in checkpoints.own().iterdir()) == sorted(
+        f"run-{number}" for number in range(ROUNDS)
+    )
 
 
-# Reads rounds from stdin, and in each claims the name, writes a run down, trains it and tells what came of it. Its rounds begin
-# at the same moment as those of another such process.
+# Reads rounds from stdin, and in each claims the name, writes a run down, trains it and tells what
+# came of it. Its rounds begin at the same moment as those of another such process.
 CONTENDER = """
 import json, sys
 from pathlib import Path
@@ -229,9 +271,15 @@ def test_of_two_processes_that_want_one_name_at_once_no_two_train_in_one_folder(
             for seed, process in enumerate(processes):
                 process.stdin.write(json.dumps(asked | {"seed": seed}) + "\n")
                 process.stdin.flush()
-            return [json.loads(process.stdout.readline()) for process in processes if process.stdout is not None]
+            return [
+                json.loads(process.stdout.readline())
+                for process in processes
+                if process.stdout is not None
+            ]
 
-        assert [process.stdout.readline() for process in processes if process.stdout is not None] == ["ready\n"] * 2
+        assert [
+            process.stdout.readline() for process in processes if process.stdout is not None
+        ] == ["ready\n"] * 2
         for number in range(ROUNDS):
             told = answers(name=f"new-{number}", replace=False, or_next=False)
             assert sorted("refused" in answer for answer in told) == [False, True], told
@@ -248,5 +296,15 @@ def test_of_two_processes_that_want_one_name_at_once_no_two_train_in_one_folder(
         if name != "famous":
             checkpoints.load(folder)
             assert read_status(folder).state == "finished"
-            steps = [(line.kind, line.step) for line in read_log(folder / "log.jsonl") if line.kind != "sample"]
-            assert steps == [("evaluation", 0), ("step", 1), ("step", 2), ("step", 3), ("evaluation", 3)]
+            steps = [
+                (line.kind, line.step)
+                for line in read_log(folder / "log.jsonl")
+                if line.kind != "sample"
+            ]
+            assert steps == [
+                ("evaluation", 0),
+                ("step", 1),
+                ("step", 2),
+                ("step", 3),
+                ("evaluation", 3),
+            ]

@@ -1,4 +1,6 @@
-"""The queue in front of the machine: tiny runs, trained by threads that stand in for processes, and by real ones."""
+"""The queue in front of the machine: tiny runs, trained by threads that stand in for processes, and
+by real ones.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,19 @@ LONG = 1_000_000
 def prepared(name: str, steps: int, **settings: Any) -> Path:
     """A run that reverses four symbols."""
     reversal = task("reversal", vocab=11, length=4)
-    given = {"batch_size": 4, "evaluations": 2, "compile": "no", "precision": "float32", "snapshots": 0} | settings
+    given = {
+        "batch_size": 4,
+        "evaluations": 2,
+        "compile": "no",
+        "precision": "float32",
+        "snapshots": 0,
+    } | settings
     source, recipe = TaskSource(reversal), Recipe(steps=steps, **given)
-    return prepare(RunSpec(name=name, config=tiny(), tokenizer=reversal.tokenizer, source=source, recipe=recipe))
+    return prepare(
+        RunSpec(
+            name=name, config=tiny(), tokenizer=reversal.tokenizer, source=source, recipe=recipe
+        )
+    )
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -55,7 +67,8 @@ def log(name: str) -> Path:
 
 
 class Launches:
-    """Starts the queue's processes, and notes the name of each run with the names of those that train at that moment.
+    """Starts the queue's processes, and notes the name of each run with the names of those that
+    train at that moment.
 
     Attributes:
         last: the process started last.
@@ -67,7 +80,11 @@ class Launches:
         self.last: Any = None
 
     def __call__(self, command: list[str], **options: Any) -> Any:
-        training = [folder.name for folder in checkpoints.folders().values() if read_status(folder).state == "running"]
+        training = [
+            folder.name
+            for folder in checkpoints.folders().values()
+            if read_status(folder).state == "running"
+        ]
         self.made.append((command[command.index("--resume") + 1], training))
         self.last = self.launch(command, **options)
         return self.last
@@ -110,7 +127,9 @@ def test_a_process_trains_a_run_from_beginning_to_end(process_queue: Queue) -> N
     assert (folder / ".stderr").read_text() == ""
 
 
-def test_runs_are_trained_one_at_a_time_in_the_order_they_came(queue: Queue, launches: Launches) -> None:
+def test_runs_are_trained_one_at_a_time_in_the_order_they_came(
+    queue: Queue, launches: Launches
+) -> None:
     names = ["zebra", "mole", "ape"]
     for name in names:
         prepared(name, steps=20)
@@ -213,7 +232,9 @@ def test_a_paused_run_goes_on_from_where_it_was(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("how", ["pause", "stop"])
-def test_a_process_that_has_not_begun_is_ended_at_once_and_its_run_can_begin_again(home: Path, how: str) -> None:
+def test_a_process_that_has_not_begun_is_ended_at_once_and_its_run_can_begin_again(
+    home: Path, how: str
+) -> None:
     begin = threading.Event()
     queue = Queue(home / "checkpoints", launch=partial(TrainingThread, begin=begin))
     prepared("early", steps=LONG)
@@ -231,7 +252,9 @@ def test_a_process_that_has_not_begun_is_ended_at_once_and_its_run_can_begin_aga
         queue.close()
 
 
-def test_a_killed_process_leaves_a_run_that_says_so_and_can_be_resumed(queue: Queue, launches: Launches) -> None:
+def test_a_killed_process_leaves_a_run_that_says_so_and_can_be_resumed(
+    queue: Queue, launches: Launches
+) -> None:
     folder = prepared("killed", steps=LONG)
     queue.submit("killed")
     until(lambda: trained("killed"))
@@ -291,12 +314,18 @@ def test_a_system_that_starts_no_process_fails_the_run(home: Path) -> None:
     folder = prepared("unlucky", steps=5)
     queue.submit("unlucky")
     assert read_status(folder).state == "failed"
-    assert "no process could be started to train it (out of processes)" in read_status(folder).message
+    assert (
+        "no process could be started to train it (out of processes)" in read_status(folder).message
+    )
     queue.close()
 
 
-def test_a_run_whose_loss_explodes_fails_with_what_to_change_and_the_next_goes_on(queue: Queue) -> None:
-    folder = prepared("wild", steps=2_000, learning_rate=1e30, optimiser="sgd", clip=0.0, warmup=0.0)
+def test_a_run_whose_loss_explodes_fails_with_what_to_change_and_the_next_goes_on(
+    queue: Queue,
+) -> None:
+    folder = prepared(
+        "wild", steps=2_000, learning_rate=1e30, optimiser="sgd", clip=0.0, warmup=0.0
+    )
     prepared("tame", steps=20)
     queue.submit("wild")
     queue.submit("tame")
@@ -309,7 +338,9 @@ def command(name: str) -> list[str]:
     return ["-m", "gptviz", "train", "--resume", name]
 
 
-def test_a_run_trained_outside_the_queue_counts_and_can_be_paused(queue: Queue, launches: Launches, home: Path) -> None:
+def test_a_run_trained_outside_the_queue_counts_and_can_be_paused(
+    queue: Queue, launches: Launches, home: Path
+) -> None:
     prepared("orphan", steps=LONG)
     with (home / "errors").open("wb") as errors:
         other = TrainingThread(command("orphan"), env={"GPTVIZ_HOME": str(home)}, stderr=errors)
@@ -322,7 +353,9 @@ def test_a_run_trained_outside_the_queue_counts_and_can_be_paused(queue: Queue, 
 
 
 @pytest.mark.full
-def test_a_run_trained_by_a_process_of_the_command_line_counts_and_can_be_paused(queue: Queue, launches: Launches) -> None:
+def test_a_run_trained_by_a_process_of_the_command_line_counts_and_can_be_paused(
+    queue: Queue, launches: Launches
+) -> None:
     prepared("orphan", steps=LONG)
     with running(command("orphan")) as other:
         waits_for_the_orphan(queue, launches)
@@ -344,7 +377,9 @@ def waits_for_the_orphan(queue: Queue, launches: Launches) -> None:
 
 
 @pytest.mark.full
-def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_over_the_line(home: Path) -> None:
+def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_over_the_line(
+    home: Path,
+) -> None:
     prepared("survivor", steps=LONG)
     prepared("heir", steps=20)
     server = (
@@ -375,7 +410,9 @@ def test_a_process_outlives_the_server_that_started_it_and_the_next_one_takes_ov
                 again.close()
 
 
-def test_what_cannot_be_trained_is_refused_with_the_reason(queue: Queue, tiny_model: Callable[..., Path]) -> None:
+def test_what_cannot_be_trained_is_refused_with_the_reason(
+    queue: Queue, tiny_model: Callable[..., Path]
+) -> None:
     with pytest.raises(checkpoints.CheckpointError, match="no run named '../../x'"):
         queue.submit("../../x")
     with pytest.raises(checkpoints.CheckpointError, match="no run named 'shakespeare'"):

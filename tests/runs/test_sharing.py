@@ -1,4 +1,6 @@
-"""A model packed into a zip file opens again as the same model; no zip file writes anywhere else or leaves anything behind."""
+"""A model packed into a zip file opens again as the same model; no zip file writes anywhere else or
+leaves anything behind.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,11 @@ Files = dict[str, bytes]
 
 
 def content(folder: Path) -> Files:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def packed(folder: Path, **options: Any) -> io.BytesIO:
@@ -55,7 +61,9 @@ def files_of(folder: Path) -> Files:
         return {name: file.read(name) for name in file.namelist()}
 
 
-def zipped(files: Files | list[tuple[str, bytes]], method: int = zipfile.ZIP_DEFLATED) -> io.BytesIO:
+def zipped(
+    files: Files | list[tuple[str, bytes]], method: int = zipfile.ZIP_DEFLATED
+) -> io.BytesIO:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", method) as file:
         for name, data in files.items() if isinstance(files, dict) else files:
@@ -65,7 +73,9 @@ def zipped(files: Files | list[tuple[str, bytes]], method: int = zipfile.ZIP_DEF
 
 def left_in(home: Path) -> set[str]:
     """All that lies in the user's folder, without the locks."""
-    return {path.relative_to(home).as_posix() for path in home.rglob("*") if ".locks" not in path.parts} - {"checkpoints"}
+    return {
+        path.relative_to(home).as_posix() for path in home.rglob("*") if ".locks" not in path.parts
+    } - {"checkpoints"}
 
 
 @pytest.fixture
@@ -93,7 +103,9 @@ def test_a_packed_model_opens_again_as_it_was(tiny_model: TinyModel, tmp_path: P
     for name in ("mine-2", "other"):
         assert content(checkpoints.find(name)) == before
     without = sharing.unpack(packed(folder, snapshots=False))
-    assert content(without) == {name: data for name, data in before.items() if "snapshots" not in name}
+    assert content(without) == {
+        name: data for name, data in before.items() if "snapshots" not in name
+    }
 
 
 def test_what_lies_behind_a_link_is_never_packed(tiny_model: TinyModel, tmp_path: Path) -> None:
@@ -111,7 +123,9 @@ def test_what_lies_behind_a_link_is_never_packed(tiny_model: TinyModel, tmp_path
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
-def test_a_model_without_one_of_its_files_is_not_packed(name: str, tiny_model: TinyModel, tmp_path: Path) -> None:
+def test_a_model_without_one_of_its_files_is_not_packed(
+    name: str, tiny_model: TinyModel, tmp_path: Path
+) -> None:
     folder = tiny_model("mine")
     os.rename(folder / name, tmp_path / name)
     for is_a_link in (False, True):
@@ -131,8 +145,13 @@ def test_a_model_of_another_program_is_packed_with_its_weights_in_the_type_they_
     file, before = packed(folder), checkpoints.load(folder).model
     shutil.rmtree(tmp_path / "llama")
     made = sharing.unpack(file, "shared")
-    assert {tensor.dtype for tensor in safetensors.torch.load_file(made / "model.safetensors").values()} == {dtype}
-    assert all(torch.equal(a, b) for a, b in zip(checkpoints.load(made).model.parameters(), before.parameters(), strict=True))
+    assert {
+        tensor.dtype for tensor in safetensors.torch.load_file(made / "model.safetensors").values()
+    } == {dtype}
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(checkpoints.load(made).model.parameters(), before.parameters(), strict=True)
+    )
     assert {path.split("/")[0] for path in left_in(home / "checkpoints")} == {"llama", "shared"}
 
 
@@ -174,7 +193,9 @@ def of_nanogpt(folder: Path) -> Files:
 
 def of_mingpt(folder: Path) -> Files:
     saved_by_mingpt(folder)
-    (folder / "config.json").write_text(json.dumps({"system": {}, "model": {"model_type": None, "n_head": 2}}))
+    (folder / "config.json").write_text(
+        json.dumps({"system": {}, "model": {"model_type": None, "n_head": 2}})
+    )
     return {f"adder/{name}": data for name, data in content(folder).items()}
 
 
@@ -188,7 +209,11 @@ def of_mingpt(folder: Path) -> Files:
     ],
 )
 def test_a_zip_file_of_another_program_s_model_becomes_a_model_with_its_own_weights(
-    make: Callable[[Path], Files], names: tuple[str, str], home: Path, tmp_path: Path, capsys: Capture
+    make: Callable[[Path], Files],
+    names: tuple[str, str],
+    home: Path,
+    tmp_path: Path,
+    capsys: Capture,
 ) -> None:
     (tmp_path / "source").mkdir()
     files = make(tmp_path / "source")
@@ -259,7 +284,9 @@ def test_a_link_and_a_device_are_refused(kind: int, files: Files, home: Path) ->
     refused(made, "'mine/snapshots' is a link or a device", home)
 
 
-def test_a_small_file_that_becomes_a_large_one_is_refused_before_anything_is_written(files: Files, home: Path) -> None:
+def test_a_small_file_that_becomes_a_large_one_is_refused_before_anything_is_written(
+    files: Files, home: Path
+) -> None:
     refused(zipped({**files, "mine/log.jsonl": bytes(10 * zips.SMALL)}), "would become", home)
 
 
@@ -267,13 +294,21 @@ def test_more_than_the_disk_has_room_for_is_refused_with_both_numbers(
     tiny_model: TinyModel, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = packed(tiny_model("mine"))
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(2**40, 2**40, sharing.ROOM_LEFT + 10))  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        shutil,
+        "disk_usage",
+        lambda _: shutil._ntuple_diskusage(2**40, 2**40, sharing.ROOM_LEFT + 10),
+    )  # type: ignore[attr-defined]
     refused(file, r"unpacked it has .* kB, and 67.1 MB is free on the disk", home)
 
 
 def test_too_many_entries_and_too_long_a_list_of_them_are_refused(home: Path) -> None:
     refused(zipped({f"{i}": b"" for i in range(zips.MOST_ENTRIES + 1)}), "10,001 entries", home)
-    refused(zipped({f"{i:0390}": b"" for i in range(zips.LONGEST_READ // 390)}), "list of files is too long", home)
+    refused(
+        zipped({f"{i:0390}": b"" for i in range(zips.LONGEST_READ // 390)}),
+        "list of files is too long",
+        home,
+    )
 
 
 def lying(data: bytes, name: bytes, size: int) -> io.BytesIO:
@@ -289,14 +324,18 @@ def lying(data: bytes, name: bytes, size: int) -> io.BytesIO:
 
 @pytest.mark.parametrize("more", [-1, 1, 1000])
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_length_that_is_a_lie_stops_the_unpacking(more: int, method: int, files: Files, home: Path) -> None:
+def test_a_length_that_is_a_lie_stops_the_unpacking(
+    more: int, method: int, files: Files, home: Path
+) -> None:
     data = zipped(files, method).getvalue()
     size = len(files["mine/model.safetensors"]) + more
     refused(lying(data, b"mine/model.safetensors", size), "not as long as it says|damaged", home)
 
 
 @given(cut=st.integers(0, 10**6), flipped=st.integers(0, 10**6), bit=st.integers(0, 7))
-def test_a_damaged_zip_file_is_refused_or_opened_but_never_fails_otherwise(cut: int, flipped: int, bit: int) -> None:
+def test_a_damaged_zip_file_is_refused_or_opened_but_never_fails_otherwise(
+    cut: int, flipped: int, bit: int
+) -> None:
     """What lies in it may still be whole: then it is the same."""
     data = bytearray(zipped({"a/config.json": b'{"x": 1}' * 20, "a/b": b"yes" * 50}).getvalue())
     data[flipped % len(data)] ^= 1 << bit
@@ -332,15 +371,21 @@ def test_a_password_and_a_rare_way_of_packing_are_refused(files: Files, home: Pa
     refused(io.BytesIO(bytes(data)), "password", home)
 
 
-def test_weights_and_snapshots_that_do_not_fit_the_config_never_appear(files: Files, tiny_model: TinyModel, home: Path) -> None:
+def test_weights_and_snapshots_that_do_not_fit_the_config_never_appear(
+    files: Files, tiny_model: TinyModel, home: Path
+) -> None:
     other = files_of(tiny_model("other", n_layer=1))["other/model.safetensors"]
     refused(zipped({**files, "mine/model.safetensors": other}), "not from one model", home)
-    refused(zipped({**files, "mine/snapshots/00000001.safetensors": other}), "not from one model", home)
+    refused(
+        zipped({**files, "mine/snapshots/00000001.safetensors": other}), "not from one model", home
+    )
     del files["mine/tokenizer.json"]
     refused(zipped(files), "mine lacks tokenizer.json", home)
 
 
-def test_a_reference_to_files_of_this_machine_is_not_followed(tiny_model: TinyModel, home: Path, tmp_path: Path) -> None:
+def test_a_reference_to_files_of_this_machine_is_not_followed(
+    tiny_model: TinyModel, home: Path, tmp_path: Path
+) -> None:
     theirs("llama", GROUPED).save_pretrained(tmp_path / "given")
     folder = import_model(str(tmp_path / "given")).folder
     files = {f"x/{name}": data for name, data in content(folder).items()}
@@ -369,7 +414,10 @@ def test_a_process_killed_while_unpacking_leaves_no_model_and_what_it_left_is_sw
     file = tmp_path / "mine.zip"
     file.write_bytes(packed(tiny_model("mine")).getvalue())
     before = left_in(home)
-    code = "import os, pathlib\nfrom gptviz.runs import sharing, zips\nzips.ZipEntries.write = lambda *_: os._exit(9)\n"
+    code = (
+        "import os, pathlib\nfrom gptviz.runs import sharing, zips\nzips.ZipEntries.write = "
+        "lambda *_: os._exit(9)\n"
+    )
     with running(["-c", f"{code}sharing.unpack(pathlib.Path({str(file)!r}), 'other')"]) as process:
         _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 9, errors
@@ -379,7 +427,9 @@ def test_a_process_killed_while_unpacking_leaves_no_model_and_what_it_left_is_sw
     assert {path.split("/")[1] for path in left_in(home) if "/" in path} == {"mine", "other"}
 
 
-def test_a_name_in_use_or_claimed_or_impossible_is_refused(tiny_model: TinyModel, home: Path) -> None:
+def test_a_name_in_use_or_claimed_or_impossible_is_refused(
+    tiny_model: TinyModel, home: Path
+) -> None:
     folder = tiny_model("mine")
     file = packed(folder)
     for name in ("mine", "shakespeare", "../x"):
@@ -407,4 +457,6 @@ def test_packing_says_how_far_it_is_and_stopped_leaves_nothing(
 
     with pytest.raises(KeyboardInterrupt), progress.listening(stop):
         sharing.pack(folder, tmp_path / "half.zip")
-    assert [path.name for path in tmp_path.glob("*half*")] + [path.name for path in tmp_path.glob(".*")] == []
+    assert [path.name for path in tmp_path.glob("*half*")] + [
+        path.name for path in tmp_path.glob(".*")
+    ] == []

@@ -1,4 +1,6 @@
-"""A lesson to take home: its pages stand beside its texts, its answers are computed, and none of its text is markup."""
+"""A lesson to take home: its pages stand beside its texts, its answers are computed, and none of
+its text is markup.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,11 @@ def test_a_page_stands_beside_the_text_of_its_step_and_the_answer_is_not_to_be_r
     assert isinstance(page, PageContent)
     assert (page.name, page.query) == ("positions", {"model": "ladder-2"})
     (asked,) = [piece for piece in said.pieces if isinstance(piece, AskedQuestion)]
-    assert (asked.value, asked.within, asked.words) == (1234, 10, "1234 (an answer within 10 counts as right)")
+    assert (asked.value, asked.within, asked.words) == (
+        1234,
+        10,
+        "1234 (an answer within 10 counts as right)",
+    )
     assert (asked.hint, asked.reveal) == ("More than 1233.", "They are 1234.")
     html = as_html(content)
     assert re.findall(r"<h(\d)>([^<]*)<", html) == [
@@ -82,24 +88,35 @@ def test_a_page_stands_beside_the_text_of_its_step_and_the_answer_is_not_to_be_r
 
 def test_a_lesson_about_any_decoder_says_that_a_small_model_stands_in_where_there_is_no_other():
     said = "Until one is, it goes on with ladder-2"
-    lesson = parse_lesson(LESSON.replace("model: ladder-2", "model: ladder-2\nany_decoder: yes"), "own")
+    lesson = parse_lesson(
+        LESSON.replace("model: ladder-2", "model: ladder-2\nany_decoder: yes"), "own"
+    )
     for one, is_said in ((lesson, True), (replace(lesson, any_decoder=False), False)):
-        words = [piece.body for piece in lesson_content(one, {"parameters": lambda: 1}, blank).all(PlainText)]
+        words = [
+            piece.body
+            for piece in lesson_content(one, {"parameters": lambda: 1}, blank).all(PlainText)
+        ]
         assert any(said in text for text in words) == is_said
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_the_text_of_a_lesson_is_never_markup(hostile: str):
     question = Question(hostile, "choice", "'b'", (hostile, "b"), hint=hostile, reveal=hostile)
-    step = LessonStep(hostile, hostile, PageState("positions", {"prompt": hostile}, hostile), (question,))
-    html = as_html(lesson_content(Lesson("own", hostile, hostile, (step,), based_on=(hostile,)), {}, blank))
+    step = LessonStep(
+        hostile, hostile, PageState("positions", {"prompt": hostile}, hostile), (question,)
+    )
+    html = as_html(
+        lesson_content(Lesson("own", hostile, hostile, (step,), based_on=(hostile,)), {}, blank)
+    )
     assert "<img src=x" not in html
     assert html.count("<script") == html.count("</script>") == 1, "what checks the answers"
     assert 'href="javascript' not in html
     assert escape(hostile[:20]) in html
 
 
-def test_the_command_writes_one_file_that_loads_nothing(home: Path, tmp_path: Path, capsys: Capture):
+def test_the_command_writes_one_file_that_loads_nothing(
+    home: Path, tmp_path: Path, capsys: Capture
+):
     own_folder().mkdir()
     (own_folder() / "own.md").write_text(LESSON, encoding="utf-8")
     (own_folder() / "broken.md").write_text("no lesson", encoding="utf-8")
@@ -107,10 +124,18 @@ def test_the_command_writes_one_file_that_loads_nothing(home: Path, tmp_path: Pa
     said = answered(capsys, "export", "lesson:own", "--out", out)
     assert said == {"lesson": "own", "path": str(out), "bytes": out.stat().st_size}
     content = out.read_text(encoding="utf-8")
-    assert f"<p>It has {sum(one.numel() for one in gptviz.load('ladder-2').model.parameters())} numbers.</p>" in content
+    assert (
+        f"<p>It has {sum(one.numel() for one in gptviz.load('ladder-2').model.parameters())} "
+        "numbers.</p>" in content
+    )
     assert "newPlot" in content  # the figures of the page Positions
-    assert not re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content)
-    for name, said in (("missing", "there is no lesson 'missing'"), ("broken", "between two lines")):
+    assert not re.findall(
+        r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content
+    )
+    for name, said in (
+        ("missing", "there is no lesson 'missing'"),
+        ("broken", "between two lines"),
+    ):
         assert said in error(capsys, "lessons", "export", name, "--out", tmp_path / "x.html")
     assert main(["lessons", "export"]) == 2
     assert not (tmp_path / "x.html").exists()

@@ -33,27 +33,34 @@ from gptviz.takehome.live.page import LivePage
 from gptviz.text import CharTokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = sorted(folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists())
+SHIPPED = sorted(
+    folder.name for folder in checkpoints.BUNDLED.iterdir() if (folder / "config.json").exists()
+)
 LIVE = [name for name in SHIPPED if not lacks(checkpoints.BUNDLED / name)]
 NEAR = 1e-4
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 
 
 def prompts_of(lm: LanguageModel, count: int) -> list[str]:
-    """Prompts of random tokens: one is longer than the context, one is a single token, the others are no longer than a short
-    context: past a long one every token costs a whole window.
+    """Prompts of random tokens: one is longer than the context, one is a single token, the others
+    are no longer than a short context: past a long one every token costs a whole window.
     """
     random = np.random.default_rng(7)
     context, size = lm.model.config.context_length, lm.tokenizer.vocab_size
     lengths = [context + 3, 1, *random.integers(2, min(context, 40) + 1, count)][:count]
-    return ["".join(lm.tokenizer.piece(int(i)) for i in random.integers(0, size, length)).strip() or "a" for length in lengths]
+    return [
+        "".join(lm.tokenizer.piece(int(i)) for i in random.integers(0, size, length)).strip() or "a"
+        for length in lengths
+    ]
 
 
 def computed(name: str, prompts: list[str], steps: list[int]) -> dict[str, Any]:
     """What node answers for a model; `steps` says how many tokens it writes after each prompt."""
     asked = {"folder": str(checkpoints.BUNDLED / name), "prompts": prompts, "steps": steps}
     script = ROOT / "tests" / "js" / "live.js"
-    done = subprocess.run(["node", str(script)], input=json.dumps(asked), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["node", str(script)], input=json.dumps(asked), capture_output=True, text=True, check=True
+    )
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
 
@@ -75,7 +82,9 @@ def assert_alike(found: str, expected: bytes) -> None:
 
 
 def check(name: str, count: int, most: int) -> None:
-    """Everything that node computes of a model, beside the library; after each prompt it writes `most` tokens."""
+    """Everything that node computes of a model, beside the library; after each prompt it writes
+    `most` tokens.
+    """
     lm = gptviz.load(name)
     prompts = prompts_of(lm, count)
     # The first prompt is longer than the context: each token after it costs a whole window.
@@ -106,7 +115,9 @@ def check_pass(lm: LanguageModel, ids: list[int], found: dict[str, Any]) -> None
     np.testing.assert_allclose(arrays["logits"].reshape(logits.shape), logits, rtol=0, atol=NEAR)
     if lm.model.config.n_layer:
         for block, pattern in enumerate(attention.patterns(lm.model, seen.tolist()).blocks):
-            np.testing.assert_allclose(arrays[f"pattern {block}"].reshape(pattern.shape), pattern, rtol=0, atol=NEAR)
+            np.testing.assert_allclose(
+                arrays[f"pattern {block}"].reshape(pattern.shape), pattern, rtol=0, atol=NEAR
+            )
 
 
 def check_ledger(lm: LanguageModel, ids: list[int], seen: list[int], found: str) -> None:
@@ -128,7 +139,14 @@ def check_ledger(lm: LanguageModel, ids: list[int], seen: list[int], found: str)
     known, arrays = kit.unpack(made.data)
     labels = unpacked(found)[1]["labels"]
     assert json.loads(labels.tobytes()) == json.loads(arrays.pop("labels").tobytes())
-    assert_alike(found, kit.pack(known | {key: header[key] for key in ("vocabulary", "generation")}, **arrays, labels=labels))
+    assert_alike(
+        found,
+        kit.pack(
+            known | {key: header[key] for key in ("vocabulary", "generation")},
+            **arrays,
+            labels=labels,
+        ),
+    )
 
 
 def check_lens(lm: LanguageModel, seen: list[int], found: str) -> None:
@@ -139,9 +157,14 @@ def check_lens(lm: LanguageModel, seen: list[int], found: str) -> None:
     label, top = lm.tokenizer.label, min(20, lm.tokenizer.vocab_size)
     read = lens(lm.model, seen, top=top)
     of = {key: header[key] for key in ("of", "model", "code")}
-    made = lens_grid.payload(read, label, **of, vocab_size=lm.model.config.vocab_size, spaced=lm.tokenizer.is_spaced)
+    made = lens_grid.payload(
+        read, label, **of, vocab_size=lm.model.config.vocab_size, spaced=lm.tokenizer.is_spaced
+    )
     known, values = kit.unpack(made)
-    names, expected = np.array(header.pop("names"))[arrays.pop("top")], np.array(known.pop("names"))[values.pop("top")]
+    names, expected = (
+        np.array(header.pop("names"))[arrays.pop("top")],
+        np.array(known.pop("names"))[values.pop("top")],
+    )
     chances = read.probability
     apart = np.abs(np.diff(chances, axis=-1, prepend=np.inf, append=-np.inf)) > NEAR
     is_clear = apart[..., 1:] & apart[..., :-1]
@@ -174,7 +197,13 @@ def check_attention(lm: LanguageModel, seen: list[int], found: str) -> None:
         scaled=reading.scaled,
     )
     labels = [lm.tokenizer.label(i) for i in seen]
-    given = {"queries": labels, "keys": labels, "alone": True, "reads": attention.QUERY, "isRead": attention.KEY}
+    given = {
+        "queries": labels,
+        "keys": labels,
+        "alone": True,
+        "reads": attention.QUERY,
+        "isRead": attention.KEY,
+    }
     given |= {
         "spaced": lm.tokenizer.is_spaced,
         "pooling": looks.pooling,
@@ -184,7 +213,10 @@ def check_attention(lm: LanguageModel, seen: list[int], found: str) -> None:
         "edited": None,
     }
     assert_alike(
-        found, attention_explorer.payload(heads, given | {key: header[key] for key in ("of", "model", "code", "edited")})
+        found,
+        attention_explorer.payload(
+            heads, given | {key: header[key] for key in ("of", "model", "code", "edited")}
+        ),
     )
 
 
@@ -201,11 +233,22 @@ def check_tree(lm: LanguageModel, ids: list[int], found: str) -> None:
         tree.step()
     next_one = predict(tree.after().logits, sampling)
     top = np.argsort(-next_one.before, kind="stable")[: tree.n_candidates].tolist()
-    ghosts = [Ghost(i, float(next_one.before[i]), float(next_one.after[i]), str(next_one.cut[i])) for i in top]
-    same = {key: header[key] for key in ("number", "prompt", "status", "heading", "address", "code")}
+    ghosts = [
+        Ghost(i, float(next_one.before[i]), float(next_one.after[i]), str(next_one.cut[i]))
+        for i in top
+    ]
+    same = {
+        key: header[key] for key in ("number", "prompt", "status", "heading", "address", "code")
+    }
     assert same["prompt"] == [lm.tokenizer.label(i) for i in lm.seen(torch.tensor(ids)).tolist()]
     described = "temperature 0.8, top-k 5, top-p 0.9"
-    look = Look(**same, label=lm.tokenizer.label, described=lambda _: described, ghosts=ghosts, spaced=lm.tokenizer.is_spaced)
+    look = Look(
+        **same,
+        label=lm.tokenizer.label,
+        described=lambda _: described,
+        ghosts=ghosts,
+        spaced=lm.tokenizer.is_spaced,
+    )
     packed = generation_tree.packed(tree, look, Finished())
     known, values = kit.unpack(packed.data)
     del known["part_names"]  # they have attention alone: the tree has few nodes
@@ -222,7 +265,10 @@ def attention_by_step(arrays: dict[str, np.ndarray]) -> dict[tuple[int, ...], np
     """The numbers of each step by its node, first key and keys; they are taken out of `arrays`."""
     places, numbers = arrays.pop("place"), arrays.pop("attention")
     ends = [*places[:, 3].tolist(), len(numbers)][1:]
-    return {tuple(place[:3].tolist()): numbers[place[3] : end] for place, end in zip(places, ends, strict=True)}
+    return {
+        tuple(place[:3].tolist()): numbers[place[3] : end]
+        for place, end in zip(places, ends, strict=True)
+    }
 
 
 @needs_node
@@ -243,7 +289,9 @@ def test_both_know_the_same_parts_and_draw_the_same_numbers() -> None:
     answer = computed("ladder-0", [], [])
     for name in ("norm", "residual", "positions", "activation"):
         assert sorted(answer["tables"][name]) == sorted(PARTS[name])
-    expected = [[uniform(seed, position).item() for position in (0, 7, 255, 12345)] for seed in (0, 1, 99)]
+    expected = [
+        [uniform(seed, position).item() for position in (0, 7, 255, 12345)] for seed in (0, 1, 99)
+    ]
     assert answer["numbers"] == expected
 
 
@@ -259,9 +307,19 @@ def test_what_lacks_a_part_is_left_out_by_name() -> None:
 
 @needs_node
 def test_heads_that_share_keys_read_what_they_read_in_the_library(tmp_path: Path) -> None:
-    config = Config(vocab_size=7, context_length=8, d_model=16, n_layer=2, n_head=4, n_kv_head=2, positions="rotary")
+    config = Config(
+        vocab_size=7,
+        context_length=8,
+        d_model=16,
+        n_layer=2,
+        n_head=4,
+        n_kv_head=2,
+        positions="rotary",
+    )
     model = build(config, seed=0).eval()
-    (tmp_path / "config.json").write_text(json.dumps({"format": 1, "config": dataclasses.asdict(config)}))
+    (tmp_path / "config.json").write_text(
+        json.dumps({"format": 1, "config": dataclasses.asdict(config)})
+    )
     (tmp_path / "tokenizer.json").write_text(CharTokenizer("abcdef ").to_json())
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     assert not lacks(tmp_path)
@@ -279,7 +337,10 @@ def test_heads_that_share_keys_read_what_they_read_in_the_library(tmp_path: Path
 
 def test_a_page_of_the_app_leads_to_the_same_view_unless_it_shows_more() -> None:
     page = LivePage({"sentences": "Mary", "finetune-lora": "O"}, {}, {}, usual="sentences")
-    assert page.address("attention", {"block": "1"}) == "try.html?view=attention&model=sentences&block=1"
+    assert (
+        page.address("attention", {"block": "1"})
+        == "try.html?view=attention&model=sentences&block=1"
+    )
     assert page.address("attention", {"blocks.0.mlp": "zero"}) == ""  # an edited model
     assert page.address("attention", {"model": "finetune-lora"}) == ""
     assert page.address("heads", {}) == ""

@@ -1,4 +1,6 @@
-"""Pages to take home: what stands in the file is what the page shows, and nothing in it asks another machine."""
+"""Pages to take home: what stands in the file is what the page shows, and nothing in it asks
+another machine.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ PROMPT = "O Romeo, Romeo"
 
 @pytest.fixture(scope="module")
 def attention() -> PageContent:
-    return read_page("attention", {"model": "ladder-8", "prompt": PROMPT, "block": "1", "head": "0"})
+    return read_page(
+        "attention", {"model": "ladder-8", "prompt": PROMPT, "block": "1", "head": "0"}
+    )
 
 
 def test_a_page_is_read_with_its_title_its_settings_and_its_views(attention: PageContent) -> None:
@@ -60,18 +64,27 @@ def test_a_page_is_read_with_its_title_its_settings_and_its_views(attention: Pag
 def test_a_link_to_another_page_is_no_setting() -> None:
     page = read_page("patching", {"model": "sentences"})
     assert not [one for one in page.all(ControlValue) if one.label == one.value]
-    assert [one for one in page.all(MarkdownText) if re.fullmatch(r"Head \d of block \d: .*", one.body)]
+    assert [
+        one for one in page.all(MarkdownText) if re.fullmatch(r"Head \d of block \d: .*", one.body)
+    ]
 
 
 def test_the_file_has_the_data_of_every_view_and_loads_nothing(attention: PageContent) -> None:
     content = as_html(attention)
     assert "Content-Security-Policy" in content
-    assert not re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content)
+    assert not re.findall(
+        r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content
+    )
     assert not re.findall(r"@import|url\((?!data:)", content.split("</style>")[0])
-    assert 'data-address="model=ladder-8&amp;prompt=O+Romeo%2C+Romeo&amp;block=1&amp;head=0"' in content
+    assert (
+        'data-address="model=ladder-8&amp;prompt=O+Romeo%2C+Romeo&amp;block=1&amp;head=0"'
+        in content
+    )
 
 
-def test_of_a_long_table_the_first_rows_are_in_the_file_and_the_others_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_table_the_first_rows_are_in_the_file_and_the_others_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(page_file, "MOST_ROWS", 3)
     pieces = [PageTable(pd.DataFrame({"letter": list("abcdefgh")[:rows]})) for rows in (8, 3)]
     long, short = (as_html(PageContent("x", {}, (piece,))) for piece in pieces)
@@ -108,12 +121,22 @@ def test_hostile_text_stays_text(hostile: str) -> None:
 def test_every_page_has_a_file(tmp_path: Path, capsys: Capture) -> None:
     out = tmp_path / "page.html"
     said = answered(capsys, "export", "positions", "--model", "ladder-2", "--out", out)
-    assert said == {"page": "positions", "format": "html", "path": str(out), "bytes": out.stat().st_size}
+    assert said == {
+        "page": "positions",
+        "format": "html",
+        "path": str(out),
+        "bytes": out.stat().st_size,
+    }
     assert "newPlot" in out.read_text(encoding="utf-8")
-    assert "there is no page 'missing'" in error(capsys, "export", "missing", "--model", "ladder-2", "--out", tmp_path / "x.html")
+    assert "there is no page 'missing'" in error(
+        capsys, "export", "missing", "--model", "ladder-2", "--out", tmp_path / "x.html"
+    )
     assert main(["export", "attention", "--model", "ladder-2", "--format", "nanogpt"]) == 2
     assert not (tmp_path / "x.html").exists()
-    for place, said in ((tmp_path, "is a folder"), (tmp_path / "none" / "x.html", "there is no folder")):
+    for place, said in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "none" / "x.html", "there is no folder"),
+    ):
         assert said in error(capsys, "export", "positions", "--model", "ladder-2", "--out", place)
     assert "positions is a page: name the model" in error(capsys, "export", "positions")
 
@@ -144,9 +167,14 @@ def test_what_the_address_says_may_come_by_the_standard_input(
         ("block", "--state block names no value"),
     ],
 )
-def test_a_rejected_value_of_a_state_is_an_error_that_names_it(state: str, said: str, tmp_path: Path, capsys: Capture) -> None:
+def test_a_rejected_value_of_a_state_is_an_error_that_names_it(
+    state: str, said: str, tmp_path: Path, capsys: Capture
+) -> None:
     out = tmp_path / "page.html"
-    assert main(["export", "attention", "--model", "reversal", "--state", state, "--out", str(out)]) == 2
+    assert (
+        main(["export", "attention", "--model", "reversal", "--state", state, "--out", str(out)])
+        == 2
+    )
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1
@@ -183,7 +211,9 @@ def test_what_no_page_can_show_is_refused_by_name() -> None:
     refused = {
         "has its text already": lambda: gptviz.show(trace, "lens"),
         "knows no model": lambda: gptviz.show(run(lm.model, lm.encode(PROMPT)[None], ["logits"])),
-        "values replaced": lambda: gptviz.show(lm.trace(PROMPT, ["logits"], edits={"embed": lambda value: 2 * value})),
+        "values replaced": lambda: gptviz.show(
+            lm.trace(PROMPT, ["logits"], edits={"embed": lambda value: 2 * value})
+        ),
         "no model named 'nobody'": lambda: gptviz.show("nobody", PROMPT),
     }
     for said, shown in refused.items():

@@ -1,4 +1,6 @@
-"""The report of a run: it has what log and card in the folder have, and shows none of it as markup."""
+"""The report of a run: it has what log and card in the folder have, and shows none of it as
+markup.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ def lines(kind: str) -> list[dict]:
 
 def numbers(values: list | dict) -> list[float]:
     """The numbers of a line of plotly, which writes arrays as base64."""
-    return values if isinstance(values, list) else np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).tolist()
+    return (
+        values
+        if isinstance(values, list)
+        else np.frombuffer(base64.b64decode(values["bdata"]), values["dtype"]).tolist()
+    )
 
 
 def test_it_has_the_losses_the_settings_the_samples_and_the_card_of_the_folder():
@@ -46,7 +52,9 @@ def test_it_has_the_losses_the_settings_the_samples_and_the_card_of_the_folder()
     kept = json.loads((SHIPPED / "config.json").read_text())["config"]
     assert config.loc["Blocks", "value"] == str(kept["n_layer"])
     codes = content.all(Code)
-    assert [one.body for one in codes if not one.language] == [line["text"] for line in lines("sample")]
+    assert [one.body for one in codes if not one.language] == [
+        line["text"] for line in lines("sample")
+    ]
     assert json.loads(codes[-1].body) == card
 
 
@@ -56,7 +64,9 @@ def test_the_file_loads_nothing(tmp_path: Path, capsys: Capture):
     assert said == {"name": "ladder-2", "path": str(out), "bytes": out.stat().st_size}
     content = out.read_text(encoding="utf-8")
     assert "default-src 'none'" in content
-    assert not re.findall(r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content)
+    assert not re.findall(
+        r"""<(?:script|link|img|iframe)[^>]*(?:src|href)=["']?(?!data:)[^"'> ]""", content
+    )
     assert main(["report", "no-such-model", "--out", str(tmp_path / "x.html")]) == 2
     assert not (tmp_path / "x.html").exists()
 
@@ -65,7 +75,11 @@ def test_the_file_loads_nothing(tmp_path: Path, capsys: Capture):
 def test_what_a_card_or_a_log_says_stays_text(home: Path, hostile: str):
     folder = home / "checkpoints" / "own"
     shutil.copytree(SHIPPED, folder)
-    card = json.loads((folder / "card.json").read_text()) | {"corpus": hostile, "command": hostile, "device": hostile}
+    card = json.loads((folder / "card.json").read_text()) | {
+        "corpus": hostile,
+        "command": hostile,
+        "device": hostile,
+    }
     (folder / "card.json").write_text(json.dumps(card))
     with (folder / "log.jsonl").open("a") as log:
         log.write(json.dumps({"kind": "sample", "step": 10_001, "text": hostile}) + "\n")

@@ -1,4 +1,6 @@
-"""What the tests of `gptviz.text` share: the public data files, which lie beside the repository and not in it."""
+"""What the tests of `gptviz.text` share: the public data files, which lie beside the repository and
+not in it.
+"""
 
 from pathlib import Path
 

@@ -10,14 +10,36 @@ import pytest
 from gptviz.text.confined import Confined, EndedError, first_fitting
 
 FOREVER = {"patterns": ["(a|aa)+!"], "names": ["a" * 60]}
-NAMES = ["model.layers.0.self_attn.q_proj", "model.layers.10.mlp.up_proj", "lm_head", "q_proj", "", "a\nq_proj"]
-PATTERNS = ["q_proj", "layers.0.*", r".*\.mlp\.(up|down)_proj", "proj", "model.layers.1[0-9].*", "^lm_head", "(?:q|k)_proj", ""]
+NAMES = [
+    "model.layers.0.self_attn.q_proj",
+    "model.layers.10.mlp.up_proj",
+    "lm_head",
+    "q_proj",
+    "",
+    "a\nq_proj",
+]
+PATTERNS = [
+    "q_proj",
+    "layers.0.*",
+    r".*\.mlp\.(up|down)_proj",
+    "proj",
+    "model.layers.1[0-9].*",
+    "^lm_head",
+    "(?:q|k)_proj",
+    "",
+]
 
 
 @pytest.mark.parametrize("start", range(len(PATTERNS)))
 def test_the_first_pattern_that_fits_is_that_of_peft(start: int) -> None:
     patterns = PATTERNS[start:] + PATTERNS[:start]
-    theirs = [next((place for place, one in enumerate(patterns) if re.match(rf"(.*\.)?({one})$", name)), None) for name in NAMES]
+    theirs = [
+        next(
+            (place for place, one in enumerate(patterns) if re.match(rf"(.*\.)?({one})$", name)),
+            None,
+        )
+        for name in NAMES
+    ]
     assert first_fitting(patterns, NAMES) == theirs
 
 

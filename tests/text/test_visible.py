@@ -83,7 +83,23 @@ def test_a_name_leads_back_to_its_character(character: str) -> None:
         ("digit", ["3", " 2024", "٣", "½"]),
         ("punctuation", [".", "$", "&", " --", "+", "“", "'"]),
         ("space", [" ", "\n", "\t", "\n\n", "\u00a0"]),
-        ("other", ["", "'s", "3rd", "🙂", "\ufffd", "<|endoftext|>", "я", "日", "\u200b", "\u0301", "\ud800", "ª"]),
+        (
+            "other",
+            [
+                "",
+                "'s",
+                "3rd",
+                "🙂",
+                "\ufffd",
+                "<|endoftext|>",
+                "я",
+                "日",
+                "\u200b",
+                "\u0301",
+                "\ud800",
+                "ª",
+            ],
+        ),
     ],
 )
 def test_the_kind_of_a_token_is_what_a_reader_would_call_it(kind: str, texts: list[str]) -> None:

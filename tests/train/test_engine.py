@@ -1,4 +1,6 @@
-"""The engine: by hand where asked, else chosen by a probe that changes nothing, and always one that works."""
+"""The engine: by hand where asked, else chosen by a probe that changes nothing, and always one that
+works.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,19 @@ Times = Callable[[dict[tuple[bool, bool], float | Exception]], None]
 
 @pytest.fixture
 def times(monkeypatch: pytest.MonkeyPatch) -> Times:
-    """Says how many seconds a step takes by (bfloat16, compiled), in place of a clock; where nothing is said, none is taken."""
+    """Says how many seconds a step takes by (bfloat16, compiled), in place of a clock; where
+    nothing is said, none is taken.
+    """
 
     def say(table: dict[tuple[bool, bool], float | Exception]) -> None:
         def told(
-            model: Transformer, data: Data, recipe: Recipe, bfloat16: bool, *, compiled: bool, meanwhile: Callable[[], None]
+            model: Transformer,
+            data: Data,
+            recipe: Recipe,
+            bfloat16: bool,
+            *,
+            compiled: bool,
+            meanwhile: Callable[[], None],
         ) -> float:
             answer = table[bfloat16, compiled]
             if isinstance(answer, Exception):
@@ -47,18 +57,27 @@ def times(monkeypatch: pytest.MonkeyPatch) -> Times:
 
 
 @pytest.mark.parametrize(("precision", "bfloat16"), [("float32", False), ("bfloat16", True)])
-def test_what_is_set_by_hand_is_taken_without_a_probe(precision: str, bfloat16: bool, times: Times) -> None:
+def test_what_is_set_by_hand_is_taken_without_a_probe(
+    precision: str, bfloat16: bool, times: Times
+) -> None:
     times({})
-    assert choose_engine(fresh(), data(), recipe(precision=precision, compile="no")) == Engine(bfloat16, False)
+    assert choose_engine(fresh(), data(), recipe(precision=precision, compile="no")) == Engine(
+        bfloat16, False
+    )
 
 
 @pytest.mark.parametrize(("float32", "bfloat16"), [(1.0, 2.0), (2.0, 1.0)])
-def test_the_faster_precision_is_taken_and_both_times_are_told(float32: float, bfloat16: float, times: Times) -> None:
+def test_the_faster_precision_is_taken_and_both_times_are_told(
+    float32: float, bfloat16: float, times: Times
+) -> None:
     times({(False, False): float32, (True, False): bfloat16})
     chosen = choose_engine(fresh(), data(), recipe(precision="auto"))
     assert chosen.bfloat16 is (bfloat16 < float32)
     assert chosen.seconds_per_step == 1.0
-    assert f"float32 {1_000 * float32:,.1f} ms a step, bfloat16 {1_000 * bfloat16:,.1f} ms" in chosen.why
+    assert (
+        f"float32 {1_000 * float32:,.1f} ms a step, bfloat16 {1_000 * bfloat16:,.1f} ms"
+        in chosen.why
+    )
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"avx512_bf16": False}])
@@ -74,12 +93,17 @@ def test_bfloat16_is_not_tried_where_the_processor_lacks_it(
 
 def test_a_short_run_is_not_compiled_and_a_long_one_is_where_that_is_faster(times: Times) -> None:
     times({(False, False): 1.0, (False, True): 0.5})
-    short, long = (choose_engine(fresh(), data(), recipe(compile="auto", steps=steps)) for steps in (10, LONG))
+    short, long = (
+        choose_engine(fresh(), data(), recipe(compile="auto", steps=steps)) for steps in (10, LONG)
+    )
     assert not short.compiled
     assert "the run takes about 10 s, too short to be worth it" in short.why
     assert (long.compiled, long.seconds_per_step) == (True, 0.5)
     minutes = [
-        choose_engine(fresh(), data(), recipe(compile="auto", steps=None, minutes=WORTH_COMPILING / 60 * x)) for x in (0.9, 1.1)
+        choose_engine(
+            fresh(), data(), recipe(compile="auto", steps=None, minutes=WORTH_COMPILING / 60 * x)
+        )
+        for x in (0.9, 1.1)
     ]
     assert [each.compiled for each in minutes] == [False, True]
     times({(False, False): 1.0, (False, True): 1.5})
@@ -90,22 +114,37 @@ def test_a_short_run_is_not_compiled_and_a_long_one_is_where_that_is_faster(time
 
 
 @pytest.mark.parametrize("setting", ["auto", "yes"])
-def test_a_compiler_that_fails_is_said_and_the_run_goes_on_without(setting: str, times: Times) -> None:
+def test_a_compiler_that_fails_is_said_and_the_run_goes_on_without(
+    setting: str, times: Times
+) -> None:
     times({(False, False): 1.0, (False, True): RuntimeError("ld: cannot find -lm\n")})
     chosen = choose_engine(fresh(), data(), recipe(compile=setting, steps=LONG))
-    assert chosen == Engine(False, False, "float32 1,000.0 ms a step; not compiled: compiling failed (RuntimeError)", 1.0)
+    assert chosen == Engine(
+        False,
+        False,
+        "float32 1,000.0 ms a step; not compiled: compiling failed (RuntimeError)",
+        1.0,
+    )
 
 
 @pytest.mark.parametrize("lacking", ["PATH", "CXX"])
-def test_without_a_compiler_it_says_so_and_trains(lacking: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_compiler_it_says_so_and_trains(
+    lacking: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("CXX", "no-such-compiler") if lacking == "CXX" else monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("CXX", "no-such-compiler") if lacking == "CXX" else monkeypatch.delenv(
+        "CXX", raising=False
+    )
     model = fresh()
     chosen = choose_engine(model, data(), recipe(compile="yes", steps=3))
-    assert re.search(r"not compiled: there is no C\+\+ compiler \(\S+\) on this machine", chosen.why)
+    assert re.search(
+        r"not compiled: there is no C\+\+ compiler \(\S+\) on this machine", chosen.why
+    )
     assert not chosen.compiled
     assert chosen.forward(model) is model
-    assert list(Trainer(model, data(), recipe(steps=3), forward=chosen.forward(model)))[-1].step == 3
+    assert (
+        list(Trainer(model, data(), recipe(steps=3), forward=chosen.forward(model)))[-1].step == 3
+    )
 
 
 def test_a_compiler_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -143,26 +182,38 @@ def test_a_choice_is_given_up_while_its_step_still_goes_on(monkeypatch: pytest.M
             raise GivenUpError
 
     with pytest.raises(GivenUpError):
-        choose_engine(fresh(), data(), recipe(precision="bfloat16", compile="auto"), meanwhile=meanwhile)
+        choose_engine(
+            fresh(), data(), recipe(precision="bfloat16", compile="auto"), meanwhile=meanwhile
+        )
     assert not go_on.is_set()
     assert told == ["timing steps in bfloat16"] * 3
     go_on.set()
-    # The next choice waits for the step that is left over, which draws from the same random numbers.
+    # The next choice waits for the step that is left over, which draws from the same random
+    # numbers.
     assert choose_engine(fresh(), data(), recipe(precision="bfloat16", compile="auto")).bfloat16
     assert not engine._given_up
 
 
-def test_a_compiled_model_takes_the_same_steps_with_the_same_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_model_takes_the_same_steps_with_the_same_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     compile_ = torch.compile
     # Captured as for a machine, but run by Python: no compiler is needed, and no half minute.
     monkeypatch.setattr(torch, "compile", lambda model: compile_(model, backend="eager"))
     plain, compiled = fresh(), fresh()
     curves = []
     for model, chosen in ((plain, Engine()), (compiled, Engine(compiled=True))):
-        curves.append([event.loss for event in Trainer(model, data(), recipe(steps=5), forward=chosen.forward(model))])
+        curves.append(
+            [
+                event.loss
+                for event in Trainer(model, data(), recipe(steps=5), forward=chosen.forward(model))
+            ]
+        )
     assert curves[1] == pytest.approx(curves[0], rel=1e-6)
     for name, value in weights(plain).items():
-        torch.testing.assert_close(compiled.get_parameter(name).detach(), value, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(
+            compiled.get_parameter(name).detach(), value, rtol=1e-4, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("precision", ["auto", "bfloat16", "float32"])
@@ -183,7 +234,16 @@ def test_an_engine_survives_json(of: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [{"bfloat16": "x"}, {"compiled": 1}, {"speed": 3}, [1], 5, {"why": None}, {"seconds_per_step": "x"}]
+    "content",
+    [
+        {"bfloat16": "x"},
+        {"compiled": 1},
+        {"speed": 3},
+        [1],
+        5,
+        {"why": None},
+        {"seconds_per_step": "x"},
+    ],
 )
 def test_what_is_no_engine_is_refused(content: Any) -> None:
     with pytest.raises(ValueError, match="this does not describe an engine"):

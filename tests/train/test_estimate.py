@@ -1,4 +1,6 @@
-"""What a run will take, against what runs took: torch's own count of operations, and real memory, files and time."""
+"""What a run will take, against what runs took: torch's own count of operations, and real memory,
+files and time.
+"""
 
 from __future__ import annotations
 
@@ -56,40 +58,83 @@ def test_the_operations_of_a_step_are_those_torch_counts(config: Config) -> None
 LABELS: dict[str, Any] = {"mask": "full", "padding": 0, "n_label": 3}
 SHAPES: list[dict[str, Any]] = [
     *({"n_layer": n_layer} for n_layer in (0, 1, 2, 5)),
-    *({**LABELS, "head": head, "n_layer": n_layer} for head in ("flatten", "mean", "sum") for n_layer in (1, 4)),
-    *({"n_layer": decoder, "n_encoder_layer": encoder, "padding": 0} for decoder in (1, 4) for encoder in (1, 3)),
+    *(
+        {**LABELS, "head": head, "n_layer": n_layer}
+        for head in ("flatten", "mean", "sum")
+        for n_layer in (1, 4)
+    ),
+    *(
+        {"n_layer": decoder, "n_encoder_layer": encoder, "padding": 0}
+        for decoder in (1, 4)
+        for encoder in (1, 3)
+    ),
     {"n_layer": 4, "positions": "relative"},
 ]
 ROTARY: dict[str, Any] = {"n_head": 4, "d_model": 16, "positions": "rotary"}
 FAMILIES: list[dict[str, Any]] = [
-    ROTARY | {"n_kv_head": 2, "mlp": "gated", "norm": "rmsnorm", "activation": "silu", "qk_norm": "separate", "tied": True},
+    ROTARY
+    | {
+        "n_kv_head": 2,
+        "mlp": "gated",
+        "norm": "rmsnorm",
+        "activation": "silu",
+        "qk_norm": "separate",
+        "tied": True,
+    },
     ROTARY | {"residual": "parallel", "rotary_fraction": 0.5, "qk_norm": "whole"},
     ROTARY | {"residual": "parallel-one-norm", "n_kv_head": 1, "attention_dropout": 0.1},
-    ROTARY | {"residual": "double-norm", "window": 3, "window_pattern": "wwf", "window_rotary_base": 500.0, "n_layer": 5},
-    ROTARY | {"residual": "branch-norm", "score_cap": 5.0, "logit_cap": 9.0, "embed_scale": 4.0, "rotary_scaling": "llama3"},
+    ROTARY
+    | {
+        "residual": "double-norm",
+        "window": 3,
+        "window_pattern": "wwf",
+        "window_rotary_base": 500.0,
+        "n_layer": 5,
+    },
+    ROTARY
+    | {
+        "residual": "branch-norm",
+        "score_cap": 5.0,
+        "logit_cap": 9.0,
+        "embed_scale": 4.0,
+        "rotary_scaling": "llama3",
+    },
     {"embed_norm": True, "positions": "alibi", "score_scale": 1.0, "norm_eps": 1e-3, "n_layer": 3},
 ]
 
 
-@pytest.mark.parametrize("changes", [*SHAPES, *FAMILIES], ids=lambda changes: " ".join(map(str, changes.values())))
-def test_operations_are_counted_for_every_head_for_two_stacks_and_for_the_axes_of_families(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changes", [*SHAPES, *FAMILIES], ids=lambda changes: " ".join(map(str, changes.values()))
+)
+def test_operations_are_counted_for_every_head_for_two_stacks_and_for_the_axes_of_families(
+    changes: dict[str, Any],
+) -> None:
     config = tiny(**changes)
     assert estimate.step_work(config, 3, 7).flops == counted_by_torch(config, 3, 7)
 
 
 def test_a_classifier_that_flattens_has_a_product_per_token_and_one_per_label() -> None:
-    assert estimate.step_work(preset("classifier", vocab_size=500, n_label=2), 4, 20).flops == 6_528_000
+    assert (
+        estimate.step_work(preset("classifier", vocab_size=500, n_label=2), 4, 20).flops
+        == 6_528_000
+    )
 
 
 @pytest.mark.parametrize(
     "changes",
-    [*SHAPES, {"n_head": 4, "d_model": 16, "n_kv_head": 2, "mlp": "gated"}, {"residual": "parallel", "qk_norm": "whole"}],
+    [
+        *SHAPES,
+        {"n_head": 4, "d_model": 16, "n_kv_head": 2, "mlp": "gated"},
+        {"residual": "parallel", "qk_norm": "whole"},
+    ],
     ids=lambda changes: " ".join(map(str, changes.values())),
 )
 def test_muon_is_counted_for_the_matrices_that_it_takes(changes: dict[str, Any]) -> None:
     config, recipe = tiny(**changes), Recipe(steps=1, optimiser="muon")
     made = optimisers.optimisers(build(config), recipe)
-    groups = [group for one in made if isinstance(one, optimisers.BlockMuon) for group in one.param_groups]
+    groups = [
+        group for one in made if isinstance(one, optimisers.BlockMuon) for group in one.param_groups
+    ]
     taken = [tuple(matrix.shape) for group in groups for matrix in group["params"]]
     assert sorted(optimisers.block_matrices(config, recipe)) == sorted(taken)
 
@@ -100,8 +145,12 @@ def adapted(config: Config, rank: int) -> Transformer:
     return AdaptedTransformer(model, every_matrix(config, rank)) if rank else model
 
 
-@pytest.mark.parametrize("changes", SHAPES, ids=lambda changes: " ".join(map(str, changes.values())))
-def test_an_adapter_has_the_operations_that_torch_counts_in_a_real_step_of_it(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changes", SHAPES, ids=lambda changes: " ".join(map(str, changes.values()))
+)
+def test_an_adapter_has_the_operations_that_torch_counts_in_a_real_step_of_it(
+    changes: dict[str, Any],
+) -> None:
     config = tiny(**changes)
     model, ids = adapted(config, 2).train(), some_ids(7, 3, config.vocab_size)
     with FlopCounterMode(display=False) as counter:
@@ -112,11 +161,17 @@ def test_an_adapter_has_the_operations_that_torch_counts_in_a_real_step_of_it(ch
 
 
 def test_an_adapter_needs_no_gradients_of_the_weights_beside_it() -> None:
-    config, rows, tokens, rank = Config(vocab_size=65, context_length=32, d_model=48, n_layer=4, n_head=4), 2, 32, 3
+    config, rows, tokens, rank = (
+        Config(vocab_size=65, context_length=32, d_model=48, n_layer=4, n_head=4),
+        2,
+        32,
+        3,
+    )
     d, n = config.d_model, rows * tokens
     inside = [(d, 3 * d), (d, d), (d, 4 * d), (4 * d, d)]
     forward = sum(2 * n * (a * b + rank * (a + b)) for a, b in inside)
-    # Of the matrices and of the unembedding only what they read has a gradient; what is read by the first block has none.
+    # Of the matrices and of the unembedding only what they read has a gradient; what is read by the
+    # first block has none.
     backward = sum(2 * n * (a * b + 2 * rank * (a + b)) for a, b in inside)
     attention = 2 * 2 * rows * tokens * tokens * d
     first = 2 * n * (d * 3 * d + rank * d)
@@ -128,7 +183,9 @@ def test_an_adapter_needs_no_gradients_of_the_weights_beside_it() -> None:
 
 @pytest.mark.parametrize("rank", [0, 2])
 @pytest.mark.parametrize("name", ["adamw", "adam", "sgd", "muon"])
-def test_an_optimiser_remembers_as_much_as_is_said_and_of_an_adapter_its_numbers_alone(name: str, rank: int) -> None:
+def test_an_optimiser_remembers_as_much_as_is_said_and_of_an_adapter_its_numbers_alone(
+    name: str, rank: int
+) -> None:
     config, recipe = tiny(), Recipe(steps=1, batch_size=2, optimiser=name, lora_rank=rank)  # type: ignore[arg-type]
     trainer = Trainer(adapted(config, rank), estimate._Noise(config), recipe)
     trainer.advance(0.01)
@@ -136,17 +193,26 @@ def test_an_optimiser_remembers_as_much_as_is_said_and_of_an_adapter_its_numbers
     assert estimate.estimate(config, recipe, SPEED).optimiser == held
 
 
-def test_a_run_of_an_adapter_is_estimated_to_take_less_time_and_memory_than_one_of_all_weights() -> None:
+def test_a_run_of_an_adapter_is_estimated_to_take_less_time_and_memory_than_one_of_all_weights() -> (
+    None
+):
     config = Config(vocab_size=2_000, context_length=64, d_model=256, n_layer=6, n_head=4)
-    whole, small = (estimate.estimate(config, Recipe(steps=10, batch_size=8, lora_rank=rank), SPEED) for rank in (0, 4))
+    whole, small = (
+        estimate.estimate(config, Recipe(steps=10, batch_size=8, lora_rank=rank), SPEED)
+        for rank in (0, 4)
+    )
     assert small.flops < 0.75 * whole.flops
     assert small.seconds_per_step < whole.seconds_per_step
-    assert small.memory < whole.memory - 4 * whole.parameters, "without the gradients and what the optimiser keeps"
+    assert small.memory < whole.memory - 4 * whole.parameters, (
+        "without the gradients and what the optimiser keeps"
+    )
     assert small.optimiser == 4 * 2 * small.trained
 
 
 def most_at_once(config: Config, recipe: Recipe) -> int:
-    """The most bytes that a step has in memory beside weights and optimiser, as torch's profiler counts them."""
+    """The most bytes that a step has in memory beside weights and optimiser, as torch's profiler
+    counts them.
+    """
     trainer = Trainer(adapted(config, recipe.lora_rank), estimate._Noise(config), recipe)
     trainer.advance(1e-3)  # from now on there is what the optimiser remembers
     for optimiser in trainer.optimisers:
@@ -154,23 +220,52 @@ def most_at_once(config: Config, recipe: Recipe) -> int:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         trainer.advance(1e-3)
     kineto = profiled.profiler
-    changes = [event.nbytes() for event in kineto.kineto_results.events() if event.name() == "[memory]"]
+    changes = [
+        event.nbytes() for event in kineto.kineto_results.events() if event.name() == "[memory]"
+    ]
     return max(accumulate(changes))
 
 
 @pytest.mark.parametrize(
     ("config", "recipe"),
     [
-        (Config(vocab_size=2_000, context_length=32, d_model=16, n_layer=0), Recipe(steps=2, batch_size=8)),
-        (Config(vocab_size=65, context_length=32, d_model=32, n_layer=3, n_head=4), Recipe(steps=2, batch_size=4)),
         (
-            Config(vocab_size=65, context_length=32, d_model=32, n_layer=2, n_head=4, positions="relative", dropout=0.1),
+            Config(vocab_size=2_000, context_length=32, d_model=16, n_layer=0),
+            Recipe(steps=2, batch_size=8),
+        ),
+        (
+            Config(vocab_size=65, context_length=32, d_model=32, n_layer=3, n_head=4),
+            Recipe(steps=2, batch_size=4),
+        ),
+        (
+            Config(
+                vocab_size=65,
+                context_length=32,
+                d_model=32,
+                n_layer=2,
+                n_head=4,
+                positions="relative",
+                dropout=0.1,
+            ),
             Recipe(steps=2, batch_size=4, optimiser="sgd"),
         ),
-        (preset("llama-tiny", context_length=64, d_model=96, n_layer=4), Recipe(steps=2, batch_size=4)),
-        (preset("neox-tiny", context_length=64, d_model=96, n_layer=4), Recipe(steps=2, batch_size=4)),
         (
-            preset("llama-tiny", context_length=64, n_layer=4, window=16, window_pattern="wf", score_cap=20.0),
+            preset("llama-tiny", context_length=64, d_model=96, n_layer=4),
+            Recipe(steps=2, batch_size=4),
+        ),
+        (
+            preset("neox-tiny", context_length=64, d_model=96, n_layer=4),
+            Recipe(steps=2, batch_size=4),
+        ),
+        (
+            preset(
+                "llama-tiny",
+                context_length=64,
+                n_layer=4,
+                window=16,
+                window_pattern="wf",
+                score_cap=20.0,
+            ),
             Recipe(steps=2, batch_size=4),
         ),
         (
@@ -184,7 +279,10 @@ def test_a_step_has_as_much_in_memory_at_once_as_is_said(config: Config, recipe:
     estimated, real = estimate.estimate(config, recipe, SPEED), most_at_once(config, recipe)
     assert 0.9 < estimated.activations / real < 1.5
     assert estimated.logits < estimated.activations
-    assert estimated.memory > estimated.weights + estimated.optimiser + estimated.activations + estimate.PROCESS / 2
+    assert (
+        estimated.memory
+        > estimated.weights + estimated.optimiser + estimated.activations + estimate.PROCESS / 2
+    )
 
 
 def real_memory(config: Config, recipe: Recipe) -> dict[str, int]:
@@ -211,7 +309,14 @@ for _ in range(2):
 print(json.dumps({{"before": before, "step": most() - before}}))
 """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return dict(json.loads(done.stdout))
 
 
@@ -221,14 +326,23 @@ def test_a_classifier_gives_a_text_one_logit_for_each_label() -> None:
     assert estimated.logits == 4 * 4 * 3  # bytes, texts, labels
 
 
-# The bytes of one step are compared with torch's own count above, for more models: one size shows that a process takes as much.
+# The bytes of one step are compared with torch's own count above, for more models: one size shows
+# that a process takes as much.
 SIZES = {
     "long-context": (preset("shakespeare"), 16),
     "large-batch": (preset("ladder"), 256),
     "large-vocabulary": (preset("bpe"), 8),
     "logits": (Config(vocab_size=20_000, context_length=64, d_model=64, n_layer=0), 32),
     "relative": (
-        Config(vocab_size=65, context_length=128, d_model=128, n_layer=3, n_head=4, positions="relative", dropout=0.1),
+        Config(
+            vocab_size=65,
+            context_length=128,
+            d_model=128,
+            n_layer=3,
+            n_head=4,
+            positions="relative",
+            dropout=0.1,
+        ),
         16,
     ),
 }
@@ -254,7 +368,9 @@ def test_a_deeper_model_is_estimated_as_if_every_block_were_followed() -> None:
     shallow = tiny(n_layer=2)
     for layers in (3, 5):
         config = tiny(n_layer=layers)
-        forward, step = (estimate._followed(config, 2, 8, 0, backward) for backward in (False, True))
+        forward, step = (
+            estimate._followed(config, 2, 8, 0, backward) for backward in (False, True)
+        )
         assert estimate.step_work(config, 2, 8, backward=False).bytes == forward.bytes
         assert estimate.step_work(config, 2, 8).operations == step.operations
         assert estimate.step_work(config, 2, 8).peak == pytest.approx(step.peak, rel=0.05)
@@ -262,7 +378,9 @@ def test_a_deeper_model_is_estimated_as_if_every_block_were_followed() -> None:
 
 
 def test_nothing_is_allocated_for_a_model_that_would_not_fit_anywhere() -> None:
-    huge = Config(vocab_size=1_000_000, context_length=8_192, d_model=16_384, n_layer=200, n_head=64)
+    huge = Config(
+        vocab_size=1_000_000, context_length=8_192, d_model=16_384, n_layer=200, n_head=64
+    )
     estimated = estimate.estimate(huge, Recipe(steps=10, batch_size=512), SPEED)
     assert estimated.parameters > 600e9
     assert estimated.memory > 10e12
@@ -273,7 +391,9 @@ def test_nothing_is_allocated_for_a_model_that_would_not_fit_anywhere() -> None:
 @pytest.mark.parametrize("steps", [1, 2, 7, 100, 1_000])
 def test_as_many_snapshots_are_counted_as_a_run_keeps(snapshots: int, steps: int) -> None:
     recipe = Recipe(steps=steps, snapshots=snapshots)
-    one_by_one = {step for step in range(steps + 1) if recipe.keeps(step)} | ({steps} if snapshots else set())
+    one_by_one = {step for step in range(steps + 1) if recipe.keeps(step)} | (
+        {steps} if snapshots else set()
+    )
     assert estimate.snapshot_count(recipe, steps) == len(one_by_one)
 
 
@@ -284,7 +404,9 @@ def test_the_speeds_of_a_machine_are_found_from_its_fastest_steps_however_long_t
 ) -> None:
     true = Speed(flops=50e9 * prices[0], bytes=4e9 * prices[1], overhead=20e-6 * prices[2])
 
-    def times(config: Config, recipe: Recipe, device: torch.device, bfloat16: bool) -> npt.NDArray[np.float64]:
+    def times(
+        config: Config, recipe: Recipe, device: torch.device, bfloat16: bool
+    ) -> npt.NDArray[np.float64]:
         alone = true.seconds(estimate.step_work(config, recipe.batch_size, config.context_length))
         return alone * np.array([*waits, 1.0]) / (2 if bfloat16 else 1)
 
@@ -296,10 +418,14 @@ def test_the_speeds_of_a_machine_are_found_from_its_fastest_steps_however_long_t
     assert found.seconds(work) == pytest.approx(true.seconds(work), rel=0.25)
     assert found.slowdown == pytest.approx(np.mean([*waits, 1.0]))
     for precision, faster in (("float32", 1), ("auto", 2), ("bfloat16", 2)):
-        assert found.seconds_of_step(work, Recipe(steps=1, precision=precision)) == pytest.approx(found.seconds(work) / faster)
+        assert found.seconds_of_step(work, Recipe(steps=1, precision=precision)) == pytest.approx(
+            found.seconds(work) / faster
+        )
 
 
-def test_a_later_measurement_of_a_busier_machine_makes_it_no_slower_and_says_how_busy_it_is() -> None:
+def test_a_later_measurement_of_a_busier_machine_makes_it_no_slower_and_says_how_busy_it_is() -> (
+    None
+):
     quiet, busy = Speed(2e9, 3e9, 1e-6), replace(Speed(1e9, 4e9, 2e-6), slowdown=30.0)
     assert quiet.or_faster(busy) == Speed(2e9, 4e9, 1e-6, slowdown=30.0)
 
@@ -343,7 +469,14 @@ def test_free_memory_is_less_than_what_the_machine_has() -> None:
 
 @pytest.mark.parametrize(
     ("count", "words"),
-    [(0, "0 bytes"), (999, "999 bytes"), (1_500, "1.5 kB"), (2.5e6, "2.5 MB"), (1.234e9, "1.23 GB"), (5e15, "5,000 TB")],
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1_500, "1.5 kB"),
+        (2.5e6, "2.5 MB"),
+        (1.234e9, "1.23 GB"),
+        (5e15, "5,000 TB"),
+    ],
 )
 def test_bytes_are_told_as_a_person_says_them(count: float, words: str) -> None:
     assert in_bytes(count) == words

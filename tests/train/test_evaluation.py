@@ -19,7 +19,9 @@ def on(model: Transformer, length: int, tokens: int = 8_192) -> Evaluation:
 
 
 def by_loop(model: Transformer, batches: list[Batch]) -> tuple[float, list[int], list[int]]:
-    """In float64: minus the mean logarithm of the right token's probability, and how often it was the likeliest, by place."""
+    """In float64: minus the mean logarithm of the right token's probability, and how often it was
+    the likeliest, by place.
+    """
     losses, right, counted = [], [0] * CONTEXT, [0] * CONTEXT
     double = scrambled(model.config).double()
     for (inputs,), targets in batches:
@@ -29,15 +31,21 @@ def by_loop(model: Transformer, batches: list[Batch]) -> tuple[float, list[int],
                     continue
                 with torch.inference_mode():
                     logits = double(row[None, : place + 1])[0, -1].tolist()
-                losses.append(math.log(math.fsum(math.exp(x) for x in logits)) - logits[target[place]])
+                losses.append(
+                    math.log(math.fsum(math.exp(x) for x in logits)) - logits[target[place]]
+                )
                 right[place] += logits[target[place]] == max(logits)
                 counted[place] += 1
     return math.fsum(losses) / len(losses), right, counted
 
 
-@pytest.mark.parametrize("length", [2, CONTEXT, CONTEXT + 1, CONTEXT + 2, 3 * CONTEXT + 1, 5 * CONTEXT + 4])
+@pytest.mark.parametrize(
+    "length", [2, CONTEXT, CONTEXT + 1, CONTEXT + 2, 3 * CONTEXT + 1, 5 * CONTEXT + 4]
+)
 @pytest.mark.parametrize("tokens", [1, 2 * CONTEXT, 10_000])
-def test_loss_and_accuracy_are_those_of_a_loop_in_float64_the_last_short_window_included(length: int, tokens: int) -> None:
+def test_loss_and_accuracy_are_those_of_a_loop_in_float64_the_last_short_window_included(
+    length: int, tokens: int
+) -> None:
     model = scrambled(tiny())
     found = on(model, length, tokens)
     loss, right, counted = by_loop(model, list(consecutive_windows(some_ids(length)[0], CONTEXT)))
@@ -58,7 +66,16 @@ def test_what_does_not_count_changes_neither_loss_nor_accuracy() -> None:
     loss, right, counted = by_loop(model, batches)
     assert found.loss == pytest.approx(loss, rel=1e-5)
     assert counted == [0, 0, 29, 30, 30, 0, 30, 30]
-    assert found.by_place() == [None, None, right[2] / 29, right[3] / 30, right[4] / 30, None, right[6] / 30, right[7] / 30]
+    assert found.by_place() == [
+        None,
+        None,
+        right[2] / 29,
+        right[3] / 30,
+        right[4] / 30,
+        None,
+        right[6] / 30,
+        right[7] / 30,
+    ]
     assert any(right)
 
 
@@ -80,7 +97,9 @@ def test_a_large_vocabulary_is_taken_in_smaller_batches(monkeypatch: pytest.Monk
     assert max(rows) == 3
 
 
-@pytest.mark.parametrize("batches", [[], [Batch((some_ids(),), torch.full((2, CONTEXT), NOT_COUNTED))]])
+@pytest.mark.parametrize(
+    "batches", [[], [Batch((some_ids(),), torch.full((2, CONTEXT), NOT_COUNTED))]]
+)
 def test_nothing_to_evaluate_is_said(batches: list[Batch]) -> None:
     with pytest.raises(ValueError, match="nothing to evaluate"):
         evaluate(scrambled(tiny()), batches)

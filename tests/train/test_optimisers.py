@@ -1,4 +1,6 @@
-"""Optimisers: their steps are the published ones, and what they remember can be put away and taken out again."""
+"""Optimisers: their steps are the published ones, and what they remember can be put away and taken
+out again.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,11 @@ def gradients(model: Transformer, seed: int) -> dict[str, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
         parameter.grad = torch.randn(parameter.shape, generator=generator)
-    return {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
+    return {
+        name: parameter.grad.clone()
+        for name, parameter in model.named_parameters()
+        if parameter.grad is not None
+    }
 
 
 def steps(model: Transformer, count: int, **settings: Any) -> list[dict[str, Tensor]]:
@@ -38,8 +44,12 @@ def steps(model: Transformer, count: int, **settings: Any) -> list[dict[str, Ten
     return taken
 
 
-def by_hand(kind: str, start: Tensor, gradients: list[Tensor], beta1: float, beta2: float, decay: float) -> Tensor:
-    """AdamW (Loshchilov & Hutter 2019), Adam (Kingma & Ba 2015) with L2, or SGD with momentum and L2, in float64."""
+def by_hand(
+    kind: str, start: Tensor, gradients: list[Tensor], beta1: float, beta2: float, decay: float
+) -> Tensor:
+    """AdamW (Loshchilov & Hutter 2019), Adam (Kingma & Ba 2015) with L2, or SGD with momentum and
+    L2, in float64.
+    """
     weight, mean, square = start.double(), torch.zeros(()), torch.zeros(())
     for step, gradient in enumerate(map(Tensor.double, gradients), 1):
         if kind == "adamw":
@@ -52,7 +62,9 @@ def by_hand(kind: str, start: Tensor, gradients: list[Tensor], beta1: float, bet
             continue
         mean = beta1 * mean + (1 - beta1) * gradient
         square = beta2 * square + (1 - beta2) * gradient**2
-        weight = weight - RATE * (mean / (1 - beta1**step)) / ((square / (1 - beta2**step)).sqrt() + 1e-8)
+        weight = weight - RATE * (mean / (1 - beta1**step)) / (
+            (square / (1 - beta2**step)).sqrt() + 1e-8
+        )
     return weight.float()
 
 
@@ -65,18 +77,29 @@ def test_five_steps_are_those_of_the_formula_and_only_matrices_decay(kind: str) 
     for name, start in before.items():
         decay = DECAY if start.dim() > 1 else 0.0
         expected = by_hand(kind, start, [gradient[name] for gradient in taken], 0.8, 0.95, decay)
-        torch.testing.assert_close(model.get_parameter(name).detach(), expected, rtol=1e-4, atol=1e-5, msg=name)
+        torch.testing.assert_close(
+            model.get_parameter(name).detach(), expected, rtol=1e-4, atol=1e-5, msg=name
+        )
 
 
 @pytest.mark.parametrize("n_encoder_layer", [0, 2])
-def test_muon_takes_exactly_the_matrices_of_the_blocks_and_adamw_the_others(n_encoder_layer: int) -> None:
+def test_muon_takes_exactly_the_matrices_of_the_blocks_and_adamw_the_others(
+    n_encoder_layer: int,
+) -> None:
     model = fresh(n_layer=2, tied=True, n_encoder_layer=n_encoder_layer)
     muon, adamw = optimisers.optimisers(model, recipe(optimiser="muon"))
     assert isinstance(muon, BlockMuon)
     assert isinstance(adamw, torch.optim.AdamW)
-    held = [{id(p) for group in optimiser.param_groups for p in group["params"]} for optimiser in (muon, adamw)]
+    held = [
+        {id(p) for group in optimiser.param_groups for p in group["params"]}
+        for optimiser in (muon, adamw)
+    ]
     for name, parameter in model.named_parameters():
-        is_block_matrix = name.removeprefix("encoder.").startswith("blocks.") and name.endswith(".weight") and "norm" not in name
+        is_block_matrix = (
+            name.removeprefix("encoder.").startswith("blocks.")
+            and name.endswith(".weight")
+            and "norm" not in name
+        )
         assert (id(parameter) in held[0]) is is_block_matrix, name
         assert (id(parameter) in held[1]) is not is_block_matrix, name
 
@@ -87,8 +110,9 @@ def test_muon_moves_a_matrix_along_all_its_directions_alike() -> None:
     steps(model, 1, optimiser="muon", warmup=0.0)
     moved = model.get_parameter("blocks.0.mlp.up.weight").detach() - before * (1 - RATE * DECAY)
     sizes = torch.linalg.svdvals(moved)
-    # Of a random gradient the largest of 16 singular values is tens of times the smallest; five Newton–Schulz steps of
-    # Jordan's polynomial bring them to 1, within 0.3. The step is then scaled by 0.2 times the root of the longer side.
+    # Of a random gradient the largest of 16 singular values is tens of times the smallest; five
+    # Newton–Schulz steps of Jordan's polynomial bring them to 1, within 0.3. The step is then
+    # scaled by 0.2 times the root of the longer side.
     assert sizes.max() / sizes.min() < 2.5
     assert sizes.mean().item() == pytest.approx(RATE * 0.2 * math.sqrt(16), rel=0.35)
 
@@ -99,11 +123,16 @@ def test_a_model_without_blocks_has_nothing_for_muon() -> None:
 
 
 @pytest.mark.parametrize("kind", OPTIMISERS)
-@pytest.mark.parametrize("changes", [{}, {"tied": True}, {"n_layer": 0}, {"positions": "relative"}, {"n_encoder_layer": 1}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"tied": True}, {"n_layer": 0}, {"positions": "relative"}, {"n_encoder_layer": 1}],
+)
 def test_every_weight_is_held_once(kind: str, changes: dict[str, Any]) -> None:
     model = fresh(**changes)
     using = optimisers.optimisers(model, recipe(optimiser=kind))
-    held = [id(p) for optimiser in using for group in optimiser.param_groups for p in group["params"]]
+    held = [
+        id(p) for optimiser in using for group in optimiser.param_groups for p in group["params"]
+    ]
     assert sorted(held) == sorted(map(id, model.parameters()))
 
 
@@ -170,11 +199,15 @@ def test_the_memory_of_others_is_refused(kind: str, change: Any) -> None:
     for optimiser in using:
         optimiser.step()
     with pytest.raises(ValueError, match="is of another model or optimiser"):
-        restore(optimisers.optimisers(scrambled(tiny()), recipe(optimiser=kind)), change(tensors(using)))
+        restore(
+            optimisers.optimisers(scrambled(tiny()), recipe(optimiser=kind)), change(tensors(using))
+        )
 
 
 @pytest.mark.parametrize(("most", "factor"), [(0.5, 0.5), (1e9, None), (0, None)])
-def test_gradients_are_shortened_together_to_the_norm_allowed_and_zero_never_shortens(most: float, factor: float | None) -> None:
+def test_gradients_are_shortened_together_to_the_norm_allowed_and_zero_never_shortens(
+    most: float, factor: float | None
+) -> None:
     model = fresh()
     before = gradients(model, 0)
     norm = math.sqrt(sum(gradient.double().square().sum().item() for gradient in before.values()))

@@ -37,7 +37,9 @@ def test_without_an_order_or_without_smoothing_nothing_is_nearby() -> None:
 def test_the_loss_of_a_step_is_the_cross_entropy_with_the_smoothed_answers(ordered: bool) -> None:
     smoothing = 0.3
     texts = tuple(f"{word} film" for word in ("bad", "dull", "good", "great") for _ in range(4))
-    source = LabelledSource(LabelledTexts("mine", texts, (0, 1, 2, 3) * 4, STARS if ordered else ("a", "b", "c", "d")))
+    source = LabelledSource(
+        LabelledTexts("mine", texts, (0, 1, 2, 3) * 4, STARS if ordered else ("a", "b", "c", "d"))
+    )
     tokenizer = source.tokenizer("words", 20)
     config: Config = source.fitted(CLASSIFIER, tokenizer)
     assert config.ordered is ordered

@@ -1,4 +1,6 @@
-"""Training: the loss falls, one seed is one run however it is interrupted, and nothing goes wrong silently."""
+"""Training: the loss falls, one seed is one run however it is interrupted, and nothing goes wrong
+silently.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,16 @@ def evaluated(events: list[Event]) -> list[Evaluated]:
     return [event for event in events if isinstance(event, Evaluated)]
 
 
-@pytest.mark.parametrize(("optimiser", "rate"), [("adamw", 2e-2), ("adam", 2e-2), ("sgd", 0.5), ("muon", 2e-2)])
-def test_what_repeats_is_learned_until_nearly_nothing_is_left_to_learn(optimiser: str, rate: float) -> None:
+@pytest.mark.parametrize(
+    ("optimiser", "rate"), [("adamw", 2e-2), ("adam", 2e-2), ("sgd", 0.5), ("muon", 2e-2)]
+)
+def test_what_repeats_is_learned_until_nearly_nothing_is_left_to_learn(
+    optimiser: str, rate: float
+) -> None:
     model = fresh()
-    events = list(trainer(model, steps=150, learning_rate=rate, optimiser=optimiser, weight_decay=0.01))
+    events = list(
+        trainer(model, steps=150, learning_rate=rate, optimiser=optimiser, weight_decay=0.01)
+    )
     assert stepped(events)[0].loss == pytest.approx(math.log(VOCAB), abs=0.1)
     assert stepped(events)[-1].loss < 0.05
     final = evaluate(model, consecutive_windows(REPETITIVE[:50], CONTEXT))
@@ -51,7 +59,9 @@ def test_a_task_is_learned_to_its_floor_and_not_below() -> None:
     # Of four symbols mirrored the first is given, and one of the three predictions is a guess.
     mirrored = task("reversal", vocab=11, length=4)
     model = fresh(d_model=24, n_head=3)
-    events = list(Trainer(model, Generated(mirrored), recipe(steps=400, batch_size=32, learning_rate=2e-2)))
+    events = list(
+        Trainer(model, Generated(mirrored), recipe(steps=400, batch_size=32, learning_rate=2e-2))
+    )
     final = evaluated(events)[-1].evaluation
     assert mirrored.floor - 0.03 < final.loss < mirrored.floor + 0.05
     chance, *known = final.by_place()[:3]
@@ -64,27 +74,46 @@ def test_every_step_is_told_with_its_rate_and_evaluations_come_first_and_evenly(
     events = list(Trainer(model, data(), of))
     steps = stepped(events)
     assert [event.step for event in steps] == list(range(1, 31))
-    assert [event.progress for event in steps] == pytest.approx([step / 30 for step in range(1, 31)])
-    assert [event.learning_rate for event in steps] == pytest.approx([of.rate(step / 30) for step in range(30)])
-    assert all(event.gradient_norm > 0 and event.tokens_per_second > 0 and event.seconds_left >= 0 for event in steps)
+    assert [event.progress for event in steps] == pytest.approx(
+        [step / 30 for step in range(1, 31)]
+    )
+    assert [event.learning_rate for event in steps] == pytest.approx(
+        [of.rate(step / 30) for step in range(30)]
+    )
+    assert all(
+        event.gradient_norm > 0 and event.tokens_per_second > 0 and event.seconds_left >= 0
+        for event in steps
+    )
     assert steps[-1].seconds_left == 0
     assert [event.step for event in evaluated(events)] == list(range(0, 31, 3))
     assert isinstance(events[0], Evaluated)
-    assert evaluated(events)[0].loss == evaluate(fresh(), consecutive_windows(REPETITIVE[:50], CONTEXT)).loss
-    assert evaluated(events)[-1].loss == evaluate(model, consecutive_windows(REPETITIVE[:50], CONTEXT)).loss
+    assert (
+        evaluated(events)[0].loss
+        == evaluate(fresh(), consecutive_windows(REPETITIVE[:50], CONTEXT)).loss
+    )
+    assert (
+        evaluated(events)[-1].loss
+        == evaluate(model, consecutive_windows(REPETITIVE[:50], CONTEXT)).loss
+    )
 
 
 @pytest.mark.parametrize("evaluations", [1, 7, 58, 100, 300])
 def test_there_are_as_many_evaluations_as_asked_or_one_after_every_step(evaluations: int) -> None:
     events = evaluated(list(trainer(fresh(n_layer=0), steps=100, evaluations=evaluations)))
-    assert [event.step for event in events] == sorted({0, *(-(-100 * i // evaluations) for i in range(1, evaluations + 1))})
+    assert [event.step for event in events] == sorted(
+        {0, *(-(-100 * i // evaluations) for i in range(1, evaluations + 1))}
+    )
 
 
-def test_while_a_run_goes_on_a_row_is_evaluated_for_every_tenth_trained_on_and_all_at_its_end() -> None:
+def test_while_a_run_goes_on_a_row_is_evaluated_for_every_tenth_trained_on_and_all_at_its_end() -> (
+    None
+):
     held_out = torch.arange(40_001) * 3 % VOCAB
 
     def begun() -> Trainer:
-        return Trainer(fresh(), data(validation=held_out), recipe(steps=12, batch_size=2_500, evaluations=2))
+        return Trainer(
+            fresh(), data(validation=held_out), recipe(steps=12, batch_size=2_500, evaluations=2)
+        )
 
     rows = len(held_out) // CONTEXT
     unbroken = evaluated(list(begun()))
@@ -104,7 +133,9 @@ def test_while_a_run_goes_on_a_row_is_evaluated_for_every_tenth_trained_on_and_a
 
 
 def test_little_data_is_evaluated_whole_each_time() -> None:
-    assert [event.share for event in evaluated(list(trainer(fresh(), steps=4, evaluations=4)))] == [1] * 5
+    assert [event.share for event in evaluated(list(trainer(fresh(), steps=4, evaluations=4)))] == [
+        1
+    ] * 5
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
@@ -119,12 +150,19 @@ def test_one_seed_is_one_run_and_another_seed_another(dropout: float) -> None:
 
 
 def test_dropout_and_batches_differ_from_step_to_step() -> None:
-    drawn = {draw_seed(seed, step, what) for seed in range(10) for step in range(100) for what in ("batch", "dropout")}
+    drawn = {
+        draw_seed(seed, step, what)
+        for seed in range(10)
+        for step in range(100)
+        for what in ("batch", "dropout")
+    }
     assert len(drawn) == 2_000
     assert all(0 <= seed < 2**63 for seed in drawn)
     masks: list[Tensor] = []
     model = fresh(dropout=0.5)
-    next(module for module in model.modules() if isinstance(module, nn.Dropout)).register_forward_hook(
+    next(
+        module for module in model.modules() if isinstance(module, nn.Dropout)
+    ).register_forward_hook(
         lambda _, inputs, output: masks.append(output == 0) if model.training else None
     )
     list(trainer(model, steps=3))
@@ -159,7 +197,9 @@ def test_two_runs_taking_turns_in_one_process_are_as_one_after_the_other() -> No
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 @pytest.mark.parametrize("stop", [1, 6, 7])  # an evaluation is due after 6
-def test_stopping_and_going_on_is_never_having_stopped_to_the_bit(optimiser: str, stop: int) -> None:
+def test_stopping_and_going_on_is_never_having_stopped_to_the_bit(
+    optimiser: str, stop: int
+) -> None:
     settings = {"steps": 12, "optimiser": optimiser, "evaluations": 4, "clip": 0.5}
     model = fresh(dropout=0.5)
     unbroken = list(trainer(model, **settings))
@@ -194,7 +234,9 @@ def test_a_state_from_before_the_first_step_begins_anew() -> None:
 
 HOSTILE = {
     "another model": lambda state: state | {"weights.embed.weight": torch.zeros(3, 3)},
-    "no weights": lambda state: {name: value for name, value in state.items() if not name.startswith("weights.")},
+    "no weights": lambda state: {
+        name: value for name, value in state.items() if not name.startswith("weights.")
+    },
     "no step": lambda state: {name: value for name, value in state.items() if name != "step"},
     "no seconds": lambda state: {name: value for name, value in state.items() if name != "seconds"},
     "a step that is no number": lambda state: state | {"step": torch.tensor(math.nan)},
@@ -202,8 +244,12 @@ HOSTILE = {
     "many steps": lambda state: state | {"step": torch.tensor([1, 2])},
     "complex seconds": lambda state: state | {"seconds": torch.tensor(1j)},
     "endless seconds": lambda state: state | {"seconds": torch.tensor(math.inf)},
-    "another optimiser": lambda state: {name: value for name, value in state.items() if "exp_avg_sq" not in name},
-    "misshapen memory": lambda state: {n: torch.zeros(2) if "exp_avg" in n else v for n, v in state.items()},
+    "another optimiser": lambda state: {
+        name: value for name, value in state.items() if "exp_avg_sq" not in name
+    },
+    "misshapen memory": lambda state: {
+        n: torch.zeros(2) if "exp_avg" in n else v for n, v in state.items()
+    },
 }
 
 
@@ -214,7 +260,9 @@ def test_a_state_of_another_run_is_refused_and_changes_nothing(kind: str) -> Non
     state = HOSTILE[kind]({name: value.clone() for name, value in run.state().items()})
     model = scrambled(tiny(n_layer=1))
     before = weights(model)
-    with pytest.raises(ValueError, match="the saved state|what the optimiser remembers is of another"):
+    with pytest.raises(
+        ValueError, match="the saved state|what the optimiser remembers is of another"
+    ):
         trainer(model, steps=5).restore(state)
     assert same(weights(model), before)
 
@@ -223,18 +271,27 @@ def test_a_step_is_adamw_on_the_clipped_gradient_of_the_cross_entropy() -> None:
     of = recipe(steps=2, warmup=0.0, clip=0.05, weight_decay=0.3, batch_size=3)
     model, other = fresh(), fresh()
     # One window alone fits this text, so the batch is known.
-    first = next(event for event in Trainer(model, data(REPETITIVE[: CONTEXT + 1]), of) if isinstance(event, Stepped))
+    first = next(
+        event
+        for event in Trainer(model, data(REPETITIVE[: CONTEXT + 1]), of)
+        if isinstance(event, Stepped)
+    )
     window = REPETITIVE[: CONTEXT + 1].expand(3, -1)
     logits = other(window[:, :-1])
-    loss = -sum(F.log_softmax(logits[b, t], -1)[window[b, t + 1]] for b in range(3) for t in range(CONTEXT)) / (3 * CONTEXT)
+    loss = -sum(
+        F.log_softmax(logits[b, t], -1)[window[b, t + 1]] for b in range(3) for t in range(CONTEXT)
+    ) / (3 * CONTEXT)
     loss.backward()
     assert first.loss == pytest.approx(loss.item(), rel=1e-5)
-    norm = math.sqrt(sum(p.grad.square().sum().item() for p in other.parameters() if p.grad is not None))
+    norm = math.sqrt(
+        sum(p.grad.square().sum().item() for p in other.parameters() if p.grad is not None)
+    )
     assert first.gradient_norm == pytest.approx(norm, rel=1e-4)
     assert norm > of.clip
     for name, parameter in other.named_parameters():
         gradient = parameter.grad * of.clip / norm
-        # Adam's first step: both moments, corrected for their start at zero, are the gradient and its square.
+        # Adam's first step: both moments, corrected for their start at zero, are the gradient and
+        # its square.
         decay = 1 - of.learning_rate * (of.weight_decay if parameter.dim() > 1 else 0.0)
         expected = parameter * decay - of.learning_rate * gradient / (gradient.abs() + 1e-8)
         torch.testing.assert_close(model.get_parameter(name), expected, rtol=1e-3, atol=2e-5)
@@ -247,8 +304,15 @@ def test_the_loss_of_a_step_is_the_mean_over_what_counts_alone() -> None:
     (inputs,), targets = adding.training(5, draw_seed(0, 0, "batch"))
     with torch.no_grad():
         chosen = model(inputs).log_softmax(-1)  # [5, T, vocab_size]
-    counted = [(row, place) for row in range(5) for place in range(targets.shape[1]) if targets[row, place] >= 0]
-    expected = -sum(chosen[row, place, targets[row, place]].item() for row, place in counted) / len(counted)
+    counted = [
+        (row, place)
+        for row in range(5)
+        for place in range(targets.shape[1])
+        if targets[row, place] >= 0
+    ]
+    expected = -sum(chosen[row, place, targets[row, place]].item() for row, place in counted) / len(
+        counted
+    )
     assert len(counted) == 10 < targets.numel()
     loss, _, tokens = run.advance()
     assert (loss, tokens) == (pytest.approx(expected, rel=1e-5), 10)
@@ -276,7 +340,10 @@ def test_a_finished_run_leaves_the_model_in_evaluation_mode() -> None:
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
 def test_an_absurd_rate_is_said_to_have_diverged_with_what_to_change(optimiser: str) -> None:
     model = fresh()
-    with pytest.raises(DivergedError, match=r"no longer a number after \d+ steps. To change: lower the learning rate \(1e\+30\)"):
+    with pytest.raises(
+        DivergedError,
+        match=r"no longer a number after \d+ steps. To change: lower the learning rate \(1e\+30\)",
+    ):
         list(trainer(model, learning_rate=1e30, optimiser=optimiser))
     assert not model.training
 
@@ -320,7 +387,9 @@ class Slow(nn.Module):
         return self.model(ids)
 
 
-def test_a_run_of_minutes_ends_by_the_clock_and_waiting_readers_do_not_shorten_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_minutes_ends_by_the_clock_and_waiting_readers_do_not_shorten_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock = [0.0]
     monkeypatch.setattr(training.time, "perf_counter", lambda: clock[0])
     of = recipe(steps=None, minutes=1.0, evaluations=4)
@@ -331,24 +400,38 @@ def test_a_run_of_minutes_ends_by_the_clock_and_waiting_readers_do_not_shorten_i
         clock[0] += 100.0  # a reader that takes its time
     steps = stepped(events)
     assert len(steps) == 30
-    assert [event.seconds for event in steps] == pytest.approx([2.0 * step for step in range(1, 31)])
-    assert [event.seconds_left for event in steps] == pytest.approx([60 - 2.0 * step for step in range(1, 31)])
+    assert [event.seconds for event in steps] == pytest.approx(
+        [2.0 * step for step in range(1, 31)]
+    )
+    assert [event.seconds_left for event in steps] == pytest.approx(
+        [60 - 2.0 * step for step in range(1, 31)]
+    )
     assert [event.tokens_per_second for event in steps] == pytest.approx([4 * CONTEXT / 2.0] * 30)
     assert [event.step for event in evaluated(events)] == [0, 8, 15, 23, 30]
-    assert [event.learning_rate for event in steps] == pytest.approx([of.rate(step / 30) for step in range(30)])
+    assert [event.learning_rate for event in steps] == pytest.approx(
+        [of.rate(step / 30) for step in range(30)]
+    )
 
 
 def test_times_are_told_as_well_after_going_on(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(training.time, "perf_counter", lambda: clock[0])
     models = [fresh(), fresh()]
-    before, after = (Trainer(model, data(), recipe(steps=20), forward=Slow(model, clock)) for model in models)
+    before, after = (
+        Trainer(model, data(), recipe(steps=20), forward=Slow(model, clock)) for model in models
+    )
     list(islice(before, 8))
     after.restore(before.state())
     steps = stepped(list(after))
-    assert [event.tokens_per_second for event in steps] == pytest.approx([4 * CONTEXT / 2.0] * len(steps))
-    assert [event.seconds for event in steps] == pytest.approx([2.0 * event.step for event in steps])
-    assert [event.seconds_left for event in steps] == pytest.approx([2.0 * (20 - event.step) for event in steps])
+    assert [event.tokens_per_second for event in steps] == pytest.approx(
+        [4 * CONTEXT / 2.0] * len(steps)
+    )
+    assert [event.seconds for event in steps] == pytest.approx(
+        [2.0 * event.step for event in steps]
+    )
+    assert [event.seconds_left for event in steps] == pytest.approx(
+        [2.0 * (20 - event.step) for event in steps]
+    )
 
 
 def test_a_clock_too_coarse_to_move_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,8 +442,14 @@ def test_a_clock_too_coarse_to_move_is_no_error(monkeypatch: pytest.MonkeyPatch)
 def test_bfloat16_runs_in_the_products_and_leaves_weights_and_evaluation_in_float32() -> None:
     model = fresh()
     seen = []
-    model.blocks[0].attention.qkv.register_forward_hook(lambda *arguments: seen.append(arguments[2].dtype))
-    list(Trainer(model, data(validation=REPETITIVE[:9]), recipe(steps=2, evaluations=1), bfloat16=True))
+    model.blocks[0].attention.qkv.register_forward_hook(
+        lambda *arguments: seen.append(arguments[2].dtype)
+    )
+    list(
+        Trainer(
+            model, data(validation=REPETITIVE[:9]), recipe(steps=2, evaluations=1), bfloat16=True
+        )
+    )
     assert seen == [torch.float32, torch.bfloat16, torch.bfloat16, torch.float32]
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
@@ -371,8 +460,14 @@ def test_a_model_that_looks_ahead_learns_to_copy_what_it_should_predict() -> Non
     losses = {}
     for mask in ("causal", "full"):
         model = fresh(mask=mask, d_model=24)
-        list(Trainer(model, data(noise, noise[:50]), recipe(steps=150, learning_rate=2e-2, evaluations=1)))
-        losses[mask] = evaluate(model, consecutive_windows(some_ids(400, batch=1, seed=1)[0], CONTEXT)).loss
+        list(
+            Trainer(
+                model, data(noise, noise[:50]), recipe(steps=150, learning_rate=2e-2, evaluations=1)
+            )
+        )
+        losses[mask] = evaluate(
+            model, consecutive_windows(some_ids(400, batch=1, seed=1)[0], CONTEXT)
+        ).loss
     assert losses["causal"] > 2.3
     assert losses["full"] < 1.7
 

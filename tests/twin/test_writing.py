@@ -1,4 +1,6 @@
-"""The plain twin of a model: a file of Python that needs nothing else, and computes, writes and learns what the model does."""
+"""The plain twin of a model: a file of Python that needs nothing else, and computes, writes and
+learns what the model does.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ from tests.examples import quick, tried
 from tests.tiny import TinyModel, configs, families, scrambled, some_ids, tiny
 
 ROOT = Path(gptviz.__file__).resolve().parents[1]
-DECODERS = [path.name for path in sorted(checkpoints.BUNDLED.iterdir()) if checkpoints.read_config(path).kind == "decoder"]
+DECODERS = [
+    path.name
+    for path in sorted(checkpoints.BUNDLED.iterdir())
+    if checkpoints.read_config(path).kind == "decoder"
+]
 PROMPTS = {
     "characters": "1+2=Romeo",
     "bpe": "O Romeo! What's 1234 “naïve” ²\n\n  it?",
@@ -54,10 +60,14 @@ print(json.dumps([ids, twin["forward"](ids), twin["write"](prompt, int(count))])
 
 
 def alone(*arguments: object, folder: Path) -> str:
-    """What Python prints that finds no module but its own, in an empty folder and an empty environment."""
+    """What Python prints that finds no module but its own, in an empty folder and an empty
+    environment.
+    """
     (folder / "empty").mkdir(exist_ok=True)
     command = [sys.executable, "-I", *map(str, arguments)]
-    ended = subprocess.run(command, cwd=folder / "empty", env={}, capture_output=True, text=True, encoding="utf-8")
+    ended = subprocess.run(
+        command, cwd=folder / "empty", env={}, capture_output=True, text=True, encoding="utf-8"
+    )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
@@ -69,27 +79,45 @@ def twin_of(model: Transformer, folder: Path, ends: tuple[int, ...] = ()) -> dic
     return runpy.run_path(str(folder / "twin.py"))
 
 
-@pytest.mark.parametrize("name", quick(DECODERS, "ladder-0", "sentences", "induction", "finetune-lora"))
+@pytest.mark.parametrize(
+    "name", quick(DECODERS, "ladder-0", "sentences", "induction", "finetune-lora")
+)
 def test_alone_it_reads_computes_and_writes_what_the_model_does(name: str, tmp_path: Path) -> None:
     FORMATS["python"].write(checkpoints.find(name), tmp_path / "made")
     lm = gptviz.load(name)
     fits = lm.model.config.context_length >= 8
-    prompt = PROMPTS[lm.tokenizer.kind] if fits else {"symbols": "3 7", "cased words": "the nurse said"}[lm.tokenizer.kind]
+    prompt = (
+        PROMPTS[lm.tokenizer.kind]
+        if fits
+        else {"symbols": "3 7", "cased words": "the nurse said"}[lm.tokenizer.kind]
+    )
     ids = lm.tokenizer.encode(prompt).ids
     count = to_write(lm, len(ids), 40)
     given = (tmp_path / "made" / f"{name}.py", prompt, count)
     tokens, logits, text = json.loads(alone("-c", COMPUTED, *given, folder=tmp_path))
     assert tokens == ids
     with torch.inference_mode():
-        torch.testing.assert_close(torch.tensor(logits), lm.model(torch.tensor([ids]))[0], rtol=0, atol=1e-4)
+        torch.testing.assert_close(
+            torch.tensor(logits), lm.model(torch.tensor([ids]))[0], rtol=0, atol=1e-4
+        )
     assert text.endswith(lm.generate(prompt, count, temperature=0))
-    assert alone(given[0], prompt, "--tokens", count, "--temperature", 0, folder=tmp_path) == text + "\n"
+    assert (
+        alone(given[0], prompt, "--tokens", count, "--temperature", 0, folder=tmp_path)
+        == text + "\n"
+    )
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_it_is_short_and_clean_and_imports_nothing_that_python_does_not_bring(name: str, tmp_path: Path) -> None:
-    config, card = checkpoints.read_config(checkpoints.find(name)), checkpoints.read_card(checkpoints.find(name))
-    source = writing.source(name, config, checkpoints.read_tokenizer(checkpoints.find(name)), card.end_tokens)
+def test_it_is_short_and_clean_and_imports_nothing_that_python_does_not_bring(
+    name: str, tmp_path: Path
+) -> None:
+    config, card = (
+        checkpoints.read_config(checkpoints.find(name)),
+        checkpoints.read_card(checkpoints.find(name)),
+    )
+    source = writing.source(
+        name, config, checkpoints.read_tokenizer(checkpoints.find(name)), card.end_tokens
+    )
     check_form(source, tmp_path)
     assert source.count("\n") <= 250
     assert ("def backward" in source) == (parameter_count(config) <= 10_000)
@@ -98,7 +126,14 @@ def test_it_is_short_and_clean_and_imports_nothing_that_python_does_not_bring(na
 @pytest.mark.parametrize("name", ["bpe", "sentences", "shakespeare"])
 def test_one_that_learns_is_short_too_with_any_tokenizer(name: str, tmp_path: Path) -> None:
     tokenizer = checkpoints.read_tokenizer(checkpoints.find(name))
-    parts = {"norm": "rmsnorm", "mlp": "gated", "activation": "silu", "positions": "rotary", "d_head": 4, "qk_norm": "separate"}
+    parts = {
+        "norm": "rmsnorm",
+        "mlp": "gated",
+        "activation": "silu",
+        "positions": "rotary",
+        "d_head": 4,
+        "qk_norm": "separate",
+    }
     source = writing.source("twin", tiny(n_kv_head=1, **parts), tokenizer, (1,))
     check_form(source, tmp_path)
     assert "def backward" in source
@@ -106,10 +141,20 @@ def test_one_that_learns_is_short_too_with_any_tokenizer(name: str, tmp_path: Pa
 
 
 def check_form(source: str, folder: Path) -> None:
-    """Whether ruff has nothing to say about it, with the rules of this project, and all its imports are of the library."""
+    """Whether ruff has nothing to say about it, with the rules of this project, and all its imports
+    are of the library.
+    """
     (folder / "twin.py").write_text(source, encoding="utf-8")
     for check in (["check"], ["format", "--check"]):
-        command = [sys.executable, "-m", "ruff", *check, "--config", str(ROOT / "pyproject.toml"), str(folder / "twin.py")]
+        command = [
+            sys.executable,
+            "-m",
+            "ruff",
+            *check,
+            "--config",
+            str(ROOT / "pyproject.toml"),
+            str(folder / "twin.py"),
+        ]
         ended = subprocess.run(command, capture_output=True, text=True)
         assert ended.returncode == 0, ended.stdout
     modules = set(re.findall(r"^(?:import|from) (\w+)", source, re.MULTILINE))
@@ -123,7 +168,17 @@ def test_it_has_only_the_parts_of_its_model() -> None:
         return writing.source("twin", tiny(vocab_size=3, **changes), tokenizer)
 
     bare = source(positions="none", residual="plain", final_norm=False, d_mlp=0)
-    for part in ("position", "turned", "norm", "mlp", "activation", "SLOPES", "KEY_HEADS", "ENDS", "erf"):
+    for part in (
+        "position",
+        "turned",
+        "norm",
+        "mlp",
+        "activation",
+        "SLOPES",
+        "KEY_HEADS",
+        "ENDS",
+        "erf",
+    ):
         assert part not in bare
     assert "def turned" in source(positions="rotary", d_head=4)
     assert "SLOPES" in source(positions="alibi")
@@ -131,11 +186,21 @@ def test_it_has_only_the_parts_of_its_model() -> None:
     assert "attention" not in source(n_layer=0)
 
 
-@pytest.mark.parametrize("changes", [{}, {"residual": "post-norm", "final_norm": False}, {"positions": "none", "d_mlp": 0}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"residual": "post-norm", "final_norm": False}, {"positions": "none", "d_mlp": 0}],
+)
 def test_its_parts_stand_in_the_order_of_the_model_map(changes: dict[str, Any]) -> None:
     config = tiny(**changes)
     source = writing.source("twin", config, CharTokenizer("abc"))
-    parts = {"ids": "Tokens", "embed": "Embed", "positions": "Positions", "out": "Attention", "mlp": "MLP", "logits": "Unembed"}
+    parts = {
+        "ids": "Tokens",
+        "embed": "Embed",
+        "positions": "Positions",
+        "out": "Attention",
+        "mlp": "MLP",
+        "logits": "Unembed",
+    }
     names = [
         box.path.removeprefix("blocks.0.attention.").removeprefix("blocks.0.").partition(".")[0]
         for box in anatomy(config, 3).boxes
@@ -147,7 +212,9 @@ def test_its_parts_stand_in_the_order_of_the_model_map(changes: dict[str, Any]) 
 
 
 @tried(25, 300, config=st.one_of(configs(), families()), usual=st.booleans())
-def test_any_model_is_computed_to_the_last_digits_or_refused_by_the_name_of_a_part(config: Config, usual: bool) -> None:
+def test_any_model_is_computed_to_the_last_digits_or_refused_by_the_name_of_a_part(
+    config: Config, usual: bool
+) -> None:
     if usual:
         config = replace(config, **{name: getattr(tiny(), name) for name in writing.USUAL})
     try:
@@ -159,7 +226,9 @@ def test_any_model_is_computed_to_the_last_digits_or_refused_by_the_name_of_a_pa
     with TemporaryDirectory() as folder, torch.inference_mode():
         twin = twin_of(model, Path(folder))
         check_form((Path(folder) / "twin.py").read_text(encoding="utf-8"), Path(folder))
-        torch.testing.assert_close(torch.tensor(twin["forward"](ids[0].tolist())), model(ids)[0], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            torch.tensor(twin["forward"](ids[0].tolist())), model(ids)[0], rtol=1e-4, atol=1e-4
+        )
 
 
 @pytest.mark.parametrize(
@@ -167,8 +236,20 @@ def test_any_model_is_computed_to_the_last_digits_or_refused_by_the_name_of_a_pa
     [
         {"activation": "gelu", "qk_norm": "shared"},
         {"activation": "gelu-tanh", "positions": "sinusoidal", "residual": "post-norm"},
-        {"activation": "silu", "mlp": "gated", "norm": "rmsnorm", "positions": "rotary", "n_kv_head": 1, "tied": True},
-        {"activation": "relu2", "positions": "alibi", "residual": "double-norm", "qk_norm": "separate"},
+        {
+            "activation": "silu",
+            "mlp": "gated",
+            "norm": "rmsnorm",
+            "positions": "rotary",
+            "n_kv_head": 1,
+            "tied": True,
+        },
+        {
+            "activation": "relu2",
+            "positions": "alibi",
+            "residual": "double-norm",
+            "qk_norm": "separate",
+        },
         {"activation": "relu", "mask": "full", "unembed_bias": True, "tied": True},
         {"n_layer": 0, "unembed_bias": True},
     ],
@@ -190,7 +271,9 @@ def test_a_small_model_learns_as_it_does_in_torch(changes: dict[str, Any], tmp_p
     assert printed.getvalue().splitlines() == losses
     for name, parameter in model.named_parameters():
         expected = parameter.detach().double()
-        torch.testing.assert_close(torch.tensor(twin["WEIGHTS"][name], dtype=torch.float64), expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(
+            torch.tensor(twin["WEIGHTS"][name], dtype=torch.float64), expected, rtol=0, atol=1e-6
+        )
 
 
 def test_its_slopes_are_those_of_backward(tmp_path: Path) -> None:
@@ -199,9 +282,14 @@ def test_its_slopes_are_those_of_backward(tmp_path: Path) -> None:
     weights = twin["replace_weights"](twin["Number"])
     twin["backward"](twin["loss_of"](ids[0].tolist()))
     F.cross_entropy(model(ids[:, :-1])[0], ids[0, 1:]).backward()
-    slopes = torch.cat([parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None])
+    slopes = torch.cat(
+        [parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None]
+    )
     torch.testing.assert_close(
-        torch.tensor([weight.slope for weight in weights], dtype=torch.float64), slopes, rtol=1e-6, atol=1e-8
+        torch.tensor([weight.slope for weight in weights], dtype=torch.float64),
+        slopes,
+        rtol=1e-6,
+        atol=1e-8,
     )
 
 
@@ -222,17 +310,25 @@ def test_it_draws_as_often_as_the_probabilities_say(tmp_path: Path) -> None:
         (1.0, 0, 0.1, 1),
     ):
         scaled = torch.tensor(logits) / temperature
-        expected = scaled.masked_fill(scaled < scaled.sort().values[-kept], float("-inf")).softmax(-1).tolist()
+        expected = (
+            scaled.masked_fill(scaled < scaled.sort().values[-kept], float("-inf"))
+            .softmax(-1)
+            .tolist()
+        )
         assert shares(temperature, top_k, top_p) == pytest.approx(expected, abs=0.04)
     assert shares(0, 0, 1.0) == [0, 1, 0, 0]
 
 
-def test_past_the_context_it_reads_the_last_tokens_and_it_stops_where_the_model_ends(tmp_path: Path) -> None:
+def test_past_the_context_it_reads_the_last_tokens_and_it_stops_where_the_model_ends(
+    tmp_path: Path,
+) -> None:
     model = scrambled(tiny())
     ids = some_ids(5, 1)[0].tolist()
     for _ in range(12):
         with torch.inference_mode():
-            ids.append(int(model(torch.tensor([ids[-model.config.context_length :]]))[0, -1].argmax()))
+            ids.append(
+                int(model(torch.tensor([ids[-model.config.context_length :]]))[0, -1].argmax())
+            )
     prompt = " ".join(map(str, ids[:5]))
     assert twin_of(model, tmp_path)["write"](prompt, 12).split() == [str(token) for token in ids]
     end = ids[9]
@@ -240,7 +336,13 @@ def test_past_the_context_it_reads_the_last_tokens_and_it_stops_where_the_model_
     assert ended == [str(token) for token in ids[: ids.index(end, 5)]]
 
 
-@tried(50, 1_000, text=st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(" \n'st20"), max_size=40))
+@tried(
+    50,
+    1_000,
+    text=st.text(
+        st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(" \n'st20"), max_size=40
+    ),
+)
 def test_byte_pairs_are_read_as_the_tokenizer_reads_them(text: str) -> None:
     tokenizer = checkpoints.read_tokenizer(checkpoints.find("bpe"))
     twin = byte_pairs()
@@ -259,23 +361,33 @@ def byte_pairs() -> dict[str, Any]:
         return runpy.run_path(f"{made}/bpe.py")
 
 
-def test_a_part_that_is_not_there_is_named_and_nothing_is_written(tiny_model: TinyModel, tmp_path: Path, capsys: Capture) -> None:
+def test_a_part_that_is_not_there_is_named_and_nothing_is_written(
+    tiny_model: TinyModel, tmp_path: Path, capsys: Capture
+) -> None:
     for changes, part in (
         ({"positions": "relative"}, "“Positions”: relative"),
         ({"mlp": "experts", "n_expert": 2}, "“Kind of MLP”: experts"),
         ({"window": 3}, "“Window (tokens)”: 3"),
     ):
         tiny_model("mine", **changes)
-        assert part in error(capsys, "export", "mine", "--format", "python", "--to", tmp_path / "made")
-    assert "only a decoder" in error(capsys, "export", "classifier", "--format", "python", "--to", tmp_path / "made")
+        assert part in error(
+            capsys, "export", "mine", "--format", "python", "--to", tmp_path / "made"
+        )
+    assert "only a decoder" in error(
+        capsys, "export", "classifier", "--format", "python", "--to", tmp_path / "made"
+    )
     with pytest.raises(ValueError, match="parameters are too many"):
         writing.check(tiny(d_model=1_200), SymbolTokenizer.numbers(11))
     assert not (tmp_path / "made").exists()
 
 
-def test_the_page_hands_over_what_the_command_writes(tiny_model: TinyModel, tmp_path: Path, capsys: Capture) -> None:
+def test_the_page_hands_over_what_the_command_writes(
+    tiny_model: TinyModel, tmp_path: Path, capsys: Capture
+) -> None:
     tiny_model("mine")
-    made = Path(answered(capsys, "export", "mine", "--format", "python", "--to", tmp_path / "made")["path"])
+    made = Path(
+        answered(capsys, "export", "mine", "--format", "python", "--to", tmp_path / "made")["path"]
+    )
     with zipfile.ZipFile(BytesIO(take_home.written_model("mine"))) as archive:
         for name in ("mine.py", "mine.json"):
             assert archive.read(f"mine/{name}") == (made / name).read_bytes()

@@ -1,7 +1,7 @@
 """A button that sends the page's address to the server when it is pressed.
 
-Views write the choices made in them into the address. Streamlit does not send these: it goes on sending the address as the
-server last wrote it.
+Views write the choices made in them into the address. Streamlit does not send these: it goes on
+sending the address as the server last wrote it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ _mount = register(Path(__file__).parent)
 LONGEST = 1_000  # characters of a value
 
 
-def address_button(label: str, names: Sequence[str], *, key: str, on_press: Callable[[dict[str, str]], None]) -> None:
-    """A button with this `label`; `on_press` is called with the values that the address has for some of these names."""
+def address_button(
+    label: str, names: Sequence[str], *, key: str, on_press: Callable[[dict[str, str]], None]
+) -> None:
+    """A button with this `label`; `on_press` is called with the values that the address has for
+    some of these names.
+    """
 
     def pressed(value: object) -> None:
         if (values := told(value, names)) is not None:
@@ -27,6 +31,12 @@ def address_button(label: str, names: Sequence[str], *, key: str, on_press: Call
 
 
 def told(value: object, names: Sequence[str]) -> dict[str, str] | None:
-    """The values in an event from the browser for these names; None if it is not what this component sends."""
+    """The values in an event from the browser for these names; None if it is not what this
+    component sends.
+    """
     fields = read(value, **dict.fromkeys(names, maybe(text_up_to(LONGEST))))
-    return None if fields is None else {name: value for name, value in fields.items() if value is not None}
+    return (
+        None
+        if fields is None
+        else {name: value for name, value in fields.items() if value is not None}
+    )

@@ -1,4 +1,6 @@
-"""All heads and MLPs of a model as a grid: a click switches one off or on again; colours show the loss without it."""
+"""All heads and MLPs of a model as a grid: a click switches one off or on again; colours show the
+loss without it.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +17,27 @@ class Row:
     """A line of the grid."""
 
     name: str  #: the words before it
-    units: tuple[Unit | None, ...]  #: the unit of the model in each column, or None if the line has none there
+    #: the unit of the model in each column, or None if the line has none there
+    units: tuple[Unit | None, ...]
 
 
 def rows(units: Sequence[Unit]) -> tuple[Row, ...]:
-    """The heads and MLPs of a model as lines, a line for each attention: its heads, then the MLP of its block."""
+    """The heads and MLPs of a model as lines, a line for each attention: its heads, then the MLP of
+    its block.
+    """
     lines: dict[tuple[bool, int | None, bool], list[Unit]] = {}
     mlps: dict[tuple[bool, int | None], Unit] = {}
     for unit in units:
         if unit.part == "mlp":
             mlps[unit.in_encoder, unit.block] = unit
         else:
-            lines.setdefault((unit.in_encoder, unit.block, unit.part == "cross_attention"), []).append(unit)
+            lines.setdefault(
+                (unit.in_encoder, unit.block, unit.part == "cross_attention"), []
+            ).append(unit)
     return tuple(
-        Row(_name(*place), (*heads, *((None if place[2] else mlps.get(place[:2]),) if mlps else ())))
+        Row(
+            _name(*place), (*heads, *((None if place[2] else mlps.get(place[:2]),) if mlps else ()))
+        )
         for place, heads in lines.items()
     )
 
@@ -50,17 +59,28 @@ class About:
 
 
 def payload(
-    lines: Sequence[Row], edits: Mapping[Unit, str], changes: Mapping[Unit, float], about: About, example: str | None = None
+    lines: Sequence[Row],
+    edits: Mapping[Unit, str],
+    changes: Mapping[Unit, float],
+    about: About,
+    example: str | None = None,
 ) -> bytes:
-    """The bytes that the browser gets of the grid `lines`, with the words `about` it. By unit, `edits` are those that the model
-    has, and `changes` how much the loss rises without it; values that are not known yet, or NaN, are left out. The unit called
-    `example` is framed though the model has no edit of it.
+    """The bytes that the browser gets of the grid `lines`, with the words `about` it. By unit,
+    `edits` are those that the model has, and `changes` how much the loss rises without it; values
+    that are not known yet, or NaN, are left out. The unit called `example` is framed though the
+    model has no edit of it.
     """
 
     def cell(unit: Unit | None) -> cell_grid.Cell | None:
         if unit is None:
             return None
-        return cell_grid.Cell(unit.name, unit.title, changes.get(unit), state=edits.get(unit), chosen=unit.name == example)
+        return cell_grid.Cell(
+            unit.name,
+            unit.title,
+            changes.get(unit),
+            state=edits.get(unit),
+            chosen=unit.name == example,
+        )
 
     # The heads of the first line, and one more column if there are MLPs.
     heads = sum(unit is not None and unit.is_head for unit in lines[0].units)
@@ -73,8 +93,11 @@ def payload(
         label="Heads and MLPs: blocks downwards",
         says="without it the loss changes by",
         unit=about.unit,
-        legend=blue if limit else "Colours, what the loss is without each, come when they are computed: below.",
-        hint="A click, or Enter, switches a head or an MLP off on every page, or brings it back; the arrow keys walk.",
+        legend=blue
+        if limit
+        else "Colours, what the loss is without each, come when they are computed: below.",
+        hint="A click, or Enter, switches a head or an MLP off on every page, or brings it back; "
+        "the arrow keys walk.",
         file="switch_off",
         model=about.model,
         prompt=about.prompt,
@@ -83,12 +106,17 @@ def payload(
         table=("unit", "edit", f"change of the loss without it ({about.unit})"),
     )
     return cell_grid.payload(
-        [(line.name, [cell(unit) for unit in line.units]) for line in lines], columns, (-limit, limit), words
+        [(line.name, [cell(unit) for unit in line.units]) for line in lines],
+        columns,
+        (-limit, limit),
+        words,
     )
 
 
 def unit_grid(packed: bytes, *, key: str, on_switch: Callable[[object], None]) -> None:
-    """Show what `payload` packed; `on_switch` is called with the event of a cell that was clicked: see `clicked`."""
+    """Show what `payload` packed; `on_switch` is called with the event of a cell that was clicked:
+    see `clicked`.
+    """
     cell_grid.cell_grid(packed, key=key, on_choose=on_switch)
 
 

@@ -1,7 +1,9 @@
-"""The circuit of a guess as a graph: tokens from left to right, layers upwards, each edge from a part to one that reads it.
+"""The circuit of a guess as a graph: tokens from left to right, layers upwards, each edge from a
+part to one that reads it.
 
-Hovering, walking with the keyboard, pinning and grouping happen in the browser, which keeps pins and groups in the address of the
-page, and makes a file with the graph. Python is told only which node was opened, and reads such a file (`read_file`).
+Hovering, walking with the keyboard, pinning and grouping happen in the browser, which keeps pins
+and groups in the address of the page, and makes a file with the graph. Python is told only which
+node was opened, and reads such a file (`read_file`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from gptviz.settings.address_values import Values, at_places, declared, groups
 
 _mount = register(Path(__file__).parent)
 
-# What a file with a graph begins with, and bounds of one that is read: values, and characters of pins or groups.
+# What a file with a graph begins with, and bounds of one that is read: values, and characters of
+# pins or groups.
 FORMAT = "gptviz circuit 1"
 MOST_VALUES, LONGEST_ARRANGED = 20_000, 4_000
 
@@ -50,8 +53,10 @@ def payload(
         opened: the name of the node that is open.
         spaced: whether tokens stand apart in a text.
         settings: the choices of the reader, a phrase each, for pictures.
-        units: the names of all units of the model, any of which may be pinned; without them, those of the graph.
-        choices: what a file with the graph says of the model, the text and what was chosen, as JSON has it.
+        units: the names of all units of the model, any of which may be pinned; without them, those
+            of the graph.
+        choices: what a file with the graph says of the model, the text and what was chosen, as JSON
+            has it.
         command: the pins and groups (`pinned`, `groups`) that the view is asked to show.
     """
     nodes = list(circuit.nodes)
@@ -71,7 +76,13 @@ def payload(
         "against": against,
         "nodes": [_node(node, circuit) for node in nodes],
         "edges": [
-            {"from": number[edge.source], "to": number[edge.target], "kind": edge.kind, "value": edge.value, "share": edge.share}
+            {
+                "from": number[edge.source],
+                "to": number[edge.target],
+                "kind": edge.kind,
+                "value": edge.value,
+                "share": edge.share,
+            }
             for edge in circuit.edges
         ],
         "code": code,
@@ -86,11 +97,15 @@ def payload(
 
 
 def address(units: Collection[str], n_positions: int) -> dict[str, Values]:
-    """The choices that the address may hold for the view, by the names of a model's units and the length of its text."""
+    """The choices that the address may hold for the view, by the names of a model's units and the
+    length of its text.
+    """
     words = "parts of this model at positions of this text, such as blocks.0.mlp@3"
     return {
         "pinned": at_places(units, n_positions, f"{words}, with spaces between", most=MOST_NODES),
-        "groups": groups(units, n_positions, f"groups of {words}: name:part part;name:part", most=MOST_NODES),
+        "groups": groups(
+            units, n_positions, f"groups of {words}: name:part part;name:part", most=MOST_NODES
+        ),
     }
 
 
@@ -112,7 +127,9 @@ def _node(node: Node, circuit: Circuit) -> dict[str, Any]:
     }
 
 
-def circuit_graph(data: bytes, circuit: Circuit, *, of: str, key: str, on_open: Callable[[str], None]) -> None:
+def circuit_graph(
+    data: bytes, circuit: Circuit, *, of: str, key: str, on_open: Callable[[str], None]
+) -> None:
     """Show a payload; `on_open` is called with the name of a node that was clicked."""
 
     def answer(value: object) -> None:
@@ -123,13 +140,17 @@ def circuit_graph(data: bytes, circuit: Circuit, *, of: str, key: str, on_open: 
 
 
 def chosen(value: object, of: str, circuit: Circuit) -> str | None:
-    """The name of the node in an event from the browser; None if it is stale or not what this view sends."""
+    """The name of the node in an event from the browser; None if it is stale or not what this view
+    sends.
+    """
     fields = read(value, of=of, node=range(len(circuit.nodes)))
     return None if fields is None else circuit.nodes[fields["node"]].name
 
 
 def read_file(content: bytes) -> tuple[dict[str, Any], dict[str, str | None]]:
-    """The choices in a file that the view saved, its pins and groups as an address has them; a ValueError for other files."""
+    """The choices in a file that the view saved, its pins and groups as an address has them; a
+    ValueError for other files.
+    """
     try:
         file = parse_json(content, MOST_VALUES)
     except ValueError as error:

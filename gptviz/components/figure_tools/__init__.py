@@ -1,6 +1,8 @@
-"""The buttons for the picture of a plotly figure, below the figure, the same as those of views made by hand.
+"""The buttons for the picture of a plotly figure, below the figure, the same as those of views made
+by hand.
 
-It also tells Python the size of type of the page, which grows with the window (kit/page.css): figures are drawn to match it.
+It also tells Python the size of type of the page, which grows with the window (kit/page.css):
+figures are drawn to match it.
 """
 
 from __future__ import annotations
@@ -19,15 +21,18 @@ LARGEST = 2.5
 
 
 def payload(known: float, heading: Mapping[str, Any], *, name: str, sharp: bool) -> bytes:
-    """The bytes that the browser gets. `known` is the size that the figure has now, 1 being the usual one; `heading`, for
-    pictures, has `title`, `model`, `prompt`, and `settings`, a list of phrases; `name` is that of the files. A figure that is all
-    lines and words is `sharp`, and can be an SVG; one in 3-D, or with very many points, is made of pixels.
+    """The bytes that the browser gets. `known` is the size that the figure has now, 1 being the
+    usual one; `heading`, for pictures, has `title`, `model`, `prompt`, and `settings`, a list of
+    phrases; `name` is that of the files. A figure that is all lines and words is `sharp`, and can
+    be an SVG; one in 3-D, or with very many points, is made of pixels.
     """
     return pack({"known": known, "heading": dict(heading), "name": name, "sharp": sharp})
 
 
 def figure_tools(data: bytes, *, key: str, on_size: Callable[[float], None]) -> None:
-    """Show the tools of the figure that stands in the same container; `on_size` gets the new size."""
+    """Show the tools of the figure that stands in the same container; `on_size` gets the new
+    size.
+    """
 
     def answer(value: object) -> None:
         if (size := told(value)) is not None:
@@ -37,6 +42,8 @@ def figure_tools(data: bytes, *, key: str, on_size: Callable[[float], None]) -> 
 
 
 def told(value: object) -> float | None:
-    """The size in an event from the browser, {"size": number}; None if it is not what this view sends."""
+    """The size in an event from the browser, {"size": number}; None if it is not what this view
+    sends.
+    """
     fields = read(value, size=number_between(1, LARGEST))
     return None if fields is None else float(fields["size"])

@@ -1,7 +1,8 @@
-"""The generation tree: the texts that a model wrote from one prompt, left to right, forking where another token was chosen.
+"""The generation tree: the texts that a model wrote from one prompt, left to right, forking where
+another token was chosen.
 
-Hovering, replaying and choosing a head happen in the browser. Python is told when the reader goes to a token, takes another one,
-or asks for attention that was not sent.
+Hovering, replaying and choosing a head happen in the browser. Python is told when the reader goes
+to a token, takes another one, or asks for attention that was not sent.
 
 A step sends little: the finished part of the tree is sent in parts, each once (finished.py).
 """
@@ -23,7 +24,8 @@ from .finished import Finished, packed_attention, packed_choices
 from .look import Look
 
 _mount = register(Path(__file__).parent)
-# Code that rebuilds more tokens than this would be too long to read: above it, the code rebuilds only the current branch.
+# Code that rebuilds more tokens than this would be too long to read: above it, the code rebuilds
+# only the current branch.
 MOST_IN_CODE = 5_000
 
 
@@ -35,33 +37,47 @@ def generation_tree(
     on_take: Callable[[object], None],
     on_attend: Callable[[object], None],
 ) -> None:
-    """Show the result of `packed`. `on_go` is called when a token was clicked (see `place`), `on_take` when one was chosen to
-    come after another (see `taken`), and `on_attend` when the browser asks for the attention of a step that was not sent.
+    """Show the result of `packed`. `on_go` is called when a token was clicked (see `place`),
+    `on_take` when one was chosen to come after another (see `taken`), and `on_attend` when the
+    browser asks for the attention of a step that was not sent.
     """
     _mount(key=key, data=shown, go=on_go, take=on_take, attend=on_attend)
 
 
 def address(n_layer: int, n_head: int) -> dict[str, Values]:
-    """The values that the address may have for the view: the head whose attention is shown, as block.head."""
+    """The values that the address may have for the view: the head whose attention is shown, as
+    block.head.
+    """
     return {"attended": pairs(n_layer, n_head, "a head as block.head", most=1)}
 
 
 def place(value: object, tree: Tree, number: int) -> int | None:
-    """The node that an event {"number": of the tree, "at": node} names; None if it is stale or not what this view sends."""
+    """The node that an event {"number": of the tree, "at": node} names; None if it is stale or not
+    what this view sends.
+    """
     fields = read(value, number=number, at=tree.nodes)
     return None if fields is None else fields["at"]
 
 
 def taken(value: object, tree: Tree, number: int) -> tuple[int, int] | None:
-    """The node and the token to come after it that an event {"number", "at": node, "token"} names; None as in `place`."""
-    fields = read(value, number=number, at=tree.nodes, token=range(tree.generation.model.config.vocab_size))
-    return None if fields is None or fields["token"] in tree.generation.never else (fields["at"], fields["token"])
+    """The node and the token to come after it that an event {"number", "at": node, "token"} names;
+    None as in `place`.
+    """
+    fields = read(
+        value, number=number, at=tree.nodes, token=range(tree.generation.model.config.vocab_size)
+    )
+    return (
+        None
+        if fields is None or fields["token"] in tree.generation.never
+        else (fields["at"], fields["token"])
+    )
 
 
 def packed(tree: Tree, look: Look, finished: Finished, asked: int | None = None) -> Packed:
-    """All of the tree: for each node its candidates, and, unless the tree is growing by itself, the attention of as many steps as
-    there is room for: in any case of that after the node `asked`, then of those of the current path. `finished` are the parts of
-    this tree that were packed before.
+    """All of the tree: for each node its candidates, and, unless the tree is growing by itself, the
+    attention of as many steps as there is room for: in any case of that after the node `asked`,
+    then of those of the current path. `finished` are the parts of this tree that were packed
+    before.
     """
     if asked is not None and asked in tree.nodes:
         tree.after(asked)
@@ -114,6 +130,8 @@ def code(call: str, prompt: str, tree: Tree) -> str:
         "    for token in branch:\n"
         "        tree.take(token)\n\n"
         "for node in tree.path():\n"
-        "    computed = tree.chosen_from(node.id)  # its logits [vocab_size] and attention [n_layer, n_head, keys]\n"
-        "    print(node.position, node.token, lm.tokenizer.label(node.token), node.logprob, node.total)"
+        "    computed = tree.chosen_from(node.id)  # its logits [vocab_size] and attention "
+        "[n_layer, n_head, keys]\n"
+        "    print(node.position, node.token, lm.tokenizer.label(node.token), node.logprob, "
+        "node.total)"
     )

@@ -31,6 +31,7 @@ class Look:
     full: bool = False  #: whether no token may be added
     spaced: bool = False  #: whether every token is a word, with a gap between them
     status: str = ""  #: a line next to the legend
-    heading: Mapping[str, Any] = field(default_factory=dict)  #: of a picture: `model`, `prompt` and `settings`, a list of phrases
+    #: of a picture: `model`, `prompt` and `settings`, a list of phrases
+    heading: Mapping[str, Any] = field(default_factory=dict)
     #: the values to write into the address of the page, by key; None takes a key out of it
     address: Mapping[str, str | None] = field(default_factory=dict)

@@ -1,4 +1,6 @@
-"""The pattern of one head: what each token of a text reads of each other one. All heads together are in `attention_explorer`."""
+"""The pattern of one head: what each token of a text reads of each other one. All heads together
+are in `attention_explorer`.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,21 @@ _mount = register(Path(__file__).parent)
 
 
 def payload(shares: LabelledArray, heading: Mapping[str, Any], code: str, title: str = "") -> bytes:
-    """The bytes that the browser gets: what each query gives each key, `shares` [query, key], NaN where it may not read it, with
-    a `title` above, the `heading` of pictures as `figure_tools.payload` takes it, and the `code` that computes the shares.
+    """The bytes that the browser gets: what each query gives each key, `shares` [query, key], NaN
+    where it may not read it, with a `title` above, the `heading` of pictures as
+    `figure_tools.payload` takes it, and the `code` that computes the shares.
     """
     queries, keys = shares.axes
-    sides = {"queries": queries.labels, "keys": keys.labels, "reads": queries.name, "isRead": keys.name}
-    return pack({**sides, "title": title, "code": code, "heading": dict(heading)}, pattern=shares.values.astype(np.float32))
+    sides = {
+        "queries": queries.labels,
+        "keys": keys.labels,
+        "reads": queries.name,
+        "isRead": keys.name,
+    }
+    return pack(
+        {**sides, "title": title, "code": code, "heading": dict(heading)},
+        pattern=shares.values.astype(np.float32),
+    )
 
 
 def head_pattern(packed: bytes, *, key: str) -> None:

@@ -1,4 +1,6 @@
-"""The commands by which a button of the page asks a view to show something. Only the browser knows what was chosen before."""
+"""The commands by which a button of the page asks a view to show something. Only the browser knows
+what was chosen before.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,15 @@ class ViewCommand:
 
     @classmethod
     def to(cls, asked: Mapping[str, Any]) -> ViewCommand:
-        """A new command. The clock gives its number, which must differ from earlier ones even after the page was reloaded."""
+        """A new command. The clock gives its number, which must differ from earlier ones even after
+        the page was reloaded.
+        """
         return cls(asked, time.time_ns() // 1_000_000)
 
     def back(self) -> ViewCommand:
-        """The command that takes this one back: the view shows again what it showed before, which only the view knows."""
+        """The command that takes this one back: the view shows again what it showed before, which
+        only the view knows.
+        """
         return ViewCommand.to({"back": self.number})
 
 

@@ -1,7 +1,9 @@
-"""Join the modules of a view into one script, which Streamlit accepts as text and a plain page can load.
+"""Join the modules of a view into one script, which Streamlit accepts as text and a plain page can
+load.
 
-Every module keeps its own scope: it becomes a function that returns what it exports, called once, after the modules that
-it imports. Only the forms that the views use are supported; any other is an error:
+Every module keeps its own scope: it becomes a function that returns what it exports, called once,
+after the modules that it imports. Only the forms that the views use are supported; any other is an
+error:
 
     import { name, other as alias } from "./file.js";
     export function, export async function, export class, export const with one name
@@ -14,16 +16,19 @@ import re
 from pathlib import Path
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)";$', re.MULTILINE)
-EXPORT = re.compile(r"^export (?=(?:async function|function\*?|class|const) ([\w$]+))", re.MULTILINE)
+EXPORT = re.compile(
+    r"^export (?=(?:async function|function\*?|class|const) ([\w$]+))", re.MULTILINE
+)
 # Comments on separate lines, which are not sent.
 COMMENT = re.compile(r"^[ \t]*/\*\*(?:(?!\*/).)*\*/\n", re.MULTILINE | re.DOTALL)
 UNKNOWN = re.compile(r"^(?:import\b(?!\()|export\b(?! default )).*", re.MULTILINE)
 
 
 def joined(entry: Path, *others: Path) -> str:
-    """The module in the file `entry`, the `others`, and all that they import, as the text of one module. A ValueError if a module
-    imports what another does not export, imports itself in a circle, or is written in a form that is not supported; a
-    FileNotFoundError if a module imports a file that is not there.
+    """The module in the file `entry`, the `others`, and all that they import, as the text of one
+    module. A ValueError if a module imports what another does not export, imports itself in a
+    circle, or is written in a form that is not supported; a FileNotFoundError if a module imports a
+    file that is not there.
     """
     exports: dict[Path, list[str]] = {}
     first = entry.resolve()
@@ -32,7 +37,9 @@ def joined(entry: Path, *others: Path) -> str:
 
 
 def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) -> list[str]:
-    """The modules that `file` needs and that are not in `exports` yet, each after those it imports, then `file` itself."""
+    """The modules that `file` needs and that are not in `exports` yet, each after those it imports,
+    then `file` itself.
+    """
     if file in exports:
         return []
     if file in above:
@@ -46,7 +53,9 @@ def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) 
         wanted = [name.split(" as ")[0].strip() for name in names.split(",") if name.strip()]
         missing = [name for name in wanted if name not in exports[module]]
         if missing:
-            raise ValueError(f"{file.name} imports {', '.join(missing)}, which {module.name} does not export")
+            raise ValueError(
+                f"{file.name} imports {', '.join(missing)}, which {module.name} does not export"
+            )
 
     def required(found: re.Match[str]) -> str:
         names = found[1].replace(" as ", ": ")
@@ -60,7 +69,11 @@ def _parts(file: Path, exports: dict[Path, list[str]], above: tuple[Path, ...]) 
         return [*parts, body]
     if "\nexport default " in body:
         raise ValueError(f"{file.name} has a default export, which only the first module may have")
-    return [*parts, f"const {scope(file)} = (() => {{\n{body}\nreturn {{ {', '.join(exports[file])} }};\n}})();\n"]
+    return [
+        *parts,
+        f"const {scope(file)} = (() => {{\n{body}\nreturn {{ {', '.join(exports[file])} "
+        f"}};\n}})();\n",
+    ]
 
 
 def scope(module: Path) -> str:

@@ -1,7 +1,8 @@
-"""The logit lens as a grid: the model's guess after every layer (rows) at every position of a text (columns).
+"""The logit lens as a grid: the model's guess after every layer (rows) at every position of a text
+(columns).
 
-Hovering, moving with the keyboard and the choice of colours happen in the browser, which keeps the choices in the page's address.
-Python is told only which cell was opened.
+Hovering, moving with the keyboard and the choice of colours happen in the browser, which keeps the
+choices in the page's address. Python is told only which cell was opened.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def payload(
         code: the lines of gptviz that compute the same.
         spaced: whether tokens stand apart in a text.
         colour: the quantity that cells are coloured by at first.
-        command: the choices (`layer`, `position`, `colour`, `words`) that the view is asked to show.
+        command: the choices (`layer`, `position`, `colour`, `words`) that the view is asked to
+            show.
 
     Raises:
         ValueError: the probabilities are not numbers, as in a damaged model.
@@ -66,7 +68,9 @@ def payload(
     header: dict[str, Any] = {
         "of": of,
         "model": model,
-        "layers": [{"name": one.name, "title": one.title, "short": one.short} for one in seen.layers],
+        "layers": [
+            {"name": one.name, "title": one.title, "short": one.short} for one in seen.layers
+        ],
         "first": seen.positions.start,
         "tokens": [label(i) for i in seen.ids],
         "true": [label(i) if i >= 0 else None for i in seen.true.tolist()],
@@ -76,7 +80,12 @@ def payload(
         "code": code,
         "declared": declared(
             address([one.name for one in seen.layers], seen.positions),
-            {"layer": seen.layers[-1].name, "position": seen.positions[-1], "colour": colour, "words": False},
+            {
+                "layer": seen.layers[-1].name,
+                "position": seen.positions[-1],
+                "colour": colour,
+                "words": False,
+            },
         ),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
@@ -93,24 +102,44 @@ def payload(
 
 
 def address(names: Sequence[str], positions: range) -> dict[str, Values]:
-    """The choices that the address may hold for the view, by the names of its layers and its positions."""
-    return {"layer": one_of(names), "position": whole(positions[0], positions[-1]), "colour": one_of(COLOURS), "words": ON_OR_OFF}
+    """The choices that the address may hold for the view, by the names of its layers and its
+    positions.
+    """
+    return {
+        "layer": one_of(names),
+        "position": whole(positions[0], positions[-1]),
+        "colour": one_of(COLOURS),
+        "words": ON_OR_OFF,
+    }
 
 
 def lens_grid(packed: bytes, *, key: str, on_open: Callable[[object], None]) -> None:
-    """Show what `payload` packed; `on_open` gets the event of a cell that was opened (see `opened`)."""
+    """Show what `payload` packed; `on_open` gets the event of a cell that was opened (see
+    `opened`).
+    """
     _mount(key=key, data=packed, open=on_open)
 
 
 def opened(value: object, of: str, n_layer: int, n_position: int) -> LensCell | None:
-    """The cell that an event opens, {"layer": index, "index": index, "of": `of`}; None if stale or not what this view sends."""
+    """The cell that an event opens, {"layer": index, "index": index, "of": `of`}; None if stale or
+    not what this view sends.
+    """
     fields = read(value, of=of, layer=range(n_layer), index=range(n_position))
     return None if fields is None else LensCell(fields["layer"], fields["index"])
 
 
-def asked(layer: str | None, position: str | None, names: Sequence[str], positions: range) -> LensCell | None:
-    """The cell that an address asks for by the name of its layer and its position, or None if there is no such cell."""
+def asked(
+    layer: str | None, position: str | None, names: Sequence[str], positions: range
+) -> LensCell | None:
+    """The cell that an address asks for by the name of its layer and its position, or None if there
+    is no such cell.
+    """
     values = address(names, positions)
-    if layer is None or position is None or not values["layer"].has(layer) or not values["position"].has(position):
+    if (
+        layer is None
+        or position is None
+        or not values["layer"].has(layer)
+        or not values["position"].has(position)
+    ):
         return None
     return LensCell(list(names).index(layer), positions.index(int(position)))

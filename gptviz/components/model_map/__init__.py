@@ -1,7 +1,9 @@
-"""The map of a model: every step from tokens to guesses as a box on the residual stream, each of which opens in place.
+"""The map of a model: every step from tokens to guesses as a box on the residual stream, each of
+which opens in place.
 
-The browser decides which block and which box are open and which of its tensors is shown, and keeps that in the address. It asks
-for the numbers of a tensor when its box is open. Python is told of that, and of a guess that was chosen.
+The browser decides which block and which box are open and which of its tensors is shown, and keeps
+that in the address. It asks for the numbers of a tensor when its box is open. Python is told of
+that, and of a guess that was chosen.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ from gptviz.settings.address_values import ON_OR_OFF, Values, one_of, whole
 
 _mount = register(Path(__file__).parent)
 
-# Cells of a tensor on a page, down and across; a tensor of at most MOST_WHOLE numbers is sent whole, a larger one page by page.
+# Cells of a tensor on a page, down and across; a tensor of at most MOST_WHOLE numbers is sent
+# whole, a larger one page by page.
 PAGE = 12
 MOST_WHOLE = 500_000
 # More tensors than any box has; `fit` checks which one is shown.
 MOST_PIECES = 1_000
-# The heads of a block that have a thumbnail, the thumbnails in all, and the tokens along a side of one.
+# The heads of a block that have a thumbnail, the thumbnails in all, and the tokens along a side of
+# one.
 MOST_HEADS, MOST_THUMBNAILS, SIDE = 24, 1_024, 32
 # A cell of a thumbnail that the mask hides; shares are 0 … 250.
 HIDDEN, WHOLE_SHARE = 255, 250
@@ -50,14 +54,19 @@ def model_map(
     on_look: Callable[[object], None],
     on_shut: Callable[[object], None],
 ) -> None:
-    """Show the map that `payload` describes; events are checked with `taken` and `looked`, that of a closed box with nothing."""
+    """Show the map that `payload` describes; events are checked with `taken` and `looked`, that of
+    a closed box with nothing.
+    """
     _mount(key=key, data=payload, take=on_take, look=on_look, shut=on_shut)
 
 
 def address(drawn: Anatomy) -> dict[str, Values]:
     """The choices that the address may hold for the view."""
     config = drawn.config
-    blocks = [*map(str, range(config.n_layer)), *(f"encoder.{block}" for block in range(config.n_encoder_layer))]
+    blocks = [
+        *map(str, range(config.n_layer)),
+        *(f"encoder.{block}" for block in range(config.n_encoder_layer)),
+    ]
     return {
         "box": one_of([box.path for box in drawn.boxes]),
         "block": one_of(blocks),
@@ -68,36 +77,59 @@ def address(drawn: Anatomy) -> dict[str, Values]:
 
 
 def usual(drawn: Anatomy) -> dict[str, Any]:
-    """What is open before anybody chooses: a block in the middle, which has more to show than the first."""
+    """What is open before anybody chooses: a block in the middle, which has more to show than the
+    first.
+    """
     blocks = drawn.config.n_layer
-    return {"block": str(min(2, blocks - 1)) if blocks else None, "tensor": 0, "head": 0, "sizes": False}
+    return {
+        "block": str(min(2, blocks - 1)) if blocks else None,
+        "tensor": 0,
+        "head": 0,
+        "sizes": False,
+    }
 
 
 def taken(value: object, text: str, guesses: int) -> int | None:
-    """The guess that was clicked on the map with the mark `text`; None if it was on another map or is no such guess."""
+    """The guess that was clicked on the map with the mark `text`; None if it was on another map or
+    is no such guess.
+    """
     fields = read(value, text=text, guess=range(guesses))
     return None if fields is None else fields["guess"]
 
 
 def looked(value: object) -> TensorPage | None:
-    """The slice of a tensor that a click asks for, or None. This model may not have it: see `fit`."""
-    fields = read(value, box=text_up_to(200), piece=range(MOST_PIECES), at=list_up_to(3, range(2**31)))
-    return None if fields is None else TensorPage(fields["box"], fields["piece"], tuple(fields["at"]))
+    """The slice of a tensor that a click asks for, or None. This model may not have it: see
+    `fit`.
+    """
+    fields = read(
+        value, box=text_up_to(200), piece=range(MOST_PIECES), at=list_up_to(3, range(2**31))
+    )
+    return (
+        None if fields is None else TensorPage(fields["box"], fields["piece"], tuple(fields["at"]))
+    )
 
 
 def fit(look: TensorPage, drawn: Anatomy) -> tuple[Box, BoxTensor, tuple[int, ...]] | None:
-    """The box, the tensor and the first indices of a page, or None if this model does not have them."""
+    """The box, the tensor and the first indices of a page, or None if this model does not have
+    them.
+    """
     box = drawn.box(look.box)
     if box is None or look.piece >= len(box.pieces):
         return None
     piece = box.pieces[look.piece]
     padded = (look.at + (0,) * len(piece.shape))[: len(piece.shape)]
-    return box, piece, tuple(min(max(index, 0), size - 1) for index, size in zip(padded, piece.shape, strict=True))
+    return (
+        box,
+        piece,
+        tuple(
+            min(max(index, 0), size - 1) for index, size in zip(padded, piece.shape, strict=True)
+        ),
+    )
 
 
 def page(values: npt.NDArray[Any], at: tuple[int, ...]) -> tuple[Float32Array, bool]:
-    """The numbers that are sent: all of `values` and True if they are few, else the page [rows, columns] that begins at `at` (of
-    a vector [rows]) and False.
+    """The numbers that are sent: all of `values` and True if they are few, else the page [rows,
+    columns] that begins at `at` (of a vector [rows]) and False.
     """
     if values.size <= MOST_WHOLE:
         return values.astype(np.float32), True
@@ -118,31 +150,43 @@ def summary(values: npt.NDArray[Any]) -> Float64Array:
 
 
 def pooling(tokens: int) -> int:
-    """The number of tokens along an axis that a cell of a thumbnail stands for, with `tokens` in all."""
+    """The number of tokens along an axis that a cell of a thumbnail stands for, with `tokens` in
+    all.
+    """
     return -(-tokens // SIDE)
 
 
 def thumbnails(
-    patterns: Float32Array, hidden: npt.NDArray[np.bool_] | None, whole: tuple[int, int] | None = None
+    patterns: Float32Array,
+    hidden: npt.NDArray[np.bool_] | None,
+    whole: tuple[int, int] | None = None,
 ) -> npt.NDArray[np.uint8]:
-    """The patterns of a block [head, query, key] in at most `SIDE` × `SIDE` cells, each with the largest value of those it stands
-    for: 0 … 250, and 255 where the mask hides them all: `hidden` [query, key] is true.
+    """The patterns of a block [head, query, key] in at most `SIDE` × `SIDE` cells, each with the
+    largest value of those it stands for: 0 … 250, and 255 where the mask hides them all: `hidden`
+    [query, key] is true.
 
     Args:
         patterns: of all queries, or of some whose first is at the start of a cell.
         hidden: of the same queries and keys.
-        whole: the total numbers of queries and of keys; keys that `patterns` lacks are hidden. By default its own.
+        whole: the total numbers of queries and of keys; keys that `patterns` lacks are hidden. By
+            default its own.
     """
     pools = tuple(map(pooling, whole or patterns.shape[-2:]))
-    small = np.rint(np.nan_to_num(_pooled(patterns, pools, np.maximum)).clip(0, 1) * WHOLE_SHARE).astype(np.uint8)
+    small = np.rint(
+        np.nan_to_num(_pooled(patterns, pools, np.maximum)).clip(0, 1) * WHOLE_SHARE
+    ).astype(np.uint8)
     if hidden is not None:
         small[:, _pooled(hidden, pools, np.logical_and)] = HIDDEN
     missing = 0 if whole is None else -(-whole[1] // pools[1]) - small.shape[-1]
     return np.pad(small, ((0, 0), (0, 0), (0, missing)), constant_values=HIDDEN)
 
 
-def _pooled(values: npt.NDArray[Any], pools: tuple[int, ...], together: np.ufunc) -> npt.NDArray[Any]:
-    """Values [..., query, key] with groups of `pools` queries and keys combined into one by `together`."""
+def _pooled(
+    values: npt.NDArray[Any], pools: tuple[int, ...], together: np.ufunc
+) -> npt.NDArray[Any]:
+    """Values [..., query, key] with groups of `pools` queries and keys combined into one by
+    `together`.
+    """
     for axis, pool in zip((-2, -1), pools, strict=True):
         values = together.reduceat(values, np.arange(0, values.shape[axis], pool), axis)
     return values
@@ -160,10 +204,15 @@ parameters = [(box.path, box.parameters) for box in boxes]"""
 
 
 def code_of(piece: BoxTensor, opened: str, traced: Callable[[str], str]) -> str:
-    """The lines of gptviz that compute the numbers of a tensor; `traced` returns those that trace a value by its name."""
+    """The lines of gptviz that compute the numbers of a tensor; `traced` returns those that trace a
+    value by its name.
+    """
     if piece.kind == "activation":
         first = "" if piece.name.endswith("positions") else "[0]"
         return f"{traced(piece.name)}\nvalues = trace[{piece.name!r}]{first}  # {piece.shape}"
     get = "get_parameter" if piece.kind == "weight" else "get_buffer"
     rows = "" if piece.rows is None else f"[{piece.rows[0]}:{piece.rows[1]}]"
-    return f"import gptviz\n\nlm = {opened}\nvalues = lm.model.{get}({piece.name!r}){rows}  # {piece.shape}"
+    return (
+        f"import gptviz\n\nlm = {opened}\nvalues = lm.model.{get}({piece.name!r}){rows}  # "
+        f"{piece.shape}"
+    )

@@ -1,10 +1,12 @@
 """What acts on the page around it, and is not seen.
 
-On every page a click makes one step in the browser's history, however often the server writes the address for it; and the Tab key
-leads from the button of an open popover into it, and from its end to what follows the button. A prompt that is not edited shows
-its line breaks, and that it is cut. Buttons of Streamlit that copy do so on a page from http too. The browser remembers the
-lessons that were done, and ticks them in the list. Where it is asked for, the page scrolls to the view that a step of a lesson is
-about, keys lead a speaker from step to step and move a spot, the server is told the address that the page has in the browser.
+On every page a click makes one step in the browser's history, however often the server writes the
+address for it; and the Tab key leads from the button of an open popover into it, and from its end
+to what follows the button. A prompt that is not edited shows its line breaks, and that it is cut.
+Buttons of Streamlit that copy do so on a page from http too. The browser remembers the lessons that
+were done, and ticks them in the list. Where it is asked for, the page scrolls to the view that a
+step of a lesson is about, keys lead a speaker from step to step and move a spot, the server is told
+the address that the page has in the browser.
 """
 
 from __future__ import annotations
@@ -31,16 +33,20 @@ def payload(*, done: str = "", step: str | None = None, presents: bool = False) 
     return pack({"asked": asked})
 
 
-def page_helpers(*, key: str, done: str = "", step: str | None = None, presents: bool = False) -> None:
+def page_helpers(
+    *, key: str, done: str = "", step: str | None = None, presents: bool = False
+) -> None:
     """Let the helpers act on the page.
 
     Args:
         key: tells the views of one page apart.
-        done: the name of the lesson that is open, if it is done. The browser keeps it: it shows what has the classes
-            `lesson-tick` and `done-NAME` from then on.
-        step: the name of the step of a lesson that is open, if any is. With another one the page scrolls if its first large view
-            lies below the window; a visitor who scrolls or types is left alone.
-        presents: whether the page listens to a speaker's keys: Page Down and Page Up lead to the next step and back, L is a spot.
+        done: the name of the lesson that is open, if it is done. The browser keeps it: it shows
+            what has the classes `lesson-tick` and `done-NAME` from then on.
+        step: the name of the step of a lesson that is open, if any is. With another one the page
+            scrolls if its first large view lies below the window; a visitor who scrolls or types is
+            left alone.
+        presents: whether the page listens to a speaker's keys: Page Down and Page Up lead to the
+            next step and back, L is a spot.
     """
     _mount(key=key, data=payload(done=done, step=step, presents=presents))
 
@@ -59,6 +65,8 @@ def page_address(known: str, *, key: str, on_tell: Callable[[str], None]) -> Non
 
 
 def told(value: object) -> str | None:
-    """The query that an event from the browser tells; None if it is not what this component sends."""
+    """The query that an event from the browser tells; None if it is not what this component
+    sends.
+    """
     fields = read(value, query=text_up_to(LONGEST))
     return None if fields is None else fields["query"]

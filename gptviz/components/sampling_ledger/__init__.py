@@ -1,7 +1,8 @@
-"""The sampling ledger: every stage from the model's logits to the token drawn, over the whole vocabulary, in the browser.
+"""The sampling ledger: every stage from the model's logits to the token drawn, over the whole
+vocabulary, in the browser.
 
-The logits are sent once for each text, the names of all tokens once for each vocabulary. Sliders, sorting, hovering and drawing
-happen in the browser; Python is told only which token was taken.
+The logits are sent once for each text, the names of all tokens once for each vocabulary. Sliders,
+sorting, hovering and drawing happen in the browser; Python is told only which token was taken.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Payload:
     data: bytes  #: all of it, with the labels of the vocabulary
     bare: bytes  #: the same without the labels, for a browser that has them
     vocabulary: str  #: identifies the labels of a vocabulary
-    generation: int  #: the number of the text that the logits follow: a click made on another text is refused
+    #: the number of the text that the logits follow: a click made on another text is refused
+    generation: int
     vocab_size: int  #: how many tokens there are
     used: int  #: how many of them can be chosen, from the first on; the others stand for nothing
 
@@ -64,22 +66,31 @@ def payload(
     Args:
         logits: [vocab_size], the model's output there.
         labels: the visible forms of all tokens.
-        about: the model, ids and position that the logits follow from; two texts are the same if its `repr` is the same.
+        about: the model, ids and position that the logits follow from; two texts are the same if
+            its `repr` is the same.
         title: a description, for pictures and for screen readers.
-        code: the lines of gptviz that compute the same, before and after the `Sampling` chosen in the browser.
-        numbers: [seeds], the random number of each seed at this position. None: the view draws no token.
+        code: the lines of gptviz that compute the same, before and after the `Sampling` chosen in
+            the browser.
+        numbers: [seeds], the random number of each seed at this position. None: the view draws no
+            token.
         true: the token that really follows, if it is known; `true_name` is its label.
         takes: whether a token can be chosen to go on with.
         note: the text after the name of the token drawn.
         prompt: the text before the token in the visible forms of its tokens, for pictures.
-        used: how many tokens can be drawn and chosen, from the first on; the others stand for nothing. By default, all.
-        command: the choices (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) that the view is asked to show.
+        used: how many tokens can be drawn and chosen, from the first on; the others stand for
+            nothing. By default, all.
+        command: the choices (`temperature`, `top_k`, `top_p`, `seed`, `tokens`, `log`) that the
+            view is asked to show.
 
     Raises:
-        ValueError: there is not one label per logit, or the logits are not numbers, as in a damaged model.
+        ValueError: there is not one label per logit, or the logits are not numbers, as in a damaged
+            model.
     """
     if logits.shape != (len(labels),):
-        raise ValueError(f"there are {len(labels)} labels for logits of the shape {logits.shape}: one label per token is needed")
+        raise ValueError(
+            f"there are {len(labels)} labels for logits of the shape {logits.shape}: one label "
+            "per token is needed"
+        )
     if not np.isfinite(logits.max()):
         raise ValueError("the model's logits are not numbers: its weights are damaged")
     generation = int.from_bytes(blake2b(repr(about).encode(), digest_size=6).digest(), "big")
@@ -111,10 +122,13 @@ def _packed(labels: tuple[str, ...]) -> tuple[str, npt.NDArray[np.uint8]]:
     return blake2b(text, digest_size=12).hexdigest(), np.frombuffer(text, np.uint8)
 
 
-def sampling_ledger(shown: Payload, *, key: str, on_take: Callable[[int], None] | None = None) -> None:
+def sampling_ledger(
+    shown: Payload, *, key: str, on_take: Callable[[int], None] | None = None
+) -> None:
     """Show a payload; `on_take` is called with the id of a token that was chosen to go on with."""
-    # Streamlit sends all of an element again when any of it has changed, so this session remembers with which payload the labels
-    # were sent. A view that lacks them (the page was left in between, or a message was never drawn) asks for them.
+    # Streamlit sends all of an element again when any of it has changed, so this session remembers
+    # with which payload the labels were sent. A view that lacks them (the page was left in between,
+    # or a message was never drawn) asks for them.
     with_labels = f"{key}: the payload that has the labels"
     events: dict[str, Any] = {"lost": lambda _: st.session_state.pop(with_labels, None)}
     if on_take is not None:
@@ -126,16 +140,23 @@ def sampling_ledger(shown: Payload, *, key: str, on_take: Callable[[int], None] 
     _mount(key=key, data=shown.data if (vocabulary, carrier) == this_one else shown.bare, **events)
 
 
-# What is chosen before anybody chooses: all of the vocabulary, and a draw that leaves its probabilities unchanged.
+# What is chosen before anybody chooses: all of the vocabulary, and a draw that leaves its
+# probabilities unchanged.
 USUAL = {"temperature": 1, "top_k": 0, "top_p": 1, "seed": 0, "tokens": ORDERS[0], "log": False}
 
 
 def address(vocab_size: int, *, draws: bool) -> dict[str, Values]:
-    """The choices that the address may hold for the view; settings of the draw only if it `draws` a token."""
+    """The choices that the address may hold for the view; settings of the draw only if it `draws` a
+    token.
+    """
     shown = {"tokens": one_of(ORDERS), "log": ON_OR_OFF}
     if not draws:
         return shown
-    of_the_draw = {"temperature": real(0, 2), "top_k": whole(0, max(vocab_size, 100)), "top_p": real(0.05, 1)}
+    of_the_draw = {
+        "temperature": real(0, 2),
+        "top_k": whole(0, max(vocab_size, 100)),
+        "top_p": real(0.05, 1),
+    }
     return {**of_the_draw, "seed": whole(0, SEEDS - 1), **shown}
 
 

@@ -1,6 +1,8 @@
-"""Tokens as chips in flowing text, tinted by probability; each opens a card with other tokens that were likely there.
+"""Tokens as chips in flowing text, tinted by probability; each opens a card with other tokens that
+were likely there.
 
-Hovering, moving with the keyboard and opening a card happen in the browser; Python is told only which token was chosen.
+Hovering, moving with the keyboard and opening a card happen in the browser; Python is told only
+which token was chosen.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Token:
 
     @cached_property
     def packed(self) -> str:
-        """The token as JSON, as it is sent to the browser; made only once, however often the token is shown."""
+        """The token as JSON, as it is sent to the browser; made only once, however often the token
+        is shown.
+        """
         alternatives = [[label, _brief(probability)] for label, probability in self.alternatives]
         look = int(self.mark), int(self.faint), self.kind, self.below
         return json.dumps([self.label, _brief(self.probability), alternatives, self.note, *look])
@@ -48,7 +52,11 @@ class Token:
 
 def _brief(probability: float | None) -> float | None:
     """Four significant digits, one more than is shown; JSON has no NaN."""
-    return None if probability is None or not math.isfinite(probability) else float(f"{probability:.4g}")
+    return (
+        None
+        if probability is None or not math.isfinite(probability)
+        else float(f"{probability:.4g}")
+    )
 
 
 def token_strip(
@@ -73,11 +81,11 @@ def token_strip(
         on_pick: called with the index of a chip that was clicked.
         label: the name of the strip for people who cannot see it.
         legend: the words next to the scale that say what a probability is; empty for no legend.
-        height: pixels on a page of usual size; the strip scrolls, and follows its end while its text goes on. None: the height
-            of its text.
+        height: pixels on a page of usual size; the strip scrolls, and follows its end while its
+            text goes on. None: the height of its text.
         spaced: a gap between tokens, for vocabularies whose text has one there.
-        kinds: for each kind of token its colour and the line below it, `solid`, `dotted`, `dashed` or `double`; they are listed
-            below the strip, as far as they are there.
+        kinds: for each kind of token its colour and the line below it, `solid`, `dotted`, `dashed`
+            or `double`; they are listed below the strip, as far as they are there.
     """
     events: dict[str, Any] = {}
     if on_pick is not None:
@@ -97,7 +105,9 @@ def token_strip(
 
 
 def payload(tokens: Sequence[Token], settings: Mapping[str, Any]) -> bytes:
-    """The bytes that the browser gets. The tokens are one array, the bytes of a list in JSON: so each is packed only once."""
+    """The bytes that the browser gets. The tokens are one array, the bytes of a list in JSON: so
+    each is packed only once.
+    """
     listed = f"[{','.join(token.packed for token in tokens)}]".encode("ascii")
     return pack(settings, tokens=np.frombuffer(listed, np.uint8))
 
@@ -109,8 +119,8 @@ def _shown(key: str) -> str:
 def _generation(key: str, tokens: tuple[Token, ...]) -> int:
     """The number of the text on screen: a new number, unless the text continues the last one.
 
-    A click carries the number of the text it was made on, so that a click on an earlier text is not mistaken for a click on this
-    one.
+    A click carries the number of the text it was made on, so that a click on an earlier text is not
+    mistaken for a click on this one.
     """
     generation, before = st.session_state.get(_shown(key), (0, ()))
     if tokens[: len(before)] != before:
@@ -126,7 +136,8 @@ def _answer(value: object, key: str, act: Callable[[int], None]) -> None:
 
 
 def clicked(value: object, generation: int, tokens: Sequence[Token]) -> int | None:
-    """The index of the chip in an event from the browser; None if it is stale or not what this component sends.
+    """The index of the chip in an event from the browser; None if it is stale or not what this
+    component sends.
 
     An event is JSON: {"at": chip, "generation": number of the text it was made on}.
     """

@@ -14,8 +14,8 @@ LONGEST_LABEL = 40
 
 
 def before_after(change: LabelledArray, theme: Theme) -> go.Figure:
-    """`change` [before or after, guess]: a grey hatched bar for before, and one in the colour of the output for after, with their
-    numbers; the first guess at the top, the scale from 0 on.
+    """`change` [before or after, guess]: a grey hatched bar for before, and one in the colour of
+    the output for after, with their numbers; the first guess at the top, the scale from 0 on.
     """
     _, tokens = change.axes
     names = distinct([plain(label, 18) for label in tokens.labels])

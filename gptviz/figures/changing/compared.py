@@ -1,4 +1,6 @@
-"""Two subjects side by side: cells or bars of A and of B on one scale, their difference on a scale around 0, and what moved."""
+"""Two subjects side by side: cells or bars of A and of B on one scale, their difference on a scale
+around 0, and what moved.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,18 @@ LONGEST_NAME = 48
 # Longer names stand above their bars instead of beside them: on a phone too there is room for both.
 LONGEST_BESIDE, ABOVE = 12, 18  # characters, pixels
 ROW, ROW_OF_TWO = 30, 40  # pixels
-# A and B differ in colour and in hatching; neither is a colour of the differences, which are blue and orange.
+# A and B differ in colour and in hatching; neither is a colour of the differences, which are blue
+# and orange.
 SIDES = {"A": ("#009988", ""), "B": ("#AA3377", "/")}
 MOST_LABELLED = 14
 
 
-def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, percent: bool) -> go.Figure:
-    """Two bars for each label of `a` and `b` [label], from top to bottom: A above, B below, on one scale that ends at `limit`."""
+def pairs(
+    a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, percent: bool
+) -> go.Figure:
+    """Two bars for each label of `a` and `b` [label], from top to bottom: A above, B below, on one
+    scale that ends at `limit`.
+    """
     names = names_of(a.axes[0], LONGEST_NAME)
     figure = themed(
         theme,
@@ -53,17 +60,34 @@ def pairs(a: LabelledArray, b: LabelledArray, theme: Theme, *, limit: float, per
             hovertemplate=f"%{{y}}, {side}<br><b>%{{x:.4f}}</b> {one.unit}<extra></extra>",
         )
     low = min(0.0, *(float(np.nanmin(side.values, initial=0.0)) for side in (a, b)))
-    _lay_out(figure, names, a.axes[0].name, a.unit, (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit), percent)
+    _lay_out(
+        figure,
+        names,
+        a.axes[0].name,
+        a.unit,
+        (min(1.25 * low, -0.3 * limit) if low < 0 else 0.0, 1.25 * limit),
+        percent,
+    )
     return figure
 
 
-def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, float]]], theme: Theme) -> go.Figure:
-    """The figure of `pairs`, in percent, with a mark on each bar: a share, and the range that chance gives it; none for NaN."""
+def with_shares(
+    figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, float]]], theme: Theme
+) -> go.Figure:
+    """The figure of `pairs`, in percent, with a mark on each bar: a share, and the range that
+    chance gives it; none for NaN.
+    """
     bars, count = list(figure.data), len(sides[0])
     apart = (1 - figure.layout.bargap) / 4  # from the middle of a row to that of a bar
     for side, shares, at in zip(bars, sides, (-apart, apart), strict=True):
         middle, low, high = (np.array([share[i] for share in shares], float) for i in range(3))
-        reach = {"array": high - middle, "arrayminus": middle - low, "thickness": 2, "width": 4, "color": theme.text}
+        reach = {
+            "array": high - middle,
+            "arrayminus": middle - low,
+            "thickness": 2,
+            "width": 4,
+            "color": theme.text,
+        }
         figure.add_scatter(
             x=middle,
             y=[row + at for row in range(count)],
@@ -74,7 +98,9 @@ def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, 
             marker={"symbol": "line-ns", "size": 13, "line": {"width": 3, "color": theme.text}},
             error_x=reach | {"type": "data", "symmetric": False},
             customdata=np.stack((low, high), axis=-1),
-            hovertemplate=f"{side.name}, its data<br><b>%{{x:.4f}}</b> (chance: %{{customdata[0]:.4f}} to %{{customdata[1]:.4f}})"
+            hovertemplate=f"{side.name}, its data<br><b>%{{x:.4f}}</b> (chance: "
+            f"%{{customdata[0]:.4f}} to "
+            f"%{{customdata[1]:.4f}})"
             "<extra></extra>",
         )
     for side, shares, at in zip(bars, sides, (-apart, apart), strict=True):
@@ -91,15 +117,20 @@ def with_shares(figure: go.Figure, sides: Sequence[Sequence[tuple[float, float, 
             showlegend=False,
         )
     span = [count - 0.5, -0.5]
-    figure.update_layout(yaxis2={"overlaying": "y", "range": span, "visible": False, "fixedrange": True})
+    figure.update_layout(
+        yaxis2={"overlaying": "y", "range": span, "visible": False, "fixedrange": True}
+    )
     figure.update_layout(yaxis={"autorange": False, "range": span})
     figure.update_traces(text=None, selector={"type": "bar"})
     return figure
 
 
-def differences(difference: LabelledArray, theme: Theme, *, limit: float, percent: bool, signed: bool = True) -> go.Figure:
-    """A bar for each label of `difference` [label], on a scale up to `limit`: to the right and blue where B has more, to the left
-    and orange where A has. A distance is not `signed`: it has one side. With `percent` the numbers are written so.
+def differences(
+    difference: LabelledArray, theme: Theme, *, limit: float, percent: bool, signed: bool = True
+) -> go.Figure:
+    """A bar for each label of `difference` [label], on a scale up to `limit`: to the right and blue
+    where B has more, to the left and orange where A has. A distance is not `signed`: it has one
+    side. With `percent` the numbers are written so.
     """
     names, values = names_of(difference.axes[0], LONGEST_NAME), difference.values.tolist()
     texts = [_written(value, percent, "only in one") for value in values]
@@ -107,19 +138,32 @@ def differences(difference: LabelledArray, theme: Theme, *, limit: float, percen
         together = side_by_side([100 * value if percent else value for value in values])
         texts = [f"{text} %" if text and percent else text or "only in one" for text in together]
     # As high as the pair of bars next to it.
-    figure = themed(theme, height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90, dragmode=False)
+    figure = themed(
+        theme,
+        height=((ROW_OF_TWO if signed else ROW) + _room(names)) * len(names) + 90,
+        dragmode=False,
+    )
     figure.add_bar(
         orientation="h",
         x=_drawable(difference),
         y=names,
-        marker={"color": [STREAM if not signed else QUERY if value >= 0 else KEY for value in values]},
+        marker={
+            "color": [STREAM if not signed else QUERY if value >= 0 else KEY for value in values]
+        },
         text=texts,
         textposition="outside",
         cliponaxis=False,
         hovertemplate=f"%{{y}}<br><b>%{{x:.4f}}</b> {difference.unit}<extra></extra>",
     )
     reach = (1.4 if signed else 1.2) * (limit or 1.0)
-    _lay_out(figure, names, difference.axes[0].name, difference.unit, (-reach if signed else 0.0, reach), percent)
+    _lay_out(
+        figure,
+        names,
+        difference.axes[0].name,
+        difference.unit,
+        (-reach if signed else 0.0, reach),
+        percent,
+    )
     figure.update_layout(xaxis={"zeroline": True}, showlegend=False)
     return figure.update_layout(bargap=0.5 if _room(names) else 0.3)
 
@@ -140,7 +184,14 @@ def _written(value: float, percent: bool, none: str = "has none") -> str:
     return in_percent(value) if percent else f"{value:.3f}".replace("-", "−")
 
 
-def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span: tuple[float, float], percent: bool) -> None:
+def _lay_out(
+    figure: go.Figure,
+    names: Sequence[str],
+    name: str,
+    unit: str,
+    span: tuple[float, float],
+    percent: bool,
+) -> None:
     if _room(names):
         for row in names:
             place = {"x": 0, "xref": "paper", "xanchor": "left", "y": row, "yshift": 23}
@@ -161,10 +212,18 @@ def _lay_out(figure: go.Figure, names: Sequence[str], name: str, unit: str, span
     )
 
 
-def movers(a: LabelledArray, b: LabelledArray, distance: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
-    """Tokens [token, component] in one picture: where each lies in A and in B; those that moved most have a line and a name."""
+def movers(
+    a: LabelledArray, b: LabelledArray, distance: LabelledArray, theme: Theme, *, height: int
+) -> go.Figure:
+    """Tokens [token, component] in one picture: where each lies in A and in B; those that moved
+    most have a line and a name.
+    """
     far = np.asarray(distance.values, float)
-    most = [index for index in np.argsort(-far, kind="stable")[:MOST_LABELLED].tolist() if far[index] > 0]
+    most = [
+        index
+        for index in np.argsort(-far, kind="stable")[:MOST_LABELLED].tolist()
+        if far[index] > 0
+    ]
     labels = [plain(label, LONGEST_LABEL) for label in a.axes[0].labels]
     figure = themed(
         theme,
@@ -177,16 +236,31 @@ def movers(a: LabelledArray, b: LabelledArray, distance: LabelledArray, theme: T
     apart: list[Any] = [[], []]
     for index in most:
         for component in (0, 1):
-            apart[component] += [float(a.values[index, component]), float(b.values[index, component]), None]
+            apart[component] += [
+                float(a.values[index, component]),
+                float(b.values[index, component]),
+                None,
+            ]
     figure.add_scatter(
-        x=apart[0], y=apart[1], mode="lines", line={"color": STREAM, "width": 1.5}, hoverinfo="skip", showlegend=False
+        x=apart[0],
+        y=apart[1],
+        mode="lines",
+        line={"color": STREAM, "width": 1.5},
+        hoverinfo="skip",
+        showlegend=False,
     )
     middle = np.concatenate((a.values, b.values)).mean(axis=0)
     outer = np.linalg.norm(b.values - middle, axis=1) >= np.linalg.norm(a.values - middle, axis=1)
     rest = [index for index in range(len(labels)) if index not in set(most)]
-    for side, one, symbol, names_here in (("A", a, "circle-open", ~outer), ("B", b, "diamond", outer)):
+    for side, one, symbol, names_here in (
+        ("A", a, "circle-open", ~outer),
+        ("B", b, "diamond", outer),
+    ):
         shade = SIDES[side][0]
-        for which, colour, size in ((rest, blend(shade, theme.background, 0.5), 5), (most, shade, 9)):
+        for which, colour, size in (
+            (rest, blend(shade, theme.background, 0.5), 5),
+            (most, shade, 9),
+        ):
             figure.add_scatter(
                 x=one.values[which, 0],
                 y=one.values[which, 1],
@@ -200,6 +274,7 @@ def movers(a: LabelledArray, b: LabelledArray, distance: LabelledArray, theme: T
                 textposition="top center",
                 textfont={"family": "monospace", "size": 13, "color": theme.text},
                 customdata=[(labels[index], float(far[index])) for index in which],
-                hovertemplate=f"<b>%{{customdata[0]}}</b>, {side}<br>moved by %{{customdata[1]:.3f}}<extra></extra>",
+                hovertemplate=f"<b>%{{customdata[0]}}</b>, {side}<br>moved by "
+                f"%{{customdata[1]:.3f}}<extra></extra>",
             )
     return figure

@@ -19,7 +19,9 @@ MOST_NUMBERED = 8
 
 
 def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
-    """The relative errors in `table` [block, matrix], blocks side by side, on a scale as `from_to` has it."""
+    """The relative errors in `table` [block, matrix], blocks side by side, on a scale as `from_to`
+    has it.
+    """
     blocks, matrices = table.axes
     values = np.asarray(table.values, np.float64).T  # [matrix, block]
     low, high = from_to(values)
@@ -32,8 +34,12 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
         theme,
         colour=OUTPUT,
         gap=2,
-        customdata=[[(html.escape(block), html.escape(matrix)) for block in blocks.labels] for matrix in matrices.labels],
-        hovertemplate="block %{customdata[0]}<br>%{customdata[1]}<br>relative error <b>%{z:.2%}</b><extra></extra>",
+        customdata=[
+            [(html.escape(block), html.escape(matrix)) for block in blocks.labels]
+            for matrix in matrices.labels
+        ],
+        hovertemplate="block %{customdata[0]}<br>%{customdata[1]}<br>relative error "
+        "<b>%{z:.2%}</b><extra></extra>",
         colorbar=scale(ticks, [f"{100 * value:.3g}" for value in ticks]) | {"len": 0.45},
     )
     names = [plain(name, 40) for name in matrices.labels]
@@ -46,11 +52,16 @@ def matrix_errors(table: LabelledArray, theme: Theme) -> go.Figure:
         showlegend=False,
         margin={"l": 24 + 7 * max(map(len, names)), "r": 26, "t": 44, "b": 56},
         xaxis=axis("block")
-        | {"tickvals": list(named), "ticktext": [plain(blocks.labels[place], 12) for place in named]}
+        | {
+            "tickvals": list(named),
+            "ticktext": [plain(blocks.labels[place], 12) for place in named],
+        }
         | span(count),
         yaxis=axis("") | rows(names),
     )
     if count <= MOST_NUMBERED:
-        figure.add_trace(numbers(drawn, [[f"{100 * value:.3g}" for value in row] for row in values]))
+        figure.add_trace(
+            numbers(drawn, [[f"{100 * value:.3g}" for value in row] for row in values])
+        )
     add_unit(figure, "error, %" + (" (not from 0)" if low else ""), 18)
     return figure

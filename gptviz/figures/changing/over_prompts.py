@@ -1,4 +1,6 @@
-"""What heads and MLPs do over a list of prompts: the mean of each with its spread, and what the prompt on screen says."""
+"""What heads and MLPs do over a list of prompts: the mean of each with its spread, and what the
+prompt on screen says.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +14,25 @@ from gptviz.labelled_array import Float64Array, LabelledArray
 ROW, SHOWN = 27, 12
 
 
-def over_prompts(spread: LabelledArray, here: Float64Array, theme: Theme, *, unit: str) -> go.Figure:
-    """The units of the largest means in `spread` [number, unit], the largest at the top: a dot with a line of a standard
-    deviation to either side, and a diamond for the prompt on screen (`here` [unit], NaN for none).
+def over_prompts(
+    spread: LabelledArray, here: Float64Array, theme: Theme, *, unit: str
+) -> go.Figure:
+    """The units of the largest means in `spread` [number, unit], the largest at the top: a dot with
+    a line of a standard deviation to either side, and a diamond for the prompt on screen (`here`
+    [unit], NaN for none).
     """
     mean, deviation = spread.values[:2]
     order = np.argsort(-np.abs(mean), kind="stable")[:SHOWN]
     places = list(range(len(order)))
     line = {"type": "data", "array": np.nan_to_num(deviation[order]), "color": STREAM}
-    dots = go.Scatter(x=mean[order], y=places, error_x=line, mode="markers", name="mean ± standard deviation")
+    dots = go.Scatter(
+        x=mean[order], y=places, error_x=line, mode="markers", name="mean ± standard deviation"
+    )
     dots.update(marker={"color": QUERY, "size": 9}, hovertemplate="mean %{x:.4g}<extra></extra>")
     diamonds = go.Scatter(x=here[order], y=places, mode="markers", name="the prompt on screen")
     diamonds.update(
-        marker={"symbol": "diamond-open", "size": 11, "color": theme.text}, hovertemplate="on screen %{x:.4g}<extra></extra>"
+        marker={"symbol": "diamond-open", "size": 11, "color": theme.text},
+        hovertemplate="on screen %{x:.4g}<extra></extra>",
     )
     names = [plain(spread.axes[1].labels[i], 40) for i in order]
     return themed(

@@ -1,4 +1,6 @@
-"""The effect that patches restore, as a heatmap: a row per block, a column per position or head, one scale for all such maps."""
+"""The effect that patches restore, as a heatmap: a row per block, a column per position or head,
+one scale for all such maps.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ MOST_CLICKED = 2_500
 MOST_CHARACTERS, MOST_WORDS = 24, 14
 LONGEST_LABEL = 16  # "10 (heads 30–32)" is a key head with the heads that it serves
 LEAST, MOST = 84, 420  # pixels: of what is above all rows, and of all rows
-LOWEST, HIGHEST, FEW = 24, 40, 240  # pixels: of a row, where there are many or few; and of the rows of few
+# pixels: of a row, where there are many or few; and of the rows of few
+LOWEST, HIGHEST, FEW = 24, 40, 240
 MOST_WRITTEN = 8  # columns of cells with their numbers in them
-# Rows that stay free above the first one for the marks of columns, and how far above it a mark stands.
+# Rows that stay free above the first one for the marks of columns, and how far above it a mark
+# stands.
 FREE, MARKED_AT = 0.6, 0.3
 
 
@@ -38,7 +42,8 @@ def restored(
     chosen: tuple[int, int] | None = None,
     has_scale: bool = True,
 ) -> go.Figure:
-    """`shares` [block, place] from −100 % to 100 %, block 0 at the top. Where there are few columns each cell has its number.
+    """`shares` [block, place] from −100 % to 100 %, block 0 at the top. Where there are few columns
+    each cell has its number.
 
     Args:
         shares: what each patch restores.
@@ -71,12 +76,18 @@ def restored(
         drawn.xgap = 0
     above = FREE if marked else 0.0
     # Room below the cells for labels, which lean where they are long, and for the name of the axis.
-    below = 24 + round(6.25 * min(LONGEST_LABEL, max(map(len, places.labels)))) if _is_long(places) else 56
+    below = (
+        24 + round(6.25 * min(LONGEST_LABEL, max(map(len, places.labels))))
+        if _is_long(places)
+        else 56
+    )
     head = {"xref": "paper", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 4}}
     figure = themed(
         theme,
         drawn,
-        height=LEAST + below + round(min(MOST, min(HIGHEST, max(LOWEST, FEW / rows)) * (rows + above))),
+        height=LEAST
+        + below
+        + round(min(MOST, min(HIGHEST, max(LOWEST, FEW / rows)) * (rows + above))),
         margin={"l": 44, "r": 8, "t": 52, "b": below},
         dragmode=False,
         title={"text": title, "font": {"size": 14}} | head,
@@ -84,8 +95,12 @@ def restored(
         yaxis=_ticks(blocks) | {"range": [rows - 0.5, -0.5 - above]},
     )
     if len(x) <= MOST_WRITTEN:
-        percents = np.round(100 * np.asarray(shares.values[:, first:], np.float64)) + 0.0  # without a minus before 0
-        texts = [["" if np.isnan(share) else f"{share:.0f}".replace("-", "−") for share in row] for row in percents.tolist()]
+        # without a minus before 0
+        percents = np.round(100 * np.asarray(shares.values[:, first:], np.float64)) + 0.0
+        texts = [
+            ["" if np.isnan(share) else f"{share:.0f}".replace("-", "−") for share in row]
+            for row in percents.tolist()
+        ]
         written = numbers(drawn, texts)
         figure.add_trace(written.update(x=[first + column for column in written.x]))
     if rows * len(x) <= MOST_CLICKED:
@@ -125,6 +140,14 @@ def _ticks(axis: Axis, first: int = 0) -> dict[str, object]:
 
 def _scale() -> dict[str, object]:
     # In the line of the title, where it moves no cells: maps side by side stand at the same height.
-    place = {"x": 1, "xanchor": "right", "y": 1, "yref": "container", "yanchor": "top", "ypad": 8, "xpad": 20}
+    place = {
+        "x": 1,
+        "xanchor": "right",
+        "y": 1,
+        "yref": "container",
+        "yanchor": "top",
+        "ypad": 8,
+        "xpad": 20,
+    }
     place |= {"len": 0.36, "thickness": 8, "tickangle": 0, "outlinewidth": 1}
     return scale([-LIMIT, LIMIT], ["−100 %", "100 %"]) | place

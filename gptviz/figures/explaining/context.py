@@ -1,4 +1,6 @@
-"""How much context a model uses: what each earlier token is worth, and the loss by window and by position."""
+"""How much context a model uses: what each earlier token is worth, and the loss by window and by
+position.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,22 @@ MOST_NAMED = 40
 
 
 def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
-    """The rise of the loss [token guessed, token left out] as a heatmap, on a scale that is symmetric about zero.
+    """The rise of the loss [token guessed, token left out] as a heatmap, on a scale that is
+    symmetric about zero.
 
-    Blue: the guess is worse without the token; orange: it is better. What was not measured stays blank.
+    Blue: the guess is worse without the token; orange: it is better. What was not measured stays
+    blank.
     """
     guessed, left = rise.axes
     limit = largest(rise.values)
-    place = {"orientation": "h", "len": 0.42, "x": 0.96, "xanchor": "right", "y": 0.97, "yanchor": "top"}
+    place = {
+        "orientation": "h",
+        "len": 0.42,
+        "x": 0.96,
+        "xanchor": "right",
+        "y": 0.97,
+        "yanchor": "top",
+    }
     drawn = heatmap(
         rise.values,
         -limit,
@@ -51,12 +62,15 @@ def left_out(rise: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
 
 
 def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) -> go.Figure:
-    """The mean loss [tokens read], the windows on a logarithmic axis; the window that is `enough` is pointed out."""
+    """The mean loss [tokens read], the windows on a logarithmic axis; the window that is `enough`
+    is pointed out.
+    """
     (windows,) = loss.axes
     x = [int(label) for label in windows.labels]
     figure = two_axes(
         theme,
-        axis(windows.name) | {"type": "log", "tickvals": _apart(x), "ticktext": [str(window) for window in _apart(x)]},
+        axis(windows.name)
+        | {"type": "log", "tickvals": _apart(x), "ticktext": [str(window) for window in _apart(x)]},
         axis(loss.unit) | {"rangemode": "tozero", "tickformat": ".3~g"},
         height=height,
     )
@@ -73,17 +87,25 @@ def by_window(loss: LabelledArray, theme: Theme, *, height: int, enough: int) ->
 
 
 def _apart(windows: Sequence[int]) -> list[int]:
-    """Windows whose numbers can stand next to each other on a logarithmic axis: the last, and those well below it."""
+    """Windows whose numbers can stand next to each other on a logarithmic axis: the last, and those
+    well below it.
+    """
     return [window for window in windows if window == windows[-1] or window * 1.5 < windows[-1]]
 
 
 def by_position(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
-    """The loss of each token [token] as bars, and their running mean from the beginning as a line."""
+    """The loss of each token [token] as bars, and their running mean from the beginning as a
+    line.
+    """
     (tokens,) = loss.axes
     places = list(range(len(tokens.labels)))
     known = np.isfinite(loss.values)
     mean = np.cumsum(np.where(known, loss.values, 0)) / np.maximum(np.cumsum(known), 1)
-    names = {"tickvals": places, "ticktext": [plain(label, 10) for label in tokens.labels], "tickangle": -90}
+    names = {
+        "tickvals": places,
+        "ticktext": [plain(label, 10) for label in tokens.labels],
+        "tickangle": -90,
+    }
     figure = themed(
         theme,
         height=height,
@@ -117,7 +139,10 @@ def over_data(loss: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
     """The mean loss [position] over many texts, as a line."""
     (positions,) = loss.axes
     figure = two_axes(
-        theme, axis(positions.name), axis("mean loss (nats)") | {"rangemode": "tozero", "tickformat": ".3~g"}, height=height
+        theme,
+        axis(positions.name),
+        axis("mean loss (nats)") | {"rangemode": "tozero", "tickformat": ".3~g"},
+        height=height,
     )
     figure.add_scatter(
         x=[int(label) for label in positions.labels],

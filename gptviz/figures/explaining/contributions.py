@@ -29,18 +29,23 @@ def contributions(
     verb: str = "adds",
     room: int = 92,
 ) -> go.Figure:
-    """`shares` [word]: blue bars upwards, which speak for what is `above`, orange ones downwards, which speak for what is
-    `below`. The first of them is the bias, in grey, if there is one. `verb` is what a word does, before its number; `room` are
-    the pixels for the words below the bars.
+    """`shares` [word]: blue bars upwards, which speak for what is `above`, orange ones downwards,
+    which speak for what is `below`. The first of them is the bias, in grey, if there is one. `verb`
+    is what a word does, before its number; `room` are the pixels for the words below the bars.
     """
     words, values = shares.axes[0].labels, shares.values
     numbered = len(words) <= MOST_NUMBERED
     bars = go.Bar(
         x=distinct([plain(word, LONGEST_LABEL) for word in words]),
         y=values,
-        marker={"color": [STREAM] * has_bias + [QUERY if value >= 0 else KEY for value in values[has_bias:]]},
+        marker={
+            "color": [STREAM] * has_bias
+            + [QUERY if value >= 0 else KEY for value in values[has_bias:]]
+        },
         # A bar that cannot be seen has no number.
-        text=[text.removeprefix("≈ 0") for text in side_by_side(values.tolist())] if numbered else None,
+        text=[text.removeprefix("≈ 0") for text in side_by_side(values.tolist())]
+        if numbered
+        else None,
         textposition="outside",
         cliponaxis=False,
         customdata=[html.escape(word) for word in words],
@@ -54,13 +59,26 @@ def contributions(
         margin={"l": 48, "r": 8, "t": 28, "b": room},
         bargap=0.25,
         dragmode=False,
-        uniformtext={"minsize": 12, "mode": "hide"},  # where bars are too narrow for their numbers, the pointer shows them
-        # If there is not room for all words, plotly names as many as do not overlap; the pointer shows the others.
-        xaxis={"type": "category", "tickangle": -55 if len(words) <= MOST_NUMBERED else -90, "tickfont": MONOSPACE},
-        yaxis={"title": {"text": shares.unit}, "range": [low, high], "showgrid": True, "zeroline": True, "nticks": 6},
+        # where bars are too narrow for their numbers, the pointer shows them
+        uniformtext={"minsize": 12, "mode": "hide"},
+        # If there is not room for all words, plotly names as many as do not overlap; the pointer
+        # shows the others.
+        xaxis={
+            "type": "category",
+            "tickangle": -55 if len(words) <= MOST_NUMBERED else -90,
+            "tickfont": MONOSPACE,
+        },
+        yaxis={
+            "title": {"text": shares.unit},
+            "range": [low, high],
+            "showgrid": True,
+            "zeroline": True,
+            "nticks": 6,
+        },
     )
     figure.add_annotation(
-        text=f"<span style='color: {QUERY}'>▲</span> {plain(above)}   <span style='color: {KEY}'>▼</span> {plain(below)}",
+        text=f"<span style='color: {QUERY}'>▲</span> {plain(above)}   <span style='color: "
+        f"{KEY}'>▼</span> {plain(below)}",
         x=1,
         y=1,
         xref="paper",

@@ -21,9 +21,12 @@ BESIDE = 56
 MARGIN = {"l": 8, "r": BESIDE, "t": 28, "b": 44}
 
 
-def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, below: str, shown: int = SHOWN) -> go.Figure:
-    """`parts` [part] as bars that begin where the last one ended, the largest first: `shown` of them, and one for all others. The
-    last bar is their sum, called `whole`. A part that adds speaks for what is `above`, one that takes away for what is `below`.
+def waterfall(
+    parts: LabelledArray, theme: Theme, *, whole: str, above: str, below: str, shown: int = SHOWN
+) -> go.Figure:
+    """`parts` [part] as bars that begin where the last one ended, the largest first: `shown` of
+    them, and one for all others. The last bar is their sum, called `whole`. A part that adds speaks
+    for what is `above`, one that takes away for what is `below`.
     """
     values, names = np.asarray(parts.values, float), parts.axes[0].labels
     order = np.argsort(-np.abs(values), kind="stable")
@@ -49,18 +52,27 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
         text=[signed(size) for size in (*sizes, total)],
         textposition="outside",
         cliponaxis=False,
-        customdata=[[html.escape(label), start + size] for label, start, size in zip(labels, starts, sizes, strict=True)]
+        customdata=[
+            [html.escape(label), start + size]
+            for label, start, size in zip(labels, starts, sizes, strict=True)
+        ]
         + [[html.escape(whole), total]],
-        hovertemplate="<b>%{customdata[0]}</b><br>%{x:+.5g}, together %{customdata[1]:.5g}<extra></extra>",
+        hovertemplate="<b>%{customdata[0]}</b><br>%{x:+.5g}, together "
+        "%{customdata[1]:.5g}<extra></extra>",
     )
     ends = [0.0, *(start + size for start, size in zip(starts, sizes, strict=True))]
     dotted = {"color": theme.text, "width": 1, "dash": "dot"}
     to_the_next = [
-        {"type": "line", "x0": end, "x1": end, "y0": row, "y1": row + 1, "line": dotted} for row, end in enumerate(ends[1:])
+        {"type": "line", "x0": end, "x1": end, "y0": row, "y1": row + 1, "line": dotted}
+        for row, end in enumerate(ends[1:])
     ]
     span = max(ends) - min(ends) or 1.0
-    # The number of a bar that takes away stands at its left: before those at the edge the names step back.
-    is_at_edge = any(size < 0 and start + size < min(ends) + 0.25 * span for start, size in zip(starts, sizes, strict=True))
+    # The number of a bar that takes away stands at its left: before those at the edge the names
+    # step back.
+    is_at_edge = any(
+        size < 0 and start + size < min(ends) + 0.25 * span
+        for start, size in zip(starts, sizes, strict=True)
+    )
     room = 0.02 * span
     figure = themed(
         theme,
@@ -72,11 +84,27 @@ def waterfall(parts: LabelledArray, theme: Theme, *, whole: str, above: str, bel
         dragmode=False,
         showlegend=False,
         xaxis=axis(parts.unit)
-        | {"range": [min(ends) - room, max(ends) + room], "tickformat": "~g", "nticks": 6, "zeroline": True, "showgrid": True},
+        | {
+            "range": [min(ends) - room, max(ends) + room],
+            "tickformat": "~g",
+            "nticks": 6,
+            "zeroline": True,
+            "showgrid": True,
+        },
         yaxis=rows([*labels, f"<b>{plain(whole, LONGEST_LABEL)}</b>"])
-        | ({"ticks": "outside", "ticklen": BESIDE, "tickcolor": "rgba(0,0,0,0)"} if is_at_edge or total < 0 else {}),
+        | (
+            {"ticks": "outside", "ticklen": BESIDE, "tickcolor": "rgba(0,0,0,0)"}
+            if is_at_edge or total < 0
+            else {}
+        ),
     )
-    # The meaning of the two colours ends at the figure's right edge, so that it may be wider than the picture.
-    text = f"<span style='color: {QUERY}'>■</span> {plain(above, 30)}   <span style='color: {KEY}'>■</span> {plain(below, 30)}"
+    # The meaning of the two colours ends at the figure's right edge, so that it may be wider than
+    # the picture.
+    text = (
+        f"<span style='color: {QUERY}'>■</span> {plain(above, 30)}   <span style='color: "
+        f"{KEY}'>■</span> {plain(below, 30)}"
+    )
     place = {"xref": "paper", "x": 1, "xshift": figure.layout.margin.r - 8, "xanchor": "right"}
-    return figure.add_annotation(text=text, font={"size": 12}, **place, yref="paper", y=1, yanchor="bottom")
+    return figure.add_annotation(
+        text=text, font={"size": 12}, **place, yref="paper", y=1, yanchor="bottom"
+    )

@@ -1,4 +1,6 @@
-"""Axes: of numbers and of tokens, which of many labels are shown and how, and where a logarithmic axis has its ticks."""
+"""Axes: of numbers and of tokens, which of many labels are shown and how, and where a logarithmic
+axis has its ticks.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,13 @@ import plotly.graph_objects as go
 from gptviz.figures.kit.theme import Theme, plain, themed
 from gptviz.labelled_array import Axis
 
-# Room for ticks and titles is fixed and not measured, so that a figure keeps its place when it is drawn again.
+# Room for ticks and titles is fixed and not measured, so that a figure keeps its place when it is
+# drawn again.
 MARGIN = {"l": 66, "r": 20, "t": 12, "b": 48}
 
-# Up to this number, single characters all fit on an axis, in one row or in two staggered rows, on the 230 pixels that a picture
-# has on a phone: a character of 12 pixels is 11 high, and in two rows each has twice the distance. With more tokens, every
-# second or third one has its label.
+# Up to this number, single characters all fit on an axis, in one row or in two staggered rows, on
+# the 230 pixels that a picture has on a phone: a character of 12 pixels is 11 high, and in two rows
+# each has twice the distance. With more tokens, every second or third one has its label.
 MOST_IN_A_ROW = 20
 MOST_STAGGERED = 40
 MOST_THINNED = 64
@@ -32,56 +35,86 @@ def axis(name: str) -> dict[str, Any]:
     return {"title": {"text": name, "standoff": 14, "font": {"size": 13}}, "tickformat": "~f"}
 
 
-def two_axes(theme: Theme, across: dict[str, Any], up: dict[str, Any], *, height: int, **layout: Any) -> go.Figure:
-    """An empty figure between these two axes, with room for their ticks and titles and without a legend."""
-    return themed(theme, height=height, showlegend=False, margin=MARGIN, xaxis=across, yaxis=up, **layout)
+def two_axes(
+    theme: Theme, across: dict[str, Any], up: dict[str, Any], *, height: int, **layout: Any
+) -> go.Figure:
+    """An empty figure between these two axes, with room for their ticks and titles and without a
+    legend.
+    """
+    return themed(
+        theme, height=height, showlegend=False, margin=MARGIN, xaxis=across, yaxis=up, **layout
+    )
 
 
 def span(count: int, *, down: bool = False) -> dict[str, Any]:
-    """An axis of `count` cells or rows, numbered from 0, that stays as it is; `down` has the first at the top."""
+    """An axis of `count` cells or rows, numbered from 0, that stays as it is; `down` has the first
+    at the top.
+    """
     return {"range": [count - 0.5, -0.5] if down else [-0.5, count - 0.5], "fixedrange": True}
 
 
 def rows(names: Sequence[str]) -> dict[str, Any]:
     """The axis of rows with these names, the first at the top."""
-    return {"tickvals": list(range(len(names))), "ticktext": list(names)} | span(len(names), down=True)
+    return {"tickvals": list(range(len(names))), "ticktext": list(names)} | span(
+        len(names), down=True
+    )
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names as categories, which must differ: one that came before gets invisible characters at its end."""
+    """The names as categories, which must differ: one that came before gets invisible characters at
+    its end.
+    """
     return [name + "\u200b" * names[:place].count(name) for place, name in enumerate(names)]
 
 
 def some(count: int, most: int, first: int = 0) -> range:
-    """The places from `first` to before `count` that have a label: all, or at most `most` at equal distances."""
+    """The places from `first` to before `count` that have a label: all, or at most `most` at equal
+    distances.
+    """
     return range(first, count, max(1, math.ceil((count - first) / most)))
 
 
 def token_names(axis: Axis) -> list[str]:
-    """One name per index: its position, which keeps equal tokens apart, and its token; special ones are short on an axis."""
+    """One name per index: its position, which keeps equal tokens apart, and its token; special ones
+    are short on an axis.
+    """
     labels = axis.labels if all_fit(axis) else tuple(map(short_label, axis.labels))
     return [f"{index} {plain(label, LONGEST_LABEL)}" for index, label in enumerate(labels)]
 
 
 def token_room(axis: Axis) -> int:
-    """Pixels next to the picture for the labels and the name of an axis. Plotly could measure this, but would then draw twice."""
+    """Pixels next to the picture for the labels and the name of an axis. Plotly could measure this,
+    but would then draw twice.
+    """
     if all_fit(axis):
         return 54
-    letters = (len(f"{index} ") + _cells(short_label(label)[:LONGEST_LABEL]) for index, label in enumerate(axis.labels))
+    letters = (
+        len(f"{index} ") + _cells(short_label(label)[:LONGEST_LABEL])
+        for index, label in enumerate(axis.labels)
+    )
     return 48 + math.ceil(7.4 * max(letters))
 
 
 def token_axis(axis: Axis, down: bool = False) -> dict[str, Any]:
-    """Every token where single characters fit; else plotly's choice, which never overlaps and shows more on zooming in."""
+    """Every token where single characters fit; else plotly's choice, which never overlaps and shows
+    more on zooming in.
+    """
     title = {"text": axis.name, "standoff": 14}
-    look = {"title": title, "ticks": "", "automargin": False, "type": "category", "tickfont": MONOSPACE}
+    look = {
+        "title": title,
+        "ticks": "",
+        "automargin": False,
+        "type": "category",
+        "tickfont": MONOSPACE,
+    }
     if not all_fit(axis):
         return look | {"tickangle": 0 if down else -90}
     places = some(len(axis.labels), MOST_STAGGERED)
     labels = [plain(short_label(axis.labels[place]), LONGEST_LABEL) for place in places]
     if len(axis.labels) > MOST_IN_A_ROW:
         labels = [
-            label if index % 2 == 0 else f"{label}\u00a0\u00a0" if down else f"<br>{label}" for index, label in enumerate(labels)
+            label if index % 2 == 0 else f"{label}\u00a0\u00a0" if down else f"<br>{label}"
+            for index, label in enumerate(labels)
         ]
     return look | {"tickmode": "array", "tickvals": [*places], "ticktext": labels, "tickangle": 0}
 
@@ -92,13 +125,19 @@ def _cells(label: str) -> int:
 
 
 def all_fit(axis: Axis) -> bool:
-    """Whether tokens of the axis can be shown by themselves: they are single characters or special tokens, and not too many."""
-    return len(axis.labels) <= MOST_THINNED and all(_cells(short_label(label)) <= 1 for label in axis.labels)
+    """Whether tokens of the axis can be shown by themselves: they are single characters or special
+    tokens, and not too many.
+    """
+    return len(axis.labels) <= MOST_THINNED and all(
+        _cells(short_label(label)) <= 1 for label in axis.labels
+    )
 
 
-# From this many powers of ten on, an axis is marked only at them; beyond the second number some are left out.
+# From this many powers of ten on, an axis is marked only at them; beyond the second number some are
+# left out.
 FEW_POWERS, MANY_POWERS = 2.0, 6.0
-# A shorter axis has ticks at 1, 2 and 5 times a power of ten; one with fewer of them than this at equal distances.
+# A shorter axis has ticks at 1, 2 and 5 times a power of ten; one with fewer of them than this at
+# equal distances.
 FEWEST = 3
 
 
@@ -108,7 +147,11 @@ def log_ticks(low: float, high: float) -> list[float]:
     step = max(1, math.ceil(powers / MANY_POWERS))
     digits = (1,) if powers >= FEW_POWERS else (1, 2, 5)
     first = math.floor(math.log10(low))
-    every = (digit * 10.0**power for power in range(first, math.ceil(math.log10(high)) + 1, step) for digit in digits)
+    every = (
+        digit * 10.0**power
+        for power in range(first, math.ceil(math.log10(high)) + 1, step)
+        for digit in digits
+    )
     ticks = [tick for tick in every if low <= tick <= high]
     return ticks if powers >= FEW_POWERS or len(ticks) >= FEWEST else _even(low, high)
 
@@ -131,6 +174,8 @@ def short_label(label: str) -> str:
 
 
 def legend(labels: Iterable[str]) -> str:
-    """The meaning of the characters for the special tokens among `labels`; empty if there are none."""
+    """The meaning of the characters for the special tokens among `labels`; empty if there are
+    none.
+    """
     present = set(labels)
     return ", ".join(meaning for token, meaning in MEANING.items() if token in present)

@@ -7,27 +7,45 @@ from collections.abc import Sequence
 
 
 def percent(probability: float) -> str:
-    """As the interface writes probabilities: three significant digits, below 0.1 % no more than that."""
+    """As the interface writes probabilities: three significant digits, below 0.1 % no more than
+    that.
+    """
     if probability < 0.001:
         return "0 %" if probability == 0 else "< 0.1 %"
-    digits = 0 if probability >= 0.9995 else 1 if probability >= 0.09995 else 2 if probability >= 0.009995 else 3
+    digits = (
+        0
+        if probability >= 0.9995
+        else 1
+        if probability >= 0.09995
+        else 2
+        if probability >= 0.009995
+        else 3
+    )
     return f"{100 * probability:.{digits}f} %"
 
 
 def change_in_words(before: float, after: float) -> str:
-    """How a probability changes, as far as `percent` shows it: "falls from 20.2 % to 0.374 %", "stays at 100 %"."""
+    """How a probability changes, as far as `percent` shows it: "falls from 20.2 % to 0.374 %",
+    "stays at 100 %".
+    """
     if percent(before) == percent(after):
         return f"stays at {percent(before)}"
     return f"{'falls' if after < before else 'rises'} from {percent(before)} to {percent(after)}"
 
 
 def signed(value: float, places: int | None = None) -> str:
-    """Three significant digits, or `places` decimals, after a sign, as of what is added or taken away."""
-    return _not_finite(value) or format(value, "+.3g" if places is None else f"+.{places}f").replace("-", "−")
+    """Three significant digits, or `places` decimals, after a sign, as of what is added or taken
+    away.
+    """
+    return _not_finite(value) or format(
+        value, "+.3g" if places is None else f"+.{places}f"
+    ).replace("-", "−")
 
 
 def counted(number: int, name: str, several: str = "") -> str:
-    """A number of things: "1 block", "2 blocks"; `several` is what more of them are called where an s is not enough."""
+    """A number of things: "1 block", "2 blocks"; `several` is what more of them are called where an
+    s is not enough.
+    """
     return f"{number:,} {name if number == 1 else several or name + 's'}"
 
 
@@ -40,22 +58,30 @@ def power(number: float) -> str:
     if number == 0 or 1e-3 <= number < 1e4:
         return f"{number:.3g}" if number < 1e3 else f"{number:,.0f}".replace(",", "\u202f")
     digits, exponent = f"{number:.1e}".split("e")
-    return f"{digits} · 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    return (
+        f"{digits} · 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    )
 
 
 def brief(number: float, digits: int = 3) -> str:
     """A number with this many significant digits, a real minus, and never as 1e-05."""
     text = f"{abs(number):.{digits}g}"
-    return _not_finite(number) or ("−" if number < 0 else "") + (power(abs(number)) if "e" in text else text)
+    return _not_finite(number) or ("−" if number < 0 else "") + (
+        power(abs(number)) if "e" in text else text
+    )
 
 
 def fixed(number: float, places: int = 2) -> str:
-    """A number with this many decimal places and a real minus; what is rounded to nothing has no sign."""
+    """A number with this many decimal places and a real minus; what is rounded to nothing has no
+    sign.
+    """
     return f"{round(number, places) + 0.0:.{places}f}".replace("-", "−")
 
 
 def small(number: float, places: int) -> str:
-    """A number from 0 on with this many decimal places; what they would show as 0 is a power of ten: 7.0 · 10⁻⁸."""
+    """A number from 0 on with this many decimal places; what they would show as 0 is a power of
+    ten: 7.0 · 10⁻⁸.
+    """
     return power(number) if 0 < number < 0.5 * 10**-places else fixed(number, places)
 
 
@@ -67,9 +93,11 @@ def _not_finite(number: float) -> str:
 
 
 def side_by_side(values: Sequence[float]) -> list[str]:
-    """Numbers that a reader compares: each after its sign, all with as many decimals as the largest needs for three digits.
+    """Numbers that a reader compares: each after its sign, all with as many decimals as the largest
+    needs for three digits.
 
-    What is too small for these decimals is "≈ 0", nothing at all "0", and what is no number is empty.
+    What is too small for these decimals is "≈ 0", nothing at all "0", and what is no number is
+    empty.
     """
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     decimals = min(8, max(0, 2 - math.floor(math.log10(largest)))) if largest else 0
@@ -86,7 +114,12 @@ def side_by_side(values: Sequence[float]) -> list[str]:
 
 def in_words(count: float) -> str:
     """A large number: "12.8 million"."""
-    for word, scale in (("quadrillion", 1e15), ("trillion", 1e12), ("billion", 1e9), ("million", 1e6)):
+    for word, scale in (
+        ("quadrillion", 1e15),
+        ("trillion", 1e12),
+        ("billion", 1e9),
+        ("million", 1e6),
+    ):
         if count >= scale:
             return f"{count / scale:.3g} {word}"
     return f"{count:,.0f}"

@@ -14,7 +14,9 @@ MOST_DOTTED = 64
 
 
 def wave(column: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0) -> go.Figure:
-    """One column of a table, `column` [position], from -`limit` to `limit`: blue above zero, orange below, as in the table."""
+    """One column of a table, `column` [position], from -`limit` to `limit`: blue above zero, orange
+    below, as in the table.
+    """
     (positions,) = column.axes
     x = [int(label) for label in positions.labels]
     dotted = len(x) <= MOST_DOTTED
@@ -22,12 +24,18 @@ def wave(column: LabelledArray, theme: Theme, *, height: int, limit: float = 1.0
         theme,
         axis(positions.name),
         axis(column.unit)
-        | {"range": [-1.08 * limit, 1.08 * limit], "tickvals": [-limit, 0, limit], "tickformat": ".3~g", "zeroline": True}
+        | {
+            "range": [-1.08 * limit, 1.08 * limit],
+            "tickvals": [-limit, 0, limit],
+            "tickformat": ".3~g",
+            "zeroline": True,
+        }
         | {"zerolinecolor": theme.faint},
         height=height,
     )
     for colour, part in ((QUERY, column.values.clip(min=0)), (KEY, column.values.clip(max=0))):
-        look = {"fill": "tozeroy", "fillcolor": f"{colour}40", "line": {"width": 0}}  # a quarter of the colour
+        # a quarter of the colour
+        look = {"fill": "tozeroy", "fillcolor": f"{colour}40", "line": {"width": 0}}
         figure.add_scatter(x=x, y=part, mode="lines", hoverinfo="skip", **look)
     figure.add_scatter(
         x=x,
@@ -58,7 +66,8 @@ def fan(lines: LabelledArray, theme: Theme, *, height: int, floor: float) -> go.
             y=values,
             mode="lines",
             line={"color": colour, "width": 2, "dash": DASHES[index % len(DASHES)]},
-            hovertemplate=f"{names.name} {name}<br>{distances.name} %{{x}}<br><b>%{{y:.3f}}</b><extra></extra>",
+            hovertemplate=f"{names.name} {name}<br>{distances.name} "
+            f"%{{x}}<br><b>%{{y:.3f}}</b><extra></extra>",
         )
         end = next((i for i, value in enumerate(values) if value < floor), len(x) - 1)
         figure.add_annotation(

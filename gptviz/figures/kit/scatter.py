@@ -1,4 +1,6 @@
-"""Tokens as points: a projection in 2 or 3 dimensions, and the nearest neighbours of one token as bars."""
+"""Tokens as points: a projection in 2 or 3 dimensions, and the nearest neighbours of one token as
+bars.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,9 @@ KIND_SHAPES = {
 }
 # The factors by which shapes are shrunk in 3-D to look as large as a circle of the same size.
 SOLID_SIZES = {"diamond": 0.8, "diamond-open": 0.8}
-# In 3-D plotly draws a shape as a letter of a font. For these it takes letters that many fonts lack (its cross is an emoji) or
-# that are hardly seen: they are written as text instead, in letters that every font has.
+# In 3-D plotly draws a shape as a letter of a font. For these it takes letters that many fonts lack
+# (its cross is an emoji) or that are hardly seen: they are written as text instead, in letters that
+# every font has.
 SOLID_LETTERS = {"x": "×", "cross": "+"}
 # More labels than this cover each other; the pointer then shows them.
 MOST_LABELLED = 300
@@ -47,16 +50,22 @@ PLACES = {
 }
 
 
-def text_positions(x: Float64Array, y: Float64Array, widths: Sequence[int], *, across: int, along: int) -> list[str]:
-    """Where to write the label of each point x, y [token], of so many characters (`widths`), in a picture of `across` times
-    `along` pixels, so that labels cover few labels and markers, and stay within the picture.
+def text_positions(
+    x: Float64Array, y: Float64Array, widths: Sequence[int], *, across: int, along: int
+) -> list[str]:
+    """Where to write the label of each point x, y [token], of so many characters (`widths`), in a
+    picture of `across` times `along` pixels, so that labels cover few labels and markers, and stay
+    within the picture.
 
-    Each in turn takes the best of eight places around its point: no label moves another, and a crowd stays a crowd.
+    Each in turn takes the best of eight places around its point: no label moves another, and a
+    crowd stays a crowd.
     """
     scale = max(float(np.ptp(x)) / across, float(np.ptp(y)) / along) or 1.0
     px, py = x / scale, y / scale
-    boxes = np.stack([px - 4, py - 4, px + 4, py + 4], axis=1)  # the markers first, labels join them
-    middle, beside = (px.min() + px.max()) / 2, 0.56 * (np.ptp(px) or across)  # the edges of the picture, as of `ends`
+    # the markers first, labels join them
+    boxes = np.stack([px - 4, py - 4, px + 4, py + 4], axis=1)
+    # the edges of the picture, as of `ends`
+    middle, beside = (px.min() + px.max()) / 2, 0.56 * (np.ptp(px) or across)
     chosen = []
     for i, count in enumerate(widths):
         half, best = 4 * count, (np.inf, "", boxes[0])
@@ -65,7 +74,8 @@ def text_positions(x: Float64Array, y: Float64Array, widths: Sequence[int], *, a
             box = np.array([cx - half, cy - 7, cx + half, cy + 7])
             wide, high = np.minimum(boxes[:, 2:], box[2:]).T - np.maximum(boxes[:, :2], box[:2]).T
             covered = float((np.maximum(wide, 0) * np.maximum(high, 0)).sum())
-            covered += 14 * max(abs(cx - middle) + half - beside, 0.0)  # what is cut can be read no more than what is covered
+            # what is cut can be read no more than what is covered
+            covered += 14 * max(abs(cx - middle) + half - beside, 0.0)
             if covered < best[0]:
                 best = covered, name, box
         boxes = np.vstack((boxes, best[2]))
@@ -80,7 +90,9 @@ def groups(kinds: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
 
 
 def ends(points: npt.NDArray[Any]) -> list[tuple[float, float]]:
-    """Where the axis of each component begins and ends, so that all `points` [..., component] fit, with room for labels."""
+    """Where the axis of each component begins and ends, so that all `points` [..., component] fit,
+    with room for labels.
+    """
     flat = points.reshape(-1, points.shape[-1])
     low, high = flat.min(0), flat.max(0)
     room = 0.06 * float((high - low).max()) or 1.0
@@ -109,9 +121,10 @@ def cloud(
         axes: the titles of the axes; none if coordinates mean nothing.
         chosen: index of a point to ring.
         neighbours: indices of points to join to it by a line.
-        ends: where each axis begins and ends, for pictures that are to be compared; else the points decide.
-        set_out: other coordinates [token, component] that decide on which side of its point a label stands, so that it stays
-            on that side while the point moves.
+        ends: where each axis begins and ends, for pictures that are to be compared; else the points
+            decide.
+        set_out: other coordinates [token, component] that decide on which side of its point a label
+            stands, so that it stays on that side while the point moves.
         trail: where the chosen point was at other times, [time, component].
         read: indices of the points whose tokens stand in the prompt: a thin ring is around them.
         notes: a line on each point, which the pointer shows.
@@ -121,14 +134,23 @@ def cloud(
     if trail is not None:
         figure.add_trace(_trail(trail, picture.scatter))
     if chosen is not None and len(neighbours):
-        pairs = np.column_stack((np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))).ravel()
-        lines = {name: np.where(pairs < 0, np.nan, values) for name, values in picture.coordinates(pairs).items()}
+        pairs = np.column_stack(
+            (np.full(len(neighbours), chosen), neighbours, np.full(len(neighbours), -1))
+        ).ravel()
+        lines = {
+            name: np.where(pairs < 0, np.nan, values)
+            for name, values in picture.coordinates(pairs).items()
+        }
         line = {"color": theme.text, "width": 1}
-        figure.add_trace(picture.scatter(**lines, mode="lines", line=line, hoverinfo="skip", showlegend=False))
+        figure.add_trace(
+            picture.scatter(**lines, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+        )
     places = np.full(len(picture.labels), "top center", dtype=object)
     if picture.few and not picture.solid:  # chosen so that labels cover each other little
         x, y = (points.values if set_out is None else set_out).astype(np.float64).T
-        places[:] = text_positions(x, y, [len(label) for label in points.axes[0].labels], across=WIDTH, along=height - 60)
+        places[:] = text_positions(
+            x, y, [len(label) for label in points.axes[0].labels], across=WIDTH, along=height - 60
+        )
     # The rarest kinds come last, on top: the common ones would hide them.
     for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
         if picture.solid and KIND_SHAPES[kind] in SOLID_LETTERS:
@@ -137,8 +159,20 @@ def cloud(
             figure.add_trace(_tokens_of_kind(picture, kind, which, places))
     if len(read):  # the legend says what the thin rings are, and a click there hides them
         size = (9 if picture.few else 5) if picture.solid else (15 if picture.few else 9)
-        ring = {"symbol": "circle-open", "size": size, "color": theme.text, "opacity": 0.7, "line": {"width": 1}}
-        look = {"name": "in the prompt", "legendrank": 2_000, "mode": "markers", "marker": ring, "hoverinfo": "skip"}
+        ring = {
+            "symbol": "circle-open",
+            "size": size,
+            "color": theme.text,
+            "opacity": 0.7,
+            "line": {"width": 1},
+        }
+        look = {
+            "name": "in the prompt",
+            "legendrank": 2_000,
+            "mode": "markers",
+            "marker": ring,
+            "hoverinfo": "skip",
+        }
         figure.add_trace(picture.scatter(**picture.coordinates(np.array(read)), **look))
     if chosen is not None:
         figure.add_trace(_ring(picture, chosen, neighbours))
@@ -146,11 +180,20 @@ def cloud(
 
 
 def side_by_side(
-    pictures: Sequence[LabelledArray], titles: Sequence[str], kinds: Sequence[str], theme: Theme, *, height: int
+    pictures: Sequence[LabelledArray],
+    titles: Sequence[str],
+    kinds: Sequence[str],
+    theme: Theme,
+    *,
+    height: int,
 ) -> go.Figure:
     """Pictures [token, 2] of the same tokens in a row, each under its title, all on one scale."""
     figure = themed(theme, height=height)
-    most = max(float(np.abs(picture.values - picture.values.mean(0)).max()) for picture in pictures) * 1.08 or 1.0
+    most = (
+        max(float(np.abs(picture.values - picture.values.mean(0)).max()) for picture in pictures)
+        * 1.08
+        or 1.0
+    )
     share, names = 1 / len(pictures), [plain(label) for label in pictures[0].axes[0].labels]
     for index, (picture, title) in enumerate(zip(pictures, titles, strict=True)):
         place = str(index + 1) if index else ""
@@ -158,7 +201,9 @@ def side_by_side(
         look = {"range": [-most, most], "showticklabels": False, "fixedrange": True}
         look |= {"showline": True, "mirror": True, "linecolor": theme.faint, "ticks": ""}
         figure.update_layout({f"xaxis{place}": look | {"domain": domain, "anchor": f"y{place}"}})
-        figure.update_layout({f"yaxis{place}": look | {"anchor": f"x{place}", "scaleanchor": f"x{place}"}})
+        figure.update_layout(
+            {f"yaxis{place}": look | {"anchor": f"x{place}", "scaleanchor": f"x{place}"}}
+        )
         values = picture.values - picture.values.mean(0)
         for kind, which in sorted(groups(kinds).items(), key=lambda group: -len(group[1])):
             figure.add_scatter(
@@ -172,9 +217,18 @@ def side_by_side(
                 hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}, {title}<extra></extra>",
                 marker={"color": KIND_COLOURS[kind], "symbol": KIND_SHAPES[kind], "size": 5},
             )
-        above = {"x": sum(domain) / 2, "y": 1, "xref": "paper", "yref": "paper", "yanchor": "bottom", "yshift": 5}
+        above = {
+            "x": sum(domain) / 2,
+            "y": 1,
+            "xref": "paper",
+            "yref": "paper",
+            "yanchor": "bottom",
+            "yshift": 5,
+        }
         figure.add_annotation(text=title, font={"size": 12}, **above)
-    return figure.update_layout(showlegend=False, margin={"l": 4, "r": 4, "t": 28, "b": 4}, dragmode=False)
+    return figure.update_layout(
+        showlegend=False, margin={"l": 4, "r": 4, "t": 28, "b": 4}, dragmode=False
+    )
 
 
 class _Points:
@@ -183,22 +237,33 @@ class _Points:
     def __init__(self, points: LabelledArray, theme: Theme, notes: Sequence[str]) -> None:
         self.points, self.theme, self.notes = points, theme, notes
         self.solid = points.values.shape[1] == 3  #: whether the picture is in 3-D
-        self.few = len(points.axes[0].labels) <= MOST_LABELLED  #: whether each point has its label next to it
-        self.scatter: Any = go.Scatter3d if self.solid else go.Scatter if self.few else go.Scattergl  #: plotly's kind of trace
+        #: whether each point has its label next to it
+        self.few = len(points.axes[0].labels) <= MOST_LABELLED
+        #: plotly's kind of trace
+        self.scatter: Any = go.Scatter3d if self.solid else go.Scatter if self.few else go.Scattergl
         #: the label of each point, as plotly shows it unchanged
         self.labels = np.array([plain(label) for label in points.axes[0].labels], dtype=object)
         self.written = self.labels  #: the same, as text next to a point
         if self.solid:  # text in a 3-D scene knows tags but no entities: a tag is broken up instead
-            self.written = np.array([html.unescape(label).replace("<", "<\u2060") for label in self.labels], dtype=object)
-        self.font = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}  #: of labels next to points
+            self.written = np.array(
+                [html.unescape(label).replace("<", "<\u2060") for label in self.labels],
+                dtype=object,
+            )
+        #: of labels next to points
+        self.font = {"textfont": {"family": "monospace", "size": 13, "color": theme.text}}
 
     def coordinates(self, which: Any) -> dict[str, Any]:
         """The coordinates of the points with these indices, as arguments of a trace."""
         values = self.points.values
-        return {name: values[which, i].astype(np.float32) for i, name in enumerate("xyz"[: values.shape[1]])}
+        return {
+            name: values[which, i].astype(np.float32)
+            for i, name in enumerate("xyz"[: values.shape[1]])
+        }
 
 
-def _tokens_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64], places: npt.NDArray[np.object_]) -> Any:
+def _tokens_of_kind(
+    picture: _Points, kind: str, which: npt.NDArray[np.int64], places: npt.NDArray[np.object_]
+) -> Any:
     """The points with the indices `which`, all of one kind."""
     said, end = f"<b>%{{hovertext}}</b><br>{kind}", "<extra></extra>"
     return picture.scatter(
@@ -212,16 +277,22 @@ def _tokens_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64], p
         textposition=places[which].tolist() if picture.few else None,
         **picture.font,
         marker=_marker(kind, picture.theme, picture.few, picture.solid),
-        hovertemplate=[f"{said}<br>{picture.notes[i]}{end}" for i in which] if picture.notes else said + end,
+        hovertemplate=[f"{said}<br>{picture.notes[i]}{end}" for i in which]
+        if picture.notes
+        else said + end,
     )
 
 
 def _letters_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64]) -> list[Any]:
-    """The points in 3-D, with a letter as the mark of each point: the legend's entry, the marks, and the labels next to them."""
+    """The points in 3-D, with a letter as the mark of each point: the legend's entry, the marks,
+    and the labels next to them.
+    """
     at, group = picture.coordinates(which), {"legendgroup": kind}
     marker = _marker(kind, picture.theme, picture.few, picture.solid)
     nowhere, rank = {name: [None] for name in at}, list(KIND_COLOURS).index(kind)
-    entry = go.Scatter3d(**nowhere, **group, name=kind, legendrank=rank, mode="markers", marker=marker)
+    entry = go.Scatter3d(
+        **nowhere, **group, name=kind, legendrank=rank, mode="markers", marker=marker
+    )
     marks = go.Scatter3d(
         **at,
         **group,
@@ -230,18 +301,29 @@ def _letters_of_kind(picture: _Points, kind: str, which: npt.NDArray[np.int64]) 
         mode="text",
         text=[SOLID_LETTERS[KIND_SHAPES[kind]]] * len(which),
         textposition="middle center",
-        textfont={"family": "sans-serif", "size": 18 if picture.few else 10, "color": KIND_COLOURS[kind]},
+        textfont={
+            "family": "sans-serif",
+            "size": 18 if picture.few else 10,
+            "color": KIND_COLOURS[kind],
+        },
         hovertext=picture.labels[which].tolist(),
         customdata=which.astype(np.int32),
         hovertemplate=f"<b>%{{hovertext}}</b><br>{kind}<extra></extra>",
     )
-    look = {"showlegend": False, "mode": "text", "textposition": "top center", "hoverinfo": "skip"} | picture.font
+    look = {
+        "showlegend": False,
+        "mode": "text",
+        "textposition": "top center",
+        "hoverinfo": "skip",
+    } | picture.font
     labels = go.Scatter3d(**at, **group, **look, text=picture.written[which].tolist())
     return [entry, marks, *([labels] if picture.few else [])]
 
 
 def _ring(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
-    """A ring around the chosen point; where points have no labels, smaller ones with labels around its neighbours too."""
+    """A ring around the chosen point; where points have no labels, smaller ones with labels around
+    its neighbours too.
+    """
     marked = np.array([chosen] if picture.few else [chosen, *neighbours])
     large, small = (12, 4) if picture.solid else (20, 8)
     return picture.scatter(
@@ -262,7 +344,9 @@ def _ring(picture: _Points, chosen: int, neighbours: Sequence[int]) -> Any:
 
 
 def _trail(trail: LabelledArray, scatter: type[Any]) -> Any:
-    """The earlier places of a point, as a line with a dot for each step; the first and the last have labels."""
+    """The earlier places of a point, as a line with a dot for each step; the first and the last
+    have labels.
+    """
     times = trail.axes[0].labels
     return scatter(
         **dict(zip("xyz", trail.values.astype(np.float32).T, strict=False)),
@@ -287,18 +371,28 @@ def _marker(kind: str, theme: Theme, few: bool, solid: bool) -> dict[str, Any]:
         "opacity": 1 if few else 0.6,
         "symbol": shape,
         "size": large if few else (2 if solid else 4),
-        "line": {"width": 1, "color": KIND_COLOURS[kind] if shape.endswith("open") else theme.background},
+        "line": {
+            "width": 1,
+            "color": KIND_COLOURS[kind] if shape.endswith("open") else theme.background,
+        },
     }
 
 
-def _layout(theme: Theme, axes: Sequence[str], ends: Sequence[tuple[float, float]], picture: _Points) -> dict[str, Any]:
+def _layout(
+    theme: Theme, axes: Sequence[str], ends: Sequence[tuple[float, float]], picture: _Points
+) -> dict[str, Any]:
     look: dict[str, Any] = {"showticklabels": False, "zeroline": False}
     titles = list(axes) if axes else [""] * 3
     ranges: list[dict[str, Any]] = [{"range": list(pair)} for pair in ends] or [{}] * 3
     small = {"itemsizing": "constant"} if picture.solid or not picture.few else {}
     layout = {"margin": {"l": 4, "r": 4, "t": 4, "b": 4}, "legend": {"font": {"size": 13}} | small}
     if picture.solid:
-        look |= {"color": theme.text, "gridcolor": theme.faint, "showbackground": False, "showspikes": False}
+        look |= {
+            "color": theme.text,
+            "gridcolor": theme.faint,
+            "showbackground": False,
+            "showspikes": False,
+        }
         scene: dict[str, Any] = {
             f"{name}axis": look | {"title": {"text": title, "font": {"size": 12}}} | between
             for name, title, between in zip("xyz", titles, ranges, strict=True)
@@ -314,8 +408,12 @@ def _layout(theme: Theme, axes: Sequence[str], ends: Sequence[tuple[float, float
     }
 
 
-def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
-    """Cosines [token] on the fixed scale 0 … 1 (-1 … 1 where one is negative), the nearest at the top."""
+def neighbour_bars(
+    similarity: LabelledArray, kinds: Sequence[str], theme: Theme, *, height: int
+) -> go.Figure:
+    """Cosines [token] on the fixed scale 0 … 1 (-1 … 1 where one is negative), the nearest at the
+    top.
+    """
     labels = [plain(label) for label in similarity.axes[0].labels]
     values = similarity.values.astype(np.float32)
     bars = go.Bar(
@@ -326,7 +424,10 @@ def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme
         text=[f"{value:.2f}" for value in values],
         textposition="auto",
         outsidetextfont={"size": 13},
-        hovertext=[f"<b>{label}</b><br>{kind}<br>{value:.3f}" for label, kind, value in zip(labels, kinds, values, strict=True)],
+        hovertext=[
+            f"<b>{label}</b><br>{kind}<br>{value:.3f}"
+            for label, kind, value in zip(labels, kinds, values, strict=True)
+        ],
         hovertemplate="%{hovertext}<extra></extra>",
     )
     lowest = -1 if (values < 0).any() else 0
@@ -337,6 +438,10 @@ def neighbour_bars(similarity: LabelledArray, kinds: Sequence[str], theme: Theme
         margin={"l": 4, "r": 8, "t": 4, "b": 4},
         bargap=0.25,
         dragmode=False,
-        xaxis={"range": [lowest, 1], "tickvals": [-1, 0, 1], "title": {"text": similarity.unit, "standoff": 4}},
+        xaxis={
+            "range": [lowest, 1],
+            "tickvals": [-1, 0, 1],
+            "title": {"text": similarity.unit, "standoff": 4},
+        },
         yaxis=rows(labels) | {"tickfont": MONOSPACE | {"size": 14}},
     )

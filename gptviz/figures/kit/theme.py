@@ -57,25 +57,36 @@ FONT = '"Source Sans", sans-serif'
 
 def blend(colour: str, ground: str, share: float) -> str:
     """`share` of `colour` over `ground`, both "#RRGGBB"."""
-    pairs = zip((int(colour[i : i + 2], 16) for i in (1, 3, 5)), (int(ground[i : i + 2], 16) for i in (1, 3, 5)), strict=True)
+    pairs = zip(
+        (int(colour[i : i + 2], 16) for i in (1, 3, 5)),
+        (int(ground[i : i + 2], 16) for i in (1, 3, 5)),
+        strict=True,
+    )
     return "#" + "".join(f"{round(share * c + (1 - share) * g):02X}" for c, g in pairs)
 
 
 def luminance(colour: Sequence[float]) -> float:
-    """How light a colour of red, green and blue from 0 to 1 is: from 0, black, to 1, white (WCAG 2.2, relative luminance)."""
-    red, green, blue = (share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in colour)
+    """How light a colour of red, green and blue from 0 to 1 is: from 0, black, to 1, white (WCAG
+    2.2, relative luminance).
+    """
+    red, green, blue = (
+        share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in colour
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def ink(ground: Sequence[float]) -> str:
-    """Black or white, whichever is read better on a colour of red, green and blue from 0 to 1: its contrast is 4.5 at least."""
+    """Black or white, whichever is read better on a colour of red, green and blue from 0 to 1: its
+    contrast is 4.5 at least.
+    """
     light = luminance(ground) + 0.05
     return "#000000" if light / 0.05 > 1.05 / light else "#FFFFFF"
 
 
 def sequential(colour: str, theme: Theme) -> list[list[Any]]:
-    """A scale for 0 … 1: from just off the background, so that zero still differs from a blank cell, to `colour`,
-    and on to a deeper (in the dark: a lighter) shade, so that the high end stays readable.
+    """A scale for 0 … 1: from just off the background, so that zero still differs from a blank
+    cell, to `colour`, and on to a deeper (in the dark: a lighter) shade, so that the high end stays
+    readable.
     """
     end = "#000000" if theme == LIGHT else "#FFFFFF"
     return [
@@ -98,16 +109,21 @@ def diverging(theme: Theme) -> list[list[Any]]:
 
 
 def plain(label: str, longest: int = 24) -> str:
-    """A token's label as plotly shows it unchanged: no markup, at most `longest` long, its direction of writing isolated."""
-    escaped = html.escape(label if len(label) <= longest else label[: longest - 1] + "…", quote=False)
+    """A token's label as plotly shows it unchanged: no markup, at most `longest` long, its
+    direction of writing isolated.
+    """
+    escaped = html.escape(
+        label if len(label) <= longest else label[: longest - 1] + "…", quote=False
+    )
     return escaped if escaped.isascii() else f"\u2068{escaped}\u2069"
 
 
 def themed(theme: Theme, *traces: Any, height: int, **layout: Any) -> go.Figure:
-    """The figure of these traces, with the layout that all figures share and the one that is given. Without `dragmode` its axes
-    stay as they are, too.
+    """The figure of these traces, with the layout that all figures share and the one that is given.
+    Without `dragmode` its axes stay as they are, too.
 
-    All of it is given at once: plotly takes twice as long to change the layout of a figure as to make one with it.
+    All of it is given at once: plotly takes twice as long to change the layout of a figure as to
+    make one with it.
     """
     if layout.get("dragmode") is False:
         layout |= {name: {"fixedrange": True} | layout.get(name, {}) for name in ("xaxis", "yaxis")}
@@ -116,7 +132,9 @@ def themed(theme: Theme, *traces: Any, height: int, **layout: Any) -> go.Figure:
 
 @cache
 def _template(theme: Theme) -> dict[str, Any]:
-    """The layout of all figures: transparent, with room for labels only; type in the colour of text; a legend above."""
+    """The layout of all figures: transparent, with room for labels only; type in the colour of
+    text; a legend above.
+    """
     clear, small = "rgba(0,0,0,0)", {"size": 12, "color": theme.text}
     axis = {
         "tickfont": small,
@@ -128,15 +146,32 @@ def _template(theme: Theme) -> dict[str, Any]:
         "zerolinewidth": 1,
         "automargin": True,
     }
-    bar = {"thickness": 10, "outlinewidth": 0, "outlinecolor": theme.faint, "tickfont": small, "title": {"font": small}}
+    bar = {
+        "thickness": 10,
+        "outlinewidth": 0,
+        "outlinecolor": theme.faint,
+        "tickfont": small,
+        "title": {"font": small},
+    }
     layout = {
         "paper_bgcolor": clear,
         "plot_bgcolor": clear,
         "margin": {"l": 8, "r": 8, "t": 28, "b": 8, "pad": 8},
         "font": {"family": FONT, "color": theme.text, "size": 13},
         "title": {"x": 0, "xanchor": "left", "pad": {"l": 4}, "font": {"weight": "bold"}},
-        "hoverlabel": {"font": {"family": "monospace"} | small, "bgcolor": theme.background, "bordercolor": theme.faint},
-        "legend": {"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom", "valign": "top", "font": small},
+        "hoverlabel": {
+            "font": {"family": "monospace"} | small,
+            "bgcolor": theme.background,
+            "bordercolor": theme.faint,
+        },
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": 1,
+            "yanchor": "bottom",
+            "valign": "top",
+            "font": small,
+        },
         "annotationdefaults": {"showarrow": False},
         "xaxis": axis | {"title": {"standoff": 20, "font": small}},
         "yaxis": axis | {"title": {"standoff": 24, "font": small}},
@@ -149,23 +184,53 @@ def _template(theme: Theme) -> dict[str, Any]:
     return {"layout": layout, "data": traces}
 
 
-# The sizes of a figure in pixels, by the names plotly gives them. A size that is a list has one value per point.
+# The sizes of a figure in pixels, by the names plotly gives them. A size that is a list has one
+# value per point.
 PIXELS = {
-    *("height", "size", "minsize", "width", "thickness", "standoff", "ticklen", "tickwidth", "xshift", "yshift", "ax", "ay"),
+    *(
+        "height",
+        "size",
+        "minsize",
+        "width",
+        "thickness",
+        "standoff",
+        "ticklen",
+        "tickwidth",
+        "xshift",
+        "yshift",
+        "ax",
+        "ay",
+    ),
     *("l", "r", "t", "b", "pad", "xpad", "ypad", "borderpad"),
     *("zerolinewidth", "gridwidth", "borderwidth", "outlinewidth", "arrowwidth"),
 }
 # Below these the names above mean something else: places along an axis, shares of the figure.
-OTHER_UNITS = {"x", "y", "z", "z0", "domain", "xbins", "ybins", "customdata", "text", "colorscale", "aspectratio"}
+OTHER_UNITS = {
+    "x",
+    "y",
+    "z",
+    "z0",
+    "domain",
+    "xbins",
+    "ybins",
+    "customdata",
+    "text",
+    "colorscale",
+    "aspectratio",
+}
 _SIZE_IN_TEXT = re.compile(r"(font-size: )([\d.]+)(?=px)")
 
 
 def enlarged(figure: go.Figure, scale: float) -> go.Figure:
-    """The figure with all that it measures in pixels `scale` times as large; its width is that of its place on the page."""
+    """The figure with all that it measures in pixels `scale` times as large; its width is that of
+    its place on the page.
+    """
     if scale == 1:
         return figure
     made = figure.to_plotly_json()
-    bars = {i for i, trace in enumerate(figure.data) if trace.type in ("bar", "histogram", "heatmap")}
+    bars = {
+        i for i, trace in enumerate(figure.data) if trace.type in ("bar", "histogram", "heatmap")
+    }
     for i, trace in enumerate(made["data"]):
         # The width of a bar, as the size of a bin, is measured along its axis.
         width = trace.pop("width", None) if i in bars else None
@@ -181,7 +246,9 @@ def _enlarge(part: Any, scale: float) -> None:
     if isinstance(part, dict):
         for name, value in part.items():
             if name == "text" and isinstance(value, str):
-                part[name] = _SIZE_IN_TEXT.sub(lambda found: f"{found[1]}{scale * float(found[2]):g}", value)
+                part[name] = _SIZE_IN_TEXT.sub(
+                    lambda found: f"{found[1]}{scale * float(found[2]):g}", value
+                )
             elif name in PIXELS and isinstance(value, int | float) and not isinstance(value, bool):
                 part[name] = scale * value
             elif name in PIXELS and (sizes := _numbers(value)) is not None:
@@ -194,7 +261,9 @@ def _enlarge(part: Any, scale: float) -> None:
 
 
 def _numbers(value: Any) -> Any:
-    """Numbers that stand in a list, or as bytes, which plotly makes of an array; None for anything else."""
+    """Numbers that stand in a list, or as bytes, which plotly makes of an array; None for anything
+    else.
+    """
     if isinstance(value, dict) and "bdata" in value:
         return np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
     return value if isinstance(value, list | tuple) else None

@@ -1,4 +1,6 @@
-"""A beam search as a tree from left to right: every token with the sum up to it, what was cut below the line."""
+"""A beam search as a tree from left to right: every token with the sum up to it, what was cut below
+the line.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from ..kit.format import percent
 MOST_CUT = 4
 # With more columns than this, there is no room for numbers below the tokens.
 MOST_NUMBERED = 16
-# With more columns than this, there is no room for the tokens either: they are shown under the pointer.
+# With more columns than this, there is no room for the tokens either: they are shown under the
+# pointer.
 MOST_LABELLED = 64
 LONGEST_TEXT = 60
 LONGEST_LABEL = 7
@@ -37,12 +40,20 @@ class DrawnNode:
     text: str  #: the output up to here, for the pointer
 
 
-def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, width: int, height: int = 440) -> go.Figure:
-    """The tree of a beam search of this `width`, a column for each depth: the larger the sum, the higher a node. `nodes` come
-    after their parents; the path of the best answer, the indices `winner`, is drawn thick.
+def tree(
+    nodes: Sequence[DrawnNode],
+    winner: Sequence[int],
+    theme: Theme,
+    *,
+    width: int,
+    height: int = 440,
+) -> go.Figure:
+    """The tree of a beam search of this `width`, a column for each depth: the larger the sum, the
+    higher a node. `nodes` come after their parents; the path of the best answer, the indices
+    `winner`, is drawn thick.
 
-    Nodes that were kept are filled: the likelier the token, the stronger. Below the dotted line are the best of those that were
-    cut, without filling.
+    Nodes that were kept are filled: the likelier the token, the stronger. Below the dotted line are
+    the best of those that were cut, without filling.
     """
     rows, left_out = ranks(nodes, width)
     drawn = sorted(rows)
@@ -62,7 +73,9 @@ def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, wid
     lowest = max(rows.values())
     numbered = depths <= MOST_NUMBERED
     labelled = drawn if depths <= MOST_LABELLED else []
-    annotations = [label for index in labelled for label in _labels(nodes[index], rows[index], numbered, theme)]
+    annotations = [
+        label for index in labelled for label in _labels(nodes[index], rows[index], numbered, theme)
+    ]
     if cut:
         more = f", and {left_out:,} more" if left_out else ""
         figure.add_hline(y=width - 0.5, line={"color": theme.text, "width": 1, "dash": "dot"})
@@ -83,13 +96,16 @@ def tree(nodes: Sequence[DrawnNode], winner: Sequence[int], theme: Theme, *, wid
 def ranks(nodes: Sequence[DrawnNode], width: int) -> tuple[dict[int, int], int]:
     """The row of each node that is drawn, by its index, and how many nodes are not drawn.
 
-    Nodes of one depth are sorted by their sums. Those that were kept have the rows from 0; the best `MOST_CUT` of those that were
-    cut have the rows from `width`.
+    Nodes of one depth are sorted by their sums. Those that were kept have the rows from 0; the best
+    `MOST_CUT` of those that were cut have the rows from `width`.
     """
     places: dict[int, int] = {}
     left_out = 0
     for depth in range(max(node.depth for node in nodes) + 1):
-        column = sorted((i for i, node in enumerate(nodes) if node.depth == depth), key=lambda i: -nodes[i].total)
+        column = sorted(
+            (i for i, node in enumerate(nodes) if node.depth == depth),
+            key=lambda i: -nodes[i].total,
+        )
         kept, cut = ([i for i in column if nodes[i].kept is was_kept] for was_kept in (True, False))
         left_out += max(0, len(cut) - MOST_CUT)
         places |= {index: row for row, index in enumerate(kept)}
@@ -98,7 +114,10 @@ def ranks(nodes: Sequence[DrawnNode], width: int) -> tuple[dict[int, int], int]:
 
 
 def _edges(
-    edges: Sequence[tuple[int, int]], nodes: Sequence[DrawnNode], rows: dict[int, int], line: dict[str, Any]
+    edges: Sequence[tuple[int, int]],
+    nodes: Sequence[DrawnNode],
+    rows: dict[int, int],
+    line: dict[str, Any],
 ) -> go.Scatter:
     """Lines from each node's parent to it."""
     return go.Scatter(
@@ -111,12 +130,20 @@ def _edges(
 
 
 def _chips(
-    drawn: Sequence[int], on_path: Collection[int], nodes: Sequence[DrawnNode], rows: dict[int, int], theme: Theme
+    drawn: Sequence[int],
+    on_path: Collection[int],
+    nodes: Sequence[DrawnNode],
+    rows: dict[int, int],
+    theme: Theme,
 ) -> go.Scatter:
     """The squares behind the tokens, with a note under the pointer."""
 
     def fill(node: DrawnNode) -> str:
-        return blend(OUTPUT, theme.background, 0.1 + 0.5 * math.exp(node.log_probability)) if node.kept else theme.background
+        return (
+            blend(OUTPUT, theme.background, 0.1 + 0.5 * math.exp(node.log_probability))
+            if node.kept
+            else theme.background
+        )
 
     def note(node: DrawnNode) -> str:
         text = node.text if len(node.text) <= LONGEST_TEXT else f"…{node.text[-LONGEST_TEXT:]}"
@@ -152,8 +179,15 @@ def _labels(node: DrawnNode, row: int, numbered: bool, theme: Theme) -> list[dic
     label = plain(node.label, LONGEST_LABEL)
     colour = theme.text if node.kept else blend(theme.text, theme.background, 0.6)
     common = {"x": node.depth, "y": row}
-    token = {"text": label, "font": {"family": "monospace", "size": 14 if len(label) < 3 else 12, "color": colour}}
+    token = {
+        "text": label,
+        "font": {"family": "monospace", "size": 14 if len(label) < 3 else 12, "color": colour},
+    }
     if not numbered or node.parent is None:
         return [common | token]
-    total = {"text": f"{node.total:.2f}".replace("-", "−"), "yshift": -18, "font": {"size": 12, "color": colour}}
+    total = {
+        "text": f"{node.total:.2f}".replace("-", "−"),
+        "yshift": -18,
+        "font": {"size": 12, "color": colour},
+    }
     return [common | token, common | total]

@@ -1,4 +1,6 @@
-"""What a classifier gets wrong: which labels the texts of each label were given, and how far these are from the true ones."""
+"""What a classifier gets wrong: which labels the texts of each label were given, and how far these
+are from the true ones.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,14 @@ LONGEST_LABEL = 14
 
 
 def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.Figure:
-    """`counts` [label, predicted] as a square, coloured by the share of the row, 0 … 1; a label without texts is blank."""
+    """`counts` [label, predicted] as a square, coloured by the share of the row, 0 … 1; a label
+    without texts is blank.
+    """
     truth, predicted = counts.axes
     totals = counts.values.sum(1, keepdims=True)
-    shares = np.divide(counts.values, totals, out=np.full(counts.values.shape, np.nan), where=totals > 0)
+    shares = np.divide(
+        counts.values, totals, out=np.full(counts.values.shape, np.nan), where=totals > 0
+    )
     n_label = len(truth.labels)
     numbered = n_label <= MOST_NUMBERED
     names = [plain(label, LONGEST_LABEL) for label in truth.labels]
@@ -35,7 +41,10 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
         colour=OUTPUT,
         gap=2 if numbered else 0,
         text=counts.values,
-        customdata=[[[html.escape(row), html.escape(column)] for column in predicted.labels] for row in truth.labels],
+        customdata=[
+            [[html.escape(row), html.escape(column)] for column in predicted.labels]
+            for row in truth.labels
+        ],
         hovertemplate=(
             "%{customdata[0]}, taken for %{customdata[1]}:<br><b>%{text:,}</b> "
             + f"{counts.unit}, %{{z:.2%}} of its row<extra></extra>"
@@ -43,7 +52,9 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
         showscale=not numbered,
         colorbar=scale([0, 0.5, 1], ["0 %", "50 %", "100 %"], len=0.6, tickfont={"size": 13}),
     )
-    ticks = {"tickvals": list(range(n_label)), "ticktext": names} if numbered else {"type": "category"}
+    ticks = (
+        {"tickvals": list(range(n_label)), "ticktext": names} if numbered else {"type": "category"}
+    )
     if not numbered:  # plotly then names as many as there is room for
         drawn.update(x=distinct(names), y=distinct(names))
     look = {"ticks": "", "constrain": "domain"} | ticks
@@ -54,19 +65,36 @@ def confusion(counts: LabelledArray, theme: Theme, *, height: int = 360) -> go.F
         margin={"l": 8, "r": 8, "t": 26, "b": 8},
         dragmode=False,
         xaxis=look | {"title": {"text": "taken for"}, "constraintoward": "left"},
-        yaxis=look | {"title": {"text": "its label"}, "autorange": "reversed", "scaleanchor": "x", "constraintoward": "top"},
+        yaxis=look
+        | {
+            "title": {"text": "its label"},
+            "autorange": "reversed",
+            "scaleanchor": "x",
+            "constraintoward": "top",
+        },
     )
     if numbered:
         each = zip(counts.values.tolist(), shares.tolist(), strict=True)
-        texts = [[f"{count:,}<br>{share:.1%}" for count, share in zip(*row, strict=True)] for row in each]
+        texts = [
+            [f"{count:,}<br>{share:.1%}" for count, share in zip(*row, strict=True)] for row in each
+        ]
         figure.add_trace(numbers(drawn, texts))
-    place = {"x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "paper", "yanchor": "bottom"}
+    place = {
+        "x": 0,
+        "xref": "paper",
+        "xanchor": "left",
+        "y": 1,
+        "yref": "paper",
+        "yanchor": "bottom",
+    }
     figure.add_annotation(text="colour: share of the row, 0 … 100 %", font={"size": 12}, **place)
     return figure
 
 
 def distances(model: LabelledArray, baseline: LabelledArray | None, theme: Theme) -> go.Figure:
-    """Bars of the shares [distance] of texts, 0 … 1, of the `model` and of the `baseline`, if there is one, next to them."""
+    """Bars of the shares [distance] of texts, 0 … 1, of the `model` and of the `baseline`, if there
+    is one, next to them.
+    """
     pairs = [("this model", model, OUTPUT, "")]
     if baseline is not None:
         pairs.append(("TF-IDF baseline", baseline, STREAM, "/"))

@@ -1,4 +1,6 @@
-"""The costs of a model: its tensors as bars, and the costs that grow with the length of a text as stacked areas."""
+"""The costs of a model: its tensors as bars, and the costs that grow with the length of a text as
+stacked areas.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,24 @@ import numpy as np
 import plotly.graph_objects as go
 
 from gptviz.figures.kit.axes import MARGIN, MONOSPACE, axis
-from gptviz.figures.kit.theme import KEY, MLP, OUTPUT, PATTERN, QUERY, STREAM, VALUE, WEIGHT, Theme, blend, plain, themed
+from gptviz.figures.kit.theme import (
+    KEY,
+    MLP,
+    OUTPUT,
+    PATTERN,
+    QUERY,
+    STREAM,
+    VALUE,
+    WEIGHT,
+    Theme,
+    blend,
+    plain,
+    themed,
+)
 from gptviz.labelled_array import LabelledArray
 
-# A colour for each part of a model and for each thing that is held in memory; neighbours also differ in their hatching.
+# A colour for each part of a model and for each thing that is held in memory; neighbours also
+# differ in their hatching.
 COLOURS = {
     "embedding": WEIGHT,
     "positions": VALUE,
@@ -29,8 +45,9 @@ ROW = 42  # pixels: a name, and its bar below it
 
 
 def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: str) -> go.Figure:
-    """A bar for each tensor of `table` [tensor], from top to bottom, in the colour of its part, a key of `COLOURS`: how many
-    numbers it has, counted in `unit`; 0 for one that shares those of another.
+    """A bar for each tensor of `table` [tensor], from top to bottom, in the colour of its part, a
+    key of `COLOURS`: how many numbers it has, counted in `unit`; 0 for one that shares those of
+    another.
     """
     names = [plain(name, 60) for name in table.axes[0].labels]
     values = [int(value) for value in table.values]
@@ -41,7 +58,8 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
         margin={"l": 12, "r": 8, "t": 44, "b": 40},
         barmode="overlay",
         dragmode=False,
-        xaxis=axis(unit) | {"tickformat": ".3~s", "range": [0, 1.3 * max(values, default=1)], "showgrid": True},
+        xaxis=axis(unit)
+        | {"tickformat": ".3~s", "range": [0, 1.3 * max(values, default=1)], "showgrid": True},
         yaxis={"range": [len(names) - 0.5, -0.8], "visible": False},
     )
     for part in dict.fromkeys(parts):
@@ -57,17 +75,23 @@ def bars(table: LabelledArray, parts: tuple[str, ...], theme: Theme, *, unit: st
             textposition="outside",
             cliponaxis=False,
             customdata=[(names[row], 100 * values[row] / whole) for row in rows],
-            hovertemplate=f"<b>%{{customdata[0]}}</b><br>%{{x:,}} {unit}, %{{customdata[1]:.1f}} % of all<extra>{part}</extra>",
+            hovertemplate=f"<b>%{{customdata[0]}}</b><br>%{{x:,}} {unit}, %{{customdata[1]:.1f}} "
+            "% of "
+            f"all<extra>{part}</extra>",
         )
     # Above its bar a name has room on a phone too.
     for row, name in enumerate(names):
-        figure.add_annotation(text=name, x=0, y=row - 0.42, xanchor="left", font=MONOSPACE | {"size": 12})
+        figure.add_annotation(
+            text=name, x=0, y=row - 0.42, xanchor="left", font=MONOSPACE | {"size": 12}
+        )
     return figure
 
 
-def areas(table: LabelledArray, theme: Theme, *, height: int, at: int, apart: tuple[str, ...] = ()) -> go.Figure:
-    """The rows of `table` [what, tokens] on top of each other over the length of a text, each in its colour. A length is pointed
-    out (`at`); rows that are no part of the sum are lines `apart`.
+def areas(
+    table: LabelledArray, theme: Theme, *, height: int, at: int, apart: tuple[str, ...] = ()
+) -> go.Figure:
+    """The rows of `table` [what, tokens] on top of each other over the length of a text, each in
+    its colour. A length is pointed out (`at`); rows that are no part of the sum are lines `apart`.
     """
     whats, tokens = table.axes
     x = [int(label) for label in tokens.labels]
@@ -76,10 +100,16 @@ def areas(table: LabelledArray, theme: Theme, *, height: int, at: int, apart: tu
         height=height,
         margin=MARGIN | {"l": 58, "t": 34},
         xaxis=axis(f"{tokens.name} of a text") | {"range": [0, max(x)], "tickformat": ",d"},
-        yaxis=axis(table.unit) | {"rangemode": "tozero", "tickformat": None, "exponentformat": "B", "showgrid": True},
+        yaxis=axis(table.unit)
+        | {"rangemode": "tozero", "tickformat": None, "exponentformat": "B", "showgrid": True},
     )
-    hover = f"%{{fullData.name}}, {tokens.name} %{{x:,}}<br><b>%{{y:.3s}}</b> {table.unit}<extra></extra>"
-    for index, (what, row) in enumerate(zip(whats.labels, np.asarray(table.values, float), strict=True)):
+    hover = (
+        f"%{{fullData.name}}, {tokens.name} %{{x:,}}<br><b>%{{y:.3s}}</b> "
+        f"{table.unit}<extra></extra>"
+    )
+    for index, (what, row) in enumerate(
+        zip(whats.labels, np.asarray(table.values, float), strict=True)
+    ):
         shade = COLOURS[what]
         if what in apart:
             line = {"color": shade, "width": 3, "dash": "dash"}

@@ -25,18 +25,24 @@ Decades = tuple[int, int]
 
 
 def decades(table: LabelledArray) -> Decades:
-    """The powers of ten that hold all sizes of the table, in steps of five, as far as float32 reaches and a little beyond."""
+    """The powers of ten that hold all sizes of the table, in steps of five, as far as float32
+    reaches and a little beyond.
+    """
     with np.errstate(divide="ignore"):
         powers = np.log10(table.values[~np.isnan(table.values)])  # -inf for 0
     low, high = (float(powers.min()), float(powers.max())) if len(powers) else (0.0, 0.0)
     # After a norm sizes are 1: a size just above 1 is no reason for five more decades.
-    ends = 5 * math.floor(max(low, LOWEST) / 5), 5 * math.ceil(min(max(high - 0.02, LOWEST), HIGHEST) / 5)
+    ends = (
+        5 * math.floor(max(low, LOWEST) / 5),
+        5 * math.ceil(min(max(high - 0.02, LOWEST), HIGHEST) / 5),
+    )
     return ends if ends[0] < ends[1] else (ends[1] - 5, ends[1])
 
 
 def close_up(table: LabelledArray) -> tuple[Decades, tuple[str, ...]]:
-    """The powers of ten that hold the lines of `table` [quantity, line, place] that stay near 1, and the names of the others,
-    which leave such an axis: with them on it, the lines that stay could not be told apart.
+    """The powers of ten that hold the lines of `table` [quantity, line, place] that stay near 1,
+    and the names of the others, which leave such an axis: with them on it, the lines that stay
+    could not be told apart.
 
     Where all lines stay, or none does, the axis holds all of them: see `decades`.
     """
@@ -51,9 +57,12 @@ def close_up(table: LabelledArray) -> tuple[Decades, tuple[str, ...]]:
     return span, tuple(name for name, is_far in zip(lines.labels, far, strict=True) if is_far)
 
 
-def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span: Decades) -> go.Figure:
-    """A line for each row of `lines` [line, place] over its places, on a logarithmic axis called `name` from 10^span[0] to
-    10^span[1]. A size of 0 lies below any axis and an infinite one above; what is no number is left out.
+def by_depth(
+    lines: LabelledArray, theme: Theme, *, height: int, name: str, span: Decades
+) -> go.Figure:
+    """A line for each row of `lines` [line, place] over its places, on a logarithmic axis called
+    `name` from 10^span[0] to 10^span[1]. A size of 0 lies below any axis and an infinite one above;
+    what is no number is left out.
     """
     kinds, places = lines.axes
     figure = themed(theme, height=height)
@@ -61,32 +70,53 @@ def by_depth(lines: LabelledArray, theme: Theme, *, height: int, name: str, span
         figure.add_scatter(
             x=list(range(len(places.labels))),
             # As a logarithmic axis can place them.
-            y=[None if math.isnan(size) else min(max(size, 1e-300), 1e300) for size in np.asarray(sizes, float).tolist()],
+            y=[
+                None if math.isnan(size) else min(max(size, 1e-300), 1e300)
+                for size in np.asarray(sizes, float).tolist()
+            ],
             mode="lines+markers",
             name=kind,
             **stroke(index, theme, MOST_MARKED),
-            customdata=[[place, f"{size:.3g}"] for place, size in zip(places.labels, sizes, strict=True)],
-            hovertemplate=f"{kind}<br>{places.name} %{{customdata[0]}}<br><b>%{{customdata[1]}}</b><extra></extra>",
+            customdata=[
+                [place, f"{size:.3g}"] for place, size in zip(places.labels, sizes, strict=True)
+            ],
+            hovertemplate=f"{kind}<br>{places.name} "
+            f"%{{customdata[0]}}<br><b>%{{customdata[1]}}</b><extra></extra>",
         )
     _say_what_leaves(figure, lines, span, theme)
     limits = [(SMALLEST, "below: 0 in float32", "top")] if 10.0 ** span[0] < SMALLEST else []
-    limits += [(LARGEST, "above: infinite in float32", "bottom")] if 10.0 ** span[1] > LARGEST else []
+    limits += (
+        [(LARGEST, "above: infinite in float32", "bottom")] if 10.0 ** span[1] > LARGEST else []
+    )
     for size, text, side in limits:
         line = {"color": theme.text, "width": 1, "dash": "dot"}
         figure.add_shape(type="line", xref="paper", x0=0, x1=1, y0=size, y1=size, line=line)
         look = {"bgcolor": theme.background, "yanchor": side, "font": {"size": 12}}
         figure.add_annotation(text=text, xref="paper", x=0.5, y=math.log10(size), **look)
     length = span[1] - span[0]
-    last, pad, grid = len(places.labels) - 1, 0.03 * length, 1 if length <= 10 else 5 * math.ceil(length / 60)
+    last, pad, grid = (
+        len(places.labels) - 1,
+        0.03 * length,
+        1 if length <= 10 else 5 * math.ceil(length / 60),
+    )
     step = math.ceil(last / MOST_NAMED) or 1
     named = [*range(0, last - step // 2, step), last]
     return figure.update_layout(
         margin=MARGIN | {"l": 58, "r": 10, "t": 28},
         showlegend=True,
         xaxis=axis(places.name)
-        | {"tickvals": named, "ticktext": [places.labels[place] for place in named], "range": [-0.04 * last, 1.04 * last]},
+        | {
+            "tickvals": named,
+            "ticktext": [places.labels[place] for place in named],
+            "range": [-0.04 * last, 1.04 * last],
+        },
         yaxis=axis(name)
-        | {"type": "log", "range": [span[0] - pad, span[1] + pad], "dtick": grid, "exponentformat": "power"}
+        | {
+            "type": "log",
+            "range": [span[0] - pad, span[1] + pad],
+            "dtick": grid,
+            "exponentformat": "power",
+        }
         | {"tickformat": None, "showgrid": True},
     )
 
@@ -102,13 +132,20 @@ def _say_what_leaves(figure: go.Figure, lines: LabelledArray, span: Decades, the
         if not below and not (row.max() > span[1] and 10.0 ** span[1] < LARGEST):
             continue
         place = int(row.argmin() if below else row.argmax())
-        far = "0" if math.isinf(row[place]) and below else "∞" if math.isinf(row[place]) else f"10<sup>{row[place]:.0f}</sup>"
+        far = (
+            "0"
+            if math.isinf(row[place]) and below
+            else "∞"
+            if math.isinf(row[place])
+            else f"10<sup>{row[place]:.0f}</sup>"
+        )
         inside = np.flatnonzero((row >= span[0]) & (row <= span[1]))
         at = min(inside.tolist(), key=lambda other: abs(other - place), default=place)
         figure.add_annotation(
             x=at,
             y=span[0] if below else span[1],
-            text=f"{'↓' if below else '↑'} {kind}: to {far.replace('-', '−')} at block {places.labels[place]}",
+            text=f"{'↓' if below else '↑'} {kind}: to {far.replace('-', '−')} at block "
+            f"{places.labels[place]}",
             xanchor="right" if at > len(places.labels) / 2 else "left",
             yanchor="bottom" if below else "top",
             bgcolor=theme.background,

@@ -33,10 +33,19 @@ def frequencies(shares: LabelledArray, theme: Theme) -> go.Figure:
         theme,
         bars,
         height=PITCH * len(labels) + 52,
-        margin={"l": 20 + 8 * max(min(len(short_label(label)), LONGEST_LABEL) for label in labels), "r": 20, "t": 4, "b": 48},
+        margin={
+            "l": 20 + 8 * max(min(len(short_label(label)), LONGEST_LABEL) for label in labels),
+            "r": 20,
+            "t": 4,
+            "b": 48,
+        },
         bargap=0.25,
         dragmode=False,
         showlegend=False,
-        xaxis={"title": {"text": f"share of all tokens{more}"}, "tickformat": "~%", "rangemode": "tozero"},
+        xaxis={
+            "title": {"text": f"share of all tokens{more}"},
+            "tickformat": "~%",
+            "rangemode": "tozero",
+        },
         yaxis=rows(names) | {"tickfont": MONOSPACE},
     )

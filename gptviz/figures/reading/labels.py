@@ -17,9 +17,15 @@ PITCH = 30  # pixels from one bar to the next
 LONGEST_LABEL = 16
 
 
-def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH, colours: Sequence[str] | None = None) -> go.Figure:
-    """A bar for each of `probabilities` [label], in their order from the top, on the fixed scale 0 … 1, with its number; `pitch`
-    is in pixels, and the usual colour that of what a model puts out.
+def labels(
+    probabilities: LabelledArray,
+    theme: Theme,
+    *,
+    pitch: int = PITCH,
+    colours: Sequence[str] | None = None,
+) -> go.Figure:
+    """A bar for each of `probabilities` [label], in their order from the top, on the fixed scale 0
+    … 1, with its number; `pitch` is in pixels, and the usual colour that of what a model puts out.
     """
     names, values = probabilities.axes[0].labels, probabilities.values
     places = list(range(len(names)))
@@ -28,7 +34,10 @@ def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH, co
         y=places,
         orientation="h",
         marker={"color": colours or OUTPUT},
-        customdata=[[html.escape(name), percent(float(value))] for name, value in zip(names, values, strict=True)],
+        customdata=[
+            [html.escape(name), percent(float(value))]
+            for name, value in zip(names, values, strict=True)
+        ],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<extra></extra>",
     )
     track = go.Bar(
@@ -40,12 +49,20 @@ def labels(probabilities: LabelledArray, theme: Theme, *, pitch: int = PITCH, co
     )
     figure = themed(theme, track, bars, height=pitch * len(names) + 8)
     numbers = [
-        {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 6, "y": place, "text": percent(float(value))}
+        {
+            "x": 1,
+            "xref": "paper",
+            "xanchor": "left",
+            "xshift": 6,
+            "y": place,
+            "text": percent(float(value)),
+        }
         for place, value in zip(places, values, strict=True)
     ]
     longest = max(min(len(name), LONGEST_LABEL) for name in names)
     return figure.update_layout(
-        # Room is fixed and not measured, so that the picture keeps its place when its numbers change.
+        # Room is fixed and not measured, so that the picture keeps its place when its numbers
+        # change.
         margin={"l": 12 + 8 * longest, "r": 62, "t": 4, "b": 4},
         annotations=numbers,
         barmode="overlay",

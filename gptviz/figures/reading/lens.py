@@ -1,4 +1,6 @@
-"""The logit lens at one place of a text: how the likeliest tokens rose and fell from layer to layer."""
+"""The logit lens at one place of a text: how the likeliest tokens rose and fell from layer to
+layer.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from gptviz.figures.kit.theme import Theme, blend, plain, themed
 from gptviz.figures.training.curves import stroke
 from gptviz.labelled_array import LabelledArray
 
-# How many tokens have a colour and a name; the others are thin lines that say their name under the pointer.
+# How many tokens have a colour and a name; the others are thin lines that say their name under the
+# pointer.
 NAMED = 5
 MOST_TICKS, MOST_MARKED = 14, 20
 # Where small probabilities are shown, the scale begins here.
@@ -23,16 +26,27 @@ SMALLEST = 1e-4
 
 
 def rise_and_fall(
-    course: LabelledArray, layers: Sequence[str], theme: Theme, *, height: int, opened: int, logarithmic: bool = False
+    course: LabelledArray,
+    layers: Sequence[str],
+    theme: Theme,
+    *,
+    height: int,
+    opened: int,
+    logarithmic: bool = False,
 ) -> go.Figure:
-    """The probabilities `course` [token, layer] as a line for each token, the first tokens in colour; the first of all is the
-    likeliest in the cell that was opened, whose layer `opened` a line marks. `layers` are the names on the axis. On a
-    `logarithmic` scale equal ratios have equal lengths, so that small probabilities show.
+    """The probabilities `course` [token, layer] as a line for each token, the first tokens in
+    colour; the first of all is the likeliest in the cell that was opened, whose layer `opened` a
+    line marks. `layers` are the names on the axis. On a `logarithmic` scale equal ratios have equal
+    lengths, so that small probabilities show.
     """
     tokens, places = course.axes
     across = list(range(len(places.labels)))
     scale = (
-        {"type": "log", "range": [math.log10(SMALLEST), 0.02], "tickvals": [1e-4, 1e-3, 1e-2, 0.1, 1]}
+        {
+            "type": "log",
+            "range": [math.log10(SMALLEST), 0.02],
+            "tickvals": [1e-4, 1e-3, 1e-2, 0.1, 1],
+        }
         | {"ticktext": ["0.01 %", "0.1 %", "1 %", "10 %", "100 %"]}
         if logarithmic
         else {"range": [-0.02, 1.04], "tickformat": ".0%"}
@@ -48,12 +62,23 @@ def rise_and_fall(
             name=name,
             showlegend=is_named,
             **(stroke(index, theme, MOST_MARKED) if is_named else thin),
-            customdata=[[name, place, percent(float(value))] for place, value in zip(places.labels, values, strict=True)],
+            customdata=[
+                [name, place, percent(float(value))]
+                for place, value in zip(places.labels, values, strict=True)
+            ],
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
             legendrank=index,
         )
         lines.append(line)
-    here = {"type": "line", "x0": opened, "x1": opened, "xref": "x", "y0": 0, "y1": 1, "yref": "y domain"}
+    here = {
+        "type": "line",
+        "x0": opened,
+        "x1": opened,
+        "xref": "x",
+        "y0": 0,
+        "y1": 1,
+        "yref": "y domain",
+    }
     return themed(
         theme,
         *lines,
@@ -67,8 +92,12 @@ def rise_and_fall(
     )
 
 
-def by_layer(lines: LabelledArray, layers: Sequence[str], theme: Theme, *, height: int) -> go.Figure:
-    """A line for each row of `lines` [line, layer], or of another axis than layers, from 0 up. `layers` are the names on it."""
+def by_layer(
+    lines: LabelledArray, layers: Sequence[str], theme: Theme, *, height: int
+) -> go.Figure:
+    """A line for each row of `lines` [line, layer], or of another axis than layers, from 0 up.
+    `layers` are the names on it.
+    """
     kinds, places = lines.axes
     figure = themed(
         theme,
@@ -86,7 +115,9 @@ def by_layer(lines: LabelledArray, layers: Sequence[str], theme: Theme, *, heigh
             mode="lines+markers",
             name=plain(kind),
             **stroke(index, theme, MOST_MARKED),
-            customdata=[[place, f"{value:.3g}"] for place, value in zip(places.labels, values, strict=True)],
+            customdata=[
+                [place, f"{value:.3g}"] for place, value in zip(places.labels, values, strict=True)
+            ],
             hovertemplate=f"<b>{plain(kind)}</b><br>%{{customdata[0]}}<br>%{{customdata[1]}}<extra></extra>",
         )
     return figure
@@ -102,4 +133,9 @@ def _ticks(layers: Sequence[str]) -> dict[str, Any]:
     last = len(layers) - 1
     step = math.ceil(len(layers) / MOST_TICKS)
     ticks = [*range(0, max(1, last - step // 2), step), *([last] if last else [])]
-    return {"tickvals": ticks, "ticktext": [plain(layers[i]) for i in ticks], "tickangle": -45, "range": [-0.3, last + 0.3]}
+    return {
+        "tickvals": ticks,
+        "ticktext": [plain(layers[i]) for i in ticks],
+        "tickangle": -45,
+        "range": [-0.3, last + 0.3],
+    }

@@ -17,7 +17,8 @@ from gptviz.labelled_array import LabelledArray
 
 # How many names of sublayers fit on an axis.
 MOST_ACROSS = 20
-# The looks of sublayers, and of mixes with earlier states, by the ends of their names: colour, marker, hatching, name.
+# The looks of sublayers, and of mixes with earlier states, by the ends of their names: colour,
+# marker, hatching, name.
 WRITERS = {
     "cross_attention": (KEY, "diamond", "x", "cross-attention"),
     "attention": (PATTERN, "circle", "/", "attention"),
@@ -30,7 +31,9 @@ SMALLEST = 1e-6
 
 
 def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
-    """The sizes (above, on a log scale) and projections on the stream of what sublayers write: `shares` [quantity, sublayer]."""
+    """The sizes (above, on a log scale) and projections on the stream of what sublayers write:
+    `shares` [quantity, sublayer].
+    """
     _, writers = shares.axes
     size, along = shares.values
     line = {"showgrid": True, "tickformat": ".3~g"}
@@ -41,11 +44,17 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         margin={"l": 66, "r": 10, "t": 34, "b": 120},
         bargap=0.25,
         legend={"font": {"size": 13}},
-        xaxis=_layers([short(label) for label in writers.labels]) | {"tickangle": -60, "anchor": "y2"},
+        xaxis=_layers([short(label) for label in writers.labels])
+        | {"tickangle": -60, "anchor": "y2"},
         yaxis=line
         | _log_axis(np.maximum(size, SMALLEST))
         | {"domain": [0.55, 1], "title": title | {"text": "length ÷ stream’s (log)"}},
-        yaxis2=line | {"domain": [0, 0.45], "zeroline": True, "title": title | {"text": "part along the stream"}},
+        yaxis2=line
+        | {
+            "domain": [0, 0.45],
+            "zeroline": True,
+            "title": title | {"text": "part along the stream"},
+        },
     )
     for end, (colour, symbol, hatch, name) in WRITERS.items():
         which = [i for i, writer in enumerate(writers.labels) if _kind(writer) == end]
@@ -64,7 +73,15 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             y=along[which],
             yaxis="y2",
             showlegend=False,
-            marker={"color": colour, "pattern": {"shape": hatch, "fillmode": "overlay", "fgcolor": theme.background, "size": 6}},
+            marker={
+                "color": colour,
+                "pattern": {
+                    "shape": hatch,
+                    "fillmode": "overlay",
+                    "fgcolor": theme.background,
+                    "size": 6,
+                },
+            },
             **_said(writers.labels, along, which, "along the stream"),
         )
     # As long as the stream itself.
@@ -74,15 +91,25 @@ def written(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
 
 def _log_axis(values: npt.NDArray[Any]) -> dict[str, Any]:
     """A logarithmic axis with room for all `values` and for 1, what they are compared with."""
-    low, high = 0.8 * min(1.0, max(float(values.min()), SMALLEST)), 1.25 * max(1.0, float(values.max()))
-    return {"type": "log", "range": [math.log10(low), math.log10(high)], "tickvals": log_ticks(low, high)}
+    low, high = (
+        0.8 * min(1.0, max(float(values.min()), SMALLEST)),
+        1.25 * max(1.0, float(values.max())),
+    )
+    return {
+        "type": "log",
+        "range": [math.log10(low), math.log10(high)],
+        "tickvals": log_ticks(low, high),
+    }
 
 
-def _said(names: Sequence[str], values: npt.NDArray[Any], which: Sequence[int], quantity: str) -> dict[str, Any]:
+def _said(
+    names: Sequence[str], values: npt.NDArray[Any], which: Sequence[int], quantity: str
+) -> dict[str, Any]:
     """The words for a point or a bar under the pointer."""
     return {
         "customdata": [[names[i], brief(values[i])] for i in which],
-        "hovertemplate": f"%{{customdata[0]}}<br><b>{quantity} %{{customdata[1]}}</b> of the stream<extra></extra>",
+        "hovertemplate": f"%{{customdata[0]}}<br><b>{quantity} %{{customdata[1]}}</b> of the "
+        "stream<extra></extra>",
     }
 
 
@@ -96,11 +123,17 @@ def _kind(writer: str) -> str:
 
 
 def _layers(names: Sequence[str]) -> dict[str, Any]:
-    """An axis of sublayers, which end in the number of their block; if not all fit, it names blocks, each in its middle."""
+    """An axis of sublayers, which end in the number of their block; if not all fit, it names
+    blocks, each in its middle.
+    """
     if len(names) <= MOST_ACROSS:
         return {"tickvals": list(range(len(names))), "ticktext": list(names), "tickfont": MONOSPACE}
     blocks: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         blocks.setdefault(f"block {name.rpartition(' ')[-1]}", []).append(place)
     shown = [list(blocks)[i] for i in some(len(blocks), MOST_ACROSS)]
-    return {"tickvals": [sum(blocks[name]) / len(blocks[name]) for name in shown], "ticktext": shown, "tickfont": MONOSPACE}
+    return {
+        "tickvals": [sum(blocks[name]) / len(blocks[name]) for name in shown],
+        "ticktext": shown,
+        "tickfont": MONOSPACE,
+    }

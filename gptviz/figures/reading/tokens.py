@@ -1,4 +1,6 @@
-"""How texts are cut into tokens: the merges of a word as a tree, what languages cost, and how a text shrinks merge by merge."""
+"""How texts are cut into tokens: the merges of a word as a tree, what languages cost, and how a
+text shrinks merge by merge.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,19 @@ FIELDS = ("start", "middle", "end", "rank")
 LONGEST_LABEL = 14
 
 
-def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height: int, shown: int) -> go.Figure:
-    """The `merges` [merge, `FIELDS`] of a word as a tree: below the `symbols` that the word begins as, and above any two
-    neighbours the token that they become, which labels the merge. `shown` of them are drawn; the others have their room.
+def tree(
+    symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height: int, shown: int
+) -> go.Figure:
+    """The `merges` [merge, `FIELDS`] of a word as a tree: below the `symbols` that the word begins
+    as, and above any two neighbours the token that they become, which labels the merge. `shown` of
+    them are drawn; the others have their room.
     """
-    # Where the token stands that each symbol is a part of by now, in symbols from the left and merges above each other.
+    # Where the token stands that each symbol is a part of by now, in symbols from the left and
+    # merges above each other.
     places: list[tuple[float, int]] = [(float(place), 0) for place in range(len(symbols))]
-    nodes = [(*place, symbol, "before all merges") for place, symbol in zip(places, symbols, strict=True)]
+    nodes = [
+        (*place, symbol, "before all merges") for place, symbol in zip(places, symbols, strict=True)
+    ]
     x: list[float | None] = []
     y: list[float | None] = []
     for number, (start, middle, end, rank) in enumerate(merges.values[:shown].astype(int).tolist()):
@@ -32,7 +40,13 @@ def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height:
         x += [left, here[0], right, None]
         y += [low, here[1], high, None]
         places[start:end] = [here] * (end - start)
-        nodes.append((*here, merges.axes[0].labels[number], f"merge {number + 1}: number {rank + 1:,} of the list"))
+        nodes.append(
+            (
+                *here,
+                merges.axes[0].labels[number],
+                f"merge {number + 1}: number {rank + 1:,} of the list",
+            )
+        )
     figure = themed(
         theme,
         height=height,
@@ -42,7 +56,9 @@ def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height:
         xaxis={"range": [-0.6, len(symbols) - 0.4], "visible": False},
         yaxis={"range": [-0.5, height_of(merges, len(symbols)) + 0.5], "visible": False},
     )
-    figure.add_scatter(x=x, y=y, mode="lines", line={"color": theme.faint, "width": 2}, hoverinfo="skip")
+    figure.add_scatter(
+        x=x, y=y, mode="lines", line={"color": theme.faint, "width": 2}, hoverinfo="skip"
+    )
     figure.add_scatter(
         x=[node[0] for node in nodes],
         y=[node[1] for node in nodes],
@@ -53,7 +69,11 @@ def tree(symbols: Sequence[str], merges: LabelledArray, theme: Theme, *, height:
     )
     for number, (across, up, label, _) in enumerate(nodes):
         colour, share = (OUTPUT, 0.25) if shown and number == len(nodes) - 1 else (QUERY, 0.12)
-        look = {"font": MONOSPACE | {"size": 14}, "bgcolor": blend(colour, theme.background, share), "borderpad": 3}
+        look = {
+            "font": MONOSPACE | {"size": 14},
+            "bgcolor": blend(colour, theme.background, share),
+            "borderpad": 3,
+        }
         figure.add_annotation(x=across, y=up, text=plain(label, LONGEST_LABEL), **look)
     return figure
 
@@ -67,7 +87,9 @@ def height_of(merges: LabelledArray, symbols: int) -> int:
 
 
 def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
-    """How many times as many tokens as the first text each text takes: bars [text, tokenizer], beside each other per text."""
+    """How many times as many tokens as the first text each text takes: bars [text, tokenizer],
+    beside each other per text.
+    """
     texts, tokenizers = times.axes
     figure = themed(
         theme,
@@ -76,7 +98,8 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
         margin=MARGIN | {"t": 40},
         bargap=0.25,
         dragmode=False,
-        uniformtext={"minsize": 12, "mode": "hide"},  # where bars are too narrow for their numbers, the pointer shows them
+        # where bars are too narrow for their numbers, the pointer shows them
+        uniformtext={"minsize": 12, "mode": "hide"},
         yaxis=axis(times.unit) | {"rangemode": "tozero", "showgrid": True},
     )
     for column, (name, colour) in enumerate(zip(tokenizers.labels, (QUERY, KEY), strict=False)):
@@ -90,14 +113,17 @@ def costs(times: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             textangle=0,
             constraintext="none",
             cliponaxis=False,
-            hovertemplate=f"%{{x}}, {plain(name)}<br><b>%{{y:.2f}} times</b> the tokens of {texts.labels[0]}<extra></extra>",
+            hovertemplate=f"%{{x}}, {plain(name)}<br><b>%{{y:.2f}} times</b> the tokens of "
+            f"{texts.labels[0]}<extra></extra>",
         )
     figure.add_hline(1, line={"color": theme.text, "width": 1, "dash": "dot"})
     return figure
 
 
 def shrinking(tokens: LabelledArray, theme: Theme, *, height: int, chosen: int) -> go.Figure:
-    """How many bytes a token stands for after each number of merges [merges], with the chosen number pointed out."""
+    """How many bytes a token stands for after each number of merges [merges], with the chosen
+    number pointed out.
+    """
     x = np.arange(len(tokens.values))
     figure = two_axes(
         theme,
@@ -114,6 +140,10 @@ def shrinking(tokens: LabelledArray, theme: Theme, *, height: int, chosen: int) 
         hovertemplate="after %{x:,} merges<br><b>%{y:.2f} bytes per token</b><extra></extra>",
     )
     figure.add_scatter(
-        x=[chosen], y=[tokens.values[chosen]], mode="markers", marker={"color": theme.text, "size": 11}, hoverinfo="skip"
+        x=[chosen],
+        y=[tokens.values[chosen]],
+        mode="markers",
+        marker={"color": theme.text, "size": 11},
+        hoverinfo="skip",
     )
     return figure

@@ -32,6 +32,7 @@ def powers(shares: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
             x=[int(label) for label in frequencies.labels],
             y=values,
             marker={"color": colour, "pattern": {"shape": pattern, "size": 5, "solidity": 0.35}},
-            hovertemplate=f"<b>{part}</b>, frequency %{{x}}<br>%{{y:.1%}} of its variance<extra></extra>",
+            hovertemplate=f"<b>{part}</b>, frequency %{{x}}<br>%{{y:.1%}} of its "
+            "variance<extra></extra>",
         )
     return figure

@@ -15,15 +15,18 @@ from gptviz.figures.kit.format import power
 from gptviz.figures.kit.theme import Theme, blend, plain, themed
 from gptviz.labelled_array import Float64Array
 
-# Tol's "bright" set, made for colour-blind readers, in an order in which neighbours differ most. None of
-# them is the colour of a role, since a run has no role. Strokes and markers distinguish the runs without colours.
+# Tol's "bright" set, made for colour-blind readers, in an order in which neighbours differ most.
+# None of
+# them is the colour of a role, since a run has no role. Strokes and markers distinguish the runs
+# without colours.
 COLOURS = ("#4477AA", "#EE6677", "#228833", "#AA3377", "#CCBB44", "#66CCEE")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "x", "star", "triangle-down")
 BUCKETS = 500
 
 LEGEND = (
-    "Strong line, with a marker for each evaluation: the loss on held-out data. Pale line: the loss of each training batch. "
+    "Strong line, with a marker for each evaluation: the loss on held-out data. Pale line: the "
+    "loss of each training batch. "
     "Thin line: the mean of the pale line over the last twentieth of the steps."
 )
 
@@ -34,12 +37,15 @@ class Curve:
 
     name: str  #: what the run is called
     steps: Float64Array  #: [points], the steps of `training`, in rising order
-    training: Float64Array | None  #: [points], the loss on the training batches; None if it was not recorded
+    #: [points], the loss on the training batches; None if it was not recorded
+    training: Float64Array | None
     validation_steps: Float64Array  #: [evaluations], the steps of `validation`, in rising order
     validation: Float64Array  #: [evaluations], the loss on held-out data
     floor: float | None = None  #: the lowest loss that any model can reach, where it is known
-    uniform: float | None = None  #: ln V, the loss of guessing among V tokens (or labels) without any knowledge
-    #: [evaluations], how much of the held-out data each of `validation` was measured on; None if it was all of it
+    #: ln V, the loss of guessing among V tokens (or labels) without any knowledge
+    uniform: float | None = None
+    #: [evaluations], how much of the held-out data each of `validation` was measured on; None if it
+    #: was all of it
     shares: Float64Array | None = None
 
 
@@ -52,13 +58,16 @@ class Accuracy:
     steps: Float64Array  #: [evaluations], in rising order
     validation: Float64Array  #: [evaluations], on data held out
     training_steps: Float64Array  #: [points], the steps of `training`, in rising order
-    training: Float64Array  #: [points], on data that the run is trained on, without dropout; empty if that was not measured
-    #: the number of steps that go once over all the data; None if the data have no end or their size is not known
+    #: [points], on data that the run is trained on, without dropout; empty if that was not measured
+    training: Float64Array
+    #: the number of steps that go once over all the data; None if the data have no end or their
+    #: size is not known
     epoch: float | None = None
 
 
 ACCURACY_LEGEND = (
-    "Strong line: how much is right on held-out data. Dotted line: how much is right on training data, without dropout."
+    "Strong line: how much is right on held-out data. Dotted line: how much is right on training "
+    "data, without dropout."
 )
 
 
@@ -72,9 +81,9 @@ def losses(
     training: bool = True,
     until: float | None = None,
 ) -> go.Figure:
-    """The losses of some runs over each other, with their floors and the loss of guessing as lines, and the losses of training
-    batches if asked for; see `LEGEND`. With `until` the axis reaches from the start up to a step, so that nothing moves while a
-    run grows.
+    """The losses of some runs over each other, with their floors and the loss of guessing as lines,
+    and the losses of training batches if asked for; see `LEGEND`. With `until` the axis reaches
+    from the start up to a step, so that nothing moves while a run grows.
     """
     figure = themed(
         theme,
@@ -97,9 +106,16 @@ def losses(
 
 
 def accuracies(
-    runs: Sequence[Accuracy], theme: Theme, *, height: int = 200, log_steps: bool = False, until: float | None = None
+    runs: Sequence[Accuracy],
+    theme: Theme,
+    *,
+    height: int = 200,
+    log_steps: bool = False,
+    until: float | None = None,
 ) -> go.Figure:
-    """How much some runs got right on data held out and on data they are trained on, over each other; `until` as in `losses`."""
+    """How much some runs got right on data held out and on data they are trained on, over each
+    other; `until` as in `losses`.
+    """
     epochs = {run.epoch for run in runs}
     epoch = epochs.pop() if len(epochs) == 1 else None
     about = f"step (once over the data, an epoch, is {epoch:,.0f} steps)" if epoch else "step"
@@ -112,15 +128,27 @@ def accuracies(
         showlegend=len(runs) > 1,
         uirevision=f"{log_steps}",
         xaxis=scale("step", log_steps) | {"title": axis(about)["title"]} | _reach(until, log_steps),
-        yaxis=scale(whats.pop() if len(whats) == 1 else "right", False) | {"range": [0, 1.02], "tickformat": ".0%"},
+        yaxis=scale(whats.pop() if len(whats) == 1 else "right", False)
+        | {"range": [0, 1.02], "tickformat": ".0%"},
     )
     for index, run in enumerate(runs):
         look = {"color": colour(index, theme), "dash": DASHES[index % len(DASHES)], "width": 2.5}
-        _add_shares(figure, run, "held-out data", run.steps, run.validation, look, name=run.name, log_steps=log_steps)
+        _add_shares(
+            figure,
+            run,
+            "held-out data",
+            run.steps,
+            run.validation,
+            look,
+            name=run.name,
+            log_steps=log_steps,
+        )
         if len(run.training):
             dotted = look | {"dash": "dot", "width": 1.5}
             x, y = run.training_steps, run.training
-            _add_shares(figure, run, "data it is trained on", x, y, dotted, name=None, log_steps=log_steps)
+            _add_shares(
+                figure, run, "data it is trained on", x, y, dotted, name=None, log_steps=log_steps
+            )
     return figure
 
 
@@ -147,7 +175,8 @@ def _add_shares(
         line=line,
         cliponaxis=False,
         customdata=None if run.epoch is None else x / run.epoch,
-        hovertemplate=f"{plain(run.name)}, {where}<br>step %{{x:,}}{epoch}<br>{run.what} <b>%{{y:.1%}}</b><extra></extra>",
+        hovertemplate=f"{plain(run.name)}, {where}<br>step %{{x:,}}{epoch}<br>{run.what} "
+        f"<b>%{{y:.1%}}</b><extra></extra>",
     )
 
 
@@ -162,7 +191,9 @@ def values(
     log: bool = False,
     until: float | None = None,
 ) -> go.Figure:
-    """One quantity of a run over its steps, in `unit` ("" if it has none); `until` as in `losses`."""
+    """One quantity of a run over its steps, in `unit` ("" if it has none); `until` as in
+    `losses`.
+    """
     x, y = thinned(steps, values)
     figure = two_axes(
         theme,
@@ -181,12 +212,14 @@ def values(
     return figure
 
 
-def thinned(steps: npt.ArrayLike, values: npt.ArrayLike, *, log_steps: bool = False) -> tuple[Float64Array, Float64Array]:
-    """About 1,000 of the points at most, with the first, the last and all that stand out. What is not a number is left out, and
-    step 0, which a logarithmic axis does not have.
+def thinned(
+    steps: npt.ArrayLike, values: npt.ArrayLike, *, log_steps: bool = False
+) -> tuple[Float64Array, Float64Array]:
+    """About 1,000 of the points at most, with the first, the last and all that stand out. What is
+    not a number is left out, and step 0, which a logarithmic axis does not have.
 
-    The axis is cut into equal parts (equal on a logarithmic axis with `log_steps`), and each keeps its lowest and its
-    highest point.
+    The axis is cut into equal parts (equal on a logarithmic axis with `log_steps`), and each keeps
+    its lowest and its highest point.
     """
     x, y = np.asarray(steps, float), np.asarray(values, float)
     sound = np.isfinite(x) & np.isfinite(y) & ((x > 0) | (not log_steps))
@@ -204,14 +237,18 @@ def thinned(steps: npt.ArrayLike, values: npt.ArrayLike, *, log_steps: bool = Fa
 
 
 def trailing_mean(steps: Float64Array, values: Float64Array) -> Float64Array:
-    """At every step the mean over the last twentieth of the steps up to it. No later step changes it."""
+    """At every step the mean over the last twentieth of the steps up to it. No later step changes
+    it.
+    """
     first = np.searchsorted(steps, 0.95 * steps, side="right").clip(max=np.arange(len(steps)))
     sums = np.concatenate([[0.0], np.cumsum(values)])
     return np.asarray((sums[1:] - sums[first]) / (np.arange(1, len(values) + 1) - first))
 
 
 def colour(index: int, theme: Theme) -> str:
-    """The colour of the run with this index: one of `COLOURS`, moved towards the colour of text until it is clearly visible."""
+    """The colour of the run with this index: one of `COLOURS`, moved towards the colour of text
+    until it is clearly visible.
+    """
     return blend(COLOURS[index % len(COLOURS)], theme.text, 0.7)
 
 
@@ -240,7 +277,9 @@ def _add_training(figure: go.Figure, curve: Curve, shade: str, group: int, log_s
         )
 
 
-def _add_validation(figure: go.Figure, curve: Curve, shade: str, group: int, log_steps: bool) -> None:
+def _add_validation(
+    figure: go.Figure, curve: Curve, shade: str, group: int, log_steps: bool
+) -> None:
     x, y = thinned(curve.validation_steps, curve.validation, log_steps=log_steps)
     # The markers of a long run would hide its line.
     every = max(1, len(x) // 25)
@@ -263,17 +302,32 @@ def _add_validation(figure: go.Figure, curve: Curve, shade: str, group: int, log
 
 
 def stroke(index: int, theme: Theme, most: int = 0) -> dict[str, Any]:
-    """The line and the markers of the run or quantity with this index: it can be told from its neighbours without colours. With
-    `most` there are no more markers: those that touch would hide which line is which.
+    """The line and the markers of the run or quantity with this index: it can be told from its
+    neighbours without colours. With `most` there are no more markers: those that touch would hide
+    which line is which.
     """
     shade = colour(index, theme)
-    marker = {"color": shade, "symbol": MARKERS[index % len(MARKERS)], "size": 7, "maxdisplayed": most}
-    return {"line": {"color": shade, "width": 2.5, "dash": DASHES[index % len(DASHES)]}, "marker": marker}
+    marker = {
+        "color": shade,
+        "symbol": MARKERS[index % len(MARKERS)],
+        "size": 7,
+        "maxdisplayed": most,
+    }
+    return {
+        "line": {"color": shade, "width": 2.5, "dash": DASHES[index % len(DASHES)]},
+        "marker": marker,
+    }
 
 
 def _hover(name: str, what: str, values: Float64Array) -> dict[str, Any]:
-    template = f"{plain(name)}, {what}<br>step %{{x:,}}<br>loss <b>%{{y:.4f}}</b><br>perplexity %{{customdata}}<extra></extra>"
-    return {"customdata": [perplexity_in_words(value) for value in values.tolist()], "hovertemplate": template}
+    template = (
+        f"{plain(name)}, {what}<br>step %{{x:,}}<br>loss <b>%{{y:.4f}}</b><br>perplexity "
+        f"%{{customdata}}<extra></extra>"
+    )
+    return {
+        "customdata": [perplexity_in_words(value) for value in values.tolist()],
+        "hovertemplate": template,
+    }
 
 
 @dataclass(frozen=True)
@@ -287,11 +341,20 @@ class _Level:
 
 
 def _levels(curves: Sequence[Curve]) -> list[_Level]:
-    """The horizontal lines: one for all runs that share a value, with its text where a falling curve leaves room."""
-    guesses = sorted({round(curve.uniform, 6) for curve in curves if curve.uniform is not None}, reverse=True)
+    """The horizontal lines: one for all runs that share a value, with its text where a falling
+    curve leaves room.
+    """
+    guesses = sorted(
+        {round(curve.uniform, 6) for curve in curves if curve.uniform is not None}, reverse=True
+    )
     levels = [
         # The text of the second is below its line: the sizes of two vocabularies may be close.
-        _Level(value, f"blind guess: ln {np.exp(min(value, 40)):,.0f} = {value:.3f}", "right", "top" if rank else "bottom")
+        _Level(
+            value,
+            f"blind guess: ln {np.exp(min(value, 40)):,.0f} = {value:.3f}",
+            "right",
+            "top" if rank else "bottom",
+        )
         for rank, value in enumerate(guesses)
     ]
     floors: dict[float, list[str]] = {}
@@ -300,7 +363,9 @@ def _levels(curves: Sequence[Curve]) -> list[_Level]:
             floors.setdefault(round(curve.floor, 6), []).append(curve.name)
     for value, names in floors.items():  # their texts are below them, where no curve comes
         whose = f" of {plain(names[0])}" if len(floors) > 1 else ""
-        levels.append(_Level(value, f"floor{whose}: {value:.3f}, nothing can be lower", "left", "top"))
+        levels.append(
+            _Level(value, f"floor{whose}: {value:.3f}, nothing can be lower", "left", "top")
+        )
     return levels
 
 
@@ -308,7 +373,9 @@ def _add_level(figure: go.Figure, level: _Level, theme: Theme, log_loss: bool) -
     if log_loss and level.value <= 0:
         return
     line = {"color": theme.text, "width": 1, "dash": "dot"}
-    figure.add_shape(type="line", xref="paper", x0=0, x1=1, y0=level.value, y1=level.value, line=line)
+    figure.add_shape(
+        type="line", xref="paper", x0=0, x1=1, y0=level.value, y1=level.value, line=line
+    )
     figure.add_annotation(
         text=level.text,
         xref="paper",
@@ -327,11 +394,18 @@ def scale(name: str, log: bool) -> dict[str, Any]:
     look = axis(name) | {"showgrid": True, "tickformat": "," if steps else ".3~g"}
     if not log:
         return look | ({"rangemode": "tozero"} if steps else {})
-    # Steps go over several decades: 1, 2, 5, 10 … 1k; a loss mostly stays within one, where plotly finds better places.
-    return look | {"type": "log"} | ({"dtick": "D2", "tickformat": "~s"} if steps else {"nticks": 8})
+    # Steps go over several decades: 1, 2, 5, 10 … 1k; a loss mostly stays within one, where plotly
+    # finds better places.
+    return (
+        look | {"type": "log"} | ({"dtick": "D2", "tickformat": "~s"} if steps else {"nticks": 8})
+    )
 
 
 def _reach(until: float | None, log_steps: bool) -> dict[str, Any]:
     if until is None:
         return {}
-    return {"range": [0.0, float(np.log10(max(until, 2)))] if log_steps else [-0.02 * until, 1.02 * until]}
+    return {
+        "range": [0.0, float(np.log10(max(until, 2)))]
+        if log_steps
+        else [-0.02 * until, 1.02 * until]
+    }

@@ -12,12 +12,15 @@ from gptviz.labelled_array import LabelledArray
 
 DOWN, UP = COLOURS[0], COLOURS[1]
 ROW = 34  # pixels
-NUMBER = 52  # pixels for a number next to a bar; they are left free between the names and the bars, and on the right
+# pixels for a number next to a bar; they are left free between the names and the bars, and on the
+# right
+NUMBER = 52
 TOGETHER = "all together"
 
 
 def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
-    """`levels` [step], from top to bottom: the first as a mark, then a bar from each level to the next, and last one over all.
+    """`levels` [step], from top to bottom: the first as a mark, then a bar from each level to the
+    next, and last one over all.
 
     The axis does not begin at 0: bars stand only for changes.
     """
@@ -26,7 +29,10 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
     changes = [*np.diff(values).tolist(), float(values[-1] - values[0])]
     starts = [*values[:-1].tolist(), float(values[0])]
     names = [*rows[1:], TOGETHER]
-    shades = [STREAM if name == TOGETHER else DOWN if change < 0 else UP for name, change in zip(names, changes, strict=True)]
+    shades = [
+        STREAM if name == TOGETHER else DOWN if change < 0 else UP
+        for name, change in zip(names, changes, strict=True)
+    ]
     room = 0.02 * float(np.ptp(values)) or 0.1
     figure = themed(
         theme,
@@ -36,7 +42,11 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
         dragmode=False,
         showlegend=False,
         xaxis=axis(levels.unit)
-        | {"range": [float(values.min()) - room, float(values.max()) + room], "tickformat": ".2~f", "showgrid": True},
+        | {
+            "range": [float(values.min()) - room, float(values.max()) + room],
+            "tickformat": ".2~f",
+            "showgrid": True,
+        },
         yaxis={
             "categoryorder": "array",
             "categoryarray": [*rows, TOGETHER],
@@ -67,11 +77,16 @@ def level_by_level(levels: LabelledArray, theme: Theme) -> go.Figure:
         outsidetextfont={"size": 13},
         cliponaxis=False,
         customdata=[[start, start + change] for start, change in zip(starts, changes, strict=True)],
-        hovertemplate="from %{customdata[0]:.4f} to <b>%{customdata[1]:.4f}</b>, %{x:+.4f}<extra></extra>",
+        hovertemplate="from %{customdata[0]:.4f} to <b>%{customdata[1]:.4f}</b>, "
+        "%{x:+.4f}<extra></extra>",
     )
     # A thin line from the end of each row to the beginning of the next.
     names = [*rows, TOGETHER]
     for row, value in enumerate(values[:-1].tolist()):
-        look = {"mode": "lines", "line": {"color": theme.text, "width": 1, "dash": "dot"}, "hoverinfo": "skip"}
+        look = {
+            "mode": "lines",
+            "line": {"color": theme.text, "width": 1, "dash": "dot"},
+            "hoverinfo": "skip",
+        }
         figure.add_scatter(x=[value, value], y=names[row : row + 2], **look)
     return figure

@@ -12,9 +12,13 @@ from gptviz.labelled_array import Float64Array, LabelledArray
 
 
 def way_back(shares_on_the_way: LabelledArray, theme: Theme, *, height: int) -> go.Figure:
-    """The rows [from the loss to the weight, token] as cells, each row on a scale of its own: blue above zero, orange below."""
+    """The rows [from the loss to the weight, token] as cells, each row on a scale of its own: blue
+    above zero, orange below.
+    """
     names, tokens = shares_on_the_way.axes
-    shares = shares_on_the_way.values / np.array([[largest(row)] for row in shares_on_the_way.values])
+    shares = shares_on_the_way.values / np.array(
+        [[largest(row)] for row in shares_on_the_way.values]
+    )
     drawn = heatmap(
         shares,
         -1,
@@ -39,22 +43,56 @@ def way_back(shares_on_the_way: LabelledArray, theme: Theme, *, height: int) -> 
 
 
 def around(
-    weights: Float64Array, losses: Float64Array, at: tuple[float, float], slope: float, moved: int, theme: Theme, *, height: int
+    weights: Float64Array,
+    losses: Float64Array,
+    at: tuple[float, float],
+    slope: float,
+    moved: int,
+    theme: Theme,
+    *,
+    height: int,
 ) -> go.Figure:
-    """The loss [points] by the value of one weight [points], with its tangent, by its `slope`, and two points: the weight as it
-    is with its loss (`at`), and the index of another value (`moved`).
+    """The loss [points] by the value of one weight [points], with its tangent, by its `slope`, and
+    two points: the weight as it is with its loss (`at`), and the index of another value (`moved`).
     """
     figure = two_axes(
-        theme, axis("the weight") | {"tickformat": ".3~g"}, axis("loss, nats") | {"tickformat": ".4~g"}, height=height
+        theme,
+        axis("the weight") | {"tickformat": ".3~g"},
+        axis("loss, nats") | {"tickformat": ".4~g"},
+        height=height,
     )
     room = 0.15 * (np.ptp(losses) or 1.0)
     low, high = float(losses.min() - room), float(losses.max() + room)
     tangent = at[1] + slope * (weights - at[0])
-    look = {"hovertemplate": "weight %{x:.4g}<br><b>%{y:.5g} nats</b><extra>%{fullData.name}</extra>"}
-    figure.add_scatter(x=weights, y=losses, name="loss", mode="lines", line={"color": QUERY, "width": 2}, **look)
-    figure.add_scatter(x=weights, y=tangent, name="tangent", mode="lines", line={"color": OUTPUT, "dash": "dash"}, **look)
-    figure.add_scatter(x=[at[0]], y=[at[1]], name="as it is", mode="markers", marker={"color": WEIGHT, "size": 11}, **look)
+    look = {
+        "hovertemplate": "weight %{x:.4g}<br><b>%{y:.5g} nats</b><extra>%{fullData.name}</extra>"
+    }
+    figure.add_scatter(
+        x=weights, y=losses, name="loss", mode="lines", line={"color": QUERY, "width": 2}, **look
+    )
+    figure.add_scatter(
+        x=weights,
+        y=tangent,
+        name="tangent",
+        mode="lines",
+        line={"color": OUTPUT, "dash": "dash"},
+        **look,
+    )
+    figure.add_scatter(
+        x=[at[0]],
+        y=[at[1]],
+        name="as it is",
+        mode="markers",
+        marker={"color": WEIGHT, "size": 11},
+        **look,
+    )
     points = {"color": KEY, "size": 11, "symbol": "diamond"}
-    figure.add_scatter(x=weights[[moved]], y=losses[[moved]], name="moved", mode="markers", marker=points, **look)
-    figure.update_layout(yaxis={"range": [low, high]}, showlegend=True, legend={"orientation": "h", "x": 0, "y": 1.12})
+    figure.add_scatter(
+        x=weights[[moved]], y=losses[[moved]], name="moved", mode="markers", marker=points, **look
+    )
+    figure.update_layout(
+        yaxis={"range": [low, high]},
+        showlegend=True,
+        legend={"orientation": "h", "x": 0, "y": 1.12},
+    )
     return figure

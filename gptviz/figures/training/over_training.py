@@ -1,4 +1,6 @@
-"""Numbers of a model over the steps of its training: all series in one picture, or a small panel for each."""
+"""Numbers of a model over the steps of its training: all series in one picture, or a small panel
+for each.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +36,19 @@ class ChartLook:
     """How a table is drawn."""
 
     log_steps: bool = True  #: whether the axis of steps is logarithmic: it has no place for step 0
-    log_values: bool = False  #: whether the axis of values is: it has no place for what is not above 0
+    #: whether the axis of values is: it has no place for what is not above 0
+    log_values: bool = False
     #: a change that is marked: the index of its series, and that of the earlier of its two steps
     marked: tuple[int, int] | None = None
     at: int | None = None  #: the step that is on screen elsewhere, marked by a line
 
 
-def lines(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[str], *, height: int) -> go.Figure:
-    """A line for each series of `table` [step, series], called by `names`; each point carries its step, for clicks."""
+def lines(
+    table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[str], *, height: int
+) -> go.Figure:
+    """A line for each series of `table` [step, series], called by `names`; each point carries its
+    step, for clicks.
+    """
     steps, values = _shown(table, look)
     figure = themed(
         theme,
@@ -63,7 +70,9 @@ def lines(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[s
 
 
 def panels(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[str]) -> go.Figure:
-    """The same with a small panel for each series, all on the same axes; of many series the first. `names` stand above them."""
+    """The same with a small panel for each series, all on the same axes; of many series the first.
+    `names` stand above them.
+    """
     steps, values = _shown(table, look)
     count = min(values.shape[1], MOST_PANELS)
     columns = min(COLUMNS, count)
@@ -74,7 +83,10 @@ def panels(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[
         columns,
         shared_xaxes="all",
         shared_yaxes="all",
-        subplot_titles=[plain(name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}") for name in names[:count]],
+        subplot_titles=[
+            plain(name if len(name) <= LONGEST_NAME else f"…{name[1 - LONGEST_NAME :]}")
+            for name in names[:count]
+        ],
         vertical_spacing=min(0.5 / rows, GAP / height),
         horizontal_spacing=0.03,
         x_title="step",
@@ -83,21 +95,29 @@ def panels(table: LabelledArray, theme: Theme, look: ChartLook, names: Sequence[
     )
     for series in range(count):
         place: dict[str, Any] = {"row": series // columns + 1, "col": series % columns + 1}
-        figure.add_trace(_line(names[series], table.unit, steps, values[:, series], theme, 0), **place)
+        figure.add_trace(
+            _line(names[series], table.unit, steps, values[:, series], theme, 0), **place
+        )
         if look.marked is not None and look.marked[0] == series:
             figure.add_trace(_mark(steps, values, look.marked, theme), **place)
     small = {"title": None, "fixedrange": True, "nticks": 4, "tickangle": 0}
-    figure.update_xaxes(scale("step", look.log_steps) | small | ({"dtick": 2} if look.log_steps else {}))
+    figure.update_xaxes(
+        scale("step", look.log_steps) | small | ({"dtick": 2} if look.log_steps else {})
+    )
     figure.update_yaxes(scale(table.unit, look.log_values) | small)
     figure.update_annotations(font={"size": 12, "color": theme.text})
-    figure.update_layout(margin=MARGIN | {"t": 28}, dragmode=False, hovermode="closest", showlegend=False)
+    figure.update_layout(
+        margin=MARGIN | {"t": 28}, dragmode=False, hovermode="closest", showlegend=False
+    )
     return _with_step(figure, look, theme)
 
 
 def _shown(table: LabelledArray, look: ChartLook) -> tuple[Float64Array, Float64Array]:
     """The steps, and the values with gaps where an axis has no place for them."""
     steps = np.array(table.axes[0].labels, np.float64)
-    values = np.where((steps == 0)[:, None] & look.log_steps, np.nan, np.asarray(table.values, np.float64))
+    values = np.where(
+        (steps == 0)[:, None] & look.log_steps, np.nan, np.asarray(table.values, np.float64)
+    )
     return steps, np.where(values > 0, values, np.nan) if look.log_values else values
 
 
@@ -108,8 +128,12 @@ def _ranges(values: Float64Array) -> Float64Array:
     return np.where(finite.any(0), high - np.where(finite, values, np.inf).min(0), 0.0)
 
 
-def _line(name: str, unit: str, steps: Float64Array, values: Float64Array, theme: Theme, rank: int | None) -> go.Scatter:
-    """The line of a series; `rank` is its place among those that have a colour and a name, or None."""
+def _line(
+    name: str, unit: str, steps: Float64Array, values: Float64Array, theme: Theme, rank: int | None
+) -> go.Scatter:
+    """The line of a series; `rank` is its place among those that have a colour and a name, or
+    None.
+    """
     name = plain(name, 40)
     shade = STREAM if rank is None else colour(rank, theme)
     dash = "solid" if rank is None else DASHES[rank % len(DASHES)]
@@ -128,7 +152,9 @@ def _line(name: str, unit: str, steps: Float64Array, values: Float64Array, theme
     )
 
 
-def _mark(steps: Float64Array, values: Float64Array, marked: tuple[int, int], theme: Theme) -> go.Scatter:
+def _mark(
+    steps: Float64Array, values: Float64Array, marked: tuple[int, int], theme: Theme
+) -> go.Scatter:
     """A pale stroke behind a change."""
     series, row = marked
     ends = slice(row, row + 2)

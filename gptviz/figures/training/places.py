@@ -1,4 +1,6 @@
-"""How often a model is right at each position of a sequence: which part of a task it has learned."""
+"""How often a model is right at each position of a sequence: which part of a task it has
+learned.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,12 @@ import plotly.graph_objects as go
 from gptviz.figures.kit.theme import OUTPUT, Theme, themed
 
 
-def right_by_place(accuracy: Sequence[float | None], theme: Theme, *, height: int, name: str = "") -> go.Figure:
-    """Bars on the fixed scale 0 … 1, `accuracy` [place]; None, which stays blank, if no prediction counts."""
+def right_by_place(
+    accuracy: Sequence[float | None], theme: Theme, *, height: int, name: str = ""
+) -> go.Figure:
+    """Bars on the fixed scale 0 … 1, `accuracy` [place]; None, which stays blank, if no prediction
+    counts.
+    """
     places = list(range(1, len(accuracy) + 1))
     bars = go.Bar(
         x=places,
@@ -27,10 +33,18 @@ def right_by_place(accuracy: Sequence[float | None], theme: Theme, *, height: in
         bargap=0.15,
         dragmode=False,
         xaxis={
-            "title": {"text": f"place of the token predicted{f', {name}' if name else ''}", "standoff": 6},
+            "title": {
+                "text": f"place of the token predicted{f', {name}' if name else ''}",
+                "standoff": 6,
+            },
             "range": [0.4, len(accuracy) + 0.6],
             "dtick": max(1, -(-len(accuracy) // 16)),
             "tick0": 1,
         },
-        yaxis={"title": {"text": "right", "standoff": 6}, "tickformat": ".0%", "range": [0, 1.02], "showgrid": True},
+        yaxis={
+            "title": {"text": "right", "standoff": 6},
+            "tickformat": ".0%",
+            "range": [0, 1.02],
+            "showgrid": True,
+        },
     )

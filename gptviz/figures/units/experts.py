@@ -1,4 +1,6 @@
-"""Experts: which ones the router chooses for each token of a text, and how often each is chosen, in every block."""
+"""Experts: which ones the router chooses for each token of a text, and how often each is chosen, in
+every block.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,12 @@ SHORT = {"len": 0.4}  # the unit stands beside the scale
 ROW, AROUND, TALLEST = 34, 92, 620
 
 
-def routing(weights: LabelledArray, theme: Theme, *, chosen: int | None = None, height: int) -> go.Figure:
-    """The `weights` [token, expert] of a block, the first token at the top, blank where not chosen; `chosen` is framed."""
+def routing(
+    weights: LabelledArray, theme: Theme, *, chosen: int | None = None, height: int
+) -> go.Figure:
+    """The `weights` [token, expert] of a block, the first token at the top, blank where not chosen;
+    `chosen` is framed.
+    """
     tokens, experts = weights.axes
     values = np.asarray(weights.values, np.float64)
     count = len(experts.labels)
@@ -40,18 +46,36 @@ def routing(weights: LabelledArray, theme: Theme, *, chosen: int | None = None, 
         height=height,
         margin={"l": token_room(tokens), "r": 12, "t": 48, "b": 48},
         xaxis=axis(experts.name)
-        | {"tickvals": list(shown), "ticktext": [experts.labels[place] for place in shown], "range": [-0.5, count - 0.5]},
+        | {
+            "tickvals": list(shown),
+            "ticktext": [experts.labels[place] for place in shown],
+            "range": [-0.5, count - 0.5],
+        },
         yaxis=token_axis(tokens, down=True) | {"autorange": "reversed"},
     )
     add_unit(figure, "weight", 18)
     if chosen is not None:
-        corners = {"x0": chosen - 0.5, "x1": chosen + 0.5, "y0": -0.5, "y1": len(tokens.labels) - 0.5}
-        figure.add_shape(type="rect", **corners, line={"color": theme.text, "width": 2}, fillcolor="rgba(0,0,0,0)")
+        corners = {
+            "x0": chosen - 0.5,
+            "x1": chosen + 0.5,
+            "y0": -0.5,
+            "y1": len(tokens.labels) - 0.5,
+        }
+        figure.add_shape(
+            type="rect",
+            **corners,
+            line={"color": theme.text, "width": 2},
+            fillcolor="rgba(0,0,0,0)",
+        )
     return figure
 
 
-def load(shares: LabelledArray, theme: Theme, *, chosen: tuple[int, int] | None = None) -> go.Figure:
-    """The shares [block, expert] as cells, block 0 at the top; `chosen` is the cell that is framed."""
+def load(
+    shares: LabelledArray, theme: Theme, *, chosen: tuple[int, int] | None = None
+) -> go.Figure:
+    """The shares [block, expert] as cells, block 0 at the top; `chosen` is the cell that is
+    framed.
+    """
     blocks, experts = shares.axes
     values = np.asarray(shares.values, np.float64)
     n_block, count = values.shape
@@ -64,7 +88,8 @@ def load(shares: LabelledArray, theme: Theme, *, chosen: tuple[int, int] | None 
         gap=2,
         colorbar=scale((0, 0.5, 1)) | SHORT,
         customdata=np.broadcast_to(np.array(experts.labels, dtype=object), values.shape),
-        hovertemplate="block %{y}, expert %{customdata}<br><b>%{z:.1%}</b> of the tokens<extra></extra>",
+        hovertemplate="block %{y}, expert %{customdata}<br><b>%{z:.1%}</b> of the "
+        "tokens<extra></extra>",
     )
     shown, rows = some(count, MOST_NAMED), some(n_block, MOST_NAMED)
     figure = themed(
@@ -74,11 +99,19 @@ def load(shares: LabelledArray, theme: Theme, *, chosen: tuple[int, int] | None 
         margin={"l": 62, "r": 12, "t": 44, "b": 56},
         showlegend=False,
         xaxis=axis(experts.name)
-        | {"tickvals": list(shown), "ticktext": [experts.labels[place] for place in shown], "range": [-0.5, count - 0.5]},
+        | {
+            "tickvals": list(shown),
+            "ticktext": [experts.labels[place] for place in shown],
+            "range": [-0.5, count - 0.5],
+        },
         yaxis=axis(blocks.name) | {"tickvals": list(rows), "range": [n_block - 0.5, -0.5]},
     )
     if count <= MOST_NUMBERED:
-        figure.add_trace(numbers(drawn, [[f"{100 * value:.0f}\u202f%" for value in row] for row in values.tolist()]))
+        figure.add_trace(
+            numbers(
+                drawn, [[f"{100 * value:.0f}\u202f%" for value in row] for row in values.tolist()]
+            )
+        )
     add_unit(figure, "share of tokens", 18)
     if chosen is not None:
         add_frame(figure, chosen, theme)

@@ -1,4 +1,6 @@
-"""A neuron: its activations as a histogram, the tokens it speaks for and against, and a guess before and after it is set."""
+"""A neuron: its activations as a histogram, the tokens it speaks for and against, and a guess
+before and after it is set.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ FROM_LOGARITHMIC = 100  # tokens in a bin
 
 
 def histogram(counts: LabelledArray, theme: Theme, *, width: float) -> go.Figure:
-    """How many tokens have an activation in each bin of this width; the axis is logarithmic where one bin has many."""
+    """How many tokens have an activation in each bin of this width; the axis is logarithmic where
+    one bin has many.
+    """
     lows = np.array([float(label) for label in counts.axes[0].labels])
     values = np.asarray(counts.values, float)
     bars = go.Bar(
@@ -24,7 +28,8 @@ def histogram(counts: LabelledArray, theme: Theme, *, width: float) -> go.Figure
         width=width,
         marker={"color": MLP, "line": {"width": 1, "color": theme.background}},
         customdata=np.stack([lows, lows + width], -1),
-        hovertemplate="activation %{customdata[0]:.4g} … %{customdata[1]:.4g}<br><b>%{y:,}</b> tokens<extra></extra>",
+        hovertemplate="activation %{customdata[0]:.4g} … %{customdata[1]:.4g}<br><b>%{y:,}</b> "
+        "tokens<extra></extra>",
     )
     top = float(values.max(initial=1.0))
     counts_axis = {"type": "log", "range": [-0.3, np.log10(top) + 0.15], "dtick": 1}
@@ -47,9 +52,11 @@ def is_logarithmic(counts: LabelledArray) -> bool:
     return float(np.max(counts.values, initial=0)) >= FROM_LOGARITHMIC
 
 
-def promoted(values: LabelledArray, theme: Theme, colour: str | None = None, longest: int = LONGEST_LABEL) -> go.Figure:
-    """A bar for each of `values` [token], in their order from the top: blue is promoted, orange suppressed, unless all bars have
-    one `colour`. A label has at most `longest` characters.
+def promoted(
+    values: LabelledArray, theme: Theme, colour: str | None = None, longest: int = LONGEST_LABEL
+) -> go.Figure:
+    """A bar for each of `values` [token], in their order from the top: blue is promoted, orange
+    suppressed, unless all bars have one `colour`. A label has at most `longest` characters.
     """
     numbers, labels = np.asarray(values.values, float), values.axes[0].labels
     places = list(range(len(labels)))
@@ -65,10 +72,16 @@ def promoted(values: LabelledArray, theme: Theme, colour: str | None = None, lon
         theme,
         bars,
         height=PITCH * len(labels) + 60,
-        margin={"l": 16 + 9 * max(min(len(label), longest) for label in labels), "r": 16, "t": 8, "b": 44},
+        margin={
+            "l": 16 + 9 * max(min(len(label), longest) for label in labels),
+            "r": 16,
+            "t": 8,
+            "b": 44,
+        },
         dragmode=False,
         bargap=0.3,
         showlegend=False,
         xaxis={"title": {"text": values.unit, "standoff": 6}, "zeroline": True, "nticks": 6},
-        yaxis=rows([plain(label, longest) for label in labels]) | {"tickfont": MONOSPACE | {"size": 13}},
+        yaxis=rows([plain(label, longest) for label in labels])
+        | {"tickfont": MONOSPACE | {"size": 13}},
     )

@@ -13,8 +13,16 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 
 
 def arrows(ends: Float64Array, theme: Theme, *, found: Float64Array, height: int) -> go.Figure:
-    """The arrows of features, `ends` [feature, 2], numbered from 1, and the directions `found` [row, 2] as dashed lines."""
-    figure = themed(theme, height=height, dragmode=False, showlegend=True, margin={"l": 24, "r": 8, "t": 36, "b": 24})
+    """The arrows of features, `ends` [feature, 2], numbered from 1, and the directions `found`
+    [row, 2] as dashed lines.
+    """
+    figure = themed(
+        theme,
+        height=height,
+        dragmode=False,
+        showlegend=True,
+        margin={"l": 24, "r": 8, "t": 36, "b": 24},
+    )
     for number, end in enumerate(ends, 1):
         figure.add_scatter(
             x=[0, end[0]],
@@ -23,7 +31,8 @@ def arrows(ends: Float64Array, theme: Theme, *, found: Float64Array, height: int
             line={"color": MLP, "width": 4},
             marker={"color": MLP, "size": [0, 12], "symbol": "arrow", "angleref": "previous"},
             text=["", f"<b>{number}</b>"],
-            textposition=f"{'top' if end[1] >= 0 else 'bottom'} {'right' if end[0] >= 0 else 'left'}",
+            textposition=f"{'top' if end[1] >= 0 else 'bottom'} "
+            f"{'right' if end[0] >= 0 else 'left'}",
             textfont={"size": 15},
             name="features",
             showlegend=number == 1,
@@ -32,14 +41,22 @@ def arrows(ends: Float64Array, theme: Theme, *, found: Float64Array, height: int
     for row, end in enumerate(found):
         line = {"color": KEY, "width": 2, "dash": "dash"}
         figure.add_scatter(
-            x=[0, end[0]], y=[0, end[1]], mode="lines", line=line, name="found", showlegend=row == 0, hoverinfo="skip"
+            x=[0, end[0]],
+            y=[0, end[1]],
+            mode="lines",
+            line=line,
+            name="found",
+            showlegend=row == 0,
+            hoverinfo="skip",
         )
     ends_of = {"range": [-REACH, REACH], "zeroline": True, "zerolinecolor": theme.faint, "dtick": 1}
     return figure.update_layout(xaxis=ends_of, yaxis=ends_of | {"scaleanchor": "x"})
 
 
 def lengths(values: LabelledArray, theme: Theme, *, chosen: int, height: int) -> go.Figure:
-    """A line for each feature: how long its arrow is, `values` [sparsity, feature], at each sparsity; one of them is `chosen`."""
+    """A line for each feature: how long its arrow is, `values` [sparsity, feature], at each
+    sparsity; one of them is `chosen`.
+    """
     names = [f"{float(one):.0%}" for one in values.axes[0].labels]
     lines = [
         go.Scatter(

@@ -1,4 +1,6 @@
-"""The loss of a model without each of its pieces: its loss on a text with every head and every MLP edited, one at a time."""
+"""The loss of a model without each of its pieces: its loss on a text with every head and every MLP
+edited, one at a time.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,16 @@ class Rows(NamedTuple):
     """Texts with what is to be predicted of them."""
 
     reading: Inputs  #: what the model reads
-    targets: Tensor  #: [B, T], the token to predict at each place, or -100 where none counts; for a classifier [B], the labels
+    #: [B, T], the token to predict at each place, or -100 where none counts; for a classifier [B],
+    #: the labels
+    targets: Tensor
 
 
 @torch.inference_mode()
 def loss(model: Transformer, texts: Sequence[Rows]) -> float:
-    """The mean cross-entropy in nats over all predictions that count in rows on the model's device; NaN where none does."""
+    """The mean cross-entropy in nats over all predictions that count in rows on the model's device;
+    NaN where none does.
+    """
     total, count = 0.0, 0
     done, of = 0, sum(len(text.targets) for text in texts)
     for (ids, source), targets in texts:
@@ -47,13 +53,18 @@ def loss(model: Transformer, texts: Sequence[Rows]) -> float:
 
 @torch.inference_mode()
 def summed(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[float, Tensor]:
-    """The cross-entropy in nats of `reading` [B, T], summed over all predictions that count; and the last logits, [vocab_size] or
-    [n_label].
+    """The cross-entropy in nats of `reading` [B, T], summed over all predictions that count; and
+    the last logits, [vocab_size] or [n_label].
 
-    The logits of a long text are computed for some places after the other: with a large vocabulary those of all take gigabytes.
+    The logits of a long text are computed for some places after the other: with a large vocabulary
+    those of all take gigabytes.
     """
     (rows, length), config = reading.ids.shape, model.config
-    if config.kind == "classifier" or not config.n_layer or rows * length * config.vocab_size <= MOST_LOGITS:
+    if (
+        config.kind == "classifier"
+        or not config.n_layer
+        or rows * length * config.vocab_size <= MOST_LOGITS
+    ):
         logits: Tensor = model(reading.ids, reading.source)  # [B, T, vocab_size] or [B, n_label]
         return _nats(logits, targets), logits.flatten(0, -2)[-1]
     streams: list[Tensor] = []
@@ -67,19 +78,28 @@ def summed(model: Transformer, reading: Inputs, targets: Tensor) -> tuple[float,
 
 
 def _nats(logits: Tensor, targets: Tensor) -> float:
-    return F.cross_entropy(logits.flatten(0, -2).float(), targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum").item()
+    return F.cross_entropy(
+        logits.flatten(0, -2).float(), targets.flatten(), ignore_index=NOT_COUNTED, reduction="sum"
+    ).item()
 
 
 def loss_with_each(
-    model: Transformer, texts: Sequence[Rows], edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()
+    model: Transformer,
+    texts: Sequence[Rows],
+    edits: Sequence[UnitEdit],
+    reference: Sequence[Inputs] = (),
 ) -> Iterator[tuple[UnitEdit, float]]:
-    """For each of `edits`, such as every head and every MLP at zero, the loss over `texts` of the model with only that edit;
-    compare it with `loss` of the model as it is. The model is in evaluation mode, and edits that it has already stay. Means and
-    patterns are taken from `reference`, which is read once for all; a ValueError if an edit needs one, and there is none.
+    """For each of `edits`, such as every head and every MLP at zero, the loss over `texts` of the
+    model with only that edit; compare it with `loss` of the model as it is. The model is in
+    evaluation mode, and edits that it has already stay. Means and patterns are taken from
+    `reference`, which is read once for all; a ValueError if an edit needs one, and there is none.
     """
     with progress.part(0, 1 + len(edits)):
         twins = edited_by_each(model, edits, reference)
     for before, (one, twin) in enumerate(twins):
-        with progress.part(1, 1 + len(edits), len(edits)), progress.part(before, len(edits), doing=one.unit.title):
+        with (
+            progress.part(1, 1 + len(edits), len(edits)),
+            progress.part(before, len(edits), doing=one.unit.title),
+        ):
             without = loss(twin, texts)
         yield one, without

@@ -20,7 +20,9 @@ from .edits import Inputs
 
 
 class Guess(NamedTuple):
-    """Probabilities after a text, of all tokens or labels [n]; and the mean loss over what counts in it, in nats, NaN without."""
+    """Probabilities after a text, of all tokens or labels [n]; and the mean loss over what counts
+    in it, in nats, NaN without.
+    """
 
     probabilities: Float64Array
     loss: float
@@ -28,13 +30,19 @@ class Guess(NamedTuple):
 
 @torch.inference_mode()
 def guess(model: Transformer, reading: Inputs) -> Float64Array:
-    """The probabilities [vocab_size] of the token after the last one that is read, or [n_label] of a classifier's labels."""
-    return probabilities(model(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1])
+    """The probabilities [vocab_size] of the token after the last one that is read, or [n_label] of
+    a classifier's labels.
+    """
+    return probabilities(
+        model(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1]
+    )
 
 
 @torch.inference_mode()
 def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> Guess:
-    """What `guess` gives after one text, and its mean cross-entropy by the `targets` [1, T] (or `NOT_COUNTED`), from one pass."""
+    """What `guess` gives after one text, and its mean cross-entropy by the `targets` [1, T] (or
+    `NOT_COUNTED`), from one pass.
+    """
     total, last = summed(model, reading, targets)
     count = int((targets != NOT_COUNTED).sum())
     return Guess(probabilities(last), total / count if count else float("nan"))
@@ -42,13 +50,17 @@ def guess_and_loss(model: Transformer, reading: Inputs, targets: Tensor) -> Gues
 
 @torch.inference_mode()
 def rounding(model: Transformer, reading: Inputs) -> tuple[Change, float]:
-    """What it changes that products of this model are rounded to 2 bytes a number (`gptviz.model.precision.rounds`): the guess
-    after a text without and with it, and the largest difference of a logit.
+    """What it changes that products of this model are rounded to 2 bytes a number
+    (`gptviz.model.precision.rounds`): the guess after a text without and with it, and the largest
+    difference of a logit.
     """
     exact, rounded = (
-        each(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1] for each in (exactly(model), model)
+        each(reading.ids, reading.source, logits_at=slice(-1, None)).flatten(0, -2)[-1]
+        for each in (exactly(model), model)
     )
-    return Change(probabilities(exact), probabilities(rounded)), float((rounded - exact).abs().max())
+    return Change(probabilities(exact), probabilities(rounded)), float(
+        (rounded - exact).abs().max()
+    )
 
 
 @dataclass(frozen=True)
@@ -60,17 +72,29 @@ class Change:
 
     @property
     def divergence(self) -> float:
-        """How far the guess has moved, in nats: the Kullback–Leibler divergence Σ before · ln(before / after), 0 for the same."""
+        """How far the guess has moved, in nats: the Kullback–Leibler divergence Σ before ·
+        ln(before / after), 0 for the same.
+        """
         seen = self.before > 0
         with np.errstate(divide="ignore"):
-            return float(np.sum(self.before[seen] * (np.log(self.before[seen]) - np.log(self.after[seen]))))
+            return float(
+                np.sum(self.before[seen] * (np.log(self.before[seen]) - np.log(self.after[seen])))
+            )
 
     def likeliest(self, most: int) -> list[int]:
-        """The `most` tokens or labels that are likeliest before or after, the likeliest before the edit first."""
+        """The `most` tokens or labels that are likeliest before or after, the likeliest before the
+        edit first.
+        """
         top = np.argsort(-np.maximum(self.before, self.after), kind="stable")[:most]
         return sorted(top.tolist(), key=lambda answer: -self.before[answer])
 
-    def table(self, ids: Sequence[int], labels: Sequence[str], name: str = "token") -> LabelledArray:
-        """The probabilities of these tokens or labels: [when, token], when being "before" and "after"."""
+    def table(
+        self, ids: Sequence[int], labels: Sequence[str], name: str = "token"
+    ) -> LabelledArray:
+        """The probabilities of these tokens or labels: [when, token], when being "before" and
+        "after".
+        """
         values = np.stack((self.before[list(ids)], self.after[list(ids)]))
-        return LabelledArray(values, (Axis("when", ("before", "after")), Axis(name, tuple(labels))), "probability")
+        return LabelledArray(
+            values, (Axis("when", ("before", "after")), Axis(name, tuple(labels))), "probability"
+        )

@@ -14,7 +14,8 @@ from ..reading.next_token import Logits, logits_after
 from ..trace import one_row
 from .patching import PromptPair
 
-# How many tokens before the last one may change, and how many tokens are tried in the place of each.
+# How many tokens before the last one may change, and how many tokens are tried in the place of
+# each.
 MOST_PLACES, EACH = 24, 3
 # This many tokens are read in one pass.
 AT_ONCE = 2_048
@@ -24,7 +25,9 @@ FEWEST_TRIED = 3
 
 @torch.inference_mode()
 def likeliest_answers(model: Transformer, pair: PromptPair) -> tuple[int, int]:
-    """The likeliest answer to the clean prompt, and the likeliest other one to the corrupted one; `pair` may have others."""
+    """The likeliest answer to the clean prompt, and the likeliest other one to the corrupted one;
+    `pair` may have others.
+    """
     device = model.embed.weight.device
     logits = model(pair.ids(device), pair.sources(device), logits_at=slice(-1, None)).reshape(2, -1)
     right = int(logits[0].argmax())
@@ -33,36 +36,55 @@ def likeliest_answers(model: Transformer, pair: PromptPair) -> tuple[int, int]:
 
 
 class _Before(NamedTuple):
-    """The results of a pass over a prompt that its changes need, so that they need not read the prompt again."""
+    """The results of a pass over a prompt that its changes need, so that they need not read the
+    prompt again.
+    """
 
-    guesses: Logits  #: the logits [places, vocab_size] before each place that may change, and after the last token
-    #: keys and values of the prompt, where a change is read from the changed token on, or None if it is read as a whole
+    #: the logits [places, vocab_size] before each place that may change, and after the last token
+    guesses: Logits
+    #: keys and values of the prompt, where a change is read from the changed token on, or None if
+    #: it is read as a whole
     cache: KVCache | None
 
 
 def _read(model: Transformer, ids: Sequence[int]) -> _Before:
     config, first = model.config, len(ids) - MOST_PLACES
     # The changes of a long prompt are read from the changed token on.
-    is_long = AT_ONCE // len(ids) < 2 and first > 0 and config.kind == "decoder" and config.mask == "causal"
+    is_long = (
+        AT_ONCE // len(ids) < 2
+        and first > 0
+        and config.kind == "decoder"
+        and config.mask == "causal"
+    )
     cache = model.new_cache(1, len(ids)) if is_long else None
-    logits = model(*one_row(model, ids), cache=cache, logits_at=slice(max(0, first - 1), len(ids)))[0]
+    logits = model(*one_row(model, ids), cache=cache, logits_at=slice(max(0, first - 1), len(ids)))[
+        0
+    ]
     return _Before(logits.float().cpu().numpy(), cache)
 
 
 def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int, ...]]:
-    """The prompts that differ from `ids` in one token, those that change the model's answer most first.
+    """The prompts that differ from `ids` in one token, those that change the model's answer most
+    first.
 
-    Each of the last tokens is replaced by what the model found likely in its place, so that a changed prompt is still one that
-    could be. How much the answer changes is measured between the likeliest tokens after both prompts. Changes of the very last
-    token come after those that take the answer away from further off: that a model reads its last token is no discovery.
+    Each of the last tokens is replaced by what the model found likely in its place, so that a
+    changed prompt is still one that could be. How much the answer changes is measured between the
+    likeliest tokens after both prompts. Changes of the very last token come after those that take
+    the answer away from further off: that a model reads its last token is no discovery.
     """
     with torch.inference_mode():
         before = _read(model, ids)
     first = max(0, len(ids) - MOST_PLACES)
-    # Prompts that differ from `ids` in one token from `first` on, those that change a late token first.
-    likely: list[list[int]] = [(-logits).argsort()[: EACH + 1].tolist() for logits in before.guesses[:-1]]
-    if not first:  # nothing stands before the first token: others of the prompt, or else any, take its place
-        likely.insert(0, list(dict.fromkeys([*ids, *range(min(EACH + 1, model.config.vocab_size))])))
+    # Prompts that differ from `ids` in one token from `first` on, those that change a late token
+    # first.
+    likely: list[list[int]] = [
+        (-logits).argsort()[: EACH + 1].tolist() for logits in before.guesses[:-1]
+    ]
+    # nothing stands before the first token: others of the prompt, or else any, take its place
+    if not first:
+        likely.insert(
+            0, list(dict.fromkeys([*ids, *range(min(EACH + 1, model.config.vocab_size))]))
+        )
     changes = []
     for place in [*reversed(range(first, len(ids) - 1)), len(ids) - 1]:
         others = [token for token in likely[place - first] if token != ids[place]]
@@ -71,14 +93,28 @@ def one_token_changed(model: Transformer, ids: Sequence[int]) -> list[tuple[int,
 
 
 @torch.inference_mode()
-def ranked(model: Transformer, ids: Sequence[int], changes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The prompts `changes`, each as long as `ids`, in the order of `one_token_changed`; no more than may be tried."""
-    return _ranked(model, ids, changes, _Before(logits_after(model, ids, slice(len(ids) - 1, len(ids))), None), 0)
+def ranked(
+    model: Transformer, ids: Sequence[int], changes: Sequence[tuple[int, ...]]
+) -> list[tuple[int, ...]]:
+    """The prompts `changes`, each as long as `ids`, in the order of `one_token_changed`; no more
+    than may be tried.
+    """
+    return _ranked(
+        model,
+        ids,
+        changes,
+        _Before(logits_after(model, ids, slice(len(ids) - 1, len(ids))), None),
+        0,
+    )
 
 
 @torch.inference_mode()
 def _ranked(
-    model: Transformer, ids: Sequence[int], changes: Sequence[tuple[int, ...]], before: _Before, first: int
+    model: Transformer,
+    ids: Sequence[int],
+    changes: Sequence[tuple[int, ...]],
+    before: _Before,
+    first: int,
 ) -> list[tuple[int, ...]]:
     """The prompts `changes`, which differ from `ids` from the place `first` on."""
     device = model.embed.weight.device
@@ -93,11 +129,16 @@ def _ranked(
         if cache is not None:
             cache.truncate(first)
         read = rows if cache is None else rows[:, first:]
-        after = model(read, cache=cache, logits_at=slice(-1, None))[:, -1].cpu().double()  # [rows, vocab_size]
+        # [rows, vocab_size]
+        after = model(read, cache=cache, logits_at=slice(-1, None))[:, -1].cpu().double()
         others = after.clone()
         others[:, right] = float("-inf")
         wrong = others.argmax(-1)
-        lost = (unchanged[right] - unchanged[wrong]) - (after[:, right] - after.gather(1, wrong[:, None])[:, 0])  # [rows]
-        flips = (after.argmax(-1) != right).int() * (2 - (rows[:, -1] != ids[-1]).int().cpu())  # 0 where the answer stays
+        # [rows]
+        lost = (unchanged[right] - unchanged[wrong]) - (
+            after[:, right] - after.gather(1, wrong[:, None])[:, 0]
+        )
+        # 0 where the answer stays
+        flips = (after.argmax(-1) != right).int() * (2 - (rows[:, -1] != ids[-1]).int().cpu())
         measured += zip(flips.tolist(), lost.tolist(), tried[start : start + at_once], strict=True)
     return [changed for _, _, changed in sorted(measured, key=lambda one: one[:2], reverse=True)]

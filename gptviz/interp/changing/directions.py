@@ -1,7 +1,9 @@
-"""Directions in the residual stream: found between two lists of texts, kept by name, and added to the stream as an edit.
+"""Directions in the residual stream: found between two lists of texts, kept by name, and added to
+the stream as an edit.
 
-A direction has a vector for each block that it acts in, one spread long: the standard deviation of the texts along it. Between
-two lists that are well apart, twice the vector leads from the one to the other.
+A direction has a vector for each block that it acts in, one spread long: the standard deviation of
+the texts along it. Between two lists that are well apart, twice the vector leads from the one to
+the other.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from gptviz.runs import fitted
 
 from ..trace import run
 
-# How a direction is found: as the difference of the means of both lists, or as the first principal component of the texts.
+# How a direction is found: as the difference of the means of both lists, or as the first principal
+# component of the texts.
 How = Literal["means", "component"]
 HOWS: Final[tuple[How, ...]] = get_args(How)
 # Of each list, the share of the texts at its end that the direction is tested on.
@@ -33,10 +36,13 @@ _PREFIX: Final = "direction."
 class Direction:
     """A direction that is kept."""
 
-    #: what edits call it: the name that it was given and a digest of all that it was found by, such as "number-1f0c2a9b"
+    #: what edits call it: the name that it was given and a digest of all that it was found by, such
+    #: as "number-1f0c2a9b"
     name: str
-    vectors: Mapping[int, Tensor]  #: by block, [d_model], what strength 1 adds to the stream after it
-    #: [block], after every block the share of held-out texts that lie on the right side of the middle; NaN if none were held out
+    #: by block, [d_model], what strength 1 adds to the stream after it
+    vectors: Mapping[int, Tensor]
+    #: [block], after every block the share of held-out texts that lie on the right side of the
+    #: middle; NaN if none were held out
     separation: Float64Array
 
     @property
@@ -52,7 +58,9 @@ class Direction:
         """The separation [line, block], beside that of a coin."""
         blocks = tuple(f"block {block}" for block in range(len(self.separation)))
         axes = Axis("what", ("held-out texts", "a coin")), Axis("block", blocks)
-        return LabelledArray(np.stack([self.separation, np.full(len(blocks), 0.5)]), axes, "share on the right side")
+        return LabelledArray(
+            np.stack([self.separation, np.full(len(blocks), 0.5)]), axes, "share on the right side"
+        )
 
 
 def halves(count: int) -> tuple[slice, slice]:
@@ -62,9 +70,10 @@ def halves(count: int) -> tuple[slice, slice]:
 
 
 def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, Tensor]:
-    """The direction between two lists of vectors [texts, block, d_model] after every block, one spread long [block, d_model], and
-    its separation [block]. It is the difference of the means; or the first principal component, that of the differences of pairs
-    where both lists have as many texts, else that of all texts around the middle of both means.
+    """The direction between two lists of vectors [texts, block, d_model] after every block, one
+    spread long [block, d_model], and its separation [block]. It is the difference of the means; or
+    the first principal component, that of the differences of pairs where both lists have as many
+    texts, else that of all texts around the middle of both means.
 
     A ValueError if a list is empty, vectors are not all numbers, or both lists have the same mean.
     """
@@ -75,37 +84,53 @@ def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, 
     means = [each.mean(0) for each in fitted]  # [block, d_model]
     middle, along = (means[0] + means[1]) / 2, means[0] - means[1]
     if not along.isfinite().all() or not along.norm(dim=-1).all():
-        raise ValueError("both lists of texts end in the same place of the stream: there is no direction between them")
+        raise ValueError(
+            "both lists of texts end in the same place of the stream: there is no direction "
+            "between them"
+        )
     if how == "component":
         are_pairs = len(fitted[0]) == len(fitted[1])
-        spanned = fitted[0] - fitted[1] if are_pairs else torch.cat(fitted) - middle  # [texts, block, d_model]
+        # [texts, block, d_model]
+        spanned = fitted[0] - fitted[1] if are_pairs else torch.cat(fitted) - middle
         first = torch.linalg.svd(spanned.transpose(0, 1), full_matrices=False).Vh[:, 0]
         along = first * (first * along).sum(-1, keepdim=True).sign()
     along = along / along.norm(dim=-1, keepdim=True)
     spread = ((torch.cat(fitted) - middle) * along).sum(-1).std(0, correction=0)  # [block]
-    right = [sign * ((each - middle) * along).sum(-1) > 0 for each, sign in zip(held, (1, -1), strict=True)]
+    right = [
+        sign * ((each - middle) * along).sum(-1) > 0
+        for each, sign in zip(held, (1, -1), strict=True)
+    ]
     return along * spread[:, None], torch.cat(right).double().mean(0)
 
 
 def ends(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
-    """The stream of a decoder after every block at the last token of each row [T]: [rows, block, d_model]. A ValueError if the
-    model is no decoder, or has no blocks.
+    """The stream of a decoder after every block at the last token of each row [T]: [rows, block,
+    d_model]. A ValueError if the model is no decoder, or has no blocks.
     """
     if model.config.kind != "decoder" or not model.config.n_layer:
-        raise ValueError(f"this model is a {model.config.kind}: directions are found in the stream of decoders that have blocks")
+        raise ValueError(
+            f"this model is a {model.config.kind}: directions are found in the stream of decoders "
+            "that have blocks"
+        )
     taps = [f"blocks.{block}.resid_post" for block in range(model.config.n_layer)]
     traces = (run(model, row[None], taps, logits_at=slice(-1, None), last=1) for row in rows)
-    ends_of_texts = [torch.stack([trace[tap][0, -1] for tap in taps]) for trace in progress.each(traces, len(rows), "text")]
+    ends_of_texts = [
+        torch.stack([trace[tap][0, -1] for tap in taps])
+        for trace in progress.each(traces, len(rows), "text")
+    ]
     return torch.stack(ends_of_texts)
 
 
 def keep(direction: Direction) -> None:
-    """Keep a direction, so that its name is an edit. A ValueError if its vectors are 0 or no numbers, an OSError if it cannot
-    be written.
+    """Keep a direction, so that its name is an edit. A ValueError if its vectors are 0 or no
+    numbers, an OSError if it cannot be written.
     """
     for block, vector in direction.vectors.items():
         if not vector.isfinite().all() or not vector.any():
-            raise ValueError(f"the vector of block {block} is no direction: its numbers are all 0, or not all numbers")
+            raise ValueError(
+                f"the vector of block {block} is no direction: its numbers are all 0, or not all "
+                "numbers"
+            )
     tensors = {f"{_PREFIX}{block}": vector for block, vector in direction.vectors.items()}
     fitted.keep(direction.name, tensors | {"separation": torch.from_numpy(direction.separation)})
 
@@ -116,18 +141,28 @@ def found(name: str) -> Direction | None:
     if "separation" not in tensors:
         return None
     separation = tensors.pop("separation").double().numpy()
-    return Direction(name, dict(sorted((int(key.removeprefix(_PREFIX)), each) for key, each in tensors.items())), separation)
+    return Direction(
+        name,
+        dict(sorted((int(key.removeprefix(_PREFIX)), each) for key, each in tensors.items())),
+        separation,
+    )
 
 
 def kept(name: str, config: Config) -> Mapping[int, Tensor]:
-    """The vectors of a direction by block, for a model of this config; a ValueError if it is not kept here, or does not fit."""
+    """The vectors of a direction by block, for a model of this config; a ValueError if it is not
+    kept here, or does not fit.
+    """
     direction = found(name)
     if direction is None:
         raise ValueError(
-            f"there is no direction {name} on this machine: find it again under Residual stream, Steering, or read its file "
+            f"there is no direction {name} on this machine: find it again under Residual stream, "
+            "Steering, or read its file "
             "with gptviz steer --direction FILE"
         )
     size, last = len(next(iter(direction.vectors.values()))), max(direction.vectors)
     if size != config.d_model or last >= config.n_layer:
-        raise ValueError(f"the direction {name} is that of another model: it has {size:,} numbers, and acts up to block {last}")
+        raise ValueError(
+            f"the direction {name} is that of another model: it has {size:,} numbers, and acts up "
+            f"to block {last}"
+        )
     return direction.vectors

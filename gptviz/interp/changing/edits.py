@@ -1,13 +1,16 @@
-"""Edits: pieces of a model that are switched off or replaced, as text, in words, and as a model that runs with them.
+"""Edits: pieces of a model that are switched off or replaced, as text, in words, and as a model
+that runs with them.
 
-An edit is a unit (see `units`) and what becomes of it, as in `blocks.1.attention.head.3` (switched off: zero),
-`blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2`, `blocks.0.mlp.expert.3` (what it adds
-is left out; the others keep their weights) or `positions=shuffled`. Of a LoRA adapter it is the strength, as in `adapter=0.5`.
-Of a direction in the stream (see `directions`) it is how often its spread is added, as in `direction.number-1f0c2a9b=2`; switched
-off, it is taken out of the stream. Of a feature of a dictionary it is its activation, as in `dictionary.NAME.feature.17=4`. Of
-two tokens that change places after a layer (see `swaps`) it is how far they do, as in `swap.blocks.1.mlp.17.42=1`.
-Weights are edited too: `weights=4bit.g32` and `blocks.0.mlp.up.weight=Q4_0` keep all matrices, or one, in few bits (see
-`gptviz.model.quantising`).
+An edit is a unit (see `units`) and what becomes of it, as in `blocks.1.attention.head.3` (switched
+off: zero), `blocks.1.mlp=mean`, `blocks.0.attention.head.2=previous`, `blocks.0.mlp.neuron.17=4.2`,
+`blocks.0.mlp.expert.3` (what it adds is left out; the others keep their weights) or
+`positions=shuffled`. Of a LoRA adapter it is the strength, as in `adapter=0.5`. Of a direction in
+the stream (see `directions`) it is how often its spread is added, as in
+`direction.number-1f0c2a9b=2`; switched off, it is taken out of the stream. Of a feature of a
+dictionary it is its activation, as in `dictionary.NAME.feature.17=4`. Of two tokens that change
+places after a layer (see `swaps`) it is how far they do, as in `swap.blocks.1.mlp.17.42=1`. Weights
+are edited too: `weights=4bit.g32` and `blocks.0.mlp.up.weight=Q4_0` keep all matrices, or one, in
+few bits (see `gptviz.model.quantising`).
 """
 
 from __future__ import annotations
@@ -24,7 +27,14 @@ from torch import Tensor
 from gptviz.machine import progress
 from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, in_bytes, room, way_out
 from gptviz.model import Config, Transformer, Watch
-from gptviz.model.edited import ENCODER, EditedTransformer, Pass, Replacement, Reposition, with_weights
+from gptviz.model.edited import (
+    ENCODER,
+    EditedTransformer,
+    Pass,
+    Replacement,
+    Reposition,
+    with_weights,
+)
 from gptviz.model.lora import MergedTransformer
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.quantising import Quantiser, matrices, matrix_names, quantiser
@@ -33,7 +43,14 @@ from ..dictionaries import dictionary
 from ..units.unit import Unit, unit
 from . import directions, swaps
 
-ZERO, MEAN, UNIFORM, PREVIOUS, FROM, SHUFFLED = "zero", "mean", "uniform", "previous", "from", "shuffled"
+ZERO, MEAN, UNIFORM, PREVIOUS, FROM, SHUFFLED = (
+    "zero",
+    "mean",
+    "uniform",
+    "previous",
+    "from",
+    "shuffled",
+)
 PATTERNS = (UNIFORM, PREVIOUS, FROM)
 # The unit that stands for all matrices, and the end of the name of one of them.
 WEIGHTS: Final = "weights"
@@ -42,7 +59,8 @@ ADAPTER: Final = "adapter"
 DIRECTION: Final = "direction"
 DICTIONARY: Final = "dictionary"
 SWAP: Final = "swap"
-# The strengths of an adapter and of a swap in edits: beyond them a model says nothing that could be read.
+# The strengths of an adapter and of a swap in edits: beyond them a model says nothing that could be
+# read.
 MOST_STRENGTH = 10.0
 # The most edits of a set: what an address can carry, and a reader can follow.
 MOST_EDITS = 200
@@ -55,8 +73,8 @@ class UnitEdit:
     """A unit and what becomes of it."""
 
     unit: Unit  #: which piece of the model
-    #: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, an adapter, a direction, a feature and a swap, a
-    #: number; of weights, the name of a quantiser
+    #: "zero", "mean", "uniform", "previous", "from" or "shuffled"; of a neuron, an adapter, a
+    #: direction, a feature and a swap, a number; of weights, the name of a quantiser
     to: str | float = ZERO
 
     @property
@@ -79,13 +97,20 @@ class UnitEdit:
         if self.unit.part == ADAPTER:
             return f"{name} acts with strength {self.to:g}: 0 is its base, 1 is as trained"
         if self.unit.part == DIRECTION:
-            added = "" if self.to == ZERO else f"added to the stream, {float(self.to):g} times its spread"
+            added = (
+                ""
+                if self.to == ZERO
+                else f"added to the stream, {float(self.to):g} times its spread"
+            )
             return f"{name} is {added or 'taken out of the stream'}"
         are = "are" if self.unit.part == "positions" else "is"
         if not isinstance(self.to, str):
             return f"{name} is set to {self.to:.6g}"
         if self.is_of_weights:
-            return f"{name} {'is' if self.unit.called else 'are'} {quantiser(self.to).title} (simulated)"
+            return (
+                f"{name} {'is' if self.unit.called else 'are'} {quantiser(self.to).title} "
+                "(simulated)"
+            )
         pattern = "its pattern" if self.unit.is_head else "the pattern of all its heads"
         return {
             ZERO: f"{name} {are} switched off (zero)",
@@ -118,8 +143,8 @@ class UnitEdit:
 
 
 def becomes(part: Unit) -> tuple[str, ...]:
-    """The possible changes of a unit, in words; a neuron, a direction and a feature also take a number, an adapter and a swap
-    nothing else.
+    """The possible changes of a unit, in words; a neuron, a direction and a feature also take a
+    number, an adapter and a swap nothing else.
     """
     if part.part in (ADAPTER, SWAP):
         return ()
@@ -129,18 +154,28 @@ def becomes(part: Unit) -> tuple[str, ...]:
         return (ZERO,)
     if part.part in ("embed", "mlp"):
         return ZERO, MEAN
-    return (ZERO, MEAN, UNIFORM, PREVIOUS, FROM) if part.part == "attention" else (ZERO, MEAN, UNIFORM, FROM)
+    return (
+        (ZERO, MEAN, UNIFORM, PREVIOUS, FROM)
+        if part.part == "attention"
+        else (ZERO, MEAN, UNIFORM, FROM)
+    )
 
 
 def edit(text: str, config: Config) -> UnitEdit:
-    """The edit that `text` says; if it says none, or the model has no such unit, a ValueError names what is possible."""
+    """The edit that `text` says; if it says none, or the model has no such unit, a ValueError names
+    what is possible.
+    """
     name, equals, to = text.strip().partition("=")
     if name == WEIGHTS or name.endswith(OF_MATRIX):
         matrix = "" if name == WEIGHTS else name
         if matrix and matrix not in matrix_names(config):
             # A model of many blocks has many matrices with the same names.
-            named = dict.fromkeys(re.sub(r"blocks\.[0-9]+", "blocks.N", one) for one in matrix_names(config))
-            raise ValueError(f"{name!r:.80} is no matrix of this model; there are {', '.join(named)}")
+            named = dict.fromkeys(
+                re.sub(r"blocks\.[0-9]+", "blocks.N", one) for one in matrix_names(config)
+            )
+            raise ValueError(
+                f"{name!r:.80} is no matrix of this model; there are {', '.join(named)}"
+            )
         try:
             return UnitEdit(Unit(WEIGHTS, called=matrix), quantiser(to).name)
         except ValueError as error:
@@ -150,7 +185,8 @@ def edit(text: str, config: Config) -> UnitEdit:
     part = unit(name, config)
     if part.part == SWAP:
         return UnitEdit(
-            Unit(SWAP, called=swaps.swap(part.called, config).called), _strength(text.strip(), "a swap") if equals else 1.0
+            Unit(SWAP, called=swaps.swap(part.called, config).called),
+            _strength(text.strip(), "a swap") if equals else 1.0,
         )
     kind = POSITIONS[config.positions]
     if part.part == "positions" and kind.acts_on == "nothing":
@@ -168,7 +204,9 @@ def edit(text: str, config: Config) -> UnitEdit:
 
 
 def strength(text: str) -> float | None:
-    """The strength of an adapter, a direction or a swap that an edit such as "adapter=0.5" says; None if none is possible."""
+    """The strength of an adapter, a direction or a swap that an edit such as "adapter=0.5" says;
+    None if none is possible.
+    """
     to = text.partition("=")[2]
     number = 0.0 if to in ("", ZERO) else _number(to)
     return None if number is None or abs(number) > MOST_STRENGTH else number
@@ -176,12 +214,17 @@ def strength(text: str) -> float | None:
 
 def _strength(text: str, of: str) -> float:
     if (number := strength(text)) is None:
-        raise ValueError(f"{text!r:.80}: the strength of {of} is a number from -{MOST_STRENGTH:g} to {MOST_STRENGTH:g}")
+        raise ValueError(
+            f"{text!r:.80}: the strength of {of} is a number from -{MOST_STRENGTH:g} to "
+            f"{MOST_STRENGTH:g}"
+        )
     return number
 
 
 def turned_round(text: str) -> str:
-    """The edit that takes a direction away as often as this one adds it; of another edit the same one."""
+    """The edit that takes a direction away as often as this one adds it; of another edit the same
+    one.
+    """
     unit, _, to = text.partition("=")
     number = _number(to) if unit.startswith(f"{DIRECTION}.") else None
     return f"{unit}={-number:g}" if number else text
@@ -196,12 +239,16 @@ def _number(text: str) -> float | None:
 
 
 def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:
-    """The edits that `texts` say, in the model's order; a ValueError as in `edit`, for a unit edited twice, or more than 200."""
+    """The edits that `texts` say, in the model's order; a ValueError as in `edit`, for a unit
+    edited twice, or more than 200.
+    """
     by_unit: dict[Unit, UnitEdit] = {}
     for text in texts:
         new = edit(text, config)
         if by_unit.setdefault(new.unit, new) != new:
-            raise ValueError(f"{new.unit.name} is edited twice: {by_unit[new.unit].text} and {new.text}")
+            raise ValueError(
+                f"{new.unit.name} is edited twice: {by_unit[new.unit].text} and {new.text}"
+            )
     if len(by_unit) > MOST_EDITS:
         raise ValueError(f"there are {len(by_unit):,} edits; the most are {MOST_EDITS}")
     return tuple(sorted(by_unit.values(), key=_place))
@@ -210,7 +257,14 @@ def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:
 def _place(one: UnitEdit) -> tuple[bool, bool, int, str, int, str]:
     part = one.unit
     numbers = (-1 if number is None else number for number in (part.block, part.index))
-    return not one.is_of_weights, not part.in_encoder, next(numbers), part.part, next(numbers), part.called
+    return (
+        not one.is_of_weights,
+        not part.in_encoder,
+        next(numbers),
+        part.part,
+        next(numbers),
+        part.called,
+    )
 
 
 class Inputs(NamedTuple):
@@ -221,25 +275,32 @@ class Inputs(NamedTuple):
 
     @property
     def before_answer(self) -> Inputs:
-        """What is read before the first guess: the whole text; of an encoder–decoder, the source and the start token."""
+        """What is read before the first guess: the whole text; of an encoder–decoder, the source
+        and the start token.
+        """
         return self if self.source is None else self._replace(ids=self.ids[:, :1])
 
 
-def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()) -> Transformer:
-    """`model` with these `edits`: it shares all weights that are not edited, and none is touched. Without edits, the same model.
+def edited(
+    model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()
+) -> Transformer:
+    """`model` with these `edits`: it shares all weights that are not edited, and none is touched.
+    Without edits, the same model.
 
-    The strength of an adapter comes first: what other edits take of a text, the model with that strength computes.
+    The strength of an adapter comes first: what other edits take of a text, the model with that
+    strength computes.
 
     Args:
-        model: what is edited. Edits that take something from a text take what this model computes of it, with the weights that
-            are edited.
+        model: what is edited. Edits that take something from a text take what this model computes
+            of it, with the weights that are edited.
         edits: as `edits` gives them.
-        reference: the pieces of the text that a mean is taken over; a pattern is that over the first of them.
+        reference: the pieces of the text that a mean is taken over; a pattern is that over the
+            first of them.
 
     Raises:
-        ValueError: an edit needs a reference text, and there is none; a matrix cannot be quantised, or memory is too small; the
-            model has no adapter whose strength could change; or a direction, a dictionary or a lens is not here, or is that of
-            another model.
+        ValueError: an edit needs a reference text, and there is none; a matrix cannot be quantised,
+            or memory is too small; the model has no adapter whose strength could change; or a
+            direction, a dictionary or a lens is not here, or is that of another model.
     """
     for one in edits:
         if one.unit.part == ADAPTER:
@@ -251,20 +312,25 @@ def edited(model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[In
 
 def _adapted(model: Transformer) -> MergedTransformer:
     if not isinstance(model, MergedTransformer):
-        raise ValueError("adapter: this model is no LoRA adapter, so there is no strength to change")
+        raise ValueError(
+            "adapter: this model is no LoRA adapter, so there is no strength to change"
+        )
     return model
 
 
 def quantisers(edits: Iterable[UnitEdit], config: Config) -> dict[str, Quantiser]:
-    """For each matrix that some of `edits` keep in few bits, by name, how; an edit of one matrix counts more than that of all."""
+    """For each matrix that some of `edits` keep in few bits, by name, how; an edit of one matrix
+    counts more than that of all.
+    """
     chosen = {one.unit.called: quantiser(str(one.to)) for one in edits if one.is_of_weights}
     every = {name: chosen.get(name, chosen.get("")) for name in matrix_names(config)}
     return {name: each for name, each in every.items() if each is not None}
 
 
 def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transformer:
-    """A twin of `model` whose matrices are `kept` in few bits, by name, and brought back to float32; without any, the model. A
-    ValueError if a matrix has numbers that are not finite, or there is too little memory for it in float32.
+    """A twin of `model` whose matrices are `kept` in few bits, by name, and brought back to
+    float32; without any, the model. A ValueError if a matrix has numbers that are not finite, or
+    there is too little memory for it in float32.
     """
     if not kept:
         return model
@@ -272,7 +338,8 @@ def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transf
     needed = FLOAT32 * sum(own[name].numel() for name in kept)
     if needed > MOST_OF_MEMORY * (free := room(needed, model.embed.weight.device)):
         raise ValueError(
-            f"weights with fewer bits are computed with as float32, for which {in_bytes(needed)} are needed beside the model, "
+            f"weights with fewer bits are computed with as float32, for which {in_bytes(needed)} "
+            "are needed beside the model, "
             f"and {in_bytes(free)} is free: {way_out()}, or quantise only one matrix"
         )
     fresh: dict[str, Tensor] = {}
@@ -287,9 +354,14 @@ def with_fewer_bits(model: Transformer, kept: Mapping[str, Quantiser]) -> Transf
 def edited_by_each(
     model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs] = ()
 ) -> Iterator[tuple[UnitEdit, Transformer]]:
-    """For each of `edits`, `model` with only that edit; the reference text is read once for all. A ValueError as in `edited`."""
+    """For each of `edits`, `model` with only that edit; the reference text is read once for all. A
+    ValueError as in `edited`.
+    """
     values = _Values(model, [one for one in edits if one.is_of_values], reference)
-    return ((one, _with(model, (one,), values) if one.is_of_values else edited(model, (one,))) for one in edits)
+    return (
+        (one, _with(model, (one,), values) if one.is_of_values else edited(model, (one,)))
+        for one in edits
+    )
 
 
 def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Transformer:
@@ -302,12 +374,14 @@ def _with(model: Transformer, edits: Sequence[UnitEdit], values: _Values) -> Tra
             acts.setdefault(_tap(one), []).append(_replacement(one, values))
     for tap, act in _in_stream(edits, model):
         acts.setdefault(tap, []).append(act)
-    return EditedTransformer(model, {name: _one_after_the_other(each) for name, each in acts.items()}, repositions)
+    return EditedTransformer(
+        model, {name: _one_after_the_other(each) for name, each in acts.items()}, repositions
+    )
 
 
 def _in_stream(edits: Sequence[UnitEdit], model: Transformer) -> Iterator[tuple[str, Replacement]]:
-    """What the edits of directions, features and swaps do, with the tap where they do it; those of one dictionary act together. A
-    ValueError if one of them is not here, or does not fit the model.
+    """What the edits of directions, features and swaps do, with the tap where they do it; those of
+    one dictionary act together. A ValueError if one of them is not here, or does not fit the model.
     """
     of_each: dict[Unit, dict[int | None, str | float]] = {}
     for one in edits:
@@ -321,7 +395,9 @@ def _in_stream(edits: Sequence[UnitEdit], model: Transformer) -> Iterator[tuple[
             swap = swaps.swap(kept.called, model.config)
             yield swap.layer.tap, _less(swaps.difference(model, swap), 2 * float(to[None]))
         else:
-            activations = {index or 0: 0.0 if number == ZERO else float(number) for index, number in to.items()}
+            activations = {
+                index or 0: 0.0 if number == ZERO else float(number) for index, number in to.items()
+            }
             yield from dictionary.setting(kept.called, activations, model.config).items()
 
 
@@ -345,45 +421,74 @@ def _tap(one: UnitEdit) -> str:
         return f"{part.layer}.pattern"
     if part.block is None:
         return part.layer
-    kind = "z" if part.is_head else "neurons" if part.is_neuron else "experts" if part.part == "expert" else "out"
+    kind = (
+        "z"
+        if part.is_head
+        else "neurons"
+        if part.is_neuron
+        else "experts"
+        if part.part == "expert"
+        else "out"
+    )
     return f"{part.layer}.{kind}"
 
 
 class _Values:
-    """The values that edits take from a reference text, computed in one run of the unedited model over each piece of it. A
-    ValueError if an edit needs such a text, and there is none.
+    """The values that edits take from a reference text, computed in one run of the unedited model
+    over each piece of it. A ValueError if an edit needs such a text, and there is none.
     """
 
-    def __init__(self, model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs]) -> None:
+    def __init__(
+        self, model: Transformer, edits: Sequence[UnitEdit], reference: Sequence[Inputs]
+    ) -> None:
         if not reference and (waiting := [one for one in edits if one.needs_text]):
-            raise ValueError(f"{waiting[0].text} needs a reference text to take the {_taken(waiting[0])} from: give a text")
-        self.means: dict[str, Tensor] = {}  #: by tap name, over all tokens: of z [n_head, d_head], of other values [size]
-        self.patterns: dict[str, Tensor] = {}  #: by tap name, [n_head, query, key] over the first row of the first piece
+            raise ValueError(
+                f"{waiting[0].text} needs a reference text to take the {_taken(waiting[0])} from: "
+                "give a text"
+            )
+        #: by tap name, over all tokens: of z [n_head, d_head], of other values [size]
+        self.means: dict[str, Tensor] = {}
+        #: by tap name, [n_head, query, key] over the first row of the first piece
+        self.patterns: dict[str, Tensor] = {}
         averaged = {_tap(one) for one in edits if one.to == MEAN}
         copied = {_tap(one) for one in edits if one.to == FROM}
         counts = dict.fromkeys(averaged, 0)
         if not averaged and not copied:
             return
         for before, piece in enumerate(reference):
-            real = {"": _real(model, piece.ids)} | ({} if piece.source is None else {ENCODER: _real(model, piece.source)})
+            real = {"": _real(model, piece.ids)} | (
+                {} if piece.source is None else {ENCODER: _real(model, piece.source)}
+            )
 
             def see(name: str, value: Tensor, real: dict[str, Tensor] = real) -> None:
                 if name in copied:
                     self.patterns.setdefault(name, value[0].clone())
                 if name in averaged:
                     by_token = value.transpose(1, 2) if name.endswith(".z") else value  # [B, T, …]
-                    tokens = by_token[real[ENCODER if name.startswith(ENCODER) else ""]]  # [tokens, …]
+                    # [tokens, …]
+                    tokens = by_token[real[ENCODER if name.startswith(ENCODER) else ""]]
                     self.means[name] = self.means.get(name, 0.0) + tokens.sum(0)
                     counts[name] += len(tokens)
 
             with torch.no_grad(), progress.part(before, len(reference)):
-                model(piece.ids, piece.source, tap=Watch(sorted(averaged | copied), see), logits_at=slice(-1, None))
+                model(
+                    piece.ids,
+                    piece.source,
+                    tap=Watch(sorted(averaged | copied), see),
+                    logits_at=slice(-1, None),
+                )
         self.means = {name: total / counts[name] for name, total in self.means.items()}
 
 
 def _real(model: Transformer, ids: Tensor) -> Tensor:
-    """Where `ids` [B, T] are no padding. The first token counts always: some models begin with the token that pads."""
-    real = torch.ones_like(ids, dtype=torch.bool) if model.config.padding is None else ids != model.config.padding
+    """Where `ids` [B, T] are no padding. The first token counts always: some models begin with the
+    token that pads.
+    """
+    real = (
+        torch.ones_like(ids, dtype=torch.bool)
+        if model.config.padding is None
+        else ids != model.config.padding
+    )
     real[:, 0] = True
     return real
 
@@ -401,21 +506,27 @@ def _replacement(one: UnitEdit, values: _Values) -> Replacement:
         put = torch.tensor(0.0 if one.to == ZERO else float(one.to))
 
     def replace(value: Tensor, seen: Pass) -> Tensor:
-        (value[:, heads_or_neuron] if part.is_head else value[..., heads_or_neuron])[:] = put.to(value)
+        (value[:, heads_or_neuron] if part.is_head else value[..., heads_or_neuron])[:] = put.to(
+            value
+        )
         return value
 
     return replace
 
 
 def _along(vector: Tensor, to: str | float) -> Replacement:
-    """The stream [B, T, d_model] with `to` times the `vector` added; with "zero", without its part along the vector."""
+    """The stream [B, T, d_model] with `to` times the `vector` added; with "zero", without its part
+    along the vector.
+    """
     if to == ZERO:
         return _less(vector, 1)
     return lambda value, seen: value + float(to) * vector.to(value) if to else value
 
 
 def _less(vector: Tensor, share: float) -> Replacement:
-    """The stream [B, T, d_model] less a `share` of its part along the `vector`: 1 leaves nothing of it, 2 mirrors the stream."""
+    """The stream [B, T, d_model] less a `share` of its part along the `vector`: 1 leaves nothing of
+    it, 2 mirrors the stream.
+    """
 
     def replace(value: Tensor, seen: Pass) -> Tensor:
         along = vector.to(value) / vector.to(value).norm()
@@ -432,18 +543,27 @@ def _pattern(part: Unit, to: str | float, stored: Tensor | None) -> Replacement:
         """The pattern [B, H, query, key] with other rows; those that cannot be replaced stay."""
         at = seen.queries(value, crosses=crosses)
         hidden = seen.hidden(block, at, crosses=crosses)
-        open_to = torch.ones_like(value[:1, :1]) if hidden is None else (~hidden).to(value).expand_as(value[:, :1])
+        open_to = (
+            torch.ones_like(value[:1, :1])
+            if hidden is None
+            else (~hidden).to(value).expand_as(value[:, :1])
+        )
         if to == UNIFORM:
             rows = open_to
         elif to == PREVIOUS:
-            # The pattern [1, 1, query, key] in which every token reads the one before it, and the first one itself.
+            # The pattern [1, 1, query, key] in which every token reads the one before it, and the
+            # first one itself.
             previous = torch.arange(at.start, at.stop, device=value.device).sub(1).clamp(min=0)
-            rows = torch.nn.functional.one_hot(previous, value.shape[-1]).to(value)[None, None] * open_to
+            rows = (
+                torch.nn.functional.one_hot(previous, value.shape[-1]).to(value)[None, None]
+                * open_to
+            )
         else:
             assert stored is not None
             rows = _of_reference(value, at, stored[heads]) * open_to
         total = rows.sum(-1, keepdim=True)
-        # Where nothing was hidden or cut, the rows of another text add up to 1 except for rounding, and do not change at all.
+        # Where nothing was hidden or cut, the rows of another text add up to 1 except for rounding,
+        # and do not change at all.
         whole = (total - 1).abs() < WHOLE
         rows = torch.where(whole, rows, rows / total.clamp(min=torch.finfo(rows.dtype).tiny))
         value[:, heads] = torch.where(total > 0, rows, value[:, heads])
@@ -456,7 +576,9 @@ WHOLE = 1e-4
 
 
 def _of_reference(value: Tensor, at: slice, stored: Tensor) -> Tensor:
-    """The rows [1, heads, query, key] of a pattern over another text, cut to these keys; zeros beyond its length."""
+    """The rows [1, heads, query, key] of a pattern over another text, cut to these keys; zeros
+    beyond its length.
+    """
     rows = value.new_zeros(1, len(stored), value.shape[-2], value.shape[-1])
     held = stored[:, at.start : at.stop, : value.shape[-1]]
     rows[0, :, : held.shape[1], : held.shape[2]] = held
@@ -466,7 +588,9 @@ def _of_reference(value: Tensor, at: slice, stored: Tensor) -> Tensor:
 def _reposition(config: Config, to: str | float) -> Reposition:
     if to == ZERO:
         return lambda positions: positions.without_effect()
-    order = torch.randperm(config.context_length, generator=torch.Generator().manual_seed(SHUFFLE_SEED))
+    order = torch.randperm(
+        config.context_length, generator=torch.Generator().manual_seed(SHUFFLE_SEED)
+    )
     return lambda positions: positions.in_order(order)
 
 
@@ -478,7 +602,9 @@ class Fitting(NamedTuple):
 
 
 def fitting(texts: Iterable[str], model: Transformer) -> Fitting:
-    """The `texts` that are edits of this model, and why the others are not; 200 are read at most."""
+    """The `texts` that are edits of this model, and why the others are not; 200 are read at
+    most.
+    """
     listed = list(texts)
     found, rejected = dict[Unit, UnitEdit](), list[str]()
     for text, one in _tried(listed[:MOST_EDITS], model):
@@ -487,7 +613,8 @@ def fitting(texts: Iterable[str], model: Transformer) -> Fitting:
         elif found.setdefault(one.unit, one) != one:
             rejected.append(f"{text!r:.80}: {one.unit.name} is edited already")
     rejected += [
-        f"{text!r:.80}: an address may have {MOST_EDITS} edits, and this one comes after them" for text in listed[MOST_EDITS:]
+        f"{text!r:.80}: an address may have {MOST_EDITS} edits, and this one comes after them"
+        for text in listed[MOST_EDITS:]
     ]
     return Fitting(edits([one.text for one in found.values()], model.config), tuple(rejected))
 

@@ -1,4 +1,6 @@
-"""What fewer bits do to a model: the error of every matrix, its outliers, and how far each guess moves."""
+"""What fewer bits do to a model: the error of every matrix, its outliers, and how far each guess
+moves.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ from gptviz.model.quantising import Quantiser, matrices
 
 from ..reading.next_token import logits_after
 
-# A number of a matrix is an outlier if it is farther from 0 than this many times the root mean square of the matrix.
+# A number of a matrix is an outlier if it is farther from 0 than this many times the root mean
+# square of the matrix.
 OUTLIER = 6.0
-# How many numbers of a matrix are compared at a time, and how many logits: a large vocabulary has many at each place.
+# How many numbers of a matrix are compared at a time, and how many logits: a large vocabulary has
+# many at each place.
 AT_ONCE, MOST_LOGITS = 2**22, 2**22
 _IN_BLOCK = re.compile(r"(encoder\.)?blocks\.([0-9]+)\.(.+)\.weight")
 
@@ -35,8 +39,8 @@ class MatrixError:
     name: str  #: of the matrix
     rows: int  #: its outputs
     width: int  #: its inputs
-    #: the length of the difference beside that of the matrix, ‖Ŵ − W‖ / ‖W‖ (Frobenius); NaN where the matrix is 0 and the other
-    #: is not
+    #: the length of the difference beside that of the matrix, ‖Ŵ − W‖ / ‖W‖ (Frobenius); NaN where
+    #: the matrix is 0 and the other is not
     relative: float
     largest: float  #: the largest difference of a single number
     spread: float  #: the root mean square of the matrix, √(mean w²)
@@ -46,15 +50,26 @@ class MatrixError:
 
 
 @torch.no_grad()
-def errors(whole: Transformer, other: Transformer, kept: Mapping[str, Quantiser] | None = None) -> list[MatrixError]:
-    """For each matrix, how far `other` is from `whole`, a model with the same matrices by name; with `kept`, how matrices are
-    kept in few bits, only for these. A ValueError if the two models do not have the same matrices.
+def errors(
+    whole: Transformer, other: Transformer, kept: Mapping[str, Quantiser] | None = None
+) -> list[MatrixError]:
+    """For each matrix, how far `other` is from `whole`, a model with the same matrices by name;
+    with `kept`, how matrices are kept in few bits, only for these. A ValueError if the two models
+    do not have the same matrices.
     """
     first, second = matrices(whole), matrices(other)
-    if {name: matrix.shape for name, matrix in first.items()} != {name: matrix.shape for name, matrix in second.items()}:
-        raise ValueError("the two models do not have the same matrices: there is nothing to compare number by number")
+    if {name: matrix.shape for name, matrix in first.items()} != {
+        name: matrix.shape for name, matrix in second.items()
+    }:
+        raise ValueError(
+            "the two models do not have the same matrices: there is nothing to compare number by "
+            "number"
+        )
     names = list(first if kept is None else kept)
-    each_error = (_error(name, first[name], second[name], None if kept is None else kept[name]) for name in names)
+    each_error = (
+        _error(name, first[name], second[name], None if kept is None else kept[name])
+        for name in names
+    )
     return list(progress.each(each_error, len(names), "matrix"))
 
 
@@ -69,17 +84,34 @@ def _error(name: str, own: Tensor, other: Tensor, kept: Quantiser | None) -> Mat
     for a, b in pairs():
         a, difference = a.double(), b.double() - a.double()
         squares, moved = squares + float(a.square().sum()), moved + float(difference.square().sum())
-        largest, farthest = max(largest, float(difference.abs().max())), max(farthest, float(a.abs().max()))
+        largest, farthest = (
+            max(largest, float(difference.abs().max())),
+            max(farthest, float(a.abs().max())),
+        )
     spread = math.sqrt(squares / own.numel())
-    beyond = sum(int((a.double().abs() > OUTLIER * spread).sum()) for a, _ in pairs()) / own.numel() if spread else 0.0
+    beyond = (
+        sum(int((a.double().abs() > OUTLIER * spread).sum()) for a, _ in pairs()) / own.numel()
+        if spread
+        else 0.0
+    )
     relative = math.sqrt(moved / squares) if squares else math.nan if moved else 0.0
     size = None if kept is None else kept.size(rows, width)
-    return MatrixError(name, rows, width, relative, largest, spread, farthest / spread if spread else 0.0, beyond, size)
+    return MatrixError(
+        name,
+        rows,
+        width,
+        relative,
+        largest,
+        spread,
+        farthest / spread if spread else 0.0,
+        beyond,
+        size,
+    )
 
 
 def by_block(errors: Sequence[MatrixError]) -> LabelledArray | None:
-    """The relative errors as a table [block, matrix]; its last column is that of all these matrices of a block together. NaN
-    where a block has no such matrix; None if no matrix stands in a block.
+    """The relative errors as a table [block, matrix]; its last column is that of all these matrices
+    of a block together. NaN where a block has no such matrix; None if no matrix stands in a block.
     """
     cells: dict[str, dict[str, MatrixError]] = {}
     for error in errors:
@@ -92,22 +124,30 @@ def by_block(errors: Sequence[MatrixError]) -> LabelledArray | None:
     for row, own in enumerate(cells.values()):
         for name, error in own.items():
             values[row, columns.index(name)] = error.relative
-        weighed = [(error.relative, error.rows * error.width * error.spread**2) for error in own.values()]
+        weighed = [
+            (error.relative, error.rows * error.width * error.spread**2) for error in own.values()
+        ]
         squares = sum(square for _, square in weighed)
-        values[row, -1] = math.sqrt(sum(each**2 * square for each, square in weighed) / squares) if squares else math.nan
+        values[row, -1] = (
+            math.sqrt(sum(each**2 * square for each, square in weighed) / squares)
+            if squares
+            else math.nan
+        )
     axes = Axis("block", tuple(cells)), Axis("matrix", (*columns, "all of the block"))
     return LabelledArray(values, axes, "relative error ‖Ŵ − W‖ / ‖W‖")
 
 
 @torch.inference_mode()
 def divergences(whole: Transformer, other: Transformer, ids: Sequence[int]) -> Float64Array:
-    """How far the guess after each of the last tokens moves between two decoders of one vocabulary, in nats: the Kullback–Leibler
-    divergence Σ p · ln(p / q), where p is what `whole` guesses and q what `other` does: [places], of all places, or, with a large
-    vocabulary, of as many at the end as have `MOST_LOGITS` logits.
+    """How far the guess after each of the last tokens moves between two decoders of one vocabulary,
+    in nats: the Kullback–Leibler divergence Σ p · ln(p / q), where p is what `whole` guesses and q
+    what `other` does: [places], of all places, or, with a large vocabulary, of as many at the end
+    as have `MOST_LOGITS` logits.
     """
     first = max(0, len(ids) - max(1, MOST_LOGITS // whole.config.vocab_size))
     before, after = (
-        torch.as_tensor(logits_after(model, ids, slice(first, len(ids)))).double().log_softmax(-1) for model in (whole, other)
+        torch.as_tensor(logits_after(model, ids, slice(first, len(ids)))).double().log_softmax(-1)
+        for model in (whole, other)
     )  # [places, vocab_size]
     # A token that is impossible before adds nothing.
     terms = torch.where(before > -torch.inf, before.exp() * (before - after), 0.0)
@@ -117,20 +157,28 @@ def divergences(whole: Transformer, other: Transformer, ids: Sequence[int]) -> F
 
 @dataclass(frozen=True)
 class Weight:
-    """What the weights of a model take, in bytes. All that is not kept in few bits is counted in float32."""
+    """What the weights of a model take, in bytes. All that is not kept in few bits is counted in
+    float32.
+    """
 
     float32: int  #: of the model, with 4 bytes for each number
     kept: int  #: with fewer bits
-    bits: float  #: of a number that is kept in few bits, its share of the scales included; NaN without such numbers
+    #: of a number that is kept in few bits, its share of the scales included; NaN without such
+    #: numbers
+    bits: float
 
 
 def weight(config: Config, kept: Mapping[str, Quantiser]) -> Weight:
-    """What a model of this config takes whose matrices are `kept` in few bits, by name. No weights are read."""
+    """What a model of this config takes whose matrices are `kept` in few bits, by name. No weights
+    are read.
+    """
     shapes = parameter_shapes(config)
     numbers = sum(math.prod(shapes[name]) for name in kept)
     size = sum(each.size(shapes[name][0], shapes[name][1]) for name, each in kept.items())
     whole = FLOAT32 * parameter_count(config)
-    return Weight(whole, whole - FLOAT32 * numbers + size, 8 * size / numbers if numbers else math.nan)
+    return Weight(
+        whole, whole - FLOAT32 * numbers + size, 8 * size / numbers if numbers else math.nan
+    )
 
 
 @dataclass(frozen=True)
@@ -139,10 +187,13 @@ class FewerBits:
 
     edits: tuple[str, ...]  #: how its weights are kept, as texts
     weight: Weight  #: what they take
-    matrices: tuple[MatrixError, ...]  #: those that are kept in few bits, the one that loses most first
+    #: those that are kept in few bits, the one that loses most first
+    matrices: tuple[MatrixError, ...]
     text: str = ""  #: what the loss is over: "the prompt", "held-out data", or empty
-    loss: tuple[float, float] | None = None  #: before and after, in nats, or None if there is no text
-    divergence: Float64Array | None = None  #: [places], how far each guess of the prompt moves, in nats, or None without a prompt
+    #: before and after, in nats, or None if there is no text
+    loss: tuple[float, float] | None = None
+    #: [places], how far each guess of the prompt moves, in nats, or None without a prompt
+    divergence: Float64Array | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
@@ -160,4 +211,8 @@ class FewerBits:
 
 def most_first(errors: Sequence[MatrixError]) -> tuple[MatrixError, ...]:
     """The same, those that lose most first; one without a relative error before all others."""
-    return tuple(sorted(errors, key=lambda error: -math.inf if math.isnan(error.relative) else -error.relative))
+    return tuple(
+        sorted(
+            errors, key=lambda error: -math.inf if math.isnan(error.relative) else -error.relative
+        )
+    )

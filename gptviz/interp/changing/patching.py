@@ -1,7 +1,9 @@
-"""Activation patching: what a model answers to a corrupted prompt if a piece of what it computed for the clean prompt is put in.
+"""Activation patching: what a model answers to a corrupted prompt if a piece of what it computed
+for the clean prompt is put in.
 
-A piece that brings the answer back carries what the two prompts differ in. One pass computes many patches: its first row is the
-clean prompt, and every other row is the corrupted prompt with one patch, copied from the first row where the pass comes by.
+A piece that brings the answer back carries what the two prompts differ in. One pass computes many
+patches: its first row is the clean prompt, and every other row is the corrupted prompt with one
+patch, copied from the first row where the pass comes by.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from .patchable import Quantity, quantity
 
 # What a pass over many rows may take in memory, in bytes, and how many tokens it may read.
 MOST_BYTES, MOST_TOKENS = 512 * 2**20, 4_096
-# A pass over this many tokens takes hardly less than twice as long as one over half of them: it is worth its own beginning.
+# A pass over this many tokens takes hardly less than twice as long as one over half of them: it is
+# worth its own beginning.
 ENOUGH_TOKENS = 512
 # Two answers that differ by a smaller share of themselves differ only by rounding.
 ROUNDING = 1e-5
@@ -33,7 +36,9 @@ SHARE = "share of the answer restored"
 
 @dataclass(frozen=True)
 class PromptPair:
-    """Two prompts and the two answers that are weighed against each other. A ValueError if the prompts differ in length."""
+    """Two prompts and the two answers that are weighed against each other. A ValueError if the
+    prompts differ in length.
+    """
 
     clean: tuple[int, ...]  #: the ids [T] of the prompt that values are taken from
     corrupted: tuple[int, ...]  #: the ids [T] of the prompt that they are put into
@@ -46,7 +51,9 @@ class PromptPair:
     def __post_init__(self) -> None:
         check_lengths(len(self.clean), len(self.corrupted))
         if (self.clean_source is None) != (self.corrupted_source is None):
-            raise ValueError("only one of the two prompts has a source for the encoder: give both, or none")
+            raise ValueError(
+                "only one of the two prompts has a source for the encoder: give both, or none"
+            )
         if self.clean_source is not None and self.corrupted_source is not None:
             check_lengths(len(self.clean_source), len(self.corrupted_source), "source")
 
@@ -56,14 +63,20 @@ class PromptPair:
 
     def sources(self, device: torch.device) -> Tensor | None:
         """The ids that an encoder reads, [2, S]."""
-        return None if self.clean_source is None else torch.tensor([self.clean_source, self.corrupted_source], device=device)
+        return (
+            None
+            if self.clean_source is None
+            else torch.tensor([self.clean_source, self.corrupted_source], device=device)
+        )
 
     def answer(self, logits: Tensor) -> Tensor:
-        """The logit of the right answer minus that of the wrong one, [B], in float64 on the CPU. It is taken from the logits
-        [B, positions, vocab_size] at the last position, or of a classifier from [B, n_label].
+        """The logit of the right answer minus that of the wrong one, [B], in float64 on the CPU. It
+        is taken from the logits [B, positions, vocab_size] at the last position, or of a classifier
+        from [B, n_label].
         """
         last = logits if logits.dim() == 2 else logits[:, -1]
-        both = last[:, [self.right, self.wrong]].cpu().double()  # [B, 2]; not every device has float64
+        # [B, 2]; not every device has float64
+        both = last[:, [self.right, self.wrong]].cpu().double()
         return both[:, 0] - both[:, 1]
 
     @property
@@ -74,11 +87,17 @@ class PromptPair:
 
 
 def check_lengths(clean: int, corrupted: int, what: str = "prompt") -> None:
-    """Refuse two texts that are not of one length, in tokens. The message of the ValueError says both lengths."""
+    """Refuse two texts that are not of one length, in tokens. The message of the ValueError says
+    both lengths.
+    """
     if clean != corrupted:
-        has = f"the clean {what} has {clean:,} token{'s' * (clean != 1)} and the corrupted {what} {corrupted:,}"
+        has = (
+            f"the clean {what} has {clean:,} token{'s' * (clean != 1)} and the corrupted {what} "
+            f"{corrupted:,}"
+        )
         raise ValueError(
-            f"{has}: a patch puts what was computed at a position into the same position, so both need the same number of tokens"
+            f"{has}: a patch puts what was computed at a position into the same position, so both "
+            "need the same number of tokens"
         )
     if not clean:
         raise ValueError(f"the clean {what} and the corrupted {what} have no tokens")
@@ -88,7 +107,9 @@ class PatchedPiece(NamedTuple):
     """A piece of a tensor that a patch replaces."""
 
     tap: str  #: what sees the tensor, as in `blocks.1.attention.z`
-    place: int  #: an index of its second dimension: a position of what is [B, T, d_model], a head of what is [B, H, …]
+    #: an index of its second dimension: a position of what is [B, T, d_model], a head of what is
+    #: [B, H, …]
+    place: int
 
 
 Patch = Sequence[PatchedPiece]
@@ -100,19 +121,23 @@ class Patched:
 
     quantity: Quantity  #: what was patched
     places: Axis  #: the pieces of a block
-    answers: Float64Array  #: [block, place], the answer to the corrupted prompt with the patch: a difference of logits
+    #: [block, place], the answer to the corrupted prompt with the patch: a difference of logits
+    answers: Float64Array
     clean: float  #: the answer to the clean prompt
     corrupted: float  #: the answer to the corrupted prompt
 
     @property
     def is_defined(self) -> bool:
-        """Whether there is anything to restore: where both prompts have the same answer, no share of it is defined."""
+        """Whether there is anything to restore: where both prompts have the same answer, no share
+        of it is defined.
+        """
         return is_difference(self.clean, self.corrupted)
 
     @property
     def shares(self) -> Float64Array:
-        """How much of the answer each patch restores, [block, place]: 0 as without it, 1 as after the clean prompt; NaN where
-        that is not defined. Below 0 a patch takes the answer even further away.
+        """How much of the answer each patch restores, [block, place]: 0 as without it, 1 as after
+        the clean prompt; NaN where that is not defined. Below 0 a patch takes the answer even
+        further away.
         """
         if not self.is_defined:
             return np.full(self.answers.shape, np.nan)
@@ -140,7 +165,11 @@ class Patched:
 
     def labelled(self, tokens: Sequence[str]) -> Self:
         """The same with the names of the tokens at the positions; heads keep their numbers."""
-        return self if self.places.name != "position" else replace(self, places=Axis("position", tuple(tokens)))
+        return (
+            self
+            if self.places.name != "position"
+            else replace(self, places=Axis("position", tuple(tokens)))
+        )
 
 
 def is_difference(clean: float, corrupted: float) -> bool:
@@ -149,11 +178,15 @@ def is_difference(clean: float, corrupted: float) -> bool:
 
 
 def patch(model: Transformer, pair: PromptPair, what: str = "resid_pre") -> Patched:
-    """Patch every piece of the quantity `what` in each block, one at a time; a ValueError if model or prompts do not fit."""
+    """Patch every piece of the quantity `what` in each block, one at a time; a ValueError if model
+    or prompts do not fit.
+    """
     chosen = quantity(what, model.config)
     places = chosen.places(model.config, len(pair.clean), len(pair.clean_source or ()))
     cells = _cells(chosen, model.config, pair)
-    clean, corrupted, patched = answers(model, pair, [[PatchedPiece(chosen.tap(block), index)] for block, index in cells])
+    clean, corrupted, patched = answers(
+        model, pair, [[PatchedPiece(chosen.tap(block), index)] for block, index in cells]
+    )
     values = np.full((chosen.blocks(model.config), len(places.labels)), corrupted)
     for cell, answer in zip(cells, patched, strict=True):
         values[cell] = answer
@@ -166,42 +199,58 @@ def n_patches(config: Config, pair: PromptPair, what: str) -> int:
 
 
 def _cells(chosen: Quantity, config: Config, pair: PromptPair) -> list[tuple[int, int]]:
-    """The block and place of each piece that can make a difference. In a causal model nothing at an earlier position knows of the
-    first token in which the prompts differ: to patch there changes nothing.
+    """The block and place of each piece that can make a difference. In a causal model nothing at an
+    earlier position knows of the first token in which the prompts differ: to patch there changes
+    nothing.
     """
     sees_nothing = chosen.by == "position" and config.mask == "causal" and pair.clean_source is None
     places = len(chosen.places(config, len(pair.clean), len(pair.clean_source or ())).labels)
     first = pair.first_difference if sees_nothing else 0
-    return [(block, place) for block in range(chosen.blocks(config)) for place in range(first, places)]
+    return [
+        (block, place) for block in range(chosen.blocks(config)) for place in range(first, places)
+    ]
 
 
-def answers(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> tuple[float, float, list[float]]:
-    """The answer to the clean prompt, to the corrupted one, and to the corrupted one with each of the `patches`.
+def answers(
+    model: Transformer, pair: PromptPair, patches: Sequence[Patch]
+) -> tuple[float, float, list[float]]:
+    """The answer to the clean prompt, to the corrupted one, and to the corrupted one with each of
+    the `patches`.
 
-    A patch may replace many pieces at once. Patches that begin in the same or in neighbouring blocks share passes. A ValueError
-    as in `patch`, or if the model does not compute what a patch replaces.
+    A patch may replace many pieces at once. Patches that begin in the same or in neighbouring
+    blocks share passes. A ValueError as in `patch`, or if the model does not compute what a patch
+    replaces.
     """
     check_pair(model, pair)
     with progress.part(0, 1 + len(patches)):
         clean, corrupted = _pass(model, pair, [[]])
     known: dict[int, float] = {}
     order = sorted(range(len(patches)), key=lambda index: _first_block(patches[index]))
-    for some in _passes(order, [_first_block(patches[index]) for index in order], model.config, pair):
+    for some in _passes(
+        order, [_first_block(patches[index]) for index in order], model.config, pair
+    ):
         with progress.part(1 + len(known), 1 + len(patches), len(some)):
-            known |= zip(some, _pass(model, pair, [patches[index] for index in some])[1:], strict=True)
+            known |= zip(
+                some, _pass(model, pair, [patches[index] for index in some])[1:], strict=True
+            )
     return clean, corrupted, [known[index] for index in range(len(patches))]
 
 
-def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: PromptPair) -> Iterator[list[int]]:
-    """Which patches share a pass: those of a block and, as long as they are few, of the next blocks, as far as memory allows.
-    `order` has the indices of the patches, early blocks first, and `blocks` the block in which each patch begins.
+def _passes(
+    order: Sequence[int], blocks: Sequence[int], config: Config, pair: PromptPair
+) -> Iterator[list[int]]:
+    """Which patches share a pass: those of a block and, as long as they are few, of the next
+    blocks, as far as memory allows. `order` has the indices of the patches, early blocks first, and
+    `blocks` the block in which each patch begins.
     """
     length, source = len(pair.clean), len(pair.clean_source or ())
     most = rows_at_once(config, length, source)
     together: list[int] = []
     for place, index in enumerate(order):
         begins_a_block = place > 0 and blocks[place] != blocks[place - 1]
-        if len(together) == most or (begins_a_block and len(together) * max(length, source) >= ENOUGH_TOKENS):
+        if len(together) == most or (
+            begins_a_block and len(together) * max(length, source) >= ENOUGH_TOKENS
+        ):
             yield together
             together = []
         together.append(index)
@@ -210,28 +259,38 @@ def _passes(order: Sequence[int], blocks: Sequence[int], config: Config, pair: P
 
 
 def check_pair(model: Transformer, pair: PromptPair) -> None:
-    """Refuse a pair with a source for a model without an encoder, or the other way round, or with impossible answers."""
+    """Refuse a pair with a source for a model without an encoder, or the other way round, or with
+    impossible answers.
+    """
     config = model.config
     if (pair.clean_source is not None) != (config.n_encoder_layer > 0):
         raise ValueError("give a source to a model with an encoder, and to no other")
     count = config.n_label or config.vocab_size
     for which, token in (("right", pair.right), ("wrong", pair.wrong)):
         if not 0 <= token < count:
-            raise ValueError(f"the {which} answer is {token}; this model's answers are numbered from 0 to {count - 1:,}")
+            raise ValueError(
+                f"the {which} answer is {token}; this model's answers are numbered from 0 to "
+                f"{count - 1:,}"
+            )
 
 
 def rows_at_once(config: Config, length: int, source: int = 0) -> int:
-    """How many patches of such prompts one pass computes beside the clean row, within `MOST_BYTES` and `MOST_TOKENS`."""
+    """How many patches of such prompts one pass computes beside the clean row, within `MOST_BYTES`
+    and `MOST_TOKENS`.
+    """
     tokens = max(length, source)
     heads = config.n_head + 2 * config.key_heads
-    # What lives at once in the widest places of a block, with the copies that patches are written into.
+    # What lives at once in the widest places of a block, with the copies that patches are written
+    # into.
     stream = tokens * (4 * config.d_model + 3 * heads * config.head_size + 3 * config.mlp_size)
     row = FLOAT32 * (stream + 5 * config.n_head * tokens * tokens + config.vocab_size)
     return max(1, min(MOST_BYTES // row, MOST_TOKENS // tokens) - 1)
 
 
 def _first_block(patch: Patch) -> int:
-    """The block in which a patch begins; -1 where it begins before the blocks, or in an encoder, which all of them read."""
+    """The block in which a patch begins; -1 where it begins before the blocks, or in an encoder,
+    which all of them read.
+    """
     taps = [piece.tap.split(".") for piece in patch]
     return min((int(tap[1]) if tap[0] == "blocks" else -1 for tap in taps), default=0)
 
@@ -249,8 +308,15 @@ def _pass(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> lis
     first = min(map(_first_block, patches))
     grows_at = f"blocks.{first}.resid_pre"
     config = model.config
-    if first < 0 or source is not None or config.padding is not None or config.has_shortcuts or not config.n_layer:
-        # A mask that depends on the ids, an encoder's memory, and blocks that read earlier states need every row from the start.
+    if (
+        first < 0
+        or source is not None
+        or config.padding is not None
+        or config.has_shortcuts
+        or not config.n_layer
+    ):
+        # A mask that depends on the ids, an encoder's memory, and blocks that read earlier states
+        # need every row from the start.
         ids, source, grows_at = ids[rows], None if source is None else source[rows], ""
 
     def edit(tap: str) -> Callable[[Tensor], Tensor]:
@@ -263,6 +329,8 @@ def _pass(model: Transformer, pair: PromptPair, patches: Sequence[Patch]) -> lis
         return patched
 
     edits = {tap: edit(tap) for tap in {*written, *filter(None, [grows_at])}}
-    logits = run(model, ids, ["logits"], source=source, edits=edits, logits_at=slice(-1, None))["logits"]
+    logits = run(model, ids, ["logits"], source=source, edits=edits, logits_at=slice(-1, None))[
+        "logits"
+    ]
     values: list[float] = pair.answer(logits).tolist()
     return values

@@ -1,9 +1,10 @@
 """Swaps: two tokens change places in the stream after a layer.
 
-The direction of a token is the one along which the logit lens reads its logit: its row of the unembedding, through the final
-norm. With a fitted lens, it is brought back through the map of the layer. Both directions are made 1 long. Then the stream is
-mirrored so that each becomes the other: the part of it along one direction is along the other afterwards. Its length stays, and
-so does everything at a right angle to both. A second swap brings everything back.
+The direction of a token is the one along which the logit lens reads its logit: its row of the
+unembedding, through the final norm. With a fitted lens, it is brought back through the map of the
+layer. Both directions are made 1 long. Then the stream is mirrored so that each becomes the other:
+the part of it along one direction is along the other afterwards. Its length stays, and so does
+everything at a right angle to both. A second swap brings everything back.
 """
 
 from __future__ import annotations
@@ -34,67 +35,98 @@ class Swap:
     """Two tokens that change places after a layer."""
 
     layer: Layer  #: after which the stream is changed
-    tokens: tuple[int, int]  #: their ids, the smaller one first: which of the two is named first changes nothing
+    #: their ids, the smaller one first: which of the two is named first changes nothing
+    tokens: tuple[int, int]
     lens: str = ""  #: the name under which a fitted lens is kept; empty for the logit lens
 
     @property
     def called(self) -> str:
         """Its name, which `swap` reads."""
-        return ".".join((self.layer.name, *map(str, self.tokens), *([self.lens] if self.lens else [])))
+        return ".".join(
+            (self.layer.name, *map(str, self.tokens), *([self.lens] if self.lens else []))
+        )
 
 
 def swap(called: str, config: Config) -> Swap:
-    """The swap of this name; a ValueError if the model has no such layer or tokens, guesses none, or both are the same."""
+    """The swap of this name; a ValueError if the model has no such layer or tokens, guesses none,
+    or both are the same.
+    """
     name, one, other, lens = _parts(called)
     if config.kind == "classifier" or not config.n_layer:
-        raise ValueError(f"swap.{called}: tokens are swapped in the stream of models that have blocks and guess tokens")
+        raise ValueError(
+            f"swap.{called}: tokens are swapped in the stream of models that have blocks and "
+            "guess tokens"
+        )
     layer = next((each for each in layers(config) if each.name == name), None)
     if layer is None:
         first, *_, last = (each.name for each in layers(config))
-        raise ValueError(f"swap.{called}: this model has no layer {name:.40}; they go from {first} to {last}")
+        raise ValueError(
+            f"swap.{called}: this model has no layer {name:.40}; they go from {first} to {last}"
+        )
     if one == other or max(one, other) >= config.vocab_size:
-        raise ValueError(f"swap.{called}: name two different tokens by their ids, from 0 to {config.vocab_size - 1:,}")
+        raise ValueError(
+            f"swap.{called}: name two different tokens by their ids, from 0 to "
+            f"{config.vocab_size - 1:,}"
+        )
     return Swap(layer, (min(one, other), max(one, other)), lens)
 
 
 def title(called: str, strength: float, token: Callable[[int], str]) -> str:
-    """What a swap does, as a sentence without its full stop. `token` gives the name of a token by its id."""
+    """What a swap does, as a sentence without its full stop. `token` gives the name of a token by
+    its id.
+    """
     layer, one, other, lens = _parts(called)
     block, _, part = layer.removeprefix("blocks.").partition(".")
     of = f"the {_SUBLAYERS.get(part, part)} of " if part else ""
     place = "the embedding" if layer == EMBEDDING else f"{of}block {block}"
     how_far = "" if strength == 1 else f", {strength:g} of the way"
     by = " (by the directions of a fitted lens)" if lens else ""
-    return f"Tokens {token(one)} and {token(other)} change places in the stream after {place}{how_far}{by}"
+    return (
+        f"Tokens {token(one)} and {token(other)} change places in the stream after "
+        f"{place}{how_far}{by}"
+    )
 
 
 def _parts(called: str) -> tuple[str, int, int, str]:
     """The layer, both tokens and the lens that the name of a swap says."""
     parts = _PARTS.fullmatch(called)
     if parts is None:
-        raise ValueError(f"swap.{called}: name a layer and two tokens by their ids, as in swap.blocks.1.mlp.17.42")
+        raise ValueError(
+            f"swap.{called}: name a layer and two tokens by their ids, as in "
+            "swap.blocks.1.mlp.17.42"
+        )
     return parts[1], int(parts[2]), int(parts[3]), parts[4] or ""
 
 
 @torch.no_grad()
 def difference(model: Transformer, asked: Swap) -> Tensor:
-    """From the direction of one token to that of the other, both 1 long: [d_model]. A ValueError if the lens is not kept on this
-    machine, or is that of another model, or both directions are the same.
+    """From the direction of one token to that of the other, both 1 long: [d_model]. A ValueError if
+    the lens is not kept on this machine, or is that of another model, or both directions are the
+    same.
     """
     final = model.head.final_norm
     assert isinstance(model.head, Unembed)
     assert final is None or isinstance(final, Norm)
-    rows = read_through(final, model.head.unembed.weight[list(asked.tokens)].float())  # [2, d_model]
+    # [2, d_model]
+    rows = read_through(final, model.head.unembed.weight[list(asked.tokens)].float())
     if asked.lens:
         at, kept = layers(model.config).index(asked.layer), fitted.kept(asked.lens)
         if "matrices" not in kept:
-            raise ValueError(f"swap.{asked.called}: the lens is not on this machine: fit it, or read its file, under Logit lens")
+            raise ValueError(
+                f"swap.{asked.called}: the lens is not on this machine: fit it, or read its file, "
+                "under Logit lens"
+            )
         maps, fitted_at = kept["matrices"], kept["at"].tolist()
         if maps.shape[-1] != model.config.d_model or at not in fitted_at:
-            raise ValueError(f"swap.{asked.called}: the lens is that of another model, or does not have this layer")
+            raise ValueError(
+                f"swap.{asked.called}: the lens is that of another model, or does not have this "
+                "layer"
+            )
         rows = rows @ maps[fitted_at.index(at)].to(rows)
     units = rows / rows.norm(dim=-1, keepdim=True)
     step: Tensor = units[0] - units[1]
     if not step.isfinite().all() or not step.any():
-        raise ValueError(f"swap.{asked.called}: both tokens have the same direction, or one has none")
+        raise ValueError(
+            f"swap.{asked.called}: both tokens have the same direction, or one has none"
+        )
     return step

@@ -1,9 +1,10 @@
-"""A dictionary of the stream after a block, a sparse autoencoder: few of its features are active at a token, and their rows of
-the decoder, each as often as its feature is active, add up to nearly the whole stream there.
+"""A dictionary of the stream after a block, a sparse autoencoder: few of its features are active at
+a token, and their rows of the decoder, each as often as its feature is active, add up to nearly the
+whole stream there.
 
-The activations at a vector x of the stream are relu(W (x − c) + b). In a TopK dictionary only the k largest of them count, in a
-JumpReLU dictionary only those above a threshold. The features give back the sum of the decoder's rows times their activations,
-plus c.
+The activations at a vector x of the stream are relu(W (x − c) + b). In a TopK dictionary only the k
+largest of them count, in a JumpReLU dictionary only those above a threshold. The features give back
+the sum of the decoder's rows times their activations, plus c.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from gptviz.model import Config
 from gptviz.model.edited import Pass, Replacement
 from gptviz.runs import fitted
 
-# The tensors of numbers in the file of a dictionary; beside them "block", "k", and the bytes of "model".
+# The tensors of numbers in the file of a dictionary; beside them "block", "k", and the bytes of
+# "model".
 TENSORS: Final = ("encoder", "encoder_bias", "decoder", "decoder_bias", "threshold")
 _PREFIX: Final = "dictionary."
 
@@ -36,9 +38,11 @@ class Dictionary:
     decoder_bias: Tensor  #: [d_model], c
     threshold: Tensor  #: [feature], 0 for a feature whose activations all count
     k: int = 0  #: how many features count at a token; 0 for all
-    model: str = ""  #: the hash of the weights of the model that it was fitted to; empty if it is not known
-    #: what edits call it: the name that it was given and a digest of its numbers, such as "mine-1f0c2a9b"; a dictionary that
-    #: ships has the name of its model, such as "sentences-features"
+    #: the hash of the weights of the model that it was fitted to; empty if it is not known
+    model: str = ""
+    #: what edits call it: the name that it was given and a digest of its numbers, such as
+    #: "mine-1f0c2a9b"; a dictionary that ships has the name of its model, such as
+    #: "sentences-features"
     name: str = ""
 
     @property
@@ -59,18 +63,25 @@ class Dictionary:
             "jumprelu": "; each is active above a threshold of its own (JumpReLU)",
             "relu": "; each is active where it is above 0 (ReLU)",
         }
-        return f"{len(self.encoder):,} features of the stream after block {self.block}{active[self.kind]}"
+        return (
+            f"{len(self.encoder):,} features of the stream after block "
+            f"{self.block}{active[self.kind]}"
+        )
 
     def encode(self, stream: Tensor) -> Tensor:
         """How active the features are [..., feature] in vectors of the stream [..., d_model]."""
-        before = F.linear(stream.to(self.encoder) - self.decoder_bias, self.encoder, self.encoder_bias)
+        before = F.linear(
+            stream.to(self.encoder) - self.decoder_bias, self.encoder, self.encoder_bias
+        )
         if self.k:
             largest = before.topk(self.k, -1)
             before = torch.zeros_like(before).scatter(-1, largest.indices, largest.values)
         return before.relu() * (before > self.threshold)
 
     def decode(self, active: Tensor) -> Tensor:
-        """What the features give back of the stream [..., d_model], from their activations [..., feature]."""
+        """What the features give back of the stream [..., d_model], from their activations [...,
+        feature].
+        """
         return active @ self.decoder + self.decoder_bias
 
     def reconstruct(self, stream: Tensor) -> Tensor:
@@ -83,11 +94,14 @@ class Dictionary:
 
     def edit(self, feature: int, activation: float = 0.0) -> str:
         """The edit that sets a feature to an activation."""
-        return f"{_PREFIX}{self.name}.feature.{feature}" + (f"={activation:g}" if activation else "")
+        return f"{_PREFIX}{self.name}.feature.{feature}" + (
+            f"={activation:g}" if activation else ""
+        )
 
     def with_set(self, activations: Mapping[int, float]) -> Replacement:
-        """What an edit puts in the place of the stream where some features have these activations at every token: it changes by
-        their rows of the decoder, each as often as its activation changes. What the dictionary misses stays.
+        """What an edit puts in the place of the stream where some features have these activations
+        at every token: it changes by their rows of the decoder, each as often as its activation
+        changes. What the dictionary misses stays.
         """
         some, wanted = list(activations), torch.tensor(list(activations.values()))
 
@@ -106,9 +120,14 @@ class Dictionary:
 
 
 def keep(dictionary: Dictionary) -> None:
-    """Keep a dictionary, so that its features are units; a ValueError if numbers are not finite, an OSError if that fails."""
+    """Keep a dictionary, so that its features are units; a ValueError if numbers are not finite, an
+    OSError if that fails.
+    """
     if not all(getattr(dictionary, name).isfinite().all() for name in TENSORS):
-        raise ValueError("the numbers of this dictionary are not all finite: fit it again, to other text or with fewer features")
+        raise ValueError(
+            "the numbers of this dictionary are not all finite: fit it again, to other text or "
+            "with fewer features"
+        )
     fitted.keep(_PREFIX + dictionary.name, dictionary.tensors())
 
 
@@ -124,7 +143,10 @@ def found(name: str) -> Dictionary | None:
 
 def names() -> list[str]:
     """The names of all dictionaries: first those that ship, then those that are kept."""
-    return [*fitted.shipped_names(), *(name.removeprefix(_PREFIX) for name in fitted.names(_PREFIX))]
+    return [
+        *fitted.shipped_names(),
+        *(name.removeprefix(_PREFIX) for name in fitted.names(_PREFIX)),
+    ]
 
 
 def fits(dictionary: Dictionary, config: Config) -> bool:
@@ -133,25 +155,32 @@ def fits(dictionary: Dictionary, config: Config) -> bool:
 
 
 def kept(name: str, config: Config) -> Dictionary:
-    """The dictionary of this name, for a model of this config. A ValueError if it is not kept here, or does not fit the model."""
+    """The dictionary of this name, for a model of this config. A ValueError if it is not kept here,
+    or does not fit the model.
+    """
     dictionary = found(name)
     if dictionary is None:
-        raise ValueError(f"there is no dictionary {name} on this machine: fit it, or read its files, with gptviz dictionary")
+        raise ValueError(
+            f"there is no dictionary {name} on this machine: fit it, or read its files, with "
+            "gptviz dictionary"
+        )
     if not fits(dictionary, config):
         raise ValueError(
-            f"the dictionary {name} is that of another model: it reads vectors of {dictionary.encoder.shape[1]:,} numbers after "
+            f"the dictionary {name} is that of another model: it reads vectors of "
+            f"{dictionary.encoder.shape[1]:,} numbers after "
             f"block {dictionary.block}"
         )
     return dictionary
 
 
 def setting(name: str, activations: Mapping[int, float], config: Config) -> dict[str, Replacement]:
-    """By the tap where it acts, what sets features of the dictionary of this name to these activations. A ValueError as in
-    `kept`, or if it has no such feature.
+    """By the tap where it acts, what sets features of the dictionary of this name to these
+    activations. A ValueError as in `kept`, or if it has no such feature.
     """
     dictionary, last = kept(name, config), max(activations)
     if last >= len(dictionary.encoder):
         raise ValueError(
-            f"the dictionary {name} has no feature {last}; features are counted from 0 to {len(dictionary.encoder) - 1}"
+            f"the dictionary {name} has no feature {last}; features are counted from 0 to "
+            f"{len(dictionary.encoder) - 1}"
         )
     return {dictionary.tap: dictionary.with_set(activations)}

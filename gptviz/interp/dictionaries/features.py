@@ -1,4 +1,6 @@
-"""Single features of a dictionary: where they are active, which are alike, and which parts of the model write one."""
+"""Single features of a dictionary: where they are active, which are alike, and which parts of the
+model write one.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,13 @@ from ..units.unit import Unit
 from .dictionary import Dictionary
 
 EMBEDDING, OWN_BIAS, REST = "embedding and positions", "its own bias", "norms on the way"
-# What is added to a logit beside the features: by the decoder's bias, by what the dictionary misses of the stream, and by what is
-# not in the stream there yet.
-DECODER_BIAS, MISSED, LATER = "the decoder’s bias", "what the dictionary misses", "what is written later"
+# What is added to a logit beside the features: by the decoder's bias, by what the dictionary misses
+# of the stream, and by what is not in the stream there yet.
+DECODER_BIAS, MISSED, LATER = (
+    "the decoder’s bias",
+    "what the dictionary misses",
+    "what is written later",
+)
 # What the parts miss of the whole is said from this share of it on; less is rounding.
 ROUNDING = 1e-3
 
@@ -39,26 +45,40 @@ def observable_features(model: Transformer, dictionary: Dictionary) -> Observabl
 
 
 def nearest(dictionary: Dictionary, feature: int, most: int = 8) -> LabelledArray:
-    """The other features whose rows of the decoder point most where that of a feature does, [feature]: the cosines."""
+    """The other features whose rows of the decoder point most where that of a feature does,
+    [feature]: the cosines.
+    """
     rows = F.normalize(dictionary.decoder.float().cpu(), dim=-1)
     cosines = rows @ rows[feature]
     cosines[feature] = -torch.inf
     values, order = cosines.topk(min(most, len(rows) - 1))
-    return LabelledArray(values.double().numpy(), (Axis("feature", tuple(map(str, order.tolist()))),), "cosine")
+    return LabelledArray(
+        values.double().numpy(), (Axis("feature", tuple(map(str, order.tolist()))),), "cosine"
+    )
 
 
 @torch.inference_mode()
-def written(model: Transformer, ids: Tensor, dictionary: Dictionary, feature: int) -> tuple[int, LabelledArray]:
-    """What each part of a model adds to the activation of a feature before the ReLU, at the token of `ids` [T] where that is
-    highest: the position, and the numbers [part], which sum to it.
+def written(
+    model: Transformer, ids: Tensor, dictionary: Dictionary, feature: int
+) -> tuple[int, LabelledArray]:
+    """What each part of a model adds to the activation of a feature before the ReLU, at the token
+    of `ids` [T] where that is highest: the position, and the numbers [part], which sum to it.
 
-    The parts are the embedding with the positions, each head, what an attention adds without its heads (its bias), each MLP, and
-    the feature's own bias. Where norms change what was written on its way, the difference is a part too.
+    The parts are the embedding with the positions, each head, what an attention adds without its
+    heads (its bias), each MLP, and the feature's own bias. Where norms change what was written on
+    its way, the difference is a part too.
     """
     names = ["blocks.0.resid_pre", dictionary.tap]
-    names += [f"blocks.{block}.{one}" for block in range(dictionary.block + 1) for one in ("attention.z", "*.out")]
+    names += [
+        f"blocks.{block}.{one}"
+        for block in range(dictionary.block + 1)
+        for one in ("attention.z", "*.out")
+    ]
     trace = run(model, ids[None], names, logits_at=slice(-1, None))
-    reads, bias = dictionary.encoder.float(), dictionary.encoder_bias - dictionary.encoder @ dictionary.decoder_bias
+    reads, bias = (
+        dictionary.encoder.float(),
+        dictionary.encoder_bias - dictionary.encoder @ dictionary.decoder_bias,
+    )
     whole = trace[dictionary.tap][0].float() @ reads[feature] + bias[feature]  # [T]
     at = int(whole.argmax())
     parts = {EMBEDDING: trace["blocks.0.resid_pre"][0, at].float() @ reads[feature]}
@@ -68,7 +88,9 @@ def written(model: Transformer, ids: Tensor, dictionary: Dictionary, feature: in
         by_head = (output.T @ reads[feature]).view(model.config.n_head, -1)  # [H, d_head]
         heads = (by_head * trace[f"{layer.layer}.z"][0, :, at].float()).sum(-1)
         parts |= {Unit("attention", block, head).title: value for head, value in enumerate(heads)}
-        parts[f"bias of the {layer.title}"] = trace[f"{layer.layer}.out"][0, at].float() @ reads[feature] - heads.sum()
+        parts[f"bias of the {layer.title}"] = (
+            trace[f"{layer.layer}.out"][0, at].float() @ reads[feature] - heads.sum()
+        )
         mlp = Unit("mlp", block)
         if f"{mlp.layer}.out" in trace:
             parts[mlp.title] = trace[f"{mlp.layer}.out"][0, at].float() @ reads[feature]
@@ -77,7 +99,9 @@ def written(model: Transformer, ids: Tensor, dictionary: Dictionary, feature: in
     rest = whole[at].double().cpu() - values.sum()
     if abs(rest) > ROUNDING * values.abs().sum():
         parts, values = parts | {REST: rest}, torch.cat((values, rest[None]))
-    return at, LabelledArray(values.numpy(), (Axis("part", tuple(parts)),), "added to the activation")
+    return at, LabelledArray(
+        values.numpy(), (Axis("part", tuple(parts)),), "added to the activation"
+    )
 
 
 @torch.inference_mode(False)
@@ -89,10 +113,11 @@ def added(
     position: int | None = None,
     against: int | None = None,
 ) -> LabelledArray:
-    """What each active feature adds directly to a logit, [part], those that add most in size first: its activation times the dot
-    product of its row of the decoder with the direction in the stream that makes the logit. Then what the decoder's bias adds,
-    what the dictionary misses of the stream (its error), and all that is written later. The sum is the logit, as `attribute`
-    splits it; the arguments and errors are those of `attribute`.
+    """What each active feature adds directly to a logit, [part], those that add most in size first:
+    its activation times the dot product of its row of the decoder with the direction in the stream
+    that makes the logit. Then what the decoder's bias adds, what the dictionary misses of the
+    stream (its error), and all that is written later. The sum is the logit, as `attribute` splits
+    it; the arguments and errors are those of `attribute`.
     """
     stream = stream_at(model, ids, position)
     whole = attributed(stream, token, against)

@@ -1,9 +1,11 @@
 """How a dictionary is fitted to vectors of the stream.
 
-The vectors are brought to a mean of 0 and a mean square of 1 in each number. Adam makes the squared error of what the features
-give back small. In a TopK dictionary the k most active features count at each token (Gao and others 2024); in a ReLU dictionary
-the sum of all activations has a cost (Bricken and others 2023). The rows of the decoder have length 1 all the time. A feature
-that was active nowhere for a while is dead, and begins again as the vector of a token that the others give back badly.
+The vectors are brought to a mean of 0 and a mean square of 1 in each number. Adam makes the squared
+error of what the features give back small. In a TopK dictionary the k most active features count at
+each token (Gao and others 2024); in a ReLU dictionary the sum of all activations has a cost
+(Bricken and others 2023). The rows of the decoder have length 1 all the time. A feature that was
+active nowhere for a while is dead, and begins again as the vector of a token that the others give
+back badly.
 """
 
 from __future__ import annotations
@@ -28,30 +30,37 @@ FittedKind = Literal["topk", "relu"]
 KINDS: tuple[FittedKind, ...] = get_args(FittedKind)
 # The most bytes of the vectors that are kept to fit to, and how many of them there are at most.
 MOST_BYTES, MOST_VECTORS = 2**28, 120_000
-# How many vectors a step reads; the rate of Adam for a number in a row of length 1, and over which share of the steps, the last
-# ones, it falls to 0.
+# How many vectors a step reads; the rate of Adam for a number in a row of length 1, and over which
+# share of the steps, the last ones, it falls to 0.
 BATCH, RATE, FALLING = 1_024, 0.045, 0.5
-# After so many steps without a token at which it is active, a feature is dead. Within the last steps none begins again, so that
-# each has time to learn.
+# After so many steps without a token at which it is active, a feature is dead. Within the last
+# steps none begins again, so that each has time to learn.
 PATIENCE, REVIVED = 100, 0.7
 # Between two reports.
 STEPS = 20
 
 
 def seen(rows: Rows) -> Tensor:
-    """Where a token [B, T] can change a prediction that counts: what fills a row after the last of them is left out."""
+    """Where a token [B, T] can change a prediction that counts: what fills a row after the last of
+    them is left out.
+    """
     return (rows.targets != NOT_COUNTED).flip(1).cumsum(1).flip(1) > 0
 
 
 def vectors(model: Transformer, block: int, rows: Iterable[Rows]) -> Tensor:
-    """The stream after a block at the tokens of `rows` that are `seen`, one after the other: [tokens, d_model] in float32.
+    """The stream after a block at the tokens of `rows` that are `seen`, one after the other:
+    [tokens, d_model] in float32.
 
-    Of endless rows the first `MOST_VECTORS` tokens are read, or as many as take `MOST_BYTES`. A ValueError if the model is no
-    decoder, there is no such block, or there are fewer than two tokens.
+    Of endless rows the first `MOST_VECTORS` tokens are read, or as many as take `MOST_BYTES`. A
+    ValueError if the model is no decoder, there is no such block, or there are fewer than two
+    tokens.
     """
     config, tap = model.config, f"blocks.{block}.resid_post"
     if config.kind != "decoder" or not 0 <= block < config.n_layer:
-        raise ValueError(f"a dictionary reads the stream after a block of a decoder; this model has {config.n_layer}")
+        raise ValueError(
+            "a dictionary reads the stream after a block of a decoder; this model has "
+            f"{config.n_layer}"
+        )
     most = min(MOST_VECTORS, MOST_BYTES // (FLOAT32 * config.d_model))
     streams, count = torch.empty(most, config.d_model), 0
     for some in rows:
@@ -79,7 +88,8 @@ def fit(
     steps: int = 2_000,
     seed: int = 0,
 ) -> Dictionary:
-    """A dictionary of `size` features, fitted to `vectors` of the stream after a block, [tokens, d_model].
+    """A dictionary of `size` features, fitted to `vectors` of the stream after a block, [tokens,
+    d_model].
 
     Args:
         k: how many features of a "topk" dictionary are active at a token.
@@ -91,16 +101,28 @@ def fit(
         ValueError: there are no such features, or all vectors are equal or not all numbers.
     """
     if kind not in KINDS or not 1 <= (k if kind == "topk" else 1) <= size:
-        raise ValueError(f"there is no dictionary of {size:,} features ({kind}) with {k} active: choose 1 of them at least")
+        raise ValueError(
+            f"there is no dictionary of {size:,} features ({kind}) with {k} active: choose 1 of "
+            "them at least"
+        )
     center = vectors.mean(0)
     scale = (vectors - center).square().mean().sqrt()
     if not 0 < scale < torch.inf:
-        raise ValueError("the stream is the same at all tokens, or not all numbers: there is nothing to fit a dictionary to")
+        raise ValueError(
+            "the stream is the same at all tokens, or not all numbers: there is nothing to fit a "
+            "dictionary to"
+        )
     draw = torch.Generator().manual_seed(seed)
     chosen = (vectors[torch.randint(len(vectors), (size,), generator=draw)] - center) / scale
     rows = F.normalize(chosen + 1e-3 * torch.randn(chosen.shape, generator=draw), dim=-1)
     learned = Dictionary(
-        block, rows.clone(), torch.zeros(size), rows, torch.zeros_like(center), torch.zeros(size), k if kind == "topk" else 0
+        block,
+        rows.clone(),
+        torch.zeros(size),
+        rows,
+        torch.zeros_like(center),
+        torch.zeros(size),
+        k if kind == "topk" else 0,
     )
     trainer = _Trainer(learned, cost if kind == "relu" else 0.0, steps)
     with sharing() as share:
@@ -109,30 +131,47 @@ def fit(
             some = torch.randint(len(vectors), (min(BATCH, len(vectors)),), generator=draw)
             error, active = trainer.step((vectors[some] - center) / scale, draw)
             if step % STEPS == STEPS - 1 or step == steps - 1:
-                progress.report(step + 1, steps, "step", doing=f"{1 - error:.1%} explained, {active:.1f} active at a token")
+                progress.report(
+                    step + 1,
+                    steps,
+                    "step",
+                    doing=f"{1 - error:.1%} explained, {active:.1f} active at a token",
+                )
     parts = {name: value.detach() for name, value in trainer.parts.items()}
-    back = {"encoder_bias": scale * parts["encoder_bias"], "decoder_bias": center + scale * parts["decoder_bias"]}
+    back = {
+        "encoder_bias": scale * parts["encoder_bias"],
+        "decoder_bias": center + scale * parts["decoder_bias"],
+    }
     return Dictionary(block, **parts | back, threshold=learned.threshold, k=learned.k)
 
 
 class _Trainer:
-    """Adam, which fits a dictionary to batches of vectors in so many steps; its parts are changed in place."""
+    """Adam, which fits a dictionary to batches of vectors in so many steps; its parts are changed
+    in place.
+    """
 
     def __init__(self, learned: Dictionary, cost: float, steps: int) -> None:
         names = ("encoder", "encoder_bias", "decoder", "decoder_bias")
         self.learned, self.cost, self.steps, self.done = learned, cost, steps, 0
         self.parts = {name: getattr(learned, name).requires_grad_() for name in names}
         self.adam = torch.optim.Adam(self.parts.values(), lr=RATE / learned.decoder.shape[1] ** 0.5)
-        self.rate = torch.optim.lr_scheduler.LambdaLR(self.adam, lambda step: min(1.0, (steps - step) / (FALLING * steps)))
-        self.idle = torch.zeros(len(learned.encoder))  # for how many steps each feature was active nowhere
+        self.rate = torch.optim.lr_scheduler.LambdaLR(
+            self.adam, lambda step: min(1.0, (steps - step) / (FALLING * steps))
+        )
+        # for how many steps each feature was active nowhere
+        self.idle = torch.zeros(len(learned.encoder))
 
     def step(self, x: Tensor, draw: torch.Generator) -> tuple[float, float]:
-        """One step along a batch of vectors. Returns the share of them that is missed, and how many features are active."""
+        """One step along a batch of vectors. Returns the share of them that is missed, and how many
+        features are active.
+        """
         active = self.learned.encode(x)
         missed = x - self.learned.decode(active)
         error = missed.square().mean()
         loss = error + self.cost * active.sum(-1).mean() / x.shape[1] ** 0.5
-        for value, gradient in zip(self.parts.values(), torch.autograd.grad(loss, [*self.parts.values()]), strict=True):
+        for value, gradient in zip(
+            self.parts.values(), torch.autograd.grad(loss, [*self.parts.values()]), strict=True
+        ):
             value.grad = gradient
         self.adam.step()
         self.rate.step()
@@ -145,13 +184,21 @@ class _Trainer:
         return float(error.detach()), float((active > 0).sum(-1).float().mean())
 
     def _revive(self, x: Tensor, missed: Tensor, draw: torch.Generator) -> None:
-        """Let dead features begin again as some of the vectors [tokens, d_model], rather those of which more is missed."""
+        """Let dead features begin again as some of the vectors [tokens, d_model], rather those of
+        which more is missed.
+        """
         dead = (self.idle >= PATIENCE).nonzero()[:, 0]
         if not len(dead) or not missed.any():
             return
-        tokens = torch.multinomial(missed.square().sum(-1), len(dead), replacement=True, generator=draw)
+        tokens = torch.multinomial(
+            missed.square().sum(-1), len(dead), replacement=True, generator=draw
+        )
         rows = F.normalize(x[tokens] - self.parts["decoder_bias"], dim=-1)
-        for name, fresh in (("encoder", rows), ("encoder_bias", torch.zeros(len(dead))), ("decoder", rows)):
+        for name, fresh in (
+            ("encoder", rows),
+            ("encoder_bias", torch.zeros(len(dead))),
+            ("decoder", rows),
+        ):
             value = self.parts[name]
             value[dead] = fresh
             for moment in ("exp_avg", "exp_avg_sq"):

@@ -1,4 +1,6 @@
-"""How good a dictionary is: how much of the stream its features give back, and what a model loses that goes on with that."""
+"""How good a dictionary is: how much of the stream its features give back, and what a model loses
+that goes on with that.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,20 @@ from .dictionary import Dictionary
 from .fitting import vectors
 
 # What takes the place of the stream, beside what the features give back.
-AS_IT_IS, WITH, ZERO, MEAN, RANDOM = "as it is", "the dictionary", "zero", "the mean", "a random dictionary"
+AS_IT_IS, WITH, ZERO, MEAN, RANDOM = (
+    "as it is",
+    "the dictionary",
+    "zero",
+    "the mean",
+    "a random dictionary",
+)
 
 
 @dataclass(frozen=True)
 class Quality:
-    """How good a dictionary is, over texts that it was not fitted to; losses are in nats over all predictions that count."""
+    """How good a dictionary is, over texts that it was not fitted to; losses are in nats over all
+    predictions that count.
+    """
 
     explained: float  #: the share of the variance of the stream that the features give back
     l0: float  #: how many features are active at a token, on average
@@ -38,7 +48,9 @@ class Quality:
 
     @property
     def recovered(self) -> float:
-        """The share of the loss by zero that the dictionary saves: 1 if it costs nothing. NaN if zero costs nothing."""
+        """The share of the loss by zero that the dictionary saves: 1 if it costs nothing. NaN if
+        zero costs nothing.
+        """
         lost = self.loss_zero - self.loss
         return (self.loss_zero - self.loss_with) / lost if lost else float("nan")
 
@@ -69,7 +81,11 @@ def measured(model: Transformer, dictionary: Dictionary, rows: Sequence[Rows]) -
     for before, (name, put) in enumerate(puts.items()):
         with progress.part(1 + before, 1 + len(puts), doing=f"the loss with {name}"):
             losses.append(loss(EditedTransformer(model, {dictionary.tap: _always(put)}, {}), rows))
-    shares = 1 - float(missed), float(is_active.sum(-1).double().mean()), float((~is_active.any(0)).double().mean())
+    shares = (
+        1 - float(missed),
+        float(is_active.sum(-1).double().mean()),
+        float((~is_active.any(0)).double().mean()),
+    )
     return Quality(*shares, *losses)
 
 
@@ -78,12 +94,22 @@ def _always(put: Callable[[Tensor], Tensor]) -> Replacement:
 
 
 def random_like(dictionary: Dictionary, mean: Tensor, active: int, seed: int = 0) -> Dictionary:
-    """A dictionary of as many features with random rows, of which `active` count at a token: it shows what directions of the
-    stream are worth that nobody looked for. The encoder has the rows of the decoder, and both leave out the `mean` of the stream.
+    """A dictionary of as many features with random rows, of which `active` count at a token: it
+    shows what directions of the stream are worth that nobody looked for. The encoder has the rows
+    of the decoder, and both leave out the `mean` of the stream.
     """
     draw = torch.Generator().manual_seed(seed)
-    rows = F.normalize(torch.randn(dictionary.encoder.shape, generator=draw), dim=-1).to(dictionary.encoder)
+    rows = F.normalize(torch.randn(dictionary.encoder.shape, generator=draw), dim=-1).to(
+        dictionary.encoder
+    )
     none = torch.zeros_like(dictionary.threshold)
     return replace(
-        dictionary, encoder=rows, encoder_bias=none, decoder=rows, decoder_bias=mean, threshold=none, k=max(active, 1), name=""
+        dictionary,
+        encoder=rows,
+        encoder_bias=none,
+        decoder=rows,
+        decoder_bias=mean,
+        threshold=none,
+        k=max(active, 1),
+        name="",
     )

@@ -1,9 +1,11 @@
-"""A toy model of superposition: five features in two dimensions (Elhage et al. 2022, "Toy Models of Superposition").
+"""A toy model of superposition: five features in two dimensions (Elhage et al. 2022, "Toy Models of
+Superposition").
 
-A vector x has five numbers. Each is 0 with the probability of the sparsity, else anything from 0 to 1. The model writes it as two
-numbers, h = W x, and reads it back as relu(Wᵀ h + b). The error of each number counts by its importance. The columns of W are
-arrows in the plane: a feature whose arrow has length 0 is given up. A dictionary that is fitted to h only (see `fitting`) has to
-find the arrows again.
+A vector x has five numbers. Each is 0 with the probability of the sparsity, else anything from 0 to
+1. The model writes it as two numbers, h = W x, and reads it back as relu(Wᵀ h + b). The error of
+each number counts by its importance. The columns of W are arrows in the plane: a feature whose
+arrow has length 0 is given up. A dictionary that is fitted to h only (see `fitting`) has to find
+the arrows again.
 """
 
 from __future__ import annotations
@@ -22,10 +24,12 @@ from .fitting import fit
 
 FEATURES, WIDTH = 5, 2
 SPARSITIES = (0.0, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-# For each sparsity so many models are trained at the same time, and the best one counts; likewise dictionaries.
+# For each sparsity so many models are trained at the same time, and the best one counts; likewise
+# dictionaries.
 TRIES = 4
 STEPS, BATCH, RATE = 2_000, 256, 5e-3
-MEASURED = 20_000  # the vectors over which the loss is measured, and which a dictionary is fitted to
+# the vectors over which the loss is measured, and which a dictionary is fitted to
+MEASURED = 20_000
 OF_DICTIONARY = 600  # steps
 # A feature whose arrow is at least so long is kept.
 KEPT = 0.5
@@ -43,7 +47,10 @@ class Toy:
     @property
     def lengths(self) -> LabelledArray:
         """How long the arrow of each feature is, [sparsity, feature]."""
-        axes = Axis("sparsity", tuple(f"{one:g}" for one in SPARSITIES)), Axis("feature", tuple("12345"))
+        axes = (
+            Axis("sparsity", tuple(f"{one:g}" for one in SPARSITIES)),
+            Axis("feature", tuple("12345")),
+        )
         return LabelledArray(self.arrows.norm(dim=1).double().numpy(), axes, "length")
 
 
@@ -63,14 +70,18 @@ def drawn(sparsity: Tensor, count: int, draw: torch.Generator) -> Tensor:
 
 
 def losses(x: Tensor, arrows: Tensor, bias: Tensor, importance: Tensor) -> Tensor:
-    """The mean over the vectors x [model, count, feature] of the squared errors, each times its importance: [model]."""
+    """The mean over the vectors x [model, count, feature] of the squared errors, each times its
+    importance: [model].
+    """
     back = torch.relu(x @ arrows.mT @ arrows + bias[:, None])
     return ((x - back).square() * importance).sum(-1).mean(-1)
 
 
 @torch.enable_grad()
 def train(importance: float = 0.9, seed: int = 0) -> Toy:
-    """The models of all `SPARSITIES`; each feature counts `importance` times as much as the one before."""
+    """The models of all `SPARSITIES`; each feature counts `importance` times as much as the one
+    before.
+    """
     draw = torch.Generator().manual_seed(seed)
     sparsity = torch.tensor(SPARSITIES).repeat_interleave(TRIES)
     counts = importance ** torch.arange(FEATURES)
@@ -83,7 +94,8 @@ def train(importance: float = 0.9, seed: int = 0) -> Toy:
             share()
             loss = losses(drawn(sparsity, BATCH, draw), arrows, bias, counts)
             adam.zero_grad()
-            (loss / (1 - sparsity)).sum().backward()  # sparse vectors have small errors, which count as much
+            # sparse vectors have small errors, which count as much
+            (loss / (1 - sparsity)).sum().backward()
             adam.step()
             rate.step()
             if step % 50 == 49:
@@ -95,8 +107,9 @@ def train(importance: float = 0.9, seed: int = 0) -> Toy:
 
 
 def find(toy: Toy, sparsity: float, seed: int = 0) -> Found:
-    """The features of a toy of one of the `SPARSITIES`, as a dictionary of h finds them. Of `TRIES` dictionaries of five
-    features, one of which is active at a time, the one that gives back most of h counts.
+    """The features of a toy of one of the `SPARSITIES`, as a dictionary of h finds them. Of `TRIES`
+    dictionaries of five features, one of which is active at a time, the one that gives back most of
+    h counts.
     """
     arrows = toy.arrows[SPARSITIES.index(sparsity)]
     x = drawn(torch.tensor([sparsity]), MEASURED, torch.Generator().manual_seed(seed))[0]

@@ -1,7 +1,9 @@
-"""Direct logit attribution: what each part of a model adds to the logit of a token, or to the difference of two logits.
+"""Direct logit attribution: what each part of a model adds to the logit of a token, or to the
+difference of two logits.
 
-The logit is the product of what the head reads with the token's row of the unembedding, and what the head reads is a sum of what
-all parts wrote (see `decomposition`). "Direct" means: what a part does by way of later parts counts as theirs.
+The logit is the product of what the head reads with the token's row of the unembedding, and what
+the head reads is a sum of what all parts wrote (see `decomposition`). "Direct" means: what a part
+does by way of later parts counts as theirs.
 
 Source: Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits".
 """
@@ -38,7 +40,12 @@ _BIASES = {
     "head.unembed.bias": "bias of the unembedding",
     "head.bias": "bias of the head",
 }
-_SUBLAYERS = {"attention": "attention", "cross_attention": "cross-attention", "cross": "cross-attention", "mlp": "MLP"}
+_SUBLAYERS = {
+    "attention": "attention",
+    "cross_attention": "cross-attention",
+    "cross": "cross-attention",
+    "mlp": "MLP",
+}
 
 
 @dataclass(frozen=True)
@@ -60,8 +67,10 @@ class Attribution:
     logit: float  #: what the model itself computed, before the cap where it caps its logits
     capped: float  #: the same behind the cap; equal to `logit` where there is none
     parts: tuple[PartValue, ...]  #: in the order in which they write into the stream
-    sources: Mapping[str, Float64Array]  #: by the name of a head, what it adds split by the token that it reads, [keys]
-    neurons: Mapping[str, Float64Array]  #: by the name of an MLP, where that was asked for, what each neuron adds, [d_mlp]
+    #: by the name of a head, what it adds split by the token that it reads, [keys]
+    sources: Mapping[str, Float64Array]
+    #: by the name of an MLP, where that was asked for, what each neuron adds, [d_mlp]
+    neurons: Mapping[str, Float64Array]
 
     @cached_property
     def values(self) -> dict[str, float]:
@@ -69,7 +78,9 @@ class Attribution:
         return {part.name: part.value for part in self.parts}
 
     def of(self, name: str) -> float:
-        """How much the part of this name adds, such as "blocks.1.mlp". A ValueError if the model has no such part."""
+        """How much the part of this name adds, such as "blocks.1.mlp". A ValueError if the model
+        has no such part.
+        """
         if name not in self.values:
             raise ValueError(f"the model has no part {name!r:.60}")
         return self.values[name]
@@ -81,13 +92,17 @@ class Attribution:
 
     @property
     def error(self) -> float:
-        """The distance of the sum from the logit, as a share of the largest of the parts and the logit."""
+        """The distance of the sum from the logit, as a share of the largest of the parts and the
+        logit.
+        """
         scale = max(abs(self.logit), *map(abs, self.values.values()))
         return abs(self.sum - self.logit) / scale if scale else 0.0
 
     @property
     def adds_up(self) -> bool:
-        """Whether that is only rounding. A part that is missing or counted twice is seen unless it adds next to nothing."""
+        """Whether that is only rounding. A part that is missing or counted twice is seen unless it
+        adds next to nothing.
+        """
         return self.error < ADDS_UP  # false if it is NaN
 
     @property
@@ -98,12 +113,14 @@ class Attribution:
     def labelled(self) -> LabelledArray:
         """How much each part adds, [part]."""
         values = np.array([part.value for part in self.parts])
-        return LabelledArray(values, (Axis("part", tuple(part.title for part in self.parts)),), self.unit)
+        return LabelledArray(
+            values, (Axis("part", tuple(part.title for part in self.parts)),), self.unit
+        )
 
     def grid(self, config: Config) -> LabelledArray:
-        """How much heads and MLPs add, [block, piece], the first block first; the columns are heads by number, those of
-        cross-attention as "cross 0", and the MLP. NaN for what there is not: where an edit replaced a whole sublayer, its column
-        is "all".
+        """How much heads and MLPs add, [block, piece], the first block first; the columns are heads
+        by number, those of cross-attention as "cross 0", and the MLP. NaN for what there is not:
+        where an edit replaced a whole sublayer, its column is "all".
         """
         values, columns = self.values, dict[str, str]()
         for kind, prefix in (("attention", ""), ("cross_attention", "cross ")):
@@ -111,15 +128,24 @@ class Attribution:
             columns[kind] = f"{prefix}{REPLACED}"
         columns["mlp"] = MLP
         n_block = config.n_layer
-        cells = np.array([[values.get(f"blocks.{block}.{name}", math.nan) for name in columns] for block in range(n_block)])
+        cells = np.array(
+            [
+                [values.get(f"blocks.{block}.{name}", math.nan) for name in columns]
+                for block in range(n_block)
+            ]
+        )
         used = ~np.isnan(cells).all(axis=0) if n_block else np.zeros(len(columns), bool)
         labels = tuple(label for label, shown in zip(columns.values(), used, strict=True) if shown)
         axes = numbered("block", n_block), Axis("head or MLP", labels)
         return LabelledArray(cells.reshape(n_block, len(columns))[:, used], axes, self.unit)
 
     def read_by(self, head: str, tokens: Sequence[str]) -> LabelledArray:
-        """How much the head of this name adds by each token that it reads, [key]; `tokens` are those of the text."""
-        return LabelledArray(self.sources[head], (Axis("token that is read", tuple(tokens)),), self.unit)
+        """How much the head of this name adds by each token that it reads, [key]; `tokens` are
+        those of the text.
+        """
+        return LabelledArray(
+            self.sources[head], (Axis("token that is read", tuple(tokens)),), self.unit
+        )
 
 
 def attribute(
@@ -131,7 +157,8 @@ def attribute(
     source: Sequence[int] | None = None,
     neurons_of: str | None = None,
 ) -> Attribution:
-    """How much each part of `model` adds to the logit of `token` after the token at `position` of `ids`.
+    """How much each part of `model` adds to the logit of `token` after the token at `position` of
+    `ids`.
 
     Args:
         token: whose logit; by default the likeliest. Of a classifier, a label.
@@ -140,35 +167,54 @@ def attribute(
         neurons_of: an MLP whose neurons are told apart, such as "blocks.1.mlp".
 
     Raises:
-        ValueError: there is no such token, MLP or position, the model's logits are no sum of what its parts add, or as in
-            `Stream`.
+        ValueError: there is no such token, MLP or position, the model's logits are no sum of what
+            its parts add, or as in `Stream`.
     """
     return attributed(stream_at(model, ids, position, source), token, against, neurons_of)
 
 
-def stream_at(model: Transformer, ids: Sequence[int], position: int | None = None, source: Sequence[int] | None = None) -> Stream:
-    """The one run that all logits after a position are taken apart from; arguments and errors as in `attribute`."""
+def stream_at(
+    model: Transformer,
+    ids: Sequence[int],
+    position: int | None = None,
+    source: Sequence[int] | None = None,
+) -> Stream:
+    """The one run that all logits after a position are taken apart from; arguments and errors as in
+    `attribute`.
+    """
     config, rows = model.config, None
     if config.kind != "classifier":
         rows = [len(ids) - 1 if position is None else position]
     elif not HEADS[config.head].has_shares:
-        raise ValueError(f"under a {config.head} head a label's logit is no sum of what the parts of the model add")
+        raise ValueError(
+            f"under a {config.head} head a label's logit is no sum of what the parts of the model "
+            "add"
+        )
     return Stream(model, ids, rows, source)
 
 
 def attributed(
-    stream: Stream, token: int | None = None, against: int | None = None, neurons_of: str | None = None
+    stream: Stream,
+    token: int | None = None,
+    against: int | None = None,
+    neurons_of: str | None = None,
 ) -> Attribution:
-    """How much each part adds to a logit, from the run that `stream_at` gave; arguments and errors as in `attribute`."""
+    """How much each part adds to a logit, from the run that `stream_at` gave; arguments and errors
+    as in `attribute`.
+    """
     config = stream.model.config
     labels = config.kind == "classifier"
     chosen = int(stream.logits.argmax()) if token is None else token
     for asked in (chosen,) if against is None else (chosen, against):
         if not 0 <= asked < len(stream.logits):
             kind = "label" if labels else "token"
-            raise ValueError(f"there is no {kind} {asked}: they are counted from 0 to {len(stream.logits) - 1:,}")
+            raise ValueError(
+                f"there is no {kind} {asked}: they are counted from 0 to {len(stream.logits) - 1:,}"
+            )
     logits, directions, bias = (_of_labels if labels else of_tokens)(stream, chosen, against)
-    if neurons_of is not None and not (neurons_of.endswith(".mlp") and neurons_of in stream.layers()):
+    if neurons_of is not None and not (
+        neurons_of.endswith(".mlp") and neurons_of in stream.layers()
+    ):
         raise ValueError(f"{neurons_of} is no MLP that writes into this stream")
     pulled = stream.pull(HEAD, directions)
     values = {name: float(each.sum()) for name, each in stream.added(pulled).items()} | bias
@@ -183,9 +229,12 @@ def attributed(
             f"{layer}.head.{head}": shares.numpy()
             for layer in stream.layers()
             if f"{layer}.head.0" in values
-            for head, shares in enumerate(stream.sources(layer, pulled).sum(0))  # at all positions together
+            # at all positions together
+            for head, shares in enumerate(stream.sources(layer, pulled).sum(0))
         },
-        {} if neurons_of is None else {neurons_of: stream.neurons(neurons_of, pulled).sum(0).numpy()},
+        {}
+        if neurons_of is None
+        else {neurons_of: stream.neurons(neurons_of, pulled).sum(0).numpy()},
     )
 
 
@@ -194,8 +243,12 @@ def difference(values: Tensor, token: int, against: int | None) -> float:
     return float(values[token]) - (0.0 if against is None else float(values[against]))
 
 
-def of_tokens(stream: Stream, token: int, against: int | None) -> tuple[Tensor, Tensor, dict[str, float]]:
-    """The logits before the cap [vocab_size], the direction [1, d_model] that makes one of them, and its bias, if it has one."""
+def of_tokens(
+    stream: Stream, token: int, against: int | None
+) -> tuple[Tensor, Tensor, dict[str, float]]:
+    """The logits before the cap [vocab_size], the direction [1, d_model] that makes one of them,
+    and its bias, if it has one.
+    """
     head = cast(Unembed, stream.model.head)
     logits, unembed = stream.logits, head.unembed
     if head.cap is not None:
@@ -203,12 +256,20 @@ def of_tokens(stream: Stream, token: int, against: int | None) -> tuple[Tensor, 
             logits = unembed(stream.final.to(unembed.weight.device))
     rows = [stream.numbers(unembed.weight[each]) for each in (token, against) if each is not None]
     direction = rows[0] if against is None else rows[0] - rows[1]
-    bias = {} if unembed.bias is None else {"head.unembed.bias": difference(stream.numbers(unembed.bias), token, against)}
+    bias = (
+        {}
+        if unembed.bias is None
+        else {"head.unembed.bias": difference(stream.numbers(unembed.bias), token, against)}
+    )
     return logits, direction[None], bias
 
 
-def _of_labels(stream: Stream, label: int, against: int | None) -> tuple[Tensor, Tensor, dict[str, float]]:
-    """As `of_tokens` for a label: the directions [T, d_model] at all tokens come from a pass of the head, which is linear."""
+def _of_labels(
+    stream: Stream, label: int, against: int | None
+) -> tuple[Tensor, Tensor, dict[str, float]]:
+    """As `of_tokens` for a label: the directions [T, d_model] at all tokens come from a pass of the
+    head, which is linear.
+    """
     head = copy.deepcopy(sharing(stream.model.head, final_norm=None)).cpu().double()
     with torch.inference_mode(False), torch.enable_grad():
         read = stream.inputs[HEAD].detach().requires_grad_()  # [1, T, d_model]
@@ -231,4 +292,8 @@ def title(name: str, config: Config) -> str:
         return f"what edits add after {f'block {changed.block}' if at_end else changed.title}"
     _, block, place, _, *_ = name.split(".")
     of_norm = place.endswith("_residual")
-    return f"bias of the {'norm of the ' if of_norm else ''}{_SUBLAYERS[place.removesuffix('_residual')]} of block {block}"
+    return (
+        "bias of the "
+        f"{'norm of the ' if of_norm else ''}{_SUBLAYERS[place.removesuffix('_residual')]} of "
+        f"block {block}"
+    )

@@ -1,22 +1,29 @@
-"""The circuit of one guess: the parts that a logit owes most to, and what each of them owes to those before it.
+"""The circuit of one guess: the parts that a logit owes most to, and what each of them owes to
+those before it.
 
-The graph grows from the logit downwards. Its nodes are units (token embeddings, positions, heads, MLPs) at positions. An edge is
-what one adds to the input of another, in logits, with patterns and norms frozen (see `circuit_reads.py`): what it writes, times
-what the logit gains from that by way of the parts in the graph. Of a head there are three kinds of edges, since it reads in three
-ways:
+The graph grows from the logit downwards. Its nodes are units (token embeddings, positions, heads,
+MLPs) at positions. An edge is what one adds to the input of another, in logits, with patterns and
+norms frozen (see `circuit_reads.py`): what it writes, times what the logit gains from that by way
+of the parts in the graph. Of a head there are three kinds of edges, since it reads in three ways:
 
-- value: what it reads, with its pattern as it is. All value edges and the biases sum to what the head gives.
-- key, query: what it gains by choosing, that is, by its pattern instead of one that reads all tokens alike. The key edges (with
-  biases, and with what positions add to scores) sum to this gain, and so do the query edges. Each score has its share of it by
-  integrated gradients (`circuit_reads.choice`), and is itself a sum over the sources of its key, and over those of its query.
+- value: what it reads, with its pattern as it is. All value edges and the biases sum to what the
+  head gives.
+- key, query: what it gains by choosing, that is, by its pattern instead of one that reads all
+  tokens alike. The key edges (with
+  biases, and with what positions add to scores) sum to this gain, and so do the query edges. Each
+  score has its share of it by integrated gradients (`circuit_reads.choice`), and is itself a sum
+  over the sources of its key, and over those of its query.
 
-This is the edge attribution of Nanda 2023 and Syed et al. 2023 (a value times a gradient), except that the gradient of a softmax
-is an average over the way from equal scores: at its end, where a head is sure, it is 0 (Kramár et al. 2024, AtP*).
+This is the edge attribution of Nanda 2023 and Syed et al. 2023 (a value times a gradient), except
+that the gradient of a softmax is an average over the way from equal scores: at its end, where a
+head is sure, it is 0 (Kramár et al. 2024, AtP*).
 
-Which edges are kept. Every node passes its weight on to its sources, in proportion to what they add, without sign. The logit has
-the weight 1, and a choice that matters less than the values has less to pass on. Edges that carry at least a threshold are kept.
-The threshold falls until a walk from the logit downwards, which at each node takes an edge at random, in proportion to what it
-adds, stays in the graph with the probability that the reader asks for, until it ends at a token, a position or a bias: the share.
+Which edges are kept. Every node passes its weight on to its sources, in proportion to what they
+add, without sign. The logit has the weight 1, and a choice that matters less than the values has
+less to pass on. Edges that carry at least a threshold are kept. The threshold falls until a walk
+from the logit downwards, which at each node takes an edge at random, in proportion to what it adds,
+stays in the graph with the probability that the reader asks for, until it ends at a token, a
+position or a bias: the share.
 """
 
 from __future__ import annotations
@@ -73,11 +80,15 @@ class Circuit:
     total: float  #: the logit or the difference, before any cap, as the model computed it
     rest: float  #: what of it comes from biases and from what is usual
     weights: Mapping[Node, float]  #: every node → its weight, from the logit down: 0 to 1
-    given: Mapping[Node, float]  #: every node → what it gives to the nodes above it in the graph, in logits
+    #: every node → what it gives to the nodes above it in the graph, in logits
+    given: Mapping[Node, float]
     edges: tuple[Edge, ...]  #: from the logit down
     share: float  #: the probability that a walk downwards stays inside
-    reached: bool  #: whether that is what was asked for; if not, the graph would have become too large
-    error: float  #: by how much any of the sums behind the edges is off, as a share of all that is summed, without sign
+    #: whether that is what was asked for; if not, the graph would have become too large
+    reached: bool
+    #: by how much any of the sums behind the edges is off, as a share of all that is summed,
+    #: without sign
+    error: float
 
     @property
     def nodes(self) -> tuple[Node, ...]:
@@ -102,19 +113,25 @@ def circuit(
         position: where the model guesses the next token.
         token: the token whose logit is looked into; by default the likeliest.
         against: another token, whose logit is subtracted: what both share then drops out.
-        share: how much of the logit is to be traced back to tokens within the graph, above 0, at most 1.
-        usual: what every unit writes on average, from `circuit_reads.means`, or "its mean": the averages over this text. Edges
-            are then about what differs from it; without it, about all that is written.
+        share: how much of the logit is to be traced back to tokens within the graph, above 0, at
+            most 1.
+        usual: what every unit writes on average, from `circuit_reads.means`, or "its mean": the
+            averages over this text. Edges are then about what differs from it; without it, about
+            all that is written.
         most: the most nodes that the graph may have.
 
     Raises:
         ValueError: the model is not a decoder, or there is no such position, token or share.
     """
     if not 0 <= position < len(ids):
-        raise ValueError(f"there is no position {position}: the text has {len(ids)} tokens, counted from 0")
+        raise ValueError(
+            f"there is no position {position}: the text has {len(ids)} tokens, counted from 0"
+        )
     for name, value in (("token", token), ("against", against)):
         if value is not None and not 0 <= value < model.config.vocab_size:
-            raise ValueError(f"{name} is {value}; the ids of tokens go from 0 to {model.config.vocab_size - 1:,}")
+            raise ValueError(
+                f"{name} is {value}; the ids of tokens go from 0 to {model.config.vocab_size - 1:,}"
+            )
     if not 0 < share <= 1:
         raise ValueError(f"share is {share!r:.40}; it must be above 0 and at most 1")
     with progress.part(0, 1 + SEARCHES):
@@ -126,16 +143,20 @@ def circuit(
     with progress.part(1, 1 + SEARCHES, SEARCHES):
         grown = _grow(frozen, top, position, share, most)
     weights = {node: growing.weight for node, growing in grown.nodes.items()}
-    given = {node: growing.given for node, growing in grown.nodes.items()} | {Node(None, position): top.total}
+    given = {node: growing.given for node, growing in grown.nodes.items()} | {
+        Node(None, position): top.total
+    }
     read, edges, reached = tuple(ids.tolist()), tuple(grown.edges), grown.share >= share
     numbers = (top.total, top.rest, weights, given, edges, grown.share, reached, grown.error)
     return Circuit(read, token, against, position, *numbers)
 
 
 def _grow(frozen: Frozen, top: Reads, position: int, share: float, most: int) -> _Grown:
-    """The smallest graph with this share; where it would have more than `most` nodes, the largest that has not.
+    """The smallest graph with this share; where it would have more than `most` nodes, the largest
+    that has not.
 
-    A lower threshold gives a larger graph, so the right one is found by halving what is left of them.
+    A lower threshold gives a larger graph, so the right one is found by halving what is left of
+    them.
     """
     low, high = 0, len(THRESHOLDS)
     enough, within = None, None
@@ -162,13 +183,16 @@ class _GrowingNode:
     weight: float = 0.0
     given: float = 0.0
     direction: Tensor | None = None  # [d_model], of what it writes
-    reads: list[tuple[float, float, list[Edge]]] = field(default_factory=list)  # importance, share of the rest, kept edges
+    # importance, share of the rest, kept edges
+    reads: list[tuple[float, float, list[Edge]]] = field(default_factory=list)
 
 
 class _Grown:
     """A graph of all edges that carry at least a threshold."""
 
-    def __init__(self, frozen: Frozen, top: Reads, position: int, threshold: float, most: int | None) -> None:
+    def __init__(
+        self, frozen: Frozen, top: Reads, position: int, threshold: float, most: int | None
+    ) -> None:
         self.frozen, self.threshold = frozen, threshold
         logit = Node(None, position)
         self.nodes: dict[Node, _GrowingNode] = {logit: _GrowingNode(weight=1.0)}
@@ -193,12 +217,21 @@ class _Grown:
         values = next((abs(reads.total) for reads in all_reads if reads.kind == "value"), 0.0)
         for reads in all_reads:
             # How much a head's choice matters, compared with all that it gives.
-            matters = 1.0 if reads.kind not in ("key", "query") else min(1.0, abs(reads.total) / values) if values else 1.0
+            matters = (
+                1.0
+                if reads.kind not in ("key", "query")
+                else min(1.0, abs(reads.total) / values)
+                if values
+                else 1.0
+            )
             sizes = reads.adds.abs()
             rest = 0.0 if node.unit is None else abs(reads.rest)
             every = float(sizes.sum()) + rest
             summed = float(reads.adds.sum()) + reads.rest
-            self.error = max(self.error, abs(summed - reads.total) / max(float(sizes.sum()), abs(reads.total), 1e-30))
+            self.error = max(
+                self.error,
+                abs(summed - reads.total) / max(float(sizes.sum()), abs(reads.total), 1e-30),
+            )
             kept = []
             if every > 0:
                 carried = growing.weight * matters * sizes / every
@@ -211,7 +244,9 @@ class _Grown:
                     below.weight = max(below.weight, float(carried[row, place]))
                     below.given += value
                     direction = reads.directions[self.frozen.units[place].layer][row]
-                    below.direction = direction if below.direction is None else below.direction + direction
+                    below.direction = (
+                        direction if below.direction is None else below.direction + direction
+                    )
             kept.sort(key=lambda edge: -abs(edge.value))
             self.edges += kept
             growing.reads.append((matters, rest / every if every > 0 else 1.0, kept))
@@ -222,7 +257,10 @@ class _Grown:
         order = {None: len(self.frozen.units)} | dict(self.frozen.place)
         for node in sorted(self.nodes, key=lambda node: order[node.unit]):
             reads = self.nodes[node].reads
-            parts = [(matters, rest + sum(edge.share * inside[edge.source] for edge in kept)) for matters, rest, kept in reads]
+            parts = [
+                (matters, rest + sum(edge.share * inside[edge.source] for edge in kept))
+                for matters, rest, kept in reads
+            ]
             every = sum(matters for matters, _ in parts)
             inside[node] = sum(matters * part for matters, part in parts) / every if every else 1.0
         return inside[next(iter(self.nodes))]

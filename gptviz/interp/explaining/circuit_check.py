@@ -1,8 +1,10 @@
-"""Whether a circuit does what it claims: the model runs with everything outside of it replaced by its mean.
+"""Whether a circuit does what it claims: the model runs with everything outside of it replaced by
+its mean.
 
-Every unit at every position that is no node of the graph writes what it writes on average over the positions of a reference text
-(mean ablation; Wang et al. 2023, section 3). Nodes go on computing: they read what the others now write. So a graph that lacks
-something important loses the answer, though its edges were computed with patterns and norms frozen.
+Every unit at every position that is no node of the graph writes what it writes on average over the
+positions of a reference text (mean ablation; Wang et al. 2023, section 3). Nodes go on computing:
+they read what the others now write. So a graph that lacks something important loses the answer,
+though its edges were computed with patterns and norms frozen.
 """
 
 from __future__ import annotations
@@ -32,14 +34,16 @@ class Checked:
 
     @property
     def share(self) -> float:
-        """The part of `whole` - `without` that is kept: 1 is all, below 0 is the opposite; NaN where there is nothing to keep."""
+        """The part of `whole` - `without` that is kept: 1 is all, below 0 is the opposite; NaN
+        where there is nothing to keep.
+        """
         everything = self.whole - self.without
         return (self.kept - self.without) / everything if everything else float("nan")
 
 
 def check(circuit: Circuit, model: Transformer, means: Mapping[str, Tensor]) -> Checked:
-    """Run the model that a circuit was found in with everything outside it at its mean; the `means` are those of
-    `circuit_reads.means`, over the positions of a reference text.
+    """Run the model that a circuit was found in with everything outside it at its mean; the `means`
+    are those of `circuit_reads.means`, over the positions of a reference text.
     """
     ids = torch.tensor(circuit.ids, device=model.embed.weight.device)
     nodes = {(node.unit, node.position) for node in circuit.nodes if node.unit is not None}
@@ -58,21 +62,32 @@ def check(circuit: Circuit, model: Transformer, means: Mapping[str, Tensor]) -> 
 
 
 def mean_outside(
-    model: Transformer, nodes: Collection[tuple[Unit, int]], length: int, means: Mapping[str, Tensor]
+    model: Transformer,
+    nodes: Collection[tuple[Unit, int]],
+    length: int,
+    means: Mapping[str, Tensor],
 ) -> dict[str, Callable[[Tensor], Tensor]]:
-    """Edits, for `trace.run`, that put all but these `nodes` (units at positions) of a text of this length at their means."""
+    """Edits, for `trace.run`, that put all but these `nodes` (units at positions) of a text of this
+    length at their means.
+    """
     edits: dict[str, Callable[[Tensor], Tensor]] = {}
     for name, mean in means.items():
         if name in ("embed", "smear", "positions"):
             units = [Unit("positions" if name == "positions" else "embed")]
         else:
-            units = [unit for unit in heads_and_mlps(model.config) if name.startswith(f"{unit.layer}.")]
-        outside = torch.tensor([[(unit, place) not in nodes for place in range(length)] for unit in units], device=mean.device)
+            units = [
+                unit for unit in heads_and_mlps(model.config) if name.startswith(f"{unit.layer}.")
+            ]
+        outside = torch.tensor(
+            [[(unit, place) not in nodes for place in range(length)] for unit in units],
+            device=mean.device,
+        )
 
         def replace(value: Tensor, mean: Tensor = mean, outside: Tensor = outside) -> Tensor:
             if mean.dim() == 2:  # z of heads: value [1, H, T, d_head], mean [H, d_head]
                 return torch.where(outside[None, :, :, None], mean[None, :, None], value)
-            return torch.where(outside[0, :, None], mean, value)  # [1, T, d_model], or [T, d_model] of positions
+            # [1, T, d_model], or [T, d_model] of positions
+            return torch.where(outside[0, :, None], mean, value)
 
         edits[name] = replace
     return edits

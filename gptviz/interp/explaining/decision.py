@@ -1,4 +1,6 @@
-"""Decisions: what each word of a text adds to the logit of a label, or is worth to it, and which single word decides."""
+"""Decisions: what each word of a text adds to the logit of a label, or is worth to it, and which
+single word decides.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,16 @@ BIAS = "(bias)"
 
 @dataclass(frozen=True)
 class Decision:
-    """A logit, or the difference of two, as a sum over the tokens: `bias + shares.sum() = total`."""
+    """A logit, or the difference of two, as a sum over the tokens: `bias + shares.sum() =
+    total`.
+    """
 
     label: int  #: the label whose logit it is
     against: int | None  #: the label whose logit is subtracted, or None if nothing is
     bias: float  #: the part that no token adds
     shares: Float64Array  #: [T], what each token adds
-    total: float  #: the logit or the difference as the model computed it, not as the sum of the shares
+    #: the logit or the difference as the model computed it, not as the sum of the shares
+    total: float
 
     @property
     def sum(self) -> float:
@@ -33,29 +38,36 @@ class Decision:
 
     def labelled(self, words: Sequence[str]) -> LabelledArray:
         """The bias, then what each of the `words` adds: [1 + T], in units of logits."""
-        return LabelledArray(np.concatenate([[self.bias], self.shares]), (Axis("word", (BIAS, *words)),), "logit")
+        return LabelledArray(
+            np.concatenate([[self.bias], self.shares]), (Axis("word", (BIAS, *words)),), "logit"
+        )
 
 
 def decision(classified: Classified, label: int, against: int | None = None) -> Decision:
-    """The parts that add to the logit of `label`, or to its difference from the logit of another label.
+    """The parts that add to the logit of `label`, or to its difference from the logit of another
+    label.
 
     Only differences decide: a softmax stays the same when all logits grow by one number.
     """
     bias, shares = _for(classified.bias, label, against), _for(classified.shares, label, against)
-    return Decision(label, against, float(bias), shares, float(_for(classified.logits, label, against)))
+    return Decision(
+        label, against, float(bias), shares, float(_for(classified.logits, label, against))
+    )
 
 
 @dataclass(frozen=True)
 class Worth:
-    """The amount that a logit, or the difference of two, loses when the text is read without one of its tokens.
+    """The amount that a logit, or the difference of two, loses when the text is read without one of
+    its tokens.
 
-    It can be measured for every head. What tokens are worth does not add up to the logit: two tokens that say the same are worth
-    little each, since the other one is still there.
+    It can be measured for every head. What tokens are worth does not add up to the logit: two
+    tokens that say the same are worth little each, since the other one is still there.
     """
 
     label: int  #: the label whose logit it is
     against: int | None  #: the label whose logit is subtracted, or None if nothing is
-    of_tokens: Float64Array  #: [tokens left out], what is lost without each of them; negative where the logit grows
+    #: [tokens left out], what is lost without each of them; negative where the logit grows
+    of_tokens: Float64Array
     total: float  #: the logit or the difference for the whole text
 
     def labelled(self, words: Sequence[str]) -> LabelledArray:
@@ -64,8 +76,9 @@ class Worth:
 
 
 def worth(judged: Judged, without: Float64Array, label: int, against: int | None = None) -> Worth:
-    """The worth of each token to the logit of `label`, or to its difference from the logit of the label `against`; `without` are
-    the logits without each token, [tokens left out, n_label], from `left_out`.
+    """The worth of each token to the logit of `label`, or to its difference from the logit of the
+    label `against`; `without` are the logits without each token, [tokens left out, n_label], from
+    `left_out`.
     """
     total = float(_for(judged.logits, label, against))
     return Worth(label, against, total - _for(without, label, against), total)
@@ -83,20 +96,22 @@ def runner_up(judged: Judged, label: int) -> int:
 
 
 def left_out(model: Transformer, ids: Tensor, places: Sequence[int] | None = None) -> Float64Array:
-    """The logit of every label for the text `ids` [T] without the token at each of the `places` in turn, by default each of them:
-    [places, n_label]. A ValueError if the model is not a classifier, or the text has fewer than two tokens, so that nothing would
-    be left.
+    """The logit of every label for the text `ids` [T] without the token at each of the `places` in
+    turn, by default each of them: [places, n_label]. A ValueError if the model is not a classifier,
+    or the text has fewer than two tokens, so that nothing would be left.
     """
     if len(ids) < 2:
         raise ValueError("a text of a single token has nothing left without it")
     gone = torch.arange(len(ids)) if places is None else torch.tensor(places, dtype=torch.long)
     others = torch.arange(len(ids) - 1).expand(len(gone), -1)
-    return logits_of(model, ids[(others + (others >= gone[:, None])).to(ids.device)])  # of ids [places, T - 1]
+    # of ids [places, T - 1]
+    return logits_of(model, ids[(others + (others >= gone[:, None])).to(ids.device)])
 
 
 def decisive_token(probabilities: Float64Array, without: Float64Array) -> tuple[int, int]:
-    """The token without which the likeliest label is least likely, and the likeliest label without that token, from the
-    probabilities of the whole text [n_label], and of the text without each of its tokens [T, n_label].
+    """The token without which the likeliest label is least likely, and the likeliest label without
+    that token, from the probabilities of the whole text [n_label], and of the text without each of
+    its tokens [T, n_label].
     """
     label = int(probabilities.argmax())
     token = int(without[:, label].argmin())

@@ -1,12 +1,14 @@
 """Decomposition: the residual stream as a sum of what each part of a model wrote into it.
 
-A norm is linear except for the number by which it divides. With that number held as it was in one run ("frozen"), everything
-between what a part writes and what a later part reads is linear: all that is read is the sum of what was written, each piece
-passed through the frozen norms on its way. So what the reader makes of a direction is a sum with one number for each writer.
+A norm is linear except for the number by which it divides. With that number held as it was in one
+run ("frozen"), everything between what a part writes and what a later part reads is linear: all
+that is read is the sum of what was written, each piece passed through the frozen norms on its way.
+So what the reader makes of a direction is a sum with one number for each writer.
 
-Nothing here knows the kinds of residuals. A block's own `forward` runs once more, with its norms frozen and with what its
-sublayers gave in the run in their places, and PyTorch's derivative of that pass is the linear map: a new residual needs no rule
-of its own, and one that is not linear is refused. This is computed only at the chosen positions.
+Nothing here knows the kinds of residuals. A block's own `forward` runs once more, with its norms
+frozen and with what its sublayers gave in the run in their places, and PyTorch's derivative of that
+pass is the linear map: a new residual needs no rule of its own, and one that is not linear is
+refused. This is computed only at the chosen positions.
 """
 
 from __future__ import annotations
@@ -29,8 +31,10 @@ from gptviz.model.parts.residuals import RESIDUALS
 
 from ..trace import one_row
 
-HEAD = "head"  # the reader that stands for the model's head: it reads the stream behind the final norm
-# A sum is off by less than this share of the numbers that it is made of, unless something on the way is not linear.
+# the reader that stands for the model's head: it reads the stream behind the final norm
+HEAD = "head"
+# A sum is off by less than this share of the numbers that it is made of, unless something on the
+# way is not linear.
 NOT_LINEAR = {torch.float64: 1e-7, torch.float32: 1e-3}
 
 _SUBLAYERS = ("attention", "cross_attention", "mlp")
@@ -42,7 +46,9 @@ TAPS = (
 
 
 class _Given(nn.Module):
-    """Stands where a sublayer stood: it gives what that gave in the run, and keeps what it would read."""
+    """Stands where a sublayer stood: it gives what that gave in the run, and keeps what it would
+    read.
+    """
 
     def __init__(self, stream: Stream, name: str) -> None:
         super().__init__()
@@ -56,11 +62,14 @@ class _Given(nn.Module):
 
 
 class FrozenNorm(nn.Module):
-    """A norm whose scale is kept from the first vectors that it gets: from then on an affine function of its input. `numbers`
-    makes its gain a tensor of the sum in which it stands, and `bias` its bias [..., size].
+    """A norm whose scale is kept from the first vectors that it gets: from then on an affine
+    function of its input. `numbers` makes its gain a tensor of the sum in which it stands, and
+    `bias` its bias [..., size].
     """
 
-    def __init__(self, norm: Norm, numbers: Callable[[Tensor], Tensor], bias: Callable[[Tensor], Tensor]) -> None:
+    def __init__(
+        self, norm: Norm, numbers: Callable[[Tensor], Tensor], bias: Callable[[Tensor], Tensor]
+    ) -> None:
         super().__init__()
         self.keep = norm, numbers, bias
         self.first: Tensor | None = None
@@ -76,24 +85,30 @@ class FrozenNorm(nn.Module):
 
 
 class Stream:
-    """The residual stream of a decoder (or of a classifier) at some positions of one run, as a sum of what was written into it.
+    """The residual stream of a decoder (or of a classifier) at some positions of one run, as a sum
+    of what was written into it.
 
-    Writers are `embed`, `positions` where they are added to the embedding, whole sublayers such as `blocks.0.attention`,
-    `blocks.0.cross_attention` and `blocks.0.mlp`, and the biases of norms on the way, under the names of these parameters. What
-    edits add to the stream is one more bias, such as `blocks.0.resid_post.edits.bias`.
-    Readers are the sublayers, which read the stream behind the norm before them where there is one, and `HEAD`.
+    Writers are `embed`, `positions` where they are added to the embedding, whole sublayers such as
+    `blocks.0.attention`, `blocks.0.cross_attention` and `blocks.0.mlp`, and the biases of norms on
+    the way, under the names of these parameters. What edits add to the stream is one more bias,
+    such as `blocks.0.resid_post.edits.bias`.
+    Readers are the sublayers, which read the stream behind the norm before them where there is one,
+    and `HEAD`.
 
     Attributes:
         rows: the n positions.
         device: where its sums are computed.
         dtype: the type in which they are.
-        values: what was recorded of the run, by tap name, on this device in the model's own precision: `k` and `v` of all
-            positions [keys, n_kv_head, d_head]; only at the n positions `q` and `z` [n, n_head, d_head], `pattern` [n, n_head,
-            keys], and all others [n, numbers].
+        values: what was recorded of the run, by tap name, on this device in the model's own
+            precision: `k` and `v` of all positions [keys, n_kv_head, d_head]; only at the n
+            positions `q` and `z` [n, n_head, d_head], `pattern` [n, n_head, keys], and all others
+            [n, numbers].
         written: by writer, what it wrote, [n, d_model].
         inputs: by reader, what it reads, [1, n, d_model], with its history.
-        guess: the position that `final` and `logits` are about: by default the last of the n positions.
-        final: what the head reads there, behind the final norm, [d_model], as the model computed it.
+        guess: the position that `final` and `logits` are about: by default the last of the n
+            positions.
+        final: what the head reads there, behind the final norm, [d_model], as the model computed
+            it.
         logits: the model's own logits there, [vocab_size]; of a classifier, [n_label].
     """
 
@@ -108,23 +123,28 @@ class Stream:
         taps: Sequence[str] = TAPS,
         exactly: bool = True,
     ) -> None:
-        """Run `model` over `ids` and keep what is needed of the positions `rows`, by default of all.
+        """Run `model` over `ids` and keep what is needed of the positions `rows`, by default of
+        all.
 
         Args:
             guess: as in the attributes.
-            taps: the names of what is kept of the run; without patterns a long text takes less memory, and nothing can be split
-                by the token that is read.
-            exactly: compute in float64 on the CPU, which every machine has; else in float32 where the model is.
+            taps: the names of what is kept of the run; without patterns a long text takes less
+                memory, and nothing can be split by the token that is read.
+            exactly: compute in float64 on the CPU, which every machine has; else in float32 where
+                the model is.
 
         Raises:
-            ValueError: there is no such position, a norm or a residual has no linear form, or as in `Transformer.forward`.
+            ValueError: there is no such position, a norm or a residual has no linear form, or as in
+                `Transformer.forward`.
         """
         self.model = model
         self.device = torch.device("cpu") if exactly else model.embed.weight.device
         self.dtype = torch.float64 if exactly else torch.float32
         self.rows = tuple(range(len(ids)) if rows is None else rows)
         if not self.rows or not all(0 <= row < len(ids) for row in self.rows):
-            raise ValueError(f"the positions are {list(self.rows)}; they must be from 0 to {len(ids) - 1}")
+            raise ValueError(
+                f"the positions are {list(self.rows)}; they must be from 0 to {len(ids) - 1}"
+            )
         self.guess = self.rows[-1] if guess is None else guess
         self.final, self.logits = torch.empty(0), torch.empty(0)
         self.values: dict[str, Tensor] = {}
@@ -134,19 +154,33 @@ class Stream:
         self._follow()
 
     def at(self, start: int, stop: int) -> Stream:
-        """The same stream at its positions from the place `start` up to `stop` among `rows`; the run is not repeated."""
+        """The same stream at its positions from the place `start` up to `stop` among `rows`; the
+        run is not repeated.
+        """
         part = copy.copy(self)
         part.rows = self.rows[start:stop]
-        part.values = {name: value if name[-2:] in (".k", ".v") else value[start:stop] for name, value in self.values.items()}
+        part.values = {
+            name: value if name[-2:] in (".k", ".v") else value[start:stop]
+            for name, value in self.values.items()
+        }
         part._follow()
         return part
 
     @torch.inference_mode(False)
     @torch.no_grad()
-    def _record(self, ids: Sequence[int], source: Sequence[int] | None, taps: Sequence[str]) -> None:
+    def _record(
+        self, ids: Sequence[int], source: Sequence[int] | None, taps: Sequence[str]
+    ) -> None:
         device, place = self.model.embed.weight.device, self.rows.index(self.guess)
         rows = torch.tensor(self.rows, device=device)
-        states = ("embed", "embed_norm", "smear", f"blocks.{len(self.model.blocks) - 1}.resid_post", "backout", "final_norm")
+        states = (
+            "embed",
+            "embed_norm",
+            "smear",
+            f"blocks.{len(self.model.blocks) - 1}.resid_post",
+            "backout",
+            "final_norm",
+        )
 
         def see(name: str, value: Tensor) -> None:
             tap = name.rpartition(".")[2]
@@ -166,7 +200,8 @@ class Stream:
             kept = kept.to(self.device, copy=True)
             if name in states:
                 self.final = kept[0 if tap == "final_norm" else place]
-            if name == "smear":  # positions and the token before are part of what the embedding wrote
+            # positions and the token before are part of what the embedding wrote
+            if name == "smear":
                 self.values["embed"] = kept
                 self.values.pop("positions", None)
             elif name not in states[1:]:
@@ -175,23 +210,32 @@ class Stream:
                 self.values[name] = kept
 
         watch = Watch((*taps, *states, *self._changed), see, in_parts=True)
-        self.logits = self.model(*one_row(self.model, ids, source), tap=watch, logits_at=slice(self.guess, self.guess + 1))[0]
+        self.logits = self.model(
+            *one_row(self.model, ids, source),
+            tap=watch,
+            logits_at=slice(self.guess, self.guess + 1),
+        )[0]
         if self.model.config.kind != "classifier":
             self.logits = self.logits[-1]
 
     def _with_part(self, kept: Tensor | None, part: Tensor, n_keys: int) -> Tensor:
-        """The rows of a pattern at the n positions, [n, n_head, keys], as far as they were `kept`, with those of a `part` of the
-        pattern [n_head, queries, keys]: its queries are the last of its keys.
+        """The rows of a pattern at the n positions, [n, n_head, keys], as far as they were `kept`,
+        with those of a `part` of the pattern [n_head, queries, keys]: its queries are the last of
+        its keys.
         """
         n_head, queries, keys = part.shape
-        kept = part.new_zeros(len(self.rows), n_head, n_keys, device="cpu") if kept is None else kept
+        kept = (
+            part.new_zeros(len(self.rows), n_head, n_keys, device="cpu") if kept is None else kept
+        )
         for index, row in enumerate(self.rows):
             if keys - queries <= row < keys:
                 kept[index, :, :keys] = part[:, row - keys + queries].cpu()
         return kept
 
     def leaf(self, name: str, value: Tensor) -> Tensor:
-        """The output of the writer `name`, [1, n, d_model], from its `value` [n, d_model] where it writes for the first time."""
+        """The output of the writer `name`, [1, n, d_model], from its `value` [n, d_model] where it
+        writes for the first time.
+        """
         if name not in self._leaves:
             self._leaves[name] = self.numbers(value)[None].requires_grad_()
         return self._leaves[name]
@@ -209,7 +253,8 @@ class Stream:
     def _follow(self) -> None:
         """Pass everything that was written on to everything that reads."""
         self.inputs: dict[str, Tensor] = {}
-        self.after: dict[int, Tensor] = {}  # by the number of a block, the stream behind it [1, n, d_model]
+        # by the number of a block, the stream behind it [1, n, d_model]
+        self.after: dict[int, Tensor] = {}
         self._leaves: dict[str, Tensor] = {}
         self._before: dict[str, tuple[str, ...]] = {}
         model, blocks = self.model, self.model.blocks
@@ -220,7 +265,9 @@ class Stream:
         }
         for index, block in enumerate(blocks):
             stand_ins |= {
-                part: _Given(self, f"blocks.{index}.{name}") for name, part in block.named_children() if name in _SUBLAYERS
+                part: _Given(self, f"blocks.{index}.{name}")
+                for name, part in block.named_children()
+                if name in _SUBLAYERS
             }
         x = self.leaf("embed", self.values["embed"])  # [1, n, d_model]
         if "positions" in self.values:
@@ -235,7 +282,9 @@ class Stream:
 
         def through(index: int, block: nn.Module, x: Tensor) -> Tensor:
             followed, at = with_stand_ins(block, stand_ins, self.device), slice(0, len(self.rows))
-            self.after[index] = followed(x, None, None, at, Memory(x, None), None, edits.at(f"blocks.{index}"))
+            self.after[index] = followed(
+                x, None, None, at, Memory(x, None), None, edits.at(f"blocks.{index}")
+            )
             return self.after[index]
 
         x = edits("backout", model.along(x, through))
@@ -256,15 +305,21 @@ class Stream:
         return cast("AttentionBase | AnyMLP", self.model.get_submodule(layer))
 
     def pull(self, reader: str, directions: Tensor) -> dict[str, Tensor]:
-        """Follow `directions` [n, d_model], or k such [k, n, d_model], from the reader back to all writers.
+        """Follow `directions` [n, d_model], or k such [k, n, d_model], from the reader back to all
+        writers.
 
-        The dot product of a direction with what is read at a position is a sum over writers: for each the dot product of what it
-        wrote there with its own direction, which is returned by its name, [..., n, d_model]. All who write before the reader
-        reads are there; the direction is 0 where nothing of what they wrote arrives. Biases of norms that do not lie on the way
-        are left out. A ValueError if nothing reads under this name, or the way from a writer to the reader is not linear.
+        The dot product of a direction with what is read at a position is a sum over writers: for
+        each the dot product of what it wrote there with its own direction, which is returned by its
+        name, [..., n, d_model]. All who write before the reader reads are there; the direction is 0
+        where nothing of what they wrote arrives. Biases of norms that do not lie on the way are
+        left out. A ValueError if nothing reads under this name, or the way from a writer to the
+        reader is not linear.
         """
         if reader not in self.inputs:
-            raise ValueError(f"{reader!r:.80} reads nothing from the stream; readers are {', '.join(self.inputs)}")
+            raise ValueError(
+                f"{reader!r:.80} reads nothing from the stream; readers are "
+                f"{', '.join(self.inputs)}"
+            )
         read, writers = self.inputs[reader], self._before[reader]
         with torch.inference_mode(False):
             asked = self.numbers(directions)
@@ -282,25 +337,30 @@ class Stream:
             for name, back in by_writer
             if back is not None or not name.endswith(".bias")
         }
-        # The derivative is that of a linear map only if all products add up to those of the directions with what is read.
+        # The derivative is that of a linear map only if all products add up to those of the
+        # directions with what is read.
         whole = asked * read.detach()[0]  # [..., n, d_model]
-        products = torch.stack([*(direction * self.written[name] for name, direction in pulled.items()), -whole])
+        products = torch.stack(
+            [*(direction * self.written[name] for name, direction in pulled.items()), -whole]
+        )
         off = products.sum(-1).sum(0)  # [..., n]
         size = products.abs_().sum(-1).amax(0)  # rounding grows with it
         if (off.abs() > NOT_LINEAR[self.dtype] * size).any():
             kind = RESIDUALS[self.model.config.residual].title
             raise ValueError(
-                f"the residual “{kind}” is not linear in the stream and in what a sublayer gives, even with its norms frozen: "
+                f"the residual “{kind}” is not linear in the stream and in what a sublayer gives, "
+                "even with its norms frozen: "
                 "what is read is no sum of what was written"
             )
         return pulled
 
     def added(self, pulled: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """How much each part adds, [..., n], in the order of writing, from the result of `pull`; the sum is what was pulled.
+        """How much each part adds, [..., n], in the order of writing, from the result of `pull`;
+        the sum is what was pulled.
 
-        Attention is split into its heads (named as `units.Unit` names them) and its output bias, an MLP into what its neurons
-        write and its bias. Biases have the names of their parameters. A sublayer whose whole output was replaced by an edit stays
-        whole.
+        Attention is split into its heads (named as `units.Unit` names them) and its output bias, an
+        MLP into what its neurons write and its bias. Biases have the names of their parameters. A
+        sublayer whose whole output was replaced by an edit stays whole.
         """
         parts: dict[str, Tensor] = {}
         for name, direction in pulled.items():
@@ -309,23 +369,35 @@ class Stream:
                 parts[name] = whole
                 continue
             part = self.part(name)
-            own, written_as = (part.output.bias, "output") if isinstance(part, AttentionBase) else (part.written()[1], "down")
+            own, written_as = (
+                (part.output.bias, "output")
+                if isinstance(part, AttentionBase)
+                else (part.written()[1], "down")
+            )
             bias = None if own is None else (direction * self.numbers(own)).sum(-1)  # [..., n]
             if not isinstance(part, AttentionBase):
                 parts[name] = whole if bias is None else whole - bias
             else:
-                heads = (self.to_heads(name, direction) * self.numbers(self.values[f"{name}.z"])).sum(-1)  # [..., n, n_head]
-                parts |= {f"{name}.head.{head}": values for head, values in enumerate(heads.unbind(-1))}
+                # [..., n, n_head]
+                heads = (
+                    self.to_heads(name, direction) * self.numbers(self.values[f"{name}.z"])
+                ).sum(-1)
+                parts |= {
+                    f"{name}.head.{head}": values for head, values in enumerate(heads.unbind(-1))
+                }
             if bias is not None:
                 parts[f"{name}.{written_as}.bias"] = bias
         return parts
 
     def is_replaced(self, layer: str) -> bool:
         """Whether an edit replaced the whole output of the sublayer called `layer`."""
-        return isinstance(self.model, EditedTransformer) and f"{layer}.out" in self.model.replacements
+        return (
+            isinstance(self.model, EditedTransformer) and f"{layer}.out" in self.model.replacements
+        )
 
     def to_heads(self, layer: str, direction: Tensor) -> Tensor:
-        """A direction in what an attention wrote, [..., n, d_model], as one in the `z` of each head: [..., n, n_head, d_head].
+        """A direction in what an attention wrote, [..., n, d_model], as one in the `z` of each
+        head: [..., n, n_head, d_head].
 
         It goes back through each head's slice of the output projection.
         """
@@ -334,17 +406,24 @@ class Stream:
         return weighed.unflatten(-1, (-1, part.head_size))
 
     def sources(self, layer: str, pulled: Mapping[str, Tensor]) -> Tensor:
-        """How much each head of a `layer` adds, split by the token that it reads it from: [..., n, n_head, keys].
+        """How much each head of a `layer` adds, split by the token that it reads it from: [..., n,
+        n_head, keys].
 
-        The share of a token is the pattern times what its value adds; a head's shares sum to what it adds (see `added`).
+        The share of a token is the pattern times what its value adds; a head's shares sum to what
+        it adds (see `added`).
         """
         wanted = self.to_heads(layer, pulled[layer])  # [..., n, n_head, d_head]
         values = self.numbers(self.values[f"{layer}.v"])  # [keys, n_kv_head, d_head]
         grouped = wanted.unflatten(-2, (values.shape[1], -1))  # [..., n, n_kv_head, group, d_head]
-        products = torch.einsum("...kgd,skd->...kgs", grouped, values).flatten(-3, -2)  # [..., n, n_head, keys]
+        # [..., n, n_head, keys]
+        products = torch.einsum("...kgd,skd->...kgs", grouped, values).flatten(-3, -2)
         return products * self.numbers(self.values[f"{layer}.pattern"])
 
     def neurons(self, layer: str, pulled: Mapping[str, Tensor]) -> Tensor:
-        """How much each neuron of an MLP adds, [..., n, d_mlp]; with the MLP's bias they sum to what it adds."""
+        """How much each neuron of an MLP adds, [..., n, d_mlp]; with the MLP's bias they sum to
+        what it adds.
+        """
         part = cast(AnyMLP, self.part(layer))
-        return (pulled[layer] @ self.numbers(part.written()[0])) * self.numbers(self.values[f"{layer}.neurons"])
+        return (pulled[layer] @ self.numbers(part.written()[0])) * self.numbers(
+            self.values[f"{layer}.neurons"]
+        )

@@ -1,8 +1,10 @@
-"""One step of learning: from the loss of a text back to one weight, the optimiser's step, and the loss after it.
+"""One step of learning: from the loss of a text back to one weight, the optimiser's step, and the
+loss after it.
 
-The loss is the mean of the losses of all guesses, L = 1/T · Σ_t −log p_t(y_t). At the logits its derivative is (p_t − y_t) / T,
-and the chain rule hands it back through every block. Each guess pulls at the weight in its own way: the derivative of the loss is
-the mean of these pulls. The step is computed in float32 as training does it, but without dropout; all else in float64.
+The loss is the mean of the losses of all guesses, L = 1/T · Σ_t −log p_t(y_t). At the logits its
+derivative is (p_t − y_t) / T, and the chain rule hands it back through every block. Each guess
+pulls at the weight in its own way: the derivative of the loss is the mean of these pulls. The step
+is computed in float32 as training does it, but without dropout; all else in float64.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from ..trace import one_row
 
 MOST_PARAMETERS = 50_000_000  # the model is copied in float64, with a gradient for each number
 POINTS = 41  # of the curve
-REACH = 6  # of the curve, to each side: so many times the weight, or the usual size of its tensor's weights if that is larger
+# of the curve, to each side: so many times the weight, or the usual size of its tensor's weights if
+# that is larger
+REACH = 6
 STEEPEST = 8
 
 
@@ -37,38 +41,58 @@ class LearningStep:
     ids: tuple[int, ...]  #: the text's tokens; the model guesses each but the first
     part: str  #: the name of the tensor that the weight is in
     at: tuple[int, ...]  #: its place there
-    steepest: tuple[tuple[int, ...], ...]  #: the places in that tensor with the steepest slopes, at most `STEEPEST`
+    #: the places in that tensor with the steepest slopes, at most `STEEPEST`
+    steepest: tuple[tuple[int, ...], ...]
     losses: Float64Array  #: [T], the loss of each guess, in nats; `loss` is their mean
     loss: float  #: the loss of the text before the step
-    error: Float64Array  #: [T, vocab_size], the derivative of each guess's own loss by its logits: p − y
-    #: [n_layer + 1, T], the length of the derivative of the loss by the stream that enters each block and leaves the last, for
-    #: each token that is read
+    #: [T, vocab_size], the derivative of each guess's own loss by its logits: p − y
+    error: Float64Array
+    #: [n_layer + 1, T], the length of the derivative of the loss by the stream that enters each
+    #: block and leaves the last, for each token that is read
     reaching: Float64Array
-    pulls: Float64Array  #: [T], the derivative of each guess's own loss by the weight; their mean is `slope`
+    #: [T], the derivative of each guess's own loss by the weight; their mean is `slope`
+    pulls: Float64Array
     slope: float  #: the derivative of the loss by the weight
-    norm: float  #: the length of the derivative by all weights together, which is shortened to `clipped` at most (0: never)
+    #: the length of the derivative by all weights together, which is shortened to `clipped` at most
+    #: (0: never)
+    norm: float
     clipped: float  #: see `norm`
-    #: the running mean of the slope, corrected for the zeros that it begins with; after the first step the slope itself
+    #: the running mean of the slope, corrected for the zeros that it begins with; after the first
+    #: step the slope itself
     mean: float | None
-    #: the root of the running mean of its square, corrected too; both None for an optimiser other than Adam and AdamW
+    #: the root of the running mean of its square, corrected too; both None for an optimiser other
+    #: than Adam and AdamW
     root: float | None
     before: float  #: the weight before the step
     after: float  #: the weight after it
     loss_after: float  #: the loss of the text after the step of all weights
     loss_before: float  #: the loss before it, computed as `loss_after` is, in float32
     weights: Float64Array  #: [POINTS], other values of the weight
-    curve: Float64Array  #: [POINTS], the loss of the text with each, all other weights being as they were
+    #: [POINTS], the loss of the text with each, all other weights being as they were
+    curve: Float64Array
 
     def way_back(self, labels: Sequence[str]) -> LabelledArray:
-        """From the loss of each guess down to its pull at the weight: [row, token read], each row in its own unit; `labels` are
-        those of the tokens that are read, all but the last.
+        """From the loss of each guess down to its pull at the weight: [row, token read], each row
+        in its own unit; `labels` are those of the tokens that are read, all but the last.
         """
         right = self.error[np.arange(len(self.losses)), list(self.ids[1:])]
-        blocks = [(f"into block {index}", lengths) for index, lengths in enumerate(self.reaching[:-1])]
+        blocks = [
+            (f"into block {index}", lengths) for index, lengths in enumerate(self.reaching[:-1])
+        ]
         end = (f"out of block {len(blocks) - 1}" if blocks else "embedding", self.reaching[-1])
-        rows = [("loss", self.losses), ("p − y", right), end, *reversed(blocks), ("pull", self.pulls)]
+        rows = [
+            ("loss", self.losses),
+            ("p − y", right),
+            end,
+            *reversed(blocks),
+            ("pull", self.pulls),
+        ]
         names, values = zip(*rows, strict=True)
-        return LabelledArray(np.array(values), (Axis("from the loss to the weight", names), Axis("token", tuple(labels))), "")
+        return LabelledArray(
+            np.array(values),
+            (Axis("from the loss to the weight", names), Axis("token", tuple(labels))),
+            "",
+        )
 
 
 def parts_of(model: Transformer) -> dict[str, tuple[int, ...]]:
@@ -77,7 +101,11 @@ def parts_of(model: Transformer) -> dict[str, tuple[int, ...]]:
 
 
 def learning_step(
-    model: Transformer, ids: Sequence[int], part: str, at: tuple[int, ...] | None = None, recipe: Recipe | None = None
+    model: Transformer,
+    ids: Sequence[int],
+    part: str,
+    at: tuple[int, ...] | None = None,
+    recipe: Recipe | None = None,
 ) -> LearningStep:
     """The first step that training on only this text would take. The model does not change.
 
@@ -88,7 +116,8 @@ def learning_step(
         recipe: what a run is trained with; its highest learning rate is that of the step.
 
     Raises:
-        ValueError: the model is no decoder or too large, the text too short, or there is no such weight.
+        ValueError: the model is no decoder or too large, the text too short, or there is no such
+            weight.
     """
     recipe = recipe or Recipe(steps=1)
     _check(model, ids, part, at)
@@ -99,9 +128,13 @@ def learning_step(
     logits = exact(text[:, :-1], tap=record)[0]  # [T, vocab_size]
     losses = F.cross_entropy(logits, text[0, 1:], reduction="none")  # [T]
     tensor = exact.get_parameter(part)
-    slopes, *streams = torch.autograd.grad(losses.mean(), [tensor, *record.values.values()], retain_graph=True)
+    slopes, *streams = torch.autograd.grad(
+        losses.mean(), [tensor, *record.values.values()], retain_graph=True
+    )
     largest = slopes.abs().flatten().topk(min(STEEPEST, slopes.numel())).indices
-    steepest = tuple(tuple(int(place) for place in torch.unravel_index(index, slopes.shape)) for index in largest)
+    steepest = tuple(
+        tuple(int(place) for place in torch.unravel_index(index, slopes.shape)) for index in largest
+    )
     at = steepest[0] if at is None else at
     pulls = [torch.autograd.grad(loss, tensor, retain_graph=True)[0][at].item() for loss in losses]
     error = logits.detach().softmax(-1)
@@ -129,19 +162,29 @@ def _check(model: Transformer, ids: Sequence[int], part: str, at: tuple[int, ...
         raise ValueError("a step of learning is shown only of decoders")
     number = sum(parameter.numel() for parameter in model.parameters())
     if number > MOST_PARAMETERS:
-        raise ValueError(f"the model has {number:,} parameters; a step is computed for at most {MOST_PARAMETERS:,}")
+        raise ValueError(
+            f"the model has {number:,} parameters; a step is computed for at most "
+            f"{MOST_PARAMETERS:,}"
+        )
     if len(ids) < 2:
         raise ValueError("there is nothing to guess: give a text of at least two tokens")
     shapes = parts_of(model)
     if part not in shapes:
-        raise ValueError(f"the model has no weights called {part!r:.80}; it has {', '.join(shapes)}")
+        raise ValueError(
+            f"the model has no weights called {part!r:.80}; it has {', '.join(shapes)}"
+        )
     shape = shapes[part]
-    if at is not None and (len(at) != len(shape) or not all(0 <= place < size for place, size in zip(at, shape, strict=True))):
+    if at is not None and (
+        len(at) != len(shape)
+        or not all(0 <= place < size for place, size in zip(at, shape, strict=True))
+    ):
         raise ValueError(f"{part} has no weight at {at}; its shape is {shape}")
 
 
 def _copy(model: Transformer) -> Transformer:
-    """The model in float32 with weights of its own, whose gradients are computed, and without dropout."""
+    """The model in float32 with weights of its own, whose gradients are computed, and without
+    dropout.
+    """
     copied = copy.deepcopy(model).float().train().requires_grad_(True)
     for module in copied.modules():
         if isinstance(module, nn.Dropout):
@@ -150,8 +193,12 @@ def _copy(model: Transformer) -> Transformer:
 
 
 @torch.no_grad()
-def _curve(model: Transformer, text: Tensor, tensor: Tensor, at: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Values of a weight, evenly around the one it has, and the loss with each: [POINTS] and [POINTS]."""
+def _curve(
+    model: Transformer, text: Tensor, tensor: Tensor, at: tuple[int, ...]
+) -> tuple[Tensor, Tensor]:
+    """Values of a weight, evenly around the one it has, and the loss with each: [POINTS] and
+    [POINTS].
+    """
     own = tensor[at].clone()
     reach = REACH * torch.maximum(own.abs(), tensor.square().mean().sqrt())
     values = own + torch.linspace(-1, 1, POINTS, dtype=torch.float64, device=own.device) * reach
@@ -163,7 +210,9 @@ def _curve(model: Transformer, text: Tensor, tensor: Tensor, at: tuple[int, ...]
     return values, torch.stack(losses)
 
 
-def _step(model: Transformer, text: Tensor, part: str, at: tuple[int, ...], recipe: Recipe) -> dict[str, Any]:
+def _step(
+    model: Transformer, text: Tensor, part: str, at: tuple[int, ...], recipe: Recipe
+) -> dict[str, Any]:
     """The optimiser's step, in the numbers and in the order of the trainer."""
     trained = _copy(model)
     tensor = trained.get_parameter(part)
@@ -175,7 +224,9 @@ def _step(model: Transformer, text: Tensor, part: str, at: tuple[int, ...], reci
     for optimiser in steps:
         optimiser.step()
     mean = root = None
-    state: dict[str, Tensor] = next((each.state[tensor] for each in steps if tensor in each.state), {})
+    state: dict[str, Tensor] = next(
+        (each.state[tensor] for each in steps if tensor in each.state), {}
+    )
     if "exp_avg" in state:
         mean = state["exp_avg"][at].item() / (1 - recipe.beta1)
         root = (state["exp_avg_sq"][at].item() / (1 - recipe.beta2)) ** 0.5
@@ -193,4 +244,6 @@ def _step(model: Transformer, text: Tensor, part: str, at: tuple[int, ...], reci
 
 def _loss(model: Transformer, text: Tensor) -> Tensor:
     targets = text[:, 1:].flatten()
-    return F.cross_entropy(model(text[:, :-1]).flatten(0, -2), targets, reduction="sum") * (1 / torch.tensor(len(targets)))
+    return F.cross_entropy(model(text[:, :-1]).flatten(0, -2), targets, reduction="sum") * (
+        1 / torch.tensor(len(targets))
+    )

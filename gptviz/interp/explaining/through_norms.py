@@ -1,7 +1,8 @@
 """The linear part of a norm: its gain and `Norm.linear`, such as taking the mean away.
 
-A norm also divides a vector by its size, which is another number for every vector, and may add a bias. Where weights are looked
-at without any text there is no vector: then a norm stands for what is linear in it.
+A norm also divides a vector by its size, which is another number for every vector, and may add a
+bias. Where weights are looked at without any text there is no vector: then a norm stands for what
+is linear in it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from gptviz.model.parts.residuals import RESIDUALS
 
 
 def norms_of(residual: nn.Module) -> tuple[Norm | None, Norm | None]:
-    """The norm through which a sublayer reads the stream, and the norm of what it computed before this joins the stream.
+    """The norm through which a sublayer reads the stream, and the norm of what it computed before
+    this joins the stream.
 
     A norm of the sum of both (post-norm) is neither of them.
     """
@@ -30,7 +32,9 @@ def norms_of(residual: nn.Module) -> tuple[Norm | None, Norm | None]:
 
 
 def norm_behind(residual: nn.Module) -> tuple[Norm | None, bool]:
-    """The norm that what a sublayer computed goes through next, and whether the stream is added to it before."""
+    """The norm that what a sublayer computed goes through next, and whether the stream is added to
+    it before.
+    """
     steps = next(kind for kind in RESIDUALS.values() if type(residual) is kind).steps
     behind = steps[steps.index("sublayer") + 1 :]
     return _norm(residual, [step for step in behind if step != "add"]), behind[:1] == ("add",)
@@ -44,8 +48,8 @@ def _norm(residual: nn.Module, names: Sequence[str]) -> Norm | None:
 
 
 def read_through(norm: Norm | None, rows: Tensor) -> Tensor:
-    """Matrices `rows` [..., d_model] that read a normed vector, as they read the vector itself, except for its size. A ValueError
-    if this kind of norm does not say what is linear in it.
+    """Matrices `rows` [..., d_model] that read a normed vector, as they read the vector itself,
+    except for its size. A ValueError if this kind of norm does not say what is linear in it.
     """
     if norm is None:
         return rows
@@ -57,8 +61,8 @@ def read_through(norm: Norm | None, rows: Tensor) -> Tensor:
 
 
 def written_through(norm: Norm | None, columns: Tensor) -> Tensor:
-    """A matrix `columns` [d_model, n] whose result is normed, as it writes to the stream, except for its size. A ValueError as in
-    `read_through`.
+    """A matrix `columns` [d_model, n] whose result is normed, as it writes to the stream, except
+    for its size. A ValueError as in `read_through`.
     """
     if norm is None:
         return columns

@@ -1,7 +1,7 @@
 """Measures: numbers of a model, each computed by the function that its page shows it with.
 
-A measure gives one number for each of its series, such as a head, by name. What it reads, `MeasureInput`, is the same at every
-snapshot of a model, and is made once.
+A measure gives one number for each of its series, such as a head, by name. What it reads,
+`MeasureInput`, is the same at every snapshot of a model, and is made once.
 """
 
 from __future__ import annotations
@@ -55,9 +55,12 @@ CIRCUIT_SHARE = 0.8
 class MeasureQuestion:
     """What a measure is asked about, where it reads a prompt."""
 
-    prompt: str = ""  #: the text; if empty, heads read repeated random tokens. For an encoder–decoder its source.
-    token: str | int | None = None  #: the token that is guessed, as text or id; None for the likeliest. Of a classifier, a label.
-    #: another one, whose logit is taken from that of `token`, or whose vector is compared with its vector
+    #: the text; if empty, heads read repeated random tokens. For an encoder–decoder its source.
+    prompt: str = ""
+    #: the token that is guessed, as text or id; None for the likeliest. Of a classifier, a label.
+    token: str | int | None = None
+    #: another one, whose logit is taken from that of `token`, or whose vector is compared with its
+    #: vector
     against: str | int | None = None
 
 
@@ -65,24 +68,36 @@ class MeasureQuestion:
 class MeasureInput:
     """What a model reads at every snapshot, as far as a measure needs it."""
 
-    ids: tuple[int, ...] = ()  #: the tokens of the prompt; of an encoder–decoder those that its decoder reads
-    source: tuple[int, ...] | None = None  #: the tokens that its encoder reads; None for other kinds
+    #: the tokens of the prompt; of an encoder–decoder those that its decoder reads
+    ids: tuple[int, ...] = ()
+    #: the tokens that its encoder reads; None for other kinds
+    source: tuple[int, ...] | None = None
     token: int = 0  #: the token that is guessed after it, or the label
     against: int | None = None  #: the one that it is compared with
-    texts: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))  #: [T] or [B, T], what heads read
-    repeats: Tensor | None = None  #: repeated random tokens, for scores that have no meaning over `texts`
+    #: [T] or [B, T], what heads read
+    texts: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.long))
+    #: repeated random tokens, for scores that have no meaning over `texts`
+    repeats: Tensor | None = None
     counted_from: int = 1  #: the position in `texts` of the first token whose prediction counts
     #: data held out, with what is to be predicted, by the name of their series
     rows: Mapping[str, Sequence[Rows]] = field(default_factory=dict)
     held_out: Sequence[Sequence[int]] = ()  #: texts held out
-    kinds: Mapping[str, Sequence[int]] = field(default_factory=dict)  #: the tokens of each kind, such as "vowel", by its name
+    #: the tokens of each kind, such as "vowel", by its name
+    kinds: Mapping[str, Sequence[int]] = field(default_factory=dict)
     clock: Modular | None = None  #: the task of sums on a clock
 
     @property
     def tokens(self) -> int:
         """About how many tokens one pass reads."""
         rows = sum(row.reading.ids.numel() for each in self.rows.values() for row in each)
-        return max(1, len(self.ids) + len(self.source or ()) + self.texts.numel() + rows + sum(map(len, self.held_out)))
+        return max(
+            1,
+            len(self.ids)
+            + len(self.source or ())
+            + self.texts.numel()
+            + rows
+            + sum(map(len, self.held_out)),
+        )
 
 
 Numbers = dict[str, float]
@@ -100,8 +115,10 @@ class Measure:
     needs: Needs  #: what it reads
     page: str  #: the name of the page that shows it, or empty
     compute: Compute  #: its values by the name of the series, for a model and what it is given
-    passes: Callable[[Config], int] = lambda _: 1  #: about how many passes through a model with this configuration it takes
-    kinds: tuple[Kind, ...] = ("decoder", "classifier", "encoder-decoder")  #: the kinds of models that have it
+    #: about how many passes through a model with this configuration it takes
+    passes: Callable[[Config], int] = lambda _: 1
+    #: the kinds of models that have it
+    kinds: tuple[Kind, ...] = ("decoder", "classifier", "encoder-decoder")
     #: for some kinds, what is different there: its `title`, `about`, `unit` or `page`
     differs: Mapping[Kind, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -119,8 +136,12 @@ MEASURES: dict[str, Measure] = {}
 """The measures by name."""
 
 
-def measure(name: str, title: str, unit: str, needs: Needs, page: str = "", **more: Any) -> Callable[[Compute], Compute]:
-    """Make a function a measure, whose definition is its docstring; the arguments are fields of `Measure`."""
+def measure(
+    name: str, title: str, unit: str, needs: Needs, page: str = "", **more: Any
+) -> Callable[[Compute], Compute]:
+    """Make a function a measure, whose definition is its docstring; the arguments are fields of
+    `Measure`.
+    """
 
     def add(compute: Compute) -> Compute:
         about = more.pop("about", None) or " ".join((compute.__doc__ or "").split())
@@ -142,11 +163,14 @@ def _losses_by_task(model: Transformer, given: MeasureInput) -> Numbers:
     return _losses(model, given)
 
 
-@measure("loss.by_position", "Loss, each position", _NATS, "held-out texts", "context", kinds=DECODERS)
+@measure(
+    "loss.by_position", "Loss, each position", _NATS, "held-out texts", "context", kinds=DECODERS
+)
 def _losses_by_position(model: Transformer, given: MeasureInput) -> Numbers:
     """The loss of the tokens at each position of texts held out."""
     losses = by_position(model, given.held_out)
-    return dict(zip(losses.axes[0].labels[1:], losses.values[1:].tolist(), strict=True))  # the first is not guessed
+    # the first is not guessed
+    return dict(zip(losses.axes[0].labels[1:], losses.values[1:].tolist(), strict=True))
 
 
 def _measure_heads(name: str, score: Score) -> None:
@@ -156,14 +180,25 @@ def _measure_heads(name: str, score: Score) -> None:
     if name == "delta_loss":
         more["passes"] = lambda config: sum(unit.is_head for unit in heads_and_mlps(config))
 
-    @measure(f"heads.{name}", f"{score.title}, each head", unit, "texts for heads", "heads", about=score.about, **more)
+    @measure(
+        f"heads.{name}",
+        f"{score.title}, each head",
+        unit,
+        "texts for heads",
+        "heads",
+        about=score.about,
+        **more,
+    )
     def _scores(model: Transformer, given: MeasureInput) -> Numbers:
         texts = torch.atleast_2d(given.texts)
         source = None if given.source is None else torch.tensor([given.source], device=texts.device)
         first, values = given.counted_from if name == "delta_loss" else None, dict[str, float]()
         for stack in stacks_of(model):
             scores = scores_of_stack(model, stack, texts, source, given.repeats, counted_from=first)
-            values |= {row["name"]: float("nan") if row.get(name) is None else row[name] for row in scores.rows()}
+            values |= {
+                row["name"]: float("nan") if row.get(name) is None else row[name]
+                for row in scores.rows()
+            }
         return values
 
 
@@ -177,17 +212,24 @@ for _name, _score in SCORES.items():
     "share",
     "answers",
     differs={
-        "classifier": {"about": "The share of texts that get the right label: of texts held out and, as many, of those learned."},
+        "classifier": {
+            "about": "The share of texts that get the right label: of texts held out and, as many, of "
+            "those learned."
+        },
         "encoder-decoder": {
-            "about": "The share of answers that are right from their first token to their end: of data held out and, where there "
+            "about": "The share of answers that are right from their first token to their end: of data "
+            "held out and, where there "
             "are few to learn from, of those learned."
         },
     },
 )
 @torch.inference_mode()
 def _right(model: Transformer, given: MeasureInput) -> Numbers:
-    """The share of the answers that are right: in data held out and, where there are few to learn from, in those learned."""
-    # An encoder–decoder that always takes the likeliest token writes an answer if each token is the likeliest after those before.
+    """The share of the answers that are right: in data held out and, where there are few to learn
+    from, in those learned.
+    """
+    # An encoder–decoder that always takes the likeliest token writes an answer if each token is the
+    # likeliest after those before.
     whole = model.config.kind == "encoder-decoder"
 
     def right(rows: Rows) -> Tensor:
@@ -195,12 +237,19 @@ def _right(model: Transformer, given: MeasureInput) -> Numbers:
         guessed = model(*rows.reading).argmax(-1) == rows.targets
         return (guessed | ~counted).all(-1) if whole else guessed[counted]
 
-    return {name: float(torch.cat(list(map(right, rows))).double().mean()) for name, rows in given.rows.items()}
+    return {
+        name: float(torch.cat(list(map(right, rows))).double().mean())
+        for name, rows in given.rows.items()
+    }
 
 
-@measure("waves", "Waves of the logits, each frequency", "share", "a clock", "embeddings", kinds=DECODERS)
+@measure(
+    "waves", "Waves of the logits, each frequency", "share", "a clock", "embeddings", kinds=DECODERS
+)
 def _waves(model: Transformer, given: MeasureInput) -> Numbers:
-    """The share of each frequency in the logits of a model of sums on a clock: see the view Waves of Embeddings."""
+    """The share of each frequency in the logits of a model of sums on a clock: see the view Waves
+    of Embeddings.
+    """
     assert given.clock is not None
     shares = powers(model, given.clock)
     return dict(zip(shares.axes[1].labels, shares.values[-1].tolist(), strict=True))
@@ -223,9 +272,12 @@ def _switched_off(model: Transformer, given: MeasureInput) -> Numbers:
     return {edit.unit.name: value - usual for edit, value in losses}
 
 
-_TO_A_LABEL = "What each head, MLP and bias adds to the logit of a label, or to its difference from another."
+_TO_A_LABEL = (
+    "What each head, MLP and bias adds to the logit of a label, or to its difference from another."
+)
 _IN_THE_DECODER = (
-    "What each head, MLP and bias of the decoder adds to the logit of the first token of the answer, or to its difference from "
+    "What each head, MLP and bias of the decoder adds to the logit of the first token of the "
+    "answer, or to its difference from "
     "another."
 )
 
@@ -239,18 +291,30 @@ _IN_THE_DECODER = (
     differs={"classifier": {"about": _TO_A_LABEL}, "encoder-decoder": {"about": _IN_THE_DECODER}},
 )
 def _attribution(model: Transformer, given: MeasureInput) -> Numbers:
-    """What each head, MLP and bias adds to the logit of the token after the prompt, or to its difference from another."""
+    """What each head, MLP and bias adds to the logit of the token after the prompt, or to its
+    difference from another.
+    """
     return attribute(model, given.ids, given.token, None, given.against, given.source).values
 
 
-@measure("circuit.share", "Share of the circuit", "share", "a token", "circuit", passes=lambda _: 20, kinds=DECODERS)
+@measure(
+    "circuit.share",
+    "Share of the circuit",
+    "share",
+    "a token",
+    "circuit",
+    passes=lambda _: 20,
+    kinds=DECODERS,
+)
 def _circuit(model: Transformer, given: MeasureInput) -> Numbers:
-    """The share of the logit, or of the difference of two, that is left if all outside the circuit found at this step writes its
-    mean.
+    """The share of the logit, or of the difference of two, that is left if all outside the circuit
+    found at this step writes its mean.
     """
     ids = torch.tensor(given.ids, device=model.embed.weight.device)
     usual, last = means(model, ids[None]), len(ids) - 1
-    own = circuit(model, ids, last, given.token, given.against, CIRCUIT_SHARE, usual=usual if last else None)
+    own = circuit(
+        model, ids, last, given.token, given.against, CIRCUIT_SHARE, usual=usual if last else None
+    )
     return {"circuit": check(own, model, usual).share}
 
 
@@ -266,26 +330,44 @@ def _circuit(model: Transformer, given: MeasureInput) -> Numbers:
             "about": "How likely the label is for the prompt.",
             "page": "classify",
         },
-        "encoder-decoder": {"about": "How likely the answer is to begin with the token.", "page": "translate"},
+        "encoder-decoder": {
+            "about": "How likely the answer is to begin with the token.",
+            "page": "translate",
+        },
     },
 )
 def _probability(model: Transformer, given: MeasureInput) -> Numbers:
     """How likely the token is to come after the prompt."""
-    return {"probability": float(guess(model, Inputs(*one_row(model, given.ids, given.source)))[given.token])}
+    return {
+        "probability": float(
+            guess(model, Inputs(*one_row(model, given.ids, given.source)))[given.token]
+        )
+    }
 
 
 @measure("similarity", "Similarity of two tokens", "cosine", "two tokens", "embeddings")
 def _similarity(model: Transformer, given: MeasureInput) -> Numbers:
-    """The cosine between the embeddings of two tokens: 1 the same direction, 0 at right angles, −1 the opposite."""
+    """The cosine between the embeddings of two tokens: 1 the same direction, 0 at right angles, −1
+    the opposite.
+    """
     assert given.against is not None
     return {"cosine": cosine(vectors(model, "embedding"), given.token, given.against)}
 
 
 @measure("similarity.vowels", "Similarity of vowels", "cosine", "vowels", "embeddings")
 def _vowels(model: Transformer, given: MeasureInput) -> Numbers:
-    """The mean cosine between the embeddings of two vowels, and between those of a vowel and a consonant."""
-    rows, vowels, consonants = vectors(model, "embedding"), given.kinds["vowel"], given.kinds["consonant"]
-    return {"two vowels": mean_cosine(rows, vowels, vowels), "a vowel and a consonant": mean_cosine(rows, vowels, consonants)}
+    """The mean cosine between the embeddings of two vowels, and between those of a vowel and a
+    consonant.
+    """
+    rows, vowels, consonants = (
+        vectors(model, "embedding"),
+        given.kinds["vowel"],
+        given.kinds["consonant"],
+    )
+    return {
+        "two vowels": mean_cosine(rows, vowels, vowels),
+        "a vowel and a consonant": mean_cosine(rows, vowels, consonants),
+    }
 
 
 @measure(
@@ -296,7 +378,10 @@ def _vowels(model: Transformer, given: MeasureInput) -> Numbers:
     "stream",
     kinds=GUESS_TOKENS,
     differs={
-        "encoder-decoder": {"about": "How long the vector of the last token of the answer is after each layer of the decoder."}
+        "encoder-decoder": {
+            "about": "How long the vector of the last token of the answer is after each layer of the "
+            "decoder."
+        }
     },
 )
 def _stream(model: Transformer, given: MeasureInput) -> Numbers:
@@ -313,18 +398,25 @@ def _norms(model: Transformer, _: MeasureInput) -> Numbers:
 
 @measure("weights.rank", "Rank, each matrix", "directions", "weights")
 def _ranks(model: Transformer, _: MeasureInput) -> Numbers:
-    """In how many directions a matrix of weights really works, its effective rank: e to the power of the entropy of its singular
-    values, each divided by their sum.
+    """In how many directions a matrix of weights really works, its effective rank: e to the power
+    of the entropy of its singular values, each divided by their sum.
     """
     shares = {name: torch.linalg.svdvals(matrix) for name, matrix in matrices(model).items()}
-    return {name: float(torch.special.entr(values / values.sum()).sum().exp()) for name, values in shares.items()}
+    return {
+        name: float(torch.special.entr(values / values.sum()).sum().exp())
+        for name, values in shares.items()
+    }
 
 
 def measure_named(name: str, kind: Kind = "decoder") -> Measure:
-    """The measure of this name for models of this kind; if there is none, a ValueError names those that there are."""
+    """The measure of this name for models of this kind; if there is none, a ValueError names those
+    that there are.
+    """
     if name not in MEASURES:
         raise ValueError(f"there is no measure {name!r:.60}{instead(name, MEASURES)}")
     if kind not in MEASURES[name].kinds:
         having = " or ".join(MODEL_KINDS[one].with_article for one in MEASURES[name].kinds)
-        raise ValueError(f"{MODEL_KINDS[kind].with_article} has no measure {name}: it is one of {having}")
+        raise ValueError(
+            f"{MODEL_KINDS[kind].with_article} has no measure {name}: it is one of {having}"
+        )
     return MEASURES[name].of(kind)

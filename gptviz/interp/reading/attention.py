@@ -1,4 +1,6 @@
-"""Attention: the patterns of every head from one forward pass, and the numbers they are computed from."""
+"""Attention: the patterns of every head from one forward pass, and the numbers they are computed
+from.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ from ..explaining.through_norms import norm_behind, written_through
 from ..trace import one_row
 
 AttentionPart = Literal["attention", "cross_attention"]
-RESIDUAL_OF: dict[AttentionPart, str] = {"attention": "attention_residual", "cross_attention": "cross_residual"}
+RESIDUAL_OF: dict[AttentionPart, str] = {
+    "attention": "attention_residual",
+    "cross_attention": "cross_residual",
+}
 
 UNIT = "attention (share of the row, 0 … 1)"
 QUERY = "query (reads)"
@@ -30,7 +35,8 @@ KEY = "key (is read)"
 
 # The most bytes that `Midway` holds of a text.
 MOST_MIDWAY = 128 * 2**20
-# A row that leaves less than this to all tokens but the first has too little left to say how it is shared.
+# A row that leaves less than this to all tokens but the first has too little left to say how it is
+# shared.
 NOTHING = 1e-6
 
 
@@ -38,15 +44,20 @@ NOTHING = 1e-6
 class Patterns:
     """The attention of every head over one text."""
 
-    #: for each block its patterns [n_head, query, key]; each row sums to 1. Shared: do not write to them.
+    #: for each block its patterns [n_head, query, key]; each row sums to 1. Shared: do not write to
+    #: them.
     blocks: tuple[npt.NDArray[np.float32], ...]
-    #: [query, key], true where the masks of all blocks forbid a query to look at a key, or None if nothing is forbidden
+    #: [query, key], true where the masks of all blocks forbid a query to look at a key, or None if
+    #: nothing is forbidden
     blocked: npt.NDArray[np.bool_] | None
-    #: for each block how many keys its window leaves a query, or None for no window; empty if no block has one
+    #: for each block how many keys its window leaves a query, or None for no window; empty if no
+    #: block has one
     windows: tuple[int | None, ...] = ()
 
     def blocked_in(self, block: int) -> npt.NDArray[np.bool_] | None:
-        """Where the mask of this block forbids a query to look at a key [query, key], or None if nothing is forbidden."""
+        """Where the mask of this block forbids a query to look at a key [query, key], or None if
+        nothing is forbidden.
+        """
         window = self.windows[block] if self.windows else None
         if window is None:
             return self.blocked
@@ -65,15 +76,24 @@ class Patterns:
 
 
 @torch.inference_mode()
-def patterns(model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None) -> Patterns:
+def patterns(
+    model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None
+) -> Patterns:
     """The patterns of self-attention of all heads over `ids`, from one forward pass of `model`.
 
-    For the patterns of an encoder, call this with `model.encoder` and the ids of the source. No token looks at padding, and the
-    rows of padding mean nothing: both are masked. A ValueError if the model has no blocks and so no attention, there are more ids
-    than the context holds, or an encoder–decoder was given no source.
+    For the patterns of an encoder, call this with `model.encoder` and the ids of the source. No
+    token looks at padding, and the rows of padding mean nothing: both are masked. A ValueError if
+    the model has no blocks and so no attention, there are more ids than the context holds, or an
+    encoder–decoder was given no source.
     """
     blocks: list[Float32Array] = []
-    watch(model, ids, source, ["blocks.*.attention.pattern"], lambda _block, _name, value: blocks.append(_numbers(value[0])))
+    watch(
+        model,
+        ids,
+        source,
+        ["blocks.*.attention.pattern"],
+        lambda _block, _name, value: blocks.append(_numbers(value[0])),
+    )
     return Patterns(tuple(blocks), blocked(model, ids), windows(model))
 
 
@@ -86,10 +106,19 @@ def pattern(
     source: Sequence[int] | None = None,
     part: AttentionPart = "attention",
 ) -> Float32Array:
-    """The pattern [query, key] of one head over `ids`, NaN where masked, by a pass up to its block. See `read`."""
+    """The pattern [query, key] of one head over `ids`, NaN where masked, by a pass up to its block.
+    See `read`.
+    """
     name = f"blocks.{block}.{part}.pattern"
     shares: list[Float32Array] = []
-    watch(model, ids, source, [name], lambda _block, _name, value: shares.append(_numbers(value[0, head])), name)
+    watch(
+        model,
+        ids,
+        source,
+        [name],
+        lambda _block, _name, value: shares.append(_numbers(value[0, head])),
+        name,
+    )
     hidden = blocked(model, ids) if part == "attention" else padding_mask(model, source or ())
     far = windows(model)[block : block + 1] if part == "attention" else ()
     forbidden = Patterns((shares[0][None],), hidden, far).blocked_in(0)
@@ -98,7 +127,10 @@ def pattern(
 
 def windows(model: Transformer) -> tuple[int | None, ...]:
     """For each block how many keys its window leaves a query, or None for no window."""
-    return tuple(model.config.window if model.config.windowed(block) else None for block in range(model.config.n_layer))
+    return tuple(
+        model.config.window if model.config.windowed(block) else None
+        for block in range(model.config.n_layer)
+    )
 
 
 def watch(
@@ -110,13 +142,15 @@ def watch(
     last: str = "",
     resume: tuple[int, Tensor] | None = None,
 ) -> None:
-    """One forward pass over `ids`, in which `see` is given the values called `names` as soon as each is computed.
+    """One forward pass over `ids`, in which `see` is given the values called `names` as soon as
+    each is computed.
 
     Args:
         names: of values inside blocks, as in `Watch`.
-        see: gets the number of the block, the value's own name, such as "pattern", and the value. What it does not keep is gone
-            when the block has ended.
-        last: the full name of the last value that is needed: the pass ends there. Empty for a whole pass.
+        see: gets the number of the block, the value's own name, such as "pattern", and the value.
+            What it does not keep is gone when the block has ended.
+        last: the full name of the last value that is needed: the pass ends there. Empty for a whole
+            pass.
         resume: as in `Transformer.forward`.
     """
     if not model.config.n_layer:
@@ -129,8 +163,14 @@ def watch(
             raise EnoughError
 
     with suppress(EnoughError):
-        # No pattern depends on the unembedding, which is a large share of the work: it is computed for one token only.
-        model(*one_row(model, ids, source), tap=Watch(names, seen), logits_at=slice(-1, None), resume=resume)
+        # No pattern depends on the unembedding, which is a large share of the work: it is computed
+        # for one token only.
+        model(
+            *one_row(model, ids, source),
+            tap=Watch(names, seen),
+            logits_at=slice(-1, None),
+            resume=resume,
+        )
 
 
 def _numbers(tensor: Tensor) -> Float32Array:
@@ -138,14 +178,15 @@ def _numbers(tensor: Tensor) -> Float32Array:
 
 
 def blocked(model: Transformer, ids: Sequence[int]) -> npt.NDArray[np.bool_] | None:
-    """The mask [query, key] over `ids` [T]: true where the masks of all blocks forbid to look, or where either is padding. None
-    where nothing is forbidden.
+    """The mask [query, key] over `ids` [T]: true where the masks of all blocks forbid to look, or
+    where either is padding. None where nothing is forbidden.
 
     Where only some blocks have a window, their patterns are 0 beyond it.
     """
     padding, device = model.config.padding, model.embed.weight.device
     text = torch.tensor(ids)
-    is_padding = torch.zeros_like(text, dtype=torch.bool) if padding is None else text == padding  # [T]
+    # [T]
+    is_padding = torch.zeros_like(text, dtype=torch.bool) if padding is None else text == padding
     seen = torch.zeros(len(text), len(text), dtype=torch.bool)
     for mask in model.masks:
         hidden = mask(text[None].to(device), slice(0, len(text)), None)
@@ -156,7 +197,9 @@ def blocked(model: Transformer, ids: Sequence[int]) -> npt.NDArray[np.bool_] | N
 
 
 def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -> LabelledArray:
-    """The pattern of one head [query, key], with `labels` on both axes; NaN where the mask forbids to look."""
+    """The pattern of one head [query, key], with `labels` on both axes; NaN where the mask forbids
+    to look.
+    """
     values = patterns.blocks[block][head].copy()
     if (blocked := patterns.blocked_in(block)) is not None:
         values[blocked] = np.nan
@@ -165,25 +208,34 @@ def one_head(patterns: Patterns, block: int, head: int, labels: Sequence[str]) -
 
 @dataclass(frozen=True)
 class AttentionReading:
-    """The values from which the patterns of a stack's heads over one text are computed, and the length of what each key adds.
+    """The values from which the patterns of a stack's heads over one text are computed, and the
+    length of what each key adds.
 
-    It holds all blocks, or some that follow each other; its methods take the number that a block has in the model.
+    It holds all blocks, or some that follow each other; its methods take the number that a block
+    has in the model.
     """
 
     patterns: Patterns  #: what every head looks at, of the blocks held
-    q: Float32Array  #: [n_block, n_head, queries, d_head], the queries after rotation and normalisation, as the scores use them
-    k: Float32Array  #: [n_block, n_head, keys, d_head], the keys, likewise; heads that share keys have equal ones
-    #: [n_block, n_head, queries, keys], what positions add to the scores, or None if they act elsewhere
+    #: [n_block, n_head, queries, d_head], the queries after rotation and normalisation, as the
+    #: scores use them
+    q: Float32Array
+    #: [n_block, n_head, keys, d_head], the keys, likewise; heads that share keys have equal ones
+    k: Float32Array
+    #: [n_block, n_head, queries, keys], what positions add to the scores, or None if they act
+    #: elsewhere
     position: Float32Array | None
-    #: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream when it looks only at this key,
-    #: without the bias; where a norm stands behind attention, of what is linear in that norm, with its gain
+    #: [n_block, n_head, keys], ‖v W_O‖: the length of the vector that a head adds to the stream
+    #: when it looks only at this key, without the bias; where a norm stands behind attention, of
+    #: what is linear in that norm, with its gain
     moved: Float32Array
     scale: float  #: what q · k is multiplied by: 1 / √d_head unless the model says otherwise
     cap: float | None = None  #: where a model caps its scores s, they are cap · tanh(s / cap)
     first: int = 0  #: the number in the model of the first block that is held: arrays begin with it
-    #: the attention rollout up to each block held [n_block, query, key], where not all before it are held; else None
+    #: the attention rollout up to each block held [n_block, query, key], where not all before it
+    #: are held; else None
     rolled: Float32Array | None = None
-    #: [n_block, queries], what the norm behind attention multiplies `moved` by; None where there is no such norm
+    #: [n_block, queries], what the norm behind attention multiplies `moved` by; None where there is
+    #: no such norm
     scaled: Float32Array | None = None
 
     def _seen(self, values: Float32Array, block: int) -> Float32Array:
@@ -192,7 +244,8 @@ class AttentionReading:
         return values if blocked is None else np.where(blocked, np.float32(np.nan), values)
 
     def pattern(self, block: int, head: int | None) -> Float32Array:
-        """The pattern [query, key] of a head, or the mean over the heads of the block where `head` is None.
+        """The pattern [query, key] of a head, or the mean over the heads of the block where `head`
+        is None.
 
         Here and in the methods below, values are NaN where the mask forbids to look.
         """
@@ -200,8 +253,9 @@ class AttentionReading:
         return self._seen(of.mean(0) if head is None else of[head], block)
 
     def without_first(self, block: int, head: int | None) -> Float32Array:
-        """The shares [query, key] of what each row of `pattern` leaves without the first key, which is NaN, as is a row that
-        leaves nothing: many heads rest on the first token of a text where they find nothing to read.
+        """The shares [query, key] of what each row of `pattern` leaves without the first key, which
+        is NaN, as is a row that leaves nothing: many heads rest on the first token of a text where
+        they find nothing to read.
         """
         of = self.pattern(block, head)
         left = np.nansum(of[:, 1:], axis=1, keepdims=True)
@@ -210,43 +264,65 @@ class AttentionReading:
         return np.asarray(rest, np.float32)
 
     def scores(self, block: int, head: int) -> Float32Array:
-        """The scores [query, key]: scale · q · k, plus what positions add. The softmax of a row is a row of the pattern."""
+        """The scores [query, key]: scale · q · k, plus what positions add. The softmax of a row is
+        a row of the pattern.
+        """
         at = block - self.first
         scores = self.q[at, head] @ self.k[at, head].T * np.float32(self.scale)
         scores = scores if self.position is None else scores + self.position[at, head]
-        return self._seen(scores if self.cap is None else np.float32(self.cap) * np.tanh(scores / np.float32(self.cap)), block)
+        return self._seen(
+            scores
+            if self.cap is None
+            else np.float32(self.cap) * np.tanh(scores / np.float32(self.cap)),
+            block,
+        )
 
     def value_weighted(self, block: int, head: int | None) -> Float32Array:
-        """‖pattern · v W_O‖ [query, key]: the length of the vector that a key adds to the stream at a query.
+        """‖pattern · v W_O‖ [query, key]: the length of the vector that a key adds to the stream at
+        a query.
 
-        Where a norm stands behind attention, it is the length behind that norm, with the scale that the norm has at the query.
-        Where `head` is None, the mean of these lengths over the heads of the block.
+        Where a norm stands behind attention, it is the length behind that norm, with the scale that
+        the norm has at the query. Where `head` is None, the mean of these lengths over the heads of
+        the block.
 
         Source: Kobayashi et al. 2020, "Attention is not only a weight".
         """
         some = slice(None) if head is None else slice(head, head + 1)
         at = block - self.first
         lengths = (self.patterns.blocks[at][some] * self.moved[at, some, None]).mean(0)
-        return self._seen(lengths if self.scaled is None else lengths * self.scaled[at, :, None], block)
+        return self._seen(
+            lengths if self.scaled is None else lengths * self.scaled[at, :, None], block
+        )
 
     def rollout(self, block: int) -> Float32Array:
-        """Attention rollout up to this block [query, key]: see the function `rollout`. Through several blocks it reaches farther
-        than the window of one: NaN only where no way leads.
+        """Attention rollout up to this block [query, key]: see the function `rollout`. Through
+        several blocks it reaches farther than the window of one: NaN only where no way leads.
         """
-        shares = (rollout(self.patterns) if self.rolled is None else self.rolled)[block - self.first]
+        shares = (rollout(self.patterns) if self.rolled is None else self.rolled)[
+            block - self.first
+        ]
         blocked = self.patterns.blocked
-        return shares if blocked is None else np.where(blocked & (shares == 0), np.float32(np.nan), shares)
+        return (
+            shares
+            if blocked is None
+            else np.where(blocked & (shares == 0), np.float32(np.nan), shares)
+        )
 
 
 class Midway:
-    """Where a pass over a long text can go on later, so that another block can be read without all blocks before it.
+    """Where a pass over a long text can go on later, so that another block can be read without all
+    blocks before it.
 
-    Before the first block of every few, it holds the stream that enters it and the rollout up to there: of all blocks, where
-    `MOST_MIDWAY` bytes are enough.
+    Before the first block of every few, it holds the stream that enters it and the rollout up to
+    there: of all blocks, where `MOST_MIDWAY` bytes are enough.
     """
 
-    def __init__(self, model: Transformer, n_tokens: int, part: AttentionPart = "attention") -> None:
-        size = FLOAT32 * n_tokens * (model.config.d_model + (n_tokens if part == "attention" else 0))
+    def __init__(
+        self, model: Transformer, n_tokens: int, part: AttentionPart = "attention"
+    ) -> None:
+        size = (
+            FLOAT32 * n_tokens * (model.config.d_model + (n_tokens if part == "attention" else 0))
+        )
         self._every = -(-model.config.n_layer * size // MOST_MIDWAY)
         self._through: Tensor | None = None
         self._rolls = part == "attention"
@@ -255,7 +331,9 @@ class Midway:
         self.rolled: dict[int, Tensor] = {}
 
     def see(self, block: int, name: str, value: Tensor) -> None:
-        """Hold what is needed of the "pattern" and then of the "resid_post" of the next `block` of the pass."""
+        """Hold what is needed of the "pattern" and then of the "resid_post" of the next `block` of
+        the pass.
+        """
         if name == "pattern" and self._rolls:
             self._through = _rolled(value[0], self._through)
         elif name == "resid_post" and (block + 1) % self._every == 0:
@@ -264,9 +342,15 @@ class Midway:
                 self.rolled[block + 1] = self._through
 
     def before(self, block: int) -> tuple[tuple[int, Tensor] | None, Tensor | None]:
-        """For `Transformer.forward`, where to go on to come to this block soonest, and the rollout up to there, or None."""
+        """For `Transformer.forward`, where to go on to come to this block soonest, and the rollout
+        up to there, or None.
+        """
         first = max((held for held in self.streams if held <= block), default=None)
-        return (None, None) if first is None else ((first, self.streams[first]), self.rolled.get(first))
+        return (
+            (None, None)
+            if first is None
+            else ((first, self.streams[first]), self.rolled.get(first))
+        )
 
 
 @torch.inference_mode()
@@ -278,14 +362,16 @@ def read(
     blocks: range | None = None,
     midway: Midway | None = None,
 ) -> AttentionReading:
-    """The patterns of all heads with the queries, keys and values they are computed from, in one forward pass; `ids` and `source`
-    are as in `patterns`.
+    """The patterns of all heads with the queries, keys and values they are computed from, in one
+    forward pass; `ids` and `source` are as in `patterns`.
 
     Args:
-        part: self-attention, or the cross-attention of a decoder, whose keys are the tokens of the `source`.
-        blocks: which blocks are held, all by default. The pass ends with the last of them. All blocks of a large model over a
-            long text take more memory than most machines have.
-        midway: of an earlier pass of the same model over the same text, where only some blocks are held.
+        part: self-attention, or the cross-attention of a decoder, whose keys are the tokens of the
+            `source`.
+        blocks: which blocks are held, all by default. The pass ends with the last of them. All
+            blocks of a large model over a long text take more memory than most machines have.
+        midway: of an earlier pass of the same model over the same text, where only some blocks are
+            held.
 
     Raises:
         ValueError: as in `patterns`, or the model has no cross-attention.
@@ -294,11 +380,20 @@ def read(
         raise ValueError("this model has no cross-attention: it has no encoder to look into")
     held = range(model.config.n_layer) if blocks is None else blocks
     norms = [norm_behind(getattr(model.blocks[block], RESIDUAL_OF[part])) for block in held]
-    is_normed, stream = bool(norms) and norms[0][0] is not None, "resid_pre" if part == "attention" else "resid_self"
+    is_normed, stream = (
+        bool(norms) and norms[0][0] is not None,
+        "resid_pre" if part == "attention" else "resid_self",
+    )
     of_part = ("q", "k", "v", "pattern", *(["out"] if is_normed else []))
-    names = [*([f"blocks.*.{stream}"] if is_normed else []), *(f"blocks.*.{part}.{tap}" for tap in of_part)]
-    tapped: dict[str, list[Tensor]] = {name.rpartition(".")[2]: [] for name in names}  # in the order of the pass
-    resume, through = (None, None) if midway is None or blocks is None else midway.before(held.start)
+    names = [
+        *([f"blocks.*.{stream}"] if is_normed else []),
+        *(f"blocks.*.{part}.{tap}" for tap in of_part),
+    ]
+    # in the order of the pass
+    tapped: dict[str, list[Tensor]] = {name.rpartition(".")[2]: [] for name in names}
+    resume, through = (
+        (None, None) if midway is None or blocks is None else midway.before(held.start)
+    )
     rolled: list[Tensor] = [] if through is None else [through]
 
     def see(block: int, name: str, value: Tensor) -> None:
@@ -316,16 +411,24 @@ def read(
     values = [v.repeat_interleave(group, dim=0) for v in tapped["v"]]
     far = windows(model)[held.start : held.stop] if part == "attention" else ()
     scaled = None
-    if is_normed:  # the scale of the norm that attention's output goes through, perhaps added to the stream
+    # the scale of the norm that attention's output goes through, perhaps added to the stream
+    if is_normed:
         each = zip(norms, tapped[stream], tapped["out"], strict=True)
         entering = [(norm, x + out if adds_first else out) for (norm, adds_first), x, out in each]
-        scaled = np.stack([_numbers(norm.scale(x)[..., 0]) for norm, x in entering if norm is not None])
+        scaled = np.stack(
+            [_numbers(norm.scale(x)[..., 0]) for norm, x in entering if norm is not None]
+        )
     return AttentionReading(
         Patterns(tuple(map(_numbers, tapped["pattern"])), hidden, far),
         _numbers(torch.stack(tapped["q"])),
         _numbers(torch.stack(tapped["k"]).repeat_interleave(group, dim=1)),
         _position_terms(model, held, tapped["q"]) if part == "attention" else None,
-        np.stack([_moved(output, v, norm) for output, v, (norm, _) in zip(outputs, values, norms, strict=True)]),
+        np.stack(
+            [
+                _moved(output, v, norm)
+                for output, v, (norm, _) in zip(outputs, values, norms, strict=True)
+            ]
+        ),
         model.config.scale,
         model.config.score_cap,
         held.start,
@@ -340,33 +443,44 @@ def padding_mask(model: Transformer, source: Sequence[int]) -> npt.NDArray[np.bo
     return padded if padded.any() else None
 
 
-def _position_terms(model: Transformer, held: range, queries: Sequence[Tensor]) -> Float32Array | None:
-    """What positions add to scores of the blocks held, [n_block, n_head, T, T], or None; `queries` [n_head, T, d_head] each."""
+def _position_terms(
+    model: Transformer, held: range, queries: Sequence[Tensor]
+) -> Float32Array | None:
+    """What positions add to scores of the blocks held, [n_block, n_head, T, T], or None; `queries`
+    [n_head, T, d_head] each.
+    """
     parts = [cast(Attention, model.blocks[block].attention).positions for block in held]
     if any(part.acts_on != "scores" for part in parts):
         return None
     n_head, n_tokens, _ = queries[0].shape
     none = queries[0].new_zeros(1, n_head, n_tokens, n_tokens)
     each = zip(parts, queries, strict=True)
-    return _numbers(torch.cat([part.weigh(none, q[None] * model.config.scale, slice(0, n_tokens)) for part, q in each]))
+    return _numbers(
+        torch.cat(
+            [part.weigh(none, q[None] * model.config.scale, slice(0, n_tokens)) for part, q in each]
+        )
+    )
 
 
 def _moved(output: Tensor, v: Tensor, norm: Norm | None) -> Float32Array:
-    """‖v W_O‖ [n_head, keys] for the values `v` [n_head, keys, d_head]; with a norm behind it, of what is linear in the norm.
-    `output` is W_O, [d_model, n_head · d_head]: each head has its own columns in it.
+    """‖v W_O‖ [n_head, keys] for the values `v` [n_head, keys, d_head]; with a norm behind it, of
+    what is linear in the norm. `output` is W_O, [d_model, n_head · d_head]: each head has its own
+    columns in it.
     """
     n_head, _, d_head = v.shape
-    slices = output.to(v.dtype).view(-1, n_head, d_head).permute(1, 2, 0)  # [n_head, d_head, d_model]
+    # [n_head, d_head, d_model]
+    slices = output.to(v.dtype).view(-1, n_head, d_head).permute(1, 2, 0)
     written = [written_through(norm, of_head.T).T for of_head in slices]
     return _numbers((v @ torch.stack(written).to(v.dtype)).norm(dim=-1))
 
 
 def rollout(patterns: Patterns) -> Float32Array:
-    """Attention rollout [block, query, key]: how much of each key's token a query's position holds after each block, if nothing
-    but attention moved information. Rows sum to 1. Only for self-attention.
+    """Attention rollout [block, query, key]: how much of each key's token a query's position holds
+    after each block, if nothing but attention moved information. Rows sum to 1. Only for
+    self-attention.
 
-    For each block, the mean of its heads and the identity (the residual connection) count one half each; these matrices are
-    multiplied from the first block up.
+    For each block, the mean of its heads and the identity (the residual connection) count one half
+    each; these matrices are multiplied from the first block up.
 
     Source: Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers".
     """
@@ -377,7 +491,9 @@ def rollout(patterns: Patterns) -> Float32Array:
 
 
 def _rolled(block: Tensor, before: Tensor | None) -> Tensor:
-    """The rollout [query, key] up to a block with these patterns [n_head, query, key], from that up to the block before it."""
+    """The rollout [query, key] up to a block with these patterns [n_head, query, key], from that up
+    to the block before it.
+    """
     step = block.float().mean(0).div_(2)
     step.diagonal().add_(0.5)
     return step if before is None else step @ before

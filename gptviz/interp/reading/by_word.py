@@ -24,18 +24,26 @@ def summed(values: npt.NDArray[Number], words: Sequence[range]) -> npt.NDArray[N
 def attention_of_words(shares: Float32Array, words: Sequence[range]) -> Float32Array:
     """The attention between words [..., word, word], from that between tokens [..., query, key].
 
-    To a word: the sum over its tokens. From a word: the mean over its tokens. A row that sums to 1 goes on to do so.
+    To a word: the sum over its tokens. From a word: the mean over its tokens. A row that sums to 1
+    goes on to do so.
     """
     rows = np.add.reduceat(summed(shares, words), _starts(words), axis=-2)
-    return np.asarray(rows / np.array([len(word) for word in words], np.float32)[:, None], np.float32)
+    return np.asarray(
+        rows / np.array([len(word) for word in words], np.float32)[:, None], np.float32
+    )
 
 
 def in_words(reading: AttentionReading, words: Sequence[range]) -> AttentionReading:
-    """The same attention between words. A word has no query, no key and no value of its own: these arrays are empty."""
+    """The same attention between words. A word has no query, no key and no value of its own: these
+    arrays are empty.
+    """
     patterns, starts = reading.patterns, _starts(words)
     hidden = patterns.blocked
-    if hidden is not None:  # a word may look at another one if any of its tokens may look at any of the other's
-        hidden = np.logical_and.reduceat(np.logical_and.reduceat(hidden, starts, axis=0), starts, axis=1)
+    # a word may look at another one if any of its tokens may look at any of the other's
+    if hidden is not None:
+        hidden = np.logical_and.reduceat(
+            np.logical_and.reduceat(hidden, starts, axis=0), starts, axis=1
+        )
     merged = Patterns(tuple(attention_of_words(block, words) for block in patterns.blocks), hidden)
     rolled = rollout(patterns) if reading.rolled is None else reading.rolled
     nothing = np.empty((*reading.q.shape[:2], len(words), 0), np.float32)

@@ -1,4 +1,6 @@
-"""The costs of a model, gathered: parameters by tensor, operations, and memory, for one batch and length or over many lengths."""
+"""The costs of a model, gathered: parameters by tensor, operations, and memory, for one batch and
+length or over many lengths.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ class Costs:
 
     @property
     def cache(self) -> int | None:
-        """The bytes of the keys and values that generating keeps, or None for a model that does not generate."""
+        """The bytes of the keys and values that generating keeps, or None for a model that does not
+        generate.
+        """
         return cache_bytes(self.config, self.batch, self.tokens)
 
     def to_dict(self) -> dict[str, Any]:
@@ -91,11 +95,14 @@ class Costs:
             "batch": self.batch,
             "context": self.tokens,
             "parameters": self.parameters,
-            "tensors": [_named(tensor, "name", "part", "shape", "parameters") for tensor in self.tensors],
+            "tensors": [
+                _named(tensor, "name", "part", "shape", "parameters") for tensor in self.tensors
+            ],
             "operations": _named(self, "forward", "training")
             | {
                 "products": [
-                    _named(product, "name", "part", "formula", "times", "forward", "training") for product in self.products
+                    _named(product, "name", "part", "formula", "times", "forward", "training")
+                    for product in self.products
                 ]
             },
             "memory": {
@@ -117,15 +124,29 @@ def _named(holder: object, *names: str) -> dict[str, Any]:
 
 
 def costs(config: Config, batch: int = 1, tokens: int | None = None) -> Costs:
-    """The costs of a model of `config` for `batch` texts of so many `tokens`, by default as many as the context holds; nothing is
-    allocated or run to find out. A ValueError if the batch or the number of tokens is impossible.
+    """The costs of a model of `config` for `batch` texts of so many `tokens`, by default as many as
+    the context holds; nothing is allocated or run to find out. A ValueError if the batch or the
+    number of tokens is impossible.
     """
     tokens = config.context_length if tokens is None else tokens
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise ValueError(f"batch is {batch!r:.80}; it must be a whole number, 1 or more")
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or not 1 <= tokens <= config.context_length:
-        raise ValueError(f"a text of {tokens!r:.80} tokens; this model reads from 1 to {config.context_length:,}")
-    return Costs(config, batch, tokens, sizes(config), products(config, batch, tokens), kept_activations(config, batch, tokens))
+    if (
+        isinstance(tokens, bool)
+        or not isinstance(tokens, int)
+        or not 1 <= tokens <= config.context_length
+    ):
+        raise ValueError(
+            f"a text of {tokens!r:.80} tokens; this model reads from 1 to {config.context_length:,}"
+        )
+    return Costs(
+        config,
+        batch,
+        tokens,
+        sizes(config),
+        products(config, batch, tokens),
+        kept_activations(config, batch, tokens),
+    )
 
 
 def optimiser_bytes(config: Config, name: Optimiser) -> int:
@@ -134,37 +155,62 @@ def optimiser_bytes(config: Config, name: Optimiser) -> int:
 
 
 def cache_bytes(config: Config, batch: int, tokens: int) -> int | None:
-    """The bytes of the keys and values of this many tokens, or None for a model that does not generate token by token."""
+    """The bytes of the keys and values of this many tokens, or None for a model that does not
+    generate token by token.
+    """
     if config.kind == "classifier" or config.mask != "causal":
         return None
     return FLOAT32 * cache_numbers(config, batch, tokens)
 
 
 def by_tensor(config: Config) -> LabelledArray:
-    """The parameters [tensor], in the order in which a forward pass reads them; tensors that are alike in all blocks together."""
+    """The parameters [tensor], in the order in which a forward pass reads them; tensors that are
+    alike in all blocks together.
+    """
     counts: dict[str, int] = {}
     for size in sizes(config):
         name = in_every_block(size.name)
         counts[name] = counts.get(name, 0) + size.parameters
-    return LabelledArray(np.array([*counts.values()], np.int64), (Axis("tensor", tuple(counts)),), PARAMETERS)
+    return LabelledArray(
+        np.array([*counts.values()], np.int64), (Axis("tensor", tuple(counts)),), PARAMETERS
+    )
 
 
-def operations_over(config: Config, batch: int, lengths: Sequence[int], of: PassKind) -> LabelledArray:
-    """The operations [part, tokens] of a forward pass, or of a step of training, over texts of these lengths."""
+def operations_over(
+    config: Config, batch: int, lengths: Sequence[int], of: PassKind
+) -> LabelledArray:
+    """The operations [part, tokens] of a forward pass, or of a step of training, over texts of
+    these lengths.
+    """
     columns = [
-        by_part([(product.part, getattr(product, of)) for product in products(config, batch, length)]) for length in lengths
+        by_part(
+            [(product.part, getattr(product, of)) for product in products(config, batch, length)]
+        )
+        for length in lengths
     ]
     parts = tuple(columns[-1])
     values = np.array([[column.get(part, 0) for column in columns] for part in parts], np.int64)
-    return LabelledArray(values, (Axis("part", parts), Axis("tokens", tuple(map(str, lengths)))), OPERATIONS)
+    return LabelledArray(
+        values, (Axis("part", parts), Axis("tokens", tuple(map(str, lengths)))), OPERATIONS
+    )
 
 
-def memory_over(config: Config, batch: int, lengths: Sequence[int], optimiser: Optimiser) -> LabelledArray:
-    """The bytes [what, tokens] that training holds with this optimiser, and the keys and values that generating keeps."""
+def memory_over(
+    config: Config, batch: int, lengths: Sequence[int], optimiser: Optimiser
+) -> LabelledArray:
+    """The bytes [what, tokens] that training holds with this optimiser, and the keys and values
+    that generating keeps.
+    """
     parameters = FLOAT32 * parameter_count(config)
-    fixed = {"weights": parameters, "gradients": parameters, "optimiser": optimiser_bytes(config, optimiser)}
+    fixed = {
+        "weights": parameters,
+        "gradients": parameters,
+        "optimiser": optimiser_bytes(config, optimiser),
+    }
     rows = {name: [size] * len(lengths) for name, size in fixed.items()}
-    rows["activations"] = [kept_activations(config, batch, length).total(batch, length) for length in lengths]
+    rows["activations"] = [
+        kept_activations(config, batch, length).total(batch, length) for length in lengths
+    ]
     if cache_bytes(config, batch, 1) is not None:
         rows[CACHE] = [cache_bytes(config, batch, length) or 0 for length in lengths]
     axes = (Axis("what", tuple(rows)), Axis("tokens", tuple(map(str, lengths))))
@@ -172,6 +218,12 @@ def memory_over(config: Config, batch: int, lengths: Sequence[int], optimiser: O
 
 
 def share_between_tokens(config: Config, tokens: int) -> float:
-    """Which share of the operations of a forward pass lies in products between tokens: those that grow with T²."""
-    between = [product.forward for product in products(config, 1, tokens) if product.name.endswith((".scores", ".z"))]
+    """Which share of the operations of a forward pass lies in products between tokens: those that
+    grow with T².
+    """
+    between = [
+        product.forward
+        for product in products(config, 1, tokens)
+        if product.name.endswith((".scores", ".z"))
+    ]
     return sum(between) / max(1, flops(config, 1, tokens)[0])

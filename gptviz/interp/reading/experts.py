@@ -1,4 +1,6 @@
-"""Mixtures of experts: which experts the router chooses for each token, and how often each is chosen."""
+"""Mixtures of experts: which experts the router chooses for each token, and how often each is
+chosen.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,20 @@ SHARED = "shared"
 
 
 def routing(model: Transformer, ids: Tensor, labels: Sequence[str]) -> LabelledArray:
-    """How much each expert counts for each of the tokens `ids` [T], [block, token, expert]: 0 where the router did not choose it.
-    Experts have their number; a shared one is last. A ValueError if the model has no experts.
+    """How much each expert counts for each of the tokens `ids` [T], [block, token, expert]: 0 where
+    the router did not choose it. Experts have their number; a shared one is last. A ValueError if
+    the model has no experts.
     """
     config = model.config
     if not config.experts or not config.n_layer:
         raise ValueError("this model has no experts: its MLPs are whole")
     trace = run(model, ids[None], ["blocks.*.mlp.experts"], logits_at=slice(-1, None))
-    weights = torch.stack([trace[f"blocks.{block}.mlp.experts"][0] for block in range(config.n_layer)])
-    experts = Axis("expert", (*map(str, range(config.n_expert)), *([SHARED] if config.d_shared else [])))
+    weights = torch.stack(
+        [trace[f"blocks.{block}.mlp.experts"][0] for block in range(config.n_layer)]
+    )
+    experts = Axis(
+        "expert", (*map(str, range(config.n_expert)), *([SHARED] if config.d_shared else []))
+    )
     axes = numbered("block", config.n_layer), Axis("token", tuple(labels)), experts
     return LabelledArray(weights.float().cpu().numpy(), axes, "weight of the expert")
 
@@ -34,7 +41,9 @@ def routing(model: Transformer, ids: Tensor, labels: Sequence[str]) -> LabelledA
 def load(weights: LabelledArray) -> LabelledArray:
     """The share of tokens that each expert is chosen for [block, expert], of `routing`."""
     block, _, expert = weights.axes
-    return LabelledArray((np.asarray(weights.values) != 0).mean(1), (block, expert), "share of the tokens")
+    return LabelledArray(
+        (np.asarray(weights.values) != 0).mean(1), (block, expert), "share of the tokens"
+    )
 
 
 def even_load(config: Config) -> float:

@@ -1,8 +1,10 @@
-"""Lenses that are fitted to a model: what the stream after a layer has become when it leaves the last one, as an affine map.
+"""Lenses that are fitted to a model: what the stream after a layer has become when it leaves the
+last one, as an affine map.
 
-The logit lens reads an early stream as if it were the last one. A fitted lens first brings it there: x becomes A x + b, and the
-model's own head reads that. The Jacobian lens takes for A the mean effect of a layer's stream on the last one (Gurnee, Sofroniew,
-Lindsey and others 2026); the tuned lens takes the A and b with which the guess comes nearest to the model's own (Belrose and
+The logit lens reads an early stream as if it were the last one. A fitted lens first brings it
+there: x becomes A x + b, and the model's own head reads that. The Jacobian lens takes for A the
+mean effect of a layer's stream on the last one (Gurnee, Sofroniew, Lindsey and others 2026); the
+tuned lens takes the A and b with which the guess comes nearest to the model's own (Belrose and
 others 2023).
 """
 
@@ -32,34 +34,42 @@ KL, AGREES = "KL to the model's guess, nats", "the first token is the model's"
 
 # The most bytes of the maps, and of the streams that maps are fitted to.
 MOST_BYTES = 2**29
-# The most multiplications of one fit, and of measuring how good it is: on two cores some seconds for a small model, and some
-# minutes for one of 135 million parameters. Within `FEWEST` and `MOST_TOKENS`, so many tokens are read.
+# The most multiplications of one fit, and of measuring how good it is: on two cores some seconds
+# for a small model, and some minutes for one of 135 million parameters. Within `FEWEST` and
+# `MOST_TOKENS`, so many tokens are read.
 WORK, MOST_MEASURED = 2e11, 1e11
 FEWEST, MOST_TOKENS = 128, 8_192
-# The tokens of a row over which Jacobians are computed, and how many at its beginning are left out: many models have a stream
-# there that is unlike all others.
+# The tokens of a row over which Jacobians are computed, and how many at its beginning are left out:
+# many models have a stream there that is unlike all others.
 ROW, LEFT_OUT = 64, 16
-# A map of the tuned lens is fitted in so many steps, by Adam with this rate, which falls to 0; each step reads so many tokens.
+# A map of the tuned lens is fitted in so many steps, by Adam with this rate, which falls to 0; each
+# step reads so many tokens.
 STEPS, RATE, BATCH = 250, 3e-3, 256
 FEWEST_STEPS = 30
-# Steps of fewer multiplications are computed by one thread: where cores are busy, several wait for each other ten times as long.
+# Steps of fewer multiplications are computed by one thread: where cores are busy, several wait for
+# each other ten times as long.
 SMALL = 1e9
 
 
 @dataclass(frozen=True)
 class FittedLens:
-    """For some layers, or all, the map from the stream there to that of the last one; the last layer's own changes nothing."""
+    """For some layers, or all, the map from the stream there to that of the last one; the last
+    layer's own changes nothing.
+    """
 
     at: tuple[int, ...]  #: [row], which of the model's `layers` have a map
     matrices: Tensor  #: [row, d_model, d_model], A
     biases: Tensor  #: [row, d_model], b
-    #: [lens, measure, row], how near the guesses after these layers are to the model's own over text that it was not fitted to:
-    #: first of the logit lens, then of this one; NaN until it is measured
+    #: [lens, measure, row], how near the guesses after these layers are to the model's own over
+    #: text that it was not fitted to: first of the logit lens, then of this one; NaN until it is
+    #: measured
     measured: Float64Array
     name: str = ""  #: the name under which it is kept
 
     def read(self, stream: Tensor, at: Sequence[int]) -> Tensor:
-        """What the `stream` [layer, T, d_model] after the layers `at` has become after the last one."""
+        """What the `stream` [layer, T, d_model] after the layers `at` has become after the last
+        one.
+        """
         chosen = [self.at.index(layer) for layer in at]
         return torch.baddbmm(self.biases[chosen][:, None], stream, self.matrices[chosen].mT)
 
@@ -79,22 +89,29 @@ class FittedLens:
 
 
 def fit(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> FittedLens:
-    """Fit a lens to the first four fifths of the tokens of `rows` [T], and measure it on the others. A ValueError if the kind is
-    "logit", which needs no fit, the model is no decoder or has no blocks, there are fewer than five tokens, or its maps take more
-    than `MOST_BYTES`.
+    """Fit a lens to the first four fifths of the tokens of `rows` [T], and measure it on the
+    others. A ValueError if the kind is "logit", which needs no fit, the model is no decoder or has
+    no blocks, there are fewer than five tokens, or its maps take more than `MOST_BYTES`.
     """
     config = model.config
     if kind == "logit" or kind not in KINDS:
         raise ValueError(f"there is no lens {kind!r} to fit: choose {' or '.join(KINDS[1:])}")
     if config.kind != "decoder" or not config.n_layer:
-        raise ValueError("a lens is fitted to a decoder with blocks: read this model with the logit lens")
+        raise ValueError(
+            "a lens is fitted to a decoder with blocks: read this model with the logit lens"
+        )
     if len(layers(config)) * config.d_model**2 * FLOAT32 > MOST_BYTES:
-        raise ValueError(f"the maps of a lens for this model take more than {MOST_BYTES // 2**20} MB: use the logit lens")
+        raise ValueError(
+            f"the maps of a lens for this model take more than {MOST_BYTES // 2**20} MB: use the "
+            "logit lens"
+        )
     fitted, held_out = _split(rows)
     with progress.part(0, 20, 19):
         matrices, biases = jacobian(model, fitted) if kind == "jacobian" else tuned(model, fitted)
     with progress.part(19, 20, doing="measuring it"):
-        return FittedLens(tuple(range(len(matrices))), matrices, biases, np.zeros(())).over(model, held_out)
+        return FittedLens(tuple(range(len(matrices))), matrices, biases, np.zeros(())).over(
+            model, held_out
+        )
 
 
 def _split(rows: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -128,14 +145,17 @@ def _affordable(each: float, work: float = WORK) -> int:
 
 
 def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """The mean effect of the stream after each layer on the last one, [layer, d_model, d_model], and biases of 0.
+    """The mean effect of the stream after each layer on the last one, [layer, d_model, d_model],
+    and biases of 0.
 
-    Of a token it is the sum of the effects on the last stream at its own and all later places, and the mean is over the tokens.
-    One product of a vector and the Jacobian for each number of the last stream gives a row of the matrices of all layers.
+    Of a token it is the sum of the effects on the last stream at its own and all later places, and
+    the mean is over the tokens. One product of a vector and the Jacobian for each number of the
+    last stream gives a row of the matrices of all layers.
     """
     config, device = model.config, model.embed.weight.device
     pieces = _first(rows, _affordable(config.d_model * n_parameters(model)), ROW)
-    ids = pad_sequence(pieces, batch_first=True).to(device)  # [B, T]; what fills a row is read by no token before it
+    # [B, T]; what fills a row is read by no token before it
+    ids = pad_sequence(pieces, batch_first=True).to(device)
     there = pad_sequence([torch.ones(len(piece)) for piece in pieces], batch_first=True).to(device)
     counted = there.clone()
     counted[:, : min(LEFT_OUT, ids.shape[1] // 4)] = 0
@@ -143,7 +163,11 @@ def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor
     record = Record(taps)
     with torch.enable_grad(), sharing() as share:
         with progress.part(0, 100, doing="reading the text"):
-            model(ids, tap=Edit({taps[0]: lambda x: x.detach().requires_grad_()}, record), logits_at=slice(-1, None))
+            model(
+                ids,
+                tap=Edit({taps[0]: lambda x: x.detach().requires_grad_()}, record),
+                logits_at=slice(-1, None),
+            )
         streams = [record.values[tap] for tap in taps]
         maps = streams[-1].new_zeros(len(taps), config.d_model, config.d_model)
         for row in range(config.d_model):
@@ -155,27 +179,35 @@ def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor
                 matrix[row] = counted.flatten().to(effect) @ effect.flatten(0, 1) / counted.sum()
             with progress.part(1, 100, 99):
                 progress.report(row + 1, config.d_model, "direction")
-    maps[-1] = torch.eye(config.d_model)  # exactly: where the first tokens are left out, a mean of ones may round
+    # exactly: where the first tokens are left out, a mean of ones may round
+    maps[-1] = torch.eye(config.d_model)
     return maps, maps.new_zeros(len(taps), config.d_model)
 
 
 def tuned(model: Transformer, rows: Sequence[Tensor], seed: int = 0) -> tuple[Tensor, Tensor]:
-    """For each layer the matrix and the bias with which the head's guess has the least KL divergence from the model's own,
-    [layer, d_model, d_model] and [layer, d_model]. They begin as the identity and 0; `seed` decides which tokens each step reads.
+    """For each layer the matrix and the bias with which the head's guess has the least KL
+    divergence from the model's own, [layer, d_model, d_model] and [layer, d_model]. They begin as
+    the identity and 0; `seed` decides which tokens each step reads.
     """
     config = model.config
     room = MOST_BYTES // (len(layers(config)) * config.d_model * FLOAT32)
-    n_layer, read = len(layers(config)), _first(rows, min(room, _affordable(n_parameters(model))), config.context_length)
+    n_layer, read = (
+        len(layers(config)),
+        _first(rows, min(room, _affordable(n_parameters(model))), config.context_length),
+    )
     with progress.part(0, n_layer, doing="reading the text"):
         streams = _streams(model, read)
     tokens = streams.shape[1]
     matrices = torch.eye(config.d_model, device=streams.device).repeat(n_layer, 1, 1)
     biases = torch.zeros(n_layer, config.d_model, device=streams.device)
-    cost = 6 * config.d_model * (config.d_model + config.vocab_size)  # multiplications of a step for each token
+    # multiplications of a step for each token
+    cost = 6 * config.d_model * (config.d_model + config.vocab_size)
     batch = min(BATCH, tokens, max(32, int(50 * WORK / (n_layer * STEPS * cost))))
     steps = int(min(STEPS, max(FEWEST_STEPS, 50 * WORK / (n_layer * batch * cost))))
     draw = torch.Generator().manual_seed(seed)
-    chosen = [torch.randperm(tokens, generator=draw)[:batch].to(streams.device) for _ in range(steps)]
+    chosen = [
+        torch.randperm(tokens, generator=draw)[:batch].to(streams.device) for _ in range(steps)
+    ]
     with sharing(1 if batch * cost < SMALL else None) as share:
         for layer in range(n_layer - 1):
             share()
@@ -184,7 +216,14 @@ def tuned(model: Transformer, rows: Sequence[Tensor], seed: int = 0) -> tuple[Te
     return matrices, biases
 
 
-def _tune(model: Transformer, stream: Tensor, last: Tensor, matrix: Tensor, bias: Tensor, chosen: Sequence[Tensor]) -> None:
+def _tune(
+    model: Transformer,
+    stream: Tensor,
+    last: Tensor,
+    matrix: Tensor,
+    bias: Tensor,
+    chosen: Sequence[Tensor],
+) -> None:
     """Fit the map of one layer in place, a step for each of the `chosen` sets of tokens."""
     learned = [matrix.clone().requires_grad_(), bias.clone().requires_grad_()]
     adam = torch.optim.Adam(learned, lr=RATE)
@@ -193,7 +232,9 @@ def _tune(model: Transformer, stream: Tensor, last: Tensor, matrix: Tensor, bias
         with torch.no_grad():
             own = guesses(model, last[some])
         with torch.enable_grad():
-            loss = _kl(own, guesses(model, torch.addmm(learned[1], stream[some], learned[0].T))).mean()
+            loss = _kl(
+                own, guesses(model, torch.addmm(learned[1], stream[some], learned[0].T))
+            ).mean()
             for value, gradient in zip(learned, torch.autograd.grad(loss, learned), strict=True):
                 value.grad = gradient
         adam.step()
@@ -204,7 +245,9 @@ def _tune(model: Transformer, stream: Tensor, last: Tensor, matrix: Tensor, bias
 
 
 def guesses(model: Transformer, stream: Tensor) -> Tensor:
-    """The logarithms of the probabilities [n, vocab_size] that the head reads from vectors of the stream [n, d_model]."""
+    """The logarithms of the probabilities [n, vocab_size] that the head reads from vectors of the
+    stream [n, d_model].
+    """
     logits: Tensor = model.head(stream[None], None, slice(None), IDENTITY)[0]
     return logits.float().log_softmax(-1)
 
@@ -215,13 +258,19 @@ def _kl(own: Tensor, other: Tensor) -> Tensor:
 
 
 def _streams(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
-    """The stream after every layer over some rows, one after the other: [layer, tokens, d_model]."""
-    return torch.cat([stream_of(trace_stream(model, row.tolist()), model.config) for row in rows], 1)
+    """The stream after every layer over some rows, one after the other: [layer, tokens,
+    d_model].
+    """
+    return torch.cat(
+        [stream_of(trace_stream(model, row.tolist()), model.config) for row in rows], 1
+    )
 
 
 @torch.no_grad()
 def _measured(model: Transformer, lens: FittedLens, rows: Sequence[Tensor]) -> Float64Array:
-    """How near the guesses of the logit lens and of `lens` are to the model's own where there are maps: [lens, measure, row]."""
+    """How near the guesses of the logit lens and of `lens` are to the model's own where there are
+    maps: [lens, measure, row].
+    """
     config = model.config
     cost = n_parameters(model) + 2 * len(layers(config)) * config.d_model * config.vocab_size
     read = _first(rows, min(_affordable(cost, MOST_MEASURED), 1_024), config.context_length)
@@ -233,5 +282,7 @@ def _measured(model: Transformer, lens: FittedLens, rows: Sequence[Tensor]) -> F
             for layer, vectors in enumerate(read):
                 other = guesses(model, vectors)
                 distances[which, 0, layer] += weight * float(_kl(own, other).mean())
-                distances[which, 1, layer] += weight * float((own.argmax(-1) == other.argmax(-1)).float().mean())
+                distances[which, 1, layer] += weight * float(
+                    (own.argmax(-1) == other.argmax(-1)).float().mean()
+                )
     return distances

@@ -1,8 +1,9 @@
 """The logit lens: what the model would guess if it stopped after a layer.
 
-The model's own head (final norm, unembedding, cap) reads the residual stream at every layer (nostalgebraist 2020). The head was
-trained to read the end of the last block: there it gives the model's own logits. A lens that was fitted to the model brings an
-earlier stream to where the last one is, before the head reads it (`fitted_lens`).
+The model's own head (final norm, unembedding, cap) reads the residual stream at every layer
+(nostalgebraist 2020). The head was trained to read the end of the last block: there it gives the
+model's own logits. A lens that was fitted to the model brings an earlier stream to where the last
+one is, before the head reads it (`fitted_lens`).
 """
 
 from __future__ import annotations
@@ -23,23 +24,34 @@ from gptviz.model import IDENTITY, Config, Transformer
 from gptviz.model.parts.residuals import RESIDUALS
 
 from .fitted_lens import FittedLens
-from .layers import Layer, ends_of_blocks, is_parallel, layers, of_whole_blocks, stream_of, trace_stream
+from .layers import (
+    Layer,
+    ends_of_blocks,
+    is_parallel,
+    layers,
+    of_whole_blocks,
+    stream_of,
+    trace_stream,
+)
 
 Ids = npt.NDArray[np.int64]
 
-# How many of the likeliest tokens are kept, and followed through all layers; and of those that led after a layer.
+# How many of the likeliest tokens are kept, and followed through all layers; and of those that led
+# after a layer.
 TOP, MOST_FOLLOWED, MOST_LED = 5, 20, 4
-# At most this many logits are in memory at a time: 28 MB, which the allocator takes from freed memory, not from the system.
+# At most this many logits are in memory at a time: 28 MB, which the allocator takes from freed
+# memory, not from the system.
 LOGITS_AT_ONCE = 7_000_000
-# Some of these rows at a time are made into probabilities, this many logits for each of the threads that compute: they, and what
-# is made of them, stay in the cache of a processor's core.
+# Some of these rows at a time are made into probabilities, this many logits for each of the threads
+# that compute: they, and what is made of them, stay in the cache of a processor's core.
 CACHED = 2**17
 # The number of tokens in a group where the largest logits of many are looked for.
 GROUP = 64
-# So far below the largest a logit counts for nothing. With the powers of e of smaller ones, which are no normal numbers, a
-# processor takes eight times as long.
+# So far below the largest a logit counts for nothing. With the powers of e of smaller ones, which
+# are no normal numbers, a processor takes eight times as long.
 LEAST_LOGIT = -80.0
-# The last row is compared with the model's own logits at the last positions, as many as have this many logits.
+# The last row is compared with the model's own logits at the last positions, as many as have this
+# many logits.
 MOST_COMPARED = 2**26
 
 
@@ -54,10 +66,15 @@ class Lens:
     top: Ids  #: [layer, T, k], the ids of the likeliest tokens, the likeliest first
     probability: Float32Array  #: [layer, T, k], their probabilities
     entropy: Float32Array  #: [layer, T], of the whole guess, in nats
-    rank: Ids  #: [layer, T], the place of the true token among all, 1 being the likeliest; 0 where it is not known
-    true_probability: Float32Array  #: [layer, T], the probability of the true token; NaN where it is not known
-    final_probability: Float32Array  #: [layer, T], the probability of the likeliest token of the last layer
-    final_error: float  #: the largest difference between the last row and the model's own logits: 0 except for rounding
+    #: [layer, T], the place of the true token among all, 1 being the likeliest; 0 where it is not
+    #: known
+    rank: Ids
+    #: [layer, T], the probability of the true token; NaN where it is not known
+    true_probability: Float32Array
+    #: [layer, T], the probability of the likeliest token of the last layer
+    final_probability: Float32Array
+    #: the largest difference between the last row and the model's own logits: 0 except for rounding
+    final_error: float
     stream: Tensor  #: [layer, T, d_model], what the head read
 
 
@@ -83,8 +100,10 @@ def lens(
         following: the token that follows the last one, where it is known.
         last: how many positions at the end of the text are read; all unless given.
         top: how many of the likeliest tokens are kept of each layer and position.
-        blocks_only: leave out the layers within a block: the rows are the embedding and the end of each block.
-        fitted: a lens that was fitted to this model, whose layers are the rows; None for the logit lens.
+        blocks_only: leave out the layers within a block: the rows are the embedding and the end of
+            each block.
+        fitted: a lens that was fitted to this model, whose layers are the rows; None for the logit
+            lens.
 
     Raises:
         ValueError: the model is a classifier, there are no ids, or more than its context holds.
@@ -102,11 +121,14 @@ def lens(
     stream = stream_of(trace, config)[read]  # [layer, count, d_model]
     if fitted is not None:
         stream = fitted.read(stream, read)
-    true = np.array([*ids, -1 if following is None else following][len(ids) - count + 1 :], np.int64)
+    true = np.array(
+        [*ids, -1 if following is None else following][len(ids) - count + 1 :], np.int64
+    )
     reading = _LogitSummary(len(stream), count, min(top, config.vocab_size))
     flat = stream.flatten(0, 1)  # [layer · count, d_model]
     targets = torch.from_numpy(np.tile(true, len(stream))).to(stream.device)
-    error, end = 0.0, len(flat) - compared  # the rows from `end` on are to be the model's own logits
+    # the rows from `end` on are to be the model's own logits
+    error, end = 0.0, len(flat) - compared
     at_once = max(1, LOGITS_AT_ONCE // config.vocab_size)
     # The last layer comes first: the others need its guess.
     for done, start in enumerate(reversed(range(0, len(flat), at_once)), 1):
@@ -115,10 +137,17 @@ def lens(
         same = slice(max(end - start, 0), None)
         if len(mine := logits[same]):
             first = max(start - end, 0)
-            error = max(error, float((mine - trace["logits"][0, first : first + len(mine)].float()).abs().max()))
+            error = max(
+                error,
+                float((mine - trace["logits"][0, first : first + len(mine)].float()).abs().max()),
+            )
         with progress.part(1, 2):
             progress.report(min(done * at_once, len(flat)), len(flat), "cell")
-    named = dict(zip(ends_of_blocks(every), of_whole_blocks(every), strict=True)) if blocks_only else every
+    named = (
+        dict(zip(ends_of_blocks(every), of_whole_blocks(every), strict=True))
+        if blocks_only
+        else every
+    )
     return Lens(
         tuple(named[row] for row in read),
         tuple(ids[-count:]),
@@ -142,31 +171,41 @@ def _logits(model: Transformer, stream: Tensor) -> Tensor:
 
 
 def _maxima(logits: Tensor, count: int) -> Tensor:
-    """The maxima [n, group] of groups of tokens, for `_likeliest` to find the `count` largest `logits` [n, vocab_size].
+    """The maxima [n, group] of groups of tokens, for `_likeliest` to find the `count` largest
+    `logits` [n, vocab_size].
 
     Token i is in group i modulo their number. In a small vocabulary every token is a group.
     """
     groups = logits.shape[1] // GROUP
-    return logits if groups < 2 * count else logits[:, : groups * GROUP].unflatten(1, (GROUP, groups)).amax(1)
+    return (
+        logits
+        if groups < 2 * count
+        else logits[:, : groups * GROUP].unflatten(1, (GROUP, groups)).amax(1)
+    )
 
 
 def _likeliest(logits: Tensor, maxima: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` largest of `logits` [n, vocab_size] and their tokens, [n, count] each, the largest first.
+    """The `count` largest of `logits` [n, vocab_size] and their tokens, [n, count] each, the
+    largest first.
 
-    They are looked for in the `count` groups with the largest `maxima`, which is several times as quick as everywhere.
+    They are looked for in the `count` groups with the largest `maxima`, which is several times as
+    quick as everywhere.
     """
     groups, device = maxima.shape[1], logits.device
     within = torch.arange(logits.shape[1] // groups, device=device) * groups
-    rest = torch.arange(len(within) * groups, logits.shape[1], device=device).expand(len(logits), -1)
+    rest = torch.arange(len(within) * groups, logits.shape[1], device=device).expand(
+        len(logits), -1
+    )
     chosen = maxima.topk(count).indices  # [n, count]
-    tokens = torch.cat(((chosen[:, :, None] + within).flatten(1), rest), dim=1)  # [n, count · tokens of a group + rest]
+    # [n, count · tokens of a group + rest]
+    tokens = torch.cat(((chosen[:, :, None] + within).flatten(1), rest), dim=1)
     best = logits.gather(1, tokens).topk(count)
     return best.values, tokens.gather(1, best.indices)
 
 
 class _LogitSummary:
-    """The values that are kept of the logits of all rows of a lens of `n_layer` layers and `count` positions, with the `top`
-    likeliest tokens of each; a few rows come at a time.
+    """The values that are kept of the logits of all rows of a lens of `n_layer` layers and `count`
+    positions, with the `top` likeliest tokens of each; a few rows come at a time.
     """
 
     def __init__(self, n_layer: int, count: int, top: int) -> None:
@@ -176,7 +215,9 @@ class _LogitSummary:
         self.rank, self.final_probability = torch.zeros(rows, dtype=torch.int64), torch.zeros(rows)
 
     def add(self, start: int, logits: Tensor, targets: Tensor) -> None:
-        """The `logits` [n, vocab_size] of the rows from `start` on, and their true tokens, -1 if unknown; later layers first."""
+        """The `logits` [n, vocab_size] of the rows from `start` on, and their true tokens, -1 if
+        unknown; later layers first.
+        """
         count, at = self.top.shape[1], slice(start, start + len(logits))
         cached = CACHED * torch.get_num_threads() // logits.shape[1]
         at_once = max(1, cached) if logits.device.type == "cpu" else len(logits)
@@ -195,7 +236,10 @@ class _LogitSummary:
         self.rank[at] = torch.where(is_known, above.long() + 1, 0).cpu()
         chance = (mine[:, 0] - largest).exp() / whole
         self.true_probability[at] = torch.where(is_known, chance, torch.nan).cpu()
-        guessed = self.top[torch.arange(start, start + len(logits)) % self.shape[1] - self.shape[1], :1]  # [n, 1]
+        # [n, 1]
+        guessed = self.top[
+            torch.arange(start, start + len(logits)) % self.shape[1] - self.shape[1], :1
+        ]
         final = logits.gather(1, guessed.to(logits.device))[:, 0]
         self.final_probability[at] = ((final - largest).exp() / whole).cpu()
 
@@ -207,9 +251,9 @@ class _LogitSummary:
 def _sums(logits: Tensor, mine: Tensor, below: Tensor, weights: Tensor) -> Tensor:
     """Four numbers of each row of `logits` [n, vocab_size], [4, n].
 
-    They are the largest logit m; the sum of e^(logit − m) over all tokens; that of (logit − m) · e^(logit − m); and how many
-    logits are larger than `mine`, a logit of each row [n, 1]. `below` and `weights` are room for as many numbers as `logits` has,
-    which are written over.
+    They are the largest logit m; the sum of e^(logit − m) over all tokens; that of (logit − m) ·
+    e^(logit − m); and how many logits are larger than `mine`, a logit of each row [n, 1]. `below`
+    and `weights` are room for as many numbers as `logits` has, which are written over.
     """
     largest = logits.amax(-1, keepdim=True)
     torch.sub(logits, largest, out=below).clamp_(min=LEAST_LOGIT)  # at most 0
@@ -223,7 +267,8 @@ def _sums(logits: Tensor, mine: Tensor, below: Tensor, weights: Tensor) -> Tenso
 class Course:
     """How tokens rose and fell from layer to layer."""
 
-    #: the token that was asked for, if any, the first of `leaders`, then the others in the order of their probability in a cell
+    #: the token that was asked for, if any, the first of `leaders`, then the others in the order of
+    #: their probability in a cell
     ids: tuple[int, ...]
     probability: LabelledArray  #: [token, layer]
 
@@ -238,8 +283,8 @@ def course(
     count: int = MOST_FOLLOWED,
     follow: int | None = None,
 ) -> Course:
-    """The `count` likeliest tokens after `layer` at one place of a text, and `MOST_LED` of those that were the likeliest after
-    some layer, followed through all layers.
+    """The `count` likeliest tokens after `layer` at one place of a text, and `MOST_LED` of those
+    that were the likeliest after some layer, followed through all layers.
 
     Args:
         index: the place among `seen.positions`.
@@ -254,42 +299,59 @@ def course(
         Axis("token", tuple(labels[i] for i in ids)),
         Axis("layer", tuple(one.name for one in seen.layers)),
     )
-    return Course(tuple(ids), LabelledArray(shares[:, ids].T.contiguous().numpy(), axes, "probability"))
+    return Course(
+        tuple(ids), LabelledArray(shares[:, ids].T.contiguous().numpy(), axes, "probability")
+    )
 
 
 def leaders(seen: Lens, index: int) -> list[int]:
-    """The tokens that are the likeliest after some layer at one place: the final guess, then those that are so most often."""
+    """The tokens that are the likeliest after some layer at one place: the final guess, then those
+    that are so most often.
+    """
     first = seen.top[:, index, 0].tolist()
     times = Counter(reversed(first))  # of those that led equally often the latest is first
     return sorted(times, key=lambda token: (token != first[-1], -times[token]))
 
 
 def settled(seen: Lens) -> Ids:
-    """For each position the first layer from which on the likeliest token is that of the last layer: [T]."""
+    """For each position the first layer from which on the likeliest token is that of the last
+    layer: [T].
+    """
     first = seen.top[:, :, 0]  # [layer, T]
     differs = first != first[-1]
     return np.where(differs.any(0), len(first) - differs[::-1].argmax(0), 0)
 
 
 def applied(config: Config) -> str:
-    """The norm that the lens applies to the stream of a model of this `config`, and what that means, in words."""
+    """The norm that the lens applies to the stream of a model of this `config`, and what that
+    means, in words.
+    """
     residual = RESIDUALS[config.residual]
     cap = ", with the cap on its logits" if config.logit_cap is not None else ""
-    norm = f"the model's own final norm and its unembedding{cap}" if config.final_norm else f"the model's unembedding{cap}"
+    norm = (
+        f"the model's own final norm and its unembedding{cap}"
+        if config.final_norm
+        else f"the model's unembedding{cap}"
+    )
     said = [f"Every row is read through {norm}."]
     if not config.final_norm:
         if residual.steps[-1] == "norm":
-            said.append("There is no final norm: every sublayer ends in a norm, which every row but the first has passed.")
+            said.append(
+                "There is no final norm: every sublayer ends in a norm, which every row but the "
+                "first has passed."
+            )
         else:
             said.append("This model has no norm before its unembedding, so none is put there.")
     if "add" not in residual.steps and config.n_layer:
         said.append(
-            "It has no residual connections: every sublayer replaces the stream, so that earlier rows were never meant for the "
+            "It has no residual connections: every sublayer replaces the stream, so that earlier "
+            "rows were never meant for the "
             "unembedding."
         )
     if is_parallel(config):
         said.append(
-            "Attention and MLP of a block read the same stream and are added together: there is no stream between them, so each "
+            "Attention and MLP of a block read the same stream and are added together: there is "
+            "no stream between them, so each "
             "block has one row."
         )
     return " ".join(said)

@@ -1,4 +1,6 @@
-"""The next token: its probabilities before and after sampling settings, and how probable the tokens of a text were."""
+"""The next token: its probabilities before and after sampling settings, and how probable the tokens
+of a text were.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,19 @@ def probabilities(logits: Tensor | npt.NDArray[np.floating]) -> Float64Array:
 
 
 def perplexity(probabilities: Float64Array) -> float:
-    """Perplexity of these `probabilities` [vocab_size]: how many equally likely tokens would be as uncertain."""
+    """Perplexity of these `probabilities` [vocab_size]: how many equally likely tokens would be as
+    uncertain.
+    """
     return float(np.exp(-(probabilities * np.log(np.maximum(probabilities, 1e-300))).sum()))
 
 
 @torch.inference_mode()
-def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequence[int] | None = None) -> Logits:
-    """The logits [positions, vocab_size] of the token after each position `at` of `ids`. No others are computed. A ValueError if
-    the model is a classifier, which guesses no token, or there are more ids than the context holds.
+def logits_after(
+    model: Transformer, ids: Sequence[int], at: slice, source: Sequence[int] | None = None
+) -> Logits:
+    """The logits [positions, vocab_size] of the token after each position `at` of `ids`. No others
+    are computed. A ValueError if the model is a classifier, which guesses no token, or there are
+    more ids than the context holds.
     """
     if model.config.kind == "classifier":
         raise ValueError("this model gives a whole text a label: it has no next token")
@@ -47,10 +54,13 @@ def logits_after(model: Transformer, ids: Sequence[int], at: slice, source: Sequ
 
 
 def probability_of(model: Transformer, prompt: Sequence[int], word: Sequence[int]) -> float:
-    """The probability that the tokens of `word` come after those of `prompt`: the product of the probability of each token. A
-    ValueError if the model is a classifier, or there are more tokens than the context holds.
+    """The probability that the tokens of `word` come after those of `prompt`: the product of the
+    probability of each token. A ValueError if the model is a classifier, or there are more tokens
+    than the context holds.
     """
-    logits = logits_after(model, [*prompt, *word[:-1]], slice(len(prompt) - 1, len(prompt) + len(word) - 1))
+    logits = logits_after(
+        model, [*prompt, *word[:-1]], slice(len(prompt) - 1, len(prompt) + len(word) - 1)
+    )
     return float(np.prod(probabilities(logits)[np.arange(len(word)), list(word)]))
 
 
@@ -59,10 +69,11 @@ class Prediction:
     """The tokens that may come next, over the whole vocabulary."""
 
     before: Float64Array  #: [vocab_size], the softmax of the logits: the model's own probabilities
-    #: [vocab_size], the probabilities a token is drawn from: after temperature, top-k and top-p, renormalised
+    #: [vocab_size], the probabilities a token is drawn from: after temperature, top-k and top-p,
+    #: renormalised
     after: Float64Array
-    #: [vocab_size], the setting that excluded a token: "temperature 0", "top-k" or "top-p"; "unused" for a token that is never
-    #: drawn, "" for one that can be drawn
+    #: [vocab_size], the setting that excluded a token: "temperature 0", "top-k" or "top-p";
+    #: "unused" for a token that is never drawn, "" for one that can be drawn
     cut: npt.NDArray[np.str_]
 
     def order(self) -> npt.NDArray[np.int64]:
@@ -70,8 +81,12 @@ class Prediction:
         return np.argsort(-self.before, kind="stable")
 
 
-def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling, never: Sequence[int] = ()) -> Prediction:
-    """The prediction from the `logits` [vocab_size] of a position and the settings of `sampling`; `never` as in `ledger`."""
+def predict(
+    logits: Tensor | npt.NDArray[np.float32], sampling: Sampling, never: Sequence[int] = ()
+) -> Prediction:
+    """The prediction from the `logits` [vocab_size] of a position and the settings of `sampling`;
+    `never` as in `ledger`.
+    """
     stages = ledger(torch.as_tensor(logits), sampling, never)
     after = stages.after.cpu().numpy()
     cut = np.full(after.shape, "", dtype="<U13")
@@ -87,15 +102,19 @@ def predict(logits: Tensor | npt.NDArray[np.float32], sampling: Sampling, never:
 class TokenProbabilities:
     """How probable each token of a text was to a model, and which tokens were likeliest there."""
 
-    probability: Float64Array  #: [T], of the token that stands there, given those before it; NaN for the first
-    #: [T, n], the ids of the likeliest tokens at that place, the likeliest first; 0 for the first token, before which there is
-    #: nothing to guess from
+    #: [T], of the token that stands there, given those before it; NaN for the first
+    probability: Float64Array
+    #: [T, n], the ids of the likeliest tokens at that place, the likeliest first; 0 for the first
+    #: token, before which there is nothing to guess from
     likely: npt.NDArray[np.int64]
-    likely_probability: Float64Array  #: [T, n], the probabilities of these tokens; NaN for the first
+    #: [T, n], the probabilities of these tokens; NaN for the first
+    likely_probability: Float64Array
 
 
 def token_probabilities(logits: Logits, ids: Sequence[int], n: int = 8) -> TokenProbabilities:
-    """How probable each of the tokens `ids` [T] was to the model, from its logits [T, vocab_size] after each of them."""
+    """How probable each of the tokens `ids` [T] was to the model, from its logits [T, vocab_size]
+    after each of them.
+    """
     before = torch.from_numpy(np.asarray(logits)).double().softmax(-1)[:-1]  # [T - 1, vocab_size]
     actual = before.gather(1, torch.tensor(ids)[1:, None])[:, 0]  # [T - 1]
     top = before.topk(min(n, before.shape[1]))
@@ -108,17 +127,21 @@ def token_probabilities(logits: Logits, ids: Sequence[int], n: int = 8) -> Token
 
 @dataclass(frozen=True)
 class Guesses:
-    """The guesses of a model at every place of a text, without the logits of all places, which can take gigabytes."""
+    """The guesses of a model at every place of a text, without the logits of all places, which can
+    take gigabytes.
+    """
 
-    states: Tensor | None  #: [T, d_model], the stream that the head reads, or None for a model without blocks
-    tokens: TokenProbabilities  #: how probable the tokens of the text were, and which were likeliest
+    #: [T, d_model], the stream that the head reads, or None for a model without blocks
+    states: Tensor | None
+    #: how probable the tokens of the text were, and which were likeliest
+    tokens: TokenProbabilities
     surest: Float64Array  #: [T], the probability of the likeliest next token after each place
 
 
 @torch.inference_mode()
 def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
-    """The guesses of a decoder after every token of `ids`, in one pass, with the `n` likeliest of each; errors as in
-    `logits_after`.
+    """The guesses of a decoder after every token of `ids`, in one pass, with the `n` likeliest of
+    each; errors as in `logits_after`.
     """
     if model.config.kind != "decoder":
         raise ValueError("only a decoder guesses a token after every token it reads")
@@ -134,13 +157,23 @@ def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
     likely, likely_probability = np.zeros((count, most), np.int64), np.full((count, most), np.nan)
     at_once = max(1, MOST_LOGITS // model.config.vocab_size)
     for start in range(0, count, at_once):
-        guess = torch.from_numpy(logits_at(model, ids, states, slice(start, start + at_once))).double().softmax(-1)
+        guess = (
+            torch.from_numpy(logits_at(model, ids, states, slice(start, start + at_once)))
+            .double()
+            .softmax(-1)
+        )
         top = guess.topk(most)
         surest[start : start + at_once] = top.values[:, 0].numpy()
-        behind = slice(start + 1, min(start + at_once, count - 1) + 1)  # the tokens that were guessed here
+        # the tokens that were guessed here
+        behind = slice(start + 1, min(start + at_once, count - 1) + 1)
         known = behind.stop - behind.start
-        probability[behind] = guess[:known].gather(1, torch.tensor(ids[behind])[:, None])[:, 0].numpy()
-        likely[behind], likely_probability[behind] = top.indices[:known].numpy(), top.values[:known].numpy()
+        probability[behind] = (
+            guess[:known].gather(1, torch.tensor(ids[behind])[:, None])[:, 0].numpy()
+        )
+        likely[behind], likely_probability[behind] = (
+            top.indices[:known].numpy(),
+            top.values[:known].numpy(),
+        )
         with progress.part(1, 2):
             progress.report(min(start + at_once, count), count, "token")
     return Guesses(states, TokenProbabilities(probability, likely, likely_probability), surest)
@@ -148,7 +181,9 @@ def guesses(model: Transformer, ids: Sequence[int], n: int = 8) -> Guesses:
 
 @torch.inference_mode()
 def logits_at(model: Transformer, ids: Sequence[int], states: Tensor | None, at: slice) -> Logits:
-    """The logits [positions, vocab_size] after each position `at` of `ids`, from the `states` of `Guesses`."""
+    """The logits [positions, vocab_size] after each position `at` of `ids`, from the `states` of
+    `Guesses`.
+    """
     if states is None:
         return logits_after(model, ids, at)
     logits: Tensor = model.head(states[None], None, at, IDENTITY)[0]

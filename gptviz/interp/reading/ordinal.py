@@ -17,7 +17,9 @@ def reordered(confusion: LabelledArray, order: Sequence[int]) -> LabelledArray:
 
 
 def label_distances(confusion: LabelledArray) -> LabelledArray:
-    """The share of texts [distance] put 0, 1, 2 … labels away from their own, by a confusion matrix with labels in order."""
+    """The share of texts [distance] put 0, 1, 2 … labels away from their own, by a confusion matrix
+    with labels in order.
+    """
     places = np.arange(len(confusion.axes[0].labels))
     apart = np.abs(places[:, None] - places[None])  # [label, predicted]
     counts = np.bincount(apart.ravel(), weights=confusion.values.ravel(), minlength=len(places))
@@ -26,6 +28,8 @@ def label_distances(confusion: LabelledArray) -> LabelledArray:
 
 
 def mean_absolute_error(confusion: LabelledArray) -> float:
-    """How many labels a text was put away from its own, on average; the labels are in their order."""
+    """How many labels a text was put away from its own, on average; the labels are in their
+    order.
+    """
     shares: list[float] = label_distances(confusion).values.tolist()
     return sum(distance * share for distance, share in enumerate(shares))

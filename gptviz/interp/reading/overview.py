@@ -1,6 +1,7 @@
 """All heads at a glance: a small picture of each, and where it looks on average.
 
-They are computed block by block while the model runs, so that the patterns of all blocks need never be in memory together.
+They are computed block by block while the model runs, so that the patterns of all blocks need never
+be in memory together.
 """
 
 from __future__ import annotations
@@ -18,10 +19,23 @@ from gptviz.labelled_array import Axis, Float32Array, LabelledArray, numbered
 from gptviz.model import Transformer
 
 from ..units import head_scores
-from .attention import KEY, NOTHING, QUERY, UNIT, AttentionPart, Midway, Patterns, blocked, padding_mask, watch, windows
+from .attention import (
+    KEY,
+    NOTHING,
+    QUERY,
+    UNIT,
+    AttentionPart,
+    Midway,
+    Patterns,
+    blocked,
+    padding_mask,
+    watch,
+    windows,
+)
 
-# The number of cells along the longer side of a picture of all heads. It is about the number of pixels that the picture has on
-# a page: more cells would cost time, and the screen could not show them.
+# The number of cells along the longer side of a picture of all heads. It is about the number of
+# pixels that the picture has on a page: more cells would cost time, and the screen could not show
+# them.
 CELLS_ACROSS = 264
 # A page of many blocks scrolls rather than show less than this of each head.
 SMALLEST_SIDE = 16
@@ -30,21 +44,27 @@ AT_ONCE = 2**18
 
 
 def pooling(n_block: int, n_head: int, n_tokens: int) -> int:
-    """How many tokens one cell of a thumbnail stands for, with so many heads and tokens; 1 where every token has a cell."""
+    """How many tokens one cell of a thumbnail stands for, with so many heads and tokens; 1 where
+    every token has a cell.
+    """
     side = max(SMALLEST_SIDE, CELLS_ACROSS // max(n_block, n_head))
     return -(-n_tokens // side)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Where each head looks on average over all queries but the first, which has no token before it. Arrays are [block, head]."""
+    """Where each head looks on average over all queries but the first, which has no token before
+    it. Arrays are [block, head].
+    """
 
     previous: Float32Array  #: the share of the row on the token just before the query
     first: Float32Array  #: the share on the first token of the text
     itself: Float32Array  #: the share on the query's own token
-    spread: Float32Array  #: over how many tokens a row is spread: e to the mean entropy (in nats); 1 is a single token
-    #: the share on tokens that followed the query's token where it stood earlier in the text, over the queries whose token did,
-    #: or None if no token of the text comes back. In "the cat sat; the", the last "the" has "cat".
+    #: over how many tokens a row is spread: e to the mean entropy (in nats); 1 is a single token
+    spread: Float32Array
+    #: the share on tokens that followed the query's token where it stood earlier in the text, over
+    #: the queries whose token did, or None if no token of the text comes back. In "the cat sat;
+    #: the", the last "the" has "cat".
     followed: Float32Array | None
 
 
@@ -52,35 +72,51 @@ class Facts:
 class Overview:
     """All heads of a stack over one text."""
 
-    #: every head [block, head, query, key], pooled: a cell is the largest of the `pooling` × `pooling` values it stands for, so
-    #: that no bright spot is lost. It is NaN where the mask forbids all of them. The labels of a pooled axis are ranges of
-    #: positions.
+    #: every head [block, head, query, key], pooled: a cell is the largest of the `pooling` ×
+    #: `pooling` values it stands for, so that no bright spot is lost. It is NaN where the mask
+    #: forbids all of them. The labels of a pooled axis are ranges of positions.
     thumbnails: LabelledArray
-    #: the same of the shares of what a row has left without the first token, which is NaN; None for cross-attention, and for
-    #: texts too short
+    #: the same of the shares of what a row has left without the first token, which is NaN; None for
+    #: cross-attention, and for texts too short
     without_first: Float32Array | None
-    pooling: int  #: how many tokens a cell of a thumbnail stands for along each axis; 1 where every token has a cell
-    #: over how many keys a head spreads its attention: e to the mean entropy (in nats) of its rows, [block, head]
+    #: how many tokens a cell of a thumbnail stands for along each axis; 1 where every token has a
+    #: cell
+    pooling: int
+    #: over how many keys a head spreads its attention: e to the mean entropy (in nats) of its rows,
+    #: [block, head]
     spread: Float32Array
-    facts: Facts | None  #: None for cross-attention, and for a text of one token, which can look only at itself
-    evenly: float  #: what `Facts.followed` would be if every query shared its attention evenly; NaN where that is None
-    #: the share that a query would then give to each key that it may read, averaged as `Facts` are; NaN where `facts` is None
+    #: None for cross-attention, and for a text of one token, which can look only at itself
+    facts: Facts | None
+    #: what `Facts.followed` would be if every query shared its attention evenly; NaN where that is
+    #: None
+    evenly: float
+    #: the share that a query would then give to each key that it may read, averaged as `Facts` are;
+    #: NaN where `facts` is None
     alike: float
     last: Float32Array  #: [block, head, key], what the last token looks at
     n_queries: int  #: how many tokens look
-    midway: Midway | None = None  #: where the pass can go on to read one of its blocks, or None if all patterns are in memory
+    #: where the pass can go on to read one of its blocks, or None if all patterns are in memory
+    midway: Midway | None = None
 
 
 @torch.inference_mode()
 def overview(
-    model: Transformer, ids: Sequence[int], source: Sequence[int] | None = None, part: AttentionPart = "attention"
+    model: Transformer,
+    ids: Sequence[int],
+    source: Sequence[int] | None = None,
+    part: AttentionPart = "attention",
 ) -> Overview:
-    """All heads over a text, from one pass that holds the patterns of one block; arguments and errors as in `attention.read`."""
+    """All heads over a text, from one pass that holds the patterns of one block; arguments and
+    errors as in `attention.read`.
+    """
     alone = part == "attention"
     hidden = blocked(model, ids) if alone else padding_mask(model, source or ())
     far = windows(model) if alone else ()
     n_keys = len(ids) if alone else len(source or ())
-    looks = _Looks(pooling(model.config.n_layer, model.config.n_head, max(len(ids), n_keys)), ids if alone else None)
+    looks = _Looks(
+        pooling(model.config.n_layer, model.config.n_head, max(len(ids), n_keys)),
+        ids if alone else None,
+    )
 
     midway = Midway(model, len(ids), part)
 
@@ -95,8 +131,12 @@ def overview(
 
 
 def overview_of(patterns: Patterns, ids: Sequence[int] | None) -> Overview:
-    """The same, from patterns in memory, of the blocks shown; `ids` are the tokens that were read, None for cross-attention."""
-    looks = _Looks(pooling(len(patterns.blocks), patterns.n_head, max(patterns.blocks[0].shape[1:])), ids)
+    """The same, from patterns in memory, of the blocks shown; `ids` are the tokens that were read,
+    None for cross-attention.
+    """
+    looks = _Looks(
+        pooling(len(patterns.blocks), patterns.n_head, max(patterns.blocks[0].shape[1:])), ids
+    )
     for block, values in enumerate(patterns.blocks):
         looks.add(Patterns((values,), patterns.blocked, patterns.windows[block : block + 1]))
     return looks.overview()
@@ -126,14 +166,27 @@ class _Looks:
             self.columns.setdefault(name, []).append(torch.stack([head[name] for head in heads]))
 
     def _head(self, values: Tensor, seen: Tensor | None) -> dict[str, Tensor]:
-        """The facts about one head, from its pattern [query, key] and where its mask lets it look [query, key]."""
+        """The facts about one head, from its pattern [query, key] and where its mask lets it look
+        [query, key].
+        """
         rows = self.pool * max(1, AT_ONCE // (self.pool * values.shape[1]))
-        parts = [self._rows(values, seen, slice(start, start + rows)) for start in range(0, len(values), rows)]
+        parts = [
+            self._rows(values, seen, slice(start, start + rows))
+            for start in range(0, len(values), rows)
+        ]
         of = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-        facts = {"small": of["small"], "spread": of["entropy"].mean().exp(), "last": values[-1].clone()}
+        facts = {
+            "small": of["small"],
+            "spread": of["entropy"].mean().exp(),
+            "last": values[-1].clone(),
+        }
         if not self.has_facts:
             return facts
-        looks = {"previous": head_scores.previous_token, "first": head_scores.first_token, "itself": head_scores.own_token}
+        looks = {
+            "previous": head_scores.previous_token,
+            "first": head_scores.first_token,
+            "itself": head_scores.own_token,
+        }
         facts |= {name: of_queries(values).mean() for name, of_queries in looks.items()}
         facts |= {"alone": of["entropy"][1:].mean().exp(), "rest": of["rest"]}
         if self.followers is not None:
@@ -141,18 +194,22 @@ class _Looks:
         return facts
 
     def _rows(self, values: Tensor, seen: Tensor | None, at: slice) -> dict[str, Tensor]:
-        """The same of some rows. Only they are computed with at a time: large arrays that come and go leave holes in the memory
-        of a server's threads, which the machine does not get back.
+        """The same of some rows. Only they are computed with at a time: large arrays that come and
+        go leave holes in the memory of a server's threads, which the machine does not get back.
         """
         rows, visible = values[at], None if seen is None else seen[at]
-        facts = {"entropy": torch.special.entr(rows).sum(-1), "small": pooled(rows, visible, self.pool)}
+        facts = {
+            "entropy": torch.special.entr(rows).sum(-1),
+            "small": pooled(rows, visible, self.pool),
+        }
         if not self.has_facts:
             return facts
         if self.followers is not None:
             facts["followed"] = (rows * self.followers[at]).sum(-1)
         left = torch.ones_like(rows, dtype=torch.bool) if visible is None else visible.clone()
         left[:, 0] = False
-        others = rows[:, 1:].sum(-1, keepdim=True)  # more exact than 1 minus the first share, where that is nearly 1
+        # more exact than 1 minus the first share, where that is nearly 1
+        others = rows[:, 1:].sum(-1, keepdim=True)
         left &= others > NOTHING
         rest = (rows / others.clamp(min=NOTHING)).masked_fill(~left, 0)
         return facts | {"rest": pooled(rest, left, self.pool)}
@@ -162,27 +219,50 @@ class _Looks:
         of = {name: torch.stack(values).numpy() for name, values in self.columns.items()}
         pool, (queries, keys) = self.pool, self.sizes
         ranges = [
-            [str(start) if pool == 1 else f"{start}–{min(start + pool, size) - 1}" for start in range(0, size, pool)]
+            [
+                str(start) if pool == 1 else f"{start}–{min(start + pool, size) - 1}"
+                for start in range(0, size, pool)
+            ]
             for size in (queries, keys)
         ]
-        places = [Axis(name, tuple(labels)) for name, labels in zip((QUERY, KEY), ranges, strict=True)]
+        places = [
+            Axis(name, tuple(labels)) for name, labels in zip((QUERY, KEY), ranges, strict=True)
+        ]
         axes = (*map(numbered, ("block", "head"), of["small"].shape), *places)
         facts = None
         if self.has_facts:
-            facts = Facts(of["previous"], of["first"], of["itself"], of["alone"], of.get("followed"))
+            facts = Facts(
+                of["previous"], of["first"], of["itself"], of["alone"], of.get("followed")
+            )
         unit = UNIT if pool == 1 else f"{UNIT}, largest of {pool} × {pool}"
         assert self.visible is not None, "no block was added"
         even = math.nan
         if self.followers is not None:
             share = (self.followers & self.visible).sum(-1) / self.visible.sum(-1).clamp(min=1)
             even = float(share[self.followers.any(-1)].mean())
-        alike = float((1 / self.visible[1:].sum(-1).clamp(min=1)).mean()) if self.has_facts else math.nan
+        alike = (
+            float((1 / self.visible[1:].sum(-1).clamp(min=1)).mean())
+            if self.has_facts
+            else math.nan
+        )
         small = LabelledArray(of["small"], axes, unit)
-        return Overview(small, of.get("rest") if keys > 2 else None, pool, of["spread"], facts, even, alike, of["last"], queries)
+        return Overview(
+            small,
+            of.get("rest") if keys > 2 else None,
+            pool,
+            of["spread"],
+            facts,
+            even,
+            alike,
+            of["last"],
+            queries,
+        )
 
 
 def pooled(values: Tensor, seen: Tensor | None, pool: int) -> Tensor:
-    """The largest value of each square of `pool` × `pool` of `values` [query, key], NaN where nothing of it may be `seen`."""
+    """The largest value of each square of `pool` × `pool` of `values` [query, key], NaN where
+    nothing of it may be `seen`.
+    """
     small = _largest(values, pool).clone()
     if seen is not None:
         small[~_largest(seen, pool)] = math.nan
@@ -190,7 +270,9 @@ def pooled(values: Tensor, seen: Tensor | None, pool: int) -> Tensor:
 
 
 def _largest(values: Tensor, pool: int) -> Tensor:
-    """The largest of each square. It takes half the time of `max_pool2d`, and numbers that are true or false too."""
+    """The largest of each square. It takes half the time of `max_pool2d`, and numbers that are true
+    or false too.
+    """
     if pool == 1:
         return values
     least = False if values.dtype == torch.bool else -math.inf
@@ -206,8 +288,8 @@ def largest_head(values: Float32Array) -> tuple[int, int]:
 
 
 def sharpest_head(seen: Overview) -> tuple[int, int]:
-    """The block and the head that spreads its attention least. One that rests on the first token for more than half of it, as
-    heads do that find nothing to read, comes after all others.
+    """The block and the head that spreads its attention least. One that rests on the first token
+    for more than half of it, as heads do that find nothing to read, comes after all others.
     """
     rests = seen.facts is not None and seen.facts.first > 0.5
     return largest_head(-seen.spread - np.where(rests, seen.last.shape[-1], 0))

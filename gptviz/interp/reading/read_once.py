@@ -1,4 +1,6 @@
-"""The facts that one pass over a text gives about the texts and models that it can be compared with."""
+"""The facts that one pass over a text gives about the texts and models that it can be compared
+with.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ from .next_token import logits_after, probabilities
 class ReadOnce:
     """The facts that the page Compare needs from the text of A."""
 
-    distribution: npt.NDArray[np.float64]  #: the probability of every token [vocab_size] to come after the text
-    #: the head that adds most to the logit of the likeliest token, or None if none adds to it, or if that logit is no sum of what
-    #: the parts of the model add
+    #: the probability of every token [vocab_size] to come after the text
+    distribution: npt.NDArray[np.float64]
+    #: the head that adds most to the logit of the likeliest token, or None if none adds to it, or
+    #: if that logit is no sum of what the parts of the model add
     strongest: PartValue | None
 
 
@@ -35,5 +38,9 @@ def read_once(model: Transformer, ids: Sequence[int]) -> ReadOnce:
         return ReadOnce(probabilities(logits), None)
     heads: list[PartValue] = []
     with suppress(ValueError):  # the logit is no sum
-        heads = [part for part in attributed(stream).parts if ".head." in part.name and part.value > 0]
-    return ReadOnce(probabilities(stream.logits), max(heads, key=lambda part: part.value, default=None))
+        heads = [
+            part for part in attributed(stream).parts if ".head." in part.name and part.value > 0
+        ]
+    return ReadOnce(
+        probabilities(stream.logits), max(heads, key=lambda part: part.value, default=None)
+    )

@@ -1,4 +1,6 @@
-"""Loss by place in the data: how hard each single row is, and what it changed that some rows had been read in training."""
+"""Loss by place in the data: how hard each single row is, and what it changed that some rows had
+been read in training.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,12 @@ MOST_AT_ONCE = 4_096  # tokens of rows of one length that are read together
 
 
 @torch.inference_mode()
-def row_losses(model: Transformer, rows: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> Float64Array:
-    """The mean of −ln p over the predictions that count in each row [row], in nats per token; NaN where none counts. A row has
-    its tokens [T + 1], and whether the prediction of token t + 1 counts [T].
+def row_losses(
+    model: Transformer, rows: Sequence[tuple[Sequence[int], Sequence[bool]]]
+) -> Float64Array:
+    """The mean of −ln p over the predictions that count in each row [row], in nats per token; NaN
+    where none counts. A row has its tokens [T + 1], and whether the prediction of token t + 1
+    counts [T].
     """
     means = np.full(len(rows), np.nan)
     by_length: dict[int, list[int]] = {}
@@ -33,10 +38,15 @@ def row_losses(model: Transformer, rows: Sequence[tuple[Sequence[int], Sequence[
         if length > 1
     ]
     for numbers in progress.each(iter(batches), len(batches), "batch"):
-        read = torch.tensor([list(rows[number][0]) for number in numbers], device=model.embed.weight.device)
-        counted = torch.tensor([list(rows[number][1]) for number in numbers], device=read.device)  # [B, T]
+        read = torch.tensor(
+            [list(rows[number][0]) for number in numbers], device=model.embed.weight.device
+        )
+        # [B, T]
+        counted = torch.tensor([list(rows[number][1]) for number in numbers], device=read.device)
         logits = model(read[:, :-1]).float()  # [B, T, vocab_size]
-        nats = F.cross_entropy(logits.flatten(0, 1), read[:, 1:].flatten(), reduction="none").view_as(counted)
+        nats = F.cross_entropy(
+            logits.flatten(0, 1), read[:, 1:].flatten(), reduction="none"
+        ).view_as(counted)
         means[numbers] = ((nats * counted).sum(1).double() / counted.sum(1)).cpu().numpy()
     return means
 
@@ -48,12 +58,29 @@ class Difference:
     means: tuple[float, float]  #: of both: the first and the others
     counts: tuple[int, int]  #: how many there are of both
     value: float  #: the first mean minus the other
-    error: float  #: the standard error of that difference, √(s₁² / n₁ + s₂² / n₂); NaN if there are fewer than two of either
+    #: the standard error of that difference, √(s₁² / n₁ + s₂² / n₂); NaN if there are fewer than
+    #: two of either
+    error: float
 
 
-def difference(some: Sequence[float] | Float64Array, others: Sequence[float] | Float64Array) -> Difference:
-    """The difference of the means of two groups of losses, some minus others, without NaN; NaN where a group is empty."""
-    groups = [group[~np.isnan(group)] for group in (np.asarray(losses, np.float64) for losses in (some, others))]
+def difference(
+    some: Sequence[float] | Float64Array, others: Sequence[float] | Float64Array
+) -> Difference:
+    """The difference of the means of two groups of losses, some minus others, without NaN; NaN
+    where a group is empty.
+    """
+    groups = [
+        group[~np.isnan(group)]
+        for group in (np.asarray(losses, np.float64) for losses in (some, others))
+    ]
     means = [float(group.mean()) if len(group) else float("nan") for group in groups]
-    spread = [float(group.var(ddof=1)) / len(group) if len(group) > 1 else float("nan") for group in groups]
-    return Difference((means[0], means[1]), (len(groups[0]), len(groups[1])), means[0] - means[1], sqrt(sum(spread)))
+    spread = [
+        float(group.var(ddof=1)) / len(group) if len(group) > 1 else float("nan")
+        for group in groups
+    ]
+    return Difference(
+        (means[0], means[1]),
+        (len(groups[0]), len(groups[1])),
+        means[0] - means[1],
+        sqrt(sum(spread)),
+    )

@@ -1,7 +1,9 @@
-"""Where units do most: what is kept of a number that each unit of a layer has at every token, while a text is read in batches.
+"""Where units do most: what is kept of a number that each unit of a layer has at every token, while
+a text is read in batches.
 
-The units are the neurons of an MLP or the heads of an attention, or whatever else an `Observable` describes. Of each only
-its extremes, its sums and its histogram are kept: they take the same memory however long the text is.
+The units are the neurons of an MLP or the heads of an attention, or whatever else an `Observable`
+describes. Of each only its extremes, its sums and its histogram are kept: they take the same memory
+however long the text is.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from gptviz.model import EnoughError, Transformer, Watch
 
 from .unit import Unit
 
-# How many places with the highest, and with the lowest, numbers are kept of each unit, at most one of each SEGMENT tokens.
+# How many places with the highest, and with the lowest, numbers are kept of each unit, at most one
+# of each SEGMENT tokens.
 MOST_PLACES, SEGMENT = 8, 32
 # Bins of a histogram, from -reach to reach.
 BINS = 64
@@ -38,7 +41,8 @@ class Observable:
 
     layer: Unit  #: what the units are pieces of, as an MLP is of neurons
     number: str  #: what is observed of each, as in "activation"
-    lengths: Tensor  #: [unit], how long the vector is that a unit with the number 1 adds to the stream
+    #: [unit], how long the vector is that a unit with the number 1 adds to the stream
+    lengths: Tensor
     vocab_size: int  #: of the texts
     #: the numbers [B, T, unit] of texts [B, T], in float32 on the CPU
     values: Callable[[Tensor], Tensor]
@@ -56,17 +60,23 @@ class Activity:
     largest: Float64Array  #: [unit], the highest number
     smallest: Float64Array  #: [unit], the lowest one
     active: Float64Array  #: [unit], the share of tokens at which it is above 0
-    effect: Float64Array  #: [unit], the mean length of the vector that it adds to the stream: |number| · its length
-    #: [rank, unit], the highest numbers, at most one of each SEGMENT tokens; -inf where the text is shorter
+    #: [unit], the mean length of the vector that it adds to the stream: |number| · its length
+    effect: Float64Array
+    #: [rank, unit], the highest numbers, at most one of each SEGMENT tokens; -inf where the text is
+    #: shorter
     highest: Float64Array
-    highest_at: npt.NDArray[np.int64]  #: [rank, unit, 2], where they are: the row of the text and the position in it
-    lowest: Float64Array  #: [rank, unit], the lowest numbers, likewise; inf where the text is shorter
+    #: [rank, unit, 2], where they are: the row of the text and the position in it
+    highest_at: npt.NDArray[np.int64]
+    #: [rank, unit], the lowest numbers, likewise; inf where the text is shorter
+    lowest: Float64Array
     lowest_at: npt.NDArray[np.int64]  #: as `highest_at`
     counts: npt.NDArray[np.int64]  #: [unit, bin], the histogram
-    #: [unit], the bins share the range from -reach to reach equally; a power of 2 larger than every number
+    #: [unit], the bins share the range from -reach to reach equally; a power of 2 larger than every
+    #: number
     reach: Float64Array
     seen: npt.NDArray[np.int64]  #: [vocab_size], how often each token was read
-    #: [unit, vocab_size], the mean number at each token, 0 where it was never read; [unit, 0] beyond MOST_BY_TOKEN numbers
+    #: [unit, vocab_size], the mean number at each token, 0 where it was never read; [unit, 0]
+    #: beyond MOST_BY_TOKEN numbers
     by_token: Float64Array
     rows: tuple[Tensor, ...] = ()  #: the texts, [T] each; also those that are still to be read
 
@@ -82,27 +92,49 @@ class Activity:
         """Row and position of the highest (or lowest) numbers of a unit, the most extreme first."""
         values, at = (self.lowest, self.lowest_at) if lowest else (self.highest, self.highest_at)
         return [
-            (int(row), int(place)) for (row, place), value in zip(at[:, unit], values[:, unit], strict=True) if np.isfinite(value)
+            (int(row), int(place))
+            for (row, place), value in zip(at[:, unit], values[:, unit], strict=True)
+            if np.isfinite(value)
         ]
 
     def tokens(self, unit: int, most: int = 8, often: int = 1) -> list[tuple[int, float]]:
-        """The tokens with the largest mean number of a unit, the largest first: at most `most`, of those read `often` or more."""
-        means = np.where(self.seen >= often, self.by_token[unit], -np.inf) if self.by_token.size else np.empty(0)
+        """The tokens with the largest mean number of a unit, the largest first: at most `most`, of
+        those read `often` or more.
+        """
+        means = (
+            np.where(self.seen >= often, self.by_token[unit], -np.inf)
+            if self.by_token.size
+            else np.empty(0)
+        )
         order = np.argsort(-means, kind="stable")[:most].tolist()
         return [(token, float(means[token])) for token in order if np.isfinite(means[token])]
 
     def histogram(self, unit: int) -> LabelledArray:
-        """How many tokens have a number in each bin (2 · reach / BINS wide, called by its lower end), without empty ends."""
+        """How many tokens have a number in each bin (2 · reach / BINS wide, called by its lower
+        end), without empty ends.
+        """
         counts, reach = self.counts[unit], float(self.reach[unit])
         filled = np.flatnonzero(counts)
         some = slice(filled[0], filled[-1] + 1) if len(filled) else slice(BINS // 2, BINS // 2 + 1)
         edges = np.linspace(-reach, reach, BINS + 1)[some]
-        return LabelledArray(counts[some], (Axis(f"{self.number} from", tuple(f"{edge:.7g}" for edge in edges)),), "tokens")
+        return LabelledArray(
+            counts[some],
+            (Axis(f"{self.number} from", tuple(f"{edge:.7g}" for edge in edges)),),
+            "tokens",
+        )
 
     def labelled(self) -> LabelledArray:
         """The extremes, the share of activity and the effect of every unit: [unit, number]."""
-        columns = {"largest": self.largest, "smallest": self.smallest, "active": self.active, "effect": self.effect}
-        axes = Axis(self.unit(0).kind, tuple(map(str, range(len(self.largest))))), Axis("number", tuple(columns))
+        columns = {
+            "largest": self.largest,
+            "smallest": self.smallest,
+            "active": self.active,
+            "effect": self.effect,
+        }
+        axes = (
+            Axis(self.unit(0).kind, tuple(map(str, range(len(self.largest))))),
+            Axis("number", tuple(columns)),
+        )
         return LabelledArray(np.stack([*columns.values()], -1), axes, "value")
 
 
@@ -112,7 +144,10 @@ class Observation:
     def __init__(self, observable: Observable, rows: Sequence[Tensor] = ()) -> None:
         self.observable, self.rows, n_unit = observable, tuple(rows), len(observable.lengths)
         self.n_tokens = 0
-        self.above, self.size = torch.zeros(n_unit, dtype=torch.long), torch.zeros(n_unit, dtype=torch.float64)
+        self.above, self.size = (
+            torch.zeros(n_unit, dtype=torch.long),
+            torch.zeros(n_unit, dtype=torch.float64),
+        )
         # Highest numbers, and highest of those with the sign turned round: [side, rank, unit].
         self.values = torch.full((2, MOST_PLACES, n_unit), -torch.inf)
         self.places = torch.zeros(2, MOST_PLACES, n_unit, 2, dtype=torch.long)
@@ -120,11 +155,13 @@ class Observation:
         self.reach = torch.full((n_unit,), SMALLEST_REACH)
         vocab_size = observable.vocab_size
         self.seen = torch.zeros(vocab_size, dtype=torch.long)
-        self.sums = torch.zeros(vocab_size if vocab_size * n_unit <= MOST_BY_TOKEN else 0, n_unit, dtype=torch.float64)
+        self.sums = torch.zeros(
+            vocab_size if vocab_size * n_unit <= MOST_BY_TOKEN else 0, n_unit, dtype=torch.float64
+        )
 
     def add(self, ids: Tensor, numbers: Tensor, first_row: int) -> None:
-        """Take in the numbers [rows, T, unit] of rows `ids` [rows, T] of the text, the first of which has the number
-        `first_row`.
+        """Take in the numbers [rows, T, unit] of rows `ids` [rows, T] of the text, the first of
+        which has the number `first_row`.
         """
         flat, tokens = numbers.flatten(0, 1), ids.flatten()  # [tokens, unit], [tokens]
         self.n_tokens += len(flat)
@@ -137,7 +174,8 @@ class Observation:
             self._keep_extremes(side, sign * numbers, first_row)
         largest = flat.abs().max(0).values
         while (narrow := largest >= self.reach).any():
-            # Twice the reach: two neighbouring bins become one, so that no number has to be looked at again.
+            # Twice the reach: two neighbouring bins become one, so that no number has to be looked
+            # at again.
             pairs = self.counts[narrow].view(-1, BINS // 2, 2).sum(-1)
             self.counts[narrow] = torch.nn.functional.pad(pairs, (BINS // 4, BINS // 4))
             self.reach[narrow] *= 2
@@ -148,7 +186,9 @@ class Observation:
         values, places = [self.values[side]], [self.places[side]]
         for start in range(0, numbers.shape[1], SEGMENT):
             best = numbers[:, start : start + SEGMENT].max(1)  # [rows, unit] each
-            rows = torch.arange(first_row, first_row + len(numbers))[:, None].expand_as(best.indices)
+            rows = torch.arange(first_row, first_row + len(numbers))[:, None].expand_as(
+                best.indices
+            )
             values.append(best.values)
             places.append(torch.stack((rows, best.indices + start), -1))
         every = torch.cat(values)
@@ -182,8 +222,9 @@ class Observation:
 
 
 def observe(observable: Observable, rows: Sequence[Tensor]) -> Iterator[Observation]:
-    """Read the rows of a text [T] and observe the units of a layer: after each batch the same observation, which has grown. Rows
-    of equal length that follow each other are read together. A ValueError if a row is longer than the context.
+    """Read the rows of a text [T] and observe the units of a layer: after each batch the same
+    observation, which has grown. Rows of equal length that follow each other are read together. A
+    ValueError if a row is longer than the context.
     """
     observation = Observation(observable, rows)
     start, of = 0, sum(map(len, rows))
@@ -202,7 +243,9 @@ def observe(observable: Observable, rows: Sequence[Tensor]) -> Iterator[Observat
 
 @torch.inference_mode()
 def read_until(model: Transformer, ids: Tensor, *names: str) -> list[Tensor]:
-    """The values of these taps, in the order of the pass over texts `ids` [B, T], which ends with the last of them."""
+    """The values of these taps, in the order of the pass over texts `ids` [B, T], which ends with
+    the last of them.
+    """
     values: list[Tensor] = []
 
     def see(_name: str, value: Tensor) -> None:

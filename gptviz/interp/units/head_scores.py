@@ -1,7 +1,8 @@
-"""Head scores: numbers that say what a head does, from its patterns over a text or over repeated random tokens.
+"""Head scores: numbers that say what a head does, from its patterns over a text or over repeated
+random tokens.
 
-Every score is a mean over all queries but the first, which has no token before it. Blocks are looked at one after the other while
-the model runs: only the scores are kept.
+Every score is a mean over all queries but the first, which has no token before it. Blocks are
+looked at one after the other while the model runs: only the scores are kept.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ from ..reading.attention import AttentionPart
 from .head_weights import copying
 from .unit import Unit
 
-# The heads of an encoder, of a decoder, or of the cross-attention between the two. Other models have only the second.
+# The heads of an encoder, of a decoder, or of the cross-attention between the two. Other models
+# have only the second.
 Stack = Literal["encoder", "decoder", "cross"]
-# Repeated random tokens: how many different ones there are before the same come again, and in how many sequences.
+# Repeated random tokens: how many different ones there are before the same come again, and in how
+# many sequences.
 MOST_REPEATED, N_SEQUENCES = 25, 8
 # The most tokens of a text that are scored: every score is a mean over many queries already.
 MOST_TOKENS = 1024
@@ -46,41 +49,53 @@ class Score:
 
 
 SCORES: dict[str, Score] = {
-    "previous_token": Score("Previous token", "The share of a query's attention on the token just before it."),
+    "previous_token": Score(
+        "Previous token", "The share of a query's attention on the token just before it."
+    ),
     "induction": Score(
         "Induction",
-        "The share on tokens that followed earlier copies of the query's token, over the queries whose token stood earlier: in "
+        "The share on tokens that followed earlier copies of the query's token, over the queries "
+        "whose token stood earlier: in "
         "“A B … A”, the share of the second A on B.",
         repeats=True,
     ),
     "duplicate_token": Score(
         "Duplicate token",
-        "The share on earlier copies of the query's token, over the queries whose token stood earlier: in “A B … A”, the share "
+        "The share on earlier copies of the query's token, over the queries whose token stood "
+        "earlier: in “A B … A”, the share "
         "of the second A on the first.",
         repeats=True,
     ),
     "first_token": Score(
-        "First token", "The share on the first token of the text. Many heads rest there when they find nothing to read: a sink."
+        "First token",
+        "The share on the first token of the text. Many heads rest there when they find nothing "
+        "to read: a sink.",
     ),
     "self": Score("Self", "The share on the query's own token."),
     "entropy": Score(
         "Entropy",
-        "How evenly a query shares its attention: the entropy of its row, divided by the largest possible one, the logarithm of "
+        "How evenly a query shares its attention: the entropy of its row, divided by the largest "
+        "possible one, the logarithm of "
         "the number of tokens that the query may read. 0 is only one token, 1 is all tokens alike.",
     ),
     "distance": Score(
-        "Distance", "How many tokens away the query reads on average, each distance weighed by its share.", high=None
+        "Distance",
+        "How many tokens away the query reads on average, each distance weighed by its share.",
+        high=None,
     ),
     "copying": Score(
         "Copying",
-        "Whether the head makes the tokens that it reads likelier (1) or less likely (−1): the sum of the eigenvalues of what it "
+        "Whether the head makes the tokens that it reads likelier (1) or less likely (−1): the "
+        "sum of the eigenvalues of what it "
         "does to logits, divided by the sum of their sizes. Only from the weights.",
         low=-1.0,
     ),
     "delta_loss": Score(
         "Loss without it",
-        "How much the loss rises, in nats per token, if what the head adds is replaced by zero; below 0, the model does better "
-        "without it. Over repeated random tokens only the second half counts, since nothing tells what comes in the first. It "
+        "How much the loss rises, in nats per token, if what the head adds is replaced by zero; "
+        "below 0, the model does better "
+        "without it. Over repeated random tokens only the second half counts, since nothing tells "
+        "what comes in the first. It "
         "takes a pass through the model for every head.",
         low=None,
         high=None,
@@ -88,7 +103,8 @@ SCORES: dict[str, Score] = {
 }
 # About this many cells of patterns are computed with at a time.
 AT_ONCE = 2**23
-# The number of tokens over which the loss without each head is taken: of several texts the first ones.
+# The number of tokens over which the loss without each head is taken: of several texts the first
+# ones.
 LOSS_TOKENS = 512
 
 
@@ -97,13 +113,16 @@ class HeadScores:
     """The scores of all heads of a stack; NaN where a score has no meaning."""
 
     values: Mapping[str, Float64Array]  #: for each score of `SCORES`, [block, head]
-    on_random: frozenset[str] = frozenset()  #: the scores that were computed over repeated random tokens
+    #: the scores that were computed over repeated random tokens
+    on_random: frozenset[str] = frozenset()
     n_tokens: int = 0  #: how many tokens the heads read, of all texts together
     part: AttentionPart = "attention"  #: which attention of the model the heads are of
     in_encoder: bool = False  #: whether they belong to the encoder of an encoder–decoder
 
     def including(self, **values: Float64Array) -> HeadScores:
-        """With scores [block, head] that do not come from patterns: `copying` (see `head_weights`), `delta_loss`."""
+        """With scores [block, head] that do not come from patterns: `copying` (see `head_weights`),
+        `delta_loss`.
+        """
         return replace(self, values={**self.values, **values})
 
     def with_losses(self, rises: Iterable[tuple[Unit, float]]) -> HeadScores:
@@ -131,19 +150,25 @@ class HeadScores:
         return Unit(self.part, block, head, self.in_encoder)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score without meaning."""
+        """A row per head: its `name`, `block` and `head`, and its scores by name, None for a score
+        without meaning.
+        """
         values = np.stack(list(self.values.values()), -1)
         known = values.astype(object)  # [block, head, score]
         known[np.isnan(values)] = None
         return [
-            {"name": self.unit(*at).name, "block": at[0], "head": at[1]} | dict(zip(self.values, known[at], strict=True))
+            {"name": self.unit(*at).name, "block": at[0], "head": at[1]}
+            | dict(zip(self.values, known[at], strict=True))
             for at in np.ndindex(self.shape)
         ]
 
     def labelled(self) -> LabelledArray:
         """All scores as one array [block, head, score]."""
         stacked = np.stack(list(self.values.values()), axis=-1)
-        block, head = (Axis(name, tuple(map(str, range(n)))) for name, n in zip(("block", "head"), stacked.shape, strict=False))
+        block, head = (
+            Axis(name, tuple(map(str, range(n))))
+            for name, n in zip(("block", "head"), stacked.shape, strict=False)
+        )
         return LabelledArray(stacked, (block, head, Axis("score", tuple(self.values))), "value")
 
 
@@ -156,9 +181,11 @@ def repeated_tokens(
     after: Sequence[int] = (),
     seed: int = 0,
 ) -> Tensor:
-    """Random tokens that are repeated once: [N_SEQUENCES, tokens], at most `room` tokens; the tokens of a half all differ.
+    """Random tokens that are repeated once: [N_SEQUENCES, tokens], at most `room` tokens; the
+    tokens of a half all differ.
 
-    What random tokens are followed by cannot be learned from any text: only the first half tells what comes in the second.
+    What random tokens are followed by cannot be learned from any text: only the first half tells
+    what comes in the second.
 
     Args:
         vocab_size: the number of tokens of the model.
@@ -169,22 +196,31 @@ def repeated_tokens(
         seed: decides which tokens are drawn.
 
     Raises:
-        ValueError: there is no room for a token and its copy, or there are fewer than two tokens to draw from.
+        ValueError: there is no room for a token and its copy, or there are fewer than two tokens to
+            draw from.
     """
-    ordinary = torch.tensor([token for token in range(vocab_size) if token not in {*without, *before, *after}])
+    ordinary = torch.tensor(
+        [token for token in range(vocab_size) if token not in {*without, *before, *after}]
+    )
     length = min(MOST_REPEATED, len(ordinary), (room - len(before) - len(after)) // 2)
     if length < 2:
         raise ValueError(
-            f"random tokens cannot be repeated: the model reads {room} tokens and knows {len(ordinary)} ordinary ones"
+            f"random tokens cannot be repeated: the model reads {room} tokens and knows "
+            f"{len(ordinary)} ordinary ones"
         )
     generator = torch.Generator().manual_seed(seed)
-    halves = [ordinary[torch.randperm(len(ordinary), generator=generator)[:length]].repeat(2) for _ in range(N_SEQUENCES)]
+    halves = [
+        ordinary[torch.randperm(len(ordinary), generator=generator)[:length]].repeat(2)
+        for _ in range(N_SEQUENCES)
+    ]
     ends = torch.tensor(before, dtype=torch.long), torch.tensor(after, dtype=torch.long)
     return torch.stack([torch.cat((ends[0], half, ends[1])) for half in halves])
 
 
 def scored(ids: Tensor, config: Config) -> Tensor:
-    """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or the first where a model reads from the beginning."""
+    """The tokens of a text [T] that are scored: the last `MOST_TOKENS`, or the first where a model
+    reads from the beginning.
+    """
     return ids[-MOST_TOKENS:] if MODEL_KINDS[config.kind].continues else ids[:MOST_TOKENS]
 
 
@@ -197,15 +233,17 @@ def head_scores(
     crosses: bool = False,
     repeats: Tensor | None = None,
 ) -> HeadScores:
-    """The scores of every head of a stack over the texts `ids`, except for those that come from weights.
+    """The scores of every head of a stack over the texts `ids`, except for those that come from
+    weights.
 
     Args:
         model: the stack; for an encoder, `model.encoder`.
         ids: [B, T], the tokens that it reads, without padding.
         source: [B, S], the tokens that an encoder reads with them.
-        crosses: whether the heads of cross-attention are scored. A source has no previous token and no copies: only the shares
-            on its first token, and the entropy, have a meaning.
-        repeats: [B, T], repeated tokens over which the scores of repeats are computed where no token of `ids` comes back.
+        crosses: whether the heads of cross-attention are scored. A source has no previous token and
+            no copies: only the shares on its first token, and the entropy, have a meaning.
+        repeats: [B, T], repeated tokens over which the scores of repeats are computed where no
+            token of `ids` comes back.
 
     Raises:
         ValueError: the model has no blocks, or there are more ids than its context holds.
@@ -213,19 +251,27 @@ def head_scores(
     if not model.config.n_layer:
         raise ValueError("this model has no blocks and therefore no attention")
     by_score = _scored(model, ids, source, crosses=crosses)
-    missing = {name for name, values in by_score.items() if SCORES[name].repeats and np.isnan(values).all()}
-    scores = HeadScores(by_score, n_tokens=ids.numel(), part="cross_attention" if crosses else "attention")
+    missing = {
+        name for name, values in by_score.items() if SCORES[name].repeats and np.isnan(values).all()
+    }
+    scores = HeadScores(
+        by_score, n_tokens=ids.numel(), part="cross_attention" if crosses else "attention"
+    )
     if crosses or repeats is None or not missing:
         return scores
     again = _scored(model, repeats, source, crosses=False)
-    return replace(scores.including(**{name: again[name] for name in missing}), on_random=frozenset(missing))
+    return replace(
+        scores.including(**{name: again[name] for name in missing}), on_random=frozenset(missing)
+    )
 
 
 @torch.inference_mode()
-def scores_over_texts(model: Transformer, texts: Sequence[Tensor], repeats: Tensor | None = None) -> HeadScores:
-    """The scores of every head of a stack over texts [T] of any lengths without padding, but for the scores that come from
-    weights: the mean over the queries of all texts. `repeats` are as in `head_scores`. A ValueError as in `head_scores`, or if
-    there is no text.
+def scores_over_texts(
+    model: Transformer, texts: Sequence[Tensor], repeats: Tensor | None = None
+) -> HeadScores:
+    """The scores of every head of a stack over texts [T] of any lengths without padding, but for
+    the scores that come from weights: the mean over the queries of all texts. `repeats` are as in
+    `head_scores`. A ValueError as in `head_scores`, or if there is no text.
     """
     if not texts:
         raise ValueError("there is no text to read")
@@ -243,17 +289,23 @@ def scores_over_texts(model: Transformer, texts: Sequence[Tensor], repeats: Tens
         total = sum(np.where(count > 0, score, 0.0) * count for score, count in each)
         with np.errstate(invalid="ignore", divide="ignore"):  # NaN where nothing counts
             values[name] = np.asarray(total / sum(count for _, count in each), np.float64)
-    missing = {name for name, mean in values.items() if SCORES[name].repeats and np.isnan(mean).all()}
+    missing = {
+        name for name, mean in values.items() if SCORES[name].repeats and np.isnan(mean).all()
+    }
     again = {} if repeats is None or not missing else head_scores(model, repeats).values
     values |= {name: again[name] for name in missing if again}
     return HeadScores(values, frozenset(missing if again else ()), sum(map(len, texts)))
 
 
 def _queries(model: Transformer, ids: Tensor) -> dict[str, Float64Array]:
-    """How many queries of the texts [B, T] have a say in each score of the heads of a block, [block, 1]."""
+    """How many queries of the texts [B, T] have a say in each score of the heads of a block,
+    [block, 1].
+    """
     texts = [EarlierTokens(one) for one in ids.cpu()]
     blocks = model.config.n_layer
-    chooses = [int((visible[1:] > 1).sum()) for visible in _visible(model, ids, None, crosses=False)]
+    chooses = [
+        int((visible[1:] > 1).sum()) for visible in _visible(model, ids, None, crosses=False)
+    ]
     each = dict.fromkeys(SCORES, [len(ids) * (ids.shape[1] - 1)] * blocks) | {
         "induction": [sum(int(text.followers.any(-1).sum()) for text in texts)] * blocks,
         "duplicate_token": [sum(int(one.copies.any(-1).sum()) for one in texts)] * blocks,
@@ -262,7 +314,9 @@ def _queries(model: Transformer, ids: Tensor) -> dict[str, Float64Array]:
     return {name: np.array(counts, np.float64)[:, None] for name, counts in each.items()}
 
 
-def _scored(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> dict[str, Float64Array]:
+def _scored(
+    model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool
+) -> dict[str, Float64Array]:
     by_block: dict[str, list[Tensor]] = {name: [] for name in SCORES}
     weighed = None if crosses else _Weighed([EarlierTokens(text) for text in ids.cpu()])
     visible = iter(_visible(model, ids, source, crosses=crosses))
@@ -281,7 +335,9 @@ def _scored(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: 
     return {name: torch.stack(blocks).double().numpy() for name, blocks in by_block.items()}
 
 
-def _visible(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool) -> list[Tensor]:
+def _visible(
+    model: Transformer, ids: Tensor, source: Tensor | None, *, crosses: bool
+) -> list[Tensor]:
     """For each block, how many keys each query may read [T]."""
     length = ids.shape[1]
     if crosses:
@@ -290,7 +346,9 @@ def _visible(model: Transformer, ids: Tensor, source: Tensor | None, *, crosses:
     counts = []
     for mask in model.masks:
         hidden = mask(ids[:1], slice(0, length), None)
-        counts.append(torch.full((length,), length) if hidden is None else (~hidden).sum(-1).flatten().cpu())
+        counts.append(
+            torch.full((length,), length) if hidden is None else (~hidden).sum(-1).flatten().cpu()
+        )
     return [counts[index] for index in model.mask_of]
 
 
@@ -305,14 +363,18 @@ class EarlierTokens:
 
 
 def followers(ids: Tensor) -> Tensor:
-    """For each query the keys [query, key] that stand just behind an earlier copy of its token, itself left out."""
+    """For each query the keys [query, key] that stand just behind an earlier copy of its token,
+    itself left out.
+    """
     same = torch.zeros(len(ids), len(ids), dtype=torch.bool)
     same[:, 1:] = ids[:, None] == ids[:-1]  # the token before the key is the query's
     return same.tril(-1)
 
 
 def previous_token(pattern: Tensor) -> Tensor:
-    """The share of each query but the first on the token just before it: [..., T, T] → [..., T − 1]."""
+    """The share of each query but the first on the token just before it: [..., T, T] → [..., T −
+    1].
+    """
     return pattern.diagonal(-1, -2, -1)
 
 
@@ -327,44 +389,73 @@ def own_token(pattern: Tensor) -> Tensor:
 
 
 class _Weighed:
-    """The scores that are weighed sums over all cells of a pattern: one product gives them for all heads of a block."""
+    """The scores that are weighed sums over all cells of a pattern: one product gives them for all
+    heads of a block.
+    """
 
     names = ("induction", "duplicate_token", "distance")
 
     def __init__(self, texts: Sequence[EarlierTokens]) -> None:
-        followed, copied = (torch.stack(keys) for keys in zip(*((text.followers, text.copies) for text in texts), strict=True))
+        followed, copied = (
+            torch.stack(keys)
+            for keys in zip(*((text.followers, text.copies) for text in texts), strict=True)
+        )
         far = torch.stack([text.distance for text in texts])
         far[:, 0] = 0
         # A score in which no query has a say is 0 / 0: NaN.
-        counts = [keys.any(-1).sum() for keys in (followed, copied)] + [torch.tensor(len(texts) * (far.shape[1] - 1))]
-        each = [keys.float() / count for keys, count in zip((followed, copied, far), counts, strict=True)]
-        self.weights = torch.stack(each, -1).flatten(1, 2)  #: [B, T · T, score]; the sum over the cells of all texts is the score
+        counts = [keys.any(-1).sum() for keys in (followed, copied)] + [
+            torch.tensor(len(texts) * (far.shape[1] - 1))
+        ]
+        each = [
+            keys.float() / count
+            for keys, count in zip((followed, copied, far), counts, strict=True)
+        ]
+        #: [B, T · T, score]; the sum over the cells of all texts is the score
+        self.weights = torch.stack(each, -1).flatten(1, 2)
 
 
 def _of_block(patterns: Tensor, weighed: _Weighed | None, visible: Tensor) -> dict[str, Tensor]:
-    """The scores [H] of the heads of a block from their patterns [B, H, T, keys]; NaN where no query has a say in one."""
+    """The scores [H] of the heads of a block from their patterns [B, H, T, keys]; NaN where no
+    query has a say in one.
+    """
     chooses = visible > 1
     chooses[0] = False
-    share = torch.where(chooses, 1 / (visible.log() * chooses.sum() * len(patterns)), 0.0)  # of each query in the mean entropy
+    # of each query in the mean entropy
+    share = torch.where(chooses, 1 / (visible.log() * chooses.sum() * len(patterns)), 0.0)
     entropies = torch.special.entr(patterns).sum(-1)  # [B, H, T]
     scores = {"first_token": first_token(patterns).mean((0, 2))}
-    scores["entropy"] = (entropies @ share).sum(0) if chooses.any() else torch.full_like(scores["first_token"], math.nan)
+    scores["entropy"] = (
+        (entropies @ share).sum(0)
+        if chooses.any()
+        else torch.full_like(scores["first_token"], math.nan)
+    )
     if weighed is None:
         return scores
-    scores |= {"previous_token": previous_token(patterns).mean((0, 2)), "self": own_token(patterns).mean((0, 2))}
+    scores |= {
+        "previous_token": previous_token(patterns).mean((0, 2)),
+        "self": own_token(patterns).mean((0, 2)),
+    }
     sums = (patterns.flatten(2) @ weighed.weights).sum(0)  # [H, score]
     return scores | dict(zip(weighed.names, sums.T, strict=True))
 
 
 def losses_without(
-    model: Transformer, ids: Tensor, heads: Sequence[Unit], source: Tensor | None = None, *, counted_from: int = 1
+    model: Transformer,
+    ids: Tensor,
+    heads: Sequence[Unit],
+    source: Tensor | None = None,
+    *,
+    counted_from: int = 1,
 ) -> Iterator[tuple[Unit, float]]:
-    """For each of `heads`, of any stack, how much the loss of a model that guesses tokens rises, in nats per token, if what the
-    head adds is replaced by zero. The loss is over the first of the texts `ids` [B, T], of `LOSS_TOKENS` tokens together, from
-    the position `counted_from` on; `source` [B, S] is what an encoder reads. A ValueError if there is no token to guess.
+    """For each of `heads`, of any stack, how much the loss of a model that guesses tokens rises, in
+    nats per token, if what the head adds is replaced by zero. The loss is over the first of the
+    texts `ids` [B, T], of `LOSS_TOKENS` tokens together, from the position `counted_from` on;
+    `source` [B, S] is what an encoder reads. A ValueError if there is no token to guess.
     """
     if model.config.kind == "classifier":
-        raise ValueError("this model gives a whole text a label: without the right label it has no loss")
+        raise ValueError(
+            "this model gives a whole text a label: without the right label it has no loss"
+        )
     some = ids[: max(1, LOSS_TOKENS // ids.shape[1])]
     targets = torch.full_like(some, NOT_COUNTED)
     targets[:, counted_from - 1 : -1] = some[:, counted_from:]
@@ -374,7 +465,9 @@ def losses_without(
     yield from rises_without(model, texts, heads)
 
 
-def rises_without(model: Transformer, texts: Sequence[Rows], heads: Sequence[Unit]) -> Iterator[tuple[Unit, float]]:
+def rises_without(
+    model: Transformer, texts: Sequence[Rows], heads: Sequence[Unit]
+) -> Iterator[tuple[Unit, float]]:
     """As `losses_without`, over `texts` with what is to be guessed in them."""
     with progress.part(0, 1 + len(heads)):
         usual = loss(model, texts)
@@ -396,8 +489,9 @@ def scores_of_stack(
     *,
     counted_from: int | None = None,
 ) -> HeadScores:
-    """The scores of every head of one stack of a whole model that reads `texts` [B, T] and a source [B, S]: those of
-    `head_scores`, and those that come from weights. With `counted_from` there is `delta_loss` too, as in `losses_without`.
+    """The scores of every head of one stack of a whole model that reads `texts` [B, T] and a source
+    [B, S]: those of `head_scores`, and those that come from weights. With `counted_from` there is
+    `delta_loss` too, as in `losses_without`.
     """
     if stack == "encoder" and model.encoder is not None and source is not None:
         scores = replace(head_scores(model.encoder, source), in_encoder=True)
@@ -407,4 +501,6 @@ def scores_of_stack(
         scores = scores.including(copying=copying(model))
     if counted_from is None:
         return scores
-    return scores.with_losses(losses_without(model, texts, scores.heads, source, counted_from=counted_from))
+    return scores.with_losses(
+        losses_without(model, texts, scores.heads, source, counted_from=counted_from)
+    )

@@ -1,6 +1,7 @@
 """Neurons: what makes each neuron of an MLP active, and which tokens it speaks for.
 
-A neuron is a number in the middle of an MLP, after the activation; in a gated MLP, after the gate; in a
+A neuron is a number in the middle of an MLP, after the activation; in a gated MLP, after the gate;
+in a
 mixture of experts, times the weight of its expert.
 """
 
@@ -23,7 +24,9 @@ from .unit import Unit
 
 
 def observable_neurons(model: Transformer, block: int) -> Observable:
-    """The neurons of a block, with their activations. A ValueError if the model has no such block, or no MLP."""
+    """The neurons of a block, with their activations. A ValueError if the model has no such block,
+    or no MLP.
+    """
     n_neuron = model.config.mlp_size
     if not n_neuron or block not in range(model.config.n_layer):
         sizes = f"{model.config.n_layer} blocks, counted from 0, with MLPs of {n_neuron} neurons"
@@ -39,7 +42,9 @@ def observable_neurons(model: Transformer, block: int) -> Observable:
 
 
 def columns(model: Transformer, block: int) -> Tensor:
-    """How much an activation of 1 of each neuron adds to the stream, [d_model, neuron]; a norm counts by its linear part."""
+    """How much an activation of 1 of each neuron adds to the stream, [d_model, neuron]; a norm
+    counts by its linear part.
+    """
     part = model.blocks[block]
     after = norms_of(part.get_submodule("mlp_residual"))[1]
     return written_through(after, cast(AnyMLP, part.mlp).written()[0].detach().float())
@@ -47,12 +52,14 @@ def columns(model: Transformer, block: int) -> Tensor:
 
 @torch.inference_mode()
 def promoted(model: Transformer, written: Tensor) -> Float64Array:
-    """How much a vector `written` [d_model] to the stream adds to the logit of each token [vocab_size], if nothing lies between
-    it and the end: that of a neuron with an activation of 1 is one of the `columns`.
+    """How much a vector `written` [d_model] to the stream adds to the logit of each token
+    [vocab_size], if nothing lies between it and the end: that of a neuron with an activation of 1
+    is one of the `columns`.
 
-    Norms are replaced by what is linear in them (see `through_norms`), so all numbers lack one common factor. What all tokens
-    have in common is taken away: a softmax does not see it. Later blocks, which read what was written, and a cap of the logits
-    are left out. A ValueError if the model does not guess tokens.
+    Norms are replaced by what is linear in them (see `through_norms`), so all numbers lack one
+    common factor. What all tokens have in common is taken away: a softmax does not see it. Later
+    blocks, which read what was written, and a cap of the logits are left out. A ValueError if the
+    model does not guess tokens.
     """
     if not isinstance(model.head, Unembed):
         raise ValueError("this model has no unembedding: it promotes no tokens")

@@ -1,8 +1,10 @@
-"""Units: the pieces of a model that can be given credit for a logit or be switched off, and their names.
+"""Units: the pieces of a model that can be given credit for a logit or be switched off, and their
+names.
 
-A name is a path, as in `blocks.1.attention.head.3`; it is the same on the command line, in addresses and in the library. Blocks,
-heads and neurons are counted from 0. A direction in the stream is a unit too, `direction.number-1f0c2a9b`, and a feature of a
-dictionary, `dictionary.sentences-features.feature.17`.
+A name is a path, as in `blocks.1.attention.head.3`; it is the same on the command line, in
+addresses and in the library. Blocks, heads and neurons are counted from 0. A direction in the
+stream is a unit too, `direction.number-1f0c2a9b`, and a feature of a dictionary,
+`dictionary.sentences-features.feature.17`.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from typing import Literal
 from gptviz.model import Config
 
 UnitKind = (
-    Literal["adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights"]
+    Literal[
+        "adapter", "embed", "positions", "attention", "cross_attention", "mlp", "expert", "weights"
+    ]
     | Literal["direction", "dictionary", "swap"]
 )
 
@@ -27,7 +31,8 @@ _NAME = re.compile(
     r"(?P<mlp>mlp)(?:\.neuron\.(?P<neuron>[0-9]{1,8})|\.expert\.(?P<expert>[0-9]{1,4}))?))"
 )
 FORMS = (
-    "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, blocks.1.mlp.expert.3, embed, "
+    "blocks.1.attention, blocks.1.attention.head.3, blocks.1.mlp, blocks.1.mlp.neuron.17, "
+    "blocks.1.mlp.expert.3, embed, "
     "positions, direction.NAME, dictionary.NAME.feature.17 or swap.embed.3.7"
 )
 
@@ -37,14 +42,16 @@ class Unit:
     """A piece of a model."""
 
     part: UnitKind  #: what it is, or what it is a piece of
-    #: the number of its block, or None for embedding and positions, and for an adapter, a direction and a dictionary, which say
-    #: themselves where they act
+    #: the number of its block, or None for embedding and positions, and for an adapter, a direction
+    #: and a dictionary, which say themselves where they act
     block: int | None = None
-    #: the number of a head, a neuron, an expert or a feature, or None for a whole attention or a whole MLP, and outside blocks
+    #: the number of a head, a neuron, an expert or a feature, or None for a whole attention or a
+    #: whole MLP, and outside blocks
     index: int | None = None
     in_encoder: bool = False  #: whether it belongs to the encoder of an encoder–decoder
-    #: of a direction and a dictionary, the name that it is kept under; of weights, the name of one matrix, all of them without
-    #: it; of a swap, the layer and the ids of two tokens. These can be edited, and nothing else.
+    #: of a direction and a dictionary, the name that it is kept under; of weights, the name of one
+    #: matrix, all of them without it; of a swap, the layer and the ids of two tokens. These can be
+    #: edited, and nothing else.
     called: str = ""
 
     @property
@@ -60,11 +67,17 @@ class Unit:
     @property
     def kind(self) -> str:
         """What a piece of its layer is called: head, neuron, expert or feature."""
-        return "head" if "attention" in self.part else {"expert": "expert", "dictionary": "feature"}.get(self.part, "neuron")
+        return (
+            "head"
+            if "attention" in self.part
+            else {"expert": "expert", "dictionary": "feature"}.get(self.part, "neuron")
+        )
 
     @property
     def layer(self) -> str:
-        """What tap names of its attention or MLP begin with, as in `blocks.1.attention`; its name for embedding and positions."""
+        """What tap names of its attention or MLP begin with, as in `blocks.1.attention`; its name
+        for embedding and positions.
+        """
         if self.called:
             return self.called if self.part == "weights" else f"{self.part}.{self.called}"
         part = "mlp" if self.part == "expert" else self.part
@@ -87,7 +100,11 @@ class Unit:
         if self.part == "dictionary":
             return f"feature {self.index} of {self.called}"
         if self.block is None:
-            title = {"adapter": "LoRA adapter", "embed": "token embedding", "positions": "positions"}[self.part]
+            title = {
+                "adapter": "LoRA adapter",
+                "embed": "token embedding",
+                "positions": "positions",
+            }[self.part]
         elif self.index is None:
             title = f"{kinds[self.part]} of block {self.block}"
         else:
@@ -97,7 +114,9 @@ class Unit:
 
 
 def unit(name: str, config: Config) -> Unit:
-    """The unit of this `name`; if it is none, or the model has no such unit, a ValueError names what is possible."""
+    """The unit of this `name`; if it is none, or the model has no such unit, a ValueError names
+    what is possible.
+    """
     match = _NAME.fullmatch(name)
     if match is None:
         raise ValueError(f"{name!r:.60} names no part of a model; names are {FORMS}")
@@ -120,8 +139,15 @@ def unit(name: str, config: Config) -> Unit:
         if not config.mlp_size:
             raise ValueError(f"{name}: the blocks of this model have no MLP")
         if match["expert"]:
-            return Unit("expert", block, _number(name, "expert", match["expert"], config.experts), in_encoder)
-        return Unit("mlp", block, _number(name, "neuron", match["neuron"], config.mlp_size), in_encoder)
+            return Unit(
+                "expert",
+                block,
+                _number(name, "expert", match["expert"], config.experts),
+                in_encoder,
+            )
+        return Unit(
+            "mlp", block, _number(name, "neuron", match["neuron"], config.mlp_size), in_encoder
+        )
     crosses = match["attention"] == "cross_attention"
     if crosses and (in_encoder or not config.n_encoder_layer):
         raise ValueError(f"{name}: there is no cross-attention")
@@ -143,7 +169,9 @@ def _counted(kind: str, count: int) -> str:
 
 
 def heads_and_mlps(config: Config) -> tuple[Unit, ...]:
-    """Every head and every whole MLP, in the order in which the model computes them: those of the encoder first."""
+    """Every head and every whole MLP, in the order in which the model computes them: those of the
+    encoder first.
+    """
     units: list[Unit] = []
     for in_encoder, n_block in ((True, config.n_encoder_layer), (False, config.n_layer)):
         for block in range(n_block):

@@ -1,7 +1,9 @@
-"""The activations that a forward pass keeps in memory until its gradients are known, as a formula of batch and context.
+"""The activations that a forward pass keeps in memory until its gradients are known, as a formula
+of batch and context.
 
-Nothing here says which tensors these are: autograd is asked, on torch's meta device, what it saves for the backward pass. A
-tensor that several operations save is counted once, where it is saved first; weights and fixed tables are not counted.
+Nothing here says which tensors these are: autograd is asked, on torch's meta device, what it saves
+for the backward pass. A tensor that several operations save is counted once, where it is saved
+first; weights and fixed tables are not counted.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from ..builder import lay_out
 from ..config import Config
 from .operations import PARTS, part_of
 
-# The batches and lengths that are followed. Bytes are a sum of products of B and T, at most B · T²: so these decide all numbers.
+# The batches and lengths that are followed. Bytes are a sum of products of B and T, at most B · T²:
+# so these decide all numbers.
 _BATCHES, _LENGTHS = (2, 3), (2, 3, 4)
 _LOSS = "loss"
 
@@ -28,14 +31,15 @@ _LOSS = "loss"
 class KeptActivations:
     """The bytes that a step keeps of its forward pass, with every number in float32."""
 
-    #: by part of the model (`costs.PARTS`), the bytes that belong to each product of powers of batch B and length T: (1, 2) → 4
-    #: means 4 · B · T². Only those above 0.
+    #: by part of the model (`costs.PARTS`), the bytes that belong to each product of powers of
+    #: batch B and length T: (1, 2) → 4 means 4 · B · T². Only those above 0.
     terms: Mapping[str, Mapping[tuple[int, int], int]]
 
     def by_part(self, batch: int, tokens: int) -> dict[str, int]:
         """The bytes of each part for this many texts of this many tokens."""
         return {
-            part: sum(number * batch**b * tokens**t for (b, t), number in terms.items()) for part, terms in self.terms.items()
+            part: sum(number * batch**b * tokens**t for (b, t), number in terms.items())
+            for part, terms in self.terms.items()
         }
 
     def total(self, batch: int, tokens: int) -> int:
@@ -45,39 +49,69 @@ class KeptActivations:
     def formula(self, part: str) -> str:
         """The bytes of a part in letters, as in "1,536 · B · T + 16 · B · T²"."""
         powers = {0: "", 1: " · T", 2: " · T²"}
-        written = [f"{number:,}{' · B' * b}{powers[t]}" for (b, t), number in sorted(self.terms[part].items(), reverse=True)]
+        written = [
+            f"{number:,}{' · B' * b}{powers[t]}"
+            for (b, t), number in sorted(self.terms[part].items(), reverse=True)
+        ]
         return " + ".join(written) or "0"
 
 
 @lru_cache(maxsize=256)
-def _formulas(config: Config, batches: tuple[int, ...], lengths: tuple[int, ...]) -> KeptActivations:
-    """The numbers that are kept for any of these batches and lengths, and for all others between and beyond them."""
+def _formulas(
+    config: Config, batches: tuple[int, ...], lengths: tuple[int, ...]
+) -> KeptActivations:
+    """The numbers that are kept for any of these batches and lengths, and for all others between
+    and beyond them.
+    """
     counted = [[_by_part(config, batch, length) for length in lengths] for batch in batches]
-    powers_of_batch = torch.vander(torch.tensor(batches, dtype=torch.float64), increasing=True)  # [batch, power]
-    powers_of_length = torch.vander(torch.tensor(lengths, dtype=torch.float64), increasing=True)  # [length, power]
+    # [batch, power]
+    powers_of_batch = torch.vander(torch.tensor(batches, dtype=torch.float64), increasing=True)
+    # [length, power]
+    powers_of_length = torch.vander(torch.tensor(lengths, dtype=torch.float64), increasing=True)
     terms = {}
     for part in PARTS:
-        rows = torch.tensor([[kept.get(part, 0) for kept in row] for row in counted], dtype=torch.float64)  # [batch, length]
-        numbers = torch.linalg.solve(powers_of_length, torch.linalg.solve(powers_of_batch, rows).T).T.round().long().tolist()
-        counts = {(b, t): int(number) for b, row in enumerate(numbers) for t, number in enumerate(row) if number}
+        # [batch, length]
+        rows = torch.tensor(
+            [[kept.get(part, 0) for kept in row] for row in counted], dtype=torch.float64
+        )
+        numbers = (
+            torch.linalg.solve(powers_of_length, torch.linalg.solve(powers_of_batch, rows).T)
+            .T.round()
+            .long()
+            .tolist()
+        )
+        counts = {
+            (b, t): int(number)
+            for b, row in enumerate(numbers)
+            for t, number in enumerate(row)
+            if number
+        }
         if counts:
             terms[part] = counts
     return KeptActivations(terms)
 
 
 def kept_activations(config: Config, batch: int = 2, tokens: int = 2) -> KeptActivations:
-    """The numbers that a step of training keeps, as formulas that hold for all batches and lengths like these.
+    """The numbers that a step of training keeps, as formulas that hold for all batches and lengths
+    like these.
 
-    A mixture of experts is followed as if every token passed all of its experts: it keeps less than that. A single text, and
-    texts of one token, have separate formulas, since torch then needs no copies of what it reads twice: any number above 1 of
-    texts (`batch`) and of their `tokens` gives the same ones. An encoder is taken to read as many tokens as its decoder.
+    A mixture of experts is followed as if every token passed all of its experts: it keeps less than
+    that. A single text, and texts of one token, have separate formulas, since torch then needs no
+    copies of what it reads twice: any number above 1 of texts (`batch`) and of their `tokens` gives
+    the same ones. An encoder is taken to read as many tokens as its decoder.
     """
-    lengths = tuple(length for length in _LENGTHS if length <= config.context_length) if tokens > 1 else (1,)
+    lengths = (
+        tuple(length for length in _LENGTHS if length <= config.context_length)
+        if tokens > 1
+        else (1,)
+    )
     return _formulas(config, _BATCHES if batch > 1 else (1,), lengths)
 
 
 def _by_part(config: Config, batch: int, tokens: int) -> dict[str, int]:
-    """The bytes of each part, from a step that is followed through as few blocks as show what every further block adds."""
+    """The bytes of each part, from a step that is followed through as few blocks as show what every
+    further block adds.
+    """
     period = 1 if config.window is None else len(config.window_pattern)
     blocks, encoder_blocks = min(config.n_layer, period + 1), min(config.n_encoder_layer, 2)
     few = replace(config, n_layer=blocks, n_encoder_layer=encoder_blocks)
@@ -94,7 +128,9 @@ def _by_part(config: Config, batch: int, tokens: int) -> dict[str, int]:
 
 
 def _followed(config: Config, batch: int, tokens: int) -> list[tuple[str, int]]:
-    """The bytes of every tensor that autograd saves in a step, with the path of the module that saves it first."""
+    """The bytes of every tensor that autograd saves in a step, with the path of the module that
+    saves it first.
+    """
     with torch.device("meta"):
         model = lay_out(config).train()
         ids, source = (torch.zeros(batch, tokens, dtype=torch.long) for _ in range(2))

@@ -1,4 +1,6 @@
-"""How much work a computation with a model is, estimated at once, and the levels above which it is made smaller or shown."""
+"""How much work a computation with a model is, estimated at once, and the levels above which it is
+made smaller or shown.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ def n_parameters(model: Transformer) -> int:
 
 
 def effort(model: Transformer, tokens: int, passes: int = 1) -> int:
-    """About how many multiplications `passes` forward passes over `tokens` tokens take: one for each parameter and token.
+    """About how many multiplications `passes` forward passes over `tokens` tokens take: one for
+    each parameter and token.
 
     `operations.flops` counts them exactly.
     """

@@ -27,10 +27,15 @@ class ReLU(Activation):
 
 
 class GELU(Activation):
-    """x · Φ(x), with Φ the distribution function of the normal distribution (Hendrycks & Gimpel 2016)."""
+    """x · Φ(x), with Φ the distribution function of the normal distribution (Hendrycks & Gimpel
+    2016).
+    """
 
     title, equation = "GELU", "x · Φ(x)"
-    about = "A smooth ReLU: each number times the probability that a normally distributed number is below it."
+    about = (
+        "A smooth ReLU: each number times the probability that a normally distributed number is "
+        "below it."
+    )
 
     def forward(self, x: Tensor) -> Tensor:
         return F.gelu(x)

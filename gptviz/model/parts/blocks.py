@@ -13,7 +13,9 @@ from .shortcuts import Mix
 
 
 class Block(LightCall):
-    """Attention, then cross-attention and the MLP where the model has them, each inside its residual."""
+    """Attention, then cross-attention and the MLP where the model has them, each inside its
+    residual.
+    """
 
     def __init__(
         self,
@@ -31,15 +33,31 @@ class Block(LightCall):
         self.cross_residual = cross_residual
         self.mlp = mlp
         self.mlp_residual = mlp_residual
-        self.mix: Mix | None = None  #: of the stream with the embedding, before the block; see `Transformer.along`
+        #: of the stream with the embedding, before the block; see `Transformer.along`
+        self.mix: Mix | None = None
 
     def forward(
-        self, x: Tensor, ids: Tensor, blocked: Tensor | None, at: slice, memory: Memory | None, cache: LayerCache | None, tap: Tap
+        self,
+        x: Tensor,
+        ids: Tensor,
+        blocked: Tensor | None,
+        at: slice,
+        memory: Memory | None,
+        cache: LayerCache | None,
+        tap: Tap,
     ) -> Tensor:
-        """x [B, T, d_model] → [B, T, d_model]; the other arguments as in `Attention.forward` and `CrossAttention.forward`."""
+        """x [B, T, d_model] → [B, T, d_model]; the other arguments as in `Attention.forward` and
+        `CrossAttention.forward`.
+        """
         x = tap("resid_pre", x)
-        x = self.attention_residual(x, lambda h: self.attention(h, ids, blocked, at, cache, tap.at("attention")))
-        if self.cross_attention is not None and self.cross_residual is not None and memory is not None:
+        x = self.attention_residual(
+            x, lambda h: self.attention(h, ids, blocked, at, cache, tap.at("attention"))
+        )
+        if (
+            self.cross_attention is not None
+            and self.cross_residual is not None
+            and memory is not None
+        ):
             cross = self.cross_attention
             x = tap("resid_self", x)
             x = self.cross_residual(x, lambda h: cross(h, memory, cache, tap.at("cross_attention")))
@@ -53,7 +71,13 @@ class Block(LightCall):
 class ParallelBlock(LightCall):
     """Attention and an MLP that read the same stream; what both compute is added to it at once."""
 
-    def __init__(self, attention: Attention, attention_residual: Parallel, mlp: AnyMLP, mlp_residual: Parallel) -> None:
+    def __init__(
+        self,
+        attention: Attention,
+        attention_residual: Parallel,
+        mlp: AnyMLP,
+        mlp_residual: Parallel,
+    ) -> None:
         super().__init__()
         self.attention = attention
         self.attention_residual = attention_residual
@@ -62,10 +86,19 @@ class ParallelBlock(LightCall):
         self.mix: Mix | None = None
 
     def forward(
-        self, x: Tensor, ids: Tensor, blocked: Tensor | None, at: slice, memory: Memory | None, cache: LayerCache | None, tap: Tap
+        self,
+        x: Tensor,
+        ids: Tensor,
+        blocked: Tensor | None,
+        at: slice,
+        memory: Memory | None,
+        cache: LayerCache | None,
+        tap: Tap,
     ) -> Tensor:
         """As `Block.forward`; there is no memory to read."""
         x = tap("resid_pre", x)
-        attended = self.attention_residual.branch(x, lambda h: self.attention(h, ids, blocked, at, cache, tap.at("attention")))
+        attended = self.attention_residual.branch(
+            x, lambda h: self.attention(h, ids, blocked, at, cache, tap.at("attention"))
+        )
         thought = self.mlp_residual.branch(x, lambda h: self.mlp(h, tap.at("mlp")))
         return tap("resid_post", x + attended + thought)

@@ -1,4 +1,6 @@
-"""A mixture of experts: of many small MLPs, a router chooses a few for each token (Shazeer et al. 2017; Jiang et al. 2024)."""
+"""A mixture of experts: of many small MLPs, a router chooses a few for each token (Shazeer et al.
+2017; Jiang et al. 2024).
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,17 @@ class Expert(LightCall):
 class MixtureOfExperts(ModelPart):
     """Σ weight_e · expert_e(x) over the experts that the router chose for a token.
 
-    The weights are the softmax of the router's scores, of which the `n_active` largest are kept; where `expert_norm` is set, they
-    are divided by their sum. A shared expert, if there is one, comes last: every token passes it, with the weight
-    σ(shared_gate(x)). So a mixture is one wide gated MLP, whose neurons are multiplied by the weight of their expert, and are 0
-    where the expert was not chosen. Only the chosen experts are computed.
+    The weights are the softmax of the router's scores, of which the `n_active` largest are kept;
+    where `expert_norm` is set, they are divided by their sum. A shared expert, if there is one,
+    comes last: every token passes it, with the weight σ(shared_gate(x)). So a mixture is one wide
+    gated MLP, whose neurons are multiplied by the weight of their expert, and are 0 where the
+    expert was not chosen. Only the chosen experts are computed.
     """
 
     title, equation = "Experts", "Σ weight_e · down_e(activation(gate_e(x)) · up_e(x))"
     about = (
-        "A mixture of experts: many gated MLPs side by side, of which a router chooses a few for each token and weighs what they "
+        "A mixture of experts: many gated MLPs side by side, of which a router chooses a few for "
+        "each token and weighs what they "
         "give."
     )
 
@@ -48,12 +52,15 @@ class MixtureOfExperts(ModelPart):
         super().__init__()
         self.n_active, self.normed = settings.n_active, settings.expert_norm
         self.router = Linear(settings.d_model, settings.n_expert, bias=False)
-        self.experts = nn.ModuleList(Expert(settings, settings.expert_size) for _ in range(settings.n_expert))
+        self.experts = nn.ModuleList(
+            Expert(settings, settings.expert_size) for _ in range(settings.n_expert)
+        )
         shared = settings.d_shared
         self.shared_gate = Linear(settings.d_model, 1, bias=False) if shared else None
         self.shared = Expert(settings, shared) if shared else None
         ends = [0, *accumulate(expert.down.in_features for expert in self.all)]
-        self.columns = [slice(*both) for both in pairwise(ends)]  # of the neurons of each expert among all
+        # of the neurons of each expert among all
+        self.columns = [slice(*both) for both in pairwise(ends)]
 
     @property
     def all(self) -> list[Expert]:
@@ -61,7 +68,9 @@ class MixtureOfExperts(ModelPart):
         return [*self.experts, *([] if self.shared is None else [self.shared])]
 
     def weights(self, x: Tensor, tap: Tap) -> Tensor:
-        """How much each expert counts for each token, 0 where it was not chosen: [..., d_model] → [..., expert]."""
+        """How much each expert counts for each token, 0 where it was not chosen: [..., d_model] →
+        [..., expert].
+        """
         shares = tap("router", self.router(x)).softmax(-1)  # [..., n_expert]
         largest, chosen = shares.topk(self.n_active, dim=-1)  # [..., n_active] each
         if self.normed:
@@ -77,7 +86,9 @@ class MixtureOfExperts(ModelPart):
         rows, chosen = x.flatten(0, -2), list(self._chosen(weights))  # [B · T, d_model]
         made = rows.new_zeros(len(rows), self.columns[-1].stop)
         for number, expert, at in chosen:
-            made[at, self.columns[number]] = (expert.neurons(rows[at]) * weights[at, number, None]).to(made)
+            made[at, self.columns[number]] = (
+                expert.neurons(rows[at]) * weights[at, number, None]
+            ).to(made)
         made = made.view(*x.shape[:-1], -1)
         neurons = tap("neurons", made)  # [B, T, d_mlp]
         if neurons is not made:  # an edit may have made neurons of other experts active
@@ -88,10 +99,11 @@ class MixtureOfExperts(ModelPart):
         return tap("out", out.view_as(x))  # [B, T, d_model]
 
     def _chosen(self, weights: Tensor) -> Iterator[tuple[int, Expert, Tensor | slice]]:
-        """Each expert that some token has a weight for, with its number and those tokens; of weights [N, expert].
+        """Each expert that some token has a weight for, with its number and those tokens; of
+        weights [N, expert].
 
-        Where gradients are asked for, an expert without tokens comes too: its gradient is 0. On the meta device, where weights
-        have no numbers, all experts read all tokens.
+        Where gradients are asked for, an expert without tokens comes too: its gradient is 0. On the
+        meta device, where weights have no numbers, all experts read all tokens.
         """
         if weights.is_meta:
             yield from ((number, expert, slice(None)) for number, expert in enumerate(self.all))
@@ -103,5 +115,7 @@ class MixtureOfExperts(ModelPart):
                 yield number, expert, at
 
     def written(self) -> tuple[Tensor, Tensor | None]:
-        """What an activation of 1 of each neuron adds [d_model, d_mlp], and the bias, which a mixture lacks."""
+        """What an activation of 1 of each neuron adds [d_model, d_mlp], and the bias, which a
+        mixture lacks.
+        """
         return torch.cat([expert.down.weight for expert in self.all], dim=1), None

@@ -16,12 +16,14 @@ from .part import Linear, ModelPart, Settings, SoftCap
 class Head(ModelPart):
     """The reader of a model's residual stream, after the final norm where the config has one."""
 
-    #: whether it gives logits [B, n_label] of the labels of a whole text; other heads give a vector for every position
+    #: whether it gives logits [B, n_label] of the labels of a whole text; other heads give a vector
+    #: for every position
     classifies: ClassVar[bool] = False
-    #: whether a label's logit is a sum of what each token adds to it, tapped as `shares`, and a bias
+    #: whether a label's logit is a sum of what each token adds to it, tapped as `shares`, and a
+    #: bias
     has_shares: ClassVar[bool] = False
-    #: what a linear layer is multiplied with, where that is not every token: one vector of the "text", or "nothing" where its
-    #: weights are used number by number
+    #: what a linear layer is multiplied with, where that is not every token: one vector of the
+    #: "text", or "nothing" where its weights are used number by number
     layers_read: ClassVar[Mapping[str, Literal["tokens", "text", "nothing"]]] = MappingProxyType({})
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
@@ -29,7 +31,9 @@ class Head(ModelPart):
         self.final_norm = final_norm
 
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
-        """x [B, T, d_model] → what the subclass makes of the positions `at`; `padded` [B, T] is true at padding."""
+        """x [B, T, d_model] → what the subclass makes of the positions `at`; `padded` [B, T] is
+        true at padding.
+        """
         raise NotImplementedError
 
     def normed(self, x: Tensor, tap: Tap) -> Tensor:
@@ -52,7 +56,9 @@ class Unembed(Head):
     """logits = W_U · norm(x) (+ b), with the final norm and the cap where the config has them."""
 
     title, equation = "Unembed", "logits = x · W_Uᵀ"
-    about = "Every token of the vocabulary gets a score to come next; the softmax of them is the guess."
+    about = (
+        "Every token of the vocabulary gets a score to come next; the softmax of them is the guess."
+    )
 
     def __init__(self, settings: Settings, final_norm: nn.Module | None) -> None:
         super().__init__(settings, final_norm)
@@ -66,9 +72,11 @@ class Unembed(Head):
 
 
 class Flatten(Head):
-    """Each token becomes one number, and each label is a sum of these numbers with a weight for every place (Sinai 2022).
+    """Each token becomes one number, and each label is a sum of these numbers with a weight for
+    every place (Sinai 2022).
 
-    So a token's share in a label's logit is exact: its number times the weight of its place. Padding has no share.
+    So a token's share in a label's logit is exact: its number times the weight of its place.
+    Padding has no share.
     """
 
     title, equation = "Flatten", "shares[t, label] = number[t] · W_label[label, t]"
@@ -92,7 +100,9 @@ class Flatten(Head):
 
 
 class Mean(Head):
-    """Each label is a linear function of the mean of the tokens: a token's share in its logit is exact here too."""
+    """Each label is a linear function of the mean of the tokens: a token's share in its logit is
+    exact here too.
+    """
 
     title, equation = "Mean", "shares = x · W_labelᵀ / T"
     about = "A label is a linear function of the mean of all tokens' vectors."
@@ -107,32 +117,43 @@ class Mean(Head):
     def forward(self, x: Tensor, padded: Tensor | None, at: slice, tap: Tap) -> Tensor:
         """[B, T, d_model] → logits [B, n_label]; a label is of the whole text, whatever `at`."""
         x = self.normed(x, tap)
-        real = torch.ones_like(x[:, :, :1]) if padded is None else (~padded)[:, :, None].to(x.dtype)  # [B, T, 1]
+        # [B, T, 1]
+        real = torch.ones_like(x[:, :, :1]) if padded is None else (~padded)[:, :, None].to(x.dtype)
         parts = self.label.multiply(x, self.label.weight, None) * real  # [B, T, n_label]
-        shares = tap("shares", parts / self.divisor(real.sum(1, keepdim=True).clamp(min=1.0)))  # [B, T, n_label]
+        # [B, T, n_label]
+        shares = tap("shares", parts / self.divisor(real.sum(1, keepdim=True).clamp(min=1.0)))
         return tap("logits", shares.sum(1) + self.label.bias)
 
 
 class ScaledSum(Mean):
-    """As the mean, but divided by √T: a text with more tokens can have larger logits, and so be more certain.
+    """As the mean, but divided by √T: a text with more tokens can have larger logits, and so be
+    more certain.
 
-    Counted words are weighed so too, where the vector of a text's counts is brought to length 1: that of T different words has
-    the length √T.
+    Counted words are weighed so too, where the vector of a text's counts is brought to length 1:
+    that of T different words has the length √T.
     """
 
     title, equation = "Scaled sum", "shares = x · W_labelᵀ / √T"
-    about = "A label is a linear function of the sum of all tokens' vectors, divided by the root of their number."
+    about = (
+        "A label is a linear function of the sum of all tokens' vectors, divided by the root of "
+        "their number."
+    )
     divisor = staticmethod(torch.sqrt)
 
 
 class First(Head):
-    """Each label is a linear function of what a layer with a tanh makes of the first token (BERT, Devlin et al. 2018).
+    """Each label is a linear function of what a layer with a tanh makes of the first token (BERT,
+    Devlin et al. 2018).
 
-    The other tokens count only by what the first one has read of them, so no token has a share of its own in a logit.
+    The other tokens count only by what the first one has read of them, so no token has a share of
+    its own in a logit.
     """
 
     title, equation = "First token", "pooled = tanh(W_pool · x[0] + b_pool)"
-    about = "A layer with a tanh reads the vector of the first token, and a label is a linear function of what it makes of it."
+    about = (
+        "A layer with a tanh reads the vector of the first token, and a label is a linear "
+        "function of what it makes of it."
+    )
     classifies = True
     layers_read = MappingProxyType({"pool": "text", "label": "text"})
     #: the curved function of the layer, of each number by itself
@@ -153,7 +174,10 @@ class FirstReLU(First):
     """As `First`, with ReLU for the tanh (DistilBERT, Sanh et al. 2019)."""
 
     title, equation = "First token, ReLU", "pooled = max(0, W_pool · x[0] + b_pool)"
-    about = "A layer with a ReLU reads the vector of the first token, and a label is a linear function of what it makes of it."
+    about = (
+        "A layer with a ReLU reads the vector of the first token, and a label is a linear "
+        "function of what it makes of it."
+    )
     curve = staticmethod(torch.relu)
 
 

@@ -1,4 +1,6 @@
-"""Masks: which keys a query must not look at. A mask is a value, so causal and full attention run the same code."""
+"""Masks: which keys a query must not look at. A mask is a value, so causal and full attention run
+the same code.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,13 @@ class Mask(ModelPart):
     only_padding: ClassVar[bool] = False
 
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
-        """True where a query must not look at a key, to be broadcast to [B, H, queries, keys], or None if nothing is hidden.
+        """True where a query must not look at a key, to be broadcast to [B, H, queries, keys], or
+        None if nothing is hidden.
 
         Args:
             ids: the tokens, [B, T].
-            at: the positions that they hold. The queries are these, the keys are those from 0 to the end of `at`.
+            at: the positions that they hold. The queries are these, the keys are those from 0 to
+                the end of `at`.
             padding: the token that fills up short texts.
         """
         raise NotImplementedError
@@ -29,20 +33,28 @@ class Mask(ModelPart):
 class CausalMask(Mask):
     """Hides every key after the query."""
 
-    title, equation = "Causal", "mask(scores)[query, key] = −∞ where the key is after the query, else scores"
+    title, equation = (
+        "Causal",
+        "mask(scores)[query, key] = −∞ where the key is after the query, else scores",
+    )
     about = "Hides from every query the tokens after it."
 
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
-        # Padding stands at the end, after all tokens that could read it, and needs no mask; from a single query at the end
-        # nothing is hidden.
+        # Padding stands at the end, after all tokens that could read it, and needs no mask; from a
+        # single query at the end nothing is hidden.
         return None if at.stop - at.start == 1 else is_after(at, at.stop, ids.device)
 
 
 class WindowMask(CausalMask):
-    """Hides every key after the query, and those `window` or more tokens before it (Beltagy et al. 2020)."""
+    """Hides every key after the query, and those `window` or more tokens before it (Beltagy et al.
+    2020).
+    """
 
     title = "Causal, a window"
-    equation = "mask(scores)[query, key] = −∞ where the key is after the query or `window` or more before it, else scores"
+    equation = (
+        "mask(scores)[query, key] = −∞ where the key is after the query or `window` or more "
+        "before it, else scores"
+    )
     about = "Hides from every query the tokens after it, and those too far before it."
 
     def __init__(self, window: int) -> None:
@@ -65,7 +77,8 @@ class FullMask(Mask):
     only_padding = True
 
     def forward(self, ids: Tensor, at: slice, padding: int | None) -> Tensor | None:
-        # In a row of nothing but padding every key is hidden, and the softmax gives NaN: data must not contain such rows.
+        # In a row of nothing but padding every key is hidden, and the softmax gives NaN: data must
+        # not contain such rows.
         return None if padding is None else (ids == padding)[:, None, None, :]
 
 

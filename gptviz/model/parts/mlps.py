@@ -16,7 +16,8 @@ class MLP(ModelPart):
 
     title, equation = "Plain", "down(activation(up(x)))"
     about = (
-        "Every token's vector is made wider, passed number by number through the activation, and brought back to the width of "
+        "Every token's vector is made wider, passed number by number through the activation, and "
+        "brought back to the width of "
         "the stream."
     )
 
@@ -32,7 +33,9 @@ class MLP(ModelPart):
         return tap("out", self.down(neurons))  # [B, T, d_model]
 
     def written(self) -> tuple[Tensor, Tensor | None]:
-        """What an activation of 1 of each neuron adds [d_model, d_mlp], and the bias [d_model], if there is one."""
+        """What an activation of 1 of each neuron adds [d_model, d_mlp], and the bias [d_model], if
+        there is one.
+        """
         return self.down.weight, self.down.bias
 
 
@@ -41,7 +44,8 @@ class GatedMLP(MLP):
 
     title, equation = "Gated", "down(activation(gate(x)) · up(x))"
     about = (
-        "Every token's vector is made wider twice: one result, passed through the activation, decides how much of the other one "
+        "Every token's vector is made wider twice: one result, passed through the activation, "
+        "decides how much of the other one "
         "passes."
     )
 
@@ -55,8 +59,10 @@ class GatedMLP(MLP):
     def forward(self, x: Tensor, tap: Tap) -> Tensor:
         """[B, T, d_model] → [B, T, d_model]."""
         passed, up = self.activation(self.gate(x)), self.up(x)  # [B, T, d_mlp] each
-        # Memory that was written a moment ago is faster than fresh memory, but derivatives need what was in it.
-        neurons = tap("neurons", passed * up if torch.is_grad_enabled() else passed.mul_(up))  # [B, T, d_mlp]
+        # Memory that was written a moment ago is faster than fresh memory, but derivatives need
+        # what was in it.
+        # [B, T, d_mlp]
+        neurons = tap("neurons", passed * up if torch.is_grad_enabled() else passed.mul_(up))
         return tap("out", self.down(neurons))  # [B, T, d_model]
 
 

@@ -16,17 +16,23 @@ class Norm(ModelPart):
     `equation` leaves out gain and bias: the model map adds what a norm has of both.
     """
 
-    tensors = (NamedTensor("weight", "gain", ("d_model",)), NamedTensor("bias", "bias", ("d_model",)))
+    tensors = (
+        NamedTensor("weight", "gain", ("d_model",)),
+        NamedTensor("bias", "bias", ("d_model",)),
+    )
     may_have_bias: ClassVar[bool] = True  #: whether it adds a bias where it is asked for one
     usual_eps: ClassVar[float] = 1e-5  #: the ε of its equation where a config gives none
 
     def __init__(self, size: int, gain: bool, bias: bool, eps: float | None = None) -> None:
         """A norm over `size` numbers; there is a bias only where there is a gain too."""
         super().__init__()
-        self.eps = self.usual_eps if eps is None else eps  #: the ε of its equation, which keeps it from dividing by 0
+        #: the ε of its equation, which keeps it from dividing by 0
+        self.eps = self.usual_eps if eps is None else eps
         self.shape = (size,)
         self.weight = nn.Parameter(torch.ones(size)) if gain else None
-        self.bias = nn.Parameter(torch.zeros(size)) if gain and bias and self.may_have_bias else None
+        self.bias = (
+            nn.Parameter(torch.zeros(size)) if gain and bias and self.may_have_bias else None
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., size] → [..., size]."""
@@ -35,9 +41,12 @@ class Norm(ModelPart):
         return normed if self.bias is None else normed + self.bias
 
     def linear(self, x: Tensor) -> Tensor:
-        """The part of the norm linear in x, before gain and bias, [..., size] → [..., size]; a ValueError if a kind has none."""
+        """The part of the norm linear in x, before gain and bias, [..., size] → [..., size]; a
+        ValueError if a kind has none.
+        """
         raise ValueError(
-            f"the norm “{self.title}” does not say how it acts on the parts of a sum (see Norm.linear), so nothing can be "
+            f"the norm “{self.title}” does not say how it acts on the parts of a sum (see "
+            "Norm.linear), so nothing can be "
             "followed through it"
         )
 
@@ -46,9 +55,11 @@ class Norm(ModelPart):
         raise NotImplementedError
 
     def frozen(self, x: Tensor, at: Tensor) -> Tensor:
-        """The norm of x [..., size] before gain and bias, with the scale that it has for `at` [..., size].
+        """The norm of x [..., size] before gain and bias, with the scale that it has for `at` [...,
+        size].
 
-        It is linear in x, so that the parts of a sum can be followed through the norm one by one; at x = `at` it is the norm.
+        It is linear in x, so that the parts of a sum can be followed through the norm one by one;
+        at x = `at` it is the norm.
         """
         return self.linear(x) * self.scale(at)
 
@@ -86,7 +97,8 @@ class RMSNorm(Norm):
         """[..., size] → [..., size]."""
         if gain is None or gain.dtype == x.dtype:
             return torch.rms_norm(x, x.shape[-1:], gain, eps)
-        # In bfloat16 training the gain stays in float32: of two types PyTorch makes the same numbers, slowly and with a warning.
+        # In bfloat16 training the gain stays in float32: of two types PyTorch makes the same
+        # numbers, slowly and with a warning.
         wide = torch.promote_types(x.dtype, gain.dtype)
         return torch.rms_norm(x.to(wide), x.shape[-1:], gain.to(wide), eps).to(x.dtype)
 

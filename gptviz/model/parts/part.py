@@ -1,7 +1,9 @@
-"""The base of all parts that a config chooses by name: activations, norms, residuals, positions, masks and heads.
+"""The base of all parts that a config chooses by name: activations, norms, residuals, positions,
+masks and heads.
 
-Each kind has a file with a class per choice, and a table of them at its end. A new choice is one class and one entry in its
-table: configs, the builder, the model map, the pages, the Train form and the command line find it there.
+Each kind has a file with a class per choice, and a table of them at its end. A new choice is one
+class and one entry in its table: configs, the builder, the model map, the pages, the Train form and
+the command line find it there.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from torch.nn import functional as F
 
 
 class Settings(Protocol):
-    """The fields of a `Config` that the parts read: they stand below it, since it knows their tables."""
+    """The fields of a `Config` that the parts read: they stand below it, since it knows their
+    tables.
+    """
 
     @property
     def vocab_size(self) -> int: ...
@@ -88,12 +92,14 @@ class NamedTensor(NamedTuple):
 
 
 class LightCall(nn.Module):
-    """A module whose call, in evaluation, is its forward pass and nothing else, unless a hook of its own waits for it.
+    """A module whose call, in evaluation, is its forward pass and nothing else, unless a hook of
+    its own waits for it.
 
-    At each call torch looks for hooks of many kinds and for a tracer; generation makes a hundred calls for every token. It finds
-    a part of a module only after Python has not found an attribute, and raised an error: here a part is an attribute
-    too, so it is replaced by assignment (see `sharing`), and never in `_modules`. Parameters and buffers are not, since others
-    may take their place; who wants them fast reads `_parameters`.
+    At each call torch looks for hooks of many kinds and for a tracer; generation makes a hundred
+    calls for every token. It finds a part of a module only after Python has not found an attribute,
+    and raised an error: here a part is an attribute too, so it is replaced by assignment (see
+    `sharing`), and never in `_modules`. Parameters and buffers are not, since others may take their
+    place; who wants them fast reads `_parameters`.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -102,7 +108,13 @@ class LightCall(nn.Module):
             self.__dict__[name] = value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.training or self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+        if (
+            self.training
+            or self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+        ):
             return super().__call__(*args, **kwargs)
         return self.forward(*args, **kwargs)
 
@@ -110,11 +122,13 @@ class LightCall(nn.Module):
 class ModelPart(LightCall):
     """A part that says what it is."""
 
-    #: what pictures and forms call it (a classifier's head has a layer named `label`, so this is not called so)
+    #: what pictures and forms call it (a classifier's head has a layer named `label`, so this is
+    #: not called so)
     title: ClassVar[str]
     equation: ClassVar[str]  #: what it computes, in one line; `x` is what it is given
     about: ClassVar[str]  #: what it does, in a sentence
-    #: what the model map shows of its parameters and buffers. A parameter that is not among them is shown under its own name.
+    #: what the model map shows of its parameters and buffers. A parameter that is not among them is
+    #: shown under its own name.
     tensors: ClassVar[tuple[NamedTensor, ...]] = ()
 
     @classmethod
@@ -123,12 +137,15 @@ class ModelPart(LightCall):
         return re.sub(r"(?<![A-Za-z])x(?![A-Za-z])", x, cls.equation)
 
 
-# A model may be laid out on the meta device, without memory, to compare its shapes with those in a file. There, drawing or
-# computing a number makes torch import its compiler, which takes longer than all else that opens a model.
+# A model may be laid out on the meta device, without memory, to compare its shapes with those in a
+# file. There, drawing or computing a number makes torch import its compiler, which takes longer
+# than all else that opens a model.
 
 
 class Embedding(LightCall, nn.Embedding):
-    """A table of vectors [rows, width] whose numbers are still to be drawn or read; torch's own draws them at once."""
+    """A table of vectors [rows, width] whose numbers are still to be drawn or read; torch's own
+    draws them at once.
+    """
 
     #: gives the vectors of ids, from a table in the type that it is kept in (see `precision`)
     look_up: Callable[[Tensor, Tensor], Tensor] = staticmethod(F.embedding)
@@ -142,7 +159,9 @@ class Embedding(LightCall, nn.Embedding):
 
 
 class Linear(LightCall, nn.Linear):
-    """x · Wᵀ + b, with numbers that are still to be drawn or read; torch's own draws them at once."""
+    """x · Wᵀ + b, with numbers that are still to be drawn or read; torch's own draws them at
+    once.
+    """
 
     #: computes it, with a matrix in the type that it is kept in (see `precision` and `fast`)
     multiply: Callable[[Tensor, Tensor, Tensor | None], Tensor] = staticmethod(F.linear)
@@ -163,7 +182,9 @@ def fixed_numbers(shape: tuple[int, ...], compute: Callable[[], Tensor]) -> Tens
 
 
 class SoftCap(nn.Module):
-    """cap · tanh(x / cap): small numbers stay as they are, none grows beyond ± cap (Gemma 2, 2024)."""
+    """cap · tanh(x / cap): small numbers stay as they are, none grows beyond ± cap (Gemma 2,
+    2024).
+    """
 
     def __init__(self, cap: float) -> None:
         super().__init__()
@@ -188,19 +209,28 @@ class ScaledEmbedding(Embedding):
 
 def distances(at: slice, keys: int, device: torch.device) -> Tensor:
     """query - key for queries at positions `at` and keys from 0 on: [queries, keys]."""
-    return torch.arange(at.start, at.stop, device=device)[:, None] - torch.arange(keys, device=device)
+    return torch.arange(at.start, at.stop, device=device)[:, None] - torch.arange(
+        keys, device=device
+    )
 
 
 def is_after(at: slice, keys: int, device: torch.device, by: int = 0) -> Tensor:
-    """Whether a key stands more than `by` places after a query, [queries, keys], in an eighth of the memory of `distances`."""
-    return torch.arange(keys, device=device) > torch.arange(at.start + by, at.stop + by, device=device)[:, None]
+    """Whether a key stands more than `by` places after a query, [queries, keys], in an eighth of
+    the memory of `distances`.
+    """
+    return (
+        torch.arange(keys, device=device)
+        > torch.arange(at.start + by, at.stop + by, device=device)[:, None]
+    )
 
 
 M = TypeVar("M", bound=nn.Module)
 
 
 def sharing(module: M, **own: Any) -> M:
-    """A module that shares everything with `module` but what is `own`, its parts, tensors and other attributes by name."""
+    """A module that shares everything with `module` but what is `own`, its parts, tensors and other
+    attributes by name.
+    """
     twin = copy.copy(module)
     for kind in ("_parameters", "_buffers", "_modules"):
         setattr(twin, kind, dict(getattr(module, kind)))
@@ -210,19 +240,32 @@ def sharing(module: M, **own: Any) -> M:
 
 
 def holding(module: M, stand_ins: Mapping[nn.Module, nn.Module]) -> M:
-    """A module with stand-ins in the place of some of its parts: a twin of each part that holds one, and else the very same."""
+    """A module with stand-ins in the place of some of its parts: a twin of each part that holds
+    one, and else the very same.
+    """
     own = stand_ins.get(module, module)
-    held = {name: (child, holding(child, stand_ins)) for name, child in own._modules.items() if child is not None}
+    held = {
+        name: (child, holding(child, stand_ins))
+        for name, child in own._modules.items()
+        if child is not None
+    }
     changed = {name: twin for name, (child, twin) in held.items() if twin is not child}
     return cast(M, sharing(own, **changed) if changed else own)
 
 
-def with_stand_ins(module: nn.Module, stand_ins: Mapping[nn.Module, nn.Module], device: torch.device) -> nn.Module:
-    """A copy of a module on a device, with stand-ins in the place of some of its parts; the module itself stays as it is."""
+def with_stand_ins(
+    module: nn.Module, stand_ins: Mapping[nn.Module, nn.Module], device: torch.device
+) -> nn.Module:
+    """A copy of a module on a device, with stand-ins in the place of some of its parts; the module
+    itself stays as it is.
+    """
     if module in stand_ins:
         return stand_ins[module]
     # Not `named_children`, which names a part that stands in two places only once.
     children = {name: child for name, child in module._modules.items() if child is not None}
     parts = {name: with_stand_ins(child, stand_ins, device) for name, child in children.items()}
-    own = {name: nn.Parameter(parameter.detach().to(device)) for name, parameter in module.named_parameters(recurse=False)}
+    own = {
+        name: nn.Parameter(parameter.detach().to(device))
+        for name, parameter in module.named_parameters(recurse=False)
+    }
     return sharing(module, **parts, **own)

@@ -1,4 +1,5 @@
-"""Positions: how a model knows the order of its tokens. Each kind changes the embedding, the query and key, or the scores.
+"""Positions: how a model knows the order of its tokens. Each kind changes the embedding, the query
+and key, or the scores.
 
 Positions count from 0.
 """
@@ -16,15 +17,17 @@ from .part import Embedding, ModelPart, NamedTensor, Settings, distances, fixed_
 
 
 class PositionEncoding(ModelPart):
-    """One kind of positions: each subclass overrides one of the three methods; the others return what they get.
+    """One kind of positions: each subclass overrides one of the three methods; the others return
+    what they get.
 
-    `equation` is for "embedding" the vector that is added, for "query and key" a function of x with its name, such as
-    "rotate(x) = …", for "scores" the term that is added.
+    `equation` is for "embedding" the vector that is added, for "query and key" a function of x with
+    its name, such as "rotate(x) = …", for "scores" the term that is added.
     """
 
     #: which of them it overrides: `embed`, `turn` or `weigh`
     acts_on: ClassVar[Literal["embedding", "query and key", "scores", "nothing"]]
-    #: whether it has weights, so that every model (and where it acts in attention, every block) has its own
+    #: whether it has weights, so that every model (and where it acts in attention, every block) has
+    #: its own
     is_trained: ClassVar[bool] = False
 
     def __init__(self, settings: Settings) -> None:
@@ -53,8 +56,8 @@ class PositionEncoding(ModelPart):
         return heads
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
-        """Change the `scores` [B, H, T, keys] of queries `q` [B, H, T, d_head], already divided by √d_head. The queries hold the
-        positions `at`, the keys those from 0 on.
+        """Change the `scores` [B, H, T, keys] of queries `q` [B, H, T, d_head], already divided by
+        √d_head. The queries hold the positions `at`, the keys those from 0 on.
         """
         return scores
 
@@ -63,7 +66,9 @@ class PositionEncoding(ModelPart):
         return self
 
     def in_order(self, order: Tensor) -> Self:
-        """The same positions in another order: place p is told to the model as place `order[p]`, [context_length]."""
+        """The same positions in another order: place p is told to the model as place `order[p]`,
+        [context_length].
+        """
         return self
 
 
@@ -72,7 +77,8 @@ class NoPositions(PositionEncoding):
 
     title, equation, acts_on = "No", "", "nothing"
     about = (
-        "Nothing tells the model where a token stands; under a causal mask it still learns something, since each token sees one "
+        "Nothing tells the model where a token stands; under a causal mask it still learns "
+        "something, since each token sees one "
         "token more than the token before it."
     )
 
@@ -103,33 +109,47 @@ class Learned(PositionEncoding):
 
 
 def sinusoid(length: int, d_model: int, base: float = 10_000.0) -> Tensor:
-    """The sinusoidal table [length, d_model]: sin(p / base^(2i/d)) in column 2i, the cosine in 2i + 1.
+    """The sinusoidal table [length, d_model]: sin(p / base^(2i/d)) in column 2i, the cosine in 2i +
+    1.
 
-    Positions p count from 0. Source: Vaswani et al. 2017, section 3.5. Computed in float64, returned as float32.
+    Positions p count from 0. Source: Vaswani et al. 2017, section 3.5. Computed in float64,
+    returned as float32.
     """
     position = torch.arange(length, dtype=torch.float64)[:, None]
     frequency = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = position * frequency  # [length, d_model / 2]
-    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)[:, :d_model].float()  # [length, d_model]
+    # [length, d_model]
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)[:, :d_model].float()
 
 
 class Sinusoidal(PositionEncoding):
     """x + S[at]: fixed sines and cosines of falling frequency (Vaswani et al. 2017)."""
 
     title, acts_on = "Sinusoidal", "embedding"
-    equation = "positions[t, 2i] = sin(t / 10000^(2i / d_model)), positions[t, 2i + 1] = cos(t / 10000^(2i / d_model))"
-    about = "A vector for each place in the text, fixed by sines and cosines, so that the model can tell order."
+    equation = (
+        "positions[t, 2i] = sin(t / 10000^(2i / d_model)), positions[t, 2i + 1] = cos(t / "
+        "10000^(2i / d_model))"
+    )
+    about = (
+        "A vector for each place in the text, fixed by sines and cosines, so that the model can "
+        "tell order."
+    )
     table: Tensor
 
     @classmethod
     def check(cls, settings: Settings) -> None:
         if settings.d_model % 2:
-            raise ValueError(f"sinusoidal positions pair a sine with a cosine: d_model {settings.d_model} must be even")
+            raise ValueError(
+                f"sinusoidal positions pair a sine with a cosine: d_model {settings.d_model} must "
+                "be even"
+            )
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         shape = (settings.context_length, settings.d_model)
-        self.register_buffer("table", fixed_numbers(shape, lambda: self.computed(*shape)), persistent=False)
+        self.register_buffer(
+            "table", fixed_numbers(shape, lambda: self.computed(*shape)), persistent=False
+        )
 
     def computed(self, length: int, d_model: int) -> Tensor:
         """The table [length, d_model]."""
@@ -146,11 +166,19 @@ class Sinusoidal(PositionEncoding):
 
 
 class SinesFirst(Sinusoidal):
-    """As `Sinusoidal`, with all sines in the first half of a vector and all cosines in the second (Marian, 2018)."""
+    """As `Sinusoidal`, with all sines in the first half of a vector and all cosines in the second
+    (Marian, 2018).
+    """
 
     title = "Sinusoidal, sines first"
-    equation = "positions[t, i] = sin(t / 10000^(2i / d_model)), positions[t, d_model / 2 + i] = cos(t / 10000^(2i / d_model))"
-    about = "A vector for each place in the text, fixed by sines, then cosines, so that the model can tell order."
+    equation = (
+        "positions[t, i] = sin(t / 10000^(2i / d_model)), positions[t, d_model / 2 + i] = cos(t / "
+        "10000^(2i / d_model))"
+    )
+    about = (
+        "A vector for each place in the text, fixed by sines, then cosines, so that the model can "
+        "tell order."
+    )
 
     def computed(self, length: int, d_model: int) -> Tensor:
         table = sinusoid(length, d_model)
@@ -158,8 +186,8 @@ class SinesFirst(Sinusoidal):
 
 
 class RotaryScaling:
-    """How rotary positions are slowed down for texts longer than those of a first training; its equation is the new frequency of
-    a pair of numbers.
+    """How rotary positions are slowed down for texts longer than those of a first training; its
+    equation is the new frequency of a pair of numbers.
     """
 
     title, equation = "None", ""
@@ -167,7 +195,9 @@ class RotaryScaling:
 
     @staticmethod
     def slowed(frequency: Tensor, factor: float, context: int) -> Tensor:
-        """The frequencies [d_head / 2] in radians per token, changed for a text longer than `context` tokens by `factor`."""
+        """The frequencies [d_head / 2] in radians per token, changed for a text longer than
+        `context` tokens by `factor`.
+        """
         return frequency
 
 
@@ -183,14 +213,21 @@ class LinearScaling(RotaryScaling):
 
 
 class Llama3Scaling(RotaryScaling):
-    """Slow waves are slowed down, fast ones kept, and those between are mixed (Llama 3.1, Grattafiori et al. 2024).
+    """Slow waves are slowed down, fast ones kept, and those between are mixed (Llama 3.1,
+    Grattafiori et al. 2024).
 
     Slow is a wave longer than the first context, fast one of which at least four fit into it.
     """
 
     title = "Llama 3"
-    equation = "kept · frequency + (1 − kept) · frequency / factor, kept = clamp((context · frequency / 2π − 1) / 3, 0, 1)"
-    about = "Waves longer than the first context are slowed down, waves of less than a quarter of it stay as they are."
+    equation = (
+        "kept · frequency + (1 − kept) · frequency / factor, kept = clamp((context · frequency / "
+        "2π − 1) / 3, 0, 1)"
+    )
+    about = (
+        "Waves longer than the first context are slowed down, waves of less than a quarter of it "
+        "stay as they are."
+    )
 
     @staticmethod
     def slowed(frequency: Tensor, factor: float, context: int) -> Tensor:
@@ -199,9 +236,14 @@ class Llama3Scaling(RotaryScaling):
         return frequency * (kept + (1 - kept) / factor)
 
 
-# Of Llama 3's scaling: with fewer waves than this in the first context a pair is slowed down, with more than that it is kept.
+# Of Llama 3's scaling: with fewer waves than this in the first context a pair is slowed down, with
+# more than that it is kept.
 LLAMA3_SLOW, LLAMA3_FAST = 1.0, 4.0
-ROTARY_SCALINGS: dict[str, type[RotaryScaling]] = {"none": RotaryScaling, "linear": LinearScaling, "llama3": Llama3Scaling}
+ROTARY_SCALINGS: dict[str, type[RotaryScaling]] = {
+    "none": RotaryScaling,
+    "linear": LinearScaling,
+    "llama3": Llama3Scaling,
+}
 
 
 def turned_pairs(settings: Settings) -> int:
@@ -210,27 +252,40 @@ def turned_pairs(settings: Settings) -> int:
 
 
 def rotary_frequencies(settings: Settings) -> Tensor:
-    """By how much each pair of numbers is turned from one position to the next, in radians: [d_head / 2], in float64.
+    """By how much each pair of numbers is turned from one position to the next, in radians: [d_head
+    / 2], in float64.
 
-    The first `rotary_fraction` of the pairs are turned by base^(-i / number of such pairs), the others stay as they are
-    (GPT-NeoX turns a quarter of them); `rotary_scaling` then changes them.
+    The first `rotary_fraction` of the pairs are turned by base^(-i / number of such pairs), the
+    others stay as they are (GPT-NeoX turns a quarter of them); `rotary_scaling` then changes them.
     """
     turned = turned_pairs(settings)
     frequency = torch.zeros(settings.head_size // 2, dtype=torch.float64)
-    frequency[:turned] = settings.rotary_base ** (-torch.arange(turned, dtype=torch.float64) / max(turned, 1))
-    return ROTARY_SCALINGS[settings.rotary_scaling].slowed(frequency, settings.rotary_factor, settings.rotary_context)
+    frequency[:turned] = settings.rotary_base ** (
+        -torch.arange(turned, dtype=torch.float64) / max(turned, 1)
+    )
+    return ROTARY_SCALINGS[settings.rotary_scaling].slowed(
+        frequency, settings.rotary_factor, settings.rotary_context
+    )
 
 
 class Rotary(PositionEncoding):
-    """q, k → R(p) q, R(p) k at position p: each pair of numbers (i, i + d_head/2) is turned by p · frequency_i.
+    """q, k → R(p) q, R(p) k at position p: each pair of numbers (i, i + d_head/2) is turned by p ·
+    frequency_i.
 
-    The frequencies are 10000^(-2i/d_head) unless the config says otherwise (see `rotary_frequencies`). A score then depends on
-    only the distance of query and key (RoPE, Su et al. 2021).
+    The frequencies are 10000^(-2i/d_head) unless the config says otherwise (see
+    `rotary_frequencies`). A score then depends on only the distance of query and key (RoPE, Su et
+    al. 2021).
     """
 
     title, acts_on = "Rotary", "query and key"
-    equation = "rotate(x)[t] = x[t] · cos[t] + swapped(x)[t] · sin[t], where swapped exchanges the halves of x"
-    about = "Turns queries and keys by their place, so that a score depends on how far apart two tokens are."
+    equation = (
+        "rotate(x)[t] = x[t] · cos[t] + swapped(x)[t] · sin[t], where swapped exchanges the "
+        "halves of x"
+    )
+    about = (
+        "Turns queries and keys by their place, so that a score depends on how far apart two "
+        "tokens are."
+    )
     tensors = tuple(NamedTensor(name, name, ("position", "d_head")) for name in ("cos", "sin"))
     cos: Tensor
     sin: Tensor
@@ -238,16 +293,23 @@ class Rotary(PositionEncoding):
     @classmethod
     def check(cls, settings: Settings) -> None:
         if settings.head_size % 2:
-            raise ValueError(f"rotary positions turn pairs of numbers: d_head {settings.head_size} must be even")
+            raise ValueError(
+                f"rotary positions turn pairs of numbers: d_head {settings.head_size} must be even"
+            )
 
     @classmethod
     def about_of(cls, settings: Settings) -> str:
         pairs, turned = settings.head_size // 2, turned_pairs(settings)
         if not turned:
             return f"{cls.about} Of so small a share of {pairs} pairs none is turned."
-        says = f"{cls.about} From a token to the next, pair i turns by {settings.rotary_base:.10g}^(−i / {turned}) radians."
+        says = (
+            f"{cls.about} From a token to the next, pair i turns by "
+            f"{settings.rotary_base:.10g}^(−i / {turned}) radians."
+        )
         if turned < pairs:
-            says += f" That is for the first {turned} of {pairs} pairs; the others stay as they are."
+            says += (
+                f" That is for the first {turned} of {pairs} pairs; the others stay as they are."
+            )
         scaling = ROTARY_SCALINGS[settings.rotary_scaling]
         if scaling.equation:
             values = f"factor {settings.rotary_factor:g}, context {settings.rotary_context}"
@@ -260,19 +322,26 @@ class Rotary(PositionEncoding):
 
         def waves(wave: Callable[[Tensor], Tensor], sign: int) -> Tensor:
             places = torch.arange(settings.context_length, dtype=torch.float64)
-            half = wave(places[:, None] * rotary_frequencies(settings)).float()  # [context_length, d_head / 2]
+            # [context_length, d_head / 2]
+            half = wave(places[:, None] * rotary_frequencies(settings)).float()
             return torch.cat((sign * half, half), dim=-1)  # [context_length, d_head]
 
-        # Turning the pair (a, b) gives (a cos - b sin, b cos + a sin): the pair times cos plus the swapped pair times ∓ sin.
-        self.register_buffer("cos", fixed_numbers(shape, lambda: waves(torch.cos, 1)), persistent=False)
-        self.register_buffer("sin", fixed_numbers(shape, lambda: waves(torch.sin, -1)), persistent=False)
+        # Turning the pair (a, b) gives (a cos - b sin, b cos + a sin): the pair times cos plus the
+        # swapped pair times ∓ sin.
+        self.register_buffer(
+            "cos", fixed_numbers(shape, lambda: waves(torch.cos, 1)), persistent=False
+        )
+        self.register_buffer(
+            "sin", fixed_numbers(shape, lambda: waves(torch.sin, -1)), persistent=False
+        )
 
     def turn(self, heads: Tensor, at: slice) -> Tensor:
         return self.turned(heads, *self.angles(at))
 
     def angles(self, at: slice) -> tuple[Tensor, Tensor]:
         """Cosine and signed sine of the positions `at`, [T, d_head] each."""
-        # `narrow` takes half the time of an index, and generation asks in every block for every token.
+        # `narrow` takes half the time of an index, and generation asks in every block for every
+        # token.
         own: dict[str, Any] = self._buffers
         length = at.stop - at.start
         return own["cos"].narrow(0, at.start, length), own["sin"].narrow(0, at.start, length)
@@ -296,7 +365,8 @@ class ByDistance(PositionEncoding):
     """Positions that change a score by the distance of query and key."""
 
     acts_on = "scores"
-    order: Tensor | None = None  #: [context_length], which place each place is taken for, or None for itself
+    #: [context_length], which place each place is taken for, or None for itself
+    order: Tensor | None = None
 
     def distances(self, at: slice, keys: int, device: torch.device) -> Tensor:
         """query - key for queries at positions `at` and keys from 0 on: [queries, keys]."""
@@ -310,21 +380,26 @@ class ByDistance(PositionEncoding):
 
 
 class Relative(ByDistance):
-    """scores + q · R[query - key] / √d_head: a trained vector per head and distance (Shaw et al. 2018, keys only).
+    """scores + q · R[query - key] / √d_head: a trained vector per head and distance (Shaw et al.
+    2018, keys only).
 
-    The paper also adds vectors to the values; they are left out here (it found them to matter little), so that
-    pattern · v stays the whole of a head's output.
+    The paper also adds vectors to the values; they are left out here (it found them to matter
+    little), so that pattern · v stays the whole of a head's output.
     """
 
     title, equation = "Relative", "q · R[query − key] / √d_head"
-    about = "A learned vector per head and distance: a query's product with it is added to the score."
+    about = (
+        "A learned vector per head and distance: a query's product with it is added to the score."
+    )
     tensors = (NamedTensor("table", "R", ("head", "d_head", "distance")),)
     is_trained = True
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self.reach = settings.context_length - 1  # distances run from -reach to reach
-        self.table = nn.Parameter(torch.empty(settings.n_head, settings.head_size, 2 * self.reach + 1))
+        self.table = nn.Parameter(
+            torch.empty(settings.n_head, settings.head_size, 2 * self.reach + 1)
+        )
 
     @property
     def compared_with(self) -> int:
@@ -340,7 +415,9 @@ class Relative(ByDistance):
 
 
 class Alibi(ByDistance):
-    """scores - m_h · |query - key|: a fixed slope per head, steep for the first (Press et al. 2021)."""
+    """scores - m_h · |query - key|: a fixed slope per head, steep for the first (Press et al.
+    2021).
+    """
 
     title, equation = "ALiBi", "−slope · |query − key|"
     about = "The further apart two tokens are, the lower their score: a fixed slope per head."
@@ -350,7 +427,9 @@ class Alibi(ByDistance):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         n_head = settings.n_head
-        self.register_buffer("slopes", fixed_numbers((n_head,), lambda: alibi_slopes(n_head)), persistent=False)
+        self.register_buffer(
+            "slopes", fixed_numbers((n_head,), lambda: alibi_slopes(n_head)), persistent=False
+        )
 
     def weigh(self, scores: Tensor, q: Tensor, at: slice) -> Tensor:
         distance = self.distances(at, scores.shape[-1], scores.device).abs()  # [T, keys]
@@ -363,7 +442,8 @@ class Alibi(ByDistance):
 def alibi_slopes(n_head: int) -> Tensor:
     """The slopes of ALiBi, [n_head]: 2^(-8h/n) for h = 1 … n where n is a power of two.
 
-    For other numbers of heads the paper takes the slopes of the power of two below, then every other slope of the next power.
+    For other numbers of heads the paper takes the slopes of the power of two below, then every
+    other slope of the next power.
     """
     power = 1 << (n_head.bit_length() - 1)
 

@@ -17,13 +17,17 @@ class QKNorm:
     title: ClassVar[str]  #: what forms call it
     equation: ClassVar[str]  #: what it computes of the vector x of a head
     about: ClassVar[str]  #: what it does, in a sentence
-    #: whether it can be used in cross-attention too, where queries and keys come from different texts
+    #: whether it can be used in cross-attention too, where queries and keys come from different
+    #: texts
     crosses: ClassVar[bool] = False
-    #: how its norms are called within the part: none, one for both ("qk", the part itself), or one for each
+    #: how its norms are called within the part: none, one for both ("qk", the part itself), or one
+    #: for each
     names: ClassVar[tuple[str, ...]] = ()
-    is_whole: ClassVar[bool] = False  #: whether a norm runs over all heads of a token at once, instead of over each head
+    #: whether a norm runs over all heads of a token at once, instead of over each head
+    is_whole: ClassVar[bool] = False
 
-    #: makes the part that does it: [B, n_head + n_kv_head, T, d_head], first the queries, then the keys → the same shape
+    #: makes the part that does it: [B, n_head + n_kv_head, T, d_head], first the queries, then the
+    #: keys → the same shape
     new: ClassVar[staticmethod[[Settings], nn.Module]]
 
 
@@ -35,14 +39,19 @@ class _Separate(LightCall):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.n_head = settings.n_head
-        self.q, self.k = (new_norm(settings, self.size(settings, n)) for n in (settings.n_head, settings.key_heads))
+        self.q, self.k = (
+            new_norm(settings, self.size(settings, n))
+            for n in (settings.n_head, settings.key_heads)
+        )
 
     def size(self, settings: Settings, heads: int) -> int:
         """The number of numbers that the norm of this many `heads` is over."""
         return settings.head_size
 
     def forward(self, stacked: Tensor) -> Tensor:
-        return torch.cat((self.q(stacked[:, : self.n_head]), self.k(stacked[:, self.n_head :])), dim=1)
+        return torch.cat(
+            (self.q(stacked[:, : self.n_head]), self.k(stacked[:, self.n_head :])), dim=1
+        )
 
 
 class _Whole(_Separate):
@@ -52,7 +61,8 @@ class _Whole(_Separate):
     def forward(self, stacked: Tensor) -> Tensor:
         side_by_side = stacked.transpose(1, 2)  # [B, T, n_head + n_kv_head, d_head]
         q, k = side_by_side[:, :, : self.n_head], side_by_side[:, :, self.n_head :]
-        normed = torch.cat((self.q(q.flatten(2)), self.k(k.flatten(2))), dim=-1)  # [B, T, (n_head + n_kv_head) · d_head]
+        # [B, T, (n_head + n_kv_head) · d_head]
+        normed = torch.cat((self.q(q.flatten(2)), self.k(k.flatten(2))), dim=-1)
         return normed.view_as(side_by_side).transpose(1, 2)
 
 
@@ -66,16 +76,22 @@ class NoQKNorm(QKNorm):
 
 
 class SharedQKNorm(QKNorm):
-    """One norm over the numbers of a head, for all queries and keys of a block (Henry et al. 2020)."""
+    """One norm over the numbers of a head, for all queries and keys of a block (Henry et al.
+    2020).
+    """
 
     title, equation, names = "Shared", "norm(x)", ("qk",)
-    about = "One norm over the numbers of a head, with one gain for all queries and keys of a block."
+    about = (
+        "One norm over the numbers of a head, with one gain for all queries and keys of a block."
+    )
     crosses = True
     new = staticmethod(lambda settings: new_norm(settings, settings.head_size))
 
 
 class SeparateQKNorm(QKNorm):
-    """A norm over the numbers of a head for all queries of a block, and another for its keys (Qwen 3, Gemma 3)."""
+    """A norm over the numbers of a head for all queries of a block, and another for its keys (Qwen
+    3, Gemma 3).
+    """
 
     title, equation, names = "Separate", "norm_q(x) of a query, norm_k(x) of a key", ("q", "k")
     about = "A norm over the numbers of a head, with one gain for queries and another for keys."
@@ -83,11 +99,20 @@ class SeparateQKNorm(QKNorm):
 
 
 class WholeQKNorm(QKNorm):
-    """A norm over the numbers of all queries of a token at once, and another for its keys (OLMo 2)."""
+    """A norm over the numbers of all queries of a token at once, and another for its keys (OLMo
+    2).
+    """
 
-    title, equation, names = "Whole", "norm_q(all queries of a token), norm_k(all its keys)", ("q", "k")
+    title, equation, names = (
+        "Whole",
+        "norm_q(all queries of a token), norm_k(all its keys)",
+        ("q", "k"),
+    )
     is_whole = True
-    about = "A norm over the numbers of all heads at once, with a gain for queries and another for keys."
+    about = (
+        "A norm over the numbers of all heads at once, with a gain for queries and another for "
+        "keys."
+    )
     new = staticmethod(_Whole)
 
 

@@ -13,7 +13,9 @@ from .part import ModelPart, Settings
 
 
 class Dropout(nn.Dropout):
-    """Each number zeroed with probability p in training, the others divided by 1 - p (Srivastava et al. 2014)."""
+    """Each number zeroed with probability p in training, the others divided by 1 - p (Srivastava et
+    al. 2014).
+    """
 
     def __call__(self, x: Tensor) -> Tensor:
         # A call of torch's own costs some microseconds in evaluation too, where it changes nothing.
@@ -23,12 +25,14 @@ class Dropout(nn.Dropout):
 class Residual(ModelPart):
     """How a sublayer f joins the residual stream x."""
 
-    #: in which order `forward` does what, for the model map: "sublayer"; "add", which adds the stream as it came in; or the name
-    #: of a norm of this module
+    #: in which order `forward` does what, for the model map: "sublayer"; "add", which adds the
+    #: stream as it came in; or the name of a norm of this module
     steps: ClassVar[tuple[str, ...]]
-    #: whether attention and MLP both read the stream as the block finds it, instead of one after the other
+    #: whether attention and MLP both read the stream as the block finds it, instead of one after
+    #: the other
     parallel: ClassVar[bool] = False
-    shares_norm: ClassVar[bool] = False  #: whether they read it through one norm, which belongs to the attention's residual
+    #: whether they read it through one norm, which belongs to the attention's residual
+    shares_norm: ClassVar[bool] = False
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -40,8 +44,14 @@ class Residual(ModelPart):
 
     @classmethod
     def equation_with(cls, x: str, out: str) -> str:
-        """The equation with `x` in place of the letter x, and `out` in place of what the sublayer computes."""
-        return re.sub(r"(?<![A-Za-z])(x|f\((?:x|\w+\(x\))\))(?![A-Za-z])", lambda m: x if m[0] == "x" else out, cls.equation)
+        """The equation with `x` in place of the letter x, and `out` in place of what the sublayer
+        computes.
+        """
+        return re.sub(
+            r"(?<![A-Za-z])(x|f\((?:x|\w+\(x\))\))(?![A-Za-z])",
+            lambda m: x if m[0] == "x" else out,
+            cls.equation,
+        )
 
 
 class NoResidual(Residual):
@@ -90,7 +100,10 @@ class Parallel(PreNorm):
     """x + attention(norm_1(x)) + mlp(norm_2(x)) (GPT-NeoX, Black et al. 2022)."""
 
     title = "Parallel"
-    about = "Attention and MLP both read the stream as the block finds it, each through a norm of its own."
+    about = (
+        "Attention and MLP both read the stream as the block finds it, each through a norm of its "
+        "own."
+    )
     parallel = True
 
 
@@ -106,7 +119,9 @@ class BranchNorm(NormedResidual):
     """x + norm(f(x)) (OLMo 2, 2024)."""
 
     title, equation, steps = "Norm on the branch", "x + norm(f(x))", ("sublayer", "norm", "add")
-    about = "The sublayer reads the stream as it is; what it computed is normalised before it is added."
+    about = (
+        "The sublayer reads the stream as it is; what it computed is normalised before it is added."
+    )
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         return x + self.dropout(self.norm(sublayer(x)))
@@ -115,8 +130,15 @@ class BranchNorm(NormedResidual):
 class DoubleNorm(NormedResidual):
     """x + norm_after(f(norm(x))) (Gemma 2, 2024)."""
 
-    title, equation, steps = "Norm before and after", "x + norm(f(norm(x)))", ("norm", "sublayer", "norm_after", "add")
-    about = "The sublayer reads the stream through a norm, and what it computed is normalised before it is added."
+    title, equation, steps = (
+        "Norm before and after",
+        "x + norm(f(norm(x)))",
+        ("norm", "sublayer", "norm_after", "add"),
+    )
+    about = (
+        "The sublayer reads the stream through a norm, and what it computed is normalised before "
+        "it is added."
+    )
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)

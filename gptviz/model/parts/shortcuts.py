@@ -1,4 +1,5 @@
-"""Shortcuts: parts that hand a token's own vector on to places behind the embedding, as nanochat's models have them.
+"""Shortcuts: parts that hand a token's own vector on to places behind the embedding, as nanochat's
+models have them.
 
 Source: github.com/karpathy/nanochat, `nanochat/gpt.py`; for values Zhou et al. 2024 (ResFormer).
 """
@@ -29,11 +30,19 @@ class Mix(ModelPart):
 
 
 class Smear(ModelPart):
-    """x[t] + λ · sigmoid(gate(x[t])) · x[t − 1]: a share of the token before, which the first numbers of a token decide."""
+    """x[t] + λ · sigmoid(gate(x[t])) · x[t − 1]: a share of the token before, which the first
+    numbers of a token decide.
+    """
 
     title, equation = "Smear", "x[t] + λ · sigmoid(x[t, :n] · W_gateᵀ) · x[t − 1]"
-    about = "Every token gets a share of the vector of the token before it; its own first numbers say how much."
-    tensors = (NamedTensor("gate.weight", "W_gate", ("share", "first numbers")), NamedTensor("weight", "λ", ("λ",)))
+    about = (
+        "Every token gets a share of the vector of the token before it; its own first numbers say "
+        "how much."
+    )
+    tensors = (
+        NamedTensor("gate.weight", "W_gate", ("share", "first numbers")),
+        NamedTensor("weight", "λ", ("λ",)),
+    )
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -41,17 +50,24 @@ class Smear(ModelPart):
         self.weight = nn.Parameter(torch.zeros(1))
 
     def forward(self, x: Tensor, before: Tensor | None) -> Tensor:
-        """x [B, T, d_model] → [B, T, d_model]; `before` [B, 1, d_model] is the vector of the token before, None at the start."""
+        """x [B, T, d_model] → [B, T, d_model]; `before` [B, 1, d_model] is the vector of the token
+        before, None at the start.
+        """
         start = torch.zeros_like(x[:, :1]) if before is None else before
         previous = self.weight * torch.cat((start, x[:, :-1]), dim=1)
         return x + self.gate(x[..., : self.gate.in_features]).sigmoid() * previous
 
 
 class ValueEmbedding(ModelPart):
-    """sigmoid(gate(x)) · W_VE[ids]: a vector of the token itself for each key head, of which the head takes a share."""
+    """sigmoid(gate(x)) · W_VE[ids]: a vector of the token itself for each key head, of which the
+    head takes a share.
+    """
 
     title, equation = "Value embedding", "sigmoid(x[:, :n] · W_gateᵀ) · W_VE[ids]"
-    about = "Every token has one more vector for each key head; the first numbers that attention reads say how much of it counts."
+    about = (
+        "Every token has one more vector for each key head; the first numbers that attention "
+        "reads say how much of it counts."
+    )
     tensors = (
         NamedTensor("gate.weight", "W_gate", ("key head", "first numbers")),
         NamedTensor("table.weight", "W_VE", ("vocabulary", "key head · d_head")),
@@ -63,6 +79,10 @@ class ValueEmbedding(ModelPart):
         self.table = Embedding(settings.vocab_size, settings.key_heads * settings.head_size)
 
     def forward(self, ids: Tensor, x: Tensor) -> Tensor:
-        """ids [B, T] and what attention reads, x [B, T, d_model] → what is added to the values, [B, n_kv_head, T, d_head]."""
+        """ids [B, T] and what attention reads, x [B, T, d_model] → what is added to the values, [B,
+        n_kv_head, T, d_head].
+        """
         share = self.gate(x[..., : self.gate.in_features]).sigmoid()  # [B, T, n_kv_head]
-        return (share[..., None] * self.table(ids).unflatten(-1, (share.shape[-1], -1))).transpose(1, 2)
+        return (share[..., None] * self.table(ids).unflatten(-1, (share.shape[-1], -1))).transpose(
+            1, 2
+        )

@@ -1,4 +1,6 @@
-"""How the families of models differ: from a family's `config.json` to our `Config`, from its tensors to our parameters."""
+"""How the families of models differ: from a family's `config.json` to our `Config`, from its
+tensors to our parameters.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The common base of all families: reading a config, naming what is not supported, and converting tensors."""
+"""The common base of all families: reading a config, naming what is not supported, and converting
+tensors.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,14 @@ ACTIVATIONS = {
 }
 # The inverse: if a function has several names, the one that all families know.
 NAMES_OF_ACTIVATIONS = {"gelu-tanh": "gelu_new"}
-# A parameter of ours: whether it is in a block of the encoder, the number of its block, its part, and its ending.
+# A parameter of ours: whether it is in a block of the encoder, the number of its block, its part,
+# and its ending.
 _PARAMETER = re.compile(r"(?:(encoder\.)?blocks\.(\d+)\.)?(.+)\.(weight|bias)")
 # The name of a field of our config in a message.
 _NAME = re.compile(r"^[a-z]\w*|[a-z]+_\w+")
-# The fields that change nothing in a forward pass, of all families: about training, tokens, generating text, outputs, programs;
-# those that another field replaces, and older names. From the classes of configs in transformers 4 and 5, and published configs.
+# The fields that change nothing in a forward pass, of all families: about training, tokens,
+# generating text, outputs, programs; those that another field replaces, and older names. From the
+# classes of configs in transformers 4 and 5, and published configs.
 WITHOUT_EFFECT = re.compile(
     r"_.*|(summary|pooler|unsloth|num_beam|num_return|forced|use_(cache|bfloat16|flash|fast)).*"
     r"|.*(dropout|dropout_prob|pdrop|layerdrop|token_id|_coef|_jitter_noise|_version|_class|dtype|_penalty|_implementation|_fusion)"
@@ -54,11 +58,15 @@ WITHOUT_EFFECT = re.compile(
 
 
 class ImportRefusedError(ValueError):
-    """A model that cannot be opened; the message names the file or field, and what can be done, if anything."""
+    """A model that cannot be opened; the message names the file or field, and what can be done, if
+    anything.
+    """
 
 
 class ShapeError(ImportRefusedError):
-    """A tensor has a shape that does not fit the config; the message names the tensor, but not the file."""
+    """A tensor has a shape that does not fit the config; the message names the tensor, but not the
+    file.
+    """
 
 
 MISMATCHED = "they are not from one model: copy or download all its files again"
@@ -70,7 +78,8 @@ OTHER_HEADS = re.compile(r"For(?:\w*Classification|QuestionAnswering|MultipleCho
 def lacking(files: str, tensor: str) -> ImportRefusedError:
     """The error about a tensor that these files lack."""
     return ImportRefusedError(
-        f"{files}: the tensor {tensor} is missing: copy or download the model again, or see whether the config says what it is"
+        f"{files}: the tensor {tensor} is missing: copy or download the model again, or see "
+        "whether the config says what it is"
     )
 
 
@@ -78,18 +87,24 @@ def without_place(files: str, tensors: Sequence[str], model: str) -> ImportRefus
     """The error about tensors in these files that a `model` does not have."""
     number = "1 tensor has" if len(tensors) == 1 else f"{len(tensors):,} tensors have"
     return ImportRefusedError(
-        f"{files}: {number} no place in {model}, such as {min(tensors)!r:.80}; without them it would compute something else: see "
+        f"{files}: {number} no place in {model}, such as {min(tensors)!r:.80}; without them it "
+        "would compute something else: see "
         "whether the config says what it is"
     )
 
 
 class Given:
-    """The fields of a family's `config.json`. An impossible value is refused with an `ImportRefusedError` that names it."""
+    """The fields of a family's `config.json`. An impossible value is refused with an
+    `ImportRefusedError` that names it.
+    """
 
-    def __init__(self, fields: Mapping[str, Any], family: str, names: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, fields: Mapping[str, Any], family: str, names: dict[str, str] | None = None
+    ) -> None:
         self.fields = fields  #: by name
         self.family = family  #: the name of the family, for messages
-        self.names = {} if names is None else names  #: by the names of fields of our config, those that they were read from
+        #: by the names of fields of our config, those that they were read from
+        self.names = {} if names is None else names
         self.read: set[str] = set()  #: the names of the fields that something was read from
 
     def _read(self, name: str, default: Any = None) -> Any:
@@ -97,13 +112,22 @@ class Given:
         return self.fields.get(name, default)
 
     def refuse_unread(self, known: Sequence[str] = ()) -> None:
-        """Refuse a field that nothing has read, unless its name is `known` to change nothing: see `WITHOUT_EFFECT`."""
+        """Refuse a field that nothing has read, unless its name is `known` to change nothing: see
+        `WITHOUT_EFFECT`.
+        """
         for name, value in self.fields.items():
             says = isinstance(value, str | int | float) and value is not False
-            if says and name not in self.read and name not in known and not WITHOUT_EFFECT.fullmatch(name):
+            if (
+                says
+                and name not in self.read
+                and name not in known
+                and not WITHOUT_EFFECT.fullmatch(name)
+            ):
                 raise ImportRefusedError(
-                    f"config.json: {name} is {value!r:.80}; gptviz does not know this field of {self.family} models, and it may "
-                    "change what the model computes. If you know that it does not, take it out of the file"
+                    f"config.json: {name} is {value!r:.80}; gptviz does not know this field of "
+                    f"{self.family} models, and it may "
+                    "change what the model computes. If you know that it does not, take it out of "
+                    "the file"
                 )
 
     def changed(self, missing: Mapping[str, Any] | None = None, **changes: Any) -> Given:
@@ -114,7 +138,9 @@ class Given:
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
-        """Turn every error about these fields into an `ImportRefusedError` that has their own names."""
+        """Turn every error about these fields into an `ImportRefusedError` that has their own
+        names.
+        """
         try:
             yield
         except ImportRefusedError:
@@ -127,33 +153,51 @@ class Given:
         """The table called `name`, without the fields that are null; empty if there is none."""
         value = self._read(name)
         if value is not None and not isinstance(value, dict):
-            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; it must be a table of fields")
+            raise ImportRefusedError(
+                f"config.json: {name} is {value!r:.80}; it must be a table of fields"
+            )
         return {key: inner for key, inner in (value or {}).items() if inner is not None}
 
     def ours(self, ours: str, name: str, default: Any = None, *, needed: bool = True) -> Any:
-        """The number called `name`, which a field of our config may have; where it is not `needed`, it may be None."""
+        """The number called `name`, which a field of our config may have; where it is not `needed`,
+        it may be None.
+        """
         self.names[ours] = name
         value = self._read(name, default)
-        return None if value is None and not needed else self._within(describe_field(ours), name, value)
+        return (
+            None
+            if value is None and not needed
+            else self._within(describe_field(ours), name, value)
+        )
 
     def number(self, name: str, default: float, low: float | None = None) -> float:
         """The number called `name`, at least `low`, of which our config has none."""
-        return float(self._within(FieldInfo(name, "", "", "number", low=low), name, self._read(name, default)))
+        return float(
+            self._within(
+                FieldInfo(name, "", "", "number", low=low), name, self._read(name, default)
+            )
+        )
 
     def whole(self, name: str, default: int, low: int = 0) -> int:
         """The same of whole numbers."""
-        return int(self._within(FieldInfo(name, "", "", "whole", low=low), name, self._read(name, default)))
+        return int(
+            self._within(FieldInfo(name, "", "", "whole", low=low), name, self._read(name, default))
+        )
 
     def _within(self, info: FieldInfo, name: str, value: Any) -> Any:
         if not is_within(info, value):
-            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; a {self.family} model needs {limits(info)}")
+            raise ImportRefusedError(
+                f"config.json: {name} is {value!r:.80}; a {self.family} model needs {limits(info)}"
+            )
         return value
 
     def switch(self, name: str, default: bool) -> bool:
         """The field `name` as true or false."""
         value = self._read(name, default)
         if not isinstance(value, bool):
-            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; it must be true or false")
+            raise ImportRefusedError(
+                f"config.json: {name} is {value!r:.80}; it must be true or false"
+            )
         return value
 
     def optional(self, name: str) -> Any:
@@ -161,11 +205,14 @@ class Given:
         return self._read(name)
 
     def only(self, name: str, *allowed: Any) -> None:
-        """Refuse a field that has another value than those that gptviz has parts for. A missing field is allowed."""
+        """Refuse a field that has another value than those that gptviz has parts for. A missing
+        field is allowed.
+        """
         value = self._read(name)
         if value is not None and value not in allowed:
             raise ImportRefusedError(
-                f"config.json: {name} is {value!r:.80}; of {self.family} models gptviz opens those with "
+                f"config.json: {name} is {value!r:.80}; of {self.family} models gptviz opens "
+                "those with "
                 f"{' or '.join(repr(value) for value in allowed)}"
             )
 
@@ -173,12 +220,16 @@ class Given:
         """Our name of the activation called `name`."""
         value = self._read(name, default)
         if not isinstance(value, str) or value not in ACTIVATIONS:
-            raise ImportRefusedError(f"config.json: {name} is {value!r:.80}; gptviz has {', '.join(ACTIVATIONS)}")
+            raise ImportRefusedError(
+                f"config.json: {name} is {value!r:.80}; gptviz has {', '.join(ACTIVATIONS)}"
+            )
         return ACTIVATIONS[value]
 
 
 class Expert(NamedTuple):
-    """A matrix of an expert: the number of its block, its own, and whether it is its "gate", "up" or "down"."""
+    """A matrix of an expert: the number of its block, its own, and whether it is its "gate", "up"
+    or "down".
+    """
 
     block: int
     number: int
@@ -191,17 +242,22 @@ class Family(ABC):
     model_type: ClassVar[str]  #: their name in `config.json`
     title: ClassVar[str]  #: their usual name
     architecture: ClassVar[str] = ""  #: the class of `transformers` that computes them
-    #: by its name in our config, a field that is in theirs too: its name there, and its value if it is missing (None: it must be
-    #: there)
+    #: by its name in our config, a field that is in theirs too: its name there, and its value if it
+    #: is missing (None: it must be there)
     table: ClassVar[dict[str, tuple[str, Any]]] = {}
-    #: the fields that change nothing in such a model, or only beside another one that it has; see `WITHOUT_EFFECT`
+    #: the fields that change nothing in such a model, or only beside another one that it has; see
+    #: `WITHOUT_EFFECT`
     without_effect: ClassVar[tuple[str, ...]] = ()
-    #: by the name of a part of ours in its block, or outside of blocks, the part of theirs with the same numbers, or several
+    #: by the name of a part of ours in its block, or outside of blocks, the part of theirs with the
+    #: same numbers, or several
     parts: ClassVar[dict[str, str | tuple[str, ...]]] = {}
-    layers: ClassVar[str] = "model.layers"  #: the path of their blocks, with {} for the name of the stack if there are two
+    #: the path of their blocks, with {} for the name of the stack if there are two
+    layers: ClassVar[str] = "model.layers"
     turned: ClassVar[bool] = False  #: whether the matrices of a block are stored as [in, out]
-    by_head: ClassVar[bool] = False  #: whether the rows of queries, keys and values are ordered head by head
-    neighbours: ClassVar[bool] = False  #: whether rotary positions turn the numbers 2i and 2i + 1 together: see `rotary_rows`
+    #: whether the rows of queries, keys and values are ordered head by head
+    by_head: ClassVar[bool] = False
+    #: whether rotary positions turn the numbers 2i and 2i + 1 together: see `rotary_rows`
+    neighbours: ClassVar[bool] = False
     plus_one: ClassVar[bool] = False  #: whether the gain of a norm is stored as its distance from 1
     #: the endings of the names of tensors that a forward pass does not need, such as masks
     unused: ClassVar[tuple[str, ...]] = (
@@ -212,21 +268,29 @@ class Family(ABC):
     def read(self, given: Given) -> dict[str, Any]:
         """The fields of our config that are in `table`."""
         return {
-            ours: _READ[ours](given, theirs, usual) if ours in _READ else given.ours(ours, theirs, usual)
+            ours: _READ[ours](given, theirs, usual)
+            if ours in _READ
+            else given.ours(ours, theirs, usual)
             for ours, (theirs, usual) in self.table.items()
         }
 
     def written(self, config: Config) -> dict[str, Any]:
         """The inverse of `read`."""
-        return {theirs: _WRITTEN.get(ours, attrgetter(ours))(config) for ours, (theirs, _) in self.table.items()}
+        return {
+            theirs: _WRITTEN.get(ours, attrgetter(ours))(config)
+            for ours, (theirs, _) in self.table.items()
+        }
 
     def require_architecture(self, given: Given, about: str) -> None:
-        """Refuse a model of this family that is made for something else; `about` says what this one does."""
+        """Refuse a model of this family that is made for something else; `about` says what this one
+        does.
+        """
         named = given.optional("architectures") or [self.architecture]
         named = named if isinstance(named, list) else [named]
         if self.architecture not in named:
             raise ImportRefusedError(
-                f"config.json: the architecture is {' or '.join(map(str, named)):.80}; of {self.title} models gptviz opens "
+                f"config.json: the architecture is {' or '.join(map(str, named)):.80}; of "
+                f"{self.title} models gptviz opens "
                 f"{self.architecture}, which {about}"
             )
 
@@ -236,9 +300,14 @@ class Family(ABC):
             config = self.config(given)
         turned = config.head_size * config.rotary_fraction
         # For an odd number `transformers` computes other frequencies.
-        if config.positions == "rotary" and int(turned) % 2 and abs(turned - 2 * round(turned / 2)) > 1e-6:
+        if (
+            config.positions == "rotary"
+            and int(turned) % 2
+            and abs(turned - 2 * round(turned / 2)) > 1e-6
+        ):
             raise ImportRefusedError(
-                f"config.json: rotary positions turn {int(turned)} of the {config.head_size} numbers of a head; gptviz turns "
+                f"config.json: rotary positions turn {int(turned)} of the {config.head_size} "
+                "numbers of a head; gptviz turns "
                 "pairs, which are an even number"
             )
         if OTHER_HEADS.search(str(given.optional("architectures"))):
@@ -250,12 +319,15 @@ class Family(ABC):
         """Our config of such a model.
 
         Raises:
-            ImportRefusedError: gptviz has no part for a feature of the model, or a size is impossible.
+            ImportRefusedError: gptviz has no part for a feature of the model, or a size is
+                impossible.
             ValueError: the same, in the words of our config.
         """
 
     def fields(self, config: Config) -> dict[str, Any]:
-        """The `config.json` of the model of this family that is nearest to ours; reading it back shows the differences."""
+        """The `config.json` of the model of this family that is nearest to ours; reading it back
+        shows the differences.
+        """
         return self.written(config)
 
     def labels(self, given: Given) -> tuple[str, ...]:
@@ -268,16 +340,26 @@ class Family(ABC):
             yield self.match(config, ours, self.theirs(ours))
 
     def theirs(self, parameter: str) -> tuple[str, ...]:
-        """The names of the tensors that a parameter of ours is made of; none if there is no such parameter."""
+        """The names of the tensors that a parameter of ours is made of; none if there is no such
+        parameter.
+        """
         named = _PARAMETER.fullmatch(parameter)
         assert named is not None
         encoder, block, part, ending = named.groups()
-        at = "" if block is None else f"{self.layers.format('encoder' if encoder else 'decoder')}.{block}."
+        at = (
+            ""
+            if block is None
+            else f"{self.layers.format('encoder' if encoder else 'decoder')}.{block}."
+        )
         names = self.names(part)
-        return tuple(f"{at}{name}.{ending}" for name in ((names,) if isinstance(names, str) else names))
+        return tuple(
+            f"{at}{name}.{ending}" for name in ((names,) if isinstance(names, str) else names)
+        )
 
     def names(self, part: str) -> str | tuple[str, ...]:
-        """The name of the part of theirs that holds the same numbers as a `part` of ours, or the names of several."""
+        """The name of the part of theirs that holds the same numbers as a `part` of ours, or the
+        names of several.
+        """
         return self.parts.get(part, ())
 
     def match(self, config: Config, ours: str, theirs: tuple[str, ...]) -> Match:
@@ -285,12 +367,27 @@ class Family(ABC):
         if len(theirs) == 3:
             return stacked(ours, theirs, config, rotary_rows(config, neighbours=self.neighbours))
         if len(theirs) == 2:
-            return Match(ours, theirs, lambda tensors: torch.cat(list(tensors)), lambda tensor: tensor.chunk(2))
+            return Match(
+                ours,
+                theirs,
+                lambda tensors: torch.cat(list(tensors)),
+                lambda tensor: tensor.chunk(2),
+            )
         if self.by_head and ".attention.qkv." in ours:
             return by_head(ours, theirs, config, rotary_rows(config, neighbours=self.neighbours))
         if self.plus_one and "norm" in ours:
-            return Match(ours, theirs, lambda tensors: 1.0 + tensors[0].float(), lambda tensor: (tensor.float() - 1.0,))
-        if self.turned and ours.startswith("blocks.") and ours.endswith(".weight") and "norm" not in ours:
+            return Match(
+                ours,
+                theirs,
+                lambda tensors: 1.0 + tensors[0].float(),
+                lambda tensor: (tensor.float() - 1.0,),
+            )
+        if (
+            self.turned
+            and ours.startswith("blocks.")
+            and ours.endswith(".weight")
+            and "norm" not in ours
+        ):
             return Match(ours, theirs, lambda tensors: tensors[0].T, lambda tensor: (tensor.T,))
         return Match(ours, theirs, lambda tensors: tensors[0], lambda tensor: (tensor,))
 
@@ -303,7 +400,8 @@ class Family(ABC):
         return tensors
 
     def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        """Our parameters, by name, made of theirs; one at a time, so that a large model is never in memory twice.
+        """Our parameters, by name, made of theirs; one at a time, so that a large model is never in
+        memory twice.
 
         Raises:
             ImportRefusedError: a tensor is missing.
@@ -313,7 +411,10 @@ class Family(ABC):
             try:
                 made = match.to_ours([take(name) for name in match.theirs])
             except (RuntimeError, IndexError):
-                raise ShapeError(f"the shape of {' or '.join(match.theirs)} does not go with the config: {MISMATCHED}") from None
+                raise ShapeError(
+                    f"the shape of {' or '.join(match.theirs)} does not go with the config: "
+                    f"{MISMATCHED}"
+                ) from None
             yield match.ours, made
 
 
@@ -328,9 +429,13 @@ class Match:
 
 
 def stacked(ours: str, theirs: tuple[str, ...], config: Config, order: Tensor | None) -> Match:
-    """Queries, keys and values that are stored separately, stacked in one matrix or bias; `order` as in `in_order`."""
+    """Queries, keys and values that are stored separately, stacked in one matrix or bias; `order`
+    as in `in_order`.
+    """
     heads = config.n_head + config.key_heads
-    sizes = [config.head_size * count for count in (config.n_head, config.key_heads, config.key_heads)]
+    sizes = [
+        config.head_size * count for count in (config.n_head, config.key_heads, config.key_heads)
+    ]
     return Match(
         ours,
         theirs,
@@ -340,41 +445,48 @@ def stacked(ours: str, theirs: tuple[str, ...], config: Config, order: Tensor | 
 
 
 def by_head(ours: str, theirs: tuple[str, ...], config: Config, order: Tensor | None) -> Match:
-    """Queries, keys and values in one matrix or bias whose rows are ordered head by head; ours has all queries, all keys, all
-    values. `order` as in `in_order`.
+    """Queries, keys and values in one matrix or bias whose rows are ordered head by head; ours has
+    all queries, all keys, all values. `order` as in `in_order`.
     """
     heads = config.n_head
 
     def to_ours(tensors: Sequence[Tensor]) -> Tensor:
         rows = torch.arange(len(tensors[0])).unflatten(0, (heads, 3, -1))  # [n_head, 3, d_head]
-        return in_order(tensors[0][rows.transpose(0, 1).flatten()], config, 2 * heads, order)  # [3 · n_head · d_head, …]
+        # [3 · n_head · d_head, …]
+        return in_order(tensors[0][rows.transpose(0, 1).flatten()], config, 2 * heads, order)
 
     def to_theirs(tensor: Tensor) -> Sequence[Tensor]:
-        rows = in_order(tensor, config, 2 * heads, _back(order)).unflatten(0, (3, heads, -1))  # [3, n_head, d_head, …]
+        # [3, n_head, d_head, …]
+        rows = in_order(tensor, config, 2 * heads, _back(order)).unflatten(0, (3, heads, -1))
         return (rows.transpose(0, 1).flatten(0, 2),)  # [n_head · 3 · d_head, …]
 
     return Match(ours, theirs, to_ours, to_theirs)
 
 
 def rotary_rows(config: Config, *, neighbours: bool = False) -> Tensor | None:
-    """The order of the rows of a head of a query or key with which rotary positions turn our pairs (i, i + d_head / 2); None if
-    it is theirs too.
+    """The order of the rows of a head of a query or key with which rotary positions turn our pairs
+    (i, i + d_head / 2); None if it is theirs too.
 
-    Elsewhere the first `rotary_fraction` of a head's numbers are turned, as pairs (i, i + half of these), or with `neighbours`
-    as (2i, 2i + 1); the other numbers are not turned. The same order for queries and keys changes no score.
+    Elsewhere the first `rotary_fraction` of a head's numbers are turned, as pairs (i, i + half of
+    these), or with `neighbours` as (2i, 2i + 1); the other numbers are not turned. The same order
+    for queries and keys changes no score.
     """
     if config.positions != "rotary" or not (neighbours or config.rotary_fraction < 1):
         return None
     size, half = config.head_size, config.head_size // 2
     turned = 2 * round(half * config.rotary_fraction)
     pairs = torch.arange(turned)
-    first, second = (pairs[0::2], pairs[1::2]) if neighbours else (pairs[: turned // 2], pairs[turned // 2 :])
+    first, second = (
+        (pairs[0::2], pairs[1::2]) if neighbours else (pairs[: turned // 2], pairs[turned // 2 :])
+    )
     rest = torch.arange(turned, size)
     return torch.cat((first, rest[: half - turned // 2], second, rest[half - turned // 2 :]))
 
 
 def in_order(tensor: Tensor, config: Config, heads: int, order: Tensor | None) -> Tensor:
-    """The first `heads` · d_head rows of a stacked matrix or bias in another `order` within each head; the others unchanged."""
+    """The first `heads` · d_head rows of a stacked matrix or bias in another `order` within each
+    head; the others unchanged.
+    """
     if order is None:
         return tensor
     rows = torch.arange(len(tensor))
@@ -392,12 +504,16 @@ def window_pattern(layer_types: object, windowed: str, everything: str) -> str:
     """The shortest `Config.window_pattern` for a list with the kind of each block."""
     if not isinstance(layer_types, list) or not 0 < len(layer_types) <= MOST_BLOCKS:
         raise ImportRefusedError(
-            f"config.json: the kinds of the blocks are {layer_types!r:.80}; it must be a list of at most {MOST_BLOCKS} words"
+            f"config.json: the kinds of the blocks are {layer_types!r:.80}; it must be a list of "
+            f"at most {MOST_BLOCKS} words"
         )
     letters = {windowed: "w", everything: "f"}
     for kind in layer_types:
         if not isinstance(kind, str) or kind not in letters:
-            raise ImportRefusedError(f"config.json: a block is of kind {kind!r:.80}; gptviz has {windowed} and {everything}")
+            raise ImportRefusedError(
+                f"config.json: a block is of kind {kind!r:.80}; gptviz has {windowed} and "
+                f"{everything}"
+            )
     pattern = "".join(letters[kind] for kind in layer_types)
     for length in range(1, len(pattern)):
         if (pattern[:length] * len(pattern))[: len(pattern)] == pattern:
@@ -416,13 +532,19 @@ def rotary_fields(config: Config) -> dict[str, Any]:
     if config.rotary_scaling != "none":
         scaling = {"rope_type": config.rotary_scaling, "factor": config.rotary_factor}
     if config.rotary_scaling == "llama3":
-        first = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": config.rotary_context}
+        first = {
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": config.rotary_context,
+        }
         scaling = {**(scaling or {}), **first}
     return {"rope_theta": config.rotary_base, "rope_scaling": scaling}
 
 
 def turned_share(config: Config) -> float:
-    """The share of a head's numbers that are turned; its product with d_head is never just below a whole number."""
+    """The share of a head's numbers that are turned; its product with d_head is never just below a
+    whole number.
+    """
     turned = 2 * round(config.head_size // 2 * config.rotary_fraction)
     share = turned / config.head_size
     return share if int(config.head_size * share) == turned else math.nextafter(share, 2.0)
@@ -438,9 +560,11 @@ def eps_of(config: Config) -> float:
     return NORMS[config.norm].usual_eps if config.norm_eps is None else config.norm_eps
 
 
-def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float = 10_000.0) -> dict[str, Any]:
-    """Our rotary settings, from the rotary table `fields`, by default that of the config, as any version of `transformers` writes
-    it; `base` is the base if it has none.
+def rotary(
+    given: Given, fields: Mapping[str, Any] | None = None, *, base: float = 10_000.0
+) -> dict[str, Any]:
+    """Our rotary settings, from the rotary table `fields`, by default that of the config, as any
+    version of `transformers` writes it; `base` is the base if it has none.
     """
     if fields is None:
         outside = ("rope_theta", "partial_rotary_factor")
@@ -453,22 +577,29 @@ def rotary(given: Given, fields: Mapping[str, Any] | None = None, *, base: float
         "rotary_fraction": float(inner.ours("rotary_fraction", "partial_rotary_factor", 1.0)),
     }
     if kind in ("linear", "llama3"):
-        settings |= {"rotary_scaling": kind, "rotary_factor": float(inner.ours("rotary_factor", "factor"))}
+        settings |= {
+            "rotary_scaling": kind,
+            "rotary_factor": float(inner.ours("rotary_factor", "factor")),
+        }
     elif kind != "default":
         raise ImportRefusedError(
-            f"config.json: rotary positions are scaled by {kind!r:.40} (rope_type); gptviz has linear and llama3"
+            f"config.json: rotary positions are scaled by {kind!r:.40} (rope_type); gptviz has "
+            "linear and llama3"
         )
     if kind == "llama3":
         low, high = fields.get("low_freq_factor"), fields.get("high_freq_factor")
         if (low, high) != (1.0, 4.0):
             raise ImportRefusedError(
-                f"config.json: low_freq_factor and high_freq_factor are {low!r:.20} and {high!r:.20}; gptviz has only 1 and 4"
+                f"config.json: low_freq_factor and high_freq_factor are {low!r:.20} and "
+                f"{high!r:.20}; gptviz has only 1 and 4"
             )
         # As in transformers since version 5.
         whole = given.optional("original_max_position_embeddings")
         usual = given.optional("max_position_embeddings")
         first = inner if whole is None else given
-        settings["rotary_context"] = first.ours("rotary_context", "original_max_position_embeddings", usual)
+        settings["rotary_context"] = first.ours(
+            "rotary_context", "original_max_position_embeddings", usual
+        )
     return settings
 
 

@@ -12,7 +12,9 @@ from .base import Family, Given, ImportRefusedError, Match
 
 
 class LabelsOfTexts(Family):
-    """The common base of BERT and DistilBERT: an encoder whose head reads the first token, [CLS]."""
+    """The common base of BERT and DistilBERT: an encoder whose head reads the first token,
+    [CLS].
+    """
 
     architecture: ClassVar[str]  #: the name in `config.json` of those that classify whole texts
     head: ClassVar[str]  #: our name of the head
@@ -27,7 +29,8 @@ class LabelsOfTexts(Family):
         labels = self.labels(given)
         if len(labels) < 2:
             raise ImportRefusedError(
-                "config.json: the model gives a number and no label; gptviz opens those with 2 labels or more"
+                "config.json: the model gives a number and no label; gptviz opens those with 2 "
+                "labels or more"
             )
         return Config(
             **{"norm_eps": 1e-12} | self.read(given),
@@ -49,18 +52,26 @@ class LabelsOfTexts(Family):
         }
 
     def labels(self, given: Given) -> tuple[str, ...]:
-        """The names in `id2label`, in the order of their numbers; if there are none, `LABEL_0`, `LABEL_1`, …."""
+        """The names in `id2label`, in the order of their numbers; if there are none, `LABEL_0`,
+        `LABEL_1`, ….
+        """
         names = given.optional("id2label")
         if names is None:
-            return tuple(f"LABEL_{label}" for label in range(given.ours("n_label", "num_labels", 2)))
+            return tuple(
+                f"LABEL_{label}" for label in range(given.ours("n_label", "num_labels", 2))
+            )
         numbers = [str(number) for number in range(len(names))] if isinstance(names, dict) else []
         if not isinstance(names, dict) or names.keys() != set(numbers):
-            raise ImportRefusedError(f"config.json: id2label is {names!r:.80}; it must name the labels 0, 1, 2 and so on")
+            raise ImportRefusedError(
+                f"config.json: id2label is {names!r:.80}; it must name the labels 0, 1, 2 and so on"
+            )
         return tuple(str(names[number]) for number in numbers)
 
 
 class Bert(LabelsOfTexts):
-    """BERT (Devlin et al. 2018). Of the vectors for its two segments only the first is used; it is added to our positions."""
+    """BERT (Devlin et al. 2018). Of the vectors for its two segments only the first is used; it is
+    added to our positions.
+    """
 
     model_type, title, architecture = "bert", "BERT", "BertForSequenceClassification"
     head, layers = "first", "bert.encoder.layer"
@@ -102,7 +113,11 @@ class Bert(LabelsOfTexts):
 class DistilBert(LabelsOfTexts):
     """DistilBERT (Sanh et al. 2019)."""
 
-    model_type, title, architecture = "distilbert", "DistilBERT", "DistilBertForSequenceClassification"
+    model_type, title, architecture = (
+        "distilbert",
+        "DistilBERT",
+        "DistilBertForSequenceClassification",
+    )
     head, layers = "first-relu", "distilbert.transformer.layer"
     parts: ClassVar = {
         "embed": "distilbert.embeddings.word_embeddings",

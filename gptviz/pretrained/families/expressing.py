@@ -1,4 +1,6 @@
-"""The family of `transformers` that computes the same as a model of ours, and its tensors, made of our weights."""
+"""The family of `transformers` that computes the same as a model of ours, and its tensors, made of
+our weights.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,17 @@ from gptviz.model.parts.positions import turned_pairs
 from .base import Family, Given, ImportRefusedError, eps_of
 from .registry import FAMILIES
 
-# Tensors that a family may have although our model lacks them: a bias of 0 and a gain of 1 change nothing.
+# Tensors that a family may have although our model lacks them: a bias of 0 and a gain of 1 change
+# nothing.
 MAY_BE_NEUTRAL = ("norm_gain", "norm_bias", "qkv_bias", "output_bias", "mlp_bias", "unembed_bias")
 MOST_NAMED = 4
 ONLY_IN_TRAINING = ("dropout", "attention_dropout", "token_dropout")
 
 
 class NotExpressibleError(ValueError):
-    """A model that another format cannot hold; the message names the fields of the config that the format lacks."""
+    """A model that another format cannot hold; the message names the fields of the config that the
+    format lacks.
+    """
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,8 @@ class Expressed:
 
     family: Family  #: the family
     fields: Mapping[str, Any]  #: its `config.json`
-    config: Config  #: our config of this `config.json`; it may have biases and gains that our model lacks
+    #: our config of this `config.json`; it may have biases and gains that our model lacks
+    config: Config
 
     def tensors(self, weights: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
         """Their tensors, by name, made of our `weights`."""
@@ -52,13 +58,17 @@ class Expressed:
             yield from zip(match.theirs, match.to_theirs(ours), strict=True)
 
 
-def expressed(config: Config, first: str | None = None, among: Collection[str] = tuple(FAMILIES)) -> Expressed:
-    """A model with this config in the form of a family that computes exactly the same, of those `among` the keys of `FAMILIES`;
-    if several do, of the one with the title `first`. A NotExpressibleError if there is none; the message names what the nearest
-    one lacks.
+def expressed(
+    config: Config, first: str | None = None, among: Collection[str] = tuple(FAMILIES)
+) -> Expressed:
+    """A model with this config in the form of a family that computes exactly the same, of those
+    `among` the keys of `FAMILIES`; if several do, of the one with the title `first`. A
+    NotExpressibleError if there is none; the message names what the nearest one lacks.
     """
     nearest: tuple[tuple[bool, int], list[str], str] | None = None
-    for family in sorted((FAMILIES[name] for name in among), key=lambda family: family.title != first):
+    for family in sorted(
+        (FAMILIES[name] for name in among), key=lambda family: family.title != first
+    ):
         fields = family.fields(config)
         try:
             candidate = Expressed(family, fields, family.our_config(Given(fields, family.title)))
@@ -74,13 +84,20 @@ def expressed(config: Config, first: str | None = None, among: Collection[str] =
     _, lacks, title = nearest or ((True, 1), ["head"], "none")
     differs = fields_in_words(config, lacks)
     where = "transformers" if len(among) == len(FAMILIES) else "this format"
-    raise NotExpressibleError(f"no family of {where} is built like this: the nearest is {title}, which differs in {differs}")
+    raise NotExpressibleError(
+        f"no family of {where} is built like this: the nearest is {title}, which differs in "
+        f"{differs}"
+    )
 
 
 def fields_in_words(config: Config, names: list[str]) -> str:
-    """These fields of our config with their values, in words; only the first ones if they are many."""
+    """These fields of our config with their values, in words; only the first ones if they are
+    many.
+    """
     words = [f"{name} (here {_word(getattr(config, name))})" for name in names[:MOST_NAMED]]
-    return ", ".join(words) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    return ", ".join(words) + (
+        f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    )
 
 
 def _word(value: object) -> str:
@@ -89,11 +106,17 @@ def _word(value: object) -> str:
 
 
 def differences(ours: Config, theirs: Config) -> list[str]:
-    """The fields that matter and that differ between our config and theirs; no other program has blocks without an MLP."""
+    """The fields that matter and that differ between our config and theirs; no other program has
+    blocks without an MLP.
+    """
     mine, other = _effective(ours), _effective(theirs)
     lacks = list[str]()
     for name, (a, b) in {name: (value, other[name]) for name, value in mine.items()}.items():
-        is_equal = math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float | int) else a == b
+        is_equal = (
+            math.isclose(a, b, rel_tol=1e-9)
+            if isinstance(a, float) and isinstance(b, float | int)
+            else a == b
+        )
         if not is_equal and not (name in MAY_BE_NEUTRAL and a is False and b is True):
             lacks.append(name)
     if "positions" in lacks:  # then the rotary settings do not matter
@@ -102,9 +125,17 @@ def differences(ours: Config, theirs: Config) -> list[str]:
 
 
 def _effective(config: Config) -> dict[str, Any]:
-    """The fields of a config with all defaults filled in, without those that change nothing in it."""
-    fields = {name: value for name, value in config.to_dict().items() if name not in ONLY_IN_TRAINING}
-    fields |= {"n_kv_head": config.key_heads, "score_scale": config.scale, "norm_eps": eps_of(config)}
+    """The fields of a config with all defaults filled in, without those that change nothing in
+    it.
+    """
+    fields = {
+        name: value for name, value in config.to_dict().items() if name not in ONLY_IN_TRAINING
+    }
+    fields |= {
+        "n_kv_head": config.key_heads,
+        "score_scale": config.scale,
+        "norm_eps": eps_of(config),
+    }
     fields["norm_bias"] = config.norm_bias and config.norm_gain and NORMS[config.norm].may_have_bias
     if config.mlp == "experts":
         fields["mlp_bias"] = False
@@ -116,7 +147,9 @@ def _effective(config: Config) -> dict[str, Any]:
         "rotary_fraction": turned_pairs(config) if is_rotary else None,
         "rotary_scaling": config.rotary_scaling if is_rotary else None,
         "rotary_factor": config.rotary_factor if is_rotary and slowed else None,
-        "rotary_context": config.rotary_context if is_rotary and config.rotary_scaling == "llama3" else None,
+        "rotary_context": config.rotary_context
+        if is_rotary and config.rotary_scaling == "llama3"
+        else None,
     }
     near = config.window_rotary_base if is_rotary else None
     if near == config.rotary_base and not slowed:
@@ -125,4 +158,8 @@ def _effective(config: Config) -> dict[str, Any]:
     hides = config.window is not None and config.window < config.context_length
     if "w" not in kinds or not (hides or near):
         near, kinds, hides = None, "", False
-    return fields | {"window": config.window if hides else None, "window_pattern": kinds, "window_rotary_base": near}
+    return fields | {
+        "window": config.window if hides else None,
+        "window_pattern": kinds,
+        "window_rotary_base": near,
+    }

@@ -46,7 +46,9 @@ class GPT2(Family):
         given.only("scale_attn_weights", True)
         given.only("add_cross_attention", False)
         read = self.read(given)
-        return Config(**read, d_mlp=given.ours("d_mlp", "n_inner", needed=False) or 4 * read["d_model"])
+        return Config(
+            **read, d_mlp=given.ours("d_mlp", "n_inner", needed=False) or 4 * read["d_model"]
+        )
 
     def fields(self, config: Config) -> dict[str, Any]:
         return self.written(config) | {
@@ -58,12 +60,18 @@ class GPT2(Family):
 
 
 class GPTNeo(Family):
-    """GPT-Neo (Black et al. 2021): scores are not divided by √d_head, and every other block sees only a window."""
+    """GPT-Neo (Black et al. 2021): scores are not divided by √d_head, and every other block sees
+    only a window.
+    """
 
     model_type, title = "gpt_neo", "GPT-Neo"
     architecture = "GPTNeoForCausalLM"
     parts: ClassVar = GPT2.parts | {
-        "attention.qkv": ("attn.attention.q_proj", "attn.attention.k_proj", "attn.attention.v_proj"),
+        "attention.qkv": (
+            "attn.attention.q_proj",
+            "attn.attention.k_proj",
+            "attn.attention.v_proj",
+        ),
         "attention.output": "attn.attention.out_proj",
     }
     layers = GPT2.layers
@@ -82,7 +90,9 @@ class GPTNeo(Family):
         read = self.read(given)
         kinds = given.optional("attention_layers")
         if kinds is None:
-            kinds = _kinds(given.optional("attention_types") or [[["global", "local"], read["n_layer"] // 2]])
+            kinds = _kinds(
+                given.optional("attention_types") or [[["global", "local"], read["n_layer"] // 2]]
+            )
         return Config(
             **read,
             d_mlp=given.ours("d_mlp", "intermediate_size", needed=False) or 4 * read["d_model"],
@@ -111,7 +121,8 @@ def _kinds(types: Any) -> list[Any]:
                 kinds += group * times
             case _:
                 raise ImportRefusedError(
-                    f"config.json: attention_types is {types!r:.80}; it must list groups of kinds and numbers"
+                    f"config.json: attention_types is {types!r:.80}; it must list groups of kinds "
+                    "and numbers"
                 )
     return kinds
 
@@ -202,6 +213,9 @@ class Bloom(Family):
 
     def config(self, given: Given) -> Config:
         given.only("apply_residual_connection_post_layernorm", False)
-        older = given.ours("n_layer", "num_hidden_layers", 2), given.ours("n_head", "num_attention_heads", 8)
+        older = (
+            given.ours("n_layer", "num_hidden_layers", 2),
+            given.ours("n_head", "num_attention_heads", 8),
+        )
         read = self.read(given.changed(dict(zip(("n_layer", "n_head"), older, strict=True))))
         return Config(**read, activation="gelu-tanh", positions="alibi", embed_norm=True)

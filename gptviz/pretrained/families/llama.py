@@ -1,4 +1,6 @@
-"""Llama and the families with its RMSNorm, rotary positions and gated MLP: Mistral, Qwen, Gemma, OLMo 2."""
+"""Llama and the families with its RMSNorm, rotary positions and gated MLP: Mistral, Qwen, Gemma,
+OLMo 2.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,16 @@ from typing import Any, ClassVar
 
 from gptviz.model import Config
 
-from .base import Family, Given, ImportRefusedError, activation_name, layer_types, rotary, rotary_fields, window_pattern
+from .base import (
+    Family,
+    Given,
+    ImportRefusedError,
+    activation_name,
+    layer_types,
+    rotary,
+    rotary_fields,
+    window_pattern,
+)
 
 
 class Llama(Family):
@@ -68,7 +79,10 @@ class Llama(Family):
         }
 
     def fields(self, config: Config) -> dict[str, Any]:
-        biases = {"attention_bias": config.qkv_bias or config.output_bias, "mlp_bias": config.mlp_bias}
+        biases = {
+            "attention_bias": config.qkv_bias or config.output_bias,
+            "mlp_bias": config.mlp_bias,
+        }
         return self.written(config) | {
             "num_key_value_heads": config.key_heads,
             "head_dim": config.head_size,
@@ -85,7 +99,9 @@ class Mistral(Llama):
     biases = ()
 
     def settings(self, given: Given) -> dict[str, Any]:
-        return super().settings(given) | {"window": given.ours("window", "sliding_window", needed=False)}
+        return super().settings(given) | {
+            "window": given.ours("window", "sliding_window", needed=False)
+        }
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | {"sliding_window": config.window}
@@ -99,7 +115,8 @@ def chosen_windows(given: Given) -> dict[str, Any]:
     if kinds is None:
         first = given.whole("max_window_layers", 28)
         kinds = [
-            "sliding_attention" if i >= first else "full_attention" for i in range(given.ours("n_layer", "num_hidden_layers"))
+            "sliding_attention" if i >= first else "full_attention"
+            for i in range(given.ours("n_layer", "num_hidden_layers"))
         ]
     if not isinstance(kinds, list) or "sliding_attention" not in kinds:
         return {}
@@ -127,11 +144,16 @@ class Qwen2(Llama):
 
     model_type, title = "qwen2", "Qwen 2"
     architecture = "Qwen2ForCausalLM"
-    without_effect = (*Llama.without_effect, "sliding_window", "max_window_layers")  # the last without `use_sliding_window`
+    # the last without `use_sliding_window`
+    without_effect = (*Llama.without_effect, "sliding_window", "max_window_layers")
     biases: ClassVar[tuple[str, ...]] = ()
 
     def settings(self, given: Given) -> dict[str, Any]:
-        return super().settings(given) | {"qkv_bias": True, "output_bias": False} | chosen_windows(given)
+        return (
+            super().settings(given)
+            | {"qkv_bias": True, "output_bias": False}
+            | chosen_windows(given)
+        )
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | fields_of_windows(config)
@@ -147,31 +169,44 @@ class Qwen3(Llama):
 
     def settings(self, given: Given) -> dict[str, Any]:
         size = given.ours("d_head", "head_dim", needed=False) or 128
-        return super().settings(given) | {"qk_norm": "separate", "d_head": size} | chosen_windows(given)
+        return (
+            super().settings(given)
+            | {"qk_norm": "separate", "d_head": size}
+            | chosen_windows(given)
+        )
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | fields_of_windows(config)
 
 
 class Gemma(Llama):
-    """Gemma (2024): the embedding is multiplied by √d_model, and gains are stored as their distance from 1."""
+    """Gemma (2024): the embedding is multiplied by √d_model, and gains are stored as their distance
+    from 1.
+    """
 
     model_type, title, plus_one = "gemma", "Gemma", True
     architecture = "GemmaForCausalLM"
     biases = ("attention_bias",)
 
     def settings(self, given: Given) -> dict[str, Any]:
-        changed = given.changed({"head_dim": 256}, hidden_act=given.optional("hidden_activation") or "gelu_pytorch_tanh")
+        changed = given.changed(
+            {"head_dim": 256}, hidden_act=given.optional("hidden_activation") or "gelu_pytorch_tanh"
+        )
         changed.only("use_bidirectional_attention", False)
         settings = super().settings(changed)
-        return settings | {"embed_scale": settings["d_model"] ** 0.5, "tied": given.switch("tie_word_embeddings", True)}
+        return settings | {
+            "embed_scale": settings["d_model"] ** 0.5,
+            "tied": given.switch("tie_word_embeddings", True),
+        }
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | {"hidden_activation": activation_name(config)}
 
 
 class Gemma2(Gemma):
-    """Gemma 2 (2024): norms before and after each sublayer, windows in every other block, soft caps."""
+    """Gemma 2 (2024): norms before and after each sublayer, windows in every other block, soft
+    caps.
+    """
 
     model_type, title = "gemma2", "Gemma 2"
     architecture = "Gemma2ForCausalLM"
@@ -210,7 +245,9 @@ class Gemma2(Gemma):
 
 
 class Gemma3(Gemma2):
-    """Gemma 3, the part that reads text (2025): five of six blocks see a window, and have a different rotary base."""
+    """Gemma 3, the part that reads text (2025): five of six blocks see a window, and have a
+    different rotary base.
+    """
 
     model_type, title = "gemma3_text", "Gemma 3"
     architecture = "Gemma3ForCausalLM"
@@ -225,20 +262,30 @@ class Gemma3(Gemma2):
             for name in ("sliding_attention", "full_attention"):
                 if name not in tables.fields:
                     raise ImportRefusedError(
-                        f"config.json: rope_parameters has no table {name}, which a {self.title} model needs"
+                        f"config.json: rope_parameters has no table {name}, which a {self.title} "
+                        "model needs"
                     )
             windowed = Given(tables.table("sliding_attention"), given.family, given.names)
             near = windowed.ours("window_rotary_base", "rope_theta", 10_000)
             far = rotary(given, tables.table("full_attention"), base=1e6)
         plain = given.changed(rope_parameters=None, rope_scaling=None)
-        return super().settings(plain) | far | {"window_rotary_base": float(near), "qk_norm": "separate"}
+        return (
+            super().settings(plain)
+            | far
+            | {"window_rotary_base": float(near), "qk_norm": "separate"}
+        )
 
     def kinds(self, given: Given, blocks: int) -> list[str]:
         every = given.whole("sliding_window_pattern", 6, low=1)
-        return ["sliding_attention" if (index + 1) % every else "full_attention" for index in range(blocks)]
+        return [
+            "sliding_attention" if (index + 1) % every else "full_attention"
+            for index in range(blocks)
+        ]
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return super().fields(config) | {"rope_local_base_freq": config.window_rotary_base or config.rotary_base}
+        return super().fields(config) | {
+            "rope_local_base_freq": config.window_rotary_base or config.rotary_base
+        }
 
 
 class Olmo2(Llama):

@@ -14,7 +14,8 @@ class Marian(Family):
     """Marian's translators (Junczys-Dowmunt et al. 2018; OPUS-MT, Tiedemann & Thottingal 2020)."""
 
     model_type, title, architecture = "marian", "Marian", "MarianMTModel"
-    # Both stacks share one embedding, which some files have three times; the tables of positions are computed.
+    # Both stacks share one embedding, which some files have three times; the tables of positions
+    # are computed.
     unused = ("embed_tokens.weight", "embed_positions.weight")
     parts: ClassVar = {
         "embed": "model.shared",
@@ -47,7 +48,8 @@ class Marian(Family):
         self.require_architecture(given, "translates")
         if not given.switch("share_encoder_decoder_embeddings", True):
             raise ImportRefusedError(
-                "config.json: share_encoder_decoder_embeddings is false, so that sources and answers have a vocabulary each; of "
+                "config.json: share_encoder_decoder_embeddings is false, so that sources and "
+                "answers have a vocabulary each; of "
                 "Marian models gptviz opens those that have one vocabulary for both"
             )
         read = self.read(given)
@@ -64,13 +66,18 @@ class Marian(Family):
         }.items():
             given.only(name, allowed)
         if read["n_encoder_layer"] < 1:
-            raise ImportRefusedError(f"config.json: encoder_layers is {read['n_encoder_layer']}; a Marian model has an encoder")
+            raise ImportRefusedError(
+                f"config.json: encoder_layers is {read['n_encoder_layer']}; a Marian model has an "
+                "encoder"
+            )
         return Config(
             **read,
             residual="post-norm",
             final_norm=False,
             positions="sines-first",
-            embed_scale=math.sqrt(read["d_model"]) if given.switch("scale_embedding", False) else 1.0,
+            embed_scale=math.sqrt(read["d_model"])
+            if given.switch("scale_embedding", False)
+            else 1.0,
             tied=True,
             unembed_bias=True,
         )
@@ -91,4 +98,6 @@ class Marian(Family):
     def match(self, config: Config, ours: str, theirs: tuple[str, ...]) -> Match:
         if ours != "head.unembed.bias":
             return super().match(config, ours, theirs)
-        return Match(ours, ("final_logits_bias",), lambda tensors: tensors[0][0], lambda bias: (bias[None],))
+        return Match(
+            ours, ("final_logits_bias",), lambda tensors: tensors[0][0], lambda bias: (bias[None],)
+        )

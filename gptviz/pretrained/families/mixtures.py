@@ -1,7 +1,8 @@
 """Families whose MLPs are mixtures of experts: Mixtral, Qwen 2 and 3 MoE, OLMoE, Granite MoE.
 
-Their files have the matrices of each expert by themselves, or those of all experts stacked: with gate and up in one tensor
-[expert, 2 · size, d_model], and down in another, [expert, d_model, size]. Both are read.
+Their files have the matrices of each expert by themselves, or those of all experts stacked: with
+gate and up in one tensor [expert, 2 · size, d_model], and down in another, [expert, d_model, size].
+Both are read.
 """
 
 from __future__ import annotations
@@ -29,16 +30,21 @@ class Mixture(Llama):
     biases: ClassVar[tuple[str, ...]] = ()
     place: ClassVar[str] = "mlp"  #: the path of the mixture in a layer
     router: ClassVar[str] = "gate"  #: the name of the router in it
-    each: ClassVar[tuple[str, str, str]] = ("gate_proj", "up_proj", "down_proj")  #: the names of gate, up and down of an expert
+    #: the names of gate, up and down of an expert
+    each: ClassVar[tuple[str, str, str]] = ("gate_proj", "up_proj", "down_proj")
     #: the pairs of names, in a layer, that the tensors of all experts may have
-    stacks: ClassVar[tuple[tuple[str, str], ...]] = (("mlp.experts.gate_up_proj", "mlp.experts.down_proj"),)
+    stacks: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("mlp.experts.gate_up_proj", "mlp.experts.down_proj"),
+    )
     #: the fields that may have the number of experts; the first one is written
     counts: ClassVar[tuple[str, ...]] = ("num_experts", "num_local_experts")
     n_expert: ClassVar[int] = 8  #: that number if the config has none
     table: ClassVar = Llama.table | {"n_active": ("num_experts_per_tok", 2)}
 
     def settings(self, given: Given) -> dict[str, Any]:
-        name = next((name for name in self.counts if given.optional(name) is not None), self.counts[0])
+        name = next(
+            (name for name in self.counts if given.optional(name) is not None), self.counts[0]
+        )
         count = given.ours("n_expert", name, self.n_expert)
         return super().settings(given) | {"mlp": "experts", "n_expert": count, "mlp_bias": False}
 
@@ -47,7 +53,11 @@ class Mixture(Llama):
 
     def expert(self, name: str) -> Expert | None:
         expert = _EXPERT.fullmatch(name)
-        return None if expert is None else Expert(int(expert[1]), int(expert[2]), KINDS[self.each.index(expert[3])])
+        return (
+            None
+            if expert is None
+            else Expert(int(expert[1]), int(expert[2]), KINDS[self.each.index(expert[3])])
+        )
 
     def names(self, part: str) -> str | tuple[str, ...]:
         if part == "mlp.router":
@@ -57,8 +67,19 @@ class Mixture(Llama):
         return super().names(part)
 
     def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
-        place = next((place for place in (self.place, "mlp") if _has(take, f"model.layers.0.{place}.{self.router}.weight")), None)
-        renamed = take if place in (self.place, None) else lambda name: take(name.replace(f".{self.place}.", f".{place}."))
+        place = next(
+            (
+                place
+                for place in (self.place, "mlp")
+                if _has(take, f"model.layers.0.{place}.{self.router}.weight")
+            ),
+            None,
+        )
+        renamed = (
+            take
+            if place in (self.place, None)
+            else lambda name: take(name.replace(f".{self.place}.", f".{place}."))
+        )
         for names in self.stacks:
             if _has(take, f"model.layers.0.{names[0]}"):
                 return super().tensors(config, given, self._of_stacks(config, renamed, names))
@@ -78,7 +99,8 @@ class Mixture(Llama):
                 held[stack] = take(stack)
                 if held[stack].ndim != 3 or len(held[stack]) != config.n_expert:
                     raise ShapeError(
-                        f"{stack} has the shape {tuple(held[stack].shape)}, not {config.n_expert} experts: {MISMATCHED}"
+                        f"{stack} has the shape {tuple(held[stack].shape)}, not {config.n_expert} "
+                        f"experts: {MISMATCHED}"
                     )
             whole = held[stack][expert.number]
             return whole if expert.kind == "down" else whole.chunk(2)[expert.kind == "up"]
@@ -105,14 +127,19 @@ class Mixtral(Mixture):
     table: ClassVar = Mixture.table | {"norm_eps": ("rms_norm_eps", 1e-5)}
 
     def settings(self, given: Given) -> dict[str, Any]:
-        return super().settings(given) | {"window": given.ours("window", "sliding_window", needed=False), "expert_norm": True}
+        return super().settings(given) | {
+            "window": given.ours("window", "sliding_window", needed=False),
+            "expert_norm": True,
+        }
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | {"sliding_window": config.window}
 
 
 class _QwenMixture(Mixture):
-    """What the mixtures of Qwen have in common: all blocks have experts, whose size has a name of its own."""
+    """What the mixtures of Qwen have in common: all blocks have experts, whose size has a name of
+    its own.
+    """
 
     table: ClassVar = Mixture.table | {"d_mlp": ("moe_intermediate_size", None)}
     without_effect = (*Qwen2.without_effect, "intermediate_size")
@@ -123,7 +150,11 @@ class _QwenMixture(Mixture):
         return super().settings(given) | {"expert_norm": given.switch("norm_topk_prob", False)}
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return super().fields(config) | {"norm_topk_prob": config.expert_norm, "decoder_sparse_step": 1, "mlp_only_layers": []}
+        return super().fields(config) | {
+            "norm_topk_prob": config.expert_norm,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": [],
+        }
 
 
 class Qwen2Moe(_QwenMixture, Qwen2):
@@ -141,12 +172,16 @@ class Qwen2Moe(_QwenMixture, Qwen2):
     def settings(self, given: Given) -> dict[str, Any]:
         bias = given.switch("qkv_bias", True)
         if given.optional("layer_types") is None:
-            given.only("use_sliding_window", False)  # which blocks then have a window, versions of its code see differently
+            # which blocks then have a window, versions of its code see differently
+            given.only("use_sliding_window", False)
         shared = given.ours("d_shared", "shared_expert_intermediate_size", 5_632)
         return super().settings(given) | {"d_shared": shared, "qkv_bias": bias}
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return super().fields(config) | {"shared_expert_intermediate_size": config.d_shared, "qkv_bias": config.qkv_bias}
+        return super().fields(config) | {
+            "shared_expert_intermediate_size": config.d_shared,
+            "qkv_bias": config.qkv_bias,
+        }
 
 
 class Qwen3Moe(_QwenMixture, Qwen3):
@@ -162,10 +197,15 @@ class Qwen3Moe(_QwenMixture, Qwen3):
         width = given.ours("d_model", "hidden_size") // given.ours("n_head", "num_attention_heads")
         has_window = given.switch("use_sliding_window", False)
         plain = given.changed({"head_dim": width}, use_sliding_window=False)
-        return super().settings(plain) | {"window": given.ours("window", "sliding_window", 4_096) if has_window else None}
+        return super().settings(plain) | {
+            "window": given.ours("window", "sliding_window", 4_096) if has_window else None
+        }
 
     def fields(self, config: Config) -> dict[str, Any]:
-        return super().fields(config) | {"use_sliding_window": config.window is not None, "sliding_window": config.window}
+        return super().fields(config) | {
+            "use_sliding_window": config.window is not None,
+            "sliding_window": config.window,
+        }
 
 
 class Olmoe(Mixture):
@@ -175,20 +215,28 @@ class Olmoe(Mixture):
     architecture = "OlmoeForCausalLM"
     n_expert = 64
     biases = ("attention_bias",)
-    table: ClassVar = Mixture.table | {"n_active": ("num_experts_per_tok", 8), "norm_eps": ("rms_norm_eps", 1e-5)}
+    table: ClassVar = Mixture.table | {
+        "n_active": ("num_experts_per_tok", 8),
+        "norm_eps": ("rms_norm_eps", 1e-5),
+    }
 
     def settings(self, given: Given) -> dict[str, Any]:
         given.only("clip_qkv")
-        return super().settings(given) | {"qk_norm": "whole", "expert_norm": given.switch("norm_topk_prob", False)}
+        return super().settings(given) | {
+            "qk_norm": "whole",
+            "expert_norm": given.switch("norm_topk_prob", False),
+        }
 
     def fields(self, config: Config) -> dict[str, Any]:
         return super().fields(config) | {"norm_topk_prob": config.expert_norm}
 
 
 class GraniteMoe(Mixture):
-    """Granite 3 with experts (IBM 2024): numbers that multiply the embedding, scores, sublayers and logits.
+    """Granite 3 with experts (IBM 2024): numbers that multiply the embedding, scores, sublayers and
+    logits.
 
-    What multiplies sublayers and logits is folded into their last matrices and into the gain of the last norm.
+    What multiplies sublayers and logits is folded into their last matrices and into the gain of the
+    last norm.
     """
 
     model_type, title = "granitemoe", "Granite MoE"
@@ -211,7 +259,9 @@ class GraniteMoe(Mixture):
 
     def _factors(self, given: Given) -> tuple[float, float]:
         """What sublayers are multiplied by, and what logits are divided by."""
-        return given.number("residual_multiplier", 1.0), given.number("logits_scaling", 1.0, low=1e-6)
+        return given.number("residual_multiplier", 1.0), given.number(
+            "logits_scaling", 1.0, low=1e-6
+        )
 
     def fields(self, config: Config) -> dict[str, Any]:
         scales = {"embedding_multiplier": config.embed_scale, "attention_multiplier": config.scale}
@@ -220,7 +270,12 @@ class GraniteMoe(Mixture):
     def tensors(self, config: Config, given: Given, take: Take) -> Iterator[tuple[str, Tensor]]:
         of_sublayers, of_logits = self._factors(given)
         for name, tensor in super().tensors(config, given, take):
-            if name.endswith((".attention.output.weight", ".attention.output.bias", ".down.weight")) and of_sublayers != 1:
+            if (
+                name.endswith(
+                    (".attention.output.weight", ".attention.output.bias", ".down.weight")
+                )
+                and of_sublayers != 1
+            ):
                 yield name, tensor.float() * of_sublayers
             elif name == "head.final_norm.weight" and of_logits != 1:
                 yield name, tensor.float() / of_logits
@@ -234,8 +289,12 @@ class GraniteMoe(Mixture):
             if (expert := self.expert(name)) is None:
                 yield name, tensor
             else:
-                experts.setdefault(expert.block, {kind: [] for kind in KINDS})[expert.kind].append(tensor)
+                experts.setdefault(expert.block, {kind: [] for kind in KINDS})[expert.kind].append(
+                    tensor
+                )
         for block, each in experts.items():
             gate, up, down = (torch.stack(each[kind]) for kind in KINDS)
-            for name, stack in zip(self.stacks[0], (torch.cat((gate, up), dim=1), down), strict=True):
+            for name, stack in zip(
+                self.stacks[0], (torch.cat((gate, up), dim=1), down), strict=True
+            ):
                 yield f"model.layers.{block}.{name}", stack

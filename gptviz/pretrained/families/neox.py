@@ -10,7 +10,9 @@ from .base import Family, Given, rotary, rotary_fields, turned_share
 
 
 class GPTNeoX(Family):
-    """GPT-NeoX (Black et al. 2022) and Pythia (Biderman et al. 2023): rotary positions on a quarter of each head."""
+    """GPT-NeoX (Black et al. 2022) and Pythia (Biderman et al. 2023): rotary positions on a quarter
+    of each head.
+    """
 
     model_type, title = "gpt_neox", "GPT-NeoX"
     architecture, by_head = "GPTNeoXForCausalLM", True
@@ -65,7 +67,9 @@ class GPTNeoX(Family):
 
 
 class GPTJ(Family):
-    """GPT-J (Wang & Komatsuzaki 2021): one norm for attention and MLP, rotary positions turn neighbouring numbers."""
+    """GPT-J (Wang & Komatsuzaki 2021): one norm for attention and MLP, rotary positions turn
+    neighbouring numbers.
+    """
 
     model_type, title = "gptj", "GPT-J"
     architecture, neighbours = "GPTJForCausalLM", True
@@ -93,13 +97,15 @@ class GPTJ(Family):
 
     def config(self, given: Given) -> Config:
         read = self.read(given)
-        given.only("tie_word_embeddings", False)  # its unembedding has a bias, which a tied one has not
+        # its unembedding has a bias, which a tied one has not
+        given.only("tie_word_embeddings", False)
         return Config(
             **read,
             d_mlp=given.ours("d_mlp", "n_inner", needed=False) or 4 * read["d_model"],
             residual="parallel-one-norm",
             positions="rotary",
-            rotary_fraction=given.whole("rotary_dim", 64) / max(1, read["d_model"] // read["n_head"]),
+            rotary_fraction=given.whole("rotary_dim", 64)
+            / max(1, read["d_model"] // read["n_head"]),
             qkv_bias=False,
             output_bias=False,
             unembed_bias=True,
@@ -114,7 +120,9 @@ class GPTJ(Family):
 
 
 class Phi(Family):
-    """Phi 1 to 2 (Li et al. 2023): one norm for attention and MLP, rotary positions on a part of each head."""
+    """Phi 1 to 2 (Li et al. 2023): one norm for attention and MLP, rotary positions on a part of
+    each head.
+    """
 
     model_type, title = "phi", "Phi"
     architecture = "PhiForCausalLM"
@@ -145,7 +153,9 @@ class Phi(Family):
         read, keys = self.read(given), given.ours("n_kv_head", "num_key_value_heads", needed=False)
         turning = rotary(given)
         if given.optional("rope_parameters") is None:
-            turning["rotary_fraction"] = float(given.ours("rotary_fraction", "partial_rotary_factor", 0.5))
+            turning["rotary_fraction"] = float(
+                given.ours("rotary_fraction", "partial_rotary_factor", 0.5)
+            )
         return Config(
             **read,
             n_kv_head=None if keys in (None, read["n_head"]) else keys,

@@ -16,7 +16,23 @@ from .neox import GPTJ, GPTNeoX, Phi
 FAMILIES: dict[str, Family] = {
     kind.model_type: kind()
     for kind in (
-        *(GPT2, GPTNeo, GPTNeoX, OPT, Llama, Mistral, Qwen2, Qwen3, Gemma3, GPTJ, Phi, Gemma, Gemma2, Olmo2, Bloom),
+        *(
+            GPT2,
+            GPTNeo,
+            GPTNeoX,
+            OPT,
+            Llama,
+            Mistral,
+            Qwen2,
+            Qwen3,
+            Gemma3,
+            GPTJ,
+            Phi,
+            Gemma,
+            Gemma2,
+            Olmo2,
+            Bloom,
+        ),
         *(Mixtral, Qwen2Moe, Qwen3Moe, Olmoe, GraniteMoe),
         *(Bert, DistilBert, Marian),
     )
@@ -24,10 +40,13 @@ FAMILIES: dict[str, Family] = {
 
 
 def family_of(fields: Mapping[str, Any]) -> Family:
-    """The family of the model with this `config.json`; the families that can be opened are named if it is none of them."""
+    """The family of the model with this `config.json`; the families that can be opened are named if
+    it is none of them.
+    """
     kind = fields.get("model_type")
     if not isinstance(kind, str) or kind not in FAMILIES:
         raise ImportRefusedError(
-            f"config.json: the model is of type {kind!r:.60}, which gptviz cannot open; it opens {', '.join(FAMILIES)}"
+            f"config.json: the model is of type {kind!r:.60}, which gptviz cannot open; it opens "
+            f"{', '.join(FAMILIES)}"
         )
     return FAMILIES[kind]

@@ -1,7 +1,8 @@
-"""Downloading one file by its address: the bytes are counted, and a download can be stopped at any moment and continued later.
+"""Downloading one file by its address: the bytes are counted, and a download can be stopped at any
+moment and continued later.
 
-`huggingface_hub` begins a file again if the last download of it did not end. Here the bytes that have arrived stay next to the
-file as `<name>.part`, and the next download asks only for the rest.
+`huggingface_hub` begins a file again if the last download of it did not end. Here the bytes that
+have arrived stay next to the file as `<name>.part`, and the next download asks only for the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from gptviz.machine import progress
 from ..families import ImportRefusedError
 
 CHUNK = 2**17  # bytes: if a connection breaks, at most this many are fetched again
-# How often in a row a connection may break before a byte arrives, and the seconds to wait before the next.
+# How often in a row a connection may break before a byte arrives, and the seconds to wait before
+# the next.
 MOST_FAILURES, WAIT = 4, 1.0
 
 
@@ -29,7 +31,8 @@ def download(
     sha256: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> None:
-    """Download the file at `url` to `to`, as a whole or not at all. It reports about once per `CHUNK`.
+    """Download the file at `url` to `to`, as a whole or not at all. It reports about once per
+    `CHUNK`.
 
     Args:
         size: how many bytes it has.
@@ -46,12 +49,15 @@ def download(
         _fill(part, url, size, dict(headers or {}))
         if part.stat().st_size != size or (sha256 is not None and _hash(part) != sha256):
             part.unlink()
-            raise ImportRefusedError(f"{url} arrived damaged, and was removed: open it again to fetch it anew")
+            raise ImportRefusedError(
+                f"{url} arrived damaged, and was removed: open it again to fetch it anew"
+            )
         part.replace(to)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise ImportRefusedError(
-                f"the disk of {to.parent} was full before {to.name[:12]}… had arrived as a whole: free some space, then open the "
+                f"the disk of {to.parent} was full before {to.name[:12]}… had arrived as a whole: "
+                "free some space, then open the "
                 "model again; the download goes on where it stopped"
             ) from None
         raise
@@ -100,10 +106,15 @@ def _append(part: Path, url: str, have: int, size: int, headers: dict[str, str])
     from huggingface_hub import constants, get_session, hf_raise_for_status
 
     # Not compressed: the bytes are counted, and requested by their offset.
-    headers = headers | {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with get_session().stream("GET", url, headers=headers, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT) as answer:
+    headers = (
+        headers | {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    )
+    with get_session().stream(
+        "GET", url, headers=headers, timeout=constants.HF_HUB_DOWNLOAD_TIMEOUT
+    ) as answer:
         hf_raise_for_status(answer)
-        whole = answer.status_code != 206  # a server may send the whole file even if only the rest was asked for
+        # a server may send the whole file even if only the rest was asked for
+        whole = answer.status_code != 206
         with part.open("wb" if whole else "ab") as file:
             have = 0 if whole else have
             progress.report(have, size, "byte")

@@ -1,8 +1,9 @@
 """Models on the Hugging Face hub, by name: `gpt2`, `HuggingFaceTB/SmolLM2-135M`.
 
-The files are kept in the cache of the `huggingface_hub` library, where other programs find them too; its settings for a mirror, a
-token and working offline apply (HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE, HF_HOME). Only settings, tokenizers and weights are
-fetched, never code. What cannot be fetched is refused with an `ImportRefusedError` that says what can be done, a
+The files are kept in the cache of the `huggingface_hub` library, where other programs find them
+too; its settings for a mirror, a token and working offline apply (HF_ENDPOINT, HF_TOKEN,
+HF_HUB_OFFLINE, HF_HOME). Only settings, tokenizers and weights are fetched, never code. What cannot
+be fetched is refused with an `ImportRefusedError` that says what can be done, a
 `HubUnreachableError` where the hub does not answer.
 """
 
@@ -29,10 +30,17 @@ from ..sources.tensors import WEIGHTS, parts_in
 from .download import download, here
 
 NAME = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9_-]*/)?[A-Za-z0-9][A-Za-z0-9._-]*")
-FILES = (".gguf", ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".zip")  # a text with such an ending is the path of a file
+# a text with such an ending is the path of a file
+FILES = (".gguf", ".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".zip")
 GGUF_FILE = re.compile(r"(?P<name>[^/]+/[^/]+)/(?P<file>[A-Za-z0-9._/-]+\.gguf)", re.IGNORECASE)
 SETTINGS = (
-    *("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *(
+        "config.json",
+        "generation_config.json",
+        "tokenizer_config.json",
+        "special_tokens_map.json",
+        "added_tokens.json",
+    ),
     *("chat_template.jinja", "README.md"),  # which names the licence
 )
 # The first of these that a model has is its tokenizer.
@@ -81,7 +89,11 @@ class HubModel:
     @property
     def weights(self) -> int:
         """The bytes of the files with its weights."""
-        return sum(file.size for file in self.files if file.path.endswith((".safetensors", ".bin", ".gguf")))
+        return sum(
+            file.size
+            for file in self.files
+            if file.path.endswith((".safetensors", ".bin", ".gguf"))
+        )
 
     @property
     def missing(self) -> int:
@@ -100,7 +112,9 @@ class SearchResult:
 
 
 def is_name(text: str) -> bool:
-    """Whether this could be the name of a model on the hub, or of one of its GGUF files: `owner/name/file.gguf`."""
+    """Whether this could be the name of a model on the hub, or of one of its GGUF files:
+    `owner/name/file.gguf`.
+    """
     name, gguf = _split(text)
     if gguf is None and Path(name).suffix in FILES:
         return False
@@ -115,13 +129,17 @@ def _split(text: str) -> tuple[str, str | None]:
 
 def _check(text: str) -> tuple[str, str | None]:
     if not is_name(text):
-        raise ImportRefusedError(f"{text!r:.80} cannot be the name of a model on the hub, such as HuggingFaceTB/SmolLM2-135M")
+        raise ImportRefusedError(
+            f"{text!r:.80} cannot be the name of a model on the hub, such as "
+            "HuggingFaceTB/SmolLM2-135M"
+        )
     return _split(text)
 
 
 def fetched(text: str, accept: Callable[[HubModel], None] | None = None) -> Path:
-    """The path of the model of this name on this machine: its folder in the cache, fetched from the hub unless it is there; a
-    partial download is continued. `accept` is called with the offer first; if it raises an error, nothing is fetched.
+    """The path of the model of this name on this machine: its folder in the cache, fetched from the
+    hub unless it is there; a partial download is continued. `accept` is called with the offer
+    first; if it raises an error, nothing is fetched.
     """
     folder = cached(text)
     if folder is not None and is_whole(folder):
@@ -156,7 +174,10 @@ def look_up(text: str) -> HubModel:
     paths = _needed(name, set(all_files), gguf)
     commit = info.sha or "main"
     fields: Mapping[str, Any] = {} if gguf else _config(name, commit)
-    licence = next((tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")), None)
+    licence = next(
+        (tag.removeprefix("license:") for tag in info.tags or () if tag.startswith("license:")),
+        None,
+    )
     return HubModel(name, commit, tuple(all_files[path] for path in paths), fields, licence)
 
 
@@ -164,21 +185,33 @@ def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
     """The files of a model that are fetched, the small ones first."""
     if gguf is not None:
         if gguf not in there:
-            raise ImportRefusedError(f"{name} on the hub has no file {gguf:.80}: it has {_first(there, '*.gguf')}")
-        if (part := re.search(r"-(\d{5})-of-(\d{5})\.gguf$", gguf, re.IGNORECASE)) and int(part[2]) > 1:
-            raise ImportRefusedError(f"{gguf:.80} is part {int(part[1])} of {int(part[2])} of a model: {WHOLE_ALONE}")
+            raise ImportRefusedError(
+                f"{name} on the hub has no file {gguf:.80}: it has {_first(there, '*.gguf')}"
+            )
+        if (part := re.search(r"-(\d{5})-of-(\d{5})\.gguf$", gguf, re.IGNORECASE)) and int(
+            part[2]
+        ) > 1:
+            raise ImportRefusedError(
+                f"{gguf:.80} is part {int(part[1])} of {int(part[2])} of a model: {WHOLE_ALONE}"
+            )
         return [gguf, *sorted(there & {"README.md"})]
     weights: list[str] = []
     for kind in WEIGHTS:
         stem, _, ending = kind.rpartition(".")
         if f"{kind}.index.json" in there:
-            weights = [f"{kind}.index.json", *sorted(path for path in there if fnmatch(path, f"{stem}-*-of-*.{ending}"))]
+            weights = [
+                f"{kind}.index.json",
+                *sorted(path for path in there if fnmatch(path, f"{stem}-*-of-*.{ending}")),
+            ]
         elif kind in there:
             weights = [kind]
         if weights:
             break
     if not weights and (ggufs := _first(there, "*.gguf")):
-        raise ImportRefusedError(f"{name} on the hub has only GGUF files: give the name of one with it, as {name}/{ggufs}")
+        raise ImportRefusedError(
+            f"{name} on the hub has only GGUF files: give the name of one with it, as "
+            f"{name}/{ggufs}"
+        )
     if not weights or "config.json" not in there:
         what = "config.json" if weights else "model.safetensors and no pytorch_model.bin"
         raise ImportRefusedError(f"{name} on the hub has no {what}: gptviz cannot open it")
@@ -195,14 +228,18 @@ def _config(name: str, commit: str) -> Mapping[str, Any]:
     from huggingface_hub import get_session, hf_hub_url, hf_raise_for_status
 
     with _answers(name):
-        answer = get_session().get(hf_hub_url(name, "config.json", revision=commit), headers=_headers(), timeout=PATIENCE)
+        answer = get_session().get(
+            hf_hub_url(name, "config.json", revision=commit), headers=_headers(), timeout=PATIENCE
+        )
         hf_raise_for_status(answer)
     try:
         if len(answer.content) > LONGEST_CONFIG:
             raise ValueError(f"it is longer than {LONGEST_CONFIG:,} bytes")
         fields = parse_json(answer.content, MOST_VALUES)
     except ValueError as error:
-        raise ImportRefusedError(f"config.json of {name} on the hub cannot be read ({error})") from None
+        raise ImportRefusedError(
+            f"config.json of {name} on the hub cannot be read ({error})"
+        ) from None
     if not isinstance(fields, dict):
         raise ImportRefusedError(f"config.json of {name} on the hub is not a table of fields")
     return fields
@@ -219,8 +256,8 @@ def _headers() -> dict[str, str]:
 def fetch(offer: HubModel) -> Path:
     """Fetch the missing files of an offer. Returns their folder in the cache, or the GGUF file.
 
-    All files arrive before the first of them gets its name in the cache: a download that was stopped is in no list, and is
-    continued at the next call.
+    All files arrive before the first of them gets its name in the cache: a download that was
+    stopped is in no list, and is continued at the next call.
     """
     from huggingface_hub import hf_hub_download, hf_hub_url
 
@@ -230,7 +267,8 @@ def fetch(offer: HubModel) -> Path:
     free = shutil.disk_usage(root).free
     if offer.missing > free:
         raise ImportRefusedError(
-            f"{offer.name} takes {in_words(offer.missing)} more on the disk of {root}, and {in_words(free)} is free: "
+            f"{offer.name} takes {in_words(offer.missing)} more on the disk of {root}, and "
+            f"{in_words(free)} is free: "
             "free some space"
         )
     arrived = 0
@@ -244,10 +282,13 @@ def fetch(offer: HubModel) -> Path:
                         with _alone(offer.name, blob):
                             download(url, blob, file.size, sha256=file.sha256, headers=_headers())
                 arrived += file.size
-            paths = [Path(hf_hub_download(offer.name, file.path)) for file in offer.files]  # this gives each its name
+            # this gives each its name
+            paths = [Path(hf_hub_download(offer.name, file.path)) for file in offer.files]
     except HubUnreachableError as error:
         missing = in_words(offer.missing)
-        raise HubUnreachableError(f"{offer.name}: {error}, {missing} are missing: open it again to go on from there") from None
+        raise HubUnreachableError(
+            f"{offer.name}: {error}, {missing} are missing: open it again to go on from there"
+        ) from None
     return next((path for path in paths if path.suffix.lower() == ".gguf"), paths[0].parent)
 
 
@@ -259,10 +300,13 @@ def _alone(name: str, blob: Path) -> Iterator[None]:
     locks = _cache() / ".locks" / blob.parents[1].name
     try:
         locks.mkdir(parents=True, exist_ok=True)
-        with FileLock(locks / f"{blob.name}.lock", timeout=0):  # the lock that huggingface_hub itself uses
+        # the lock that huggingface_hub itself uses
+        with FileLock(locks / f"{blob.name}.lock", timeout=0):
             yield
     except Timeout:
-        raise ImportRefusedError(f"{name} is being fetched by another window or program: wait until it is there") from None
+        raise ImportRefusedError(
+            f"{name} is being fetched by another window or program: wait until it is there"
+        ) from None
 
 
 def _cache() -> Path:
@@ -272,12 +316,16 @@ def _cache() -> Path:
 
 
 def _blob(name: str, file: HubFile) -> Path:
-    """The path of the content of this file in the cache, as the documentation of `huggingface_hub` describes it."""
+    """The path of the content of this file in the cache, as the documentation of `huggingface_hub`
+    describes it.
+    """
     return _cache() / f"models--{name.replace('/', '--')}" / "blobs" / file.key
 
 
 def cached(text: str) -> Path | None:
-    """The path of the model of this name in the cache, complete or not, or None if it is not there."""
+    """The path of the model of this name in the cache, complete or not, or None if it is not
+    there.
+    """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
@@ -293,20 +341,27 @@ def cached(text: str) -> Path | None:
 
 
 def is_whole(place: Path) -> bool:
-    """Whether a path in the cache has all files that are needed: other programs may fetch only some, such as the config."""
+    """Whether a path in the cache has all files that are needed: other programs may fetch only
+    some, such as the config.
+    """
     if place.is_file():
         return True
     there = set(os.listdir(place))
     if not any(set(files) <= there for files in TOKENIZERS):
         return False
     try:
-        return any(parts and all(part.exists() for part in parts) for parts in (parts_in(place, kind) for kind in WEIGHTS))
+        return any(
+            parts and all(part.exists() for part in parts)
+            for parts in (parts_in(place, kind) for kind in WEIGHTS)
+        )
     except ImportRefusedError:
         return False
 
 
 def search(text: str) -> list[SearchResult]:
-    """The models on the hub with `text` in their names, of the families that gptviz opens; the most downloaded come first."""
+    """The models on the hub with `text` in their names, of the families that gptviz opens; the most
+    downloaded come first.
+    """
     from huggingface_hub import ModelInfo, constants, get_session, hf_raise_for_status
 
     asked_for: dict[str, str | int | Sequence[str]] = {
@@ -316,8 +371,14 @@ def search(text: str) -> list[SearchResult]:
         "expand": ["downloads", "safetensors", "tags", "gated"],
     }
     with _answers(text):
-        # `HfApi.list_models` would try for twenty seconds before it reports that there is no network.
-        answer = get_session().get(f"{constants.ENDPOINT}/api/models", params=asked_for, headers=_headers(), timeout=PATIENCE)
+        # `HfApi.list_models` would try for twenty seconds before it reports that there is no
+        # network.
+        answer = get_session().get(
+            f"{constants.ENDPOINT}/api/models",
+            params=asked_for,
+            headers=_headers(),
+            timeout=PATIENCE,
+        )
         hf_raise_for_status(answer)
         models = []
         for info in (ModelInfo(**fields) for fields in answer.json()):
@@ -325,7 +386,9 @@ def search(text: str) -> list[SearchResult]:
             kind = next((kind for kind in FAMILIES if kind in tags), None)
             if kind is not None and tags & {"safetensors", "pytorch"} and not info.gated:
                 total = info.safetensors.total if info.safetensors is not None else None
-                models.append(SearchResult(info.id, FAMILIES[kind].title, total, info.downloads or 0))
+                models.append(
+                    SearchResult(info.id, FAMILIES[kind].title, total, info.downloads or 0)
+                )
     return models[:MOST_FOUND]
 
 
@@ -344,11 +407,17 @@ def _answers(name: str) -> Iterator[None]:
     try:
         yield
     except GatedRepoError:
-        raise ImportRefusedError(f"{name} asks for a permission first: get it on the model's page, and set HF_TOKEN") from None
+        raise ImportRefusedError(
+            f"{name} asks for a permission first: get it on the model's page, and set HF_TOKEN"
+        ) from None
     except RepositoryNotFoundError:
-        raise ImportRefusedError(f"the hub has no model named {name}, or a private one: check the name, set HF_TOKEN") from None
+        raise ImportRefusedError(
+            f"the hub has no model named {name}, or a private one: check the name, set HF_TOKEN"
+        ) from None
     except HfHubHTTPError as error:
-        raise HubUnreachableError(f"the hub refuses with status {error.response.status_code}") from None
+        raise HubUnreachableError(
+            f"the hub refuses with status {error.response.status_code}"
+        ) from None
     except OfflineModeIsEnabled:
         raise HubUnreachableError("the hub may not be asked (HF_HUB_OFFLINE is set)") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, ConnectionError, LocalEntryNotFoundError) as error:

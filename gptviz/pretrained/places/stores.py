@@ -1,4 +1,6 @@
-"""The models that other programs keep on this machine: the folders of each program, searched within bounds."""
+"""The models that other programs keep on this machine: the folders of each program, searched within
+bounds.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ class Store:
     path: Path  #: its folder
     models: tuple[Place, ...]  #: what was found in it, at most `MOST_MODELS`
     is_cut: bool  #: whether there may be more: the search stopped at a bound
-    tokenizers: tuple[Place, ...] = ()  #: folders that have a tokenizer and no model, at most as many
+    #: folders that have a tokenizer and no model, at most as many
+    tokenizers: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,16 @@ class Summary:
 
 
 def stores() -> list[Store]:
-    """The models of all programs that keep models on this machine; programs without models are left out."""
+    """The models of all programs that keep models on this machine; programs without models are left
+    out.
+    """
     return [store for store in _looked_through() if store.models]
 
 
 def tokenizers() -> list[Place]:
-    """All that has a tokenizer: the models of other programs, and folders of the hub's cache that hold only a tokenizer."""
+    """All that has a tokenizer: the models of other programs, and folders of the hub's cache that
+    hold only a tokenizer.
+    """
     return [place for store in _looked_through() for place in (*store.models, *store.tokenizers)]
 
 
@@ -74,7 +81,12 @@ def _looked_through() -> list[Store]:
     lm_studio = [home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"]
     caches = {"darwin": "Library/Caches", "win32": "AppData/Local"}.get(sys.platform, ".cache")
     llama_cpp = Path(os.environ.get("LLAMA_CACHE") or home / caches / "llama.cpp")
-    return [_hugging_face(), _ollama(), *[_files("LM Studio", folder) for folder in lm_studio], _files("llama.cpp", llama_cpp)]
+    return [
+        _hugging_face(),
+        _ollama(),
+        *[_files("LM Studio", folder) for folder in lm_studio],
+        _files("llama.cpp", llama_cpp),
+    ]
 
 
 def inside(folder: Path) -> Store:
@@ -98,7 +110,9 @@ def summary(path: Path) -> Summary:
 
 
 def _hugging_face() -> Store:
-    """The cache of huggingface_hub: for each model `models--owner--name/snapshots/COMMIT`, of which `refs/main` names one."""
+    """The cache of huggingface_hub: for each model `models--owner--name/snapshots/COMMIT`, of which
+    `refs/main` names one.
+    """
     from huggingface_hub import constants
 
     root = Path(constants.HF_HUB_CACHE)
@@ -111,24 +125,38 @@ def _hugging_face() -> Store:
             continue
         there = _entries(folder)
         if "config.json" in there:
-            by_name = is_main and is_whole(folder)  # an incomplete model would be looked up on the hub by its name
+            # an incomplete model would be looked up on the hub by its name
+            by_name = is_main and is_whole(folder)
             models.append(Place("Hugging Face", name, folder, name if by_name else str(folder)))
         else:
             ggufs = sorted(file for file in there if file.lower().endswith(".gguf"))
-            models += [Place("Hugging Face", f"{name}/{file}", folder / file, str(folder / file)) for file in ggufs[:MOST_MODELS]]
+            models += [
+                Place("Hugging Face", f"{name}/{file}", folder / file, str(folder / file))
+                for file in ggufs[:MOST_MODELS]
+            ]
             if not ggufs and any(file in FILES for file in there):
                 tokenizers.append(Place("Hugging Face", name, folder, str(folder)))
-    return Store("Hugging Face", root, tuple(models[:MOST_MODELS]), next(names, None) is not None, tuple(tokenizers))
+    return Store(
+        "Hugging Face",
+        root,
+        tuple(models[:MOST_MODELS]),
+        next(names, None) is not None,
+        tuple(tokenizers),
+    )
 
 
 def _snapshot(model: Path) -> tuple[Path | None, bool]:
-    """The version of a model that is in the cache, and whether it is the one that `refs/main` names."""
+    """The version of a model that is in the cache, and whether it is the one that `refs/main`
+    names.
+    """
     try:
         commit, is_main = read_regular(model / "refs" / "main", 200).decode("ascii").strip(), True
     except (OSError, ValueError):
         commit, is_main = max(_entries(model / "snapshots"), default=""), False
     folder = model / "snapshots" / commit
-    return (folder if commit and folder.parent == model / "snapshots" and folder.is_dir() else None), is_main
+    return (
+        folder if commit and folder.parent == model / "snapshots" and folder.is_dir() else None
+    ), is_main
 
 
 def _ollama() -> Store:
@@ -144,7 +172,9 @@ def _ollama() -> Store:
         if blob is not None:
             name = f"{manifest.parent.name}:{manifest.name}"
             owner = manifest.parent.parent.name
-            models.append(Place("Ollama", name if owner == "library" else f"{owner}/{name}", blob, str(blob)))
+            models.append(
+                Place("Ollama", name if owner == "library" else f"{owner}/{name}", blob, str(blob))
+            )
     return Store("Ollama", root, tuple(models), is_cut)
 
 
@@ -152,7 +182,9 @@ def _model_layer(manifest: Path, blobs: Path) -> Path | None:
     """The file with the weights that a manifest names."""
     try:
         content: Any = parse_json(read_regular(manifest, LONGEST_MANIFEST), LONGEST_MANIFEST)
-        digests = [layer["digest"] for layer in content["layers"] if layer.get("mediaType") == OLLAMA_MODEL]
+        digests = [
+            layer["digest"] for layer in content["layers"] if layer.get("mediaType") == OLLAMA_MODEL
+        ]
         name = digests[0].replace(":", "-")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None
@@ -160,7 +192,9 @@ def _model_layer(manifest: Path, blobs: Path) -> Path | None:
 
 
 def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:
-    """The GGUF files in a folder and below it; with `also_folders`, also all other models that gptviz opens, and tokenizers."""
+    """The GGUF files in a folder and below it; with `also_folders`, also all other models that
+    gptviz opens, and tokenizers.
+    """
     places: list[Place] = []
     tokenizers: dict[Path, Place] = {}
     is_cut = False
@@ -169,7 +203,9 @@ def _files(title: str, root: Path, *, also_folders: bool = False) -> Store:
             is_cut = True
             break
         of_folder = also_folders and path.name == "config.json"
-        is_model = path.suffix.lower() == ".gguf" or (also_folders and path.suffix in (".pt", ".pth", ".ckpt"))
+        is_model = path.suffix.lower() == ".gguf" or (
+            also_folders and path.suffix in (".pt", ".pth", ".ckpt")
+        )
         if of_folder or is_model:
             places.append(_place(title, root, path.parent if of_folder else path))
         elif also_folders and path.name in FILES and not (path.parent / "config.json").exists():
@@ -183,11 +219,15 @@ def _place(title: str, root: Path, path: Path) -> Place:
 
 
 def _walk(root: Path, depth: int) -> Iterator[Path | None]:
-    """The files below a folder, without links and hidden folders; None at the end if it stopped after `MOST_LOOKED_AT` of all."""
+    """The files below a folder, without links and hidden folders; None at the end if it stopped
+    after `MOST_LOOKED_AT` of all.
+    """
     left = MOST_LOOKED_AT
     for folder, folders, files in os.walk(root):
         below = len(Path(folder).relative_to(root).parts)
-        folders[:] = sorted(name for name in folders if not name.startswith(".")) if below < depth else []
+        folders[:] = (
+            sorted(name for name in folders if not name.startswith(".")) if below < depth else []
+        )
         left -= 1
         for name in sorted(files):
             left -= 1

@@ -20,18 +20,24 @@ WAY_OUT = "move it away to open the model with the numbers of its tokens as text
 
 
 def of_characters(characters: Sequence[str], where: str) -> Tokenizer:
-    """The tokenizer with these characters, in the order of their numbers; what is wrong with them begins with `where`."""
+    """The tokenizer with these characters, in the order of their numbers; what is wrong with them
+    begins with `where`.
+    """
     try:
         tokenizer = CharTokenizer(characters)
     except ValueError as error:
         raise ImportRefusedError(f"{where}: {error}") from None
     if list(tokenizer.characters) != list(characters):  # its ids would stand for other characters
-        raise ImportRefusedError(f"{where}: the characters are not in their usual order, or one stands twice")
+        raise ImportRefusedError(
+            f"{where}: the characters are not in their usual order, or one stands twice"
+        )
     return tokenizer
 
 
 def characters_near(path: Path) -> Tokenizer | None:
-    """The tokenizer of the characters in nanoGPT's `meta.pkl` next to the file, or None if there is no such file."""
+    """The tokenizer of the characters in nanoGPT's `meta.pkl` next to the file, or None if there is
+    no such file.
+    """
     file = path.parent / "meta.pkl"
     if not os.path.lexists(file):
         return None
@@ -40,7 +46,8 @@ def characters_near(path: Path) -> Tokenizer | None:
             meta = Plain.content_of(read_regular(file, LONGEST_META))
         except pickle.UnpicklingError:
             raise ImportRefusedError(
-                f"{file.name} holds more than characters and numbers, and opening it could run code: it is not opened: {WAY_OUT}"
+                f"{file.name} holds more than characters and numbers, and opening it could run "
+                f"code: it is not opened: {WAY_OUT}"
             ) from None
     table = meta.get("itos") if isinstance(meta, dict) else None
     if (
@@ -48,7 +55,9 @@ def characters_near(path: Path) -> Tokenizer | None:
         or set(table) != set(range(len(table)))
         or not all(isinstance(character, str) for character in table.values())
     ):
-        raise ImportRefusedError(f"{file.name} has no table itos from numbers to characters: {WAY_OUT}")
+        raise ImportRefusedError(
+            f"{file.name} has no table itos from numbers to characters: {WAY_OUT}"
+        )
     try:
         return of_characters([table[place] for place in range(len(table))], file.name)
     except ImportRefusedError as error:
@@ -58,12 +67,15 @@ def characters_near(path: Path) -> Tokenizer | None:
 class Plain(pickle._Unpickler):
     """Reads texts, numbers, lists and tables; everything that would call a function is refused.
 
-    It is based on the unpickler written in Python: in the one written in C, a few bytes of a file can allocate any amount.
+    It is based on the unpickler written in Python: in the one written in C, a few bytes of a file
+    can allocate any amount.
     """
 
     @classmethod
     def content_of(cls, data: bytes) -> Any:
-        """The content of a file; an UnpicklingError if it holds what could run code, a ValueError if it is damaged."""
+        """The content of a file; an UnpicklingError if it holds what could run code, a ValueError
+        if it is damaged.
+        """
         try:
             return cls(BytesIO(data)).load()
         except (pickle.UnpicklingError, MemoryError):

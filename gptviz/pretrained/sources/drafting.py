@@ -1,4 +1,6 @@
-"""A first draft of a mapping, guessed from the names and shapes of an unknown model's tensors, and what they leave open."""
+"""A first draft of a mapping, guessed from the names and shapes of an unknown model's tensors, and
+what they leave open.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ POSITIONS = r"wpe|pos"
 EMBEDDING = r"wte|tok|word|vocab|embed|emb"
 UNEMBEDDING = r"head|output|logit|decoder|embed_out|unembed|proj"
 FUSED = r"qkv|c_attn|in_proj|query_key_value"
-SEPARATE = {kind: rf"(?:w|to_|linear_)?{kind[0]}(?:_?proj|_lin|_linear)?|(?:w_)?{kind}s?" for kind in ("query", "key", "value")}
+SEPARATE = {
+    kind: rf"(?:w|to_|linear_)?{kind[0]}(?:_?proj|_lin|_linear)?|(?:w_)?{kind}s?"
+    for kind in ("query", "key", "value")
+}
 SMALL_NORMS = {kind: rf"{kind}_?(?:layer_?)?norm" for kind in ("q", "k")}
 OUTPUT = r"attn|attention|^sa\b|\bsa\.|self|o_proj|\bwo$|out_proj"
 UP, GATE, DOWN = (
@@ -38,7 +43,8 @@ class Draft:
     config: dict[str, Any] = field(default_factory=dict)
     tensors: dict[str, Any] = field(default_factory=dict)  #: the lines of the mapping
     ignore: list[str] = field(default_factory=list)  #: tensors that the model does not need
-    assumed: list[str] = field(default_factory=list)  #: the assumptions that were made, in sentences
+    #: the assumptions that were made, in sentences
+    assumed: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)  #: tensors that have no line
 
     @property
@@ -59,11 +65,19 @@ class Draft:
         """The assumptions, the tensors without a line and the unknown values, a line each."""
         assumed = [f"Assumed: {sentence}" for sentence in self.assumed]
         left = [f"These tensors have no line: {', '.join(self.left)}."] if self.left else []
-        return [*assumed, *left, *([f"Not told by the tensors: {', '.join(self.unknown)}."] if self.unknown else [])]
+        return [
+            *assumed,
+            *left,
+            *([f"Not told by the tensors: {', '.join(self.unknown)}."] if self.unknown else []),
+        ]
 
 
-def drafted(shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lambda one, other: False) -> Draft:
-    """A draft for a file with tensors of these `shapes`, by name; `same` says whether two are one in memory, as tied ones are."""
+def drafted(
+    shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lambda one, other: False
+) -> Draft:
+    """A draft for a file with tensors of these `shapes`, by name; `same` says whether two are one
+    in memory, as tied ones are.
+    """
     outside, inside, layers = _apart(shapes)
     draft = Draft()
     left = _Left(dict(outside))
@@ -83,19 +97,27 @@ def drafted(shapes: Mapping[str, Shape], same: Callable[[str, str], bool] = lamb
 
 
 def _apart(shapes: Mapping[str, Shape]) -> tuple[dict[str, Shape], dict[str, Shape], int]:
-    """The tensors outside of the blocks, those of block 0 with {} for its number, and the number of blocks."""
+    """The tensors outside of the blocks, those of block 0 with {} for its number, and the number of
+    blocks.
+    """
     numbers_after: dict[str, set[int]] = {}
     for name in shapes:
         if match := re.match(r"((?:[^.]+\.)*?)(\d+)\.", name):
             numbers_after.setdefault(match[1], set()).add(int(match[2]))
-    prefixes = [prefix for prefix, numbers in numbers_after.items() if numbers == set(range(len(numbers)))]
-    prefix = max(prefixes, key=lambda one: sum(name.startswith(one) for name in shapes), default=None)
+    prefixes = [
+        prefix for prefix, numbers in numbers_after.items() if numbers == set(range(len(numbers)))
+    ]
+    prefix = max(
+        prefixes, key=lambda one: sum(name.startswith(one) for name in shapes), default=None
+    )
     if prefix is None:
         return dict(shapes), {}, 0
     block = re.compile(re.escape(prefix) + r"(\d+)\.(.+)")
     outside = {name: shape for name, shape in shapes.items() if not block.match(name)}
     inside = {
-        f"{prefix}{BLOCK}.{match[2]}": shape for name, shape in shapes.items() if (match := block.match(name)) and match[1] == "0"
+        f"{prefix}{BLOCK}.{match[2]}": shape
+        for name, shape in shapes.items()
+        if (match := block.match(name)) and match[1] == "0"
     }
     return outside, inside, len(numbers_after[prefix])
 
@@ -107,8 +129,14 @@ class _Left:
         self.shapes = shapes
 
     def matrices(self) -> list[str]:
-        """The names of the tensors that are matrices, not counting axes of length 1 in front, and no masks."""
-        return [name for name, shape in self.shapes.items() if len(squeezed(shape)) == 2 and not _is_mask(name, shape)]
+        """The names of the tensors that are matrices, not counting axes of length 1 in front, and
+        no masks.
+        """
+        return [
+            name
+            for name, shape in self.shapes.items()
+            if len(squeezed(shape)) == 2 and not _is_mask(name, shape)
+        ]
 
     def named(self, pattern: str, names: list[str] | None = None) -> list[str]:
         """The names that match this pattern without their endings."""
@@ -139,15 +167,26 @@ def _leaf(name: str) -> str:
 
 def _is_mask(name: str, shape: Shape) -> bool:
     square = len(shape) >= 2 and shape[-1] == shape[-2]
-    return square and (len(shape) > 2 or re.search(r"mask|tril|causal", name.lower()) is not None or name.endswith(".bias"))
+    return square and (
+        len(shape) > 2
+        or re.search(r"mask|tril|causal", name.lower()) is not None
+        or name.endswith(".bias")
+    )
 
 
 def _line(draft: Draft, ours: str, left: _Left, theirs: list[str], **how: Any) -> bool:
-    """Add the line of a weight, and that of its bias if there is one. Returns whether there is a bias."""
+    """Add the line of a weight, and that of its bias if there is one. Returns whether there is a
+    bias.
+    """
     switches = {name: value for name, value in how.items() if value}
     source: dict[str, Any] = {"from": theirs[0]} if len(theirs) == 1 else {"stack": theirs}
-    draft.tensors[f"{ours}.weight"] = source | switches if switches or len(theirs) > 1 else theirs[0]
-    possible = [[bias for end in BIAS if (bias := f"{_stem(name)[0]}.{end}") in left.shapes] for name in theirs]
+    draft.tensors[f"{ours}.weight"] = (
+        source | switches if switches or len(theirs) > 1 else theirs[0]
+    )
+    possible = [
+        [bias for end in BIAS if (bias := f"{_stem(name)[0]}.{end}") in left.shapes]
+        for name in theirs
+    ]
     biases = [names[0] for names in possible if names]
     left.take(*theirs)
     if len(biases) != len(theirs):
@@ -162,7 +201,9 @@ def _embedding(draft: Draft, left: _Left, same: Callable[[str, str], bool]) -> i
     config = draft.config
     config |= dict.fromkeys(("vocab_size", "context_length", "d_model", "n_layer", "n_head"))
     tables = left.named(POSITIONS)
-    tokens = [name for name in left.named(EMBEDDING) if name not in tables] or [n for n in left.matrices() if n not in tables]
+    tokens = [name for name in left.named(EMBEDDING) if name not in tables] or [
+        n for n in left.matrices() if n not in tables
+    ]
     if not tokens:
         return 0
     embedding = tokens[0]
@@ -170,7 +211,9 @@ def _embedding(draft: Draft, left: _Left, same: Callable[[str, str], bool]) -> i
     config |= {"vocab_size": vocabulary, "d_model": width}
     draft.tensors["embed.weight"] = embedding
     left.take(embedding)
-    tables = [name for name in tables if name != embedding and squeezed(left.shapes[name])[1] == width]
+    tables = [
+        name for name in tables if name != embedding and squeezed(left.shapes[name])[1] == width
+    ]
     config["positions"] = "learned" if tables else "rotary"
     if tables:
         config["context_length"] = squeezed(left.shapes[tables[0]])[0]
@@ -178,9 +221,14 @@ def _embedding(draft: Draft, left: _Left, same: Callable[[str, str], bool]) -> i
         left.take(tables[0])
     else:
         draft.assumed.append(
-            "positions: rotary, since there is no table of them; which numbers of a head turn together stands in rotary_pairs."
+            "positions: rotary, since there is no table of them; which numbers of a head turn "
+            "together stands in rotary_pairs."
         )
-    outputs = [name for name in left.named(UNEMBEDDING) if sorted(squeezed(left.shapes[name])) == sorted((vocabulary, width))]
+    outputs = [
+        name
+        for name in left.named(UNEMBEDDING)
+        if sorted(squeezed(left.shapes[name])) == sorted((vocabulary, width))
+    ]
     config["tied"] = not outputs or same(embedding, outputs[0])
     if outputs and config["tied"]:
         draft.ignore.append(outputs[0])
@@ -203,29 +251,51 @@ def _attention(draft: Draft, left: _Left, width: int) -> None:
             config |= {"n_kv_head": None, "d_head": None}
         config["qkv_bias"] = _line(draft, f"{ours}.qkv", left, fused[:1], transpose=turned)
         if re.search("query_key_value", fused[0]):
-            draft.assumed.append("by_head: rows of query_key_value are taken as all queries, all keys, all values.")
+            draft.assumed.append(
+                "by_head: rows of query_key_value are taken as all queries, all keys, all values."
+            )
     elif names := _separate(draft, left, width):
         config["qkv_bias"] = _line(draft, f"{ours}.qkv", left, names)
     for kind, pattern in SMALL_NORMS.items():
-        if small := [name for name in left.shapes if re.fullmatch(pattern, _leaf(name)) and len(left.shapes[name]) == 1]:
+        if small := [
+            name
+            for name in left.shapes
+            if re.fullmatch(pattern, _leaf(name)) and len(left.shapes[name]) == 1
+        ]:
             _line(draft, f"{ours}.qk_norm.{kind}", left, small[:1])
-    if shared := [name for name in left.shapes if _leaf(name) == "qk_norm" and len(left.shapes[name]) == 1]:
+    if shared := [
+        name for name in left.shapes if _leaf(name) == "qk_norm" and len(left.shapes[name]) == 1
+    ]:
         config |= {"qk_norm": "shared", "n_head": width // left.shapes[shared[0]][0]}
         _line(draft, f"{ours}.qk_norm", left, shared[:1])
     outputs = [name for name in left.named(OUTPUT) if width in squeezed(left.shapes[name])]
-    outputs = outputs or [name for name in left.matrices() if squeezed(left.shapes[name]) == (width, width)]
+    outputs = outputs or [
+        name for name in left.matrices() if squeezed(left.shapes[name]) == (width, width)
+    ]
     if outputs:
         config["output_bias"] = _line(draft, f"{ours}.output", left, outputs[:1], transpose=turned)
 
 
 def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
-    """Queries, keys and values that are stored separately, or head by head; empty if they are not found."""
-    separate = {kind: [n for n in left.matrices() if re.fullmatch(pattern, _leaf(n))] for kind, pattern in SEPARATE.items()}
+    """Queries, keys and values that are stored separately, or head by head; empty if they are not
+    found.
+    """
+    separate = {
+        kind: [n for n in left.matrices() if re.fullmatch(pattern, _leaf(n))]
+        for kind, pattern in SEPARATE.items()
+    }
     if not all(separate.values()):
         return []
     heads, keys = len(separate["query"]), len(separate["key"])
     rows, key_rows = (squeezed(left.shapes[separate[kind][0]])[0] for kind in ("query", "key"))
-    norm = next((shape for name, shape in left.shapes.items() if re.fullmatch(SMALL_NORMS["q"], _leaf(name))), None)
+    norm = next(
+        (
+            shape
+            for name, shape in left.shapes.items()
+            if re.fullmatch(SMALL_NORMS["q"], _leaf(name))
+        ),
+        None,
+    )
     if norm is not None:
         draft.config["qk_norm"] = "whole" if norm[0] == rows else "separate"
     if heads > 1:  # each head is a module
@@ -239,7 +309,11 @@ def _separate(draft: Draft, left: _Left, width: int) -> list[str]:
     draft.config["n_head"] = heads
     draft.config |= {"n_kv_head": keys} if keys != heads else {}
     draft.config |= {"d_head": size} if size * heads != width else {}
-    return [name for kind in SEPARATE for name in sorted(separate[kind], key=lambda name: [*map(int, re.findall(r"\d+", name))])]
+    return [
+        name
+        for kind in SEPARATE
+        for name in sorted(separate[kind], key=lambda name: [*map(int, re.findall(r"\d+", name))])
+    ]
 
 
 def _norms(draft: Draft, inside: _Left, outside: _Left, width: int) -> None:
@@ -247,12 +321,28 @@ def _norms(draft: Draft, inside: _Left, outside: _Left, width: int) -> None:
     config = draft.config
 
     def gains(left: _Left) -> list[str]:
-        return [name for name, shape in left.shapes.items() if shape == (width,) and _stem(name)[1] not in BIAS]
+        return [
+            name
+            for name, shape in left.shapes.items()
+            if shape == (width,) and _stem(name)[1] not in BIAS
+        ]
 
     among = gains(inside)
-    first = next((name for name in among if re.search(FIRST_NORM, _stem(name)[0].rpartition(BLOCK)[2].lower())), None)
+    first = next(
+        (
+            name
+            for name in among
+            if re.search(FIRST_NORM, _stem(name)[0].rpartition(BLOCK)[2].lower())
+        ),
+        None,
+    )
     second = next(
-        (name for name in among if name != first and re.search(SECOND_NORM, _stem(name)[0].rpartition(BLOCK)[2].lower())), None
+        (
+            name
+            for name in among
+            if name != first and re.search(SECOND_NORM, _stem(name)[0].rpartition(BLOCK)[2].lower())
+        ),
+        None,
     )
     if first is None or second is None:
         first, second = [*among[:2], None, None][:2]
@@ -269,9 +359,13 @@ def _norms(draft: Draft, inside: _Left, outside: _Left, width: int) -> None:
     if final:
         biased.append(_line(draft, "head.final_norm", outside, final[-1:]))
     config["norm_bias"] = any(biased)
-    config["norm"] = "layernorm" if any(biased) or config.get("positions") == "learned" else "rmsnorm"
+    config["norm"] = (
+        "layernorm" if any(biased) or config.get("positions") == "learned" else "rmsnorm"
+    )
     if first:
-        draft.assumed.append(f"residual: {config['residual']}; norm: {config['norm']}, with its usual epsilon.")
+        draft.assumed.append(
+            f"residual: {config['residual']}; norm: {config['norm']}, with its usual epsilon."
+        )
 
 
 def _mlp(draft: Draft, left: _Left, width: int) -> None:
@@ -280,7 +374,9 @@ def _mlp(draft: Draft, left: _Left, width: int) -> None:
     matrices = [name for name in left.matrices() if width in squeezed(left.shapes[name])]
     gated = len(matrices) >= 3
     if gated and all(any(_leaf(name) == end for name in matrices) for end in ("w1", "w2", "w3")):
-        parts = [next(name for name in matrices if _leaf(name) == end) for end in ("w1", "w3", "w2")]
+        parts = [
+            next(name for name in matrices if _leaf(name) == end) for end in ("w1", "w3", "w2")
+        ]
     elif gated:
         parts = [next(iter(left.named(pattern, matrices)), "") for pattern in (GATE, r"\bup", DOWN)]
         parts = parts if all(parts) else [matrices[0], matrices[1], matrices[2]]
@@ -297,23 +393,33 @@ def _mlp(draft: Draft, left: _Left, width: int) -> None:
     config["activation"] = "silu" if gated else "gelu"
     draft.assumed.append(f"activation: {config['activation']}; no tensor tells it.")
     names = ("gate", "up", "down") if gated else ("up", "down")
-    biased = [_line(draft, f"{ours}.{name}", left, [part], transpose=turned) for name, part in zip(names, parts, strict=True)]
+    biased = [
+        _line(draft, f"{ours}.{name}", left, [part], transpose=turned)
+        for name, part in zip(names, parts, strict=True)
+    ]
     config["mlp_bias"] = all(biased)
 
 
 def _unused(draft: Draft, left: list[tuple[str, Shape]]) -> None:
-    """Ignore masks and tables of rotary positions, which are no weights, and list the other tensors that have no line.
+    """Ignore masks and tables of rotary positions, which are no weights, and list the other tensors
+    that have no line.
 
     The shape of a mask gives the context length.
     """
     for name, shape in left:
-        is_weight = not re.search(MASKS, name.lower().rpartition(".")[2]) or (len(shape) == 1 and name.endswith(BIAS))
+        is_weight = not re.search(MASKS, name.lower().rpartition(".")[2]) or (
+            len(shape) == 1 and name.endswith(BIAS)
+        )
         listed = draft.left if is_weight else draft.ignore
         if _general(name) not in listed:
             listed.append(_general(name))
         if is_weight:
             continue
-        if draft.config.get("context_length") is None and len(shape) >= 2 and shape[-1] == shape[-2]:
+        if (
+            draft.config.get("context_length") is None
+            and len(shape) >= 2
+            and shape[-1] == shape[-2]
+        ):
             draft.config["context_length"] = shape[-1]
 
 
@@ -323,5 +429,7 @@ def _general(name: str) -> str:
 
 
 def grouped_shapes(shapes: Mapping[str, Shape]) -> Iterator[tuple[str, Shape]]:
-    """The tensors of a file for a reader: those of one shape in all blocks are listed once, with {} for the number."""
+    """The tensors of a file for a reader: those of one shape in all blocks are listed once, with {}
+    for the number.
+    """
     yield from dict.fromkeys((numbered(name), shape) for name, shape in shapes.items())

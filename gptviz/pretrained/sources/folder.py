@@ -25,7 +25,10 @@ LONGEST_README = 2**18
 MOST_VALUES = 2_000_000
 # The ends of the names of tensors that may be the embedding once more.
 COPIES = ("lm_head.weight", "embed_out.weight", "embed_tokens.weight")
-UNTIED = "Its config says that the embedding is the unembedding too, but the files have another unembedding, which is used."
+UNTIED = (
+    "Its config says that the embedding is the unembedding too, but the files have another "
+    "unembedding, which is used."
+)
 
 
 class Folder(ModelSource):
@@ -42,9 +45,14 @@ class Folder(ModelSource):
         with reading(file):
             fields = parse_json(read_regular(file, LONGEST_CONFIG), MOST_VALUES)
         if not isinstance(fields, dict):
-            raise ImportRefusedError("config.json is not a table of fields: copy or download it again")
+            raise ImportRefusedError(
+                "config.json is not a table of fields: copy or download it again"
+            )
         if fields.keys() == {"format", "config"}:
-            raise ImportRefusedError(f"{self.path} is a model of gptviz: copy the folder to your models instead of importing it")
+            raise ImportRefusedError(
+                f"{self.path} is a model of gptviz: copy the folder to your models instead of "
+                "importing it"
+            )
         return fields
 
     def outline(self) -> Outline:
@@ -53,15 +61,31 @@ class Folder(ModelSource):
     def opened(self) -> Opened:
         outline = self.outline()
         family, given = described(self._fields())
-        config, tensors = outline.config, in_folder(self.path)  # first, to refuse weights that could run code or lack a part
+        # first, to refuse weights that could run code or lack a part
+        config, tensors = outline.config, in_folder(self.path)
         words = FolderTokens(self.path)
         read = words.tokenizer()
         tokenizer, notes = fitted(read, config.vocab_size, words.file)
         embed, unembed = (family.theirs(name) for name in ("embed.weight", "head.unembed.weight"))
-        if config.tied and tensors.has(*unembed) and tensors.has(*embed) and not tensors.same(*unembed, *embed):
+        if (
+            config.tied
+            and tensors.has(*unembed)
+            and tensors.has(*embed)
+            and not tensors.same(*unembed, *embed)
+        ):
             config, notes = replace(config, tied=False), (*notes, UNTIED)
         ends, labels = words.ends(given.optional("eos_token_id"), read), family.labels(given)
-        return Opened(outline.family, config, tokenizer, notes, outline.licence, words.chat(), ends, labels, words.languages)
+        return Opened(
+            outline.family,
+            config,
+            tokenizer,
+            notes,
+            outline.licence,
+            words.chat(),
+            ends,
+            labels,
+            words.languages,
+        )
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         family, given = described(self._fields())
@@ -71,7 +95,8 @@ class Folder(ModelSource):
         for name in tensors.left():
             if config.tied and name.endswith(COPIES) and not tensors.same(name, *embedding):
                 raise ImportRefusedError(
-                    f"{tensors.found(name)} differs from {embedding[0]}, which is the same matrix in this model: "
+                    f"{tensors.found(name)} differs from {embedding[0]}, which is the same matrix "
+                    "in this model: "
                     "import it again, or ask for other files"
                 )
         left = [name for name in tensors.left() if not name.endswith(family.unused)]
@@ -96,9 +121,14 @@ def described(fields: Mapping[str, Any]) -> tuple[Family, Given]:
 def outline_of(fields: Mapping[str, Any]) -> Outline:
     """The description of a model in its config.json."""
     if quantised := fields.get("quantization_config"):
-        method = quantised.get("quant_method", "bitsandbytes") if isinstance(quantised, dict) else quantised
+        method = (
+            quantised.get("quant_method", "bitsandbytes")
+            if isinstance(quantised, dict)
+            else quantised
+        )
         raise ImportRefusedError(
-            f"config.json: its weights are quantised by {method!s:.40} (quantization_config), which gptviz does not read: open "
+            f"config.json: its weights are quantised by {method!s:.40} (quantization_config), "
+            "which gptviz does not read: open "
             "the model that they were made from, or a GGUF file of it"
         )
     family, given = described(fields)
@@ -108,9 +138,13 @@ def outline_of(fields: Mapping[str, Any]) -> Outline:
 
 
 def licence_in(folder: Path) -> str | None:
-    """The licence that README.md names between its first two lines of `---`, as on hubs; None if there is none."""
+    """The licence that README.md names between its first two lines of `---`, as on hubs; None if
+    there is none.
+    """
     try:
-        text = read_regular(folder / "README.md", LONGEST_README, cut=True).decode("utf-8", "replace")
+        text = read_regular(folder / "README.md", LONGEST_README, cut=True).decode(
+            "utf-8", "replace"
+        )
     except OSError:
         return None
     head = re.match(r"---\s*\n(.*?)\n---", text, re.DOTALL)

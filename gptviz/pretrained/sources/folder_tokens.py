@@ -1,4 +1,6 @@
-"""Reading from the files of a model's folder its tokenizer, its special tokens, and how a chat is written."""
+"""Reading from the files of a model's folder its tokenizer, its special tokens, and how a chat is
+written.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from gptviz.text.tokenizers.wordpiece import from_wordpiece
 
 from ..families import ImportRefusedError
 from .tensors import reading
-from .tokenizer_settings import CLASSES, Token, TokenizerClass, added_tokens, class_name, special_tokens
+from .tokenizer_settings import (
+    CLASSES,
+    Token,
+    TokenizerClass,
+    added_tokens,
+    class_name,
+    special_tokens,
+)
 
 LONGEST_TOKENIZER, LONGEST_SETTINGS = 64 * 2**20, 4 * 2**20  # bytes
 MOST_SETTINGS = 500_000
@@ -40,7 +49,8 @@ class FolderTokens:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.file = ""  #: the name of the file that the tokenizer was read from last; empty for none
+        #: the name of the file that the tokenizer was read from last; empty for none
+        self.file = ""
 
     @contextmanager
     def _reading(self, path: Path) -> Iterator[None]:
@@ -62,9 +72,15 @@ class FolderTokens:
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        """What tokenizer_config.json says; unless it lists added tokens, what special_tokens_map.json says comes first."""
+        """What tokenizer_config.json says; unless it lists added tokens, what
+        special_tokens_map.json says comes first.
+        """
         settings = self._fields("tokenizer_config.json")
-        return settings if "added_tokens_decoder" in settings else settings | self._fields("special_tokens_map.json")
+        return (
+            settings
+            if "added_tokens_decoder" in settings
+            else settings | self._fields("special_tokens_map.json")
+        )
 
     @cached_property
     def _class_name(self) -> str:
@@ -93,15 +109,21 @@ class FolderTokens:
 
     @property
     def languages(self) -> tuple[str, str] | None:
-        """The languages that a translator reads and writes, such as "en" and "de", or None if the folder does not name both."""
+        """The languages that a translator reads and writes, such as "en" and "de", or None if the
+        folder does not name both.
+        """
         source, target = (self._settings.get(name) for name in LANGUAGES)
-        return (source, target) if isinstance(source, str) and isinstance(target, str) and source and target else None
+        return (
+            (source, target)
+            if isinstance(source, str) and isinstance(target, str) and source and target
+            else None
+        )
 
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer, or None if there is none.
 
-        It is read from `source.spm`, `target.spm` and `vocab.json`, from `tokenizer.json`, from `vocab.json` and `merges.txt`,
-        from `tokenizer.model`, or from `vocab.txt`.
+        It is read from `source.spm`, `target.spm` and `vocab.json`, from `tokenizer.json`, from
+        `vocab.json` and `merges.txt`, from `tokenizer.model`, or from `vocab.txt`.
         """
         if all(os.path.lexists(self.folder / name) for name in MARIAN):
             return self._of_marian()
@@ -110,14 +132,22 @@ class FolderTokens:
         if os.path.lexists(whole):
             with self._reading(whole):
                 tokenizer = from_json(read_regular(whole, LONGEST_TOKENIZER).decode("utf-8"))
-                return tokenizer.with_tokens(*self._added) if isinstance(tokenizer, BPETokenizer) else tokenizer
+                return (
+                    tokenizer.with_tokens(*self._added)
+                    if isinstance(tokenizer, BPETokenizer)
+                    else tokenizer
+                )
         if os.path.lexists(vocabulary) and os.path.lexists(merges):
             return self._of_merges(vocabulary, merges)
         if os.path.lexists(pieces):
             with self._reading(pieces):
                 start, end = self._adds_around
                 content = read_regular(pieces, LONGEST_TOKENIZER)
-                return self._framed(from_sentencepiece(content, start=start, end=end, space_before=self._space_before))
+                return self._framed(
+                    from_sentencepiece(
+                        content, start=start, end=end, space_before=self._space_before
+                    )
+                )
         if os.path.lexists(words):
             return self._of_words(words)
         return None
@@ -125,35 +155,52 @@ class FolderTokens:
     @property
     def _adds_around(self) -> tuple[bool, bool]:
         """Whether the settings put a token before a text, and one after it."""
-        return self._settings.get("add_bos_token") is True, self._settings.get("add_eos_token") is True
+        return self._settings.get("add_bos_token") is True, self._settings.get(
+            "add_eos_token"
+        ) is True
 
     def _framed(self, tokenizer: BPETokenizer) -> BPETokenizer:
-        """The tokenizer with the tokens that the settings add, and with those that they name put around a text."""
+        """The tokenizer with the tokens that the settings add, and with those that they name put
+        around a text.
+        """
         whole = tokenizer.with_tokens(*self._added)
         start, end = self._adds_around
         names = self._class.around or ("bos_token" if start else "", "eos_token" if end else "")
         places = [whole.id_of(self.named.get(name, "")) for name in names]
         usual = (whole.before, whole.after)
-        return whole.framed(*(around if place is None else (place,) for place, around in zip(places, usual, strict=True)))
+        return whole.framed(
+            *(
+                around if place is None else (place,)
+                for place, around in zip(places, usual, strict=True)
+            )
+        )
 
     def _of_merges(self, vocabulary: Path, merges: Path) -> BPETokenizer:
         if self._class_name and self._class.cut is None:
             raise ImportRefusedError(
-                f"tokenizer_config.json: the class is {self._class_name!r:.60}; gptviz reads vocab.json and merges.txt of "
-                f"{', '.join(name for name, kind in CLASSES.items() if kind.cut)}: save the tokenizer as tokenizer.json too, as "
+                f"tokenizer_config.json: the class is {self._class_name!r:.60}; gptviz reads "
+                "vocab.json and merges.txt of "
+                f"{', '.join(name for name, kind in CLASSES.items() if kind.cut)}: save the "
+                "tokenizer as tokenizer.json too, as "
                 "transformers' save_pretrained does"
             )
-        cut = replace(self._class.cut or GPT2, space_before=self._settings.get("add_prefix_space") is True)
+        cut = replace(
+            self._class.cut or GPT2, space_before=self._settings.get("add_prefix_space") is True
+        )
         with self._reading(merges):
             lines = read_regular(merges, LONGEST_TOKENIZER).decode("utf-8").split("\n")
         with self._reading(vocabulary):
-            tokens = _in_order(parse_json(read_regular(vocabulary, LONGEST_TOKENIZER), MOST_SETTINGS, exactly=True))
+            tokens = _in_order(
+                parse_json(read_regular(vocabulary, LONGEST_TOKENIZER), MOST_SETTINGS, exactly=True)
+            )
             rules = [line for line in lines if line and not line.startswith("#version")]
             return self._framed(byte_pairs(tokens, rules, [], [], cut))
 
     @property
     def _space_before(self) -> SpaceBefore | None:
-        """Where a space is put that the text of a `tokenizer.model` does not have; None for as that file says."""
+        """Where a space is put that the text of a `tokenizer.model` does not have; None for as that
+        file says.
+        """
         if self._settings.get("add_prefix_space") is False or self._class_name == "GemmaTokenizer":
             return SpaceBefore.NOTHING
         if self._class_name != "LlamaTokenizer":
@@ -178,18 +225,33 @@ class FolderTokens:
         with self._reading(table):
             ids = parse_json(read_regular(table, LONGEST_TOKENIZER), MOST_SETTINGS, exactly=True)
             pieces = _in_order(ids)
-        if others := [token["content"] for tokens in self._added for token in tokens if token["content"] not in ids]:
-            raise ImportRefusedError(f"the settings add {others[0]!r:.60} to Marian's vocabulary, which gptviz does not read")
+        if others := [
+            token["content"]
+            for tokens in self._added
+            for token in tokens
+            if token["content"] not in ids
+        ]:
+            raise ImportRefusedError(
+                f"the settings add {others[0]!r:.60} to Marian's vocabulary, which gptviz does "
+                "not read"
+            )
         with reading(first):
             source, target = (read_regular(file, LONGEST_TOKENIZER) for file in (first, second))
-            return MarianTokenizer(source, target, pieces, usual["unk_token"], usual["eos_token"], usual["pad_token"])
+            return MarianTokenizer(
+                source, target, pieces, usual["unk_token"], usual["eos_token"], usual["pad_token"]
+            )
 
     def ends(self, configured: object, tokenizer: Tokenizer | None) -> tuple[int, ...]:
-        """The tokens that end a text: the end token of the `tokenizer`, and those at which other programs stop generating, by
-        generation_config.json or else what config.json has `configured`.
+        """The tokens that end a text: the end token of the `tokenizer`, and those at which other
+        programs stop generating, by generation_config.json or else what config.json has
+        `configured`.
         """
         ends = self._fields("generation_config.json").get("eos_token_id", configured)
-        ids = [token for token in (ends if isinstance(ends, list) else [ends]) if type(token) is int and token >= 0]
+        ids = [
+            token
+            for token in (ends if isinstance(ends, list) else [ends])
+            if type(token) is int and token >= 0
+        ]
         if tokenizer is not None:
             ids = [token for token in ids if token < tokenizer.vocab_size]
             named = tokenizer.id_of(self.named.get("eos_token", ""))
@@ -204,7 +266,11 @@ class FolderTokens:
             with reading(file):
                 template = read_regular(file, LONGEST_SETTINGS).decode("utf-8")
         if isinstance(template, list):
-            named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
+            named = {
+                entry.get("name"): entry.get("template")
+                for entry in template
+                if isinstance(entry, dict)
+            }
             template = named.get(PLAIN)
         if not isinstance(template, str) or not template:
             return None
@@ -215,7 +281,9 @@ class FolderTokens:
 
 
 def _in_order(ids: Any) -> list[str]:
-    """The tokens of a table of their ids, in the order of these; a ValueError if the ids are not 0 to n − 1."""
+    """The tokens of a table of their ids, in the order of these; a ValueError if the ids are not 0
+    to n − 1.
+    """
     if not isinstance(ids, dict):
         raise ValueError("it is not a table of tokens and their ids")
     tokens = sorted(ids, key=lambda token: ids[token] if isinstance(ids[token], int) else -1)

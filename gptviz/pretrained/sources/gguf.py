@@ -1,7 +1,9 @@
-"""GGUF files, in which Ollama, LM Studio and llama.cpp keep models: one file with settings, vocabulary and weights.
+"""GGUF files, in which Ollama, LM Studio and llama.cpp keep models: one file with settings,
+vocabulary and weights.
 
-Matrices of the kinds in `gguf_blocks` stay as they are in the file (`gptviz.model.packed`), and those in 2 bytes a number keep
-their type; the `gguf` library converts all others to float32, one tensor at a time.
+Matrices of the kinds in `gguf_blocks` stay as they are in the file (`gptviz.model.packed`), and
+those in 2 bytes a number keep their type; the `gguf` library converts all others to float32, one
+tensor at a time.
 """
 
 from __future__ import annotations
@@ -44,7 +46,12 @@ ARCHITECTURES = {
     "gemma3": "gemma3_text",
 }
 # Those with a mixture of experts; a Mixtral is called llama there.
-MIXTURES = {"qwen2moe": "qwen2_moe", "qwen3moe": "qwen3_moe", "olmoe": "olmoe", "granitemoe": "granitemoe"}
+MIXTURES = {
+    "qwen2moe": "qwen2_moe",
+    "qwen3moe": "qwen3_moe",
+    "olmoe": "olmoe",
+    "granitemoe": "granitemoe",
+}
 # Whether llama.cpp divides the weights of the chosen experts by their sum, which no setting says.
 NORMED = {"qwen2_moe": False, "qwen3_moe": True, "olmoe": False}
 # The end of a setting's name → the field of config.json with the same meaning.
@@ -71,7 +78,8 @@ SETTINGS = {
     "attention.scale": ("attention_multiplier",),
     "logit_scale": ("logits_scaling",),
 }
-# Fields of a Llama's config.json → the tensors that tell them. llama.cpp leaves out those of them that a file has not.
+# Fields of a Llama's config.json → the tensors that tell them. llama.cpp leaves out those of them
+# that a file has not.
 BIASES = {
     "attention_bias": ("attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias"),
     "mlp_bias": ("ffn_gate.bias", "ffn_up.bias", "ffn_down.bias"),
@@ -95,7 +103,9 @@ class GGUF(ModelSource):
     def files(self) -> list[Path]:
         return [self.path]
 
-    def number_bytes(self, numbers: int, precision: str | None, device: torch.device | str = "cpu") -> float:
+    def number_bytes(
+        self, numbers: int, precision: str | None, device: torch.device | str = "cpu"
+    ) -> float:
         packed = stays_packed(precision, torch.device(device))
         total = 0.0
         for tensor in self._reader.tensors:
@@ -116,7 +126,13 @@ class GGUF(ModelSource):
             require_regular(self.path)
             try:
                 return Reader(self.path)
-            except (IndexError, TypeError, AttributeError, OverflowError, UnicodeDecodeError) as error:
+            except (
+                IndexError,
+                TypeError,
+                AttributeError,
+                OverflowError,
+                UnicodeDecodeError,
+            ) as error:
                 raise ValueError(f"not a GGUF file, or cut in half: {error}") from None
 
     def _setting(self, name: str) -> Any:
@@ -128,13 +144,17 @@ class GGUF(ModelSource):
     def _described(self) -> tuple[str, Given]:
         """Its family, and its settings under the names of that family's config.json."""
         parts, part = self._setting("split.count"), self._setting("split.no")
-        if isinstance(parts, int) and isinstance(part, int) and parts > 1:  # llama.cpp opens several files by the first of them
-            raise ImportRefusedError(f"{self.path.name} is part {part + 1} of {parts} of a model: {WHOLE_ALONE}")
+        # llama.cpp opens several files by the first of them
+        if isinstance(parts, int) and isinstance(part, int) and parts > 1:
+            raise ImportRefusedError(
+                f"{self.path.name} is part {part + 1} of {parts} of a model: {WHOLE_ALONE}"
+            )
         architecture = self._setting("general.architecture")
         known = ARCHITECTURES | MIXTURES
         if not isinstance(architecture, str) or architecture not in known:
             raise ImportRefusedError(
-                f"{self.path.name}: its architecture is {architecture!r:.60}; of GGUF files gptviz opens {', '.join(known)}"
+                f"{self.path.name}: its architecture is {architecture!r:.60}; of GGUF files "
+                f"gptviz opens {', '.join(known)}"
             )
         has_experts = bool(self._setting(f"{architecture}.expert_count"))
         kind = "mixtral" if architecture == "llama" and has_experts else known[architecture]
@@ -156,22 +176,38 @@ class GGUF(ModelSource):
     def _number(self, name: str) -> float | None:
         """A setting that is a number, or None if there is no such setting."""
         value = self._setting(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value)):
-            raise ImportRefusedError(f"{self.path.name}: its setting {name} is {value!r:.60}; it must be a number")
+        if value is not None and (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
+            raise ImportRefusedError(
+                f"{self.path.name}: its setting {name} is {value!r:.60}; it must be a number"
+            )
         return value
 
     def _gemma3(self, fields: dict[str, Any]) -> None:
-        scale, pattern = self._number("gemma3.attention.scale"), self._setting("gemma3.attention.sliding_window_pattern")
-        fields["query_pre_attn_scalar"] = 1 / scale / scale if scale else fields.get("head_dim", 256)
+        scale, pattern = (
+            self._number("gemma3.attention.scale"),
+            self._setting("gemma3.attention.sliding_window_pattern"),
+        )
+        fields["query_pre_attn_scalar"] = (
+            1 / scale / scale if scale else fields.get("head_dim", 256)
+        )
         if isinstance(pattern, list):
-            fields["layer_types"] = ["sliding_attention" if windowed else "full_attention" for windowed in pattern]
+            fields["layer_types"] = [
+                "sliding_attention" if windowed else "full_attention" for windowed in pattern
+            ]
         elif pattern is not None:
             fields["sliding_window_pattern"] = pattern
 
     def _rotary(self, architecture: str, fields: dict[str, Any]) -> None:
         scaling = self._setting(f"{architecture}.rope.scaling.type")
         if scaling == "linear":
-            fields["rope_scaling"] = {"rope_type": "linear", "factor": self._number(f"{architecture}.rope.scaling.factor")}
+            fields["rope_scaling"] = {
+                "rope_type": "linear",
+                "factor": self._number(f"{architecture}.rope.scaling.factor"),
+            }
         elif scaling not in (None, "none"):
             raise ImportRefusedError(
                 f"{self.path.name}: rotary positions are scaled by {scaling!r:.40}; of GGUF files "
@@ -189,7 +225,8 @@ class GGUF(ModelSource):
             self._number(f"{architecture}.{name}")
             for name in ("attention.key_length", "embedding_length", "attention.head_count")
         )
-        size = size or (width / heads if width and heads else None)  # values that are missing or 0 are refused later
+        # values that are missing or 0 are refused later
+        size = size or (width / heads if width and heads else None)
         if turned is not None and size:
             fields |= dict.fromkeys(("partial_rotary_factor", "rotary_pct"), turned / size)
 
@@ -214,7 +251,11 @@ class GGUF(ModelSource):
         try:
             config = FAMILIES[kind].our_config(given)
         except ImportRefusedError as error:
-            words = re.sub(r"[a-z]\w*", lambda name: own.get(name[0], name[0]), str(error).removeprefix("config.json: "))
+            words = re.sub(
+                r"[a-z]\w*",
+                lambda name: own.get(name[0], name[0]),
+                str(error).removeprefix("config.json: "),
+            )
             raise ImportRefusedError(f"{self.path.name}: {words}") from None
         return Outline(FAMILIES[kind].title, config, self._setting("general.license"))
 
@@ -252,7 +293,11 @@ class GGUF(ModelSource):
             own = names.get_name(name, try_suffixes=(".weight", ".bias")) or name
             if expert is not None:
                 own = f"blk.{expert.block}.ffn_{expert.kind}_exps.weight"
-            if own not in self._by_name and kind == "llama" and own.endswith(sum(BIASES.values(), ())):
+            if (
+                own not in self._by_name
+                and kind == "llama"
+                and own.endswith(sum(BIASES.values(), ()))
+            ):
                 return torch.zeros(self._rows(f"{own.removesuffix('.bias')}.weight"))
             if own not in self._by_name:
                 raise lacking(self.path.name, own)
@@ -279,12 +324,16 @@ class GGUF(ModelSource):
         tensor = self._by_name[name]
         shape = _shape(tensor)
         if len(shape) != 3 or shape[0] != experts:
-            raise ShapeError(f"{name} has the shape {shape}, and the header {experts} experts: {MISMATCHED}")
+            raise ShapeError(
+                f"{name} has the shape {shape}, and the header {experts} experts: {MISMATCHED}"
+            )
         start = int(tensor.data_offset) + number * (int(tensor.n_bytes) // experts)
         return self._numbers(name, tensor.data[number], start, shape[1:])
 
     def _numbers(self, name: str, data: Any, start: int, shape: tuple[int, ...]) -> Tensor:
-        """The numbers of this shape in some `data` of the tensor `name`, which begin at the byte `start` of the file."""
+        """The numbers of this shape in some `data` of the tensor `name`, which begin at the byte
+        `start` of the file.
+        """
         from gguf import dequantize
 
         kind = self._by_name[name].tensor_type
@@ -296,7 +345,9 @@ class GGUF(ModelSource):
             try:
                 values = np.asarray(dequantize(data, kind), dtype=np.float32)
             except NotImplementedError as error:
-                raise ImportRefusedError(f"{self.path.name}: {name} is quantised as {kind.name}: {error}") from None
+                raise ImportRefusedError(
+                    f"{self.path.name}: {name} is quantised as {kind.name}: {error}"
+                ) from None
         return torch.from_numpy(values.reshape(shape).copy())
 
     def _back(self, kind: str, name: str, tensor: Tensor, config: Config) -> Tensor:
@@ -306,14 +357,22 @@ class GGUF(ModelSource):
             return tensor.reshape(1, -1)
         if kind in ("llama", "mixtral", "granitemoe") and part in ("attn_q", "attn_k"):
             heads = config.n_head if part == "attn_q" else config.key_heads
-            # llama.cpp turns neighbouring numbers: i and i + d_head / 2 of each head stand next to each other.
-            return tensor[torch.arange(len(tensor)).unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten()]
+            # llama.cpp turns neighbouring numbers: i and i + d_head / 2 of each head stand next to
+            # each other.
+            return tensor[
+                torch.arange(len(tensor)).unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten()
+            ]
         if kind == "gemma3_text" and name.endswith("norm.weight"):
             return tensor - 1  # GGUF stores the gain itself, the family its distance from 1
-        if kind == "gpt2" and part in ("attn_qkv", "attn_output", "ffn_up", "ffn_down") and tensor.ndim == 2:
+        if (
+            kind == "gpt2"
+            and part in ("attn_qkv", "attn_output", "ffn_up", "ffn_down")
+            and tensor.ndim == 2
+        ):
             return tensor.T
         if kind == "gpt_neox" and part == "attn_qkv":
-            rows = torch.arange(len(tensor)).unflatten(0, (3, config.n_head, -1))  # all queries, all keys, all values
+            # all queries, all keys, all values
+            rows = torch.arange(len(tensor)).unflatten(0, (3, config.n_head, -1))
             return tensor[rows.transpose(0, 1).flatten()]
         return tensor
 

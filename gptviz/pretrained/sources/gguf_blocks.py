@@ -1,6 +1,8 @@
-"""The ways in which GGUF files keep numbers of 4 to 8 bits: blocks of bytes, each with its scales and its whole numbers.
+"""The ways in which GGUF files keep numbers of 4 to 8 bits: blocks of bytes, each with its scales
+and its whole numbers.
 
-What a file has in other ways is brought back to float32 by the `gguf` library, which is also what tests hold these to.
+What a file has in other ways is brought back to float32 by the `gguf` library, which is also what
+tests hold these to.
 """
 
 from __future__ import annotations
@@ -19,13 +21,17 @@ from gptviz.model.packed import GROUP, Groups
 
 
 class OpenFile:
-    """A file that is read in places, by several threads. It stays open, so that it may be deleted or replaced meanwhile."""
+    """A file that is read in places, by several threads. It stays open, so that it may be deleted
+    or replaced meanwhile.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path, self._file, self._lock = path, path.open("rb", buffering=0), Lock()
 
     def read(self, start: int, size: int) -> Tensor:
-        """Some bytes of it, [size] as uint8. An OSError if there are fewer, since the file was cut while it was open."""
+        """Some bytes of it, [size] as uint8. An OSError if there are fewer, since the file was cut
+        while it was open.
+        """
         data = bytearray(size)
         view, done = memoryview(data), 0
         with self._lock:
@@ -33,7 +39,10 @@ class OpenFile:
             while done < size and (count := self._file.readinto(view[done:])):
                 done += count
         if done < size:
-            raise OSError(f"{self.path} was cut short while it was open: put it back, and open the model again")
+            raise OSError(
+                f"{self.path} was cut short while it was open: put it back, and open the model "
+                "again"
+            )
         return torch.frombuffer(data, dtype=torch.uint8)
 
     def __del__(self) -> None:
@@ -47,8 +56,10 @@ class Kind:
     numbers: int  #: how many a block has
     size: int  #: its bytes
     bits: int  #: of a whole number
-    q: Callable[[Tensor], Tensor]  #: blocks [n, size] → the whole numbers [n, groups, numbers of a group]
-    scales: Callable[[Tensor], tuple[Tensor, Tensor]]  #: blocks [n, size] → scale and offset [n, groups]
+    #: blocks [n, size] → the whole numbers [n, groups, numbers of a group]
+    q: Callable[[Tensor], Tensor]
+    #: blocks [n, size] → scale and offset [n, groups]
+    scales: Callable[[Tensor], tuple[Tensor, Tensor]]
     group: int = GROUP  #: the numbers of a group
 
 
@@ -76,11 +87,17 @@ class Blocks:
         data, kind = self._blocks(rows), KINDS[self.kind]
         q = kind.q(data)
         scale, offset = kind.scales(data)
-        return Groups(q.reshape(len(rows), -1, q.shape[-1]), *(numbers.reshape(len(rows), -1, 1) for numbers in (scale, offset)))
+        return Groups(
+            q.reshape(len(rows), -1, q.shape[-1]),
+            *(numbers.reshape(len(rows), -1, 1) for numbers in (scale, offset)),
+        )
 
     def is_finite(self, rows: Tensor) -> bool:
         """Whether all numbers of some rows are: they are if their scales and offsets are."""
-        return all(bool(numbers.isfinite().all()) for numbers in KINDS[self.kind].scales(self._blocks(rows)))
+        return all(
+            bool(numbers.isfinite().all())
+            for numbers in KINDS[self.kind].scales(self._blocks(rows))
+        )
 
     def _blocks(self, rows: Tensor) -> Tensor:
         """The bytes of some rows: [blocks, bytes of a block]."""
@@ -88,10 +105,18 @@ class Blocks:
         size = self.shape[1] // kind.numbers * kind.size
         first, last = (int(end) for end in rows.aminmax())
         if last - first < 4 * len(rows):  # as a rule neighbours, in another order
-            data = self.file.read(self.start + first * size, (last + 1 - first) * size).view(-1, size)
-            data = data if len(data) == len(rows) and bool((rows.diff() == 1).all()) else data[rows - first]
+            data = self.file.read(self.start + first * size, (last + 1 - first) * size).view(
+                -1, size
+            )
+            data = (
+                data
+                if len(data) == len(rows) and bool((rows.diff() == 1).all())
+                else data[rows - first]
+            )
         else:
-            data = torch.cat([self.file.read(self.start + row * size, size) for row in rows.tolist()])
+            data = torch.cat(
+                [self.file.read(self.start + row * size, size) for row in rows.tolist()]
+            )
         return data.reshape(-1, kind.size)
 
 
@@ -138,7 +163,9 @@ def _q8_0(blocks: Tensor) -> Tensor:
 
 
 def _scales_and_offsets(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """Those of 8 groups, from the first 16 bytes of a block of Q4_K or Q5_K: each has 6 bits, the upper two of some elsewhere."""
+    """Those of 8 groups, from the first 16 bytes of a block of Q4_K or Q5_K: each has 6 bits, the
+    upper two of some elsewhere.
+    """
     d, least = _half(blocks[:, :4]).split(1, dim=1)
     first, second, rest = blocks[:, 4:16].split(4, dim=1)
     scales = torch.cat((first & 63, rest & 15 | first >> 2 & 48), dim=1)
@@ -179,7 +206,14 @@ KINDS = {
 
 
 def blocks_of(file: OpenFile, start: int, shape: tuple[int, ...], kind: str) -> Blocks | None:
-    """The matrix of this shape whose blocks begin there, or None if it is none, or its kind is not one of `KINDS`."""
-    if len(shape) != 2 or kind not in KINDS or shape[1] % KINDS[kind].numbers or not math.prod(shape):
+    """The matrix of this shape whose blocks begin there, or None if it is none, or its kind is not
+    one of `KINDS`.
+    """
+    if (
+        len(shape) != 2
+        or kind not in KINDS
+        or shape[1] % KINDS[kind].numbers
+        or not math.prod(shape)
+    ):
         return None
     return Blocks(file, start, (shape[0], shape[1]), kind)

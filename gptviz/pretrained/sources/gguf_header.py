@@ -1,4 +1,6 @@
-"""The header of a GGUF file for a tokenizer of ours: the inverse of `gguf_tokenizer`, which checks what is written here."""
+"""The header of a GGUF file for a tokenizer of ours: the inverse of `gguf_tokenizer`, which checks
+what is written here.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,19 @@ from .gguf_tokenizer import ENDS, NAMED, NO_MERGE, HeaderTokens
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 # The byte 255 in GPT-2's alphabet: no text in UTF-8 has it.
 NEVER_IN_UTF8 = "ÿ"
-USUAL_END = 11  # what llama.cpp takes for the token that ends a text of byte pairs, where a file names none
+# what llama.cpp takes for the token that ends a text of byte pairs, where a file names none
+USUAL_END = 11
 # What decides how a text becomes tokens.
 _READS = ("normalizer", "pre_tokenizer")
 _MODEL = ("vocab", "merges", "unk_token", "byte_fallback", "fuse_unk", "ignore_merges")
 
 
-def header_of(tokenizer: Tokenizer, ends: Sequence[int] = (), chat: ChatTemplate | None = None) -> dict[str, Any]:
-    """The settings of a header that describe a tokenizer, of byte pairs or of characters of one byte, the tokens that end a text
-    and how a chat is written. A NotExpressibleError if a GGUF file has no tokenizer that gives the same tokens.
+def header_of(
+    tokenizer: Tokenizer, ends: Sequence[int] = (), chat: ChatTemplate | None = None
+) -> dict[str, Any]:
+    """The settings of a header that describe a tokenizer, of byte pairs or of characters of one
+    byte, the tokens that end a text and how a chat is written. A NotExpressibleError if a GGUF file
+    has no tokenizer that gives the same tokens.
     """
     inner = tokenizer.inner if isinstance(tokenizer, PaddedTokenizer) else tokenizer
     if isinstance(inner, CharTokenizer):
@@ -37,23 +43,32 @@ def header_of(tokenizer: Tokenizer, ends: Sequence[int] = (), chat: ChatTemplate
     elif isinstance(inner, BPETokenizer):
         header = _of_pairs(inner)
     else:
-        raise NotExpressibleError(f"a GGUF file has no tokenizer of this kind ({inner.kind}): only byte pairs and characters")
+        raise NotExpressibleError(
+            f"a GGUF file has no tokenizer of this kind ({inner.kind}): only byte pairs and "
+            "characters"
+        )
     tokens, kinds = header["tokenizer.ggml.tokens"], header["tokenizer.ggml.token_type"]
     for unused in range(len(tokens), tokenizer.vocab_size):
         tokens.append(f"[PAD{unused}]")
         kinds.append(int(PieceKind.UNUSED))
     if "tokenizer.ggml.scores" in header:
-        header["tokenizer.ggml.scores"] += [0.0] * (len(tokens) - len(header["tokenizer.ggml.scores"]))
+        header["tokenizer.ggml.scores"] += [0.0] * (
+            len(tokens) - len(header["tokenizer.ggml.scores"])
+        )
     header |= dict(zip(ENDS, ends or end_in_place(header), strict=False))
     if chat is not None:
-        named = {NAMED[name]: tokens.index(text) for name, text in chat.tokens.items() if name in NAMED and text in tokens}
+        named = {
+            NAMED[name]: tokens.index(text)
+            for name, text in chat.tokens.items()
+            if name in NAMED and text in tokens
+        }
         header = {"tokenizer.chat_template": chat.template, **named, **header}
     return header
 
 
 def end_in_place(header: dict[str, Any]) -> tuple[int, ...]:
-    """A token that no text has, for a model without one that ends a text: llama.cpp would take `USUAL_END` for it, and stop
-    there. Empty if every token may be written.
+    """A token that no text has, for a model without one that ends a text: llama.cpp would take
+    `USUAL_END` for it, and stop there. Empty if every token may be written.
     """
     kinds, tokens = header["tokenizer.ggml.token_type"], header["tokenizer.ggml.tokens"]
     if PieceKind.UNUSED in kinds:
@@ -66,7 +81,8 @@ def _of_characters(tokenizer: CharTokenizer) -> dict[str, Any]:
     """Byte pairs that are never merged: each character is a byte."""
     if wide := [character for character in tokenizer.characters if not character.isascii()]:
         raise NotExpressibleError(
-            f"its tokens are characters, and {wide[0]!r} has several bytes: llama.cpp would read it as several tokens"
+            f"its tokens are characters, and {wide[0]!r} has several bytes: llama.cpp would read "
+            "it as several tokens"
         )
     letters = {byte: letter for letter, byte in byte_alphabet().items()}
     return {
@@ -84,8 +100,14 @@ def _of_pairs(tokenizer: BPETokenizer) -> dict[str, Any]:
     whole = json.loads(tokenizer.to_json())
     model = whole["model"]
     if model["type"] != "BPE":
-        raise NotExpressibleError(f"a GGUF file has no tokenizer of this kind ({model['type']}): only byte pairs and characters")
-    vocabulary = {**model["vocab"], **{added["content"]: added["id"] for added in whole["added_tokens"]}}
+        raise NotExpressibleError(
+            f"a GGUF file has no tokenizer of this kind ({model['type']}): only byte pairs and "
+            "characters"
+        )
+    vocabulary = {
+        **model["vocab"],
+        **{added["content"]: added["id"] for added in whole["added_tokens"]},
+    }
     tokens = sorted(vocabulary, key=vocabulary.__getitem__)
     kinds = [int(PieceKind.NORMAL)] * len(tokens)
     for added in whole["added_tokens"]:
@@ -93,25 +115,40 @@ def _of_pairs(tokenizer: BPETokenizer) -> dict[str, Any]:
     pairs = [pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"]]
     first, last = tokenizer.before, tokenizer.after
     if len(first) > 1 or len(last) > 1:
-        raise NotExpressibleError("its tokenizer puts several tokens before or after a text, and a GGUF file names one")
+        raise NotExpressibleError(
+            "its tokenizer puts several tokens before or after a text, and a GGUF file names one"
+        )
     common = {
         "tokenizer.ggml.tokens": tokens,
         "tokenizer.ggml.token_type": kinds,
-        **{NAMED[name]: place[0] for name, place in (("bos_token", first), ("eos_token", last)) if place},
+        **{
+            NAMED[name]: place[0]
+            for name, place in (("bos_token", first), ("eos_token", last))
+            if place
+        },
         "tokenizer.ggml.add_bos_token": bool(first),
         "tokenizer.ggml.add_eos_token": bool(last),
     }
-    by_bytes = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.merges": [" ".join(pair) for pair in pairs], **common}
+    by_bytes = {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.merges": [" ".join(pair) for pair in pairs],
+        **common,
+    }
     tried = [by_bytes | {"tokenizer.ggml.pre": name} for name in CUTS]
     if model.get("unk_token") in vocabulary:
-        tried += [_of_pieces(common, pairs, vocabulary[model["unk_token"]], space_before=space) for space in (True, False)]
+        tried += [
+            _of_pieces(common, pairs, vocabulary[model["unk_token"]], space_before=space)
+            for space in (True, False)
+        ]
     for header in tried:
         if _reads_alike(header, whole):
             return header
     raise NotExpressibleError("a GGUF file has no tokenizer that cuts a text as this one does")
 
 
-def _of_pieces(common: dict[str, Any], pairs: list[list[str]], unknown: int, *, space_before: bool) -> dict[str, Any]:
+def _of_pieces(
+    common: dict[str, Any], pairs: list[list[str]], unknown: int, *, space_before: bool
+) -> dict[str, Any]:
     """The pieces of SentencePiece: the earlier a merge makes one, the higher is its score."""
     tokens, kinds = common["tokenizer.ggml.tokens"], list(common["tokenizer.ggml.token_type"])
     ranks, written = dict[str, int](), list(tokens)
@@ -120,7 +157,8 @@ def _of_pieces(common: dict[str, Any], pairs: list[list[str]], unknown: int, *, 
     for place, token in enumerate(tokens):
         if _BYTE.fullmatch(token):
             kinds[place] = int(PieceKind.BYTE)
-        elif kinds[place] == PieceKind.USER_DEFINED:  # llama.cpp looks for these in the text as it stands
+        # llama.cpp looks for these in the text as it stands
+        elif kinds[place] == PieceKind.USER_DEFINED:
             written[place] = token.replace(SPACE, " ")
     kinds[unknown] = int(PieceKind.UNKNOWN)
     return {
@@ -135,7 +173,9 @@ def _of_pieces(common: dict[str, Any], pairs: list[list[str]], unknown: int, *, 
 
 
 def _reads_alike(header: dict[str, Any], whole: dict[str, Any]) -> bool:
-    """Whether the tokenizer rebuilt from this header splits text like the original one, whose JSON is `whole`."""
+    """Whether the tokenizer rebuilt from this header splits text like the original one, whose JSON
+    is `whole`.
+    """
     try:
         read = HeaderTokens(header.get).tokenizer()
     except (ImportRefusedError, ValueError):

@@ -1,6 +1,7 @@
 """Reading the header of a GGUF file in one pass over its long lists.
 
-The reader of the `gguf` library makes several arrays for each entry of a list, which takes seconds for a vocabulary.
+The reader of the `gguf` library makes several arrays for each entry of a list, which takes seconds
+for a vocabulary.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ MOST_ENTRIES = 4_000_000  # of a list: the largest vocabularies have 600,000 mer
 
 
 class Reader(GGUFReader):
-    """The library's reader, with each list as one part of its field. Errors name the tensor that they are about."""
+    """The library's reader, with each list as one part of its field. Errors name the tensor that
+    they are about.
+    """
 
     unread: int  #: how many bytes come after the last tensor
 
@@ -25,8 +28,12 @@ class Reader(GGUFReader):
         for field in fields:
             _, name, _, _, kind, offset = field.parts
             title = bytes(name).decode("utf-8", "replace")
-            if start_offs + int(offset[0]) != end:  # as llama.cpp asks for: another kind or shape would be another length
-                raise ValueError(f"{title} does not begin where {before} ends: the kind or shape of one of them is wrong")
+            # as llama.cpp asks for: another kind or shape would be another length
+            if start_offs + int(offset[0]) != end:
+                raise ValueError(
+                    f"{title} does not begin where {before} ends: the kind or shape of one of "
+                    "them is wrong"
+                )
             if any(other.name == title for other in tensors):
                 raise ValueError(f"there are two tensors {title}")
             try:
@@ -58,7 +65,9 @@ class Reader(GGUFReader):
             if len(entries) != count:
                 raise ValueError("a list is cut short")
         else:
-            raise ValueError(f"a list has entries of the kind {kind.name}, which gptviz does not read")
+            raise ValueError(
+                f"a list has entries of the kind {kind.name}, which gptviz does not read"
+            )
         return 12 + entries.nbytes, [entry, length, entries], [2], [GGUFValueType.ARRAY, kind]
 
     @property
@@ -78,7 +87,9 @@ class Reader(GGUFReader):
         return end
 
     def value(self, name: str) -> Any:
-        """The value of a setting: a number, a text, true or false, or a list of them, or None if there is no such setting."""
+        """The value of a setting: a number, a text, true or false, or a list of them, or None if
+        there is no such setting.
+        """
         field = self.fields.get(name)
         if field is None:
             return None

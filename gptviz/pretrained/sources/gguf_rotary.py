@@ -1,4 +1,6 @@
-"""The rotary frequencies that a GGUF file lists: those of Llama 3.1, from which its rule is computed."""
+"""The rotary frequencies that a GGUF file lists: those of Llama 3.1, from which its rule is
+computed.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,13 @@ Floats = NDArray[np.float64]
 
 
 def llama3_rule(divisors: Floats, base: float) -> dict[str, Any]:
-    """The rotary settings, as config.json has them, that divide the frequencies of a head's pairs by these numbers [d_head / 2].
+    """The rotary settings, as config.json has them, that divide the frequencies of a head's pairs
+    by these numbers [d_head / 2].
 
-    The frequency of a long wavelength is divided by the factor, that of a short one by 1, and those between by numbers between,
-    from which the context length of the training is computed. The result is checked against all divisors: an ImportRefusedError
-    if they do not follow the rule of Llama 3.1.
+    The frequency of a long wavelength is divided by the factor, that of a short one by 1, and those
+    between by numbers between, from which the context length of the training is computed. The
+    result is checked against all divisors: an ImportRefusedError if they do not follow the rule of
+    Llama 3.1.
     """
     wavelengths = 2 * math.pi * base ** (np.arange(len(divisors)) / len(divisors))
     if not len(divisors) or not np.isfinite(divisors).all() or divisors.min() < 1:
@@ -33,9 +37,13 @@ def llama3_rule(divisors: Floats, base: float) -> dict[str, Any]:
         share = (1 / divisors[between] - 1 / factor) / (1 - 1 / factor)
         context = round(float(np.median(wavelengths[between] * (1 + (HIGH - 1) * share))))
     else:
-        unchanged = wavelengths[divisors == divisors.min()].max() if divisors.min() < factor - 1e-4 else 0.0
+        unchanged = (
+            wavelengths[divisors == divisors.min()].max() if divisors.min() < factor - 1e-4 else 0.0
+        )
         context = math.ceil(HIGH * unchanged) + 1
-    if context < 1 or not np.allclose(_divisors(wavelengths, factor, context), divisors, rtol=1e-5, atol=0):
+    if context < 1 or not np.allclose(
+        _divisors(wavelengths, factor, context), divisors, rtol=1e-5, atol=0
+    ):
         raise _refused()
     return {
         "rope_type": "llama3",
@@ -56,5 +64,6 @@ def _divisors(wavelengths: Floats, factor: float, context: int) -> Floats:
 
 def _refused() -> ImportRefusedError:
     return ImportRefusedError(
-        "its frequencies of rotary positions (rope_freqs.weight) do not follow the rule of Llama 3.1, the only one gptviz has"
+        "its frequencies of rotary positions (rope_freqs.weight) do not follow the rule of Llama "
+        "3.1, the only one gptviz has"
     )

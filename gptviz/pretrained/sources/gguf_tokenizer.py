@@ -22,13 +22,16 @@ NAMED = {
     "unk_token": "tokenizer.ggml.unknown_token_id",
     "pad_token": "tokenizer.ggml.padding_token_id",
 }
-# For a vocabulary that merges nothing: llama.cpp asks for merges, and a list of GGUF has entries. No text has these two bytes.
+# For a vocabulary that merges nothing: llama.cpp asks for merges, and a list of GGUF has entries.
+# No text has these two bytes.
 NO_MERGE = "þ ÿ"
 ENDS = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id")
 
 
 class HeaderTokens:
-    """The description of tokens in a GGUF header; `setting` returns a value of it by its name, or None if it is missing."""
+    """The description of tokens in a GGUF header; `setting` returns a value of it by its name, or
+    None if it is missing.
+    """
 
     def __init__(self, setting: Callable[[str], Any]) -> None:
         self._setting = setting
@@ -43,9 +46,15 @@ class HeaderTokens:
         return values
 
     def _id(self, name: str) -> int | None:
-        """The token whose id the header gives under this name, or None if there is no such token."""
+        """The token whose id the header gives under this name, or None if there is no such
+        token.
+        """
         value = self._setting(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < len(self.tokens):
+        if (
+            not isinstance(value, int)
+            or isinstance(value, bool)
+            or not 0 <= value < len(self.tokens)
+        ):
             return None
         return value
 
@@ -54,15 +63,22 @@ class HeaderTokens:
         kind = self._setting("tokenizer.ggml.model")
         if kind is None:
             return None
-        kinds: dict[str, Callable[[], Tokenizer]] = {"gpt2": self._byte_pairs, "llama": self._sentencepiece}
+        kinds: dict[str, Callable[[], Tokenizer]] = {
+            "gpt2": self._byte_pairs,
+            "llama": self._sentencepiece,
+        }
         if not isinstance(kind, str) or kind not in kinds:
             raise ImportRefusedError(
-                f"its tokenizer is of kind {kind!r:.40}; of GGUF files gptviz reads {' and '.join(map(repr, kinds))}"
+                f"its tokenizer is of kind {kind!r:.40}; of GGUF files gptviz reads "
+                f"{' and '.join(map(repr, kinds))}"
             )
         return kinds[kind]()
 
     def _cut(self) -> Cut:
-        name, architecture = self._setting("tokenizer.ggml.pre"), self._setting("general.architecture")
+        name, architecture = (
+            self._setting("tokenizer.ggml.pre"),
+            self._setting("general.architecture"),
+        )
         if name is None and architecture in CUT_AS_GPT2:
             return GPT2
         if name is None:
@@ -72,7 +88,8 @@ class HeaderTokens:
             )
         if not isinstance(name, str) or name not in CUTS:
             raise ImportRefusedError(
-                f"a text is cut into tokens as {name!r:.40} says (tokenizer.ggml.pre); gptviz knows {', '.join(CUTS)}"
+                f"a text is cut into tokens as {name!r:.40} says (tokenizer.ggml.pre); gptviz "
+                f"knows {', '.join(CUTS)}"
             )
         return CUTS[name]
 
@@ -97,13 +114,25 @@ class HeaderTokens:
         return self._framed(from_pieces(pieces), start=True)
 
     def _framed(self, tokenizer: BPETokenizer, *, start: bool) -> Tokenizer:
-        """The tokenizer with the tokens that the header puts before and after a text; `start` is the default for the first."""
+        """The tokenizer with the tokens that the header puts before and after a text; `start` is
+        the default for the first.
+        """
         adds_start = self._setting("tokenizer.ggml.add_bos_token")
-        before = self._id(NAMED["bos_token"]) if (start if adds_start is None else adds_start is True) else None
-        after = self._id(NAMED["eos_token"]) if self._setting("tokenizer.ggml.add_eos_token") is True else None
+        before = (
+            self._id(NAMED["bos_token"])
+            if (start if adds_start is None else adds_start is True)
+            else None
+        )
+        after = (
+            self._id(NAMED["eos_token"])
+            if self._setting("tokenizer.ggml.add_eos_token") is True
+            else None
+        )
         if before is None and after is None:
             return tokenizer
-        return tokenizer.framed([] if before is None else [before], [] if after is None else [after])
+        return tokenizer.framed(
+            [] if before is None else [before], [] if after is None else [after]
+        )
 
     def ends(self) -> tuple[int, ...]:
         """The tokens that end a text."""
@@ -116,6 +145,9 @@ class HeaderTokens:
         if not isinstance(template, str) or not template:
             return None
         places = {name: self._id(setting) for name, setting in NAMED.items()}
-        chat = ChatTemplate(template, {name: self.tokens[place] for name, place in places.items() if place is not None})
+        chat = ChatTemplate(
+            template,
+            {name: self.tokens[place] for name, place in places.items() if place is not None},
+        )
         chat.check_length()
         return chat

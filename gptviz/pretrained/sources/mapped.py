@@ -33,15 +33,25 @@ class Examined:
 
     rows: tuple[MatchRow, ...]  #: the comparison; empty without a mapping that can be read
     draft: Draft | None  #: a mapping guessed from names and shapes; None if a mapping is given
-    #: all tensors and their shapes; names that differ only in their first number are listed once, with {} for it
+    #: all tensors and their shapes; names that differ only in their first number are listed once,
+    #: with {} for it
     shapes: tuple[tuple[str, Shape], ...]
 
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        draft = {} if self.draft is None else {"mapping": self.draft.as_json(), "assumed": self.draft.assumed}
+        draft = (
+            {}
+            if self.draft is None
+            else {"mapping": self.draft.as_json(), "assumed": self.draft.assumed}
+        )
         unknown = {} if self.draft is None else {"unknown": self.draft.unknown}
         tensors = [{"name": name, "shape": list(shape)} for name, shape in self.shapes]
-        return {"tensors": tensors, "rows": [row.as_json() for row in self.rows], **draft, **unknown}
+        return {
+            "tensors": tensors,
+            "rows": [row.as_json() for row in self.rows],
+            **draft,
+            **unknown,
+        }
 
     def lines(self) -> list[str]:
         """The text for a terminal: the comparison, or the tensors and the draft."""
@@ -60,10 +70,18 @@ class Examined:
 
 def _described(row: MatchRow) -> str:
     """A row of the comparison, without its state and number."""
-    theirs = " + ".join(row.theirs) if len(row.theirs) < 4 else f"{row.theirs[0]} + {len(row.theirs) - 1:,} more"
+    theirs = (
+        " + ".join(row.theirs)
+        if len(row.theirs) < 4
+        else f"{row.theirs[0]} + {len(row.theirs) - 1:,} more"
+    )
     if not row.ours:
         return f"{theirs} {list(row.found or ())}"
-    shapes = "" if row.found == row.expected or row.found is None else f": {list(row.found)}, must be {list(row.expected or ())}"
+    shapes = (
+        ""
+        if row.found == row.expected or row.found is None
+        else f": {list(row.found)}, must be {list(row.expected or ())}"
+    )
     return f"{row.ours} ← {theirs or 'no line in the mapping'}{shapes}"
 
 
@@ -83,7 +101,11 @@ class Mapped(ModelSource):
     @cached_property
     def _file(self) -> SafetensorsFile | TorchFile:
         with reading(self.path):
-            return SafetensorsFile(self.path) if self.path.suffix == ".safetensors" else TorchFile(self.path)
+            return (
+                SafetensorsFile(self.path)
+                if self.path.suffix == ".safetensors"
+                else TorchFile(self.path)
+            )
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:
@@ -92,7 +114,9 @@ class Mapped(ModelSource):
             return self._file.shapes()
 
     def draft(self) -> Draft:
-        """A mapping guessed from the names and shapes of the tensors, with the fields that were given."""
+        """A mapping guessed from the names and shapes of the tensors, with the fields that were
+        given.
+        """
         draft = drafted(self.shapes, self._file.same)
         draft.config |= self.additions.get("set", {})
         return draft
@@ -102,7 +126,8 @@ class Mapped(ModelSource):
         """The mapping."""
         if "mapping" not in self.additions:
             raise ImportRefusedError(
-                f"{self.path.name} holds {len(self.shapes):,} tensors and does not say what model they are of: it needs a "
+                f"{self.path.name} holds {len(self.shapes):,} tensors and does not say what model "
+                "they are of: it needs a "
                 "mapping (--map), a small JSON file that says which tensor is which"
             )
         return mapping_of(self.additions["mapping"])
@@ -115,7 +140,9 @@ class Mapped(ModelSource):
         """The tensors of the file, compared with the mapping, or with a draft of one."""
         has_mapping = "mapping" in self.additions
         rows = tuple(self.rows()) if has_mapping else ()
-        return Examined(rows, None if has_mapping else self.draft(), tuple(grouped_shapes(self.shapes)))
+        return Examined(
+            rows, None if has_mapping else self.draft(), tuple(grouped_shapes(self.shapes))
+        )
 
     def outline(self) -> Outline:
         return Outline("a model with a mapping", self.mapping.config)
@@ -142,8 +169,12 @@ class Mapped(ModelSource):
         if name is None:
             return FolderTokens(self.path.parent).tokenizer() or characters_near(self.path)
         if Path(name).name != name or name in ("", ".", ".."):
-            raise ImportRefusedError(f"the mapping: tokenizer is {name!r:.80}; it must be the name of a file beside the weights")
-        # The tokenizer in a file: a tokenizer.json, a list of characters, or a table from characters to their numbers.
+            raise ImportRefusedError(
+                f"the mapping: tokenizer is {name!r:.80}; it must be the name of a file beside "
+                "the weights"
+            )
+        # The tokenizer in a file: a tokenizer.json, a list of characters, or a table from
+        # characters to their numbers.
         file = self.path.parent / name
         with reading(file):
             content = read_regular(file, LONGEST_TOKENIZER).decode("utf-8")
@@ -152,8 +183,14 @@ class Mapped(ModelSource):
                 return from_json(content)
         if isinstance(fields, dict) and all(type(number) is int for number in fields.values()):
             if sorted(fields.values()) != list(range(len(fields))):
-                raise ImportRefusedError(f"{file.name}: the characters must have the numbers 0 to {len(fields) - 1}, each once")
+                raise ImportRefusedError(
+                    f"{file.name}: the characters must have the numbers 0 to {len(fields) - 1}, "
+                    "each once"
+                )
             fields = sorted(fields, key=lambda one: int(fields[one]))
         if not isinstance(fields, list) or not all(isinstance(name, str) for name in fields):
-            raise ImportRefusedError(f"{file.name} is no tokenizer.json, no list of characters and no table of their numbers")
+            raise ImportRefusedError(
+                f"{file.name} is no tokenizer.json, no list of characters and no table of their "
+                "numbers"
+            )
         return of_characters(fields, file.name)

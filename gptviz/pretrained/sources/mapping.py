@@ -1,4 +1,6 @@
-"""A mapping: a small JSON file that says how any GPT's tensors become our parameters; and its comparison with a file."""
+"""A mapping: a small JSON file that says how any GPT's tensors become our parameters; and its
+comparison with a file.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,19 @@ MatchState = Literal["matched", "missing", "wrong shape", "left over", "not in t
 
 @dataclass(frozen=True)
 class TensorRecipe:
-    """How one parameter of ours is made of tensors of theirs. The operations are applied in the order below."""
+    """How one parameter of ours is made of tensors of theirs. The operations are applied in the
+    order below.
+    """
 
-    stack: tuple[str, ...]  #: the names of the tensors; several are stacked along their first axis, after the next two operations
-    transpose: bool = False  #: whether their last two axes are swapped, for matrices stored as [in, out]
-    split: tuple[int, int] | None = None  #: (i, n): part i of n equal parts along the first axis is used
-    by_head: bool = False  #: whether the rows are ordered head by head: query, key and value of each
+    #: the names of the tensors; several are stacked along their first axis, after the next two
+    #: operations
+    stack: tuple[str, ...]
+    #: whether their last two axes are swapped, for matrices stored as [in, out]
+    transpose: bool = False
+    #: (i, n): part i of n equal parts along the first axis is used
+    split: tuple[int, int] | None = None
+    #: whether the rows are ordered head by head: query, key and value of each
+    by_head: bool = False
     plus_one: bool = False  #: whether they hold a gain's distance from 1
 
     def made(self, block: str, take: Take, config: Config) -> Tensor:
@@ -51,7 +60,8 @@ class TensorRecipe:
         return 1.0 + made.float() if self.plus_one else made
 
     def _part(self, tensor: Tensor) -> Tensor:
-        while tensor.ndim > 1 and tensor.shape[0] == 1:  # such as [1, T, d_model], a table with a batch axis
+        # such as [1, T, d_model], a table with a batch axis
+        while tensor.ndim > 1 and tensor.shape[0] == 1:
             tensor = tensor[0]
         if self.transpose and tensor.ndim == 2:
             tensor = tensor.T
@@ -66,12 +76,16 @@ class TensorMap:
     """The content of a mapping file."""
 
     config: Config  #: our config of the model
-    recipes: Mapping[str, TensorRecipe]  #: by the name of our parameter, with {} for the number of the block
+    #: by the name of our parameter, with {} for the number of the block
+    recipes: Mapping[str, TensorRecipe]
     ignore: tuple[str, ...] = ()  #: names of tensors that are not needed, with {} as above
-    #: whether rotary positions turn the numbers 2i and 2i + 1 of a head together, instead of i and i + half
+    #: whether rotary positions turn the numbers 2i and 2i + 1 of a head together, instead of i and
+    #: i + half
     neighbours: bool = False
-    tokenizer: str | None = None  #: the name of a file next to the weights, or None to look for the usual names
-    #: the characters of its vocabulary, in the order of their numbers, or None if the tokenizer is another one
+    #: the name of a file next to the weights, or None to look for the usual names
+    tokenizer: str | None = None
+    #: the characters of its vocabulary, in the order of their numbers, or None if the tokenizer is
+    #: another one
     characters: str | None = None
 
     def made(self, ours: str, take: Take) -> Tensor:
@@ -82,7 +96,8 @@ class TensorMap:
             raise ImportRefusedError(f"the mapping has no line for {pattern}")
         made = recipe.made(block, take, self.config)
         expected = parameter_shapes(self.config).get(ours, ())
-        if expected[:1] == (1,) and tuple(made.shape) == expected[1:]:  # its axis in front was taken for that of a batch
+        # its axis in front was taken for that of a batch
+        if expected[:1] == (1,) and tuple(made.shape) == expected[1:]:
             made = made[None]
         order = rotary_rows(self.config, neighbours=self.neighbours)
         if order is None:
@@ -100,8 +115,11 @@ class MatchRow:
     """One line of the comparison of a mapping with a file of tensors."""
 
     state: MatchState  #: "matched" or what is wrong
-    ours: str  #: our parameter, with {} for the block if the line is about several; empty for a tensor that is left over
-    theirs: tuple[str, ...]  #: the tensors it is made of, with {} as above; empty if the mapping names none
+    #: our parameter, with {} for the block if the line is about several; empty for a tensor that is
+    #: left over
+    ours: str
+    #: the tensors it is made of, with {} as above; empty if the mapping names none
+    theirs: tuple[str, ...]
     found: Shape | None  #: the shape that they give, or None if they give none
     expected: Shape | None  #: the shape that the config asks for, or None if it asks for none
     count: int = 1  #: the number of parameters, or of tensors left over, that the line is about
@@ -119,7 +137,9 @@ class MatchRow:
 
 
 def match_rows(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow]:
-    """The comparison of the model with a file that has tensors of these `shapes`; nothing is read or allocated."""
+    """The comparison of the model with a file that has tensors of these `shapes`; nothing is read
+    or allocated.
+    """
     expected = parameter_shapes(mapping.config)
     taken: set[str] = set()
 
@@ -150,11 +170,18 @@ def match_rows(mapping: TensorMap, shapes: Mapping[str, Shape]) -> list[MatchRow
         for name, recipe in mapping.recipes.items()
         if name not in in_model
     ]
-    ignored = [re.compile(re.escape(name).replace(re.escape(BLOCK), r"\d+")) for name in mapping.ignore]
-    matched = {name for name in shapes if len(name) <= LONGEST_NAME and any(pattern.fullmatch(name) for pattern in ignored)}
+    ignored = [
+        re.compile(re.escape(name).replace(re.escape(BLOCK), r"\d+")) for name in mapping.ignore
+    ]
+    matched = {
+        name
+        for name in shapes
+        if len(name) <= LONGEST_NAME and any(pattern.fullmatch(name) for pattern in ignored)
+    }
     left = [name for name in shapes if name not in taken | matched]
     rows += [MatchRow("left over", "", (numbered(name),), shapes[name], None) for name in left]
-    return [replace(row, count=count) for row, count in Counter(rows).items()]  # what is the same in all blocks once
+    # what is the same in all blocks once
+    return [replace(row, count=count) for row, count in Counter(rows).items()]
 
 
 def complaint(rows: Sequence[MatchRow]) -> str | None:
@@ -167,12 +194,21 @@ def complaint(rows: Sequence[MatchRow]) -> str | None:
         counts[row.state] += row.count
     first = wrong[0]
     what = first.ours or first.theirs[0]
-    shapes = f", which is {list(first.found)} and must be {list(first.expected)}" if first.found and first.expected else ""
-    return f"{', '.join(f'{count} {state}' for state, count in counts.items())}; the first is {what:.80}{shapes}"
+    shapes = (
+        f", which is {list(first.found)} and must be {list(first.expected)}"
+        if first.found and first.expected
+        else ""
+    )
+    return (
+        f"{', '.join(f'{count} {state}' for state, count in counts.items())}; the first is "
+        f"{what:.80}{shapes}"
+    )
 
 
 def pattern_of(ours: str) -> tuple[str, str]:
-    """The name of one of our parameters with {} for its block, and the number of the block, empty if it is in no block."""
+    """The name of one of our parameters with {} for its block, and the number of the block, empty
+    if it is in no block.
+    """
     match = re.match(r"blocks\.(\d+)\.", ours)
     return (ours, "") if match is None else (f"blocks.{BLOCK}.{ours[match.end() :]}", match[1])
 
@@ -183,40 +219,62 @@ def numbered(name: str) -> str:
 
 
 def additions_of(file: Path | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of `ModelSource.additions`: the mapping in this file, and `changes` of fields of our config."""
+    """The value of `ModelSource.additions`: the mapping in this file, and `changes` of fields of
+    our config.
+    """
     if file is None:
         return {"set": dict(changes)} if changes else {}
     with reading(file):
         fields = parse_json(read_regular(file, LONGEST_MAPPING), MOST_VALUES)
     if not isinstance(fields, dict) or not isinstance(fields.get("config"), dict):
-        raise ImportRefusedError(f'{file.name} is no mapping: it must be a table with the tables "config" and "tensors"')
+        raise ImportRefusedError(
+            f'{file.name} is no mapping: it must be a table with the tables "config" and "tensors"'
+        )
     return {"mapping": fields | {"config": fields["config"] | dict(changes)}}
 
 
 def mapping_of(fields: Any) -> TensorMap:
     """The mapping with these JSON values."""
-    if not isinstance(fields, dict) or not isinstance(fields.get("config"), dict) or not isinstance(fields.get("tensors"), dict):
-        raise ImportRefusedError('the mapping must be a table with the tables "config" and "tensors"')
+    if (
+        not isinstance(fields, dict)
+        or not isinstance(fields.get("config"), dict)
+        or not isinstance(fields.get("tensors"), dict)
+    ):
+        raise ImportRefusedError(
+            'the mapping must be a table with the tables "config" and "tensors"'
+        )
     if unknown := sorted(set(fields) - set(FIELDS)):
-        raise ImportRefusedError(f"the mapping has the field {unknown[0]!r:.80}; it may have {', '.join(FIELDS)}")
+        raise ImportRefusedError(
+            f"the mapping has the field {unknown[0]!r:.80}; it may have {', '.join(FIELDS)}"
+        )
     values = fields["config"]
-    if missing := [name for name in ("n_head", "vocab_size", "context_length") if values.get(name) is None]:
-        raise ImportRefusedError(f"the mapping does not say {missing[0]} in its config: fill it in, or add --set {missing[0]}=…")
+    if missing := [
+        name for name in ("n_head", "vocab_size", "context_length") if values.get(name) is None
+    ]:
+        raise ImportRefusedError(
+            f"the mapping does not say {missing[0]} in its config: fill it in, or add --set "
+            f"{missing[0]}=…"
+        )
     try:
         config = Config.from_dict(values)
     except (ValueError, TypeError) as error:
         raise ImportRefusedError(f"the mapping: {error}") from None
     if config.n_encoder_layer:
-        raise ImportRefusedError("the mapping: a mapping is for a model of one stack: leave n_encoder_layer out")
+        raise ImportRefusedError(
+            "the mapping: a mapping is for a model of one stack: leave n_encoder_layer out"
+        )
     ignore, pairs = fields.get("ignore", []), fields.get("rotary_pairs", "halves")
     if not isinstance(ignore, list) or not all(isinstance(name, str) for name in ignore):
         raise ImportRefusedError('the mapping: "ignore" must be a list of names')
     if len(ignore) > MOST_IGNORED or any(name.count(BLOCK) > MOST_NUMBERS for name in ignore):
         raise ImportRefusedError(
-            f'the mapping: "ignore" must have at most {MOST_IGNORED} names, each with at most {MOST_NUMBERS} times {BLOCK}'
+            f'the mapping: "ignore" must have at most {MOST_IGNORED} names, each with at most '
+            f"{MOST_NUMBERS} times {BLOCK}"
         )
     if pairs not in ("halves", "neighbours"):
-        raise ImportRefusedError(f'the mapping: "rotary_pairs" is {pairs!r:.40}; it must be "halves" or "neighbours"')
+        raise ImportRefusedError(
+            f'the mapping: "rotary_pairs" is {pairs!r:.40}; it must be "halves" or "neighbours"'
+        )
     texts = {name: fields.get(name) for name in ("tokenizer", "characters")}
     for name, text in texts.items():
         if text is not None and not isinstance(text, str):
@@ -231,12 +289,22 @@ def _recipe(ours: str, value: Any) -> TensorRecipe:
         return TensorRecipe((value,))
     where = f"the mapping: {ours:.80}"
     if not isinstance(value, dict) or ("from" in value) == ("stack" in value):
-        raise ImportRefusedError(f'{where} must be a name, or a table with "from" (a name) or "stack" (a list of names)')
+        raise ImportRefusedError(
+            f'{where} must be a name, or a table with "from" (a name) or "stack" (a list of names)'
+        )
     if unknown := sorted(set(value) - set(OPERATIONS)):
-        raise ImportRefusedError(f"{where} has {unknown[0]!r:.40}; there are {', '.join(OPERATIONS)}")
+        raise ImportRefusedError(
+            f"{where} has {unknown[0]!r:.40}; there are {', '.join(OPERATIONS)}"
+        )
     stack = [value["from"]] if "from" in value else value["stack"]
-    if not isinstance(stack, list) or not 0 < len(stack) <= MOST_TENSORS or not all(isinstance(name, str) for name in stack):
-        raise ImportRefusedError(f"{where}: the names must be texts, one to {MOST_TENSORS:,} of them")
+    if (
+        not isinstance(stack, list)
+        or not 0 < len(stack) <= MOST_TENSORS
+        or not all(isinstance(name, str) for name in stack)
+    ):
+        raise ImportRefusedError(
+            f"{where}: the names must be texts, one to {MOST_TENSORS:,} of them"
+        )
     switches = {name: value.get(name, False) for name in ("transpose", "by_head", "plus_one")}
     for name, switch in switches.items():
         if not isinstance(switch, bool):
@@ -247,7 +315,9 @@ def _recipe(ours: str, value: Any) -> TensorRecipe:
 def _split(where: str, value: Any) -> tuple[int, int] | None:
     if value is None:
         return None
-    whole = isinstance(value, list) and len(value) == 2 and all(type(number) is int for number in value)
+    whole = (
+        isinstance(value, list) and len(value) == 2 and all(type(number) is int for number in value)
+    )
     if not whole or not 0 <= value[0] < value[1]:
         raise ImportRefusedError(f"{where}: split must be [i, n], for part i of n, counted from 0")
     return value[0], value[1]

@@ -1,8 +1,10 @@
-"""nanochat's checkpoints: `model_000650.pt` with `meta_000650.json`, and its `tokenizer.pkl`. No file can run code here.
+"""nanochat's checkpoints: `model_000650.pt` with `meta_000650.json`, and its `tokenizer.pkl`. No
+file can run code here.
 
-It has rotary positions, queries and keys that are normalised, ReLU², norms without gains, a norm after the embedding, and a cap
-on the logits. A file does not say its version; the tensors do (see `VERSIONS`). A version between two of these whose tensors are
-not all known is refused by the name of a tensor.
+It has rotary positions, queries and keys that are normalised, ReLU², norms without gains, a norm
+after the embedding, and a cap on the logits. A file does not say its version; the tensors do (see
+`VERSIONS`). A version between two of these whose tensors are not all known is refused by the name
+of a tensor.
 
 Source: github.com/karpathy/nanochat, `nanochat/gpt.py` and `nanochat/checkpoint_manager.py`.
 """
@@ -44,7 +46,8 @@ class Version:
 
     until: str  #: the day on which it changed, or nothing for the newest
     has: tuple[str, ...]  #: tensors that no earlier version has
-    gate: int = 0  #: how many numbers the gate of an embedding of values reads, 0 without such embeddings
+    #: how many numbers the gate of an embedding of values reads, 0 without such embeddings
+    gate: int = 0
     most: float = 0.0  #: the largest share of such an embedding
     sharper: float = 1.0  #: what queries and keys are multiplied by
     base: float = 10_000.0  #: of the rotary positions
@@ -58,21 +61,31 @@ def _in_tiles(parts: int) -> Callable[[int], int]:
 
 
 CAPPED_HIGHER = (
-    "The logits are capped at 15, as nanochat does; from 2 to 9 March 2026 it capped them at 20, and its file does not say when "
+    "The logits are capped at 15, as nanochat does; from 2 to 9 March 2026 it capped them at 20, "
+    "and its file does not say when "
     "it was trained."
 )
-MIXES, SMEARS = ("resid_lambdas", "x0_lambdas"), ("smear_gate.weight", "smear_lambda", "backout_lambda")
+MIXES, SMEARS = (
+    ("resid_lambdas", "x0_lambdas"),
+    ("smear_gate.weight", "smear_lambda", "backout_lambda"),
+)
 VERSIONS = (
     Version("11 January 2026", ()),
     Version("16 January 2026", MIXES),
     Version("9 March 2026", MIXES, gate=32, most=2.0, note=CAPPED_HIGHER),
-    Version("14 March 2026", MIXES, gate=12, most=3.0, sharper=1.15, base=100_000.0, window=_in_tiles(3)),
-    Version("", (*MIXES, *SMEARS), gate=12, most=3.0, sharper=1.2, base=100_000.0, window=_in_tiles(4)),
+    Version(
+        "14 March 2026", MIXES, gate=12, most=3.0, sharper=1.15, base=100_000.0, window=_in_tiles(3)
+    ),
+    Version(
+        "", (*MIXES, *SMEARS), gate=12, most=3.0, sharper=1.2, base=100_000.0, window=_in_tiles(4)
+    ),
 )
 
 
 class NanoChat(ModelSource):
-    """A `.pt` file of nanochat with its `meta_….json`, or the folder that has them, of which the last step is opened."""
+    """A `.pt` file of nanochat with its `meta_….json`, or the folder that has them, of which the
+    last step is opened.
+    """
 
     kind = "nanochat"
 
@@ -84,7 +97,9 @@ class NanoChat(ModelSource):
     def _file(self) -> Path:
         weights = _weights_at(self.path)
         if weights is None:
-            raise ImportRefusedError(f"the weights at {self.path} are gone: put them back, or import the model again")
+            raise ImportRefusedError(
+                f"the weights at {self.path} are gone: put them back, or import the model again"
+            )
         return weights
 
     def files(self) -> list[Path]:
@@ -97,12 +112,16 @@ class NanoChat(ModelSource):
             fields = parse_json(read_regular(file, LONGEST_CONFIG), MOST_SETTINGS)
         settings = fields.get("model_config") if isinstance(fields, dict) else None
         if not isinstance(settings, dict):
-            raise ImportRefusedError(f"{file.name} has no table model_config: copy or download it again")
+            raise ImportRefusedError(
+                f"{file.name} has no table model_config: copy or download it again"
+            )
         return Given(settings, TITLE)
 
     @cached_property
     def _tensors(self) -> dict[str, Tensor]:
-        return {name.removeprefix(COMPILED): value for name, value in state_dict(self._file).items()}
+        return {
+            name.removeprefix(COMPILED): value for name, value in state_dict(self._file).items()
+        }
 
     @cached_property
     def _version(self) -> Version:
@@ -114,7 +133,8 @@ class NanoChat(ModelSource):
             if version.gate == gate and list(version.has) == has:
                 return version
         raise ImportRefusedError(
-            f"{self._file.name}: its tensors are those of no version of nanochat that gptviz knows: a gate of values over {gate} "
+            f"{self._file.name}: its tensors are those of no version of nanochat that gptviz "
+            f"knows: a gate of values over {gate} "
             f"numbers, and {', '.join(has) or 'no scalars between blocks'}"
         )
 
@@ -124,13 +144,18 @@ class NanoChat(ModelSource):
             with given.refusing():
                 config = self._config(given, version)
         except ImportRefusedError as error:
-            raise ImportRefusedError(f"{meta}: {str(error).removeprefix('config.json: ')}") from None
+            raise ImportRefusedError(
+                f"{meta}: {str(error).removeprefix('config.json: ')}"
+            ) from None
         return Outline(TITLE, config)
 
     def _config(self, given: Given, version: Version) -> Config:
         width, heads = given.ours("d_model", "n_embd"), given.ours("n_head", "n_head")
         keys = given.ours("n_kv_head", "n_kv_head", heads)
-        context, n_layer = given.ours("context_length", "sequence_len"), given.ours("n_layer", "n_layer")
+        context, n_layer = (
+            given.ours("context_length", "sequence_len"),
+            given.ours("n_layer", "n_layer"),
+        )
         window = version.window(context) + 1  # with its own token
         blocks = _windows(given, n_layer)
         return Config(
@@ -141,13 +166,16 @@ class NanoChat(ModelSource):
             n_head=heads,
             n_kv_head=None if keys == heads else keys,
             norm="rmsnorm",
-            norm_eps=torch.finfo(torch.float32).eps,  # what `torch.nn.functional.rms_norm` adds unless told otherwise
+            # what `torch.nn.functional.rms_norm` adds unless told otherwise
+            norm_eps=torch.finfo(torch.float32).eps,
             norm_gain=False,
             positions="rotary",
             rotary_base=version.base,
             window=window if "w" in blocks and window < context else None,
             window_pattern=blocks,
-            score_scale=None if version.sharper == 1 else version.sharper**2 * (width // heads) ** -0.5,
+            score_scale=None
+            if version.sharper == 1
+            else version.sharper**2 * (width // heads) ** -0.5,
             smear=self._tensors["smear_gate.weight"].shape[-1] if version.has[2:] else 0,
             mix_embedding=bool(version.has),
             backout=bool(version.has[2:]),
@@ -163,19 +191,30 @@ class NanoChat(ModelSource):
 
     def opened(self) -> Opened:
         outline = self.outline()
-        # Its tensors come first, to refuse a version that is not opened here, and a file that could run code.
+        # Its tensors come first, to refuse a version that is not opened here, and a file that could
+        # run code.
         words = tokenizer_near(self._file) if self._tensors else None
         tokenizer, notes = fitted(words, outline.config.vocab_size, "tokenizer.pkl")
         notes = (*notes, *filter(None, [self._version.note]))
         if words is None:
             return Opened(outline.family, outline.config, tokenizer, notes)
         end = words.id_of(ASSISTANT_END)
-        return Opened(outline.family, outline.config, tokenizer, notes, chat=chat(words), ends=() if end is None else (end,))
+        return Opened(
+            outline.family,
+            outline.config,
+            tokenizer,
+            notes,
+            chat=chat(words),
+            ends=() if end is None else (end,),
+        )
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         left = dict(self._tensors)
         for name in MIXES:
-            left |= {f"{name}.{block}": scalar for block, scalar in enumerate(left.pop(name, torch.empty(0)).flatten())}
+            left |= {
+                f"{name}.{block}": scalar
+                for block, scalar in enumerate(left.pop(name, torch.empty(0)).flatten())
+            }
 
         def take(name: str) -> Tensor:
             if name not in left:
@@ -211,7 +250,13 @@ def _weights_at(path: Path) -> Path | None:
         except OSError:
             return None
         path = path / max(names, key=lambda name: int(WEIGHTS.fullmatch(name)[1]), default="")  # type: ignore[index]
-    return path if WEIGHTS.fullmatch(path.name) and os.path.lexists(path) and os.path.lexists(_meta_of(path)) else None
+    return (
+        path
+        if WEIGHTS.fullmatch(path.name)
+        and os.path.lexists(path)
+        and os.path.lexists(_meta_of(path))
+        else None
+    )
 
 
 def _meta_of(file: Path) -> Path:
@@ -222,10 +267,17 @@ def _names(config: Config) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Our parameters, and the tensors that each is made of."""
     yield "embed.weight", (EMBEDDING,)
     if config.smear:
-        yield from zip(("smear.gate.weight", "smear.weight", "backout.weight"), ((name,) for name in SMEARS), strict=True)
+        yield from zip(
+            ("smear.gate.weight", "smear.weight", "backout.weight"),
+            ((name,) for name in SMEARS),
+            strict=True,
+        )
     for index in range(config.n_layer):
         ours, theirs = f"blocks.{index}", f"transformer.h.{index}"
-        yield f"{ours}.attention.qkv.weight", tuple(f"{theirs}.attn.c_{kind}.weight" for kind in "qkv")
+        yield (
+            f"{ours}.attention.qkv.weight",
+            tuple(f"{theirs}.attn.c_{kind}.weight" for kind in "qkv"),
+        )
         yield f"{ours}.attention.output.weight", (f"{theirs}.attn.c_proj.weight",)
         if config.embeds_values(index):
             yield f"{ours}.attention.value_embed.table.weight", (f"value_embeds.{index}.weight",)
@@ -238,22 +290,29 @@ def _names(config: Config) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _windows(given: Given, n_layer: int) -> str:
-    """Which blocks see only a window (w) and which everything (f), from a pattern such as SSSL; the last one sees everything."""
+    """Which blocks see only a window (w) and which everything (f), from a pattern such as SSSL; the
+    last one sees everything.
+    """
     pattern = given.optional("window_pattern")
     pattern = "L" if pattern is None else pattern
     if not isinstance(pattern, str) or not pattern or set(pattern.upper()) - set("SL"):
-        raise ImportRefusedError(f"config.json: window_pattern is {pattern!r:.80}; it must be letters S and L, such as SSSL")
+        raise ImportRefusedError(
+            f"config.json: window_pattern is {pattern!r:.80}; it must be letters S and L, such as "
+            "SSSL"
+        )
     letters = ["wf"[pattern.upper()[block % len(pattern)] == "L"] for block in range(n_layer)]
     return "".join([*letters[:-1], "f"])
 
 
 def _stacked(tensors: list[Tensor], names: tuple[str, ...], config: Config) -> Tensor:
-    """Queries, keys and values in one matrix. There the pairs of a head are turned the other way round, which is the same as the
-    second half of its numbers before the first.
+    """Queries, keys and values in one matrix. There the pairs of a head are turned the other way
+    round, which is the same as the second half of its numbers before the first.
     """
     half = config.head_size // 2
     order = torch.cat((torch.arange(half, config.head_size), torch.arange(half)))
     try:
         return in_order(torch.cat(tensors), config, config.n_head + config.key_heads, order)
     except (RuntimeError, IndexError):
-        raise ShapeError(f"the shape of {' or '.join(names)} does not go with the config: {MISMATCHED}") from None
+        raise ShapeError(
+            f"the shape of {' or '.join(names)} does not go with the config: {MISMATCHED}"
+        ) from None

@@ -20,8 +20,10 @@ from .tensors import reading
 LONGEST_TOKENIZER = 64 * 2**20  # bytes
 BEGIN, ASSISTANT_END = "<|bos|>", "<|assistant_end|>"
 TEMPLATE = (
-    "{{ bos_token }}{% for message in messages %}<|{{ message['role'] }}_start|>{{ message['content'] }}"
-    "<|{{ message['role'] }}_end|>{% endfor %}{% if add_generation_prompt %}<|assistant_start|>{% endif %}"
+    "{{ bos_token }}{% for message in messages %}<|{{ message['role'] }}_start|>{{ "
+    "message['content'] }}"
+    "<|{{ message['role'] }}_end|>{% endfor %}{% if add_generation_prompt %}<|assistant_start|>{% "
+    "endif %}"
 )
 
 
@@ -35,25 +37,44 @@ class _Encoding:
 
 
 class _OnlyTables(Plain):
-    """Reads texts, bytes, numbers and tables, and in them one object: tiktoken's encoding, only by its tables."""
+    """Reads texts, bytes, numbers and tables, and in them one object: tiktoken's encoding, only by
+    its tables.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
-        return _Encoding if (module, name) == ("tiktoken.core", "Encoding") else super().find_class(module, name)
+        return (
+            _Encoding
+            if (module, name) == ("tiktoken.core", "Encoding")
+            else super().find_class(module, name)
+        )
 
 
 def tokenizer_near(file: Path) -> BPETokenizer | None:
-    """The tokenizer beside the weights, in the folder `tokenizer` there, or in that of nanochat itself; None without any."""
-    above = [file.parent, file.parent / "tokenizer", *(folder / "tokenizer" for folder in list(file.parent.parents)[:2])]
-    pickled = next((folder / "tokenizer.pkl" for folder in above if os.path.lexists(folder / "tokenizer.pkl")), None)
+    """The tokenizer beside the weights, in the folder `tokenizer` there, or in that of nanochat
+    itself; None without any.
+    """
+    above = [
+        file.parent,
+        file.parent / "tokenizer",
+        *(folder / "tokenizer" for folder in list(file.parent.parents)[:2]),
+    ]
+    pickled = next(
+        (folder / "tokenizer.pkl" for folder in above if os.path.lexists(folder / "tokenizer.pkl")),
+        None,
+    )
     if pickled is None:
         return None
     with reading(pickled):
         try:
-            tables = getattr(_OnlyTables.content_of(read_regular(pickled, LONGEST_TOKENIZER)), "tables", None)
+            tables = getattr(
+                _OnlyTables.content_of(read_regular(pickled, LONGEST_TOKENIZER)), "tables", None
+            )
         except pickle.UnpicklingError:
             raise ImportRefusedError(
-                f"{pickled.name} holds more than the tables of a tokenizer, and opening it could run code: it is not opened; put "
-                "a tokenizer.json in its place, or move it away to read the numbers of tokens as text"
+                f"{pickled.name} holds more than the tables of a tokenizer, and opening it could "
+                "run code: it is not opened; put "
+                "a tokenizer.json in its place, or move it away to read the numbers of tokens as "
+                "text"
             ) from None
         return _of_tables(tables)
 
@@ -61,7 +82,11 @@ def tokenizer_near(file: Path) -> BPETokenizer | None:
 def _of_tables(tables: Any) -> BPETokenizer:
     """The tokenizer with tiktoken's tables."""
     tables = tables if isinstance(tables, dict) else {}
-    ranks, special, pattern = tables.get("mergeable_ranks"), tables.get("special_tokens"), tables.get("pat_str")
+    ranks, special, pattern = (
+        tables.get("mergeable_ranks"),
+        tables.get("special_tokens"),
+        tables.get("pat_str"),
+    )
     if not (isinstance(ranks, dict) and isinstance(special, dict) and isinstance(pattern, str)):
         raise ValueError("it has no tables mergeable_ranks, special_tokens and pat_str")
     if not all(isinstance(token, bytes) and type(rank) is int for token, rank in ranks.items()):
@@ -83,10 +108,14 @@ def _of_tables(tables: Any) -> BPETokenizer:
 
 
 def _halves(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> tuple[bytes, bytes] | None:
-    """The two tokens that are merged into this one: what its bytes become by all merges of a lower rank."""
+    """The two tokens that are merged into this one: what its bytes become by all merges of a lower
+    rank.
+    """
     parts = [token[place : place + 1] for place in range(len(token))]
     while len(parts) > 2:
-        pairs = [ranks.get(parts[place] + parts[place + 1], rank) for place in range(len(parts) - 1)]
+        pairs = [
+            ranks.get(parts[place] + parts[place + 1], rank) for place in range(len(parts) - 1)
+        ]
         best = min(range(len(pairs)), key=pairs.__getitem__)
         if pairs[best] >= rank:
             return None
@@ -96,4 +125,8 @@ def _halves(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> tuple[bytes,
 
 def chat(tokenizer: BPETokenizer) -> ChatTemplate | None:
     """How a chat is written, or None if the tokenizer lacks the tokens for it."""
-    return None if tokenizer.id_of("<|user_start|>") is None else ChatTemplate(TEMPLATE, {"bos_token": BEGIN})
+    return (
+        None
+        if tokenizer.id_of("<|user_start|>") is None
+        else ChatTemplate(TEMPLATE, {"bos_token": BEGIN})
+    )

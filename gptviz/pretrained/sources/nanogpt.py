@@ -1,4 +1,6 @@
-"""nanoGPT's `ckpt.pt` and minGPT's `model.pt`: GPT-2's names, with matrices as [out, in]. Neither file can run code here."""
+"""nanoGPT's `ckpt.pt` and minGPT's `model.pt`: GPT-2's names, with matrices as [out, in]. Neither
+file can run code here.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,26 @@ from .tensors import load_pickle, reading, state_dict
 
 SUFFIXES = (".pt", ".pth")
 COMPILED = "_orig_mod."  # the prefix that torch.compile adds to names
-TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")  # the family's files have them as [in, out]
+# the family's files have them as [in, out]
+TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 MASKS = (".attn.bias", ".attn.masked_bias")
 MOST_SETTINGS = 10_000
-EMBEDDING, POSITIONS, UNEMBEDDING = "transformer.wte.weight", "transformer.wpe.weight", "lm_head.weight"
+EMBEDDING, POSITIONS, UNEMBEDDING = (
+    "transformer.wte.weight",
+    "transformer.wpe.weight",
+    "lm_head.weight",
+)
 FUSED = "transformer.h.0.attn.c_attn.weight"
-# The numbers of heads of the models that minGPT knows by name (its model.py); its config.json may have only the name.
-HEADS = {"openai-gpt": 12, "gpt2": 12, "gpt2-medium": 16, "gpt2-large": 20, "gpt2-xl": 25, "gopher-44m": 16}
+# The numbers of heads of the models that minGPT knows by name (its model.py); its config.json may
+# have only the name.
+HEADS = {
+    "openai-gpt": 12,
+    "gpt2": 12,
+    "gpt2-medium": 16,
+    "gpt2-large": 20,
+    "gpt2-xl": 25,
+    "gopher-44m": 16,
+}
 HEADS |= {"gpt-mini": 6, "gpt-micro": 4, "gpt-nano": 3}
 
 
@@ -41,7 +56,8 @@ class _OfGPT2(ModelSource):
     """A `.pt` file with GPT-2's names."""
 
     title: ClassVar[str]  #: the usual name of such models
-    tied: ClassVar[bool]  #: whether the embedding is the unembedding too, unless the file has another one
+    #: whether the embedding is the unembedding too, unless the file has another one
+    tied: ClassVar[bool]
     activation: ClassVar[str]  #: GPT-2's name of the activation in the MLP
 
     def files(self) -> list[Path]:
@@ -58,7 +74,10 @@ class _OfGPT2(ModelSource):
 
     @cached_property
     def _tensors(self) -> dict[str, Tensor]:
-        tensors = {name.removeprefix(COMPILED): value for name, value in state_dict(self.path, self._content).items()}
+        tensors = {
+            name.removeprefix(COMPILED): value
+            for name, value in state_dict(self.path, self._content).items()
+        }
         return {name: value for name, value in tensors.items() if not name.endswith(MASKS)}
 
     @cached_property
@@ -72,10 +91,14 @@ class _OfGPT2(ModelSource):
 
     def outline(self) -> Outline:
         try:
-            config = _config(self._given, self._settings, biased="transformer.h.0.ln_1.bias" in self._tensors)
+            config = _config(
+                self._given, self._settings, biased="transformer.h.0.ln_1.bias" in self._tensors
+            )
         except ImportRefusedError as error:
             message = str(error).removeprefix("config.json: ")
-            raise ImportRefusedError(message if message.startswith(self.path.name) else f"{self.path.name}: {message}") from None
+            raise ImportRefusedError(
+                message if message.startswith(self.path.name) else f"{self.path.name}: {message}"
+            ) from None
         except (ValueError, TypeError) as error:
             raise ImportRefusedError(f"{self.path.name}: {error}") from None
         return Outline(self.title, config)
@@ -83,7 +106,9 @@ class _OfGPT2(ModelSource):
     def opened(self) -> Opened:
         outline = self.outline()
         characters, others = characters_near(self.path), FolderTokens(self.path.parent)
-        tokenizer, notes = fitted(characters or others.tokenizer(), outline.config.vocab_size, others.file or "meta.pkl")
+        tokenizer, notes = fitted(
+            characters or others.tokenizer(), outline.config.vocab_size, others.file or "meta.pkl"
+        )
         return Opened(outline.family, outline.config, tokenizer, notes)
 
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
@@ -119,7 +144,8 @@ class NanoGPT(_OfGPT2):
     def fits(cls, path: Path) -> bool:
         content = _content_at(path)
         settings = content.get("model_args") if isinstance(content, dict) else None
-        return isinstance(settings, dict) and "dim" not in settings  # llama2.c keeps its settings, with Meta's names, there too
+        # llama2.c keeps its settings, with Meta's names, there too
+        return isinstance(settings, dict) and "dim" not in settings
 
     @property
     def _settings(self) -> dict[str, Any]:
@@ -128,7 +154,9 @@ class NanoGPT(_OfGPT2):
 
 
 class MinGPT(_OfGPT2):
-    """The `model.pt` of a minGPT project: only tensors, whose shapes give all sizes except the number of heads."""
+    """The `model.pt` of a minGPT project: only tensors, whose shapes give all sizes except the
+    number of heads.
+    """
 
     kind, title, tied, takes = "mingpt", "minGPT", False, ("set",)
     activation = "gelu_new"
@@ -136,7 +164,9 @@ class MinGPT(_OfGPT2):
     @classmethod
     def fits(cls, path: Path) -> bool:
         content = _content_at(path)
-        if not isinstance(content, dict) or not all(isinstance(value, Tensor) for value in content.values()):
+        if not isinstance(content, dict) or not all(
+            isinstance(value, Tensor) for value in content.values()
+        ):
             return False
         fused, masks = content.get(FUSED), [name for name in content if str(name).endswith(MASKS)]
         is_turned = fused is not None and fused.ndim == 2 and fused.shape[0] == 3 * fused.shape[1]
@@ -146,7 +176,9 @@ class MinGPT(_OfGPT2):
     def _settings(self) -> dict[str, Any]:
         embedding, positions = self._tensors[EMBEDDING], self._tensors[POSITIONS]
         if embedding.ndim != 2 or positions.ndim != 2:
-            raise ImportRefusedError(f"{self.path.name}: the embedding or the positions are no table")
+            raise ImportRefusedError(
+                f"{self.path.name}: the embedding or the positions are no table"
+            )
         blocks = {name.split(".")[2] for name in self._tensors if name.startswith("transformer.h.")}
         return {
             "vocab_size": embedding.shape[0],
@@ -157,19 +189,32 @@ class MinGPT(_OfGPT2):
         }
 
     def _heads(self, width: int) -> int:
-        """The number of heads of a block: from the additions, or from the config.json next to the file."""
+        """The number of heads of a block: from the additions, or from the config.json next to the
+        file.
+        """
         fields = self.additions.get("set", {})
         if isinstance(fields, dict) and (unknown := sorted(fields.keys() - {"n_head"})):
-            raise ImportRefusedError(f"{self.path.name} tells {unknown[0]} itself: of such a file --set takes only n_head")
+            raise ImportRefusedError(
+                f"{self.path.name} tells {unknown[0]} itself: of such a file --set takes only "
+                "n_head"
+            )
         heads = fields.get("n_head") if isinstance(fields, dict) else None
         if heads is None:
             heads = self._heads_beside()
-        if isinstance(heads, int) and not isinstance(heads, bool) and heads > 0 and width % heads == 0:
+        if (
+            isinstance(heads, int)
+            and not isinstance(heads, bool)
+            and heads > 0
+            and width % heads == 0
+        ):
             return heads
         if heads is not None:
-            raise ImportRefusedError(f"{self.path.name}: its width {width:,} does not divide into {heads!r:.40} heads")
+            raise ImportRefusedError(
+                f"{self.path.name}: its width {width:,} does not divide into {heads!r:.40} heads"
+            )
         raise ImportRefusedError(
-            f"{self.path.name} does not tell how many heads a block has: put the config.json that minGPT wrote "
+            f"{self.path.name} does not tell how many heads a block has: put the config.json that "
+            "minGPT wrote "
             "beside it, or import it on the command line with --set n_head=…"
         )
 
@@ -188,25 +233,35 @@ class MinGPT(_OfGPT2):
 
 def _as_gpt2(settings: Mapping[str, Any], title: str, *, activation: str, tied: bool) -> Given:
     """The `config.json` of GPT-2 that corresponds to nanoGPT's `model_args`."""
-    names = {"n_positions": "block_size"} | {name: name for name in ("vocab_size", "n_embd", "n_layer", "n_head")}
+    names = {"n_positions": "block_size"} | {
+        name: name for name in ("vocab_size", "n_embd", "n_layer", "n_head")
+    }
     fields = {"model_type": "gpt2", "activation_function": activation, "tie_word_embeddings": tied}
     return Given(fields | {name: settings.get(theirs) for name, theirs in names.items()}, title)
 
 
 def _config(given: Given, settings: Mapping[str, Any], *, biased: bool) -> Config:
     """Our config of nanoGPT's `model_args`; with biases, all its parts have them."""
-    bias: dict[str, Any] = dict.fromkeys(("norm_bias", "qkv_bias", "output_bias", "mlp_bias"), biased)
+    bias: dict[str, Any] = dict.fromkeys(
+        ("norm_bias", "qkv_bias", "output_bias", "mlp_bias"), biased
+    )
     with given.refusing():
-        return replace(FAMILIES["gpt2"].config(given), dropout=settings.get("dropout") or 0.0, **bias)
+        return replace(
+            FAMILIES["gpt2"].config(given), dropout=settings.get("dropout") or 0.0, **bias
+        )
 
 
 def _turned(name: str, tensor: Tensor) -> Tensor:
-    """The tensor as in GPT-2's files, which have these matrices as [in, out], nanoGPT's as [out, in]."""
+    """The tensor as in GPT-2's files, which have these matrices as [in, out], nanoGPT's as [out,
+    in].
+    """
     return tensor.T if name.endswith(TURNED) and tensor.ndim == 2 else tensor
 
 
 def as_nanogpt(config: Config) -> Expressed:
-    """A model with this config in nanoGPT's form, with its `model_args`; a NotExpressibleError names the fields that it lacks."""
+    """A model with this config in nanoGPT's form, with its `model_args`; a NotExpressibleError
+    names the fields that it lacks.
+    """
     settings = {
         "n_layer": config.n_layer,
         "n_head": config.n_head,
@@ -226,8 +281,12 @@ def as_nanogpt(config: Config) -> Expressed:
     return Expressed(FAMILIES["gpt2"], settings, theirs)
 
 
-def checkpoint(model: Expressed, weights: Mapping[str, Tensor], about: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of nanoGPT's `ckpt.pt` that its `sample.py` reads; `about` is the rest, as `train.py` writes it."""
+def checkpoint(
+    model: Expressed, weights: Mapping[str, Tensor], about: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The parts of nanoGPT's `ckpt.pt` that its `sample.py` reads; `about` is the rest, as
+    `train.py` writes it.
+    """
     tensors = {name: _turned(name, tensor).contiguous() for name, tensor in model.tensors(weights)}
     tensors["lm_head.weight"] = tensors["transformer.wte.weight"]
     return {"model": tensors, "model_args": dict(model.fields), **about}

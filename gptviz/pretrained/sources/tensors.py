@@ -1,4 +1,6 @@
-"""Tensors in files of other programs: safetensors, whole or in parts, and PyTorch's own format, read without running any code."""
+"""Tensors in files of other programs: safetensors, whole or in parts, and PyTorch's own format,
+read without running any code.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,18 @@ from ..families.base import lacking
 
 LONGEST_INDEX = 16 * 2**20  # bytes
 MOST_NAMES = 500_000
-# Bytes of the names, types and shapes in a file, about 40,000 of them: 300,000 empty tensors would take half a minute and 500 MB.
+# Bytes of the names, types and shapes in a file, about 40,000 of them: 300,000 empty tensors would
+# take half a minute and 500 MB.
 LONGEST_HEADER = 4 * 2**20
-# The weights of a folder are in the first of these that it has, whole or in the parts that an index lists.
+# The weights of a folder are in the first of these that it has, whole or in the parts that an index
+# lists.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 
 
 def open_safetensors(path: Path) -> Any:
-    """A `.safetensors` file, open; use it in a `with`. An OSError if there is no such file, it is no regular file, or its header
-    is longer than `LONGEST_HEADER`; a SafetensorError if it is no such file, or cut short.
+    """A `.safetensors` file, open; use it in a `with`. An OSError if there is no such file, it is
+    no regular file, or its header is longer than `LONGEST_HEADER`; a SafetensorError if it is no
+    such file, or cut short.
     """
     require_regular(path)  # opening a pipe would wait for ever
     with path.open("rb") as file:
@@ -97,7 +102,9 @@ class TorchFile:
 
 
 def load_pickle(path: Path) -> Any:
-    """The content that `torch.save` wrote to this file, if it has only tensors, numbers, texts, lists and tables."""
+    """The content that `torch.save` wrote to this file, if it has only tensors, numbers, texts,
+    lists and tables.
+    """
     with reading(path):
         require_regular(path)
         try:
@@ -118,32 +125,45 @@ def _loaded(path: Path) -> Any:
 
 
 def state_dict(path: Path, content: Any = None) -> dict[str, Tensor]:
-    """The tensors by name in a file that `torch.save` wrote, with this `content` if it was read before: under a usual name, or at
-    its top. The top comes last: nanoGPT has one tensor there, its best loss, next to the `model`.
+    """The tensors by name in a file that `torch.save` wrote, with this `content` if it was read
+    before: under a usual name, or at its top. The top comes last: nanoGPT has one tensor there, its
+    best loss, next to the `model`.
     """
     content = load_pickle(path) if content is None else content
     for key in ("model", "model_state_dict", "state_dict", "module", None):
-        inner = content if key is None else content.get(key) if isinstance(content, Mapping) else None
+        inner = (
+            content if key is None else content.get(key) if isinstance(content, Mapping) else None
+        )
         if isinstance(inner, Mapping):
-            tensors = {str(name): value for name, value in inner.items() if isinstance(value, Tensor)}
+            tensors = {
+                str(name): value for name, value in inner.items() if isinstance(value, Tensor)
+            }
             for name, value in tensors.items():
                 require_plain(path, name, value)
             if tensors:
                 return tensors
-    raise ImportRefusedError(f"{path.name} holds no tensors by name: ask for the file with the weights")
+    raise ImportRefusedError(
+        f"{path.name} holds no tensors by name: ask for the file with the weights"
+    )
 
 
 def require_plain(path: Path, name: str, tensor: Tensor) -> None:
     """Refuse a tensor that has fewer numbers in the file than its shape says, or none at all.
 
-    A row that is repeated without being stored again could have any size, and fill the memory when it is used.
+    A row that is repeated without being stored again could have any size, and fill the memory when
+    it is used.
 
     Raises:
         ImportRefusedError: the message names the file and the tensor.
     """
-    is_dense = tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
+    is_dense = (
+        tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
+    )
     if not is_dense or tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise ImportRefusedError(f"{path.name}: the tensor {name:.80} is not stored number by number: save it with .contiguous()")
+        raise ImportRefusedError(
+            f"{path.name}: the tensor {name:.80} is not stored number by number: save it with "
+            ".contiguous()"
+        )
 
 
 @contextmanager
@@ -156,18 +176,31 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise ImportRefusedError(f"{path.name} is missing from {path.parent}: copy or download it too") from None
+        raise ImportRefusedError(
+            f"{path.name} is missing from {path.parent}: copy or download it too"
+        ) from None
     except pickle.UnpicklingError:
         raise ImportRefusedError(
-            f"{path.name} holds more than tensors, and opening it could run code: it is not opened. Ask for a .safetensors file"
+            f"{path.name} holds more than tensors, and opening it could run code: it is not "
+            "opened. Ask for a .safetensors file"
         ) from None
     except ImportRefusedError:
         raise
     except TooMuchError as error:
         raise ImportRefusedError(f"{path.name}: {error}") from None
-    except (OSError, SafetensorError, RuntimeError, ValueError, EOFError, KeyError, MemoryError) as error:
+    except (
+        OSError,
+        SafetensorError,
+        RuntimeError,
+        ValueError,
+        EOFError,
+        KeyError,
+        MemoryError,
+    ) as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise ImportRefusedError(f"{path.name} is damaged or cut short ({first}): copy or download it again") from None
+        raise ImportRefusedError(
+            f"{path.name} is damaged or cut short ({first}): copy or download it again"
+        ) from None
 
 
 class Tensors:
@@ -186,7 +219,9 @@ class Tensors:
         return list(self._where)
 
     def take(self, name: str) -> Tensor:
-        """The tensor of this name, in the type it is stored in; in the file it may have another name: see `names_in_files`."""
+        """The tensor of this name, in the type it is stored in; in the file it may have another
+        name: see `names_in_files`.
+        """
         known = self._known(name)
         if known is None:
             raise lacking(", ".join(path.name for path in self.files[:3]), name)
@@ -206,8 +241,16 @@ class Tensors:
         return bool(names) and None not in map(self._known, names)
 
     def same(self, one: str, other: str) -> bool:
-        """Whether two tensors that are there hold the same numbers in the same shape; neither counts as taken."""
-        return torch.equal(*(self._read(known) for name in (one, other) if (known := self._known(name)) is not None))
+        """Whether two tensors that are there hold the same numbers in the same shape; neither
+        counts as taken.
+        """
+        return torch.equal(
+            *(
+                self._read(known)
+                for name in (one, other)
+                if (known := self._known(name)) is not None
+            )
+        )
 
     def found(self, name: str) -> str:
         """The file that has the tensor of this name, and the tensor's name there, for messages."""
@@ -222,23 +265,37 @@ class Tensors:
 def names_in_files(name: str) -> list[str]:
     """The names that a tensor may have in new and old files, the newest first.
 
-    Some files leave out the first word of all names (`transformer.`), some call the unembedding `lm_head`, others `embed_out`,
-    and the oldest, converted from TensorFlow, call gain and bias of a LayerNorm `gamma` and `beta`.
+    Some files leave out the first word of all names (`transformer.`), some call the unembedding
+    `lm_head`, others `embed_out`, and the oldest, converted from TensorFlow, call gain and bias of
+    a LayerNorm `gamma` and `beta`.
     """
     known = [name, ALIASES.get(name, name)]
-    known += [name.replace(f"LayerNorm.{new}", f"LayerNorm.{old}") for new, old in (("weight", "gamma"), ("bias", "beta"))]
-    return list(dict.fromkeys(spelling for known_name in known for spelling in (known_name, known_name.partition(".")[2])))
+    known += [
+        name.replace(f"LayerNorm.{new}", f"LayerNorm.{old}")
+        for new, old in (("weight", "gamma"), ("bias", "beta"))
+    ]
+    return list(
+        dict.fromkeys(
+            spelling
+            for known_name in known
+            for spelling in (known_name, known_name.partition(".")[2])
+        )
+    )
 
 
 ALIASES = {"embed_out.weight": "lm_head.weight"}
 
 
 def in_folder(folder: Path) -> Tensors:
-    """The tensors of the model in a folder: of `model.safetensors`, of its parts, or of `pytorch_model.bin`."""
+    """The tensors of the model in a folder: of `model.safetensors`, of its parts, or of
+    `pytorch_model.bin`.
+    """
     files: dict[Path, TensorFile] = {}
     for path in files_in(folder):
         with reading(path):
-            files[path] = SafetensorsFile(path) if path.suffix == ".safetensors" else TorchFile(path)
+            files[path] = (
+                SafetensorsFile(path) if path.suffix == ".safetensors" else TorchFile(path)
+            )
     return Tensors(files)
 
 
@@ -251,24 +308,32 @@ def files_in(folder: Path) -> list[Path]:
                     require_regular(path)
             return paths
     raise ImportRefusedError(
-        f"{folder} has no weights: gptviz looks for model.safetensors or pytorch_model.bin, or an index of their parts"
+        f"{folder} has no weights: gptviz looks for model.safetensors or pytorch_model.bin, or an "
+        "index of their parts"
     )
 
 
 def parts_in(folder: Path, name: str) -> list[Path]:
-    """The files with the weights that a folder has under this name: those that its index lists, else one or none."""
+    """The files with the weights that a folder has under this name: those that its index lists,
+    else one or none.
+    """
     index = folder / f"{name}.index.json"
     if not os.path.lexists(index):
         return [folder / name] if os.path.lexists(folder / name) else []
     with reading(index):
         content = parse_json(read_regular(index, LONGEST_INDEX), MOST_NAMES)
     table = content.get("weight_map") if isinstance(content, dict) else None
-    if not isinstance(table, dict) or not table or not all(isinstance(name, str) for name in table.values()):
+    if (
+        not isinstance(table, dict)
+        or not table
+        or not all(isinstance(name, str) for name in table.values())
+    ):
         raise ImportRefusedError(f"{index.name} has no weight_map with the file of each tensor")
     names = sorted(set(table.values()))
     for name in names:
         if Path(name).name != name or name in ("", ".", ".."):
             raise ImportRefusedError(
-                f"{index.name} points out of its folder, to {name!r:.80}: it is not opened. Put the files that it names beside it"
+                f"{index.name} points out of its folder, to {name!r:.80}: it is not opened. Put "
+                "the files that it names beside it"
             )
     return [index.parent / name for name in names]

@@ -1,4 +1,5 @@
-"""The settings beside a tokenizer's vocabulary, as `transformers` reads them: its class, and the tokens that are added to it.
+"""The settings beside a tokenizer's vocabulary, as `transformers` reads them: its class, and the
+tokens that are added to it.
 
 Each token is a table as in the `added_tokens` of a `tokenizer.json`, without its id.
 """
@@ -20,31 +21,66 @@ class TokenizerClass:
 
     #: its special tokens by their names, where the settings name no others
     special: Mapping[str, str] = field(default_factory=dict)
-    #: how a text is cut before bytes are merged; None for a class that has no `vocab.json` and `merges.txt`
+    #: how a text is cut before bytes are merged; None for a class that has no `vocab.json` and
+    #: `merges.txt`
     cut: Cut | None = None
-    around: tuple[str, ...] = ()  #: the names of the two tokens that stand around every text; empty if the settings say which do
+    #: the names of the two tokens that stand around every text; empty if the settings say which do
+    around: tuple[str, ...] = ()
 
 
-NAMES: Final = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+NAMES: Final = (
+    "bos_token",
+    "eos_token",
+    "unk_token",
+    "sep_token",
+    "pad_token",
+    "cls_token",
+    "mask_token",
+)
 _GPT2: Final = dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>")
 _LLAMA: Final = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
-_BERT: Final = {"unk_token": "[UNK]", "sep_token": "[SEP]", "pad_token": "[PAD]", "cls_token": "[CLS]", "mask_token": "[MASK]"}
+_BERT: Final = {
+    "unk_token": "[UNK]",
+    "sep_token": "[SEP]",
+    "pad_token": "[PAD]",
+    "cls_token": "[CLS]",
+    "mask_token": "[MASK]",
+}
 _AROUND: Final = ("cls_token", "sep_token")
 CLASSES: Final[dict[str, TokenizerClass]] = {
     **dict.fromkeys(("GPT2Tokenizer", "CodeGenTokenizer"), TokenizerClass(_GPT2, GPT2)),
     "GPTNeoXTokenizer": TokenizerClass(_GPT2 | {"pad_token": "<|padding|>"}, Cut(composed=True)),
-    "Qwen2Tokenizer": TokenizerClass(dict.fromkeys(("eos_token", "unk_token", "pad_token"), "<|endoftext|>"), CUTS["qwen2"]),
+    "Qwen2Tokenizer": TokenizerClass(
+        dict.fromkeys(("eos_token", "unk_token", "pad_token"), "<|endoftext|>"), CUTS["qwen2"]
+    ),
     **dict.fromkeys(
         ("RobertaTokenizer", "BartTokenizer"),
         TokenizerClass(
-            _LLAMA | {"sep_token": "</s>", "cls_token": "<s>", "pad_token": "<pad>", "mask_token": "<mask>"}, GPT2, _AROUND
+            _LLAMA
+            | {
+                "sep_token": "</s>",
+                "cls_token": "<s>",
+                "pad_token": "<pad>",
+                "mask_token": "<mask>",
+            },
+            GPT2,
+            _AROUND,
         ),
     ),
     "LlamaTokenizer": TokenizerClass(_LLAMA),
     "GemmaTokenizer": TokenizerClass(
-        {"bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask>"}
+        {
+            "bos_token": "<bos>",
+            "eos_token": "<eos>",
+            "unk_token": "<unk>",
+            "pad_token": "<pad>",
+            "mask_token": "<mask>",
+        }
     ),
-    **dict.fromkeys(("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"), TokenizerClass(_BERT, around=_AROUND)),
+    **dict.fromkeys(
+        ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"),
+        TokenizerClass(_BERT, around=_AROUND),
+    ),
 }
 """The classes that gptviz knows, by their names without "Fast"."""
 # The classes that say nothing of how a text is read.
@@ -61,29 +97,49 @@ _MISNAMED: Final = ("qwen2",)
 
 
 def class_name(settings: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """The name of the class, without "Fast"; empty if neither tokenizer_config.json nor config.json lets it be known."""
-    named, model = settings.get("tokenizer_class") or config.get("tokenizer_class"), config.get("model_type")
+    """The name of the class, without "Fast"; empty if neither tokenizer_config.json nor config.json
+    lets it be known.
+    """
+    named, model = (
+        settings.get("tokenizer_class") or config.get("tokenizer_class"),
+        config.get("model_type"),
+    )
     usual = _OF_MODELS.get(model, "") if isinstance(model, str) else ""
     name = named.removesuffix("Fast") if isinstance(named, str) else ""
     return usual if name in _ANY or model in _MISNAMED else name
 
 
 def special_tokens(settings: Mapping[str, Any], usual: Mapping[str, str]) -> dict[str, Token]:
-    """The special tokens by their names, such as `bos_token`; the settings may also say that there is none of a name."""
+    """The special tokens by their names, such as `bos_token`; the settings may also say that there
+    is none of a name.
+    """
     extra = settings.get("extra_special_tokens")
-    named = {**dict.fromkeys(NAMES), **usual, **settings, **(extra if isinstance(extra, dict) else {})}
-    return {name: _token(token) for name, token in named.items() if name.endswith("_token") and isinstance(token, str | dict)}
+    named = {
+        **dict.fromkeys(NAMES),
+        **usual,
+        **settings,
+        **(extra if isinstance(extra, dict) else {}),
+    }
+    return {
+        name: _token(token)
+        for name, token in named.items()
+        if name.endswith("_token") and isinstance(token, str | dict)
+    }
 
 
 def added_tokens(
     settings: Mapping[str, Any], named: Mapping[str, Token], ids: Mapping[str, Any]
 ) -> tuple[list[Token], list[Token]]:
-    """The tokens of `added_tokens_decoder` in the settings of tokenizer_config.json, and those that a vocabulary gets only if it
-    does not have them as added tokens: the special tokens by their names, and those of added_tokens.json, in whose `ids` only the
-    order is of use: they go on behind the vocabulary.
+    """The tokens of `added_tokens_decoder` in the settings of tokenizer_config.json, and those that
+    a vocabulary gets only if it does not have them as added tokens: the special tokens by their
+    names, and those of added_tokens.json, in whose `ids` only the order is of use: they go on
+    behind the vocabulary.
     """
     lists = [settings.get(name) for name in ("extra_special_tokens", "additional_special_tokens")]
-    special = [*named.values(), *(_token(one) for one in next((one for one in lists if one and isinstance(one, list)), []))]
+    special = [
+        *named.values(),
+        *(_token(one) for one in next((one for one in lists if one and isinstance(one, list)), [])),
+    ]
     texts = {token["content"] for token in special}
     decoder = settings.get("added_tokens_decoder") or {}
     if not isinstance(decoder, dict) or not all(type(place) is int for place in ids.values()):
@@ -102,4 +158,9 @@ def _token(one: Any, *, special: bool = True) -> Token:
         raise ValueError("one of its added tokens has no text")
     special = special or said.get("special") is True
     flags = {name: said.get(name) is True for name in ("single_word", "lstrip", "rstrip")}
-    return {"content": said["content"], **flags, "normalized": said.get("normalized", not special) is True, "special": special}
+    return {
+        "content": said["content"],
+        **flags,
+        "normalized": said.get("normalized", not special) is True,
+        "special": special,
+    }

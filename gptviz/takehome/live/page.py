@@ -1,4 +1,6 @@
-"""The files of the page “Try it”: the page itself, and for each model a script that hands over the files of its checkpoint."""
+"""The files of the page “Try it”: the page itself, and for each model a script that hands over the
+files of its checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,33 @@ from . import HERE, lacks
 NAME = "try"
 MODELS = "models"
 APP = "http://localhost:8501"  # where Streamlit puts the app of one's own machine
-# The views of the page, by the page of the app that shows the same: their folders in `gptviz.components`.
-VIEWS = {"next_token": "sampling_ledger", "attention": "attention_explorer", "lens": "lens_grid", "generate": "generation_tree"}
+# The views of the page, by the page of the app that shows the same: their folders in
+# `gptviz.components`.
+VIEWS = {
+    "next_token": "sampling_ledger",
+    "attention": "attention_explorer",
+    "lens": "lens_grid",
+    "generate": "generation_tree",
+}
 SCRIPTS = ("token_strip", *VIEWS.values())
-# The keys of an address that the page reads, itself or by its views: an address with any other has a state that it does not show.
+# The keys of an address that the page reads, itself or by its views: an address with any other has
+# a state that it does not show.
 _KEYS = {
-    *("model", "prompt", "position", "temperature", "top_k", "top_p", "seed", "tokens", "log", "block", "head", "heads", "show"),
+    *(
+        "model",
+        "prompt",
+        "position",
+        "temperature",
+        "top_k",
+        "top_p",
+        "seed",
+        "tokens",
+        "log",
+        "block",
+        "head",
+        "heads",
+        "show",
+    ),
     *("direction", "query", "key", "sort", "least", "layer", "colour", "words", "attended"),
 }
 
@@ -35,7 +58,8 @@ _KEYS = {
 class LivePage:
     """What the page shows."""
 
-    #: the first prompt of each model, the first model first; those that a browser cannot compute are named on the page
+    #: the first prompt of each model, the first model first; those that a browser cannot compute
+    #: are named on the page
     prompts: Mapping[str, str]
     titles: Mapping[str, str]  #: of each page in `VIEWS`
     captions: Mapping[str, str]  #: for each page in `VIEWS` a sentence above its view
@@ -47,19 +71,30 @@ class LivePage:
         return {name: found for name in self.prompts if (found := lacks(checkpoints.find(name)))}
 
     def address(self, page: str, query: Mapping[str, str]) -> str:
-        """The address, as seen from a file beside it, at which it shows what a page of the app shows; empty where it does not."""
+        """The address, as seen from a file beside it, at which it shows what a page of the app
+        shows; empty where it does not.
+        """
         model = query.get("model", self.usual)
-        if page not in VIEWS or model not in self.prompts or model in self.missing or not query.keys() <= _KEYS:
+        if (
+            page not in VIEWS
+            or model not in self.prompts
+            or model in self.missing
+            or not query.keys() <= _KEYS
+        ):
             return ""
         return f"{NAME}.html?{urlencode({'view': page, 'model': model} | dict(query))}"
 
 
 def write_live(folder: Path, shared: str, page: LivePage) -> None:
-    """Write the page and its models into `folder`; `shared` is the folder with the `SCRIPTS` of views. An OSError if it fails."""
+    """Write the page and its models into `folder`; `shared` is the folder with the `SCRIPTS` of
+    views. An OSError if it fails.
+    """
     prompts = {name: prompt for name, prompt in page.prompts.items() if name not in page.missing}
     (folder / MODELS).mkdir(exist_ok=True)
     for name in prompts:
-        (folder / MODELS / f"{name}.js").write_text(handed(f"model-{name}", json.dumps(_files(name))), encoding="utf-8")
+        (folder / MODELS / f"{name}.js").write_text(
+            handed(f"model-{name}", json.dumps(_files(name))), encoding="utf-8"
+        )
     left = ", ".join(f"{name} ({why})" for name, why in page.missing.items())
     views = {name: {"view": view, "caption": page.captions[name]} for name, view in VIEWS.items()}
     about = {"models": prompts, "views": views, "app": APP}
@@ -67,11 +102,16 @@ def write_live(folder: Path, shared: str, page: LivePage) -> None:
     text = filled(
         HERE / "try.html",
         options="".join(f"<option>{escape(name)}</option>" for name in prompts),
-        buttons="".join(f'<button data-view="{name}">{escape(page.titles[name])}</button>' for name in VIEWS),
+        buttons="".join(
+            f'<button data-view="{name}">{escape(page.titles[name])}</button>' for name in VIEWS
+        ),
         left=escape(f"Not here, since this page lacks a part of them: {left}." if left else ""),
         scripts="\n".join(
             [
-                *(f'<script type="application/json" id="{name}">{inert(text)}</script>' for name, text in data.items()),
+                *(
+                    f'<script type="application/json" id="{name}">{inert(text)}</script>'
+                    for name, text in data.items()
+                ),
                 *(f'<script src="{shared}/{name}.js"></script>' for name in SCRIPTS),
                 f'<script type="module">{modules.joined(HERE / "try.js")}</script>',
             ]
@@ -83,7 +123,10 @@ def write_live(folder: Path, shared: str, page: LivePage) -> None:
 def _files(name: str) -> dict[str, object]:
     """The files of a checkpoint as worker.js takes them."""
     folder, lm = checkpoints.find(name), load(name)
-    config, tokenizer = (json.loads((folder / f"{file}.json").read_text(encoding="utf-8")) for file in ("config", "tokenizer"))
+    config, tokenizer = (
+        json.loads((folder / f"{file}.json").read_text(encoding="utf-8"))
+        for file in ("config", "tokenizer")
+    )
     weights = base64.b64encode((folder / "model.safetensors").read_bytes()).decode()
     stops = {"ends": sorted(lm.end_tokens), "whole": lm.sequence_length}
     return {"config": config, "tokenizer": tokenizer, "weights": weights} | stops

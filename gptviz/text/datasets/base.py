@@ -1,4 +1,6 @@
-"""The base of all generated tasks: a generator of token sequences whose best possible loss is known."""
+"""The base of all generated tasks: a generator of token sequences whose best possible loss is
+known.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
@@ -21,15 +23,19 @@ class Examples:
     """Sequences of one task, all of one length."""
 
     ids: Ids  #: [count, length], the whole sequences
-    #: [count, length − 1], whether the prediction of token t + 1 from the tokens up to t counts in the loss
+    #: [count, length − 1], whether the prediction of token t + 1 from the tokens up to t counts in
+    #: the loss
     counted: NDArray[np.bool_]
-    #: [count], which of the `parts` of its task each sequence belongs to, or None if the task has no parts
+    #: [count], which of the `parts` of its task each sequence belongs to, or None if the task has
+    #: no parts
     part: Ids | None = None
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two prompts of equally many tokens that differ in the words that decide what the next word is."""
+    """Two prompts of equally many tokens that differ in the words that decide what the next word
+    is.
+    """
 
     part: str  #: the task that they belong to
     title: str  #: the thing to know, in a few words
@@ -45,17 +51,20 @@ class Task(ABC):
     """A generator of sequences with something to learn in them. The fields are its settings.
 
     Raises:
-        ValueError: a setting is not a whole number within its `limits`, or one that is a text is none, or too long; the message
-            names it and what it may be.
+        ValueError: a setting is not a whole number within its `limits`, or one that is a text is
+            none, or too long; the message names it and what it may be.
     """
 
     name: ClassVar[str]  #: what it is called
     sentence: ClassVar[str]  #: what the sequences are and what there is to learn, in one sentence
-    writes: ClassVar[str] = ""  #: how its answers are written, in a sentence, where people write them otherwise; else empty
-    parts: ClassVar[tuple[str, ...]] = ()  #: the names of the tasks that it mixes; empty if it is one task
+    #: how its answers are written, in a sentence, where people write them otherwise; else empty
+    writes: ClassVar[str] = ""
+    #: the names of the tasks that it mixes; empty if it is one task
+    parts: ClassVar[tuple[str, ...]] = ()
     #: whether all sequences have the same form, so that the accuracy at each place means something
     has_places: ClassVar[bool] = True
-    is_new: ClassVar[bool] = True  #: whether a sequence that is held out never comes in training, or as good as never
+    #: whether a sequence that is held out never comes in training, or as good as never
+    is_new: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -63,16 +72,22 @@ class Task(ABC):
             if isinstance(field.default, str):
                 if not isinstance(value, str) or len(value) > LONGEST_TEXT:
                     raise ValueError(
-                        f"{field.name} of the task {self.name} is {value!r:.80}; it must be a text of at most {LONGEST_TEXT} "
+                        f"{field.name} of the task {self.name} is {value!r:.80}; it must be a "
+                        f"text of at most {LONGEST_TEXT} "
                         "characters"
                     )
             elif not isinstance(value, int) or isinstance(value, bool):
-                raise ValueError(f"{field.name} of the task {self.name} is {value!r:.80}; it must be a whole number")
+                raise ValueError(
+                    f"{field.name} of the task {self.name} is {value!r:.80}; it must be a whole "
+                    "number"
+                )
         for setting, (least, most) in self.limits().items():
             value = getattr(self, setting)
             if not least <= value <= most:
                 allowed = f"from {least:,} to {most:,}" if least < most else f"{least:,} here"
-                raise ValueError(f"{setting} of the task {self.name} is {value!r:.80}; it must be {allowed}")
+                raise ValueError(
+                    f"{setting} of the task {self.name} is {value!r:.80}; it must be {allowed}"
+                )
 
     def settings(self) -> dict[str, int | str]:
         """The settings as JSON values; `task(name, **settings)` makes an equal task."""
@@ -80,22 +95,34 @@ class Task(ABC):
 
     def changed_settings(self) -> dict[str, int | str]:
         """Those of the settings that are not as they are by default."""
-        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
+        return {
+            field.name: value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
+        }
 
     @property
     def title(self) -> str:
-        """Its name, and the settings that are not as they are by default: "jobs (nurse 10, doctor 90)"."""
-        changed = ", ".join(f"{setting} {value}" for setting, value in self.changed_settings().items())
+        """Its name, and the settings that are not as they are by default: "jobs (nurse 10, doctor
+        90)".
+        """
+        changed = ", ".join(
+            f"{setting} {value}" for setting, value in self.changed_settings().items()
+        )
         return f"{self.name} ({changed})" if changed else self.name
 
     def limits(self) -> dict[str, tuple[int, int]]:
-        """The least and the greatest value of each setting that is a number, given those before: a file cannot ask for more."""
+        """The least and the greatest value of each setting that is a number, given those before: a
+        file cannot ask for more.
+        """
         return {}
 
     @property
     @abstractmethod
     def length(self) -> int:
-        """Tokens per sequence. A model needs a context of one less, because nothing is predicted from the last token."""
+        """Tokens per sequence. A model needs a context of one less, because nothing is predicted
+        from the last token.
+        """
 
     @property
     @abstractmethod
@@ -104,7 +131,9 @@ class Task(ABC):
 
     @property
     def end(self) -> int | None:
-        """The token that follows the last one of a sequence and fills the rest, or None if all sequences are equally long."""
+        """The token that follows the last one of a sequence and fills the rest, or None if all
+        sequences are equally long.
+        """
         return None
 
     @property
@@ -117,58 +146,76 @@ class Task(ABC):
         """`count` sequences to train on, drawn only by `rng`."""
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
-        """`count` sequences to validate on, always the same ones: drawn from random numbers that no seed gives to `examples`."""
+        """`count` sequences to validate on, always the same ones: drawn from random numbers that no
+        seed gives to `examples`.
+        """
         return self.examples(count, validation_rng(seed))
 
     def learned(self) -> Examples | None:
-        """All sequences that it trains on, each once, if they are so few that they come again and again; else None."""
+        """All sequences that it trains on, each once, if they are so few that they come again and
+        again; else None.
+        """
         return None
 
     def example_prompt(self) -> str:
-        """The beginning of a held-out sequence as text; what follows is to be predicted, and it fits in the context."""
+        """The beginning of a held-out sequence as text; what follows is to be predicted, and it
+        fits in the context.
+        """
         return self.example_prompts(1)[0][0]
 
     def example_prompts(self, count: int, part: str = "") -> list[tuple[str, int]]:
-        """The beginnings of `count` held-out sequences as text, and the token that follows each: the first that counts, or where
-        all count the last. With a `part`, only sequences of this one of the `parts`.
+        """The beginnings of `count` held-out sequences as text, and the token that follows each:
+        the first that counts, or where all count the last. With a `part`, only sequences of this
+        one of the `parts`.
         """
         held_out = self.held_out(count * max(1, len(self.parts)))
         is_asked = np.ones(len(held_out.ids), bool)
         if held_out.part is not None and part:
             is_asked = held_out.part == self.parts.index(part)
         prompts = []
-        for ids, counted in zip(held_out.ids[is_asked][:count], held_out.counted[is_asked], strict=False):
+        for ids, counted in zip(
+            held_out.ids[is_asked][:count], held_out.counted[is_asked], strict=False
+        ):
             end = len(counted) if counted.all() else int(counted.argmax()) + 1
             prompts.append((self.tokenizer.decode(ids[:end]), int(ids[end])))
         return prompts
 
     def token_labels(self, ids: Ids) -> dict[str, Ids]:
-        """What is known of the tokens of whole sequences `ids` [count, length] and stands nowhere in them, by name, for probes.
+        """What is known of the tokens of whole sequences `ids` [count, length] and stands nowhere
+        in them, by name, for probes.
 
         The values are numbers [count, length], −1 for a token of which it is not known.
         """
         return {}
 
     def as_people_write(self, text: str) -> str:
-        """A sequence of this task as people write it, with the right answer if it has another one; empty where that is `text`."""
+        """A sequence of this task as people write it, with the right answer if it has another one;
+        empty where that is `text`.
+        """
         return ""
 
     def twin(self) -> Self:
-        """The same task with other settings, to train a second model on and to compare: itself if it has no such settings."""
+        """The same task with other settings, to train a second model on and to compare: itself if
+        it has no such settings.
+        """
         return self
 
     def questions(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Sentences to complete, and the words of interest after each: what pages ask models of this task first. Both empty if
-        there is nothing that every one of them could be asked.
+        """Sentences to complete, and the words of interest after each: what pages ask models of
+        this task first. Both empty if there is nothing that every one of them could be asked.
         """
         return (), ()
 
     def opposites(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-        """Pairs of texts that differ in one thing: its name, one text of each pair, and the others; all empty without any."""
+        """Pairs of texts that differ in one thing: its name, one text of each pair, and the others;
+        all empty without any.
+        """
         return "", (), ()
 
     def contrasts(self) -> tuple[Contrast, ...]:
-        """Prompts with known answers, which pages suggest for models of this task; empty if the task has none."""
+        """Prompts with known answers, which pages suggest for models of this task; empty if the
+        task has none.
+        """
         return ()
 
 

@@ -1,4 +1,6 @@
-"""The texts to train on: the user's files, Python's own reference, and Tiny Shakespeare, which is fetched once."""
+"""The texts to train on: the user's files, Python's own reference, and Tiny Shakespeare, which is
+fetched once.
+"""
 
 import hashlib
 import os
@@ -16,7 +18,9 @@ from gptviz.machine.files import home, in_place_of
 from gptviz.machine.hosting import require_writable
 
 _TINY_SHAKESPEARE = "tinyshakespeare.txt"  # as it is kept
-TINY_SHAKESPEARE_ADDRESS = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
+TINY_SHAKESPEARE_ADDRESS = (
+    "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt"
+)
 TINY_SHAKESPEARE_SHA256: Final = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
 _TINY_SHAKESPEARE_BYTES: Final = 1_115_394
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -44,14 +48,21 @@ class Corpus:
     def __post_init__(self) -> None:
         if not self.text:
             raise ValueError(f"the corpus “{self.name}” is empty")
-        object.__setattr__(self, "sha256", hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest())
+        object.__setattr__(
+            self, "sha256", hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+        )
 
     def split(self, fraction: float = 0.9) -> tuple[str, str]:
-        """The first `fraction` of the characters for training, the rest for validation; a ValueError if a part is empty."""
+        """The first `fraction` of the characters for training, the rest for validation; a
+        ValueError if a part is empty.
+        """
         check_fraction(fraction)
         cut = int(fraction * len(self.text))
         if not 0 < cut < len(self.text):
-            raise ValueError(f"{len(self.text)} characters are too few to split at {fraction}: one part would be empty")
+            raise ValueError(
+                f"{len(self.text)} characters are too few to split at {fraction}: one part would "
+                "be empty"
+            )
         return self.text[:cut], self.text[cut:]
 
 
@@ -70,13 +81,15 @@ def corpora() -> tuple[NamedCorpus, ...]:
     return (
         NamedCorpus(
             "python-reference",
-            "Python's language reference as it ships inside Python: about 460,000 characters of English, offline",
+            "Python's language reference as it ships inside Python: about 460,000 characters of "
+            "English, offline",
             True,
             python_reference,
         ),
         NamedCorpus(
             "tiny-shakespeare",
-            "40,000 lines of Shakespeare, 1,115,394 characters: fetched once (1.1 MB), then offline",
+            "40,000 lines of Shakespeare, 1,115,394 characters: fetched once (1.1 MB), then "
+            "offline",
             _cached(_TINY_SHAKESPEARE).is_file(),
             tiny_shakespeare,
         ),
@@ -84,11 +97,13 @@ def corpora() -> tuple[NamedCorpus, ...]:
 
 
 def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpus:
-    """A text file as a corpus, named after the file: UTF-8, with or without a byte order mark; line ends become newlines.
+    """A text file as a corpus, named after the file: UTF-8, with or without a byte order mark; line
+    ends become newlines.
 
     Raises:
         OSError: the file is missing, a folder, not an ordinary file or not readable.
-        ValueError: it is empty, larger than `limit` bytes or not UTF-8 text. Each message names the file and what to do.
+        ValueError: it is empty, larger than `limit` bytes or not UTF-8 text. Each message names the
+            file and what to do.
     """
     file = Path(path)
     try:
@@ -102,11 +117,17 @@ def read_corpus(path: str | os.PathLike[str], limit: int = 200_000_000) -> Corpu
             data = opened.read(limit + 1)
             size = os.fstat(opened.fileno()).st_size
     except FileNotFoundError:
-        raise FileNotFoundError(f"{file} does not exist: check the name and the folder ({Path.cwd()})") from None
+        raise FileNotFoundError(
+            f"{file} does not exist: check the name and the folder ({Path.cwd()})"
+        ) from None
     except PermissionError:
-        raise PermissionError(f"{file} may not be read: change its permissions or copy it") from None
+        raise PermissionError(
+            f"{file} may not be read: change its permissions or copy it"
+        ) from None
     if len(data) > limit:
-        raise ValueError(f"{file} has {size:,} bytes, at most {limit:,} are read: shorten it, or raise the limit")
+        raise ValueError(
+            f"{file} has {size:,} bytes, at most {limit:,} are read: shorten it, or raise the limit"
+        )
     return Corpus(file.name, _utf8_text(data, str(file)), str(file))
 
 
@@ -116,27 +137,33 @@ def corpus_of(data: bytes, name: str) -> Corpus:
 
 
 def python_reference() -> Corpus:
-    """Python's language reference, about 460,000 characters: every topic of `help()`, in the order of their names.
+    """Python's language reference, about 460,000 characters: every topic of `help()`, in the order
+    of their names.
 
-    Source: `pydoc_data.topics` of the running Python; text and SHA-256 differ between Python versions. A `CorpusUnavailableError`
-    if this Python was installed without that module.
+    Source: `pydoc_data.topics` of the running Python; text and SHA-256 differ between Python
+    versions. A `CorpusUnavailableError` if this Python was installed without that module.
     """
     try:
         from pydoc_data.topics import topics
     except ImportError:
         raise CorpusUnavailableError(
-            "this Python was installed without pydoc_data, its reference text: use a text file of yours, "
+            "this Python was installed without pydoc_data, its reference text: use a text file of "
+            "yours, "
             "Tiny Shakespeare or a generated task"
         ) from None
-    return Corpus("python-reference", "\n".join(topics[name] for name in sorted(topics)), "pydoc_data.topics")
+    return Corpus(
+        "python-reference", "\n".join(topics[name] for name in sorted(topics)), "pydoc_data.topics"
+    )
 
 
 def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
-    """Tiny Shakespeare (Karpathy, char-rnn; public domain): from the cache folder, else fetched once and kept there.
+    """Tiny Shakespeare (Karpathy, char-rnn; public domain): from the cache folder, else fetched
+    once and kept there.
 
-    It is fetched only if `fetch`, and the network is waited for at most `timeout` seconds. A NotAllowedError if it is not in the
-    cache, and this server keeps nothing; a CorpusUnavailableError if it is not in the cache and may not be fetched, the network
-    cannot be reached in time, or the text that comes does not have the known SHA-256.
+    It is fetched only if `fetch`, and the network is waited for at most `timeout` seconds. A
+    NotAllowedError if it is not in the cache, and this server keeps nothing; a
+    CorpusUnavailableError if it is not in the cache and may not be fetched, the network cannot be
+    reached in time, or the text that comes does not have the known SHA-256.
     """
     cached = _cached(_TINY_SHAKESPEARE)
     data = _cached_bytes(cached)
@@ -153,14 +180,18 @@ def tiny_shakespeare(fetch: bool = True, timeout: float = 20) -> Corpus:
 
 
 def remember(corpus: Corpus) -> None:
-    """Keep a copy of the text, found again by its SHA-256: a run that is resumed later must read the same text."""
+    """Keep a copy of the text, found again by its SHA-256: a run that is resumed later must read
+    the same text.
+    """
     path = _cached(f"{corpus.sha256}.txt")
     if not path.is_file():
         _cache(path, corpus.text.encode("utf-8", "surrogatepass"))
 
 
 def recall(name: str, sha256: str) -> Corpus:
-    """The text with this SHA-256: a kept copy, else the corpus of that name; a `CorpusUnavailableError` if there is neither."""
+    """The text with this SHA-256: a kept copy, else the corpus of that name; a
+    `CorpusUnavailableError` if there is neither.
+    """
     data = _cached_bytes(_cached(f"{sha256}.txt")) if re.fullmatch("[0-9a-f]{64}", sha256) else b""
     if data and hashlib.sha256(data).hexdigest() == sha256:
         return Corpus(name, data.decode("utf-8", "surrogatepass"))
@@ -169,7 +200,9 @@ def recall(name: str, sha256: str) -> Corpus:
             corpus = offer.open()
             if corpus.sha256 == sha256:
                 return corpus
-    raise CorpusUnavailableError(f"the text “{name[:80]}” is not here any more (SHA-256 {sha256[:12]}…): give it as a file")
+    raise CorpusUnavailableError(
+        f"the text “{name[:80]}” is not here any more (SHA-256 {sha256[:12]}…): give it as a file"
+    )
 
 
 def _utf8_text(data: bytes, file: str) -> str:
@@ -181,8 +214,11 @@ def _utf8_text(data: bytes, file: str) -> str:
     try:
         text = data[mark:].decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{file} is not UTF-8 (byte {mark + error.start} fits no character): {fix}") from None
-    # Allowed in UTF-8, but in practice a sign of UTF-16 without a byte order mark, or of a file that is not text.
+        raise ValueError(
+            f"{file} is not UTF-8 (byte {mark + error.start} fits no character): {fix}"
+        ) from None
+    # Allowed in UTF-8, but in practice a sign of UTF-16 without a byte order mark, or of a file
+    # that is not text.
     if "\0" in text:
         raise ValueError(f"{file} is not text (byte {data.index(0)} is zero): {fix}")
     if not text:
@@ -202,8 +238,10 @@ def _is_tiny_shakespeare(data: bytes) -> bool:
 def _no_shakespeare(reason: str) -> CorpusUnavailableError:
     end = "" if reason.endswith("?") else "."
     return CorpusUnavailableError(
-        f"Tiny Shakespeare, the text that this needs, is not here: {reason}{end} Get it where there is a network, from "
-        f"{TINY_SHAKESPEARE_ADDRESS}, and put it here as {_cached(_TINY_SHAKESPEARE)}; or name another text: "
+        f"Tiny Shakespeare, the text that this needs, is not here: {reason}{end} Get it where "
+        "there is a network, from "
+        f"{TINY_SHAKESPEARE_ADDRESS}, and put it here as {_cached(_TINY_SHAKESPEARE)}; or name "
+        "another text: "
         "python-reference, a file of yours, or a task that generates its text"
     )
 

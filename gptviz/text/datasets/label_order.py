@@ -11,10 +11,11 @@ _NUMBER: Final = re.compile(r"[-−+]?\d{1,9}(?:\.\d{1,9})?(?![\w.])")
 
 
 def label_order(names: Sequence[str]) -> tuple[int, ...] | None:
-    """The indices of the labels from the lowest to the highest, by the numbers they begin with ("3", "4 stars", "-1").
+    """The indices of the labels from the lowest to the highest, by the numbers they begin with
+    ("3", "4 stars", "-1").
 
-    None if no order can be found: there are fewer than `LEAST_ORDERED`, one does not begin with a number, or two begin with the
-    same number.
+    None if no order can be found: there are fewer than `LEAST_ORDERED`, one does not begin with a
+    number, or two begin with the same number.
     """
     beginnings = filter(None, (_NUMBER.match(name.strip()) for name in names))
     numbers = [float(beginning[0].replace("−", "-")) for beginning in beginnings]

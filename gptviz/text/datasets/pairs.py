@@ -1,4 +1,6 @@
-"""Pairs of texts, a source and its answer: made by tasks that know the answer, or read from a file of two columns."""
+"""Pairs of texts, a source and its answer: made by tasks that know the answer, or read from a file
+of two columns.
+"""
 
 import json
 import os
@@ -25,13 +27,60 @@ SourceAndAnswer = tuple[str, str]
 _SHORT: Final = 3  # characters: there are too few answers of this length to hold some out
 _UNITS: Final = (
     *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
-    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+    *(
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+        "eighteen",
+        "nineteen",
+    ),
 )
-_TENS: Final = ("", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_TENS: Final = (
+    "",
+    "",
+    "twenty",
+    "thirty",
+    "forty",
+    "fifty",
+    "sixty",
+    "seventy",
+    "eighty",
+    "ninety",
+)
 _ORDINALS: Final = (
-    *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
-    *("eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth"),
-    *("nineteenth", "twentieth", *(f"twenty-{unit}" for unit in ("first", "second", "third", "fourth", "fifth", "sixth"))),
+    *(
+        "",
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "ninth",
+        "tenth",
+    ),
+    *(
+        "eleventh",
+        "twelfth",
+        "thirteenth",
+        "fourteenth",
+        "fifteenth",
+        "sixteenth",
+        "seventeenth",
+        "eighteenth",
+    ),
+    *(
+        "nineteenth",
+        "twentieth",
+        *(f"twenty-{unit}" for unit in ("first", "second", "third", "fourth", "fifth", "sixth")),
+    ),
     *("twenty-seventh", "twenty-eighth", "twenty-ninth", "thirtieth", "thirty-first"),
 )
 _MONTHS: Final = (
@@ -41,7 +90,9 @@ _MONTHS: Final = (
 
 
 def cardinal(number: int, joint: str = " and ") -> str:
-    """A number from 0 to 999,999 in words, `joint` before the last two digits: 1,042 is "one thousand and forty-two"."""
+    """A number from 0 to 999,999 in words, `joint` before the last two digits: 1,042 is "one
+    thousand and forty-two".
+    """
     if number < 20:
         return _UNITS[number]
     if number < 100:
@@ -49,11 +100,15 @@ def cardinal(number: int, joint: str = " and ") -> str:
     size, name = (100, "hundred") if number < 1000 else (1000, "thousand")
     rest = number % size
     link = joint if rest < 100 else " "
-    return f"{cardinal(number // size, joint)} {name}" + (f"{link}{cardinal(rest, joint)}" if rest else "")
+    return f"{cardinal(number // size, joint)} {name}" + (
+        f"{link}{cardinal(rest, joint)}" if rest else ""
+    )
 
 
 def spoken_year(year: int) -> str:
-    """A year from 1000 to 2099 as people say it: "nineteen seventy-seven", "eighteen oh five", "two thousand and four"."""
+    """A year from 1000 to 2099 as people say it: "nineteen seventy-seven", "eighteen oh five", "two
+    thousand and four".
+    """
     if year % 1000 < 10:
         return cardinal(year)
     century, rest = divmod(year, 100)
@@ -63,10 +118,11 @@ def spoken_year(year: int) -> str:
 
 
 class PairTask(ABC):
-    """A generator of pairs whose answers follow from their sources: a model that has learned it makes no mistake.
+    """A generator of pairs whose answers follow from their sources: a model that has learned it
+    makes no mistake.
 
-    Tokens are characters. About one in ten of the answers of four characters or more is held out with all its sources: training
-    never draws it. It is always the same ones.
+    Tokens are characters. About one in ten of the answers of four characters or more is held out
+    with all its sources: training never draws it. It is always the same ones.
     """
 
     name: ClassVar[str]  #: what it is called
@@ -74,7 +130,8 @@ class PairTask(ABC):
     example: ClassVar[str]  #: a source to try
     characters: ClassVar[str]  #: all characters of sources and answers
     longest: ClassVar[int]  #: the characters of the longest source; no answer is longer
-    answer_length: ClassVar[int | None] = None  #: the characters of every answer, or None if they differ
+    #: the characters of every answer, or None if they differ
+    answer_length: ClassVar[int | None] = None
 
     @abstractmethod
     def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
@@ -87,7 +144,9 @@ class PairTask(ABC):
 
     def holds_out(self, answer: str) -> bool:
         """Whether training never draws this answer: chosen by a hash."""
-        return len(answer) > _SHORT and blake2b(answer.encode(), digest_size=8).digest()[0] % 10 == 0
+        return (
+            len(answer) > _SHORT and blake2b(answer.encode(), digest_size=8).digest()[0] % 10 == 0
+        )
 
     def pairs(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
         """`count` pairs to train on, drawn only by `rng`; none is held out."""
@@ -117,11 +176,14 @@ def _held_out(task: PairTask) -> tuple[SourceAndAnswer, ...]:
 
 
 class Dates(PairTask):
-    """`the third of march 1977` → `1977-03-03`: every day of the years 1000 to 2099, in the Gregorian calendar throughout."""
+    """`the third of march 1977` → `1977-03-03`: every day of the years 1000 to 2099, in the
+    Gregorian calendar throughout.
+    """
 
     name = "dates"
     sentence = (
-        "A date as people write it, and the same date in the order and the digits of ISO 8601: the model has to find year, "
+        "A date as people write it, and the same date in the order and the digits of ISO 8601: "
+        "the model has to find year, "
         "month and day wherever they are, and turn names into numbers."
     )
     example = "the third of march 1977"
@@ -145,7 +207,15 @@ class Dates(PairTask):
 
     characters = "".join(
         [
-            *(" -,", digits, *_UNITS[1:], *_TENS, *_ORDINALS, *_MONTHS, "thousand hundred and oh of the"),
+            *(
+                " -,",
+                digits,
+                *_UNITS[1:],
+                *_TENS,
+                *_ORDINALS,
+                *_MONTHS,
+                "thousand hundred and oh of the",
+            ),
             *(word[:1].upper() for word in (*_ORDINALS, "the")),
             *(month.lower() for month in _MONTHS),
         ]
@@ -153,13 +223,22 @@ class Dates(PairTask):
 
     def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
         """Dates, all equally probable, each in a form drawn for it."""
-        days = rng.integers(date(1000, 1, 1).toordinal(), date(2099, 12, 31).toordinal() + 1, size=count)
+        days = rng.integers(
+            date(1000, 1, 1).toordinal(), date(2099, 12, 31).toordinal() + 1, size=count
+        )
         forms = rng.integers(len(self.FORMS), size=count)
         lower, bare = rng.integers(2, size=(2, count))
         return [
-            (self.as_text(when, self.FORMS[form], capitals=not small, commas=not without), when.isoformat())
+            (
+                self.as_text(when, self.FORMS[form], capitals=not small, commas=not without),
+                when.isoformat(),
+            )
             for when, form, small, without in zip(
-                map(date.fromordinal, days.tolist()), forms.tolist(), lower.tolist(), bare.tolist(), strict=True
+                map(date.fromordinal, days.tolist()),
+                forms.tolist(),
+                lower.tolist(),
+                bare.tolist(),
+                strict=True,
             )
         ]
 
@@ -167,7 +246,10 @@ class Dates(PairTask):
         """A date in one of the `FORMS`."""
         day, month, year = when.day, _MONTHS[when.month], when.year
         suffix = "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
-        of_month, of_year = {"month": month, "short": month[:3]}, {"year": year, "spoken": spoken_year(year)}
+        of_month, of_year = (
+            {"month": month, "short": month[:3]},
+            {"year": year, "spoken": spoken_year(year)},
+        )
         text = form.format(day=day, suffix=suffix, ordinal=_ORDINALS[day], **of_month, **of_year)
         if not commas:
             text = text.replace(",", "")
@@ -179,7 +261,8 @@ class Numbers(PairTask):
 
     name = "numbers"
     sentence = (
-        "A number in words, and in digits: a word's place in the answer depends on the words around it, "
+        "A number in words, and in digits: a word's place in the answer depends on the words "
+        "around it, "
         "and what is not said becomes a zero."
     )
     example = "forty-two thousand and seven"
@@ -187,11 +270,15 @@ class Numbers(PairTask):
     longest = 54
 
     def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
-        """Numbers of one to five digits, all lengths equally probable, with and without "and", with and without hyphens."""
+        """Numbers of one to five digits, all lengths equally probable, with and without "and", with
+        and without hyphens.
+        """
         numbers = rng.integers(10 ** rng.integers(1, 6, size=count))
         joints, hyphens = rng.integers(2, size=(2, count))
         pairs = []
-        for number, joint, hyphen in zip(numbers.tolist(), joints.tolist(), hyphens.tolist(), strict=True):
+        for number, joint, hyphen in zip(
+            numbers.tolist(), joints.tolist(), hyphens.tolist(), strict=True
+        ):
             words = cardinal(number, " and " if joint else " ")
             pairs.append((words if hyphen else words.replace("-", " "), str(number)))
         return pairs
@@ -201,16 +288,26 @@ class Mirror(PairTask):
     """`stressed` → `desserts`: letters and spaces, backwards."""
 
     name = "mirror"
-    sentence = "A text and the same text backwards: the answer reads its source from the last character to the first."
+    sentence = (
+        "A text and the same text backwards: the answer reads its source from the last character "
+        "to the first."
+    )
     example = "stressed"
     characters = " " + ascii_lowercase
     longest = 24
 
     def draw(self, count: int, rng: Generator) -> list[SourceAndAnswer]:
-        """Random letters, all lengths equally probable; about one in seven is a space, but never at an end or next to another."""
+        """Random letters, all lengths equally probable; about one in seven is a space, but never at
+        an end or next to another.
+        """
         lengths = rng.integers(1, self.longest + 1, size=count).tolist()
-        letters = np.array([*ascii_lowercase, *(" " * 4)])[rng.integers(30, size=(count, self.longest))]
-        texts = [" ".join("".join(row[:length]).split()) or "a" for row, length in zip(letters, lengths, strict=True)]
+        letters = np.array([*ascii_lowercase, *(" " * 4)])[
+            rng.integers(30, size=(count, self.longest))
+        ]
+        texts = [
+            " ".join("".join(row[:length]).split()) or "a"
+            for row, length in zip(letters, lengths, strict=True)
+        ]
         return [(text, text[::-1]) for text in texts]
 
 
@@ -219,7 +316,9 @@ PAIR_TASKS: dict[str, PairTask] = {task.name: task for task in (Dates(), Numbers
 
 @dataclass(frozen=True)
 class Pairs:
-    """The user's pairs. A ValueError if a text is empty, or there are fewer than two different sources."""
+    """The user's pairs. A ValueError if a text is empty, or there are fewer than two different
+    sources.
+    """
 
     name: str  #: what they are called
     pairs: tuple[SourceAndAnswer, ...] = field(repr=False)  #: (source, answer), in their order
@@ -228,7 +327,10 @@ class Pairs:
         if not all(source and answer for source, answer in self.pairs):
             raise ValueError(f"{self.name} has a pair with an empty text")
         if len({source for source, _ in self.pairs}) < 2:
-            raise ValueError(f"{self.name} needs at least 2 different sources: one to train on and one to hold out")
+            raise ValueError(
+                f"{self.name} needs at least 2 different sources: one to train on and one to hold "
+                "out"
+            )
 
     @cached_property
     def canonical(self) -> str:
@@ -242,7 +344,9 @@ class Pairs:
 
     @classmethod
     def from_canonical(cls, name: str, text: str) -> "Pairs":
-        """The pairs whose canonical form this is; a ValueError if `canonical` could not have written it."""
+        """The pairs whose canonical form this is; a ValueError if `canonical` could not have
+        written it.
+        """
         try:
             pairs = tuple((source, answer) for source, answer in json.loads(text))
         except (TypeError, ValueError, RecursionError):
@@ -251,11 +355,13 @@ class Pairs:
             raise ValueError(f"“{name}” does not hold pairs of texts")
         return cls(name, pairs)
 
-    def split(self, fraction: float = 0.9, seed: int = 0) -> tuple[list[SourceAndAnswer], list[SourceAndAnswer]]:
+    def split(
+        self, fraction: float = 0.9, seed: int = 0
+    ) -> tuple[list[SourceAndAnswer], list[SourceAndAnswer]]:
         """Pairs to train on and pairs held out, drawn by `seed`, both in their order.
 
-        About a `fraction` of the sources is trained on; at least one source is in each part. All pairs of one source are in the
-        same part.
+        About a `fraction` of the sources is trained on; at least one source is in each part. All
+        pairs of one source are in the same part.
         """
         check_fraction(fraction)
         sources = list(dict.fromkeys(source for source, _ in self.pairs))
@@ -268,9 +374,10 @@ class Pairs:
 def read_pairs(path: str | os.PathLike[str]) -> Pairs:
     """A file in UTF-8 with a source and its answer in each line, in two columns.
 
-    The separator is the one that makes two columns of every line: a tab, where quotation marks have no meaning, or a comma or a
-    semicolon, as in CSV. A first line `source,target` and blank lines are left out. An OSError if the file is missing or not
-    readable; a ValueError if it holds no such pairs. Each message names the file, the line and what to do.
+    The separator is the one that makes two columns of every line: a tab, where quotation marks have
+    no meaning, or a comma or a semicolon, as in CSV. A first line `source,target` and blank lines
+    are left out. An OSError if the file is missing or not readable; a ValueError if it holds no
+    such pairs. Each message names the file, the line and what to do.
     """
     corpus = read_corpus(path)
     return _pairs(corpus.text, corpus.name, str(path))
@@ -283,18 +390,29 @@ def pairs_of(data: bytes, name: str) -> Pairs:
 
 def _pairs(content: str, name: str, file: str) -> Pairs:
     # The rows, divided by the separator that makes two columns of every one.
-    separators = "".join(separator for separator in SEPARATORS if separator in content or separator == ",")
+    separators = "".join(
+        separator for separator in SEPARATORS if separator in content or separator == ","
+    )
     tried = readings(content, file, _pair, separators=separators, quoted=",;")
     fitting = [separator for separator, reading in tried.items() if reading.problem is None]
     if not fitting:
-        # The user means the separator by which most rows can be read; if several are equal, the tab.
-        meant = max(tried, key=lambda separator: (len(tried[separator].rows), separator in content, separator == "\t"))
+        # The user means the separator by which most rows can be read; if several are equal, the
+        # tab.
+        meant = max(
+            tried,
+            key=lambda separator: (
+                len(tried[separator].rows),
+                separator in content,
+                separator == "\t",
+            ),
+        )
         problem = tried[meant].problem
         assert problem is not None
         raise problem
     if fitting == [",", ";"] and tried[","].rows:
         raise ValueError(
-            f"{file}, line 1: a comma and a semicolon both split every line in two: begin with the line source,target or "
+            f"{file}, line 1: a comma and a semicolon both split every line in two: begin with "
+            "the line source,target or "
             "source;target to say which"
         )
     pairs = tried["\t" if "\t" in fitting else fitting[0]].rows
@@ -307,10 +425,14 @@ def _pairs(content: str, name: str, file: str) -> Pairs:
 
 def _pair(cells: list[str], place: str) -> SourceAndAnswer:
     if len(cells) == 1:
-        raise ValueError(f"{place}: one column; write a source and its answer, with a tab or a comma between them")
+        raise ValueError(
+            f"{place}: one column; write a source and its answer, with a tab or a comma between "
+            "them"
+        )
     if len(cells) != 2:
         raise ValueError(
-            f"{place}: {len(cells)} columns; there must be two, a source and its answer (put a text with commas in quotes)"
+            f"{place}: {len(cells)} columns; there must be two, a source and its answer (put a "
+            "text with commas in quotes)"
         )
     if not all(cells):
         empty = "answer" if cells[0] else "source"

@@ -1,23 +1,28 @@
-"""Little English sentences, word by word, in which some words can be known from earlier ones: four tasks in one.
+"""Little English sentences, word by word, in which some words can be known from earlier ones: four
+tasks in one.
 
-names       `When Mary and John went to the shop, John gave a book to` **Mary**: the one of the two who does not act.
-agreement   `The keys to the old cabinet` **are** lost: the verb agrees with the first noun, and with the time of the sentence.
-brackets    `Mary saw the house (the dog near [a tree` **]).**: open brackets are closed, the last one first.
-colours     `Mary has a red hat. We went to the park. It was a long day. The hat is` **red**: a fact stated early is needed late.
+names       `When Mary and John went to the shop, John gave a book to` **Mary**: the one of the two
+who does not act. agreement   `The keys to the old cabinet` **are** lost: the verb agrees with the
+first noun, and with the time of the sentence. brackets    `Mary saw the house (the dog near [a
+tree` **]).**: open brackets are closed, the last one first. colours     `Mary has a red hat. We
+went to the park. It was a long day. The hat is` **red**: a fact stated early is needed late.
 
-A sentence is a *template* with a *pair* of words in it. In each task some templates and some pairs are held out:
+A sentence is a *template* with a *pair* of words in it. In each task some templates and some pairs
+are held out:
 
 | task | template | pair |
 |---|---|---|
 | names | how it begins, where the two are, what is done | the two names, in any order |
-| agreement | how it begins, the preposition, the number of adjectives | the two nouns, in this order, in singular or plural |
-| brackets | the order of two or three kinds of brackets | the noun before the brackets and that in the innermost |
+| agreement | how it begins, the preposition, the number of adjectives | the two nouns, in this
+order, in singular or plural |
+| brackets | the order of two or three kinds of brackets | the noun before the brackets and that in
+the innermost |
 | colours | the verb of the fact, the sentences between, the question | a thing and its colour |
 
-A sentence to train on has neither; a sentence to validate on has both. So every word of a held-out sentence is known from
-training, also as an answer of the task, but never in this template and never with this partner. (A single bracket has only
-three templates: these are trained on and not tested. For each thing, the held-out colour is the one that it never has in
-training.)
+A sentence to train on has neither; a sentence to validate on has both. So every word of a held-out
+sentence is known from training, also as an answer of the task, but never in this template and never
+with this partner. (A single bracket has only three templates: these are trained on and not tested.
+For each thing, the held-out colour is the one that it never has in training.)
 """
 
 from __future__ import annotations
@@ -46,13 +51,53 @@ LENGTH: Final = 27
 _END: Final = SPECIAL_TOKENS[0]
 _TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT, _SENTENCES_PER_WHOLE = 5, 6, 8
 
-_NAMES = ("Mary", "John", "Tom", "Ann", "Sue", "Paul", "Kate", "Mark", "Lucy", "Peter", "Emma", "David", "Alice", "James")
-_PLACES = ("shop", "park", "school", "garden", "station", "market", "river", "beach", "library", "town")
+_NAMES = (
+    "Mary",
+    "John",
+    "Tom",
+    "Ann",
+    "Sue",
+    "Paul",
+    "Kate",
+    "Mark",
+    "Lucy",
+    "Peter",
+    "Emma",
+    "David",
+    "Alice",
+    "James",
+)
+_PLACES = (
+    "shop",
+    "park",
+    "school",
+    "garden",
+    "station",
+    "market",
+    "river",
+    "beach",
+    "library",
+    "town",
+)
 _GIFTS = ("book", "letter", "ball", "map", "ring", "cup", "cake", "drink", "pen", "flower")
 _THINGS = ("hat", "coat", "bag", "car", "door", "chair", "bike", "boat", "shirt", "lamp")
 _COLOURS = ("red", "blue", "green", "white", "black", "yellow", "brown", "grey", "pink", "golden")
 _NOUNS = {
-    **{noun: f"{noun}s" for noun in ("key", "cabinet", "dog", "book", "letter", "house", "tree", "picture", "flower", "king")},
+    **{
+        noun: f"{noun}s"
+        for noun in (
+            "key",
+            "cabinet",
+            "dog",
+            "book",
+            "letter",
+            "house",
+            "tree",
+            "picture",
+            "flower",
+            "king",
+        )
+    },
     "child": "children",
     "man": "men",
     "woman": "women",
@@ -65,11 +110,21 @@ _BRACKETS = {"(": ")", "[": "]", "“": "”"}
 
 _BEGINNINGS = ("When", "While", "After", "Then , when", "One day , after")
 _MEETINGS = ("went to the", "were at the", "met at the", "came to the", "walked to the")
-_GIVINGS = ("gave a {} to", "showed a {} to", "sold a {} to", "wanted to give a {} to", "bought a {} for")
-# When a sentence about agreement plays, by its beginning; the verb is that of the time, in singular and plural.
-_TIMES = {"The": ("is", "are"), "Today the": ("is", "are"), "Now the": ("is", "are"), "Yesterday the": ("was", "were")} | {
-    "Last week the": ("was", "were")
-}
+_GIVINGS = (
+    "gave a {} to",
+    "showed a {} to",
+    "sold a {} to",
+    "wanted to give a {} to",
+    "bought a {} for",
+)
+# When a sentence about agreement plays, by its beginning; the verb is that of the time, in singular
+# and plural.
+_TIMES = {
+    "The": ("is", "are"),
+    "Today the": ("is", "are"),
+    "Now the": ("is", "are"),
+    "Yesterday the": ("was", "were"),
+} | {"Last week the": ("was", "were")}
 _SEEING = ("saw", "found", "drew", "liked")
 _OWNING = ("has", "bought", "found")
 _DAY, _WALK = "It was a long day .", "We went to the {} ."
@@ -78,7 +133,9 @@ _QUESTIONS = ("The {} is", "Now the {} is", "The colour of the {} is")
 
 
 def contrasts() -> tuple[Contrast, ...]:
-    """One contrast for each task: two prompts between which to patch, and two tokens whose logits to compare."""
+    """One contrast for each task: two prompts between which to patch, and two tokens whose logits
+    to compare.
+    """
     return (
         Contrast(
             "names",
@@ -120,7 +177,9 @@ def contrasts() -> tuple[Contrast, ...]:
 
 
 class _Picker:
-    """Picks one of some options at random, each as likely as the others; 4,096 random numbers are drawn at a time."""
+    """Picks one of some options at random, each as likely as the others; 4,096 random numbers are
+    drawn at a time.
+    """
 
     def __init__(self, rng: Generator) -> None:
         self._rng = rng
@@ -138,8 +197,8 @@ class _Part:
 
     templates: tuple[tuple[Words, ...], tuple[Words, ...]]  #: those to train on, and those held out
     pairs: tuple[tuple[Words, ...], tuple[Words, ...]]  #: those to train on, and those held out
-    #: makes a sentence from a template, a pair and a picker of everything else; a space stands between any two tokens, and a `*`
-    #: before each token that can be known
+    #: makes a sentence from a template, a pair and a picker of everything else; a space stands
+    #: between any two tokens, and a `*` before each token that can be known
     write: Callable[[Words, Words, _Picker], str]
 
 
@@ -147,13 +206,19 @@ def _name_sentence(template: Words, pair: Words, pick: _Picker) -> str:
     beginning, meeting, giving = template
     one, other = pick(tuple(permutations(pair)))
     actor, receiver = pick(((one, other), (other, one)))
-    return f"{beginning} {one} and {other} {meeting} {pick(_PLACES)} , {actor} {giving.format(pick(_GIFTS))} *{receiver} ."
+    return (
+        f"{beginning} {one} and {other} {meeting} {pick(_PLACES)} , {actor} "
+        f"{giving.format(pick(_GIFTS))} *{receiver} ."
+    )
 
 
 def _agreement_sentence(template: Words, pair: Words, pick: _Picker) -> str:
     beginning, preposition, adjectives = template
     is_plural, other_plural = pick((False, True)), pick((False, True))
-    noun, other = (_NOUNS[word] if plural else word for word, plural in zip(pair, (is_plural, other_plural), strict=True))
+    noun, other = (
+        _NOUNS[word] if plural else word
+        for word, plural in zip(pair, (is_plural, other_plural), strict=True)
+    )
     described = " ".join(pick(("old", *_ADJECTIVES)) for _ in range(int(adjectives)))
     verb = _TIMES[beginning][is_plural]
     return f"{beginning} {noun} {preposition} the {described} {other} *{verb} {pick(_STATES)} ."
@@ -174,11 +239,15 @@ def _colour_sentence(template: Words, pair: Words, pick: _Picker) -> str:
     owning, between, question = template
     thing, colour = pair
     story = between.format(pick(_PLACES))
-    return f"{pick(_NAMES)} {owning} a {colour} {thing} . {story} {question.format(thing)} *{colour} ."
+    return (
+        f"{pick(_NAMES)} {owning} a {colour} {thing} . {story} {question.format(thing)} *{colour} ."
+    )
 
 
 def _split(options: Sequence[Words], one_in: int) -> tuple[tuple[Words, ...], tuple[Words, ...]]:
-    """The options to train on, and about one in `one_in` that is held out, chosen by a hash: the same on every machine."""
+    """The options to train on, and about one in `one_in` that is held out, chosen by a hash: the
+    same on every machine.
+    """
     held_out = tuple(option for option in options if crc32(" ".join(option).encode()) % one_in == 0)
     return tuple(option for option in options if option not in held_out), held_out
 
@@ -187,7 +256,9 @@ def _split(options: Sequence[Words], one_in: int) -> tuple[tuple[Words, ...], tu
 def _parts() -> dict[str, _Part]:
     templates, pairs = _TEMPLATES_PER_HELD_OUT, _PAIRS_PER_HELD_OUT
     nouns = _split(tuple(permutations(_NOUNS, 2)), pairs)
-    trained, held_out = _split([kinds for depth in (2, 3) for kinds in product(_BRACKETS, repeat=depth)], templates)
+    trained, held_out = _split(
+        [kinds for depth in (2, 3) for kinds in product(_BRACKETS, repeat=depth)], templates
+    )
     own = tuple(zip(_THINGS, _COLOURS, strict=True))
     coloured = tuple(pair for pair in product(_THINGS, _COLOURS) if pair not in own), own
     return {
@@ -196,9 +267,19 @@ def _parts() -> dict[str, _Part]:
             _split(tuple(combinations(_NAMES, 2)), pairs),
             _name_sentence,
         ),
-        "agreement": _Part(_split(tuple(product(_TIMES, _PREPOSITIONS, "012")), templates), nouns, _agreement_sentence),
-        "brackets": _Part(((*((kind,) for kind in _BRACKETS), *trained), held_out), nouns, _bracket_sentence),
-        "colours": _Part(_split(tuple(product(_OWNING, _BETWEEN, _QUESTIONS)), templates), coloured, _colour_sentence),
+        "agreement": _Part(
+            _split(tuple(product(_TIMES, _PREPOSITIONS, "012")), templates),
+            nouns,
+            _agreement_sentence,
+        ),
+        "brackets": _Part(
+            ((*((kind,) for kind in _BRACKETS), *trained), held_out), nouns, _bracket_sentence
+        ),
+        "colours": _Part(
+            _split(tuple(product(_OWNING, _BETWEEN, _QUESTIONS)), templates),
+            coloured,
+            _colour_sentence,
+        ),
     }
 
 
@@ -207,42 +288,61 @@ def _tokenizer() -> CasedWordTokenizer:
     """Every word that a sentence can have, each once, in the order of the lists above."""
     signs = (",", ".", *_BRACKETS, *_BRACKETS.values())
     verbs = tuple(verb for both in _TIMES.values() for verb in both)
-    phrases = (*_BEGINNINGS, *_MEETINGS, *_GIVINGS, *_TIMES, *_SEEING, *_OWNING, *_BETWEEN, *_QUESTIONS, "a the and old")
+    phrases = (
+        *_BEGINNINGS,
+        *_MEETINGS,
+        *_GIVINGS,
+        *_TIMES,
+        *_SEEING,
+        *_OWNING,
+        *_BETWEEN,
+        *_QUESTIONS,
+        "a the and old",
+    )
     nouns = (*_NAMES, *_PLACES, *_GIFTS, *_THINGS, *_NOUNS, *_NOUNS.values())
     texts = (*signs, *nouns, *_COLOURS, *_ADJECTIVES, *_STATES, *_PREPOSITIONS, *verbs, *phrases)
-    return CasedWordTokenizer(dict.fromkeys(word for text in texts for word in text.split() if word != "{}"))
+    return CasedWordTokenizer(
+        dict.fromkeys(word for text in texts for word in text.split() if word != "{}")
+    )
 
 
 @lru_cache(maxsize=1)
 def _numbers() -> dict[str, int]:
     """For each word of a sentence its id plus 1, negative where the word stands after a `*`."""
     labels = [*_tokenizer().words, _END]
-    return {word: i for i, word in enumerate(labels, 1)} | {f"*{word}": -i for i, word in enumerate(labels, 1)}
+    return {word: i for i, word in enumerate(labels, 1)} | {
+        f"*{word}": -i for i, word in enumerate(labels, 1)
+    }
 
 
 @dataclass(frozen=True)
 class Sentences(Task):
-    """The four tasks of this file, equally many sentences of each, one in a row, filled up with the token ⟨end⟩.
+    """The four tasks of this file, equally many sentences of each, one in a row, filled up with the
+    token ⟨end⟩.
 
-    A model is tested on the words that can be known: those that follow from the words before them. In training, one sentence in
-    eight counts as a whole, with its end, so that a model also learns to write. In the others, too, only the words that can be
-    known count: they are two of fifteen, and the loss of the random ones would hide them.
+    A model is tested on the words that can be known: those that follow from the words before them.
+    In training, one sentence in eight counts as a whole, with its end, so that a model also learns
+    to write. In the others, too, only the words that can be known count: they are two of fifteen,
+    and the loss of the random ones would hide them.
     """
 
     name = "sentences"
     sentence = (
-        "Little English sentences in which some words follow from earlier ones: who gets the book, is or are, which bracket "
-        "closes, what colour it was. Only these are tested, in sentences that the model was never trained on; in training all "
+        "Little English sentences in which some words follow from earlier ones: who gets the "
+        "book, is or are, which bracket "
+        "closes, what colour it was. Only these are tested, in sentences that the model was never "
+        "trained on; in training all "
         "words of one sentence in eight count too, so that the model learns to write."
     )
     parts = ("names", "agreement", "brackets", "colours")
     has_places = False
     length = LENGTH
-    # Held-out sentences count only where the next word follows from the words before it, in each of the four tasks.
-    # names: a name stands after "to" or "for": the one of the two that is not the subject of the second clause.
-    # agreement: a verb follows the second noun; the beginning decides its time, the first noun its number. brackets: the noun
-    # after "a" is the last word of the innermost bracket; then all that are open are closed, and a full stop follows. colours:
-    # there is one colour in a sentence.
+    # Held-out sentences count only where the next word follows from the words before it, in each of
+    # the four tasks. names: a name stands after "to" or "for": the one of the two that is not the
+    # subject of the second clause. agreement: a verb follows the second noun; the beginning decides
+    # its time, the first noun its number. brackets: the noun after "a" is the last word of the
+    # innermost bracket; then all that are open are closed, and a full stop follows. colours: there
+    # is one colour in a sentence.
     floor = 0.0
 
     @property
@@ -254,40 +354,57 @@ class Sentences(Task):
         return self.tokenizer.end
 
     def examples(self, count: int, rng: Generator) -> Examples:
-        """Sentences to train on. In about one of eight every prediction counts, up to that of the end; else those to be known."""
+        """Sentences to train on. In about one of eight every prediction counts, up to that of the
+        end; else those to be known.
+        """
         ids, known, part = self._sentences(count, rng, held_out=False)
         is_whole = rng.integers(_SENTENCES_PER_WHOLE, size=(count, 1)) == 0
         ended = np.cumsum(ids == self.end, axis=1)  # [count, length]
         return Examples(ids, known[:, 1:] | (is_whole & (ended <= 1))[:, 1:], part)
 
     def held_out(self, count: int = HELD_OUT, seed: int = 0) -> Examples:
-        """Sentences with a template and a pair that training never has. Only the words that can be known count."""
+        """Sentences with a template and a pair that training never has. Only the words that can be
+        known count.
+        """
         ids, known, part = self._sentences(count, validation_rng(seed), held_out=True)
         return Examples(ids, known[:, 1:], part)
 
     def example_prompt(self) -> str:
-        """The first of the prompts with known answers; no sentence to train on is made by its template."""
+        """The first of the prompts with known answers; no sentence to train on is made by its
+        template.
+        """
         return self.contrasts()[0].clean
 
     def opposites(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
         """The first noun in plural and in singular, where the verb comes next."""
         ends = "near the old tree", "behind the old cabinets"
         nouns = {noun: plural for noun, plural in _NOUNS.items() if noun not in ("tree", "cabinet")}
-        plural, singular = (tuple(f"The {noun} {end}" for noun in form for end in ends) for form in (nouns.values(), nouns))
+        plural, singular = (
+            tuple(f"The {noun} {end}" for noun in form for end in ends)
+            for form in (nouns.values(), nouns)
+        )
         return "number", plural, singular
 
     def contrasts(self) -> tuple[Contrast, ...]:
         return contrasts()
 
-    def _sentences(self, count: int, rng: Generator, *, held_out: bool) -> tuple[Ids, NDArray[np.bool_], Ids]:
-        """Ids [count, length], whether each token can be known, and which task each row is of [count]."""
+    def _sentences(
+        self, count: int, rng: Generator, *, held_out: bool
+    ) -> tuple[Ids, NDArray[np.bool_], Ids]:
+        """Ids [count, length], whether each token can be known, and which task each row is of
+        [count].
+        """
         pick, parts = _Picker(rng), list(_parts().values())
-        first = 0 if held_out else rng.integers(len(parts))  # the first is about names: the best known of the four
+        # the first is about names: the best known of the four
+        first = 0 if held_out else rng.integers(len(parts))
         part = (np.arange(count) + first) % len(parts)
         sentences = [
             of.write(pick(of.templates[held_out]), pick(of.pairs[held_out]), pick).split()
             for of in (parts[number] for number in part.tolist())
         ]
         token, filled = _numbers(), [_END] * LENGTH
-        rows = np.array([[token[word] for word in (sentence + filled)[:LENGTH]] for sentence in sentences])  # [count, length]
+        # [count, length]
+        rows = np.array(
+            [[token[word] for word in (sentence + filled)[:LENGTH]] for sentence in sentences]
+        )
         return np.abs(rows) - 1, rows < 0, part

@@ -1,4 +1,6 @@
-"""Tables of texts: the rows of a CSV file, the separator of their cells, and cells that spreadsheets would take for formulas."""
+"""Tables of texts: the rows of a CSV file, the separator of their cells, and cells that
+spreadsheets would take for formulas.
+"""
 
 import csv
 import io
@@ -23,10 +25,11 @@ class SeparatedTable(Generic[Row]):
 
 
 def guarded(text: str) -> str:
-    """A text as a cell of CSV: one that begins like a formula (=, +, -, @, tab or newline) gets an apostrophe before it.
+    """A text as a cell of CSV: one that begins like a formula (=, +, -, @, tab or newline) gets an
+    apostrophe before it.
 
-    Otherwise a spreadsheet computes it, which may fetch an address or start a program. White space and apostrophes before the
-    sign do not count, so that `unguarded` returns every text.
+    Otherwise a spreadsheet computes it, which may fetch an address or start a program. White space
+    and apostrophes before the sign do not count, so that `unguarded` returns every text.
     """
     return f"'{text}" if _FORMULA.match(text) else text
 
@@ -49,8 +52,10 @@ def readings(
 
     Args:
         file: the name of the table in messages.
-        row_of: makes a row from its cells and the place where it stands, for messages; a `ValueError` ends the reading.
-        quoted: the separators that quotation marks can protect; with others a quotation mark is a character like any other.
+        row_of: makes a row from its cells and the place where it stands, for messages; a
+            `ValueError` ends the reading.
+        quoted: the separators that quotation marks can protect; with others a quotation mark is a
+            character like any other.
         most: at most this number of rows is read.
     """
     tables: dict[str, SeparatedTable[Row]] = {}
@@ -58,7 +63,9 @@ def readings(
         rows: list[Row] = []
         problem = None
         try:
-            for line, cells in islice(table_rows(content, separator, file, separator in quoted), most):
+            for line, cells in islice(
+                table_rows(content, separator, file, separator in quoted), most
+            ):
                 rows.append(row_of(cells, f"{file}, line {line}"))
         except ValueError as error:
             problem = error
@@ -66,14 +73,23 @@ def readings(
     return tables
 
 
-def table_rows(content: str, separator: str, file: str, quoted: bool = True) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank: the line each ends in, counted from 1, and its cells without white space around them.
+def table_rows(
+    content: str, separator: str, file: str, quoted: bool = True
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not blank: the line each ends in, counted from 1, and its cells without
+    white space around them.
 
-    If `quoted`, a cell in quotation marks may contain separators, and an apostrophe may guard it (see `guarded`); else both are
-    characters like any other. A ValueError names the `file`, the line that cannot be read, and what to do.
+    If `quoted`, a cell in quotation marks may contain separators, and an apostrophe may guard it
+    (see `guarded`); else both are characters like any other. A ValueError names the `file`, the
+    line that cannot be read, and what to do.
     """
     lines = io.StringIO(content, newline="")
-    reader = csv.reader(lines, delimiter=separator, strict=quoted, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    reader = csv.reader(
+        lines,
+        delimiter=separator,
+        strict=quoted,
+        quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+    )
     try:
         for row in reader:
             cells = [unguarded(cell.strip()) if quoted else cell.strip() for cell in row]
@@ -83,5 +99,9 @@ def table_rows(content: str, separator: str, file: str, quoted: bool = True) -> 
         line = f"{file}, line {reader.line_num}"
         if "field limit" in str(error):
             long = f"{line}: a text is longer than {csv.field_size_limit():,} characters"
-            raise ValueError(f"{long}: shorten it, or close its quotation mark if it has one") from None
-        raise ValueError(f"{line}: {error}: close every quotation mark, double those within") from None
+            raise ValueError(
+                f"{long}: shorten it, or close its quotation mark if it has one"
+            ) from None
+        raise ValueError(
+            f"{line}: {error}: close every quotation mark, double those within"
+        ) from None

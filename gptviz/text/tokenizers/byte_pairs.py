@@ -1,4 +1,6 @@
-"""Byte-level byte-pair encodings from a list of tokens and of merges, and the ways to cut a text before merging."""
+"""Byte-level byte-pair encodings from a list of tokens and of merges, and the ways to cut a text
+before merging.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,14 @@ class Cut:
 
     pattern: str | None = None  #: a regular expression of the parts; None for GPT-2's
     single_digits: bool = False  #: whether each digit is first made a separate part
-    composed: bool = False  #: whether a letter and its accent are first made one character (Unicode's form NFC)
-    whole_tokens: bool = False  #: whether a part that is a token as a whole is read as it, even if the merges say otherwise
-    start: bool = False  #: whether the token for the beginning stands before a text unless the file says otherwise
-    space_before: bool = False  #: whether a text that does not begin with a space gets one before it
+    #: whether a letter and its accent are first made one character (Unicode's form NFC)
+    composed: bool = False
+    #: whether a part that is a token as a whole is read as it, even if the merges say otherwise
+    whole_tokens: bool = False
+    #: whether the token for the beginning stands before a text unless the file says otherwise
+    start: bool = False
+    #: whether a text that does not begin with a space gets one before it
+    space_before: bool = False
 
 
 _LLAMA3 = (
@@ -38,7 +44,10 @@ _TEKKEN = (
 GPT2: Final = Cut()
 CUTS: Final[dict[str, Cut]] = {
     **dict.fromkeys(("gpt-2", "phi-2", "mpt", "olmo", "jais"), GPT2),
-    **dict.fromkeys(("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"), Cut(single_digits=True)),
+    **dict.fromkeys(
+        ("smollm", "starcoder", "refact", "command-r", "codeshell", "exaone"),
+        Cut(single_digits=True),
+    ),
     **dict.fromkeys(
         ("llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"),
         Cut(_LLAMA3, whole_tokens=True, start=True),
@@ -51,7 +60,11 @@ CUTS: Final[dict[str, Cut]] = {
 
 
 def byte_pairs(
-    tokens: Sequence[str], merges: Sequence[str], special: Sequence[int], whole: Sequence[int], cut: Cut
+    tokens: Sequence[str],
+    merges: Sequence[str],
+    special: Sequence[int],
+    whole: Sequence[int],
+    cut: Cut,
 ) -> BPETokenizer:
     """A byte-level byte-pair encoding; a ValueError says what is wrong if it cannot be opened.
 
@@ -68,7 +81,10 @@ def byte_pairs(
     check_tokens(tokens)
     check_tokens([tokens[place] for place in (*special, *whole)], MOST_ADDED)
     if cut.pattern is not None and not is_quick(cut.pattern):
-        raise TooMuchError(f"the pattern that cuts a text, {cut.pattern!r:.80}, is none of those that are known to be quick")
+        raise TooMuchError(
+            f"the pattern that cuts a text, {cut.pattern!r:.80}, is none of those that are known "
+            "to be quick"
+        )
     vocabulary = {token: place for place, token in enumerate(tokens)}
     if len(vocabulary) != len(tokens):
         raise ValueError("two tokens of the vocabulary are the same text")
@@ -76,14 +92,30 @@ def byte_pairs(
     if any(len(pair) != 2 for pair in pairs):
         raise ValueError("a merge is not made of two tokens")
     with as_value_error("this vocabulary cannot be opened"):
-        backend = Backend(models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=cut.whole_tokens))
+        backend = Backend(
+            models.BPE(vocab=vocabulary, merges=pairs, ignore_merges=cut.whole_tokens)
+        )
         if cut.composed:
             backend.normalizer = normalizers.NFC()
-        steps: list[Any] = [pre_tokenizers.Digits(individual_digits=True)] if cut.single_digits else []
-        steps += [] if cut.pattern is None else [pre_tokenizers.Split(Regex(cut.pattern), behavior="isolated")]
-        steps.append(pre_tokenizers.ByteLevel(add_prefix_space=cut.space_before, use_regex=cut.pattern is None))
+        steps: list[Any] = (
+            [pre_tokenizers.Digits(individual_digits=True)] if cut.single_digits else []
+        )
+        steps += (
+            []
+            if cut.pattern is None
+            else [pre_tokenizers.Split(Regex(cut.pattern), behavior="isolated")]
+        )
+        steps.append(
+            pre_tokenizers.ByteLevel(
+                add_prefix_space=cut.space_before, use_regex=cut.pattern is None
+            )
+        )
         backend.pre_tokenizer = steps[0] if len(steps) == 1 else pre_tokenizers.Sequence(steps)
         backend.decoder = decoders.ByteLevel()
-        backend.add_special_tokens([AddedToken(tokens[place], normalized=False, special=True) for place in special])
-        backend.add_tokens([AddedToken(tokens[place], normalized=False, special=False) for place in whole])
+        backend.add_special_tokens(
+            [AddedToken(tokens[place], normalized=False, special=True) for place in special]
+        )
+        backend.add_tokens(
+            [AddedToken(tokens[place], normalized=False, special=False) for place in whole]
+        )
     return BPETokenizer(backend)

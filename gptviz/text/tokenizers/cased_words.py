@@ -1,4 +1,6 @@
-"""Tokens of ordinary English: words as they are written, with their capital letters, and every sign as one token."""
+"""Tokens of ordinary English: words as they are written, with their capital letters, and every sign
+as one token.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,7 +17,8 @@ _OPENING: Final = frozenset("([{“‘")
 _CLOSING: Final = frozenset(")]}”’,.;:!?")
 # A word may have apostrophes and hyphens inside: don't, well-known.
 _TOKEN: Final = re.compile(rf"{'|'.join(SPECIAL_TOKENS)}|[^\W_]+(?:['’-][^\W_]+)*|\S")
-# The quotation mark of a keyboard opens at the beginning, after white space and after an opening bracket; else it closes.
+# The quotation mark of a keyboard opens at the beginning, after white space and after an opening
+# bracket; else it closes.
 _OPENS: Final = re.compile(r'(?<![^\s(\[{“‘])"')
 
 
@@ -27,8 +30,9 @@ def tokens_of(text: str) -> list[str]:
 class CasedWordTokenizer(WordVocabulary):
     """One token per word or sign: `Mary saw (the dog).` is seven tokens.
 
-    White space is not read. Decoding writes it as English has it: none before `,` or after `(`, one space between words. A piece
-    carries the space before it, so that a text with a piece appended reads as the same tokens and that one.
+    White space is not read. Decoding writes it as English has it: none before `,` or after `(`, one
+    space between words. A piece carries the space before it, so that a text with a piece appended
+    reads as the same tokens and that one.
     """
 
     kind = "cased words"
@@ -49,11 +53,15 @@ class CasedWordTokenizer(WordVocabulary):
         return self._spaced(ids, "(")  # no space stands at the beginning, as after a bracket
 
     def continuation(self, ids: Sequence[int] | Ids) -> str:
-        """The text that these tokens add to another text: as decoded, after the space before the first token."""
+        """The text that these tokens add to another text: as decoded, after the space before the
+        first token.
+        """
         return self._spaced(ids, "")
 
     def piece(self, id: int) -> str:
-        """The token with this id, after the space before it; a closing sign has no space before it."""
+        """The token with this id, after the space before it; a closing sign has no space before
+        it.
+        """
         token = self._token(id)
         return _gap("", token) + token
 
@@ -63,5 +71,7 @@ class CasedWordTokenizer(WordVocabulary):
 
 
 def _gap(before: str, token: str) -> str:
-    """The text between two tokens: a space, or nothing before a sign that closes and after one that opens."""
+    """The text between two tokens: a space, or nothing before a sign that closes and after one that
+    opens.
+    """
     return "" if token in _CLOSING or before in _OPENING else " "

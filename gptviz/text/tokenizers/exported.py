@@ -1,4 +1,6 @@
-"""A tokenizer as the `tokenizers` library reads it: the content of a Hugging Face tokenizer.json."""
+"""A tokenizer as the `tokenizers` library reads it: the content of a Hugging Face
+tokenizer.json.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ _WHITE_SPACE = r"[\s\x1c-\x1f]+"
 
 
 def tokenizers_json(tokenizer: Tokenizer) -> str | None:
-    """The JSON of a tokenizer of the library that gives the same ids, or None if the library has none like it.
+    """The JSON of a tokenizer of the library that gives the same ids, or None if the library has
+    none like it.
 
     Unused tokens at the end are left out: a model may have more rows than its tokenizer has tokens.
     """
@@ -27,10 +30,18 @@ def tokenizers_json(tokenizer: Tokenizer) -> str | None:
     if isinstance(tokenizer, BPETokenizer):
         return tokenizer.to_json()
     if isinstance(tokenizer, CharTokenizer):
-        # Byte-pair encoding that merges nothing. A lone surrogate is no text, so that no text is read as its token.
-        tokens = [SURROGATE.sub(lambda lone: f"<U+{ord(lone[0]):X}>", character) for character in tokenizer.characters]
+        # Byte-pair encoding that merges nothing. A lone surrogate is no text, so that no text is
+        # read as its token.
+        tokens = [
+            SURROGATE.sub(lambda lone: f"<U+{ord(lone[0]):X}>", character)
+            for character in tokenizer.characters
+        ]
         vocabulary = {token: place for place, token in enumerate(tokens)}
-        backend = Backend(models.BPE(vocab=vocabulary, merges=[], unk_token=tokens[tokenizer.stand_in], fuse_unk=False))
+        backend = Backend(
+            models.BPE(
+                vocab=vocabulary, merges=[], unk_token=tokens[tokenizer.stand_in], fuse_unk=False
+            )
+        )
         backend.decoder = decoders.Fuse()  # nothing stands between two characters
         return backend.to_str()
     if isinstance(tokenizer, SymbolTokenizer):

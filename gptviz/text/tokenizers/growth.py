@@ -1,8 +1,9 @@
 """The growth of a text in a tokenizer from elsewhere: how many characters one can become at most.
 
-A `tokenizer.json` may replace texts by longer ones in any number of steps: "a" by ten of them, twelve times, makes 10¹² of one.
-The library works on it until the memory of the process is full, and cannot be stopped. So the growth is bounded by the rules,
-before any text is read. The bound is never too low; for rules that replace a fixed text it is mostly exact.
+A `tokenizer.json` may replace texts by longer ones in any number of steps: "a" by ten of them,
+twelve times, makes 10¹² of one. The library works on it until the memory of the process is full,
+and cannot be stopped. So the growth is bounded by the rules, before any text is read. The bound is
+never too low; for rules that replace a fixed text it is mostly exact.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from gptviz.machine.bounded import TooMuchError
 
 from .quick_patterns import is_quick
 
-MOST_GROWTH: Final = 256  # Unicode's own forms make at most 18 characters of one; a longest replacement of SentencePiece has 30
+# Unicode's own forms make at most 18 characters of one; a longest replacement of SentencePiece has
+# 30
+MOST_GROWTH: Final = 256
 _OTHER: Final = ""  # stands for all characters that no rule names
 _STAGES: Final = ("normalizer", "pre_tokenizer", "decoder", "model")
 _PUT_IN: Final = ("prepend", "continuing_subword_prefix", "end_of_word_suffix", "prefix", "suffix")
@@ -29,26 +32,31 @@ _LONGEST_FORM: Final = 18  # characters: U+FDFA in NFKD
 
 
 def check_growth(fields: Mapping[str, Any]) -> None:
-    """Refuse a tokenizer that can make a text so long that it fills the memory, by the content of its `tokenizer.json`, in which
-    the vocabulary may be missing. A TooMuchError if one character can become more than `MOST_GROWTH` in one of its stages, with
-    what is put beside it.
+    """Refuse a tokenizer that can make a text so long that it fills the memory, by the content of
+    its `tokenizer.json`, in which the vocabulary may be missing. A TooMuchError if one character
+    can become more than `MOST_GROWTH` in one of its stages, with what is put beside it.
     """
     for stage in _STAGES:
         steps = [*steps_of(fields.get(stage))]
-        bound = growth(steps) * (1 + sum(len(step.get(name) or "") for step in steps for name in _PUT_IN))
+        bound = growth(steps) * (
+            1 + sum(len(step.get(name) or "") for step in steps for name in _PUT_IN)
+        )
         if bound > MOST_GROWTH:
             raise TooMuchError(
-                f"the {stage} of this tokenizer can make {bound:,.0f} characters of one, which can fill the memory; "
+                f"the {stage} of this tokenizer can make {bound:,.0f} characters of one, which "
+                "can fill the memory; "
                 f"at most {MOST_GROWTH} are accepted"
             )
 
 
 def growth(steps: Iterable[Mapping[str, Any]]) -> float:
-    """The characters that these steps make of one character, at most; what is put at the end of a text counts as one more.
+    """The characters that these steps make of one character, at most; what is put at the end of a
+    text counts as one more.
 
-    Unicode's forms and small letters count from their second time on: the first may make 18 characters of one, and a later one
-    finds nothing left to do, unless something else was replaced between them. They may turn any character into any other one, so
-    what stands before and after them is counted by itself.
+    Unicode's forms and small letters count from their second time on: the first may make 18
+    characters of one, and a later one finds nothing left to do, unless something else was replaced
+    between them. They may turn any character into any other one, so what stands before and after
+    them is counted by itself.
     """
     factor, formed = 1.0, False
     for kind, some in groupby(filter(_kind, steps), _kind):
@@ -82,8 +90,12 @@ def _growth_of_replacing(steps: Sequence[Mapping[str, Any]]) -> float:
     for step in steps:
         images = {character: _image(step, character) for character in named}
         became = {character: _composed(counts, images) for character, counts in became.items()}
-    lengths = [(len(str(step["content"])), bool(_text(step)) or _finds_something(step)) for step in steps]
-    one_by_one = prod(max(1, length) if at_least_one else 1 + length for length, at_least_one in lengths)
+    lengths = [
+        (len(str(step["content"])), bool(_text(step)) or _finds_something(step)) for step in steps
+    ]
+    one_by_one = prod(
+        max(1, length) if at_least_one else 1 + length for length, at_least_one in lengths
+    )
     return min(one_by_one, max(sum(counts.values()) for counts in became.values()))
 
 
@@ -91,26 +103,38 @@ def steps_of(part: Any) -> Iterator[dict[str, Any]]:
     """The steps of a stage, in order, those of a `Sequence` one by one."""
     if not part:
         return
-    inner = [value for value in part.values() if isinstance(value, list) and part["type"] == "Sequence"]
+    inner = [
+        value for value in part.values() if isinstance(value, list) and part["type"] == "Sequence"
+    ]
     if not inner:
-        # Two decoders write a space for a text of their own, which may be empty: then one more for every character.
-        spaces = part.get({"BPEDecoder": "suffix", "CTC": "word_delimiter_token"}.get(part["type"], ""))
-        yield part if spaces is None else {"type": "Replace", "pattern": {"String": spaces}, "content": " "}
+        # Two decoders write a space for a text of their own, which may be empty: then one more for
+        # every character.
+        spaces = part.get(
+            {"BPEDecoder": "suffix", "CTC": "word_delimiter_token"}.get(part["type"], "")
+        )
+        yield (
+            part
+            if spaces is None
+            else {"type": "Replace", "pattern": {"String": spaces}, "content": " "}
+        )
     for inner_step in inner:
         for step in inner_step:
             yield from steps_of(step)
 
 
 def _text(step: Mapping[str, Any]) -> str:
-    """The fixed text that a step replaces; empty if it replaces none, or what a regular expression finds."""
+    """The fixed text that a step replaces; empty if it replaces none, or what a regular expression
+    finds.
+    """
     return str(step["pattern"].get("String", "")) if step["type"] == "Replace" else ""
 
 
 def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
     """The characters that one character becomes in a step that replaces, at most.
 
-    What a fixed text becomes is counted for its first character, since only that decides how many such texts there can be. A
-    regular expression may find nothing between any two characters, and puts its content there.
+    What a fixed text becomes is counted for its first character, since only that decides how many
+    such texts there can be. A regular expression may find nothing between any two characters, and
+    puts its content there.
     """
     itself, content = Counter([character]), Counter(str(step["content"]))
     if text := _text(step):
@@ -119,7 +143,9 @@ def _image(step: Mapping[str, Any], character: str) -> Counter[str]:
 
 
 def _finds_something(step: Mapping[str, Any]) -> bool:
-    """Whether the regular expression of a step is known to find at least a character wherever it fits."""
+    """Whether the regular expression of a step is known to find at least a character wherever it
+    fits.
+    """
     return _finds(str(step["pattern"].get("Regex", "")))
 
 
@@ -142,7 +168,8 @@ def _composed(counts: Mapping[str, float], images: Mapping[str, Counter[str]]) -
 def _longest_replacement(charsmap: str | None) -> int:
     """The characters of the longest replacement in the map of a SentencePiece model, at least 1.
 
-    It has the size of a trie in 4 bytes, the trie, and the replacements, each with a zero byte at its end.
+    It has the size of a trie in 4 bytes, the trie, and the replacements, each with a zero byte at
+    its end.
     """
     try:
         data = base64.b64decode(charsmap or "", validate=True)

@@ -1,4 +1,6 @@
-"""Byte-pair encoding learned from a text, merge by merge: what each merge brought, and the tokenizer after any number of them."""
+"""Byte-pair encoding learned from a text, merge by merge: what each merge brought, and the
+tokenizer after any number of them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class Learned:
     """What byte-pair encoding has learned from a text."""
 
     tokenizer: BPETokenizer  #: after all merges
-    #: the parts that merges stay within, written in the alphabet of bytes, and how often each stands in the text
+    #: the parts that merges stay within, written in the alphabet of bytes, and how often each
+    #: stands in the text
     words: dict[str, int] = field(repr=False)
 
     @cached_property
@@ -50,7 +53,9 @@ class Learned:
 
     @cached_property
     def tokens(self) -> NDArray[np.int64]:
-        """The tokens of the text before the first merge and after each: [merge + 1]. Each merge that is made takes one away."""
+        """The tokens of the text before the first merge and after each: [merge + 1]. Each merge
+        that is made takes one away.
+        """
         return self.bytes - np.concatenate(([0], np.cumsum(self.times)))
 
     @cached_property
@@ -59,13 +64,17 @@ class Learned:
         return sum(len(word) * times for word, times in self.words.items())
 
     def after(self, count: int) -> BPETokenizer:
-        """The tokenizer with the first `count` merges; its tokens have the same ids as in the whole one."""
+        """The tokenizer with the first `count` merges; its tokens have the same ids as in the whole
+        one.
+        """
         return self.tokenizer.with_merges(count)
 
     def pairs(self, count: int, most: int = 10) -> list[tuple[str, str, int]]:
-        """The neighbours that stand side by side most often after `count` merges: both as they are shown, and how often.
+        """The neighbours that stand side by side most often after `count` merges: both as they are
+        shown, and how often.
 
-        A pair may overlap itself: "aaa" has the pair of a and a twice, but only one of them can be merged.
+        A pair may overlap itself: "aaa" has the pair of a and a twice, but only one of them can be
+        merged.
         """
         pairs = Counter[tuple[int, int]]()
         for times, ids in zip(self.words.values(), self._read(count), strict=True):
@@ -84,8 +93,9 @@ class Learned:
 def learned(text: str, merges: int) -> Learned:
     """Learn up to this many merges from a text: fewer if it has no more pairs.
 
-    The trainer is that of the `tokenizers` library: see `BPETokenizer.learn`. The text is read twice, by the trainer and to count
-    its words, and it is reported how much of it was read. A ValueError if the text is empty, or the number is below 0.
+    The trainer is that of the `tokenizers` library: see `BPETokenizer.learn`. The text is read
+    twice, by the trainer and to count its words, and it is reported how much of it was read. A
+    ValueError if the text is empty, or the number is below 0.
     """
     with progress.part(0, PASSES):
         tokenizer = BPETokenizer.learn(text, BYTES + merges)

@@ -1,4 +1,6 @@
-"""Marian's tokens: a vocabulary of SentencePiece for the source and one for the answer, whose pieces share one table of ids."""
+"""Marian's tokens: a vocabulary of SentencePiece for the source and one for the answer, whose
+pieces share one table of ids.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,16 @@ from .special_tokens import NAMES, SpecialTokensTokenizer
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-MOST_LONE: Final = 20  # surrogates that are reported; for each of them the text before it is read again
-# The language to write, for a model that writes several: the first token of a source, such as >>fr<<.
+# surrogates that are reported; for each of them the text before it is read again
+MOST_LONE: Final = 20
+# The language to write, for a model that writes several: the first token of a source, such as
+# >>fr<<.
 _LANGUAGE: Final = re.compile(">>.*?<<", re.DOTALL)
 
 
 class MarianTokenizer(SpecialTokensTokenizer):
-    """The pieces of a Marian model (Junczys-Dowmunt et al. 2018); its special tokens stand among them.
+    """The pieces of a Marian model (Junczys-Dowmunt et al. 2018); its special tokens stand among
+    them.
 
     The token that fills up short texts is also the one that answers begin with.
 
@@ -41,17 +46,26 @@ class MarianTokenizer(SpecialTokensTokenizer):
         unknown: the piece that is read for one that the table lacks.
         end: the piece after a source and after an answer.
         padding: the piece that fills up short texts, and begins answers.
-        unused: how many tokens there are after the pieces that stand for no text, as in `PaddedTokenizer`.
+        unused: how many tokens there are after the pieces that stand for no text, as in
+            `PaddedTokenizer`.
 
     Raises:
-        ValueError: a vocabulary is damaged, two pieces are the same, a special piece is missing, or there are too many tokens.
+        ValueError: a vocabulary is damaged, two pieces are the same, a special piece is missing, or
+            there are too many tokens.
     """
 
     kind = "marian"
     way = "likeliest pieces"
 
     def __init__(
-        self, source: bytes, target: bytes, pieces: Sequence[str], unknown: str, end: str, padding: str, unused: int = 0
+        self,
+        source: bytes,
+        target: bytes,
+        pieces: Sequence[str],
+        unknown: str,
+        end: str,
+        padding: str,
+        unused: int = 0,
     ) -> None:
         self.pieces = tuple(pieces)  #: by id, as the table of ids has them: a space is written as ▁
         self._ids = {piece: place for place, piece in enumerate(self.pieces)}
@@ -65,7 +79,9 @@ class MarianTokenizer(SpecialTokensTokenizer):
         self.unused_ids = range(len(self.pieces), len(self.pieces) + unused)
         self.vocab_size = self.unused_ids.stop
         self._content = {"source": source, "target": target}
-        self._source, self._target = (_opened(content, name) for name, content in self._content.items())
+        self._source, self._target = (
+            _opened(content, name) for name, content in self._content.items()
+        )
         self.unknown_id: int = self._ids[unknown]
         self.end, self.padding = self._ids[end], self._ids[padding]
         self.start = self.padding
@@ -88,14 +104,20 @@ class MarianTokenizer(SpecialTokensTokenizer):
         """The same tokenizer with unused tokens at its end, so that there are `size` of them."""
         special, content = self.special(), self._content
         names = special["unknown"], special["end"], special["padding"]
-        return MarianTokenizer(content["source"], content["target"], self.pieces, *names, size - len(self.pieces))
+        return MarianTokenizer(
+            content["source"], content["target"], self.pieces, *names, size - len(self.pieces)
+        )
 
     def encode(self, text: str) -> Encoding:
-        """The ids of a source, without special tokens, and the pieces that the table of ids lacks."""
+        """The ids of a source, without special tokens, and the pieces that the table of ids
+        lacks.
+        """
         return self._encoded(text, self._source)
 
     def encode_answer(self, text: str) -> Encoding:
-        """The ids of an answer, without special tokens, and the pieces that the table of ids lacks."""
+        """The ids of an answer, without special tokens, and the pieces that the table of ids
+        lacks.
+        """
         return self._encoded(text, self._target)
 
     def _encoded(self, text: str, vocabulary: SentencePieceProcessor) -> Encoding:
@@ -106,7 +128,10 @@ class MarianTokenizer(SpecialTokensTokenizer):
             if piece not in self._ids
         ]
         lone = islice(SURROGATE.finditer(text), MOST_LONE)
-        unknown += [Unknown.of(len(_cut(text[: surrogate.start()], vocabulary)), surrogate[0], "") for surrogate in lone]
+        unknown += [
+            Unknown.of(len(_cut(text[: surrogate.start()], vocabulary)), surrogate[0], "")
+            for surrogate in lone
+        ]
         unknown.sort(key=lambda one: one.position)
         return Encoding([self._ids.get(piece, self.unknown_id) for piece in pieces], tuple(unknown))
 
@@ -124,25 +149,36 @@ class MarianTokenizer(SpecialTokensTokenizer):
         return "".join(map(self.piece, self.checked(ids).tolist())).strip()
 
     def piece(self, id: int) -> str:
-        """The text a token stands for, a space before a word; start, end and unused tokens stand for none."""
+        """The text a token stands for, a space before a word; start, end and unused tokens stand
+        for none.
+        """
         place = int(self.checked([id])[0])
         stands_for_none = place in (self.end, self.padding) or place in self.unused_ids
         return "" if stands_for_none else self.pieces[place].replace(SPACE, " ")
 
     def id_of(self, piece: str) -> int | None:
-        """The token that stands for exactly this text, or None if there is none; a special token never does."""
+        """The token that stands for exactly this text, or None if there is none; a special token
+        never does.
+        """
         token = self._ids.get(piece.replace(" ", SPACE))
         return None if token in (self.end, self.padding) else token
 
     def label(self, id: int) -> str:
-        """The visible form of a token; for start and end their names, `⟨start⟩`; for an unused one its number."""
+        """The visible form of a token; for start and end their names, `⟨start⟩`; for an unused one
+        its number.
+        """
         place = int(self.checked([id])[0])
         if place in self.unused_ids:
             return unused_label(place)
         return {self.start: NAMES[1], self.end: NAMES[2]}.get(place) or visible(self.piece(place))
 
     # There is no inner tokenizer that has these.
-    labels, bytes_of, begins_apart, merging = Tokenizer.labels, Tokenizer.bytes_of, Tokenizer.begins_apart, Tokenizer.merging
+    labels, bytes_of, begins_apart, merging = (
+        Tokenizer.labels,
+        Tokenizer.bytes_of,
+        Tokenizer.begins_apart,
+        Tokenizer.merging,
+    )
 
     def is_special(self, id: int) -> bool:
         return id in (self.end, self.padding) or id in self.unused_ids
@@ -150,24 +186,40 @@ class MarianTokenizer(SpecialTokensTokenizer):
     def files(self) -> dict[str, bytes]:
         """The files that it is made of, by name: both vocabularies, and the ids of the pieces."""
         ids = json.dumps(self._ids, indent=2).encode("ascii")
-        return {**{f"{name}.spm": content for name, content in self._content.items()}, "vocab.json": ids}
+        return {
+            **{f"{name}.spm": content for name, content in self._content.items()},
+            "vocab.json": ids,
+        }
 
     def special(self) -> dict[str, str]:
         """The pieces that are special, by what they are for: `unknown`, `end` and `padding`."""
-        return {"unknown": self.pieces[self.unknown_id], "end": self.pieces[self.end], "padding": self.pieces[self.padding]}
+        return {
+            "unknown": self.pieces[self.unknown_id],
+            "end": self.pieces[self.end],
+            "padding": self.pieces[self.padding],
+        }
 
     def to_json(self) -> str:
-        """`kind`, both vocabularies in base64, the `pieces` by their ids, which are special, and how many tokens are `unused`."""
-        written = {name: base64.b64encode(content).decode("ascii") for name, content in self._content.items()}
+        """`kind`, both vocabularies in base64, the `pieces` by their ids, which are special, and
+        how many tokens are `unused`.
+        """
+        written = {
+            name: base64.b64encode(content).decode("ascii")
+            for name, content in self._content.items()
+        }
         unused = {"unused": len(self.unused_ids)} if self.unused_ids else {}
-        return json.dumps({"kind": self.kind, **written, "pieces": self.pieces, **self.special(), **unused})
+        return json.dumps(
+            {"kind": self.kind, **written, "pieces": self.pieces, **self.special(), **unused}
+        )
 
 
 def _cut(text: str, vocabulary: SentencePieceProcessor) -> list[str]:
     """A text in pieces; lone surrogates, which are no text, are left out."""
     clean = SURROGATE.sub("", text)
     language = _LANGUAGE.match(clean)
-    pieces: list[str] = vocabulary.encode(clean[language.end() :] if language else clean, out_type=str)
+    pieces: list[str] = vocabulary.encode(
+        clean[language.end() :] if language else clean, out_type=str
+    )
     return [language[0], *pieces] if language else pieces
 
 
@@ -176,7 +228,9 @@ def _opened(content: bytes, name: str) -> SentencePieceProcessor:
     from sentencepiece import SentencePieceProcessor
 
     with as_value_error(f"{name}.spm is no vocabulary of SentencePiece, or is cut short"):
-        characters = base64.b64encode(model_in(content).normalizer_spec.precompiled_charsmap).decode()
+        characters = base64.b64encode(
+            model_in(content).normalizer_spec.precompiled_charsmap
+        ).decode()
         check_growth({"normalizer": {"type": "Precompiled", "precompiled_charsmap": characters}})
         vocabulary = SentencePieceProcessor()
         vocabulary.LoadFromSerializedProto(content)

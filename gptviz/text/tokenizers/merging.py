@@ -14,7 +14,8 @@ class Merge:
     start: int  #: the place of its first symbol among the symbols that the text begins as
     middle: int  #: the place where its right part begins
     end: int  #: the place after its last symbol
-    #: its place in the tokenizer's list of merges, from 0: of all that are possible, the one with the lowest rank is next
+    #: its place in the tokenizer's list of merges, from 0: of all that are possible, the one with
+    #: the lowest rank is next
     rank: int
     id: int  #: the token that it makes
 
@@ -34,12 +35,15 @@ class Merging:
         return tuple(token for token in tokens if token is not None)
 
 
-def replayed(tokens: Sequence[Sequence[str]], ranks: Mapping[tuple[str, str], int]) -> list[tuple[int, int, int, int]]:
-    """The merges that make each of the `tokens` of its symbols: start, middle, end and rank, in their order. `ranks` are those of
-    merges, by the two texts that are merged.
+def replayed(
+    tokens: Sequence[Sequence[str]], ranks: Mapping[tuple[str, str], int]
+) -> list[tuple[int, int, int, int]]:
+    """The merges that make each of the `tokens` of its symbols: start, middle, end and rank, in
+    their order. `ranks` are those of merges, by the two texts that are merged.
 
-    A merge across two tokens was never made, or they would not be two: so each is built as if it stood alone. The order is that
-    of the text: of all pairs the one with the lowest rank is next, and of those the one that comes first.
+    A merge across two tokens was never made, or they would not be two: so each is built as if it
+    stood alone. The order is that of the text: of all pairs the one with the lowest rank is next,
+    and of those the one that comes first.
     """
     texts = [symbol for token in tokens for symbol in token]
     token_of = [place for place, token in enumerate(tokens) for _ in token]

@@ -1,4 +1,6 @@
-"""A vocabulary with unused tokens at its end: many models have more rows in their embedding than their tokenizer has tokens."""
+"""A vocabulary with unused tokens at its end: many models have more rows in their embedding than
+their tokenizer has tokens.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ def unused_label(id: int) -> str:
 
 
 class ExtendedTokenizer(Tokenizer):
-    """The tokens of an inner tokenizer, then tokens that stand for no text and that no text is read as."""
+    """The tokens of an inner tokenizer, then tokens that stand for no text and that no text is read
+    as.
+    """
 
     inner: Tokenizer  #: the tokenizer of the text
 
@@ -60,24 +64,32 @@ class ExtendedTokenizer(Tokenizer):
 
     def label(self, id: int) -> str:
         checked = int(self.checked([id])[0])
-        return self.inner.label(checked) if checked < self.inner.vocab_size else self.name_of(checked)
+        return (
+            self.inner.label(checked) if checked < self.inner.vocab_size else self.name_of(checked)
+        )
 
     def labels(self) -> list[str]:
-        return [*self.inner.labels(), *map(self.name_of, range(self.inner.vocab_size, self.vocab_size))]
+        return [
+            *self.inner.labels(),
+            *map(self.name_of, range(self.inner.vocab_size, self.vocab_size)),
+        ]
 
 
 class PaddedTokenizer(ExtendedTokenizer):
     """The tokens of an inner tokenizer, then unused ones.
 
-    Models have such rows to bring their vocabulary to a round size. They are kept because they take part in the softmax; none is
-    ever drawn. A ValueError if the inner tokenizer has as many tokens already.
+    Models have such rows to bring their vocabulary to a round size. They are kept because they take
+    part in the softmax; none is ever drawn. A ValueError if the inner tokenizer has as many tokens
+    already.
     """
 
     kind = "padded"
 
     def __init__(self, inner: Tokenizer, size: int) -> None:
         if isinstance(inner, PaddedTokenizer) or not inner.vocab_size < size <= LARGEST:
-            raise ValueError(f"a vocabulary of {inner.vocab_size:,} tokens cannot be filled up to {size:,}")
+            raise ValueError(
+                f"a vocabulary of {inner.vocab_size:,} tokens cannot be filled up to {size:,}"
+            )
         self.inner, self.vocab_size, self.unknown_id = inner, size, inner.unknown_id
         self.padding, self.before, self.after = inner.padding, inner.before, inner.after
         self.is_spaced, self.way = inner.is_spaced, inner.way
@@ -85,10 +97,20 @@ class PaddedTokenizer(ExtendedTokenizer):
 
     @classmethod
     def parts(cls, fields: dict[str, object]) -> tuple[dict[str, Any], int]:
-        """The parsed JSON of the inner tokenizer in that of the whole, and how many tokens there are."""
+        """The parsed JSON of the inner tokenizer in that of the whole, and how many tokens there
+        are.
+        """
         inner, size = fields.get("inner"), fields.get("size")
-        if not isinstance(inner, dict) or inner.get("kind") == cls.kind or isinstance(size, bool) or not isinstance(size, int):
-            raise ValueError("a padded tokenizer must have the object of another tokenizer as 'inner', and its 'size'")
+        if (
+            not isinstance(inner, dict)
+            or inner.get("kind") == cls.kind
+            or isinstance(size, bool)
+            or not isinstance(size, int)
+        ):
+            raise ValueError(
+                "a padded tokenizer must have the object of another tokenizer as 'inner', and its "
+                "'size'"
+            )
         return inner, size
 
     def name_of(self, id: int) -> str:
@@ -101,4 +123,6 @@ class PaddedTokenizer(ExtendedTokenizer):
 
     def to_json(self) -> str:
         """`kind`, `size`, and `inner`, the JSON of the inner tokenizer."""
-        return json.dumps({"kind": self.kind, "size": self.vocab_size, "inner": json.loads(self.inner.to_json())})
+        return json.dumps(
+            {"kind": self.kind, "size": self.vocab_size, "inner": json.loads(self.inner.to_json())}
+        )

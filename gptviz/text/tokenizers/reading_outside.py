@@ -1,4 +1,6 @@
-"""A tokenizer that may take any time for a text: another process reads with it, and is ended when it takes too long."""
+"""A tokenizer that may take any time for a text: another process reads with it, and is ended when
+it takes too long.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ class Read(NamedTuple):
 
 
 class ReadingOutside:
-    """Reads texts as the `tokenizers` library does with this `tokenizer.json`, in which something may take any time: the
-    `reason`, in words. A ValueError if the library cannot open it.
+    """Reads texts as the `tokenizers` library does with this `tokenizer.json`, in which something
+    may take any time: the `reason`, in words. A ValueError if the library cannot open it.
     """
 
     def __init__(self, content: str, reason: str) -> None:
@@ -34,7 +36,9 @@ class ReadingOutside:
         """The tokens of a text, without those around it; a ValueError if it takes too long."""
         return Read(*self._asked("read", [text])[0])
 
-    def encode_batch_fast(self, texts: Sequence[str], add_special_tokens: bool = False) -> list[Read]:
+    def encode_batch_fast(
+        self, texts: Sequence[str], add_special_tokens: bool = False
+    ) -> list[Read]:
         """The ids of several texts, likewise; the places are left out."""
         return [Read(ids, []) for ids in self._asked("ids", list(texts))]
 
@@ -44,6 +48,7 @@ class ReadingOutside:
             return self._process.ask(work, MOST_SECONDS + characters / PER_SECOND, texts=texts)
         except EndedError as error:
             raise ValueError(
-                f"{error} with {characters:,} characters, because of {self._reason}: read a shorter text, or change that in "
+                f"{error} with {characters:,} characters, because of {self._reason}: read a "
+                "shorter text, or change that in "
                 "tokenizer.json"
             ) from None

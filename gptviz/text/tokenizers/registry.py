@@ -13,15 +13,18 @@ from .symbols import SymbolTokenizer
 from .words import WordTokenizer
 
 FROM_FIELDS: dict[str, Callable[[dict[str, object]], Tokenizer]] = {
-    kind.kind: kind.from_fields for kind in (CharTokenizer, SymbolTokenizer, WordTokenizer, CasedWordTokenizer)
+    kind.kind: kind.from_fields
+    for kind in (CharTokenizer, SymbolTokenizer, WordTokenizer, CasedWordTokenizer)
 }
 """The functions that open the parsed JSON of each kind of tokenizer that has no other tokenizer in it."""
 
 
 def from_json(text: str) -> Tokenizer:
-    """The tokenizer that `to_json` wrote, or a Hugging Face `tokenizer.json` (recognised by its `model` key).
+    """The tokenizer that `to_json` wrote, or a Hugging Face `tokenizer.json` (recognised by its
+    `model` key).
 
-    Only data is read, no code is run. A ValueError if the text is anything else; the message says what is wrong.
+    Only data is read, no code is run. A ValueError if the text is anything else; the message says
+    what is wrong.
     """
     return _from_fields(parse_object(text), text)
 
@@ -43,5 +46,6 @@ def _from_fields(fields: dict[str, object], text: str | None = None) -> Tokenize
     raise ValueError(
         f"the tokenizer's 'kind' is {kind!r:.80}, which this version cannot open"
         if "kind" in fields
-        else "this is not a tokenizer: it has neither a 'kind' nor the 'model' of a Hugging Face tokenizer.json"
+        else "this is not a tokenizer: it has neither a 'kind' nor the 'model' of a Hugging Face "
+        "tokenizer.json"
     )

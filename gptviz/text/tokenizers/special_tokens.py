@@ -1,4 +1,6 @@
-"""Special tokens: padding, start and end, three tokens that stand for no text, after a vocabulary that has none of them."""
+"""Special tokens: padding, start and end, three tokens that stand for no text, after a vocabulary
+that has none of them.
+"""
 
 import json
 from collections.abc import Sequence
@@ -14,10 +16,12 @@ NAMES: Final = ("⟨padding⟩", "⟨start⟩", "⟨end⟩")
 
 
 class SpecialTokensTokenizer(ExtendedTokenizer):
-    """The tokens of an inner tokenizer, then padding, start and end: for models that read one text and write another.
+    """The tokens of an inner tokenizer, then padding, start and end: for models that read one text
+    and write another.
 
-    Encoding a text never gives a special token, and decoding leaves them out: `source_ids` and `target_ids` put them where they
-    belong. A ValueError if the inner tokenizer has special tokens itself.
+    Encoding a text never gives a special token, and decoding leaves them out: `source_ids` and
+    `target_ids` put them where they belong. A ValueError if the inner tokenizer has special tokens
+    itself.
     """
 
     kind = "marked"  # the name that checkpoints know it by
@@ -28,7 +32,8 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
             raise ValueError("the vocabulary has its special tokens already")
         self.inner, self.is_spaced, self.way = inner, inner.is_spaced, inner.way
         self.padding = inner.vocab_size
-        self.start = inner.vocab_size + 1  #: the token before an answer, from which its first token is predicted
+        #: the token before an answer, from which its first token is predicted
+        self.start = inner.vocab_size + 1
         self.end = inner.vocab_size + 2  #: the token after a source, and after an answer
         self.vocab_size = inner.vocab_size + len(NAMES)
 
@@ -47,7 +52,9 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
         return [*self.inner.encode_ids(text).tolist(), self.end]
 
     def target_ids(self, text: str) -> list[int]:
-        """An answer as a decoder learns it: start, its tokens, end. It reads all but the last and predicts all but the first."""
+        """An answer as a decoder learns it: start, its tokens, end. It reads all but the last and
+        predicts all but the first.
+        """
         return [self.start, *self.source_ids(text)]
 
     def encode_answer(self, text: str) -> Encoding:
@@ -58,7 +65,9 @@ class SpecialTokensTokenizer(ExtendedTokenizer):
         return NAMES[id - self.inner.vocab_size]
 
     def filled(self, rows: Sequence[Sequence[int]]) -> Ids:
-        """Rows of ids as one array [rows, tokens of the longest], the shorter rows filled up with padding at their ends."""
+        """Rows of ids as one array [rows, tokens of the longest], the shorter rows filled up with
+        padding at their ends.
+        """
         ids = np.full((len(rows), max(map(len, rows), default=0)), self.padding, np.int64)
         for padded, row in zip(ids, rows, strict=True):
             padded[: len(row)] = row

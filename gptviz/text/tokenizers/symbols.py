@@ -13,9 +13,9 @@ _SYMBOL: Final = re.compile(r"\S+")
 class SymbolTokenizer(WordVocabulary):
     """One token per symbol: `7 12 7` is three tokens.
 
-    Any white space separates symbols; decoding writes a single space. A piece carries the space before it, so that
-    a text with a piece appended reads as the same tokens and that one. A symbol the vocabulary lacks is read as the
-    first symbol, which keeps every other token in its place.
+    Any white space separates symbols; decoding writes a single space. A piece carries the space
+    before it, so that a text with a piece appended reads as the same tokens and that one. A symbol
+    the vocabulary lacks is read as the first symbol, which keeps every other token in its place.
     """
 
     kind = way = one_of = "symbols"
@@ -30,7 +30,9 @@ class SymbolTokenizer(WordVocabulary):
 
     @staticmethod
     def read(text: str) -> Iterator[str]:
-        """The symbols of a text, one after the other: a list of all symbols of a corpus would take much memory."""
+        """The symbols of a text, one after the other: a list of all symbols of a corpus would take
+        much memory.
+        """
         return (match[0] for match in _SYMBOL.finditer(text))
 
     def decode(self, ids: Sequence[int] | Ids) -> str:

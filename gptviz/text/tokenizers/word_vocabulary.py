@@ -14,23 +14,27 @@ from .base import Encoding, Ids, Tokenizer, Unknown
 
 
 class WordVocabulary(Tokenizer):
-    """One token per word of a text, as `read` finds them. A ValueError if there are no words or more than `most`, or one occurs
-    twice, or is not one word to `read`.
+    """One token per word of a text, as `read` finds them. A ValueError if there are no words or
+    more than `most`, or one occurs twice, or is not one word to `read`.
     """
 
     is_spaced = True
-    special_tokens: ClassVar[tuple[str, ...]] = ()  #: those that are no words, in the order of their ids, as they are shown
+    #: those that are no words, in the order of their ids, as they are shown
+    special_tokens: ClassVar[tuple[str, ...]] = ()
     one_of: ClassVar[str] = "words"  #: what they are called, in JSON and in messages
     word_is: ClassVar[str]  #: what a word must be, for a message
     most: ClassVar[int] = 1_000_000  #: the most words of a vocabulary
     unknown: int  #: the token read for a word that the vocabulary lacks
 
     def __init__(self, words: Iterable[str]) -> None:
-        self.words = tuple(words)  #: the vocabulary in the order of the ids; the special tokens follow it
+        #: the vocabulary in the order of the ids; the special tokens follow it
+        self.words = tuple(words)
         if not self.words:
             raise ValueError(f"there are no {self.one_of} to make a vocabulary of")
         if len(self.words) > self.most:
-            raise ValueError(f"{len(self.words):,} {self.one_of} are too many: at most {self.most:,}")
+            raise ValueError(
+                f"{len(self.words):,} {self.one_of} are too many: at most {self.most:,}"
+            )
         self._tokens = self.words + self.special_tokens
         self.vocab_size = len(self._tokens)
         self._ids = {token: i for i, token in enumerate(self._tokens)}
@@ -38,7 +42,9 @@ class WordVocabulary(Tokenizer):
             if [*self.read(word)] != [word] or SURROGATE.search(word):
                 raise ValueError(f"{self.word_is}, not {word!r:.80}")
             if self._ids[word] != i:
-                raise ValueError(f"the {self.one_of[:-1]} {word!r:.80} stands twice in the vocabulary")
+                raise ValueError(
+                    f"the {self.one_of[:-1]} {word!r:.80} stands twice in the vocabulary"
+                )
 
     @classmethod
     def from_fields(cls, fields: dict[str, object]) -> Self:
@@ -55,14 +61,20 @@ class WordVocabulary(Tokenizer):
 
     def encode(self, text: str) -> Encoding:
         words, instead = [*self.read(text)], self.label(self.unknown)
-        unknown = tuple(Unknown.of(i, word, instead) for i, word in enumerate(words) if word not in self._ids)
+        unknown = tuple(
+            Unknown.of(i, word, instead) for i, word in enumerate(words) if word not in self._ids
+        )
         return Encoding([self._ids.get(word, self.unknown) for word in words], unknown)
 
     def encode_ids(self, text: str) -> Ids:
-        return np.fromiter((self._ids.get(word, self.unknown) for word in self.read(text)), np.int64)
+        return np.fromiter(
+            (self._ids.get(word, self.unknown) for word in self.read(text)), np.int64
+        )
 
     def id_of(self, piece: str) -> int | None:
-        """The id of a word, with or without white space around it, None for one the vocabulary lacks."""
+        """The id of a word, with or without white space around it, None for one the vocabulary
+        lacks.
+        """
         return self._ids.get(piece.strip())
 
     def is_special(self, id: int) -> bool:

@@ -1,4 +1,6 @@
-"""BERT's vocabularies of words and their pieces (WordPiece, Schuster & Nakajima 2012): from `vocab.txt`, a token in each line."""
+"""BERT's vocabularies of words and their pieces (WordPiece, Schuster & Nakajima 2012): from
+`vocab.txt`, a token in each line.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,13 @@ def from_wordpiece(
     splits_chinese: bool = True,
     special: tuple[str, str, str] = ("[UNK]", "[CLS]", "[SEP]"),
 ) -> BPETokenizer:
-    """The tokenizer with the vocabulary in a `vocab.txt` with this content, which reads a text as `[CLS]`, its pieces, `[SEP]`.
+    """The tokenizer with the vocabulary in a `vocab.txt` with this content, which reads a text as
+    `[CLS]`, its pieces, `[SEP]`.
 
     Args:
         small_letters: whether a text is read in small letters.
-        without_accents: whether accents are left out; None leaves them out where it is read in small letters.
+        without_accents: whether accents are left out; None leaves them out where it is read in
+            small letters.
         splits_chinese: whether each Chinese character is a word.
         special: the token that is read for what is unknown, and those before and after a text.
 
@@ -31,7 +35,9 @@ def from_wordpiece(
     lines = content.removesuffix("\n").split("\n")
     vocabulary = {line.rstrip("\r"): place for place, line in enumerate(lines)}
     if not 0 < len(vocabulary) <= MOST_PIECES:
-        raise ValueError(f"it has {len(vocabulary):,} tokens; there must be from 1 to {MOST_PIECES:,}")
+        raise ValueError(
+            f"it has {len(vocabulary):,} tokens; there must be from 1 to {MOST_PIECES:,}"
+        )
     if len(vocabulary) != len(lines):
         raise ValueError("two of its tokens are the same text")
     if missing := [token for token in special if token not in vocabulary]:

@@ -1,1 +1,3 @@
-"""The records of the pages, a file each: `PAGE`, and the names of its views. They import nothing else of the interface."""
+"""The records of the pages, a file each: `PAGE`, and the names of its views. They import nothing
+else of the interface.
+"""

@@ -10,11 +10,13 @@ PAGE = Page(
     place=80,
     question="Which parts make this guess?",
     caption=(
-        "From the tokens at the bottom to the logit (the score of the next token) at the top: each box is a part of the "
+        "From the tokens at the bottom to the logit (the score of the next token) at the top: "
+        "each box is a part of the "
         "model at a token, each line what it adds to what the upper box reads."
     ),
     sentence="The parts that one guess owes most to, as a graph from its tokens to the logit.",
-    step="Parts work together: see which of them make one guess, and what each reads of the others.",
+    step="Parts work together: see which of them make one guess, and what each reads of the "
+    "others.",
     kinds=("decoder",),
     words=(
         *("circuit", "logit", "head", "MLP", "value", "key"),
@@ -22,9 +24,11 @@ PAGE = Page(
     ),
     tour=(
         MODEL_ON_TOP,
-        "The graph: from the tokens at one end to the logit at the other, only with the parts that matter most.",
+        "The graph: from the tokens at one end to the logit at the other, only with the parts "
+        "that matter most.",
         "A box shows what it gives and what it reads. **Boxes** says how many there are at most.",
-        "Choose a box to see its lines in front. Pin boxes to keep theirs there, or to make a group of them.",
+        "Choose a box to see its lines in front. Pin boxes to keep theirs there, or to make a "
+        "group of them.",
         DETAILS_BELOW,
         Keys("circuit_graph", (*ARROWS, "Escape"), "lead from box to box, and let it go"),
         Keys("circuit_graph", ("Enter", "p"), "opens a box, and pins it"),

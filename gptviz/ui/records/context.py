@@ -10,7 +10,8 @@ PAGE = Page(
     place=90,
     question="How much of its context does the model use?",
     caption=(
-        "Each row is a guess, each column an earlier token that was left out. Blue: without that token the guess gets "
+        "Each row is a guess, each column an earlier token that was left out. Blue: without that "
+        "token the guess gets "
         "worse, by so many nats (the unit of surprise); orange: it gets better."
     ),
     sentence="How many earlier tokens the model uses, and which of them each guess needs.",
@@ -20,7 +21,8 @@ PAGE = Page(
     tour=(
         MODEL_ON_TOP,
         "The curve: how the loss falls as the model sees more of the text.",
-        "The tokens: which of them the guess needs. **A token that is left out is** says what stands there instead.",
+        "The tokens: which of them the guess needs. **A token that is left out is** says what "
+        "stands there instead.",
         DETAILS_BELOW,
     ),
 )

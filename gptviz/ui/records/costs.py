@@ -13,14 +13,26 @@ PAGE = Page(
     place=110,
     question="What does this model cost?",
     caption=(
-        "What its guess and its text lose if its numbers are kept in fewer bits; and how many numbers, operations and how much "
+        "What its guess and its text lose if its numbers are kept in fewer bits; and how many "
+        "numbers, operations and how much "
         "memory it takes."
     ),
-    sentence="What fewer bits lose; and what the model takes: parameters, operations and memory, as formulas.",
-    step="What does all this take? Count parameters, operations and memory, and see what fewer bits lose.",
+    sentence="What fewer bits lose; and what the model takes: parameters, operations and memory, "
+    "as "
+    "formulas.",
+    step="What does all this take? Count parameters, operations and memory, and see what fewer "
+    "bits lose.",
     reads_prompt=False,
     words=(
-        *("parameter", "operation", "activations", "gradient", "optimiser", "keys and values", "token"),
+        *(
+            "parameter",
+            "operation",
+            "activations",
+            "gradient",
+            "optimiser",
+            "keys and values",
+            "token",
+        ),
         *("batch", "step", "block", "attention", "MLP", "embedding", "float32"),
         *(
             "quantisation",
@@ -38,8 +50,10 @@ PAGE = Page(
     ),
     tour=(
         "At the top: the **Model** and the views.",
-        "**With fewer bits**: what its guess, its loss and its text lose if its weights are rounded.",
-        "**Counts**: parameters, operations and memory of each part, as formulas and as numbers, for **Batch, texts** (side by "
+        "**With fewer bits**: what its guess, its loss and its text lose if its weights are "
+        "rounded.",
+        "**Counts**: parameters, operations and memory of each part, as formulas and as numbers, "
+        "for **Batch, texts** (side by "
         "side) and **Context, tokens** (of each text).",
     ),
     states=tuple({"view": view} for view in VIEWS[1:]),

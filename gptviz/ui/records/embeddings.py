@@ -12,8 +12,10 @@ PAGE = Page(
     place=10,
     question="Which tokens look alike to the model?",
     caption=(
-        "Each token is a point, placed by its vector (its list of numbers). Thin rings mark the tokens of the prompt. Lines "
-        "lead to the chosen token's true nearest neighbours: where a line is long, the picture has pulled neighbours apart."
+        "Each token is a point, placed by its vector (its list of numbers). Thin rings mark the "
+        "tokens of the prompt. Lines "
+        "lead to the chosen token's true nearest neighbours: where a line is long, the picture "
+        "has pulled neighbours apart."
     ),
     sentence="The map of all tokens, as the model knows them.",
     step="Inside the model a token first becomes a vector: see which tokens lie close together.",
@@ -21,11 +23,14 @@ PAGE = Page(
     words=("token", "vector", "embedding", "unembedding", "cosine", "projection"),
     tour=(
         (
-            "At the top: the **Model**, and its **Training step** where it has snapshots. **Vectors** and **Projection** say "
+            "At the top: the **Model**, and its **Training step** where it has snapshots. "
+            "**Vectors** and **Projection** say "
             "what is drawn, and how."
         ),
-        "The map: each point is a token. Points that are near each other have similar vectors, as far as a plane can show it.",
-        "Beside it: the tokens that are nearest to the chosen **Token**, measured in all dimensions.",
+        "The map: each point is a token. Points that are near each other have similar vectors, as "
+        "far as a plane can show it.",
+        "Beside it: the tokens that are nearest to the chosen **Token**, measured in all "
+        "dimensions.",
         DETAILS_BELOW,
     ),
 )

@@ -12,18 +12,36 @@ PAGE = Page(
     group="Take it apart",
     place=55,
     question="What does the stream speak of?",
-    caption="A dictionary cuts the stream after a block into many features, few of which are active at a token.",
-    sentence="The sparse features that the stream is made of; and why five of them fit into two dimensions.",
-    step="A neuron often stands for several things: see the features that a dictionary finds in the stream.",
+    caption="A dictionary cuts the stream after a block into many features, few of which are "
+    "active "
+    "at a token.",
+    sentence="The sparse features that the stream is made of; and why five of them fit into two "
+    "dimensions.",
+    step="A neuron often stands for several things: see the features that a dictionary finds in "
+    "the stream.",
     kinds=("decoder",),
     opens_on="sentences",
     has_what_it_shows=has_blocks,
-    words=("feature", "residual stream", "activation", "block", "head", "MLP", "token", "logit", "unembedding", "norm"),
+    words=(
+        "feature",
+        "residual stream",
+        "activation",
+        "block",
+        "head",
+        "MLP",
+        "token",
+        "logit",
+        "unembedding",
+        "norm",
+    ),
     tour=(
         MODEL_ON_TOP,
-        "**Features**: the list of the features of a dictionary, in the order that **Sort by** says.",
-        "One feature: where in the text it is active, what it speaks for, which parts write it, and which others are alike.",
-        "**Superposition**: a toy model that keeps five features in two dimensions, if they are sparse.",
+        "**Features**: the list of the features of a dictionary, in the order that **Sort by** "
+        "says.",
+        "One feature: where in the text it is active, what it speaks for, which parts write it, "
+        "and which others are alike.",
+        "**Superposition**: a toy model that keeps five features in two dimensions, if they are "
+        "sparse.",
         DETAILS_BELOW,
         TOKEN_KEYS,
     ),

@@ -10,7 +10,8 @@ PAGE = Page(
     place=40,
     question="What does the model write?",
     caption=(
-        "Grey: the prompt. The model drew the rest, token by token: the stronger the colour, the surer it was. Click a token to "
+        "Grey: the prompt. The model drew the rest, token by token: the stronger the colour, the "
+        "surer it was. Click a token to "
         "go on there."
     ),
     sentence="Watch text appear token by token, and steer it.",
@@ -30,10 +31,16 @@ PAGE = Page(
     ),
     tour=(
         MODEL_ON_TOP,
-        "**Step** writes one token, **Play** writes on, **Undo** goes back. Temperature and cuts are beside them.",
-        "The tree: what was written. Click a token to see what else was possible there, and take another turn.",
+        "**Step** writes one token, **Play** writes on, **Undo** goes back. Temperature and cuts "
+        "are beside them.",
+        "The tree: what was written. Click a token to see what else was possible there, and take "
+        "another turn.",
         DETAILS_BELOW,
         Keys("generation_tree", ARROWS, "lead from token to token and branch to branch"),
-        Keys("generation_tree", ("Enter",), "goes on from there; **1** to **9** take another token in its place"),
+        Keys(
+            "generation_tree",
+            ("Enter",),
+            "goes on from there; **1** to **9** take another token in its place",
+        ),
     ),
 )

@@ -13,10 +13,13 @@ PAGE = Page(
     place=40,
     question="Does the gradient reach the first block?",
     caption=(
-        "The gradient says how to lower the loss. It starts behind the last block and must pass every block on its way to "
-        "the first: in fresh models that differ only in how a block joins the stream, or back to one weight of a trained one."
+        "The gradient says how to lower the loss. It starts behind the last block and must pass "
+        "every block on its way to "
+        "the first: in fresh models that differ only in how a block joins the stream, or back to "
+        "one weight of a trained one."
     ),
-    sentence="How much of the gradient reaches the first block; and one step of learning, from the loss back to one weight.",
+    sentence="How much of the gradient reaches the first block; and one step of learning, from the "
+    "loss back to one weight.",
     step="A model is a stack of many blocks: see why it can be trained at all.",
     has_model=False,
     reads_prompt=False,
@@ -34,10 +37,13 @@ PAGE = Page(
         "float32",
     ),
     tour=(
-        "At the top: **Depth (blocks)** of the fresh models, and how large their **Initial weights** are.",
-        "On the left: how much of the gradient reaches each block, from right to left; a line for each kind of connection.",
+        "At the top: **Depth (blocks)** of the fresh models, and how large their **Initial "
+        "weights** are.",
+        "On the left: how much of the gradient reaches each block, from right to left; a line for "
+        "each kind of connection.",
         "On the right: the stream or the gradient of the weights, for comparison (**Beside it**).",
-        "**One step**: the loss of a model on your text, followed back to one of its weights, and the step of training.",
+        "**One step**: the loss of a model on your text, followed back to one of its weights, and "
+        "the step of training.",
         DETAILS_BELOW,
     ),
     states=({"view": STEP},),

@@ -13,7 +13,8 @@ PAGE = Page(
     place=40,
     question="What does each head do?",
     caption=(
-        "Every head gets a score for each of a few things that heads are known to do. Choose a score, then a head, and see "
+        "Every head gets a score for each of a few things that heads are known to do. Choose a "
+        "score, then a head, and see "
         "its pattern."
     ),
     sentence="What each head does: every head scored, and which heads read each other.",
@@ -26,10 +27,14 @@ PAGE = Page(
     ),
     tour=(
         MODEL_ON_TOP,
-        "**What each head does**: every head has a cell, and its colour is the **Score** that is chosen above.",
-        "Click a head to see all its scores and its pattern. The other views: the texts **Where it does most**, and **Which head "
+        "**What each head does**: every head has a cell, and its colour is the **Score** that is "
+        "chosen above.",
+        "Click a head to see all its scores and its pattern. The other views: the texts **Where "
+        "it does most**, and **Which head "
         "reads which**.",
-        Keys("cell_grid", (*ARROWS, "Home", "End"), "lead from head to head; **Enter** chooses one"),
+        Keys(
+            "cell_grid", (*ARROWS, "Home", "End"), "lead from head to head; **Enter** chooses one"
+        ),
         Keys("head_pattern", (*ARROWS, "Home", "End"), "lead from cell to cell of its pattern"),
         DETAILS_BELOW,
     ),

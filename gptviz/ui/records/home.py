@@ -15,10 +15,13 @@ PAGE = Page(
     },
     caption={
         "decoder": (
-            "Text becomes tokens, the model reads them, and each token it knows gets a probability. Click a guess to take it."
+            "Text becomes tokens, the model reads them, and each token it knows gets a "
+            "probability. Click a guess to take it."
         ),
-        "classifier": "Text becomes tokens, the model reads them all at once, and each label it knows gets a probability.",
-        "encoder-decoder": "Text becomes tokens, one half of the model reads them, the other writes the answer token by token.",
+        "classifier": "Text becomes tokens, the model reads them all at once, and each label it knows gets "
+        "a probability.",
+        "encoder-decoder": "Text becomes tokens, one half of the model reads them, the other writes the answer "
+        "token by token.",
     },
     sentence="A prompt becomes tokens; tokens become a guess at the next one.",
     opens_on="sentences",
@@ -28,9 +31,12 @@ PAGE = Page(
     ),
     tour=(
         MODEL_ON_TOP,
-        "The map: the tokens enter at one end, and guesses leave at the other. Click a box to see what is computed in it.",
+        "The map: the tokens enter at one end, and guesses leave at the other. Click a box to see "
+        "what is computed in it.",
         "Below it, a model that others trained on all kinds of texts, in one click.",
-        Keys("model_map", ("ArrowLeft", "ArrowRight", "Enter"), "lead from box to box, and open one"),
+        Keys(
+            "model_map", ("ArrowLeft", "ArrowRight", "Enter"), "lead from box to box, and open one"
+        ),
         Keys("model_map", ("Escape",), "shuts what is open"),
     ),
 )

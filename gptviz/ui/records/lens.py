@@ -10,7 +10,8 @@ PAGE = Page(
     place=10,
     question="What would the model guess if it stopped here?",
     caption=(
-        "Each row is a layer, from the embedding down to the last; each column a token that was read. In a cell: the next "
+        "Each row is a layer, from the embedding down to the last; each column a token that was "
+        "read. In a cell: the next "
         "token that the model would guess if the stream went straight to its output from there."
     ),
     sentence="What the model would guess if it stopped after any of its layers.",
@@ -22,7 +23,8 @@ PAGE = Page(
     ),
     tour=(
         MODEL_ON_TOP,
-        "The grid: a row for each layer, a column for each token. A cell has the guess, if the model stopped there.",
+        "The grid: a row for each layer, a column for each token. A cell has the guess, if the "
+        "model stopped there.",
         "Click a cell to see the other likely tokens there.",
         DETAILS_BELOW,
         Keys("lens_grid", (*ARROWS, "Home", "End"), "lead from cell to cell"),

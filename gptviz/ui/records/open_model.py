@@ -10,7 +10,8 @@ PAGE = Page(
     place=10,
     question="Which model do you want to look into?",
     caption=(
-        "Models that other programs made, on this machine and on the Hugging Face hub. Once opened, every page is about them too."
+        "Models that other programs made, on this machine and on the Hugging Face hub. Once "
+        "opened, every page is about them too."
     ),
     sentence="Open a model of another program: from this machine, or from the Hugging Face hub.",
     step="All this works for models that others trained, too: open one of them.",
@@ -19,7 +20,8 @@ PAGE = Page(
     words=("weights", "parameter", "tokenizer", "hub", "GGUF", "licence"),
     tour=(
         "**On this machine**: models of other programs that are here already.",
-        "**From the hub**: type a name, and it says how large the model is before anything is loaded.",
+        "**From the hub**: type a name, and it says how large the model is before anything is "
+        "loaded.",
         "**Opened before**: your models, which you can remove.",
     ),
 )

@@ -12,9 +12,11 @@ PAGE = Page(
     place=105,
     question="When did the model learn it?",
     caption=(
-        "Numbers from other pages at every snapshot, a copy of the model kept during training. Click a point to open its step."
+        "Numbers from other pages at every snapshot, a copy of the model kept during training. "
+        "Click a point to open its step."
     ),
-    sentence="Losses, heads, circuits and weights at every snapshot of the training, and when each changed.",
+    sentence="Losses, heads, circuits and weights at every snapshot of the training, and when each "
+    "changed.",
     step="What a model does was learned at some time: see when, and what changed together.",
     opens_on="induction",
     words=(
@@ -34,10 +36,15 @@ PAGE = Page(
     ),
     tour=(
         MODEL_ON_TOP,
-        "**Measures**: what is followed through the training. Each has a chart of its own, all on the same axis of steps.",
+        "**Measures**: what is followed through the training. Each has a chart of its own, all on "
+        "the same axis of steps.",
         "The sharpest change of a measure has a grey stroke behind it.",
-        "A click on a point sets the **Training step**: every page then shows the model as it was there.",
+        "A click on a point sets the **Training step**: every page then shows the model as it was "
+        "there.",
         DETAILS_BELOW,
     ),
-    states=({"measures": "heads.previous_token,heads.induction", "show": APART}, {"model": "finetune", "show": RELATIVES}),
+    states=(
+        {"measures": "heads.previous_token,heads.induction", "show": APART},
+        {"model": "finetune", "show": RELATIVES},
+    ),
 )

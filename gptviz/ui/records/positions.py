@@ -10,7 +10,8 @@ PAGE = Page(
     place=20,
     question="How does the model know where a token stands?",
     caption=(
-        "Attention by itself compares tokens wherever they stand. Position encoding tells it where: below, how alike two "
+        "Attention by itself compares tokens wherever they stand. Position encoding tells it "
+        "where: below, how alike two "
         "positions look to this model."
     ),
     sentence="How the model knows the order of its tokens.",
@@ -23,7 +24,8 @@ PAGE = Page(
     ),
     tour=(
         MODEL_ON_TOP,
-        "The square compares each position with each other one, as this model sees them; **Beside it** shows another kind.",
+        "The square compares each position with each other one, as this model sees them; **Beside "
+        "it** shows another kind.",
         "**One wave at a time**: the numbers behind it; the slider **Dimension** chooses a wave.",
         DETAILS_BELOW,
     ),

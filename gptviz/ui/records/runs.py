@@ -10,15 +10,18 @@ PAGE = Page(
     place=30,
     question="Which model learned best, and why?",
     caption=(
-        "Every model, and how its loss fell as it learned: lower is better. Tick some to compare their curves in one chart."
+        "Every model, and how its loss fell as it learned: lower is better. Tick some to compare "
+        "their curves in one chart."
     ),
     sentence="All models side by side, and how each of them learned.",
     step="Now compare models: see what each part is worth.",
     reads_prompt=False,
     words=("loss", "nat", "perplexity", "validation", "step", "weights"),
     tour=(
-        "The table: all models. Choose those whose curves you want to compare; **One model** renames or deletes one.",
+        "The table: all models. Choose those whose curves you want to compare; **One model** "
+        "renames or deletes one.",
         "The curves: the validation loss over the steps of training.",
-        "Below: **What does each part bring?** shows the ladder, **The experiments** can each be trained here.",
+        "Below: **What does each part bring?** shows the ladder, **The experiments** can each be "
+        "trained here.",
     ),
 )

@@ -15,18 +15,30 @@ PAGE = Page(
     place=30,
     question="What happens to a token's vector on its way?",
     caption=(
-        "The vector of a token runs through the whole model, and every attention and MLP writes something into it: where "
+        "The vector of a token runs through the whole model, and every attention and MLP writes "
+        "something into it: where "
         "that leads, and how much each of them writes."
     ),
     sentence="What each part writes into a token's vector, and where the vectors of a text lie.",
-    step="Every part writes into one vector per token: see where the vectors lie, and how much each part writes.",
+    step="Every part writes into one vector per token: see where the vectors lie, and how much "
+    "each part writes.",
     kinds=("decoder", "encoder-decoder"),
     opens_on="sentences",
     has_what_it_shows=has_blocks,
-    words=("residual stream", "vector", "block", "attention", "MLP", "norm", "projection", "embedding"),
+    words=(
+        "residual stream",
+        "vector",
+        "block",
+        "attention",
+        "MLP",
+        "norm",
+        "projection",
+        "embedding",
+    ),
     tour=(
         MODEL_ON_TOP,
-        "The views: **What is written** by each part, a **Map** of the vectors after a layer, with their lengths, and "
+        "The views: **What is written** by each part, a **Map** of the vectors after a layer, "
+        "with their lengths, and "
         "**Probes**: what can be read from them. **Steering** adds a direction to them.",
         "Choose a token to see only that one.",
         DETAILS_BELOW,

@@ -9,7 +9,9 @@ PAGE = Page(
     group="Take it apart",
     place=60,
     question="What does the model do without a part of it?",
-    caption="Click heads and MLPs to switch them off: see the guess, the loss and the text with them and without.",
+    caption="Click heads and MLPs to switch them off: see the guess, the loss and the text with "
+    "them "
+    "and without.",
     sentence="The model without a head, an MLP, a neuron or its positions.",
     step="Which parts does a guess need? Switch some off, and see what changes.",
     has_what_it_shows=has_blocks,
@@ -20,7 +22,8 @@ PAGE = Page(
     tour=(
         MODEL_ON_TOP,
         "The grid of all heads and MLPs: click one to switch it off, and again to bring it back.",
-        "Below: the guesses with and without, side by side. All other pages show the model with these edits too.",
+        "Below: the guesses with and without, side by side. All other pages show the model with "
+        "these edits too.",
         DETAILS_BELOW,
         Keys("cell_grid", ARROWS, "lead from part to part; **Enter** switches one"),
     ),

@@ -18,8 +18,8 @@ class Shown(NamedTuple):
 
     numbers: Callable[[], LabelledArray] | None = None  #: as in `details`
     code: str | None = None  #: as in `details`
-    #: which view is on screen, by its name in the page's `about.md`: the first one unless given; None where the page shows
-    #: nothing that needs explaining
+    #: which view is on screen, by its name in the page's `about.md`: the first one unless given;
+    #: None where the page shows nothing that needs explaining
     view: str | None = ""
 
 
@@ -40,11 +40,14 @@ def close(
     Args:
         offers: what to try; None where the page has no suggestions, or has shown them further up.
         numbers: as in `Shown`, and so are `code` and `view`.
-        more: Markdown that follows after how the view is computed, such as what depends on the model.
+        more: Markdown that follows after how the view is computed, such as what depends on the
+            model.
     """
     if offers is not None:
         try_this(offers)
     if view is not None:
         about = page.about[view or next(iter(page.about))]
-        details(numbers, code=code, about=about._replace(how=f"{about.how}\n\n{more}"), key=page.name)
+        details(
+            numbers, code=code, about=about._replace(how=f"{about.how}\n\n{more}"), key=page.name
+        )
     next_step()

@@ -1,4 +1,6 @@
-"""The frame of every page: how it starts, its menu, and how a link leads from one page to another."""
+"""The frame of every page: how it starts, its menu, and how a link leads from one page to
+another.
+"""
 
 from __future__ import annotations
 
@@ -33,16 +35,35 @@ from .subject import edits, kinds, prompts, scrubber
 # The model of an address that names none, but something else of what a page shows.
 DEFAULT_MODEL = kinds.BEST["decoder"]
 DEFAULT_PROMPT = prompts.LINES
-# Keys of the session's state: the default prompt of the model shown last, the page that is open, whether the reader has chosen
-# a model, and the groups of the menu that the reader folded.
-DEFAULT_SHOWN, OPEN_PAGE, HAS_CHOSEN, FOLDED = "default prompt", "page open", "a model was chosen", "menu folded"
+# Keys of the session's state: the default prompt of the model shown last, the page that is open,
+# whether the reader has chosen a model, and the groups of the menu that the reader folded.
+DEFAULT_SHOWN, OPEN_PAGE, HAS_CHOSEN, FOLDED = (
+    "default prompt",
+    "page open",
+    "a model was chosen",
+    "menu folded",
+)
 MENU_WIDTH = 216
 # In the address: whether all of a long prompt is read.
 WHOLE = "whole"
-# In the address of a page that opens on another model: that it shows `DEFAULT_MODEL`, which an address does not name.
+# In the address of a page that opens on another model: that it shows `DEFAULT_MODEL`, which an
+# address does not name.
 USUAL = "usual"
-# Keys that the address of any page may have, even if the page does not show them: links carry them from page to page.
-SHARED = ("model", "step", "prompt", "device", "precision", WHOLE, USUAL, edits.EDITS, edits.TEXT, *lesson.KEYS, present.PRESENT)
+# Keys that the address of any page may have, even if the page does not show them: links carry them
+# from page to page.
+SHARED = (
+    "model",
+    "step",
+    "prompt",
+    "device",
+    "precision",
+    WHOLE,
+    USUAL,
+    edits.EDITS,
+    edits.TEXT,
+    *lesson.KEYS,
+    present.PRESENT,
+)
 # Those that say nothing about a model.
 ABOUT_NO_MODEL = ("device", "precision", *lesson.KEYS, present.PRESENT)
 hosting.guests_are(streamlit_internals.is_guest)
@@ -61,7 +82,9 @@ def current_page() -> Page:
 
 
 def default_model(page: Page | None = None) -> str:
-    """The model that `page` shows if its address asks for nothing; of the open page unless given."""
+    """The model that `page` shows if its address asks for nothing; of the open page unless
+    given.
+    """
     page = page or current_page()
     has_own = page.opens_on and checkpoints.folder_of(page.opens_on) is not None
     return page.opens_on if has_own else kinds.best_model(page.kinds[0])
@@ -74,17 +97,24 @@ def model_on_screen() -> str:
 
 
 def open_page(page: Page) -> None:
-    """Start a page: configuration, menu, the question it answers and one sentence on what it shows."""
+    """Start a page: configuration, menu, the question it answers and one sentence on what it
+    shows.
+    """
     server_log.protect()
     streamlit_internals.send_everything()
     kit.begin_page()
     release_memory()  # of the page before
     _follow_history()
-    # The side bar is open if it has a lesson, on a phone too; else closed in front of a class. A number is its width in pixels on
-    # a screen that has room for it.
+    # The side bar is open if it has a lesson, on a phone too; else closed in front of a class. A
+    # number is its width in pixels on a screen that has room for it.
     closed: int | Literal["collapsed"] = "collapsed" if present.is_presenting() else MENU_WIDTH
     side_bar: int | Literal["expanded", "collapsed"] = "expanded" if lesson.is_asked() else closed
-    st.set_page_config(page_title=f"{page.title} · gptviz", page_icon="🔎", layout="wide", initial_sidebar_state=side_bar)
+    st.set_page_config(
+        page_title=f"{page.title} · gptviz",
+        page_icon="🔎",
+        layout="wide",
+        initial_sidebar_state=side_bar,
+    )
     if OPEN_PAGE not in st.session_state and streamlit_internals.is_drawn_before():
         # The page is loaded anew, so that it opens on all that its address says.
         st.html("<script>location.reload()</script>", unsafe_allow_javascript=True)
@@ -106,7 +136,11 @@ def open_page(page: Page) -> None:
     addresses.write(USUAL, "yes" if page.opens_on and model_on_screen() == DEFAULT_MODEL else None)
     say_below_titles()  # until the page has a subject
     is_presenting = present.is_presenting()
-    look = {"lesson": lesson.opened() is not None, "presenting": is_presenting, "view_only": present.is_view_only()}
+    look = {
+        "lesson": lesson.opened() is not None,
+        "presenting": is_presenting,
+        "view_only": present.is_view_only(),
+    }
     st.html(f"<style>{kit.page_style(**look)}</style>")
     present.listen()
     with st.sidebar:
@@ -120,7 +154,9 @@ def open_page(page: Page) -> None:
         page_helpers(key="page helpers", done=done, step=step, presents=is_presenting)
     kind = kinds.kind_said(checkpoints.folder_of(model_on_screen())) or "decoder"
     with st.container(gap=None, key="page-head"):
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        with st.container(
+            horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+        ):
             st.title(_about(page.question, kind), anchor=False, width="content")
             with st.container(horizontal=True, width="content", gap="xsmall", key="page-tools"):
                 tour.tour_button(page)
@@ -136,10 +172,12 @@ def _about(text: str | Mapping[Kind, str], kind: Kind) -> str:
 
 
 def _follow_history() -> None:
-    """After a step in the browser's history, show what the address says, and nothing of the page left.
+    """After a step in the browser's history, show what the address says, and nothing of the page
+    left.
 
-    Between pages Streamlit drops the keys that controls of the page left were bound to from the query, and a control of the same
-    key would show its default. That is right for a link, which is given those values too; here they belong to this page.
+    Between pages Streamlit drops the keys that controls of the page left were bound to from the
+    query, and a control of the same key would show its default. That is right for a link, which is
+    given those values too; here they belong to this page.
     """
     if not streamlit_internals.is_step_in_history():
         return
@@ -148,18 +186,26 @@ def _follow_history() -> None:
     streamlit_internals.read_controls_from_address()
     asked = parse_qs(streamlit_internals.page_and_query()[1], keep_blank_values=True)
     # The keys that say how the page is embedded in another one belong to Streamlit.
-    dropped = {key: asked[key] for key in asked if key not in st.query_params and not key.lower().startswith("embed")}
+    dropped = {
+        key: asked[key]
+        for key in asked
+        if key not in st.query_params and not key.lower().startswith("embed")
+    }
     if dropped:
         st.query_params.update(dropped)
 
 
 def _menu() -> None:
-    """The links to all pages, in groups that can be folded: a folded one stays so on the other pages."""
+    """The links to all pages, in groups that can be folded: a folded one stays so on the other
+    pages.
+    """
     folded = st.session_state.setdefault(FOLDED, set())
     state = carried_state()  # once for all links
     for group in IN_MENU:
         fold = partial(folded.symmetric_difference_update, [group])
-        opened = st.expander(group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold)
+        opened = st.expander(
+            group, expanded=group not in folded, type="compact", key=f"menu {group}", on_change=fold
+        )
         with opened.container(gap="xxsmall"):
             for entry in GROUPS[group]:
                 query = state if "model" in state else {"model": default_model(entry)} | state
@@ -167,14 +213,18 @@ def _menu() -> None:
 
 
 def _open_linked_model() -> None:
-    """Open the model that the link to this page names. A link that asks for nothing opens the page's own model.
+    """Open the model that the link to this page names. A link that asks for nothing opens the
+    page's own model.
 
-    This is set by hand: between pages Streamlit drops the keys that controls of the last page were bound to from the query, even
-    if the link asks for them. The query that arrived has the last page's part first, then the link's. A control whose default
-    differed from page to page would leave the model out of the link.
+    This is set by hand: between pages Streamlit drops the keys that controls of the last page were
+    bound to from the query, even if the link asks for them. The query that arrived has the last
+    page's part first, then the link's. A control whose default differed from page to page would
+    leave the model out of the link.
     """
     query = parse_qs(streamlit_internals.page_and_query()[1])
-    asks_for_more = any(key not in ABOUT_NO_MODEL and not key.lower().startswith("embed") for key in query)
+    asks_for_more = any(
+        key not in ABOUT_NO_MODEL and not key.lower().startswith("embed") for key in query
+    )
     usual = kinds.best_model(current_page().kinds[0]) if asks_for_more else default_model()
     asked = query.get("model", [usual])[-1]
     if checkpoints.folder_of(asked) is not None:
@@ -184,15 +234,24 @@ def _open_linked_model() -> None:
 
 
 def shared_state() -> dict[str, str]:
-    """The state that all pages share, as the query of a link: the model; prompt, step, whether all of the prompt is read, device,
-    precision and edits, if they are not the defaults; and the open lesson.
+    """The state that all pages share, as the query of a link: the model; prompt, step, whether all
+    of the prompt is read, device, precision and edits, if they are not the defaults; and the open
+    lesson.
     """
     # What the reader has chosen for the model on screen, apart from the model itself.
     prompt = st.session_state.get(DEFAULT_SHOWN, DEFAULT_PROMPT)
     defaults = {"step": scrubber.LAST, "prompt": prompt, "precision": STORED, WHOLE: "False"}
-    now = {key: st.session_state.get(key, st.query_params.get(key)) for key in (*defaults, "device")}
-    now |= {key: controls.in_link(key) for key in ("prompt", edits.TEXT)} | {edits.EDITS: st.query_params.get(edits.EDITS)}
-    state = {key: str(value) for key, value in now.items() if value is not None and value != defaults.get(key, "")}
+    now = {
+        key: st.session_state.get(key, st.query_params.get(key)) for key in (*defaults, "device")
+    }
+    now |= {key: controls.in_link(key) for key in ("prompt", edits.TEXT)} | {
+        edits.EDITS: st.query_params.get(edits.EDITS)
+    }
+    state = {
+        key: str(value)
+        for key, value in now.items()
+        if value is not None and value != defaults.get(key, "")
+    }
     if "device" in state and state["device"] == devices.devices()[0]:
         del state["device"]
     if "step" in state and not scrubber.has_step(model_on_screen(), state["step"]):
@@ -201,9 +260,11 @@ def shared_state() -> dict[str, str]:
 
 
 def carried_state() -> dict[str, str]:
-    """The shared state as far as a link brings it along: without the model where the reader has chosen nothing.
+    """The shared state as far as a link brings it along: without the model where the reader has
+    chosen nothing.
 
-    A page about other kinds than decoders keeps its model: what leads on from there is about the same one.
+    A page about other kinds than decoders keeps its model: what leads on from there is about the
+    same one.
     """
     state = shared_state()
     has_chosen = st.session_state.get(HAS_CHOSEN) or state.keys() & {"prompt", "step", edits.EDITS}
@@ -212,16 +273,26 @@ def carried_state() -> dict[str, str]:
     return state
 
 
-def link(page: Page, label: str | None = None, *, description: str | None = None, query: Mapping[str, str] | None = None) -> None:
+def link(
+    page: Page,
+    label: str | None = None,
+    *,
+    description: str | None = None,
+    query: Mapping[str, str] | None = None,
+) -> None:
     """A link to `page`.
 
     Args:
         label: the page's title unless given.
         description: a sentence shown when the pointer rests on the link.
-        query: what the link asks for; unless given, the shared state, or the page's own model if the reader has chosen nothing.
+        query: what the link asks for; unless given, the shared state, or the page's own model if
+            the reader has chosen nothing.
     """
     state = dict(({"model": default_model(page)} | carried_state()) if query is None else query)
-    # An address leaves this model out, unless its page would open on another one, or the model of this page would be taken along.
+    # An address leaves this model out, unless its page would open on another one, or the model of
+    # this page would be taken along.
     if state.get("model") == DEFAULT_MODEL == model_on_screen() and not page.opens_on:
         del state["model"]
-    st.page_link(page.path, label=label or page.title, icon=page.icon, help=description, query_params=state)
+    st.page_link(
+        page.path, label=label or page.title, icon=page.icon, help=description, query_params=state
+    )

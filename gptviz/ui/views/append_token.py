@@ -20,8 +20,9 @@ REFUSED = "token not appended"
 def prompt_with(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str = "") -> str | None:
     """The prompt that reads as exactly `ids` and then `token`, or None if no prompt does.
 
-    The text of a token may be read as other tokens where it follows another one: a byte-pair encoding merges neighbouring
-    letters. A `prompt` that reads as `ids` stays as it was written, with the characters that the vocabulary lacks.
+    The text of a token may be read as other tokens where it follows another one: a byte-pair
+    encoding merges neighbouring letters. A `prompt` that reads as `ids` stays as it was written,
+    with the characters that the vocabulary lacks.
     """
     wanted = [*ids, token]
     tokenizer = lm.tokenizer
@@ -32,7 +33,8 @@ def prompt_with(lm: LanguageModel, ids: Sequence[int], token: int, prompt: str =
 
 
 def append_token(subject: Subject, ids: Sequence[int], token: int) -> None:
-    """Set the prompt to `ids`, its beginning, followed by `token`; the page then shows the guess after its end.
+    """Set the prompt to `ids`, its beginning, followed by `token`; the page then shows the guess
+    after its end.
 
     If no prompt reads as these tokens, `explain_refusal` says so.
     """
@@ -45,12 +47,15 @@ def append_token(subject: Subject, ids: Sequence[int], token: int) -> None:
 
 
 def explain_refusal() -> None:
-    """Say why the token that was clicked last is not in the prompt, and where it can be chosen; nothing if it is."""
+    """Say why the token that was clicked last is not in the prompt, and where it can be chosen;
+    nothing if it is.
+    """
     label = st.session_state.pop(REFUSED, None)
     if label is None:
         return
     st.info(
-        f"{in_quotes(label)} was not taken: added to this prompt, its text would be read as other tokens. The page Generate "
+        f"{in_quotes(label)} was not taken: added to this prompt, its text would be read as other "
+        "tokens. The page Generate "
         "keeps each token as it was taken.",
         icon=":material/info:",
     )

@@ -1,4 +1,6 @@
-"""The content of the attention explorer for a model and a text, computed once for all sessions that look at the same."""
+"""The content of the attention explorer for a model and a text, computed once for all sessions that
+look at the same.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,9 @@ CROSS = "cross"
 STACKS = (encoder_decoder.ENCODER, encoder_decoder.DECODER, CROSS)
 # The key of the session's state that holds the last command of a "Try this" to the view.
 ASKED = "attention asked"
-# The most bytes of one block: of a text that would need more the explorer shows a part. A message to the browser may have 64
-# million, and while a block is computed several arrays of twice its size are in memory.
+# The most bytes of one block: of a text that would need more the explorer shows a part. A message
+# to the browser may have 64 million, and while a block is computed several arrays of twice its size
+# are in memory.
 MOST_OF_BLOCK = 36 * 2**20
 
 
@@ -47,19 +50,30 @@ def stack_of(subject: Subject) -> str:
     if not subject.kind.has_source:
         return encoder_decoder.DECODER
     hint = (
-        "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token; in "
+        "The encoder reads the source, at once and as a whole. The decoder reads what it has "
+        "written, token by token; in "
         "cross-attention it looks from there into the source."
     )
     return controls.select(
-        "Stack", STACKS, key="stack", default=encoder_decoder.ENCODER, help=hint, segmented=True, label_visibility="collapsed"
+        "Stack",
+        STACKS,
+        key="stack",
+        default=encoder_decoder.ENCODER,
+        help=hint,
+        segmented=True,
+        label_visibility="collapsed",
     )
 
 
 def stack_read(subject: Subject, stack: str) -> Read:
-    """The tokens that the `stack` reads on a page about `subject`; if the text is too long for the explorer, the part shown."""
+    """The tokens that the `stack` reads on a page about `subject`; if the text is too long for the
+    explorer, the part shown.
+    """
     if not subject.kind.has_source:
         most = most_tokens(subject.lm.model.config)
-        return Read(subject.seen[-most:] if subject.kind.continues else subject.seen[:most], stack=stack)
+        return Read(
+            subject.seen[-most:] if subject.kind.continues else subject.seen[:most], stack=stack
+        )
     if stack == encoder_decoder.ENCODER:
         return Read(subject.seen, stack=stack)
     both = read_by(subject)
@@ -70,7 +84,9 @@ def stack_read(subject: Subject, stack: str) -> Read:
 
 
 def words_of(subject: Subject, read: Read) -> tuple[range, ...] | None:
-    """The words of the tokens read, where the tokenizer splits one of them into several tokens and the reader asks for words."""
+    """The words of the tokens read, where the tokenizer splits one of them into several tokens and
+    the reader asks for words.
+    """
     if read.stack == CROSS or view(subject.key, read).whole is None:
         return None
     words = by_word.split(subject, read.ids)
@@ -85,21 +101,33 @@ class ExplorerContent:
     """The content of the explorer for one text."""
 
     overview: Overview  #: all heads at a glance
-    #: the numbers of all blocks if they can be sent together, or None if a block is read when it is looked at
+    #: the numbers of all blocks if they can be sent together, or None if a block is read when it is
+    #: looked at
     whole: attention.AttentionReading | None
 
 
 def _stack(key: ModelKey, read: Read) -> tuple[Transformer, attention.AttentionPart]:
     """The stack that reads, and which of its attentions is shown."""
     model = language_model(key).model
-    return (model, "cross_attention") if read.stack == CROSS else (encoder_decoder.stack_of(model, read.stack), "attention")
+    return (
+        (model, "cross_attention")
+        if read.stack == CROSS
+        else (encoder_decoder.stack_of(model, read.stack), "attention")
+    )
 
 
-def _size(config: Config, queries: int, keys: int, triangle: bool, of_itself: bool) -> attention_explorer.BlockSize:
+def _size(
+    config: Config, queries: int, keys: int, triangle: bool, of_itself: bool
+) -> attention_explorer.BlockSize:
     """How many numbers each block of the explorer has; `of_itself` if it is self-attention."""
     terms = of_itself and POSITIONS[config.positions].acts_on == "scores"
     return attention_explorer.BlockSize(
-        config.n_head, queries, keys, config.head_size, config.n_head * (1 + terms) + of_itself, triangle
+        config.n_head,
+        queries,
+        keys,
+        config.head_size,
+        config.n_head * (1 + terms) + of_itself,
+        triangle,
     )
 
 
@@ -107,9 +135,15 @@ def most_tokens(config: Config) -> int:
     """The most tokens of a text that the explorer shows: as many as one block can be sent for."""
 
     def fits(tokens: int) -> bool:
-        return 2 * _size(config, tokens, tokens, config.mask == "causal", of_itself=True).numbers <= MOST_OF_BLOCK
+        return (
+            2 * _size(config, tokens, tokens, config.mask == "causal", of_itself=True).numbers
+            <= MOST_OF_BLOCK
+        )
 
-    return max(1, bisect_left(range(1, config.context_length + 1), True, key=lambda tokens: not fits(tokens)))
+    return max(
+        1,
+        bisect_left(range(1, config.context_length + 1), True, key=lambda tokens: not fits(tokens)),
+    )
 
 
 # Two entries, each within the bytes that all blocks may take. Read-only, other sessions share it.
@@ -117,8 +151,13 @@ def most_tokens(config: Config) -> int:
 def view(key: ModelKey, read: Read) -> ExplorerContent:
     """The attention of every head of one stack of the model over the tokens `read`."""
     model, part = _stack(key, read)
-    of_itself, keys = part == "attention", len(read.ids) if part == "attention" else len(read.source or ())
-    triangle = of_itself and attention_explorer.is_causal(attention.blocked(model, read.ids), len(read.ids), keys)
+    of_itself, keys = (
+        part == "attention",
+        len(read.ids) if part == "attention" else len(read.source or ()),
+    )
+    triangle = of_itself and attention_explorer.is_causal(
+        attention.blocked(model, read.ids), len(read.ids), keys
+    )
     size = _size(model.config, len(read.ids), keys, triangle, of_itself)
     if len(attention_explorer.blocks_sent(size, model.config.n_layer, 0)) < model.config.n_layer:
         seen = overview(model, read.ids, read.source, part)
@@ -133,26 +172,43 @@ def reading_of(key: ModelKey, read: Read, block: int) -> attention.AttentionRead
     seen = view(key, read)
     if seen.whole is not None:
         return seen.whole
-    model, part = _stack(key, read)  # not kept: the patterns of a block over 2,048 tokens take 150 MB
-    return attention.read(model, read.ids, read.source, part, range(block, block + 1), seen.overview.midway)
+    # not kept: the patterns of a block over 2,048 tokens take 150 MB
+    model, part = _stack(key, read)
+    return attention.read(
+        model, read.ids, read.source, part, range(block, block + 1), seen.overview.midway
+    )
 
 
-def heads(key: ModelKey, read: Read, block: int, words: tuple[range, ...] | None = None) -> attention_explorer.Heads:
-    """The attention of every head for the explorer, with the numbers of only `block` if those of all blocks are too many; with
-    `words`, the attention between them.
+def heads(
+    key: ModelKey, read: Read, block: int, words: tuple[range, ...] | None = None
+) -> attention_explorer.Heads:
+    """The attention of every head for the explorer, with the numbers of only `block` if those of
+    all blocks are too many; with `words`, the attention between them.
     """
     seen, reading = view(key, read).overview, reading_of(key, read, block)
     if words is not None:
         reading = in_words(reading, words)
         merged = overview_of(reading.patterns, range(len(words)))
-        seen = replace(seen, thumbnails=merged.thumbnails, without_first=merged.without_first)  # averages stay those of tokens
+        # averages stay those of tokens
+        seen = replace(seen, thumbnails=merged.thumbnails, without_first=merged.without_first)
     config, patterns = language_model(key).model.config, reading.patterns
     is_cross, facts = read.stack == CROSS, seen.facts
     averages = {"spread": seen.spread} if is_cross else {}
     if facts is not None:
-        averages = {"previous": facts.previous, "first": facts.first, "itself": facts.itself, "spread": facts.spread}
+        averages = {
+            "previous": facts.previous,
+            "first": facts.first,
+            "itself": facts.itself,
+            "spread": facts.spread,
+        }
         averages |= {} if facts.followed is None else {"followed": facts.followed}
-    rolled = None if is_cross else attention.rollout(patterns) if reading.rolled is None else reading.rolled
+    rolled = (
+        None
+        if is_cross
+        else attention.rollout(patterns)
+        if reading.rolled is None
+        else reading.rolled
+    )
     return attention_explorer.Heads(
         patterns=patterns.blocks,
         blocked=patterns.blocked,
@@ -170,7 +226,9 @@ def heads(key: ModelKey, read: Read, block: int, words: tuple[range, ...] | None
         first=reading.first,
         without_first=seen.without_first,
         scaled=reading.scaled,
-        windows=() if is_cross or config.window is None else attention.windows(_stack(key, read)[0]),
+        windows=()
+        if is_cross or config.window is None
+        else attention.windows(_stack(key, read)[0]),
     )
 
 
@@ -188,13 +246,15 @@ def _packed(
 def show(subject: Subject, stack: str) -> None:
     """The explorer of the `stack`, which has blocks, below a sentence on the head that it opens on.
 
-    That is the head which a known answer to the prompt on screen needs most, else the one that spreads its attention least.
+    That is the head which a known answer to the prompt on screen needs most, else the one that
+    spreads its attention least.
     """
     read = stack_read(subject, stack)
     if len(read.ids) < len(subject.seen):
         which = "last" if subject.kind.continues else "first"
         st.info(
-            f"The patterns of one block over {counted(len(subject.seen), 'token')} are too many numbers for a browser: here the "
+            f"The patterns of one block over {counted(len(subject.seen), 'token')} are too many "
+            "numbers for a browser: here the "
             f"model reads the {which} {counted(len(read.ids), 'token')}.",
             icon=":material/content_cut:",
         )
@@ -208,11 +268,16 @@ def show(subject: Subject, stack: str) -> None:
         seen = view(subject.key, read).overview
         block, head = start = sharpest_head(seen)
         st.markdown(
-            f"{capitalised(_unit(read, block, head).title)} looks the most sharply: a row of it is spread over "
+            f"{capitalised(_unit(read, block, head).title)} looks the most sharply: a row of it "
+            "is spread over "
             f"{seen.spread[block, head]:.1f} of {counted(seen.last.shape[-1], 'token')} on average."
         )
     words = words_of(subject, read)
-    lines = code(subject, stack) if words is None else f"{code(subject, stack)}\n{_words_in_code(words)}"
+    lines = (
+        code(subject, stack)
+        if words is None
+        else f"{code(subject, stack)}\n{_words_in_code(words)}"
+    )
     explore(subject, read, lines, dict(zip(("block", "head"), start, strict=True)), words)
     if words is not None:
         st.caption(by_word.ATTENTION)
@@ -222,17 +287,27 @@ def show(subject: Subject, stack: str) -> None:
 
 def _words_in_code(words: Sequence[range]) -> str:
     """The code that merges the tokens of the `reading` to these words."""
-    return f"from gptviz.interp.reading.by_word import in_words\nreading = in_words(reading, {list(words)})"
+    return (
+        "from gptviz.interp.reading.by_word import in_words\nreading = in_words(reading, "
+        f"{list(words)})"
+    )
 
 
-def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], words: tuple[range, ...] | None = None) -> None:
+def explore(
+    subject: Subject,
+    read: Read,
+    code: str,
+    start: Mapping[str, Any],
+    words: tuple[range, ...] | None = None,
+) -> None:
     """The explorer of the tokens `read`.
 
     Args:
         subject: the model.
         read: the tokens of its stack.
         code: the code that computes what is shown, as a variable called `reading`.
-        start: its first state: `block` and `head` (or the nearest there are), and other names of the view's part of the address.
+        start: its first state: `block` and `head` (or the nearest there are), and other names of
+            the view's part of the address.
         words: the places of the tokens of each word, to show words in the place of tokens.
     """
     of = fingerprint(subject.key, read, words)
@@ -244,12 +319,18 @@ def explore(subject: Subject, read: Read, code: str, start: Mapping[str, Any], w
     first = block if text == of else min(start["block"], n_block - 1)
     header = {
         "of": of,
-        "model": subject.key.title if subject.key.step is None else f"{subject.key.title}, step {subject.key.step}",
+        "model": subject.key.title
+        if subject.key.step is None
+        else f"{subject.key.title}, step {subject.key.step}",
         **_texts(subject, read, words),
         "spaced": subject.lm.tokenizer.is_spaced,
-        "pooling": seen.overview.pooling if words is None else pooling(n_block, config.n_head, len(words)),
+        "pooling": seen.overview.pooling
+        if words is None
+        else pooling(n_block, config.n_head, len(words)),
         "start": dict(start),
-        "hidden": _hidden(seen.whole.patterns) if read.stack == CROSS and seen.whole is not None else [],
+        "hidden": _hidden(seen.whole.patterns)
+        if read.stack == CROSS and seen.whole is not None
+        else [],
         "code": code if seen.whole is not None else _of_block(code, first),
         "asked": dict(command.asked) if command.number else None,
         "number": command.number,
@@ -283,24 +364,40 @@ def _of_block(code: str, block: int) -> str:
 
 
 def _hidden(patterns: attention.Patterns) -> list[str]:
-    """For each block, a sentence on what the mean of its heads hides; none for blocks with a single head."""
+    """For each block, a sentence on what the mean of its heads hides; none for blocks with a single
+    head.
+    """
     if patterns.n_head == 1:
         return []
     each = [hidden_by_mean(patterns, block) for block in range(len(patterns.blocks))]
     return [
-        f"What the mean hides: its rows are spread over {one.spread:.1f} tokens, the rows of single heads over {one.alone:.1f}, "
-        f"the rows of head {one.sharpest[1]} over {one.sharpest_spread:.1f}. A token that gets all the attention of one head "
+        f"What the mean hides: its rows are spread over {one.spread:.1f} tokens, the rows of "
+        f"single heads over {one.alone:.1f}, "
+        f"the rows of head {one.sharpest[1]} over {one.sharpest_spread:.1f}. A token that gets "
+        "all the attention of one head "
         f"and none of the other {one.heads - 1} has {percent(1 / one.heads)} here."
         for one in each
     ]
 
 
 def _texts(subject: Subject, read: Read, words: tuple[range, ...] | None) -> dict[str, Any]:
-    """The labels of queries and keys, which are tokens or `words`, and the names of the two axes."""
+    """The labels of queries and keys, which are tokens or `words`, and the names of the two
+    axes.
+    """
     label = subject.lm.tokenizer.label
-    ids = [label(i) for i in read.ids] if words is None else word_labels(subject.lm.tokenizer, read.ids, words)
+    ids = (
+        [label(i) for i in read.ids]
+        if words is None
+        else word_labels(subject.lm.tokenizer, read.ids, words)
+    )
     if read.stack != CROSS:
-        return {"queries": ids, "keys": ids, "alone": True, "reads": attention.QUERY, "isRead": attention.KEY}
+        return {
+            "queries": ids,
+            "keys": ids,
+            "alone": True,
+            "reads": attention.QUERY,
+            "isRead": attention.KEY,
+        }
     queries = [label(i) for i in read.written] or ids
     source = [label(i) for i in read.source or ()]
     return {"queries": queries, "keys": source, "alone": False, "reads": WRITES, "isRead": SOURCE}
@@ -310,22 +407,25 @@ def explorer_state(**asked: Any) -> dict[str, ViewCommand]:
     """The state (as a `Try` sets it) that makes the explorer show something.
 
     Args:
-        asked: `block`, `head`, `query`, `key` and other names of its part of the address. For names that are not given the view
-            goes back to its own choice.
+        asked: `block`, `head`, `query`, `key` and other names of its part of the address. For names
+            that are not given the view goes back to its own choice.
     """
     usual = dict.fromkeys(("heads", "show", "direction", "query", "key"))
     return {ASKED: ViewCommand.to({**usual, **asked})}
 
 
 def no_attention(subject: Subject) -> None:
-    """Used instead of the view for a stack without blocks: say that there is no attention, and link to a page that has something
-    to show.
+    """Used instead of the view for a stack without blocks: say that there is no attention, and link
+    to a page that has something to show.
     """
     guesses = subject.kind.continues
     alone = ": it guesses the next token only from the last one" if guesses else ""
     st.info(f"This model has no blocks and therefore no attention{alone}.")
     page = NEXT_TOKEN if guesses else frame.page_about(subject.kind.name)
-    frame.link(page, "See its guesses" if guesses else f"See what this model does with the text: {page.title}")
+    frame.link(
+        page,
+        "See its guesses" if guesses else f"See what this model does with the text: {page.title}",
+    )
 
 
 def code(subject: Subject, stack: str) -> str:
@@ -357,8 +457,14 @@ reading = read(lm.model, output, source{part})"""
 
 def code_of_head(lm: LanguageModel, read: Read, block: int | None, head: int | None) -> str:
     """The code that computes the pattern of one head, as `shares`."""
-    given = (f", {list(read.source)}" if read.source else "") + (', "cross_attention"' if read.stack == CROSS else "")
-    model = "lm.model.encoder" if lm.model.encoder is not None and read.stack == encoder_decoder.ENCODER else "lm.model"
+    given = (f", {list(read.source)}" if read.source else "") + (
+        ', "cross_attention"' if read.stack == CROSS else ""
+    )
+    model = (
+        "lm.model.encoder"
+        if lm.model.encoder is not None and read.stack == encoder_decoder.ENCODER
+        else "lm.model"
+    )
     return f"""{opening(lm, "from gptviz.interp.reading.attention import pattern")}
 ids = {list(read.ids)}
 shares = pattern({model}, ids, {block}, {head}{given})  # [query, key]"""

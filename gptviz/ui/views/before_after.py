@@ -33,18 +33,26 @@ from .loss_texts import LossText, ask_guess, loss_of, unit_of
 # How many tokens the figure shows of each of the two guesses, and how many are written.
 MOST_SHOWN, MOST_WRITTEN = 5, 80
 _TEXT = "text"
-# One prompt is read at a time: of a long one, what a pass holds for a moment would else be in memory twice.
+# One prompt is read at a time: of a long one, what a pass holds for a moment would else be in
+# memory twice.
 _reading = Lock()
 
 
-# In what follows, `key` is the model after its edits, and `before` the one it is compared with: without any edit unless given.
+# In what follows, `key` is the model after its edits, and `before` the one it is compared with:
+# without any edit unless given.
 
 
-def figure(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> tuple[LabelledArray, str]:
-    """The likeliest tokens, or all labels, before and after the edits of `key`; the numbers shown, and the code that computes
-    them.
+def figure(
+    subject: Subject, key: ModelKey, before: ModelKey | None = None
+) -> tuple[LabelledArray, str]:
+    """The likeliest tokens, or all labels, before and after the edits of `key`; the numbers shown,
+    and the code that computes them.
     """
-    asked, first_asked, lm = ask_guess(key, subject.text), ask_guess(before or key.unedited, subject.text), subject.lm
+    asked, first_asked, lm = (
+        ask_guess(key, subject.text),
+        ask_guess(before or key.unedited, subject.text),
+        subject.lm,
+    )
     change = Change(first_asked.value.probabilities, asked.value.probabilities)
     release_memory()  # two texts are written meanwhile, each in a thread with its own heap
     answers = lm.answer_space
@@ -55,18 +63,28 @@ def figure(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> t
     said = {number: answers.label(number) for number in (first, then)}
     moves = change_in_words(change.before[first], change.after[first])
     alt = f"The guess before and after: {said[first]} {moves}."
-    now = "is still the likeliest" if first == then else f"gives way to {in_quotes(said[then])} ({percent(change.after[then])})"
+    now = (
+        "is still the likeliest"
+        if first == then
+        else f"gives way to {in_quotes(said[then])} ({percent(change.after[then])})"
+    )
     st.markdown(
         f"{in_quotes(said[first])} {moves} and {now}.",
-        help=f"The guess has moved by {brief(change.divergence)} nats (Kullback–Leibler divergence: 0 is no change).",
+        help=f"The guess has moved by {brief(change.divergence)} nats (Kullback–Leibler "
+        "divergence: 0 is no change).",
     )
     show_figure(before_after(table, theme()), key="before and after", alt=alt)
-    other = "lm.original" if before is None or before == key.unedited else load_call(language_model(before))
+    other = (
+        "lm.original"
+        if before is None or before == key.unedited
+        else load_call(language_model(before))
+    )
     code = asked.code(
         "from gptviz.interp.changing.before_after import Change",
         "",
         f"before = {other}.{first_asked.call.removeprefix('lm.')}",
-        f"Change(before.probabilities, result.probabilities).table({ids}, {labels}, {answers.noun!r})  # [when, {answers.noun}]",
+        f"Change(before.probabilities, result.probabilities).table({ids}, {labels}, "
+        f"{answers.noun!r})  # [when, {answers.noun}]",
     )
     return table, code
 
@@ -82,28 +100,44 @@ def losses(subject: Subject, key: ModelKey, text: LossText, before: ModelKey | N
         signed(after - first, 3) if moved else "unchanged",
         delta_color="green" if falls else "red" if moved else "off",
         delta_arrow="down" if falls else "up" if moved else "off",
-        help="Before the edits and after them. The lower the loss, the less surprised the model is by what really comes.",
+        help="Before the edits and after them. The lower the loss, the less surprised the model is "
+        "by what really comes.",
     )
 
 
 def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> None:
-    """The texts that the model writes after the prompt without and with the edits of `key`, with the same random numbers."""
+    """The texts that the model writes after the prompt without and with the edits of `key`, with
+    the same random numbers.
+    """
     if subject.kind.guesses == "label":
         return
     st.markdown("**What it writes**")
     sampling = sampling_controls(temperature=0.0)
     both = []
-    for place, name, model in zip(st.columns(2, gap="medium"), ("Before", "After"), (before or key.unedited, key), strict=True):
+    for place, name, model in zip(
+        st.columns(2, gap="medium"), ("Before", "After"), (before or key.unedited, key), strict=True
+    ):
         with place:
             st.caption(name)
             both.append(written(model, subject.seen, sampling, name))
     first, after = both
     if first is not None and after is not None:
-        same = next((i for i, (a, b) in enumerate(zip(first, after, strict=False)) if a != b), min(len(first), len(after)))
-        how = "take the likeliest token each time" if sampling.temperature == 0 else "draw with the same random numbers"
+        same = next(
+            (i for i, (a, b) in enumerate(zip(first, after, strict=False)) if a != b),
+            min(len(first), len(after)),
+        )
+        how = (
+            "take the likeliest token each time"
+            if sampling.temperature == 0
+            else "draw with the same random numbers"
+        )
         # A space at the beginning is nothing that both texts say.
         some = counted(same, "character")
-        begin = f"They begin with the same {some}" if first[:same].strip() else "They differ from the beginning"
+        begin = (
+            f"They begin with the same {some}"
+            if first[:same].strip()
+            else "They differ from the beginning"
+        )
         alike = "Both texts are the same" if first == after else begin
         st.caption(f"{alike}. Both {how}.")
     if subject.kind.continues:
@@ -114,10 +148,12 @@ def texts(subject: Subject, key: ModelKey, before: ModelKey | None = None) -> No
 
 
 def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) -> str | None:
-    """The whole text that the model writes after the prompt, as many tokens as a moment allows, or an encoder–decoder's answer.
+    """The whole text that the model writes after the prompt, as many tokens as a moment allows, or
+    an encoder–decoder's answer.
 
-    The text of a large model is written while the rest of the page is there already: until it is whole, the page shows how far
-    it is, and this returns None. `name` tells the texts on the page apart.
+    The text of a large model is written while the rest of the page is there already: until it is
+    whole, the page shows how far it is, and this returns None. `name` tells the texts on the page
+    apart.
     """
     lm = language_model(key)
     text: str | None
@@ -133,7 +169,9 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
         writing = job.found(of) or begin()
         jobs.follow(writing, f"writing {name}")
         if writing.state in ("stopped", "failed"):
-            jobs.begin_button("Write it from the beginning", begin, icon=":material/replay:", key=f"write {name}")
+            jobs.begin_button(
+                "Write it from the beginning", begin, icon=":material/replay:", key=f"write {name}"
+            )
         text, is_whole = writing.results.get(_TEXT), writing.state == "done"
     if text is not None:
         st.code(text or " ", language=None, wrap_lines=True)
@@ -143,7 +181,9 @@ def written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling, name: str) 
 @jobs.data("Writing", max_entries=64)
 def _written(key: ModelKey, ids: tuple[int, ...], sampling: Sampling) -> str:
     lm = language_model(key)
-    if (own := encoder_decoder.answer(key, ids, None if sampling.temperature == 0 else sampling)) is not None:
+    if (
+        own := encoder_decoder.answer(key, ids, None if sampling.temperature == 0 else sampling)
+    ) is not None:
         return lm.tokenizer.decode(own.ids)
     return _text_of(lm, list(_tokens(lm, ids, sampling, MOST_WRITTEN)))
 
@@ -167,9 +207,14 @@ def _write(results: Results, key: ModelKey, ids: tuple[int, ...], sampling: Samp
         results[_TEXT] = _text_of(lm, tokens)
 
 
-def _tokens(lm: LanguageModel, ids: tuple[int, ...], sampling: Sampling, most: int) -> Iterator[int]:
+def _tokens(
+    lm: LanguageModel, ids: tuple[int, ...], sampling: Sampling, most: int
+) -> Iterator[int]:
     grown = Generation(lm.model, torch.tensor(ids), sampling, never=lm.tokenizer.unused_ids)
-    return (int(step.tokens[0]) for step in until_drawn(islice(grown, lm.to_write(len(ids), most)), lm.end_tokens))
+    return (
+        int(step.tokens[0])
+        for step in until_drawn(islice(grown, lm.to_write(len(ids), most)), lm.end_tokens)
+    )
 
 
 def _text_of(lm: LanguageModel, tokens: list[int]) -> str:

@@ -22,7 +22,8 @@ LISTED = 30
 
 
 def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
-    """The control `writes`, a token, and links on this `page` to what writes for it; nothing for a model that guesses no tokens.
+    """The control `writes`, a token, and links on this `page` to what writes for it; nothing for a
+    model that guesses no tokens.
 
     Args:
         about: what is found, as the help of the control.
@@ -30,9 +31,15 @@ def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
     if not subject.kind.continues:
         return
     names = tokens(subject.key).names
-    likely = (-logits_after(subject.key, subject.seen, len(subject.seen) - 1)).argsort(kind="stable")[:LISTED].tolist()
+    likely = (
+        (-logits_after(subject.key, subject.seen, len(subject.seen) - 1))
+        .argsort(kind="stable")[:LISTED]
+        .tolist()
+    )
     listed = [names[i] for i in likely]
-    chosen = controls.select("Find by token", (NONE, *listed), key="writes", help=about, other=names.__contains__)
+    chosen = controls.select(
+        "Find by token", (NONE, *listed), key="writes", help=about, other=names.__contains__
+    )
     if chosen == NONE:
         return
     with st.container(horizontal=True):
@@ -41,7 +48,12 @@ def by_token(subject: Subject, page: Page, kind: Kind, about: str) -> None:
             query = {**frame.shared_state(), "unit": unit.name, "writes": chosen}
             query |= {"block": str(unit.block)} if unit.is_neuron else {}
             title = f"{capitalised(unit.title)}: {signed(value)}"
-            frame.link(page, title, description=f"What it adds to the logit of {in_quotes(chosen)} by {where}.", query=query)
+            frame.link(
+                page,
+                title,
+                description=f"What it adds to the logit of {in_quotes(chosen)} by {where}.",
+                query=query,
+            )
 
 
 @jobs.data("Looking through the weights", max_entries=32)

@@ -9,11 +9,14 @@ from gptviz.ui.shell.subject import Subject
 from gptviz.ui.widgets import controls
 
 ATTENTION = (
-    "Words: attention to a word is the sum over its tokens, attention from a word the mean over its tokens, so that each row "
-    "still sums to 100 %. A word has no query and no key of its own: the arithmetic of a cell, and values, are of tokens."
+    "Words: attention to a word is the sum over its tokens, attention from a word the mean over "
+    "its tokens, so that each row "
+    "still sums to 100 %. A word has no query and no key of its own: the arithmetic of a cell, "
+    "and values, are of tokens."
 )
 ABOUT = (
-    "Merges the tokens of each word, where the tokenizer splits words: attention to a word, and what a word adds, are sums over "
+    "Merges the tokens of each word, where the tokenizer splits words: attention to a word, and "
+    "what a word adds, are sums over "
     "its tokens; attention from a word is the mean. Signs and spaces are not merged."
 )
 

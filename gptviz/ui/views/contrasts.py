@@ -1,5 +1,5 @@
-"""Prompts with known answers, for models of tasks that have some: the answer of the model on screen, the head that each answer
-needs, and since which step of training.
+"""Prompts with known answers, for models of tasks that have some: the answer of the model on
+screen, the head that each answer needs, and since which step of training.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from gptviz.text.datasets.base import Contrast
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, scrubber
 from gptviz.ui.widgets import Try, in_quotes, jobs
 
-# About how many held-out sequences are used to measure how often a model is right in each of its tasks.
+# About how many held-out sequences are used to measure how often a model is right in each of its
+# tasks.
 TESTED = 400
 
 
@@ -47,7 +48,9 @@ def suggestion(subject: Subject) -> str:
 
 @jobs.data("Looking for a prompt with another answer", max_entries=64)
 def suggested(key: ModelKey, seen: tuple[int, ...], ids: tuple[int, ...]) -> str:
-    """A text that differs from `ids` within their end `seen`, and takes the answer away; empty if there is none."""
+    """A text that differs from `ids` within their end `seen`, and takes the answer away; empty if
+    there is none.
+    """
     return language_model(key).corrupted(ids, seen)
 
 
@@ -72,7 +75,11 @@ def answered(key: ModelKey) -> tuple[ContrastQuestion, ...]:
     """The prompts with known answers for which the model's likeliest token is the right one."""
     lm = language_model(key)
     asked = [_question(lm, contrast) for contrast in known_contrasts(lm)]
-    return tuple(one for one in asked if _fits(lm, one) and (int(guess(lm.model, _reading(lm.model, one)).argmax()) == one.right))
+    return tuple(
+        one
+        for one in asked
+        if _fits(lm, one) and (int(guess(lm.model, _reading(lm.model, one)).argmax()) == one.right)
+    )
 
 
 def _question(lm: LanguageModel, contrast: Contrast) -> ContrastQuestion:
@@ -93,7 +100,9 @@ def _reading(model: Transformer, question: ContrastQuestion) -> Inputs:
 
 def chosen(questions: Sequence[ContrastQuestion], prompt: str) -> ContrastQuestion | None:
     """The question whose prompt is on screen, else the first."""
-    return next((one for one in questions if one.prompt == prompt), questions[0] if questions else None)
+    return next(
+        (one for one in questions if one.prompt == prompt), questions[0] if questions else None
+    )
 
 
 @dataclass(frozen=True)
@@ -115,26 +124,41 @@ def needed_head(key: ModelKey, question: ContrastQuestion) -> NeededHead | None:
     heads = [unit for unit in heads_and_mlps(model.config) if unit.is_head]
     if not heads:
         return None
-    without = {one.unit: guess(twin, reading) for one, twin in edited_by_each(model, [UnitEdit(head) for head in heads])}
+    without = {
+        one.unit: guess(twin, reading)
+        for one, twin in edited_by_each(model, [UnitEdit(head) for head in heads])
+    }
     head = min(heads, key=lambda one: without[one][question.right])
     left, likeliest = without[head], int(without[head].argmax())
     before = guess(model, reading)
-    return NeededHead(head, float(before[question.right]), float(left[question.right]), likeliest, float(left[likeliest]))
+    return NeededHead(
+        head,
+        float(before[question.right]),
+        float(left[question.right]),
+        likeliest,
+        float(left[likeliest]),
+    )
 
 
 def loss_of_head(key: ModelKey, question: ContrastQuestion, needed: NeededHead) -> str:
     """The effect on the right answer of leaving out the head, as a sentence of Markdown."""
     label = language_model(key).tokenizer.label
-    turned = "" if needed.likeliest == question.right else f", and {in_quotes(label(needed.likeliest))} leads with "
+    turned = (
+        ""
+        if needed.likeliest == question.right
+        else f", and {in_quotes(label(needed.likeliest))} leads with "
+    )
     leads = f"{turned}{percent(needed.probability)}" if turned else ""
     return (
-        f"Without {needed.head.title}, {in_quotes(label(question.right))} goes from {percent(needed.before)} to "
+        f"Without {needed.head.title}, {in_quotes(label(question.right))} goes from "
+        f"{percent(needed.before)} to "
         f"{percent(needed.after)} after {in_quotes(question.prompt)}{leads}."
     )
 
 
 def known_prompt(subject: Subject, state: Mapping[str, Any] | None = None) -> list[Try]:
-    """A suggestion for a model whose task has prompts with known answers: such a prompt, unless one is on screen.
+    """A suggestion for a model whose task has prompts with known answers: such a prompt, unless one
+    is on screen.
 
     Args:
         subject: the model and the prompt on screen.
@@ -144,15 +168,20 @@ def known_prompt(subject: Subject, state: Mapping[str, Any] | None = None) -> li
     if not found or subject.prompt in [question.prompt for question in found]:
         return []
     question, right = found[0], in_quotes(subject.lm.tokenizer.label(found[0].right))
-    notice = f"After {in_quotes(question.prompt)} the model’s answer is {right}, and that is right. {question.contrast.about}"
+    notice = (
+        f"After {in_quotes(question.prompt)} the model’s answer is {right}, and that is right. "
+        f"{question.contrast.about}"
+    )
     return [Try(question.contrast.title, notice, {"prompt": question.prompt, **(state or {})})]
 
 
 def known_offers(
-    subject: Subject, state: Mapping[str, Any] | None = None, query: Callable[[Unit], Mapping[str, str]] = lambda _: {}
+    subject: Subject,
+    state: Mapping[str, Any] | None = None,
+    query: Callable[[Unit], Mapping[str, str]] = lambda _: {},
 ) -> list[Try]:
-    """`known_prompt`, and the step of training at which the head that a known answer needs appeared; `query` are the values that
-    the second one writes into the address, given the head.
+    """`known_prompt`, and the step of training at which the head that a known answer needs
+    appeared; `query` are the values that the second one writes into the address, given the head.
     """
     when = when_it_appeared(subject.key, subject.prompt, query, **(state or {}))
     return [*known_prompt(subject, state), *([] if when is None else [when])]
@@ -162,7 +191,9 @@ def known_offers(
 class Appeared:
     """The time in training at which a head began to be needed for an answer."""
 
-    step: int  #: the first snapshot from which on the answer was always right with the head and never without it
+    #: the first snapshot from which on the answer was always right with the head and never without
+    #: it
+    step: int
     before: int | None = None  #: the snapshot before that one, if there is one
     right: float = 0.0  #: the probability of the right answer at that earlier snapshot
     without: float = 0.0  #: the same without the head
@@ -171,11 +202,17 @@ class Appeared:
 @scrubber.same_at_every_step
 @jobs.data("Reading how it was trained", max_entries=64)
 def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared | None:
-    """When in training the model began to need this head for the right answer, if it does and that is known."""
+    """When in training the model began to need this head for the right answer, if it does and that
+    is known.
+    """
     appeared_at, last = None, None
     # The snapshots, if all of them can be read quickly; else none.
     steps = scrubber.steps(key.name)
-    for step in steps if n_parameters(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS else ():
+    for step in (
+        steps
+        if n_parameters(language_model(key).model) * len(steps) <= scrubber.MOST_PARAMETERS
+        else ()
+    ):
         model = language_model(scrubber.at_step(key, step)).model
         reading = _reading(model, question)
         ((_, twin),) = edited_by_each(model, [UnitEdit(head)])
@@ -188,9 +225,12 @@ def appeared(key: ModelKey, question: ContrastQuestion, head: Unit) -> Appeared 
     return appeared_at
 
 
-def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: Any) -> Try | None:
-    """A suggestion that leads to the step of training at which the head for a known answer appeared: the answer to the prompt on
-    screen, else the first one. None if no head is needed that much, or if its training is not known.
+def when_it_appeared(
+    key: ModelKey, prompt: str, query: Callable[[Unit], Mapping[str, str]], **state: Any
+) -> Try | None:
+    """A suggestion that leads to the step of training at which the head for a known answer
+    appeared: the answer to the prompt on screen, else the first one. None if no head is needed that
+    much, or if its training is not known.
 
     Args:
         key: the model on screen.
@@ -208,14 +248,19 @@ def when_it_appeared(key: ModelKey, prompt: str, query: Callable[[Unit], Mapping
         ""
         if when.before is None
         else (
-            f" At step {when.before:,}, the snapshot before, {right} had {percent(when.right)} with it and "
+            f" At step {when.before:,}, the snapshot before, {right} had {percent(when.right)} "
+            "with it and "
             f"{percent(when.without)} without it."
         )
     )
     notice = (
-        f"In training, {needed.head.title} is needed from step {when.step:,} on: {right} is always the likeliest token after "
+        f"In training, {needed.head.title} is needed from step {when.step:,} on: {right} is "
+        "always the likeliest token after "
         f"{in_quotes(question.prompt)} from there, and never without this head.{earlier}"
     )
     return Try(
-        "When this head appeared", notice, {"prompt": question.prompt, "step": str(when.step), **state}, query(needed.head)
+        "When this head appeared",
+        notice,
+        {"prompt": question.prompt, "step": str(when.step), **state},
+        query(needed.head),
     )

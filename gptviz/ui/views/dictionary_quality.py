@@ -1,4 +1,6 @@
-"""How good a dictionary is: how much of the stream its features give back, and what the model loses that goes on with that."""
+"""How good a dictionary is: how much of the stream its features give back, and what the model loses
+that goes on with that.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,25 @@ from gptviz.ui.widgets.tables import show_table
 
 
 def ask_quality(key: ModelKey, dictionary: str, text: str | None) -> Asked[Quality]:
-    """How good a dictionary is over the data held out of training, or over the last fifth of a text."""
-    return ask(key, dictionaries.dictionary_quality, "Measuring the dictionary", dictionary=dictionary, text=text)
+    """How good a dictionary is over the data held out of training, or over the last fifth of a
+    text.
+    """
+    return ask(
+        key,
+        dictionaries.dictionary_quality,
+        "Measuring the dictionary",
+        dictionary=dictionary,
+        text=text,
+    )
 
 
 def show_quality(dictionary: Dictionary, quality: Quality) -> None:
     """The numbers in a sentence, and the losses beside that with a random dictionary as a table."""
     st.markdown(
-        f"**{escaped(dictionary.name)}**: its features give back {percent(quality.explained)} of the variance of the stream, "
-        f"{quality.l0:.1f} of them at a token, and {percent(quality.recovered)} of the loss; {percent(quality.dead)} are dead. "
+        f"**{escaped(dictionary.name)}**: its features give back {percent(quality.explained)} of "
+        "the variance of the stream, "
+        f"{quality.l0:.1f} of them at a token, and {percent(quality.recovered)} of the loss; "
+        f"{percent(quality.dead)} are dead. "
         f"As an edit of all pages one of them is `{dictionary.edit(0, 4)}`."
     )
     losses = quality.labelled()

@@ -1,4 +1,6 @@
-"""Buttons that switch a unit of the model off and on again, for any page, and sentences on how an edit changes a picture."""
+"""Buttons that switch a unit of the model off and on again, for any page, and sentences on how an
+edit changes a picture.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ from gptviz.model.parts.positions import POSITIONS
 from gptviz.ui.shell.subject.edits import asked, set_to, toggle
 from gptviz.ui.widgets import capitalised
 
-__all__ = ["about_patterns", "about_positions", "of_attention", "off_or_on", "set_to", "switch", "toggle"]
+__all__ = [
+    "about_patterns",
+    "about_positions",
+    "of_attention",
+    "off_or_on",
+    "set_to",
+    "switch",
+    "toggle",
+]
 
 
 def _present(unit: Unit) -> str | None:
@@ -26,7 +36,8 @@ def off_or_on(unit: Unit) -> None:
 
 
 def switch(unit: Unit, *, key: str) -> None:
-    """A button that switches `unit` off on every page, or, if it is edited already, removes that edit.
+    """A button that switches `unit` off on every page, or, if it is edited already, removes that
+    edit.
 
     Args:
         unit: the head, MLP or other unit.
@@ -53,8 +64,15 @@ def of_attention(lm: LanguageModel, like: Unit) -> dict[str, str]:
         like: an attention of this kind, in any block.
     """
     edits_of_model = [edit(text, lm.model.config) for text in lm.edits]
-    of_kind = [one for one in edits_of_model if (one.unit.part, one.unit.in_encoder) == (like.part, like.in_encoder)]
-    return {".".join(str(at) for at in (one.unit.block, one.unit.index) if at is not None): one.text for one in of_kind}
+    of_kind = [
+        one
+        for one in edits_of_model
+        if (one.unit.part, one.unit.in_encoder) == (like.part, like.in_encoder)
+    ]
+    return {
+        ".".join(str(at) for at in (one.unit.block, one.unit.index) if at is not None): one.text
+        for one in of_kind
+    }
 
 
 def about_patterns(lm: LanguageModel) -> list[str]:
@@ -65,21 +83,29 @@ def about_patterns(lm: LanguageModel) -> list[str]:
             continue
         name = capitalised(one.unit.title)
         if one.to in PATTERNS:
-            sentences.append(f"{name} has its pattern from an edit: it is not the softmax of its scores.")
+            sentences.append(
+                f"{name} has its pattern from an edit: it is not the softmax of its scores."
+            )
         elif one.to in (ZERO, MEAN):
             instead = "nothing" if one.to == ZERO else "its mean over the reference text"
-            sentences.append(f"{name} is switched off: its pattern is still computed and shown, but {instead} is passed on.")
+            sentences.append(
+                f"{name} is switched off: its pattern is still computed and shown, but {instead} "
+                "is passed on."
+            )
     return sentences
 
 
-# Sentences about a picture of positions that are switched off or shuffled, by the quantity that the positions act on.
+# Sentences about a picture of positions that are switched off or shuffled, by the quantity that the
+# positions act on.
 _WITHOUT = {
     "embedding": "All their vectors are 0, so that none is like another: the map stays blank.",
     "query and key": "Queries and keys are not turned: all places look alike.",
     "scores": "Nothing is added to a score, whatever the distance.",
 }
 _SHUFFLED = "The maps show the places in that order."
-_BY_DISTANCE = "What is shown by distance is as it was; two places now count as another distance apart."
+_BY_DISTANCE = (
+    "What is shown by distance is as it was; two places now count as another distance apart."
+)
 
 
 def about_positions(lm: LanguageModel) -> list[str]:

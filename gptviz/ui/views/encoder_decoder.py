@@ -15,14 +15,20 @@ from gptviz.ui.shell.subject import ModelKey, language_model
 from gptviz.ui.widgets import controls, jobs
 
 ENCODER, DECODER = "encoder", "decoder"
-# The most tokens of an answer that pages show, its end token included: an answer that never ends would fill any context.
+# The most tokens of an answer that pages show, its end token included: an answer that never ends
+# would fill any context.
 LONGEST_ANSWER = 128
 
 
 def stack_control() -> str:
     """The control `stack`: which of an encoder–decoder's two stacks is shown."""
-    hint = "The encoder reads the source, at once and as a whole. The decoder reads what it has written, token by token."
-    return controls.select("Stack", (ENCODER, DECODER), key="stack", default=ENCODER, help=hint, segmented=True)
+    hint = (
+        "The encoder reads the source, at once and as a whole. The decoder reads what it has "
+        "written, token by token."
+    )
+    return controls.select(
+        "Stack", (ENCODER, DECODER), key="stack", default=ENCODER, help=hint, segmented=True
+    )
 
 
 def n_blocks(config: Config, stack: str) -> int:
@@ -48,7 +54,9 @@ class OutputText:
         return len(self.written) > len(self.ids)
 
     def is_cut(self, config: Config) -> bool:
-        """Whether the text was cut at `LONGEST_ANSWER`, though a model of this `config` had room for more."""
+        """Whether the text was cut at `LONGEST_ANSWER`, though a model of this `config` had room
+        for more.
+        """
         return not self.ended and len(self.ids) < config.context_length
 
 
@@ -57,9 +65,12 @@ def longest_answer(config: Config) -> int:
     return min(config.context_length, LONGEST_ANSWER)
 
 
-def answer(key: ModelKey, source: tuple[int, ...], sampling: Sampling | None = None) -> OutputText | None:
-    """An encoder–decoder's own answer to the `source`: with the likeliest token each time, or drawn by `sampling`. None for any
-    other model, and where nobody knows which token an answer begins with.
+def answer(
+    key: ModelKey, source: tuple[int, ...], sampling: Sampling | None = None
+) -> OutputText | None:
+    """An encoder–decoder's own answer to the `source`: with the likeliest token each time, or drawn
+    by `sampling`. None for any other model, and where nobody knows which token an answer begins
+    with.
     """
     lm = language_model(key)
     has_one = lm.kind.has_source and isinstance(lm.tokenizer, SpecialTokensTokenizer)
@@ -70,12 +81,20 @@ def answer(key: ModelKey, source: tuple[int, ...], sampling: Sampling | None = N
 def _answer(key: ModelKey, source: tuple[int, ...], sampling: Sampling | None) -> OutputText:
     lm = language_model(key)
     own, most = lm.special_tokens, longest_answer(lm.model.config)
-    ids = decode(lm.model, torch.tensor([source]), own.start, own.end, sampling, most, own.unused_ids)[0]
+    ids = decode(
+        lm.model, torch.tensor([source]), own.start, own.end, sampling, most, own.unused_ids
+    )[0]
     written, ended = until_end(ids, own.end)
     return OutputText(tuple(written), (*written, own.end) if ended else tuple(written))
 
 
 def decoder_ids(key: ModelKey, source: tuple[int, ...]) -> tuple[int, ...]:
-    """The ids that the decoder has read at the end of its answer: the start token and its likeliest answer to the `source`."""
+    """The ids that the decoder has read at the end of its answer: the start token and its likeliest
+    answer to the `source`.
+    """
     lm, own = language_model(key), answer(key, source)
-    return source if own is None else (lm.special_tokens.start, *own.ids)[: lm.model.config.context_length]
+    return (
+        source
+        if own is None
+        else (lm.special_tokens.start, *own.ids)[: lm.model.config.context_length]
+    )

@@ -1,4 +1,6 @@
-"""The facts that Runs and Home show of every model: its numbers, curve and settings; and which models are worth comparing."""
+"""The facts that Runs and Home show of every model: its numbers, curve and settings; and which
+models are worth comparing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from .learning_curves import curve_of
 
 MOST_COMPARED = 12
 STATES = {"running": "training", "ready": "not begun"}
-# Laying out a model's parts takes a hundred times as long as reading its card, and cards may be wrong.
+# Laying out a model's parts takes a hundred times as long as reading its card, and cards may be
+# wrong.
 _parameter_count = lru_cache(maxsize=512)(parameter_count)
 _read_card = kept_until_written("card.json", most=1024)(checkpoints.read_card)
 
@@ -35,9 +38,11 @@ class Entry:
     name: str
     folder: Path
     status: Status
-    #: what is wrong with its files, empty if nothing is; if its config or card is wrong, most other fields are empty
+    #: what is wrong with its files, empty if nothing is; if its config or card is wrong, most other
+    #: fields are empty
     problem: str = ""
-    diverged: str = ""  #: a sentence that says that its run has diverged, and what to change; empty if it has not
+    #: a sentence that says that its run has diverged, and what to change; empty if it has not
+    diverged: str = ""
     data: str = ""
     parameters: int | None = None
     curve: Curve | None = None
@@ -45,15 +50,18 @@ class Entry:
     steps: int | None = None
     seconds: float | None = None
     plan: str | None = None  #: the experiment it belongs to, if any
-    family: str | None = None  #: what models of its kind are usually called; only for a model of another program
-    settings: Mapping[str, object] = field(default_factory=dict)  #: every field of its recipe and its config, and its data
+    #: what models of its kind are usually called; only for a model of another program
+    family: str | None = None
+    #: every field of its recipe and its config, and its data
+    settings: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def best(self) -> float:
         """The lowest validation loss after the first step or a later one; NaN before there is one.
 
-        The loss before the first step says nothing about what was learned, and would be the best of a run that diverged. Where
-        some losses were measured on all the data held out, those on a part of it do not count: a part may be easier.
+        The loss before the first step says nothing about what was learned, and would be the best of
+        a run that diverged. Where some losses were measured on all the data held out, those on a
+        part of it do not count: a part may be easier.
         """
         if self.curve is None:
             return math.nan
@@ -65,7 +73,11 @@ class Entry:
     @property
     def last(self) -> float:
         """The last validation loss; NaN before the first."""
-        return float(self.curve.validation[-1]) if self.has_curve and self.curve is not None else math.nan
+        return (
+            float(self.curve.validation[-1])
+            if self.has_curve and self.curve is not None
+            else math.nan
+        )
 
     @property
     def has_curve(self) -> bool:
@@ -101,14 +113,20 @@ def entries() -> dict[str, Entry]:
             card, config = _read_card(folder), kinds.read_config(folder)
             curve = curve_of(folder)
             data, recipe = (card.task or card.corpus or "")[:80], card.recipe or {}
-            settings = {"data": data or None} | {name: recipe.get(name) for name in field_infos(Recipe)} | config.to_dict()
+            settings = (
+                {"data": data or None}
+                | {name: recipe.get(name) for name in field_infos(Recipe)}
+                | config.to_dict()
+            )
             problem = diverged(card, config)
             last_steps = [*curve.steps[-1:].tolist(), *curve.validation_steps[-1:].tolist()]
             known[name] = Entry(
                 checkpoints.name_of(folder),
                 folder,
                 status,
-                problem=_wrong_weights(folder, config, tuple(map(written, checkpoints.weight_files(folder)))),
+                problem=_wrong_weights(
+                    folder, config, tuple(map(written, checkpoints.weight_files(folder)))
+                ),
                 diverged=problem or "",
                 data=data,
                 parameters=_parameter_count(config),
@@ -125,9 +143,12 @@ def entries() -> dict[str, Entry]:
     return known
 
 
-# Cached: laying out a model for every row, every two seconds, would take longer than everything else.
+# Cached: laying out a model for every row, every two seconds, would take longer than everything
+# else.
 @lru_cache(maxsize=512)
-def _wrong_weights(folder: Path, config: Config, written: tuple[tuple[int, int] | None, ...]) -> str:
+def _wrong_weights(
+    folder: Path, config: Config, written: tuple[tuple[int, int] | None, ...]
+) -> str:
     """The fault of the weights, empty if there is none; `written` differs if a file has changed."""
     try:
         checkpoints.check_weights(folder, config)
@@ -137,11 +158,13 @@ def _wrong_weights(folder: Path, config: Config, written: tuple[tuple[int, int] 
 
 
 def default_comparison(entries: Mapping[str, Entry]) -> list[str]:
-    """The models compared until others are chosen: the largest group of experiments of which two are here, else all models with
-    a curve.
+    """The models compared until others are chosen: the largest group of experiments of which two
+    are here, else all models with a curve.
     """
     with_curve = [name for name, entry in entries.items() if entry.has_curve]
-    for group in sorted((group for group in GROUPS if group.notice), key=lambda group: -len(group.plans)):
+    for group in sorted(
+        (group for group in GROUPS if group.notice), key=lambda group: -len(group.plans)
+    ):
         if len(here := [name for name in group.plans if name in with_curve]) > 1:
             return here[:MOST_COMPARED]
     return with_curve[:MOST_COMPARED]

@@ -15,7 +15,9 @@ MOST_UPLOADED = 1_000  # MB
 
 
 def read_in(label: str, ending: str, read: Callable[[Path], None], *, key: str, help: str) -> None:
-    """Where a file is dropped, which `read` then reads; if it cannot (a ValueError or an OSError), a message says why."""
+    """Where a file is dropped, which `read` then reads; if it cannot (a ValueError or an OSError),
+    a message says why.
+    """
     if (most := upload_limit(MOST_UPLOADED)) is None:
         st.caption(NO_UPLOADS)
         return
@@ -30,7 +32,9 @@ def read_in(label: str, ending: str, read: Callable[[Path], None], *, key: str, 
             try:
                 read(path)
             except (ValueError, OSError) as error:
-                st.session_state[f"{key} refused"] = f"The file was not taken: {escaped(str(error))}."
+                st.session_state[f"{key} refused"] = (
+                    f"The file was not taken: {escaped(str(error))}."
+                )
 
     st.file_uploader(label, type=ending, key=key, on_change=take, max_upload_size=most, help=help)
     if refused := st.session_state.get(f"{key} refused"):

@@ -22,4 +22,6 @@ def guesses(key: ModelKey, ids: tuple[int, ...]) -> Guesses:
 @st.cache_resource(max_entries=16, show_spinner=False)
 def logits_after(key: ModelKey, ids: tuple[int, ...], position: int) -> Logits:
     """The logits [vocab_size] of the token after `position` of `ids`."""
-    return logits_at(language_model(key).model, ids, guesses(key, ids).states, slice(position, position + 1))[0]
+    return logits_at(
+        language_model(key).model, ids, guesses(key, ids).states, slice(position, position + 1)
+    )[0]

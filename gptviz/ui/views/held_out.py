@@ -1,4 +1,6 @@
-"""The data held out of a model's training, for pages: with the tokens whose loss counts, and as texts up to their end."""
+"""The data held out of a model's training, for pages: with the tokens whose loss counts, and as
+texts up to their end.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def said(key: ModelKey) -> str:
 @scrubber.same_at_every_step
 @jobs.resource("Reading the data", max_entries=8)
 def tested(key: ModelKey) -> tuple[Rows, ...]:
-    """The first of them, with the tokens whose prediction counts in the loss: of a task only its answers.
+    """The first of them, with the tokens whose prediction counts in the loss: of a task only its
+    answers.
 
     Raises:
         ValueError: they do not fit the model, or there are none.

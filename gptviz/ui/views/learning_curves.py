@@ -20,14 +20,16 @@ accuracy_of = kept_until_written("log.jsonl", "card.json", most=64)(read_accurac
 
 
 def loss_unit(folders: Iterable[Path]) -> str:
-    """The unit of the losses of the models in `folders`: nats per text for classifiers, nats per token for all others."""
+    """The unit of the losses of the models in `folders`: nats per text for classifiers, nats per
+    token for all others.
+    """
     are_classifiers = [kinds.kind_of(folder) == "classifier" for folder in folders]
     return "nats per text" if are_classifiers and all(are_classifiers) else "nats per token"
 
 
 def most_of_its_fall(curve: Curve) -> str:
-    """How far a loss on held-out data fell, and by which step most of it had fallen, as a sentence; empty if it did not fall, or
-    was measured too rarely to name a step.
+    """How far a loss on held-out data fell, and by which step most of it had fallen, as a sentence;
+    empty if it did not fall, or was measured too rarely to name a step.
     """
     losses, steps = curve.validation, curve.validation_steps
     if len(losses) < FEW or not losses[-1] < losses[0]:
@@ -35,7 +37,8 @@ def most_of_its_fall(curve: Curve) -> str:
     reached = losses <= losses[0] - NINE_TENTHS * (losses[0] - losses[-1])
     step = int(steps[int(reached.argmax())])
     return (
-        f"On held-out data the loss fell from {small(float(losses[0]), 3)} to {small(float(losses[-1]), 3)}, and "
+        f"On held-out data the loss fell from {small(float(losses[0]), 3)} to "
+        f"{small(float(losses[-1]), 3)}, and "
         f"nine tenths of that by step {step:,}."
     )
 

@@ -1,4 +1,6 @@
-"""The texts that a loss is over: the prompt, or some of what was held out when the model was trained."""
+"""The texts that a loss is over: the prompt, or some of what was held out when the model was
+trained.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ PROMPT, HELD_OUT = "the prompt", "held-out data"
 
 @dataclass(frozen=True)
 class LossText:
-    """The text over which a loss is measured: the `prompt`, or data held out, for which that is None."""
+    """The text over which a loss is measured: the `prompt`, or data held out, for which that is
+    None.
+    """
 
     which: str
     prompt: str | None = None
@@ -47,21 +51,27 @@ def choose(subject: Subject) -> LossText:
             # Of a task only the answers count, and a prompt may be without one.
             default=HELD_OUT if subject.kind.continues and subject.on_task else PROMPT,
             segmented=True,
-            help="The loss is the mean surprise, −ln of the probability that the model gave to what really came: over the prompt "
-            f"above, or over the first {held_out.MOST_TOKENS:,} tokens or so of {held_out.said(subject.key)}, of which only the "
+            help="The loss is the mean surprise, −ln of the probability that the model gave to "
+            "what really came: over the prompt "
+            f"above, or over the first {held_out.MOST_TOKENS:,} tokens or so of "
+            f"{held_out.said(subject.key)}, of which only the "
             "answers count where the data have answers.",
         )
     if which == HELD_OUT:
         try:
             rows(subject.key.unedited, LossText(HELD_OUT))
         except (ValueError, OSError, KeyError, TypeError) as error:
-            st.info(f"The held-out data cannot be read ({escaped(str(error))}): the loss is over the prompt.")
+            st.info(
+                f"The held-out data cannot be read ({escaped(str(error))}): the loss is over the "
+                "prompt."
+            )
             which = PROMPT
     return LossText(which) if which == HELD_OUT else LossText(PROMPT, subject.text)
 
 
 def rows(key: ModelKey, text: LossText) -> Sequence[Rows]:
-    """The text as the model of `key` reads it, with what it has to predict; read-only, shared by all sessions.
+    """The text as the model of `key` reads it, with what it has to predict; read-only, shared by
+    all sessions.
 
     Raises:
         ValueError: the data held out does not fit the model, or there is nothing to predict.
@@ -73,7 +83,9 @@ def rows(key: ModelKey, text: LossText) -> Sequence[Rows]:
 
 
 def ask_guess(key: ModelKey, prompt: str) -> Asked[Guess]:
-    """The probabilities of tokens or labels after the prompt, and the loss over it, with the edits of `key`."""
+    """The probabilities of tokens or labels after the prompt, and the loss over it, with the edits
+    of `key`.
+    """
     return ask(key, changing.guess, "Reading the prompt", prompt=prompt)
 
 
@@ -89,7 +101,9 @@ def _loss_held_out(key: ModelKey) -> float:
 
 @jobs.data("Switching off one head after the other", max_entries=32)
 def without_each(key: ModelKey, prompt: str) -> dict[Unit, Float64Array]:
-    """The guess after the prompt without each head; empty for a model that needs more than a moment for that."""
+    """The guess after the prompt without each head; empty for a model that needs more than a moment
+    for that.
+    """
     model, ((read, _),) = language_model(key).model, rows(key, LossText(PROMPT, prompt))
     heads = [unit for unit in heads_and_mlps(model.config) if unit.is_head]
     if effort(model, max(part.shape[1] for part in read if part is not None), len(heads)) > LITTLE:

@@ -1,4 +1,6 @@
-"""The map of the model at the top of Home: its content for a model and a prompt, and the effect of a click on it."""
+"""The map of the model at the top of Home: its content for a model and a prompt, and the effect of
+a click on it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ from gptviz.ui.views import append_token, edits, encoder_decoder
 from gptviz.ui.views.read import Read, read_by
 from gptviz.ui.widgets import addresses, jobs
 
-# Keys of the session's state: the map, the tensor looked at last, and whether its box was closed since.
+# Keys of the session's state: the map, the tensor looked at last, and whether its box was closed
+# since.
 KEY, _LOOK, _SHUT = "map", "map look", "map shut"
 # The beginning of the path of a box in a block.
 _SUBLAYER = re.compile(r"(encoder\.)?blocks\.[0-9]+\.(attention|cross_attention|mlp)(?=\.)")
@@ -49,8 +52,14 @@ def anatomy_of(key: ModelKey, tokens: int, source: int) -> Anatomy:
 
 
 def page_of(box: Box) -> tuple[Page, dict[str, str]] | None:
-    """The page that shows what a box computes, and the query of the link to it; None for a box without a page."""
-    stack, place = ("encoder", box.path.removeprefix("encoder.")) if box.path.startswith("encoder.") else ("decoder", box.path)
+    """The page that shows what a box computes, and the query of the link to it; None for a box
+    without a page.
+    """
+    stack, place = (
+        ("encoder", box.path.removeprefix("encoder."))
+        if box.path.startswith("encoder.")
+        else ("decoder", box.path)
+    )
     if ".cross_attention." in place:
         return TRANSLATE, {"block": place.split(".")[1]}
     if box.part in ("positions", "turn", "distance"):
@@ -69,7 +78,9 @@ def page_of(box: Box) -> tuple[Page, dict[str, str]] | None:
 
 
 def page_for(box: Box, kind: ModelKind) -> tuple[Page, dict[str, str]] | None:
-    """The page that shows what a box computes, if that page is about models of this kind: see `page_of`."""
+    """The page that shows what a box computes, if that page is about models of this kind: see
+    `page_of`.
+    """
     destination = page_of(box)
     if destination is None:
         return None
@@ -83,13 +94,19 @@ def page_for(box: Box, kind: ModelKind) -> tuple[Page, dict[str, str]] | None:
 
 
 def like(config: Config) -> dict[str, list[int]]:
-    """For each stack and each of its blocks, the number of the first block that is the same except for the names of its tensors.
+    """For each stack and each of its blocks, the number of the first block that is the same except
+    for the names of its tensors.
 
-    The first block differs from the others in what it reads; blocks with a window differ from those without.
+    The first block differs from the others in what it reads; blocks with a window differ from those
+    without.
     """
 
     def first(block: int) -> int:
-        return next(one for one in range(min(1, block), block + 1) if config.windowed(one) == config.windowed(block))
+        return next(
+            one
+            for one in range(min(1, block), block + 1)
+            if config.windowed(one) == config.windowed(block)
+        )
 
     return {
         "encoder.": [min(1, block) for block in range(config.n_encoder_layer)],
@@ -98,7 +115,9 @@ def like(config: Config) -> dict[str, list[int]]:
 
 
 def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a box is sent to the browser. Of blocks that are the same only the first is sent: `blocks` is from `like`."""
+    """Whether a box is sent to the browser. Of blocks that are the same only the first is sent:
+    `blocks` is from `like`.
+    """
     stack = "encoder." if path.startswith("encoder.") else ""
     place = path.removeprefix(stack)
     return not place.startswith("blocks.") or int(place.split(".")[1]) in blocks[stack]
@@ -106,31 +125,49 @@ def _travels(path: str, blocks: Mapping[str, Sequence[int]]) -> bool:
 
 @jobs.resource("Reading the prompt", max_entries=8)
 def patterns(key: ModelKey, read: Read) -> dict[str, npt.NDArray[np.uint8]]:
-    """Thumbnails of the patterns of each kind of attention [block, head, query, key], for as many blocks and heads as fit."""
+    """Thumbnails of the patterns of each kind of attention [block, head, query, key], for as many
+    blocks and heads as fit.
+    """
     lm = language_model(key)
     ids, source = read.tensors(lm.device)
-    small: dict[str, dict[str, list[npt.NDArray[np.uint8]]]] = {"encoder": {}, "decoder": {}, "cross": {}}
+    small: dict[str, dict[str, list[npt.NDArray[np.uint8]]]] = {
+        "encoder": {},
+        "decoder": {},
+        "cross": {},
+    }
 
     def see(name: str, value: torch.Tensor) -> None:
-        kind = "encoder" if name.startswith("encoder.") else "cross" if ".cross_attention." in name else "decoder"
+        kind = (
+            "encoder"
+            if name.startswith("encoder.")
+            else "cross"
+            if ".cross_attention." in name
+            else "decoder"
+        )
         heads = min(value.shape[1], view.MOST_HEADS)
         if name in small[kind] or len(small[kind]) < view.MOST_THUMBNAILS // heads:
             mask = whole = None
             if kind == "decoder":
                 mask, whole = _hidden(lm.model, name, value), (len(read.ids), len(read.ids))
-            small[kind].setdefault(name, []).append(view.thumbnails(value[0, :heads].float().cpu().numpy(), mask, whole))
+            small[kind].setdefault(name, []).append(
+                view.thumbnails(value[0, :heads].float().cpu().numpy(), mask, whole)
+            )
 
     with torch.inference_mode():
         if lm.model.encoder is None:
             read_in_passes(lm.model, ids, Watch(["*.pattern"], see), view.pooling(len(read.ids)))
         else:
             lm.model(ids, source, tap=Watch(["*.pattern"], see), logits_at=slice(-1, None))
-    return {kind: np.stack([np.concatenate(parts, axis=1) for parts in of.values()]) for kind, of in small.items() if of}
+    return {
+        kind: np.stack([np.concatenate(parts, axis=1) for parts in of.values()])
+        for kind, of in small.items()
+        if of
+    }
 
 
 def _hidden(model: Transformer, name: str, pattern: torch.Tensor) -> npt.NDArray[np.bool_] | None:
-    """Where the mask of the block with this `pattern` [B, H, queries, keys] hides a key from a query [query, key]; None if it
-    hides nothing. The queries are at the last positions of the keys.
+    """Where the mask of the block with this `pattern` [B, H, queries, keys] hides a key from a
+    query [query, key]; None if it hides nothing. The queries are at the last positions of the keys.
     """
     *_, queries, keys = pattern.shape
     mask = model.masks[model.mask_of[int(name.split(".")[1])]]
@@ -146,24 +183,33 @@ def _tensor(
     lm = language_model(key)
     numbers = values(lm.model, _pass(lm, read, piece), piece).detach().float().cpu().numpy()
     part, whole = view.page(numbers, at)
-    span = [(0, size) for size in piece.shape] if whole else [(first, first + view.PAGE) for first in at]
+    span = (
+        [(0, size) for size in piece.shape]
+        if whole
+        else [(first, first + view.PAGE) for first in at]
+    )
     header = {
         "box": box.path,
         "piece": box.pieces.index(piece),
         "at": at,
         "whole": whole,
-        "labels": [_labels(lm, read, axis, *ends) for axis, ends in zip(piece.axes, span, strict=True)],
+        "labels": [
+            _labels(lm, read, axis, *ends) for axis, ends in zip(piece.axes, span, strict=True)
+        ],
         "code": view.code_of(piece, load_call(lm), lambda name: traced(key, read, prompt, name)),
     }
     return header, {"tensor": part, "summary": view.summary(numbers)}
 
 
 def _pass(lm: LanguageModel, read: Read, piece: BoxTensor) -> Trace:
-    """A trace with the value of `piece`; an empty one for weights and fixed numbers, which need no forward pass."""
+    """A trace with the value of `piece`; an empty one for weights and fixed numbers, which need no
+    forward pass.
+    """
     ids, source = read.tensors(lm.device)
     if piece.kind != "activation":
         return Trace(ids, {}, source)
-    # Values inside blocks need logits of one position only: all logits of a large vocabulary may be as large as the model.
+    # Values inside blocks need logits of one position only: all logits of a large vocabulary may be
+    # as large as the model.
     at = slice(-1, None) if "blocks." in piece.name else slice(None)
     return run(lm.model, ids, [piece.name], source=source, logits_at=at)
 
@@ -182,11 +228,15 @@ def _labels(lm: LanguageModel, read: Read, axis: str, first: int, last: int) -> 
 
 
 def traced(key: ModelKey, read: Read, prompt: str, name: str) -> str:
-    """The lines that compute, as `trace`, the pass over the `prompt` whose value `name` the map shows."""
+    """The lines that compute, as `trace`, the pass over the `prompt` whose value `name` the map
+    shows.
+    """
     lm = language_model(key)
     own = encoder_decoder.answer(key, read.source) if read.source else None
     is_whole = (
-        own is not None and not own.is_cut(lm.model.config) and len(lm.tokenizer.encode(prompt).ids) <= reading.capacity(lm)
+        own is not None
+        and not own.is_cut(lm.model.config)
+        and len(lm.tokenizer.encode(prompt).ids) <= reading.capacity(lm)
     )
     if not read.source or is_whole:
         return f"{opening(lm)}\ntrace = lm.trace({prompt!r}, [{name!r}])"
@@ -224,12 +274,16 @@ def payload(
         "d_head": config.head_size,
         "context": config.context_length,
         "mask": config.mask,
-        "windows": [config.window if config.windowed(block) else None for block in range(config.n_layer)],
+        "windows": [
+            config.window if config.windowed(block) else None for block in range(config.n_layer)
+        ],
         "like": blocks,
         "size": size,
         "boxes": [asdict(box) for box in whole.boxes if _travels(box.path, blocks)],
         "arrows": [
-            [arrow.start, arrow.end] for arrow in whole.arrows if _travels(arrow.start, blocks) and _travels(arrow.end, blocks)
+            [arrow.start, arrow.end]
+            for arrow in whole.arrows
+            if _travels(arrow.start, blocks) and _travels(arrow.end, blocks)
         ],
         "counts": _counts(whole),
         # In an encoder–decoder the prompt is the source; the decoder reads its own answer.
@@ -239,7 +293,9 @@ def payload(
         "takes": takes,
         "spaced": lm.tokenizer.is_spaced,
         "page": view.PAGE,
-        "code": view.code_of_map(load_call(lm), whole, len(read.ids), max(1, len(read.source or ()))),
+        "code": view.code_of_map(
+            load_call(lm), whole, len(read.ids), max(1, len(read.source or ()))
+        ),
         "declared": declared(view.address(whole), view.usual(whole)),
         "opened": None if look is None else [look.box, look.piece, look.at],
         "tensor": None,
@@ -252,15 +308,24 @@ def payload(
 
 
 def _labelled(tokens: tuple[Token, ...]) -> list[list[str | float | None]]:
-    """Labels with their probabilities; None for a probability that is missing or not a number, since weights may be damaged."""
+    """Labels with their probabilities; None for a probability that is missing or not a number,
+    since weights may be damaged.
+    """
     return [
-        [token.label, None if token.probability is None or not math.isfinite(token.probability) else token.probability]
+        [
+            token.label,
+            None
+            if token.probability is None or not math.isfinite(token.probability)
+            else token.probability,
+        ]
         for token in tokens
     ]
 
 
 def _counts(whole: Anatomy) -> dict[str, int]:
-    """The number of parameters of a block, by its path without its index: the blocks of a stack are alike."""
+    """The number of parameters of a block, by its path without its index: the blocks of a stack are
+    alike.
+    """
     counts: dict[str, int] = {}
     for box in whole.boxes:
         if box.path.removeprefix("encoder.").startswith("blocks.0."):
@@ -269,9 +334,15 @@ def _counts(whole: Anatomy) -> dict[str, int]:
     return counts
 
 
-def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...], guess_ids: tuple[int, ...], size: str) -> None:
-    """The map of the model, with its `size` in words, the `tokens` of the prompt and the `guesses`; those with ids can be
-    appended to the prompt.
+def show(
+    subject: Subject,
+    tokens: tuple[Token, ...],
+    guesses: tuple[Token, ...],
+    guess_ids: tuple[int, ...],
+    size: str,
+) -> None:
+    """The map of the model, with its `size` in words, the `tokens` of the prompt and the `guesses`;
+    those with ids can be appended to the prompt.
     """
     read = read_by(subject)
     text = fingerprint(subject.key, read, subject.prompt)
@@ -290,7 +361,9 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
         st.session_state[_SHUT] = True
 
     looked_at: view.TensorPage | None = st.session_state.get(_LOOK)
-    packed = payload(subject.key, read, subject.prompt, tokens, guesses, bool(guess_ids), size, looked_at)
+    packed = payload(
+        subject.key, read, subject.prompt, tokens, guesses, bool(guess_ids), size, looked_at
+    )
     addresses.takes_all(view.address(whole))
     view.model_map(packed, key=KEY, on_take=take, on_look=look, on_shut=shut)
     append_token.explain_refusal()
@@ -304,7 +377,10 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
         return
     page, query = destination
     where = f", block {query['block']}" if "block" in query else ""
-    if "block" in query and (head := _head(view.fit(opened, whole), subject.lm.model.config)) is not None:
+    if (
+        "block" in query
+        and (head := _head(view.fit(opened, whole), subject.lm.model.config)) is not None
+    ):
         query = {**query, "head": str(head)}
         where += f", head {head}"
     label = f"{box.name}{where}: see it on the page {page.title}"
@@ -312,15 +388,20 @@ def show(subject: Subject, tokens: tuple[Token, ...], guesses: tuple[Token, ...]
 
 
 def unit_of(whole: Anatomy, looked_at: view.TensorPage) -> Unit | None:
-    """The unit of the model that an open box belongs to, which can be switched off, if there is one.
+    """The unit of the model that an open box belongs to, which can be switched off, if there is
+    one.
 
-    If the numbers shown are those of a head, it is this head, or the first of those that share the key head.
+    If the numbers shown are those of a head, it is this head, or the first of those that share the
+    key head.
     """
     box, sublayer = whole.box(looked_at.box), _SUBLAYER.match(looked_at.box)
     if box is None:
         return None
     if box.part in ("embed", "positions", "turn", "distance"):
-        return Unit("embed" if box.part == "embed" else "positions", in_encoder=box.path.startswith("encoder."))
+        return Unit(
+            "embed" if box.part == "embed" else "positions",
+            in_encoder=box.path.startswith("encoder."),
+        )
     if sublayer is None:
         return None
     head = _head(view.fit(looked_at, whole), whole.config)
@@ -328,7 +409,9 @@ def unit_of(whole: Anatomy, looked_at: view.TensorPage) -> Unit | None:
 
 
 def _head(fitting: tuple[Box, BoxTensor, tuple[int, ...]] | None, config: Config) -> int | None:
-    """The head whose numbers are open; of a key head that several heads share, the first of them. None if they are of no head."""
+    """The head whose numbers are open; of a key head that several heads share, the first of them.
+    None if they are of no head.
+    """
     if fitting is None or (axis := next(iter(fitting[1].axes), "")) not in ("head", "key head"):
         return None
     return fitting[2][0] * (1 if axis == "head" else config.n_head // config.key_heads)

@@ -1,4 +1,6 @@
-"""The units of a layer, ranked, and one of them: how active it is, what it speaks for, what changes if it is set by hand."""
+"""The units of a layer, ranked, and one of them: how active it is, what it speaks for, what changes
+if it is set by hand.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +47,19 @@ def chosen(subject: Subject, activity: Activity, first: int) -> Unit:
 
 
 def ranked(
-    activity: Activity, by: str, order: list[int], chosen: int, more: Mapping[str, Float64Array] = MappingProxyType({})
+    activity: Activity,
+    by: str,
+    order: list[int],
+    chosen: int,
+    more: Mapping[str, Float64Array] = MappingProxyType({}),
 ) -> None:
-    """The units that rank first; choosing a row, or one in the select box below, shows it in the place of `chosen`.
+    """The units that rank first; choosing a row, or one in the select box below, shows it in the
+    place of `chosen`.
 
     Args:
         activity: of the units.
-        by: what they are ranked by, one of `RANKINGS`, or something else that is the first of `more`.
+        by: what they are ranked by, one of `RANKINGS`, or something else that is the first of
+            `more`.
         order: all units, the first one first.
         chosen: the one that is shown.
         more: other numbers [unit] of each, by their title.
@@ -66,7 +74,8 @@ def ranked(
     columns |= {RANKINGS[name][0]: getattr(activity, name)[some] for name in names}
     number = st.column_config.NumberColumn
     config = {title: number(format="%.3g") for title in more} | {
-        title: number(format="percent" if name == "active" else "%.3g", help=hint) for name, (title, hint) in RANKINGS.items()
+        title: number(format="percent" if name == "active" else "%.3g", help=hint)
+        for name, (title, hint) in RANKINGS.items()
     }
     picking.table(
         pd.DataFrame({kind: some} | columns),
@@ -83,11 +92,17 @@ def ranked(
         chosen,
         choose,
         key=f"{kind}s pick",
-        help=f"The {kind} that is shown, the first of the ranking first. You can also click a row above.",
-        format_func=lambda one: f"{kind} {one}: {percent(values[one]) if by == 'active' else brief(values[one])}",
+        help=f"The {kind} that is shown, the first of the ranking first. You can also click a row "
+        "above.",
+        format_func=lambda one: (
+            f"{kind} {one}: {percent(values[one]) if by == 'active' else brief(values[one])}"
+        ),
     )
     rest = f"The first {MOST_ROWS} of {len(order):,} {kind}s. " if len(order) > MOST_ROWS else ""
-    st.caption(f"{rest}Over {counted(activity.n_tokens, 'token')}. {RANKINGS[by][1] if by in RANKINGS else ''}")
+    st.caption(
+        f"{rest}Over {counted(activity.n_tokens, 'token')}. "
+        f"{RANKINGS[by][1] if by in RANKINGS else ''}"
+    )
 
 
 def distribution(activity: Activity, unit: int) -> None:
@@ -97,10 +112,16 @@ def distribution(activity: Activity, unit: int) -> None:
     show_figure(
         figures.histogram(counts, theme(), width=2 * float(activity.reach[unit]) / BINS),
         key=f"{activity.layer.kind} histogram",
-        alt=f"Histogram of the activations of {activity.unit(unit).title}: from {brief(activity.smallest[unit])} to "
-        f"{brief(activity.largest[unit])}, above 0 at {percent(activity.active[unit])} of the tokens.",
+        alt=f"Histogram of the activations of {activity.unit(unit).title}: from "
+        f"{brief(activity.smallest[unit])} to "
+        f"{brief(activity.largest[unit])}, above 0 at {percent(activity.active[unit])} of the "
+        "tokens.",
     )
-    scale = " The axis is logarithmic: a line up is ten times as many." if figures.is_logarithmic(counts) else ""
+    scale = (
+        " The axis is logarithmic: a line up is ten times as many."
+        if figures.is_logarithmic(counts)
+        else ""
+    )
     st.caption(f"Above 0 at {percent(activity.active[unit])} of the tokens.{scale}")
 
 
@@ -113,9 +134,13 @@ def speaks_for(subject: Subject, unit: Unit) -> Asked[LabelledArray]:
     show_figure(
         figures.promoted(shown, theme()),
         key=f"{unit.kind} promoted",
-        alt=f"Tokens promoted: {', '.join(shown.axes[0].labels[:half])}; suppressed: {', '.join(shown.axes[0].labels[half:])}.",
+        alt=f"Tokens promoted: {', '.join(shown.axes[0].labels[:half])}; suppressed: "
+        f"{', '.join(shown.axes[0].labels[half:])}.",
     )
-    st.caption("How much an activation of 1 raises each token's logit directly, up to the scale of the final norm.")
+    st.caption(
+        "How much an activation of 1 raises each token's logit directly, up to the scale of the "
+        "final norm."
+    )
     return asked
 
 
@@ -124,10 +149,18 @@ def steer(subject: Subject, activity: Activity, unit: Unit) -> Asked[LabelledArr
     size = largest_size(activity, unit.index or 0)
     st.markdown("**Set it, and see what changes**")
     hint = (
-        f"At every token of the prompt, in multiples of {brief(size)}, the largest size of its activation in the text. 0 is off."
+        f"At every token of the prompt, in multiples of {brief(size)}, the largest size of its "
+        "activation in the text. 0 is off."
     )
     times = float(
-        controls.notch("Times its largest activation", TIMES, key="times", default=2.0, format_func="{:g}".format, help=hint)
+        controls.notch(
+            "Times its largest activation",
+            TIMES,
+            key="times",
+            default=2.0,
+            format_func="{:g}".format,
+            help=hint,
+        )
     )
     value = float(f"{times * size:.6g}")
     asked = ask_set(subject, unit, value)
@@ -138,7 +171,8 @@ def steer(subject: Subject, activity: Activity, unit: Unit) -> Asked[LabelledArr
         key=f"{unit.kind} steered",
         alt=f"The {shown.unit} as it is, and with {unit.title} set to {brief(value)}: "
         + ", ".join(
-            f"{label} {percent(a)} → {percent(b)}" for label, a, b in zip(shown.axes[1].labels, before, after, strict=True)
+            f"{label} {percent(a)} → {percent(b)}"
+            for label, a, b in zip(shown.axes[1].labels, before, after, strict=True)
         ),
     )
     text = f"{unit.name}={value:.6g}"
@@ -148,7 +182,8 @@ def steer(subject: Subject, activity: Activity, unit: Unit) -> Asked[LabelledArr
         key=f"keep {unit.kind}",
         on_click=edits.toggle,
         args=(text,),
-        help=f"The edit `{text}`: it stands in the address of every page, and one click takes it away.",
+        help=f"The edit `{text}`: it stands in the address of every page, and one click takes it "
+        "away.",
     )
     return asked
 

@@ -20,20 +20,28 @@ MOST = 5
 
 
 def open_in(name: str, *, key: str = "open in") -> None:
-    """A button that unfolds links to pages about models of this kind, with the model called `name`."""
+    """A button that unfolds links to pages about models of this kind, with the model called
+    `name`.
+    """
     with st.popover("Open in", icon=":material/open_in_new:", key=f"{key} {name}"):
         links(name)
 
 
 def links(name: str) -> None:
-    """Links to pages about models of this kind, with the model called `name`. The last one is about its training where it has
-    snapshots, else about its size.
+    """Links to pages about models of this kind, with the model called `name`. The last one is about
+    its training where it has snapshots, else about its size.
     """
     kind = kinds.kind_of(checkpoints.folder_of(name))
     last = OVER_TRAINING if scrubber.steps(name) else COSTS
     pages = [
-        page for page in (HOME, NEXT_TOKEN, CLASSIFY, TRANSLATE, GENERATE, ATTENTION, last) if kind is None or kind in page.kinds
+        page
+        for page in (HOME, NEXT_TOKEN, CLASSIFY, TRANSLATE, GENERATE, ATTENTION, last)
+        if kind is None or kind in page.kinds
     ]
-    query = {key: value for key, value in frame.shared_state().items() if key != "step" or scrubber.has_step(name, value)}
+    query = {
+        key: value
+        for key, value in frame.shared_state().items()
+        if key != "step" or scrubber.has_step(name, value)
+    }
     for page in pages[:MOST]:
         frame.link(page, query=query | {"model": name})

@@ -1,4 +1,6 @@
-"""A list of prompts beside the one on screen: what patching, attribution or switching off says of heads and MLPs over it."""
+"""A list of prompts beside the one on screen: what patching, attribution or switching off says of
+heads and MLPs over it.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,12 @@ from gptviz.ui.widgets import capitalised, controls, details, escaped, jobs, sho
 from gptviz.ui.widgets.figure import pixels
 from gptviz.ui.widgets.tables import show_table
 
-LIST, UPLOADER, PART, REFUSED = "pairs", "list of prompts", "list of prompts part", "list of prompts refused"
+LIST, UPLOADER, PART, REFUSED = (
+    "pairs",
+    "list of prompts",
+    "list of prompts part",
+    "list of prompts refused",
+)
 TITLE = "Over a list of prompts"
 # How many pairs a task writes, and how many rows are read.
 WRITTEN, MOST_ROWS = 20, 500
@@ -33,31 +40,46 @@ MOST_UPLOADED = 1  # MB
 # Seconds that a page waits for what should take a moment.
 LONGEST = 10.0
 ABOUT = (
-    "One prompt in each line: the prompt | a corrupted prompt with as many tokens | the right answer | the wrong one. The last "
-    "ones may be left out: the likeliest tokens are then taken. Patching needs the corrupted prompt. Or CSV, whose first line "
+    "One prompt in each line: the prompt | a corrupted prompt with as many tokens | the right "
+    "answer | the wrong one. The last "
+    "ones may be left out: the likeliest tokens are then taken. Patching needs the corrupted "
+    "prompt. Or CSV, whose first line "
     "names its columns: clean, corrupted, right, wrong."
 )
 
 
 def over_prompts(subject: Subject, how: How, here: Asked) -> None:
-    """The folded list, which all pages with one have in common, and what `how` says of it beside the prompt on screen, `here`. A
-    decoder has one; other models have none.
+    """The folded list, which all pages with one have in common, and what `how` says of it beside
+    the prompt on screen, `here`. A decoder has one; other models have none.
     """
     if not subject.kind.continues:
         return
-    fold = details.folded(TITLE, icon=":material/list_alt:", key="list of prompts fold", is_needed=LIST in st.query_params)
+    fold = details.folded(
+        TITLE,
+        icon=":material/list_alt:",
+        key="list of prompts fold",
+        is_needed=LIST in st.query_params,
+    )
     if fold is None:
         return
     with fold:
-        text = controls.text("Prompts", key=LIST, help=ABOUT, longest=longest_prompt(), height=140, lasting=True)
+        text = controls.text(
+            "Prompts", key=LIST, help=ABOUT, longest=longest_prompt(), height=140, lasting=True
+        )
         _sources(subject)
         if not text.strip():
-            st.caption("One prompt proves little. Here a whole list of them says what each head and each MLP does on average.")
+            st.caption(
+                "One prompt proves little. Here a whole list of them says what each head and each "
+                "MLP does on average."
+            )
             return
         try:
             rows = prompt_rows(text, "the list")
             if len(rows) > MOST_ROWS:
-                raise ValueError(f"the list has {len(rows):,} prompts; at most {MOST_ROWS} are read here: shorten it")
+                raise ValueError(
+                    f"the list has {len(rows):,} prompts; at most {MOST_ROWS} are read here: "
+                    "shorten it"
+                )
         except ValueError as error:
             st.error(f"{escaped(str(error))}.")
             return
@@ -86,11 +108,27 @@ def _sources(subject: Subject) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if (task := subject.lm.task) is not None:
             if task.parts:
-                st.selectbox("Task", task.parts, key=PART, width=160, help="Of which task the pairs are.")
-            about = f"Up to {WRITTEN} held-out prompts that the model gets right, each with one token changed so that it answers "
-            st.button(f"Write {WRITTEN} pairs", on_click=write, icon=":material/auto_fix_high:", help=f"{about}otherwise.")
+                st.selectbox(
+                    "Task", task.parts, key=PART, width=160, help="Of which task the pairs are."
+                )
+            about = (
+                f"Up to {WRITTEN} held-out prompts that the model gets right, each with one token "
+                "changed so that it answers "
+            )
+            st.button(
+                f"Write {WRITTEN} pairs",
+                on_click=write,
+                icon=":material/auto_fix_high:",
+                help=f"{about}otherwise.",
+            )
         if (most := upload_limit(MOST_UPLOADED)) is not None:
-            st.file_uploader("A CSV file", key=UPLOADER, on_change=upload, max_upload_size=most, label_visibility="collapsed")
+            st.file_uploader(
+                "A CSV file",
+                key=UPLOADER,
+                on_change=upload,
+                max_upload_size=most,
+                label_visibility="collapsed",
+            )
     if refused := st.session_state.get(REFUSED):
         st.error(refused)
 
@@ -109,7 +147,9 @@ def _here(key: ModelKey, how: How, asked: Asked) -> dict[str, float]:
 
 
 def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -> Spread | None:
-    """What is computed of the list; at once where that takes a moment, else with a button, a bar and a way to stop it."""
+    """What is computed of the list; at once where that takes a moment, else with a button, a bar
+    and a way to stop it.
+    """
     key, name = subject.key, ("over prompts", how, subject.key, text)
 
     def compute(results: Results) -> None:
@@ -120,7 +160,9 @@ def _found(subject: Subject, how: How, rows: tuple[PromptRow, ...], text: str) -
     passes = len(heads_and_mlps(lm.model.config)) if how != "attribute" else 2
     tokens = sum(len(lm.tokenizer.encode(row.clean).ids) for row in rows)
     begins = effort(lm.model, tokens, passes) <= MUCH
-    begun, show = jobs.on_demand(name, counted(len(rows), "prompt"), compute, begins=begins, waits=LONGEST)
+    begun, show = jobs.on_demand(
+        name, counted(len(rows), "prompt"), compute, begins=begins, waits=LONGEST
+    )
     each = None if begun is None else begun.results.get("each")
     show("Compute them", "Compute them again", "list")
     return spread(each, how) if each else None
@@ -131,17 +173,36 @@ def _show(subject: Subject, how: How, over_list: Spread, here: dict[str, float])
     units = {one.name: one.title for one in heads_and_mlps(subject.lm.model.config)}
     titles = tuple(units[name] for name in over_list.units)
     on_screen: Float64Array = np.array([here.get(name, np.nan) for name in over_list.units])
-    numbers = LabelledArray(over_list.labelled().values, (over_list.labelled().axes[0], Axis("unit", titles)), "value")
+    numbers = LabelledArray(
+        over_list.labelled().values, (over_list.labelled().axes[0], Axis("unit", titles)), "value"
+    )
     largest = int(np.nanargmax(np.abs(over_list.mean)))
-    mean, deviation, share = over_list.mean[largest], over_list.deviation[largest], over_list.same_sign[largest]
+    mean, deviation, share = (
+        over_list.mean[largest],
+        over_list.deviation[largest],
+        over_list.same_sign[largest],
+    )
     over = f"{capitalised(SAYS[how])}, over {counted(len(over_list.values), 'prompt')}"
     around = "" if np.isnan(deviation) else f" ± {brief(deviation)}"
     best = f"{capitalised(titles[largest])} has the largest mean, {signed(mean)}{around}; "
     best += f"{percent(share)} of the prompts give it this sign"
     st.markdown(f"**{over}.** {best}.")
-    show_figure(figures.over_prompts(numbers, on_screen, theme(), unit=SAYS[how]), key="over prompts", alt=f"{over}: {best}")
-    columns: dict[str, Any] = {"unit": over_list.units, "in words": titles, "prompt on screen": on_screen, "mean": over_list.mean}
-    columns |= {"standard deviation": over_list.deviation, "same sign": over_list.same_sign, "prompts": len(over_list.values)}
+    show_figure(
+        figures.over_prompts(numbers, on_screen, theme(), unit=SAYS[how]),
+        key="over prompts",
+        alt=f"{over}: {best}",
+    )
+    columns: dict[str, Any] = {
+        "unit": over_list.units,
+        "in words": titles,
+        "prompt on screen": on_screen,
+        "mean": over_list.mean,
+    }
+    columns |= {
+        "standard deviation": over_list.deviation,
+        "same sign": over_list.same_sign,
+        "prompts": len(over_list.values),
+    }
     frame = pd.DataFrame(columns).sort_values("mean", key=np.abs, ascending=False, kind="stable")
     show_table(frame, hide_index=True, height=pixels(240))
     details.csv_button(frame, "over_prompts", key="list csv")

@@ -1,4 +1,6 @@
-"""A planned run, which Train and Classify share: its cost, why it cannot start, and how it starts."""
+"""A planned run, which Train and Classify share: its cost, why it cannot start, and how it
+starts.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from gptviz.ui.widgets import escaped
 
 UPLOADED = "a file of yours"  # its name in the form's control `data`, and so in links
 TWINS = ("-a", "-b")  # the ends of the names of two runs that differ only in their data
-BUSY = 1.5  # if a run takes this many times as long as on a machine that does nothing else, both times are stated
+# if a run takes this many times as long as on a machine that does nothing else, both times are
+# stated
+BUSY = 1.5
 
 
 @dataclass(frozen=True)
@@ -39,31 +43,42 @@ class PlannedRun:
     plan_name: str  #: the experiment it changes, or the name for a model of the user's own
     plan: Plan  #: that experiment
     source: Source | None  #: the data, once it is chosen
-    vocabulary: int | None  #: how many tokens are learned from the data, or None if they are its characters or given
+    #: how many tokens are learned from the data, or None if they are its characters or given
+    vocabulary: int | None
     recipe: Recipe  #: how it is trained
     changes: Mapping[str, object]  #: the fields of the architecture that differ from the plan's
     config: Config | None  #: the architecture, or None if the fields do not go together
     begin: str | None  #: the name of the model whose weights it begins with; None for new weights
     problem: str | None  #: why it cannot be trained; None if it can
-    twin: PlannedRun | None = None  #: the same run on other data, which begins together with it, if there is one
+    #: the same run on other data, which begins together with it, if there is one
+    twin: PlannedRun | None = None
 
     @property
     def is_as_published(self) -> bool:
-        """Whether the experiment is unchanged, so that its published number holds for this run too."""
+        """Whether the experiment is unchanged, so that its published number holds for this run
+        too.
+        """
         plan = PLANS.get(self.plan_name)
         if plan is None or self.source is None:
             return False
-        return not self.changes and (self.recipe, self.begin, self.source.title) == (plan.recipe, plan.begin, plan.data)
+        return not self.changes and (self.recipe, self.begin, self.source.title) == (
+            plan.recipe,
+            plan.begin,
+            plan.data,
+        )
 
 
-# The fastest measurement so far by device: the speed of a machine does not change, only how busy it is.
+# The fastest measurement so far by device: the speed of a machine does not change, only how busy it
+# is.
 _fastest: dict[str, Speed] = {}
 # Seconds after which it is measured again how busy a device is.
 MEASURED_FOR = 120
 
 
 def measuring(device: str) -> Job[Speed]:
-    """The measurement of how fast `device` is, and how busy it is now: begun if the last one is too long ago."""
+    """The measurement of how fast `device` is, and how busy it is now: begun if the last one is too
+    long ago.
+    """
 
     def measure(_: Results) -> Speed:
         now = estimate.measure(device)
@@ -71,11 +86,15 @@ def measuring(device: str) -> Job[Speed]:
         return _fastest[device]
 
     key = "speed", device, int(time.monotonic() / MEASURED_FOR)
-    return job.begin(key, "Measuring how fast this machine is", measure, slots=None, patience=MEASURED_FOR)
+    return job.begin(
+        key, "Measuring how fast this machine is", measure, slots=None, patience=MEASURED_FOR
+    )
 
 
 def speed_so_far(device: str) -> Speed | None:
-    """How fast `device` is, for the estimate, as it was measured last; None while it is measured for the first time."""
+    """How fast `device` is, for the estimate, as it was measured last; None while it is measured
+    for the first time.
+    """
     measured = measuring(device)
     return _fastest.get(device) or measured.value
 
@@ -89,7 +108,9 @@ def speed(device: str) -> Speed:
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
-def estimated(config: Config, recipe: Recipe, fast: Speed, tokens: int, held_out: int = 0) -> Estimate:
+def estimated(
+    config: Config, recipe: Recipe, fast: Speed, tokens: int, held_out: int = 0
+) -> Estimate:
     """The cost of a run, with `tokens` in each row of a batch, see `estimate.estimate`."""
     return estimate.estimate(config, recipe, fast, tokens=tokens, held_out=held_out)
 
@@ -112,27 +133,37 @@ def refusal(planned: PlannedRun, expected: Estimate | None, name: str, device: s
     if planned.twin is not None and planned.twin.problem:
         return f"the second text: {planned.twin.problem}"
     if hosting().read_only or not hosting().training:
-        return "this server shows models and trains none: run gptviz on a machine of your own to train one"
+        return (
+            "this server shows models and trains none: run gptviz on a machine of your own to "
+            "train one"
+        )
     try:
         target = checkpoints.destination(name)
     except checkpoints.CheckpointError as error:
         return str(error)
     for one in names_of(planned, name):
         if checkpoints.is_in_use(one):
-            return f"there is a model named {one} already: choose another name, or leave the field empty"
+            return (
+                f"there is a model named {one} already: choose another name, or leave the field "
+                "empty"
+            )
     if expected is None:
         return None
     room = free_disk(target)
     if expected.disk > 0.9 * room:
         return (
-            f"the run would take about {in_bytes(expected.disk)} of the disk, and {in_bytes(room)} is free: keep fewer snapshots"
+            f"the run would take about {in_bytes(expected.disk)} of the disk, and "
+            f"{in_bytes(room)} is free: keep fewer snapshots"
         )
-    together = expected if planned.twin is None else replace(expected, memory=2 * expected.memory)  # they are trained at once
+    # they are trained at once
+    together = expected if planned.twin is None else replace(expected, memory=2 * expected.memory)
     return estimate.refusal(together, memory.room(together.memory, device))
 
 
 def time_needed(expected: Estimate) -> str:
-    """How long a run will take; on a busy machine a range: from the time on an idle machine to that if it stays busy."""
+    """How long a run will take; on a busy machine a range: from the time on an idle machine to that
+    if it stays busy.
+    """
     alone = duration(expected.seconds)
     if expected.slowdown < BUSY:
         return alone
@@ -141,20 +172,31 @@ def time_needed(expected: Estimate) -> str:
 
 def summary(expected: Estimate) -> str:
     """The cost of a run, in one line."""
-    trained = "" if expected.trained == expected.parameters else f", {expected.trained:,} numbers trained beside them"
-    return f"{expected.parameters:,} parameters{trained}, about {time_needed(expected)}, {in_bytes(expected.memory)} of memory"
+    trained = (
+        ""
+        if expected.trained == expected.parameters
+        else f", {expected.trained:,} numbers trained beside them"
+    )
+    return (
+        f"{expected.parameters:,} parameters{trained}, about {time_needed(expected)}, "
+        f"{in_bytes(expected.memory)} of memory"
+    )
 
 
 def explanation(expected: Estimate) -> str:
     """Where the numbers of the `summary` come from, as Markdown."""
     a_step = f"{moment(expected.seconds_per_step)} a step of {in_words(expected.flops)} operations"
     busy = (
-        "" if expected.slowdown < BUSY else " The longer time is for a machine that stays as busy with other work as it is now."
+        ""
+        if expected.slowdown < BUSY
+        else " The longer time is for a machine that stays as busy with other work as it is now."
     )
     return (
         f"**Time**: {a_step}, if this machine has nothing else to do.{busy}\n\n"
-        f"**Memory**: weights {in_bytes(expected.weights)}, optimiser {in_bytes(expected.optimiser)}, what a step keeps until "
-        f"its gradients are known {in_bytes(expected.activations)}, of which logits {in_bytes(expected.logits)}; the rest is for "
+        f"**Memory**: weights {in_bytes(expected.weights)}, optimiser "
+        f"{in_bytes(expected.optimiser)}, what a step keeps until "
+        f"its gradients are known {in_bytes(expected.activations)}, of which logits "
+        f"{in_bytes(expected.logits)}; the rest is for "
         "Python, torch and the evaluations.\n\n"
         f"**Disk**: {in_bytes(expected.disk)}, including {counted(expected.snapshots, 'snapshot')}."
     )
@@ -166,7 +208,8 @@ def names_of(planned: PlannedRun, name: str) -> tuple[str, ...]:
 
 
 def begin(planned: PlannedRun, name: str, device: str) -> int:
-    """Save the run under this name and put it into the queue; its place there. With a twin, both begin, see `names_of`.
+    """Save the run under this name and put it into the queue; its place there. With a twin, both
+    begin, see `names_of`.
 
     Raises:
         ValueError: it cannot be trained, or too many runs wait; the message says what to do.
@@ -181,19 +224,34 @@ def begin(planned: PlannedRun, name: str, device: str) -> int:
 
 
 def _of_both(first: PlannedRun, second: PlannedRun) -> Tokenizer | None:
-    """For two texts the tokens that both are read as, so that the two models differ in nothing else; else None."""
-    if not (isinstance(first.source, TextSource) and isinstance(second.source, TextSource)) or first.begin is not None:
+    """For two texts the tokens that both are read as, so that the two models differ in nothing
+    else; else None.
+    """
+    if (
+        not (isinstance(first.source, TextSource) and isinstance(second.source, TextSource))
+        or first.begin is not None
+    ):
         return None
-    both = TextSource(Corpus("both texts", f"{first.source.corpus.text}\n{second.source.corpus.text}"))
+    both = TextSource(
+        Corpus("both texts", f"{first.source.corpus.text}\n{second.source.corpus.text}")
+    )
     return both.tokenizer(first.plan.tokenizer, first.vocabulary or first.plan.config.vocab_size)
 
 
-def _begin(planned: PlannedRun, name: str, device: str, tokenizer: Tokenizer | None = None, twin: str | None = None) -> int:
+def _begin(
+    planned: PlannedRun,
+    name: str,
+    device: str,
+    tokenizer: Tokenizer | None = None,
+    twin: str | None = None,
+) -> int:
     # Until it waits in the queue, no other process may replace it.
     with claimed(name) as claim:
         own = queue.own_queue()
         if len(own.waiting()) >= own.most_waiting:
-            raise queue.QueueFullError(f"{own.most_waiting} runs wait already, which is the most allowed: try again later")
+            raise queue.QueueFullError(
+                f"{own.most_waiting} runs wait already, which is the most allowed: try again later"
+            )
         plan = planned.plan
         if tokenizer is None and planned.vocabulary is not None and planned.source is not None:
             tokenizer = planned.source.tokenizer(plan.tokenizer, planned.vocabulary)
@@ -206,14 +264,17 @@ def _begin(planned: PlannedRun, name: str, device: str, tokenizer: Tokenizer | N
             changes=planned.changes,
             tokenizer=tokenizer,
             begin=planned.begin,
-            about={"preset": planned.plan_name, "command": command(planned, name)} | ({} if twin is None else {"twin": twin}),
+            about={"preset": planned.plan_name, "command": command(planned, name)}
+            | ({} if twin is None else {"twin": twin}),
             claim=claim,
         )
         return queue.submit(name, None if device == devices.devices()[0] else device)
 
 
 def has_begun(planned: PlannedRun, name: str, device: str) -> bool:
-    """Begin the run, see `begin`, and return whether it has begun; if not, a message on the page says why."""
+    """Begin the run, see `begin`, and return whether it has begun; if not, a message on the page
+    says why.
+    """
     try:
         with st.spinner("Getting the data ready"):
             begin(planned, name, device)
@@ -237,15 +298,25 @@ def command(planned: PlannedRun, name: str) -> str:
     if isinstance(planned.source, TaskSource):
         task = planned.source.task
         words += [] if task.name == plan.data else ["--corpus", task.name]
-        words += [word for field, value in task.changed_settings().items() for word in ("--task", f"{field}={value}")]
+        words += [
+            word
+            for field, value in task.changed_settings().items()
+            for word in ("--task", f"{field}={value}")
+        ]
     elif planned.source is not None and planned.source.title != plan.data:
         words += ["--corpus", planned.source.title]
     if planned.begin is not None and planned.begin != plan.begin:
         words += ["--from", planned.begin]
     for field, value in planned.changes.items():
-        words += ["--set", f"{field}={str(value).lower() if isinstance(value, bool) else 'null' if value is None else value}"]
+        words += [
+            "--set",
+            f"{field}={str(value).lower() if isinstance(value, bool) else 'null' if value is None else value}",
+        ]
     defaults = plan.recipe.to_dict()
     for field, value in planned.recipe.to_dict().items():
         if value != defaults[field] and value is not None:
-            words += [f"--{field.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+            words += [
+                f"--{field.replace('_', '-')}",
+                f"{value:g}" if isinstance(value, float) else str(value),
+            ]
     return shlex.join(words)

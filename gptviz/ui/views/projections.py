@@ -1,5 +1,5 @@
-"""Projections that take long: computed in a thread, so that the page stays usable, with PCA shown until they are ready; and how
-far the pictures of several seeds agree.
+"""Projections that take long: computed in a thread, so that the page stays usable, with PCA shown
+until they are ready; and how far the pictures of several seeds agree.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _SLOT = Slots(1)
 class Placing:
     """A projection that is being computed."""
 
-    job: Job[Projection]  #: computes it; it goes on to its end even if its user goes to another page
+    #: computes it; it goes on to its end even if its user goes to another page
+    job: Job[Projection]
     tokens: int  #: how many points are placed, in all the pictures that are computed for it
 
 
@@ -51,7 +52,9 @@ def begun(compute: Callable[[], Projection], tokens: int) -> Placing:
 
 
 def finished(placing: Placing, method: str) -> Projection | None:
-    """The projection, if it is ready soon; else None, with a notice that PCA is shown in its place, and why."""
+    """The projection, if it is ready soon; else None, with a notice that PCA is shown in its place,
+    and why.
+    """
     job = placing.job
     if not job.wait(PATIENCE):
         scrubber.PLAYER.wait_for(job)
@@ -72,37 +75,50 @@ def _waiting(placing: Placing, method: str) -> None:
     if method == "t-SNE":
         usual = f"about {max(1, round(placing.tokens / TOKENS_PER_SECOND))} s"
     first = (
-        " Other pictures are computed first, such as those of later steps, from which this one begins."
+        " Other pictures are computed first, such as those of later steps, from which this one "
+        "begins."
         if job.state == "waiting"
         else ""
     )
     so_far = f"{job.seconds:.0f} s so far"
-    st.info(f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}", icon=":material/hourglass_top:")
+    st.info(
+        f"Computing {method}: {so_far}, usually {usual}. Until then: PCA.{first}",
+        icon=":material/hourglass_top:",
+    )
 
 
 def seed_controls() -> tuple[int, bool]:
-    """The controls `seed` and `seeds`: which seed t-SNE and UMAP begin with, and whether several are compared."""
+    """The controls `seed` and `seeds`: which seed t-SNE and UMAP begin with, and whether several
+    are compared.
+    """
     hint = "t-SNE and UMAP start with some noise: another seed gives another picture."
     seed = controls.select("Seed", SEEDS, key="seed", help=hint, segmented=True)
-    hint = f"Computes the pictures of {len(SEEDS)} seeds, shows them side by side, and says how far they agree."
+    hint = (
+        f"Computes the pictures of {len(SEEDS)} seeds, shows them side by side, and says how far "
+        "they agree."
+    )
     return int(seed), controls.switch("Compare seeds", key="seeds", help=hint)
 
 
 def trust(score: float, judged: int, placed: int, things: str = "tokens") -> str:
-    """How far the neighbours in a picture can be trusted: a `score` of `embeddings.trustworthiness`, measured on `judged` of the
-    `placed` things.
+    """How far the neighbours in a picture can be trusted: a `score` of
+    `embeddings.trustworthiness`, measured on `judged` of the `placed` things.
     """
     if math.isnan(score):
         return f"There are too few {things} to say how far the picture can be trusted."
     sampled = f"; judged on {judged:,} {things} drawn at random" if judged < placed else ""
     return (
-        "How many of the neighbours in this picture are neighbours in the model too? On a scale from 0.5 (as many as by chance) "
+        "How many of the neighbours in this picture are neighbours in the model too? On a scale "
+        "from 0.5 (as many as by chance) "
         f"to 1 (all of them) it is {score:.2f} (called trustworthiness{sampled})."
     )
 
 
-def over_seeds(placings: Sequence[Placing], kinds: Callable[[Projection], Sequence[str]], method: str) -> None:
-    """The pictures of several seeds side by side, and how far they agree; until then, how many are ready.
+def over_seeds(
+    placings: Sequence[Placing], kinds: Callable[[Projection], Sequence[str]], method: str
+) -> None:
+    """The pictures of several seeds side by side, and how far they agree; until then, how many are
+    ready.
 
     Args:
         placings: one for each of `SEEDS`.
@@ -123,9 +139,14 @@ def over_seeds(placings: Sequence[Placing], kinds: Callable[[Projection], Sequen
     st.caption(stable(agree, method))
     axes = pictures[0].points.axes[0], Axis("component", ("1", "2"))
     # In the plane of the page: pictures in 3-D show two components.
-    shown = [LabelledArray(embeddings.aligned(one, every[0], resized=True)[:, :2], axes, "coordinate") for one in every]
+    shown = [
+        LabelledArray(embeddings.aligned(one, every[0], resized=True)[:, :2], axes, "coordinate")
+        for one in every
+    ]
     show_figure(
-        scatter.side_by_side(shown, [f"seed {seed}" for seed in SEEDS], kinds(pictures[0]), theme(), height=230),
+        scatter.side_by_side(
+            shown, [f"seed {seed}" for seed in SEEDS], kinds(pictures[0]), theme(), height=230
+        ),
         key="over seeds",
         alt=f"The pictures by {method} of {len(jobs)} seeds, each turned to match the first.",
     )
@@ -136,15 +157,23 @@ def _counting(jobs: Sequence[Job[Projection]], method: str) -> None:
     ready = sum(not job.is_active for job in jobs)
     if ready == len(jobs):
         st.rerun()
-    st.progress(ready / len(jobs), f"Computing {method}: the pictures of {ready} of {len(jobs)} seeds are ready.")
+    st.progress(
+        ready / len(jobs),
+        f"Computing {method}: the pictures of {ready} of {len(jobs)} seeds are ready.",
+    )
 
 
 def stable(agree: Stability, method: str) -> str:
     """How far pictures agree, in words."""
     if math.isnan(agree.kept):
         return "There are too few points to say how far the pictures of several seeds agree."
-    share, chance = percent(agree.kept), percent(agree.by_chance) if agree.by_chance >= 0.005 else "less than 1 %"
+    share, chance = (
+        percent(agree.kept),
+        percent(agree.by_chance) if agree.by_chance >= 0.005 else "less than 1 %",
+    )
     return (
-        f"Stability over {agree.pictures} seeds: of a point's {agree.neighbours} nearest neighbours in one picture by {method}, "
-        f"{share} are among its nearest in another (by chance: {chance}). Trust the groups that are there in every picture."
+        f"Stability over {agree.pictures} seeds: of a point's {agree.neighbours} nearest "
+        f"neighbours in one picture by {method}, "
+        f"{share} are among its nearest in another (by chance: {chance}). Trust the groups that "
+        "are there in every picture."
     )

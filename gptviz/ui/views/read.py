@@ -15,9 +15,13 @@ from gptviz.ui.views import encoder_decoder
 class Read:
     """The tokens that a model, or one of its stacks, reads."""
 
-    ids: tuple[int, ...]  #: the tokens; in an encoder–decoder, those that its decoder reads: the start token and its own output
-    source: tuple[int, ...] | None = None  #: the tokens that the encoder reads with them, if there is one
-    #: the output of an encoder–decoder: the token written after each of `ids`, as far as it is known
+    #: the tokens; in an encoder–decoder, those that its decoder reads: the start token and its own
+    #: output
+    ids: tuple[int, ...]
+    #: the tokens that the encoder reads with them, if there is one
+    source: tuple[int, ...] | None = None
+    #: the output of an encoder–decoder: the token written after each of `ids`, as far as it is
+    #: known
     written: tuple[int, ...] = ()
     #: the stack that reads `ids`, encoder or decoder, or the cross-attention between the two
     stack: str = encoder_decoder.DECODER
@@ -38,4 +42,8 @@ def read_by(subject: Subject) -> Read:
     if not subject.kind.has_source:
         return Read(subject.seen)
     own = encoder_decoder.answer(subject.key, subject.seen)
-    return Read(encoder_decoder.decoder_ids(subject.key, subject.seen), subject.seen, () if own is None else own.written)
+    return Read(
+        encoder_decoder.decoder_ids(subject.key, subject.seen),
+        subject.seen,
+        () if own is None else own.written,
+    )

@@ -1,4 +1,6 @@
-"""A model that others trained on all kinds of texts, in one click: opened where one is here, else fetched from the hub."""
+"""A model that others trained on all kinds of texts, in one click: opened where one is here, else
+fetched from the hub.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,26 @@ def offer() -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="real model"):
         st.markdown("**A real model**", width="content")
         if name is not None:
-            frame.link(frame.current_page(), f"Open {escaped(name)}", query={"model": name, "prompt": PROMPT})
-            about = "Others trained it on texts of all kinds: it knows every word, and all pages take it apart."
-        else:
-            is_clicked = st.button(f"Fetch SmolLM2-135M ({SIZE})", icon=":material/download:", key="fetch the real model")
+            frame.link(
+                frame.current_page(),
+                f"Open {escaped(name)}",
+                query={"model": name, "prompt": PROMPT},
+            )
             about = (
-                "Others trained it on texts of all kinds: it knows every word, and all pages take it apart. It comes once, from "
-                "the Hugging Face hub, and stays on this machine; a file of a model opens on the page Open a model."
+                "Others trained it on texts of all kinds: it knows every word, and all pages take "
+                "it apart."
+            )
+        else:
+            is_clicked = st.button(
+                f"Fetch SmolLM2-135M ({SIZE})",
+                icon=":material/download:",
+                key="fetch the real model",
+            )
+            about = (
+                "Others trained it on texts of all kinds: it knows every word, and all pages take "
+                "it apart. It comes once, from "
+                "the Hugging Face hub, and stays on this machine; a file of a model opens on the "
+                "page Open a model."
             )
             if is_clicked:
                 # Begin to fetch it; the page Open a model shows how far that is.

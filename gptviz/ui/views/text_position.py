@@ -30,17 +30,19 @@ def _chips(key: ModelKey, ids: tuple[int, ...]) -> tuple[Token, ...]:
         if math.isnan(probability):
             return Token(label, note="the first token: there is nothing to guess it from")
         likely = zip(seen.likely[place], seen.likely_probability[place], strict=True)
-        return Token(label, probability, tuple((tokenizer.label(int(i)), float(p)) for i, p in likely))
+        return Token(
+            label, probability, tuple((tokenizer.label(int(i)), float(p)) for i, p in likely)
+        )
 
     return tuple(chip(place) for place in range(len(ids)))
 
 
 def position(last: int, default: int | None = None) -> int:
-    """The control `position`, from 0 to `last`: the token of the text after which the next one is guessed, by default the last
-    one, or `default`.
+    """The control `position`, from 0 to `last`: the token of the text after which the next one is
+    guessed, by default the last one, or `default`.
 
-    Unlike other controls it is not bound to the link: its range depends on the text, and with a new range Streamlit would take
-    the old value of the link, even if a new text asks for another.
+    Unlike other controls it is not bound to the link: its range depends on the text, and with a new
+    range Streamlit would take the old value of the link, even if a new text asks for another.
     """
     usual, values = last if default is None else default, whole(0, last)
     named = {"": usual, END["position"]: last}
@@ -62,7 +64,8 @@ def position(last: int, default: int | None = None) -> int:
             key=_SLIDER,
             on_change=lambda: go_to(st.session_state[_SLIDER]),
             help=(
-                "Shows the guess that the model makes after this token. Positions are counted from 0. You can also click a "
+                "Shows the guess that the model makes after this token. Positions are counted "
+                "from 0. You can also click a "
                 "token above."
             ),
         )
@@ -74,8 +77,12 @@ def go_to(position: int | None) -> None:
     addresses.write("position", None if position is None else str(position))
 
 
-def plain_strip(labels: Sequence[str | Token], position: int, *, label: str, spaced: bool, legend: str = "") -> None:
-    """Tokens as chips, without probabilities where they are only labels; a click sets `position`."""
+def plain_strip(
+    labels: Sequence[str | Token], position: int, *, label: str, spaced: bool, legend: str = ""
+) -> None:
+    """Tokens as chips, without probabilities where they are only labels; a click sets
+    `position`.
+    """
     token_strip(
         [each if isinstance(each, Token) else Token(each) for each in labels],
         key="tokens strip",

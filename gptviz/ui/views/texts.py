@@ -1,4 +1,6 @@
-"""A text to read for models whose own data is not here: passages that come with gptviz, or one of the reader's."""
+"""A text to read for models whose own data is not here: passages that come with gptviz, or one of
+the reader's.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,15 @@ HELD_OUT, PASSAGES, OWN = "Held-out data", "Passages of books", "A text of yours
 
 
 def text_of(kind: str, prompt: str) -> str:
-    """The text of one of these two kinds, with the control for the reader's own; the prompt until one is typed."""
+    """The text of one of these two kinds, with the control for the reader's own; the prompt until
+    one is typed.
+    """
     if kind == PASSAGES:
         return passages()
-    hint = "The text that is read in place of the prompt. Ctrl + Enter, or a click elsewhere, applies it."
+    hint = (
+        "The text that is read in place of the prompt. Ctrl + Enter, or a click elsewhere, "
+        "applies it."
+    )
     text = controls.text(OWN, "", key="own", longest=100_000, height=120, help=hint)
     if text.strip():
         return text
@@ -26,7 +33,14 @@ def text_of(kind: str, prompt: str) -> str:
 
 
 def text_to_fit(subject: Subject) -> str | None:
-    """The control for the text that something is fitted to; None stands for the data held out of training."""
+    """The control for the text that something is fitted to; None stands for the data held out of
+    training.
+    """
     kinds = [HELD_OUT, PASSAGES, OWN] if held_out.is_here(subject.key) else [PASSAGES, OWN]
-    kind = controls.select("Fitted to", kinds, key="fitted", help="The text over which this is fitted, and then measured.")
+    kind = controls.select(
+        "Fitted to",
+        kinds,
+        key="fitted",
+        help="The text over which this is fitted, and then measured.",
+    )
     return None if kind == HELD_OUT else text_of(kind, subject.prompt)

@@ -13,7 +13,9 @@ from gptviz.ui.shell.subject import ModelKey, language_model
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The vocabulary, by id: the label of a token on axes, its unique name in the list of tokens, and its kind."""
+    """The vocabulary, by id: the label of a token on axes, its unique name in the list of tokens,
+    and its kind.
+    """
 
     labels: tuple[str, ...]
     names: tuple[str, ...]
@@ -37,5 +39,7 @@ def _tokens(name: str, written: float, _tokenizer: Tokenizer) -> Vocabulary:
     tokenizer = _tokenizer
     labels = tuple(tokenizer.labels())
     times = Counter(labels)
-    names = tuple(label if times[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels))
+    names = tuple(
+        label if times[label] == 1 else f"{label} (token {i})" for i, label in enumerate(labels)
+    )
     return Vocabulary(labels, names, tuple(map(tokenizer.kind_of, range(len(labels)))))

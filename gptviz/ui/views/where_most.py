@@ -1,4 +1,6 @@
-"""The texts in which a unit does most: what is read, how far the reading is, and tokens tinted by the numbers of the unit."""
+"""The texts in which a unit does most: what is read, how far the reading is, and tokens tinted by
+the numbers of the unit.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +25,20 @@ from gptviz.ui.widgets import controls, escaped, in_quotes, jobs
 
 HELD_OUT, WRITTEN, PROMPT = "Held-out data", "What it writes", "The prompt"
 TOKENS = (1_024, 4_096, 16_384, 65_536)
-# The number of tokens that the model writes itself, one after the other. To write one takes as long as to read `WRITING`.
+# The number of tokens that the model writes itself, one after the other. To write one takes as long
+# as to read `WRITING`.
 MOST_WRITTEN, WRITING = 512, 10
 # Seconds that the page waits for what takes longer.
 SOON = 1.0
-# How many tokens of a context are shown before the one at which the unit does most, and behind it; and how many contexts.
+# How many tokens of a context are shown before the one at which the unit does most, and behind it;
+# and how many contexts.
 BEFORE, BEHIND, SHOWN = 24, 8, 6
 
 
 class Context(NamedTuple):
-    """The tokens around one at which a unit does very much, its number at each, and the place of that one."""
+    """The tokens around one at which a unit does very much, its number at each, and the place of
+    that one.
+    """
 
     labels: tuple[str, ...]
     numbers: tuple[float, ...]
@@ -50,20 +56,31 @@ def text_to_read(subject: Subject, what: str) -> dict[str, Any]:
     # A large model would write for a long time: unless that is asked for, it reads the prompt.
     is_large = effort(subject.lm.model, WRITING * MOST_WRITTEN) > MOST
     kinds += [PROMPT, *written, OWN] if is_large else [*written, PROMPT, OWN]
-    if subject.is_imported:  # what is found is shown while the rest is read: what takes about ten seconds is not waited for
+    # what is found is shown while the rest is read: what takes about ten seconds is not waited for
+    if subject.is_imported:
         kinds.insert(0 if effort(subject.lm.model, TOKENS[0]) <= 2 * MOST else 1, PASSAGES)
     hint = (
-        f"What {what} are observed over: {held_out.said(subject.key)}, a text that the model writes itself, the prompt, "
-        "or a text of yours; of a model from elsewhere, also passages of old books that come with gptviz."
+        f"What {what} are observed over: {held_out.said(subject.key)}, a text that the model "
+        "writes itself, the prompt, "
+        "or a text of yours; of a model from elsewhere, also passages of old books that come with "
+        "gptviz."
     )
     kind = controls.select("Text", kinds, key="text", help=hint)
     most = TOKENS[1]
     if kind in (HELD_OUT, PASSAGES, OWN):
         hint = "How many tokens are read at most. More tokens take longer, and find rarer things."
-        most = int(controls.notch("Tokens", TOKENS, key="tokens", default=most, format_func="{:,}".format, help=hint))
+        most = int(
+            controls.notch(
+                "Tokens", TOKENS, key="tokens", default=most, format_func="{:,}".format, help=hint
+            )
+        )
     if kind == WRITTEN:
         return {"most": most, "text": subject.default, "written": MOST_WRITTEN}
-    text = {} if kind == HELD_OUT else {"text": subject.prompt if kind == PROMPT else text_of(kind, subject.prompt)}
+    text = (
+        {}
+        if kind == HELD_OUT
+        else {"text": subject.prompt if kind == PROMPT else text_of(kind, subject.prompt)}
+    )
     return {"most": most} | text
 
 
@@ -73,11 +90,13 @@ def ask_activity(subject: Subject, layer: str, title: str, **how: Any) -> Asked[
 
 
 def observed(asked: Asked[Activity]) -> Activity | None:
-    """What the units of a layer do over the text: at once if that takes about a second; else so far, in a thread of the
-    server, with a line on how far it is. Returns None as long as nothing is ready.
+    """What the units of a layer do over the text: at once if that takes about a second; else so
+    far, in a thread of the server, with a line on how far it is. Returns None as long as nothing is
+    ready.
     """
     how = dict(asked.settings)
-    tokens = WRITING * MOST_WRITTEN if "written" in how else how.get("most", TOKENS[2])  # this many unless told otherwise
+    # this many unless told otherwise
+    tokens = WRITING * MOST_WRITTEN if "written" in how else how.get("most", TOKENS[2])
     if effort(language_model(asked.key).model, tokens) <= SOME:
         try:
             return asked.value
@@ -100,17 +119,34 @@ def observed(asked: Asked[Activity]) -> Activity | None:
 
 
 def strips(subject: Subject, activity: Activity, unit: int, colour: str) -> None:
-    """The texts in which a unit has its highest numbers, or its lowest: tokens tinted by the share of the most extreme one."""
+    """The texts in which a unit has its highest numbers, or its lowest: tokens tinted by the share
+    of the most extreme one.
+    """
     lowest = False
     if activity.smallest[unit] < -0.2 * largest_size(activity, unit):
-        hint = "A neuron of a gated MLP can be far below 0: then it adds the opposite of its vector to the stream."
-        lowest = controls.select("Contexts", ("Highest", "Lowest"), key="side", help=hint, segmented=True) == "Lowest"
-    pieces = tuple((tuple(activity.rows[row].tolist()), at) for row, at in activity.places(unit, lowest=lowest)[:SHOWN])
+        hint = (
+            "A neuron of a gated MLP can be far below 0: then it adds the opposite of its vector "
+            "to the stream."
+        )
+        lowest = (
+            controls.select(
+                "Contexts", ("Highest", "Lowest"), key="side", help=hint, segmented=True
+            )
+            == "Lowest"
+        )
+    pieces = tuple(
+        (tuple(activity.rows[row].tolist()), at)
+        for row, at in activity.places(unit, lowest=lowest)[:SHOWN]
+    )
     extreme = float(activity.smallest[unit] if lowest else activity.largest[unit])
     shown = contexts(subject.key, activity.layer.layer, unit, pieces)
     for place, context in enumerate(shown):
         tokens = [
-            Token(label, _share(value, extreme), note=f"{activity.number} {brief(value)}; as a share of {brief(extreme)}")
+            Token(
+                label,
+                _share(value, extreme),
+                note=f"{activity.number} {brief(value)}; as a share of {brief(extreme)}",
+            )
             for label, value in zip(context.labels, context.numbers, strict=True)
         ]
         token_strip(
@@ -123,10 +159,13 @@ def strips(subject: Subject, activity: Activity, unit: int, colour: str) -> None
             spaced=subject.lm.tokenizer.is_spaced,
         )
     at = Counter(context.labels[context.at] for context in shown)
-    often = ", ".join(f"{in_quotes(label)} {counted(count, 'time')}" for label, count in at.most_common(3))
+    often = ", ".join(
+        f"{in_quotes(label)} {counted(count, 'time')}" for label, count in at.most_common(3)
+    )
     which = "Lowest" if lowest else "Highest"
     st.caption(
-        f"{which} in the text: {activity.number}, at most one of every {SEGMENT} tokens. Outlined is the token that it is at: "
+        f"{which} in the text: {activity.number}, at most one of every {SEGMENT} tokens. Outlined "
+        "is the token that it is at: "
         f"here {often}."
     )
 
@@ -137,8 +176,12 @@ def largest_size(activity: Activity, unit: int) -> float:
 
 
 @st.cache_data(max_entries=128, show_spinner=False)
-def contexts(key: ModelKey, layer: str, unit: int, pieces: tuple[tuple[tuple[int, ...], int], ...]) -> list[Context]:
-    """The `pieces` (a row of tokens and a place in it) as contexts; the numbers are computed again, over the whole row."""
+def contexts(
+    key: ModelKey, layer: str, unit: int, pieces: tuple[tuple[tuple[int, ...], int], ...]
+) -> list[Context]:
+    """The `pieces` (a row of tokens and a place in it) as contexts; the numbers are computed again,
+    over the whole row.
+    """
     lm = language_model(key)
     of, shown = units.observable(lm, layer), []
     for row, at in pieces:

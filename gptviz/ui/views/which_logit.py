@@ -1,4 +1,6 @@
-"""The controls for a logit: of which token, or which label of a classifier, and minus the logit of which other one."""
+"""The controls for a logit: of which token, or which label of a classifier, and minus the logit of
+which other one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from gptviz.ui.widgets import addresses, controls
 
 OF, MINUS = "logit_of", "minus"
 LIKELIEST, NEXT, ALONE = "the likeliest", "the next likeliest", "none: its logit alone"
-# The wrong answer where a prompt has a known one, or the other of two names in it, else the next likeliest token.
+# The wrong answer where a prompt has a known one, or the other of two names in it, else the next
+# likeliest token.
 RIVAL = "the rival answer"
 # How many of the likeliest are listed; any other one can be typed.
 LISTED = 30
@@ -32,11 +35,21 @@ class Logit(NamedTuple):
 
 
 def names(subject: Subject) -> Sequence[str]:
-    """The names by number of what has a logit: labels of a classifier, else tokens. No two are alike."""
+    """The names by number of what has a logit: labels of a classifier, else tokens. No two are
+    alike.
+    """
     return subject.lm.labels if subject.kind.guesses == "label" else tokens(subject.key).names
 
 
-def which_logit(subject: Subject, likely: Sequence[int], of: Any, less: Any, *, at_end: bool = True, minus: str = RIVAL) -> Logit:
+def which_logit(
+    subject: Subject,
+    likely: Sequence[int],
+    of: Any,
+    less: Any,
+    *,
+    at_end: bool = True,
+    minus: str = RIVAL,
+) -> Logit:
     """The controls `logit_of` and `minus`.
 
     Args:
@@ -44,7 +57,8 @@ def which_logit(subject: Subject, likely: Sequence[int], of: Any, less: Any, *, 
         likely: what the model finds likeliest here, the likeliest first.
         of: the container for the first control.
         less: the container for the second one.
-        at_end: whether this is the guess after the whole prompt, to which there may be a known answer.
+        at_end: whether this is the guess after the whole prompt, to which there may be a known
+            answer.
         minus: what the second control shows at first.
     """
     every, what = names(subject), subject.lm.answer_space.noun
@@ -52,20 +66,33 @@ def which_logit(subject: Subject, likely: Sequence[int], of: Any, less: Any, *, 
     listed = [every[i] for i in likely[:LISTED]]
     typed, other = "", None
     if len(every) > LISTED:
-        typed = f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown elsewhere."
+        typed = (
+            f" The {LISTED} likeliest are listed; any other one can be typed, as it is shown "
+            "elsewhere."
+        )
         other = every.__contains__
     with of:
-        hint = f"Whose logit: that of the {what} which the model finds likeliest here, or of another one.{typed}"
-        chosen = controls.select(f"Logit of the {what}", (LIKELIEST, *listed), key=OF, help=hint, other=other)
+        hint = (
+            f"Whose logit: that of the {what} which the model finds likeliest here, or of another "
+            f"one.{typed}"
+        )
+        chosen = controls.select(
+            f"Logit of the {what}", (LIKELIEST, *listed), key=OF, help=hint, other=other
+        )
     token = likely[0] if chosen == LIKELIEST else every.index(chosen)
     with less:
         hint = (
-            f"A {what} to compare with: its logit is taken from the other one. Only differences of logits count: what adds the "
-            f"same to every {what} changes no probability. “{RIVAL.capitalize()}” is the wrong answer where the prompt is one "
-            f"with a known answer, or the other of two names in it, else the next likeliest {what}.{typed}"
+            f"A {what} to compare with: its logit is taken from the other one. Only differences "
+            "of logits count: what adds the "
+            f"same to every {what} changes no probability. “{RIVAL.capitalize()}” is the wrong "
+            "answer where the prompt is one "
+            "with a known answer, or the other of two names in it, else the next likeliest "
+            f"{what}.{typed}"
         )
         options = (RIVAL, NEXT, ALONE, *listed) if len(every) > 1 else (ALONE,)
-        other_one = controls.select("Minus the logit of", options, key=MINUS, help=hint, other=other, default=minus)
+        other_one = controls.select(
+            "Minus the logit of", options, key=MINUS, help=hint, other=other, default=minus
+        )
     if other_one == ALONE:
         return Logit(token, None)
     if other_one not in (RIVAL, NEXT):

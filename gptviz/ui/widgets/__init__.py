@@ -1,4 +1,6 @@
-"""Controls whose values live in the address, figures, and the details folded below them; here what nearly every page uses."""
+"""Controls whose values live in the address, figures, and the details folded below them; here what
+nearly every page uses.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -3,15 +3,19 @@
 Each key of it has one of three writers:
 
 - Streamlit, where a control is bound to the key (`controls`). It leaves out what is at its default.
-- The server, with `write` and `put`, for texts (`controls.text`) and for choices that no control is bound to (`controls.linked`):
-  what is chosen in a figure or a table, the edits, the lesson. Nothing else here changes `st.query_params`.
-- The browser, with `toAddress` of `components/kit/address.js`, for what is chosen within a view without the server.
+- The server, with `write` and `put`, for texts (`controls.text`) and for choices that no control is
+  bound to (`controls.linked`):
+  what is chosen in a figure or a table, the edits, the lesson. Nothing else here changes
+  `st.query_params`.
+- The browser, with `toAddress` of `components/kit/address.js`, for what is chosen within a view
+  without the server.
 
 A suggestion, a link, a step in the browser's history and a typed address may set any key.
 
-A short text stands in the address as it is. A long one would make an address that the server refuses (it takes 16 KiB for the
-address and all headers together), and that chats and mails cut off: it is kept in a file of the user's own folder, and the
-address has its key, which is a hash of the text. Such a link works only on this machine.
+A short text stands in the address as it is. A long one would make an address that the server
+refuses (it takes 16 KiB for the address and all headers together), and that chats and mails cut
+off: it is kept in a file of the user's own folder, and the address has its key, which is a hash of
+the text. Such a link works only on this machine.
 """
 
 from __future__ import annotations
@@ -31,13 +35,14 @@ from gptviz.machine.files import home, in_place_of
 from gptviz.machine.hosting import hosting
 from gptviz.settings.address_values import NOTED, Values
 
-# The most characters that a text may take in an address, where a letter beyond the Latin ones takes 6 to 12. A page has up to
-# three texts in its address: with everything else they stay below 16 KiB.
+# The most characters that a text may take in an address, where a letter beyond the Latin ones takes
+# 6 to 12. A page has up to three texts in its address: with everything else they stay below 16 KiB.
 LONGEST = 4_000
 # Bounds of what is kept: the texts that were used last.
 MOST_TEXTS, MOST_BYTES, LONGEST_KEPT = 200, 16 * 2**20, 2**20
 _KEY = re.compile(r"kept-[0-9a-f]{32}")
-# What chats and mails leave out of a link or end it at: a mark or a space at its end, and marks in a row.
+# What chats and mails leave out of a link or end it at: a mark or a space at its end, and marks in
+# a row.
 _CUT = re.compile(r"[-._~](?=[-._~]|$)|\+$")
 
 
@@ -103,7 +108,8 @@ def get(key: str) -> str | None:
 
 
 def value_of(text: str) -> str:
-    """The value for `text` in an address: the text itself, or the key of the file that now holds it.
+    """The value for `text` in an address: the text itself, or the key of the file that now holds
+    it.
 
     Raises:
         OSError: the text is long and cannot be kept.
@@ -143,7 +149,8 @@ def text_of(value: str) -> str:
                 os.utime(_file(value))  # now it counts as used last
             return content.decode("utf-8")
     raise NotKeptError(
-        f"The link has the key {value[:13]}… of a long text that this machine does not have: it was typed on another machine, "
+        f"The link has the key {value[:13]}… of a long text that this machine does not have: it "
+        "was typed on another machine, "
         f"or {MOST_TEXTS} other long texts were used since then"
     )
 

@@ -12,8 +12,9 @@ _PRESSED = "pressed buttons"
 def pressed(label: str, *, key: str, disabled: bool = False, **look: Any) -> bool:
     """A button, and whether it was pressed since the page asked last.
 
-    The return value of `st.button` is lost if the run that should read it is stopped for another one, or if a fragment that
-    repeats itself ends at that moment. What the callback of a button notes is kept until the page asks for it.
+    The return value of `st.button` is lost if the run that should read it is stopped for another
+    one, or if a fragment that repeats itself ends at that moment. What the callback of a button
+    notes is kept until the page asks for it.
 
     Args:
         label: the text on it.

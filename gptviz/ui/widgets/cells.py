@@ -32,7 +32,9 @@ def show_cells(
     """
     names = [cell.name for _, cells in rows for cell in cells if cell is not None]
     of, file = fingerprint(key, names), key.replace(" ", "-")
-    about = cell_grid.About(of, label=alt, file=file, **{"model": "", "prompt": "", **heading(alt), **words})
+    about = cell_grid.About(
+        of, label=alt, file=file, **{"model": "", "prompt": "", **heading(alt), **words}
+    )
 
     def chosen(value: object) -> None:
         if (name := cell_grid.clicked(value, of, names)) is not None:

@@ -1,4 +1,6 @@
-"""The details folded below every figure: its numbers, the code that makes it, how it is computed, and what it cannot show."""
+"""The details folded below every figure: its numbers, the code that makes it, how it is computed,
+and what it cannot show.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,18 @@ from .tables import show_table
 ROWS_SHOWN = 10_000
 
 
-def details(numbers: Callable[[], LabelledArray] | None = None, *, code: str | None = None, about: About, key: str) -> None:
+def details(
+    numbers: Callable[[], LabelledArray] | None = None,
+    *,
+    code: str | None = None,
+    about: About,
+    key: str,
+) -> None:
     """The folded part below a figure.
 
     Args:
-        numbers: returns the array the figure shows; called only when the reader opens the table. None for a view made by hand,
-            which has a button for its numbers and one for its code.
+        numbers: returns the array the figure shows; called only when the reader opens the table.
+            None for a view made by hand, which has a button for its numbers and one for its code.
         code: a few lines of `gptviz` that compute the same array.
         about: how it is computed, and what it cannot show.
         key: tells the figures of one page apart.
@@ -40,9 +48,12 @@ def details(numbers: Callable[[], LabelledArray] | None = None, *, code: str | N
         fold.markdown(f"**What it cannot tell you.** {about.limits}")
 
 
-def folded(title: str, *, key: str, icon: str | None = None, is_needed: bool = False) -> DeltaGenerator | None:
-    """A part that opens with a click, or None while nobody has opened it: what is folded away costs a browser nothing. Where it
-    `is_needed`, it is open at first, and is filled where it is closed too.
+def folded(
+    title: str, *, key: str, icon: str | None = None, is_needed: bool = False
+) -> DeltaGenerator | None:
+    """A part that opens with a click, or None while nobody has opened it: what is folded away costs
+    a browser nothing. Where it `is_needed`, it is open at first, and is filled where it is closed
+    too.
     """
     fold = st.expander(title, icon=icon, key=key, expanded=is_needed, on_change="rerun")
     return fold if fold.open or is_needed or READ_AS_A_WHOLE in st.session_state else None
@@ -56,18 +67,26 @@ def _table(numbers: Callable[[], LabelledArray], key: str) -> None:
             show_table(frame.head(ROWS_SHOWN), hide_index=True, height=pixels(280))
             if len(frame) > ROWS_SHOWN:
                 st.caption(f"The first {ROWS_SHOWN:,} of {len(frame):,} rows; the file has all.")
-            hint = "A text that a spreadsheet would compute (it begins with =, +, - or @) has an apostrophe before it."
+            hint = (
+                "A text that a spreadsheet would compute (it begins with =, +, - or @) has an "
+                "apostrophe before it."
+            )
             csv_button(frame, key, key=f"{key} csv", help=hint)
 
 
 def csv_button(frame: pd.DataFrame, name: str, label: str = "Download as CSV", **look: Any) -> None:
-    """A button that downloads a table as the file `name`.csv; `look` are other arguments of `st.download_button`."""
-    st.download_button(label, lambda: as_csv(frame), f"{name}.csv", "text/csv", on_click="ignore", **look)
+    """A button that downloads a table as the file `name`.csv; `look` are other arguments of
+    `st.download_button`.
+    """
+    st.download_button(
+        label, lambda: as_csv(frame), f"{name}.csv", "text/csv", on_click="ignore", **look
+    )
 
 
 def as_csv(frame: pd.DataFrame) -> bytes:
-    """A table as CSV in UTF-8, with the byte order mark that Excel needs to show its letters. Numbers have all their digits;
-    a text or a title that a spreadsheet would take for a formula is guarded.
+    """A table as CSV in UTF-8, with the byte order mark that Excel needs to show its letters.
+    Numbers have all their digits; a text or a title that a spreadsheet would take for a formula is
+    guarded.
     """
 
     def cell(value: object) -> object:

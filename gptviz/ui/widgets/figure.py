@@ -1,4 +1,6 @@
-"""A figure on a page: as large as the type around it, which grows with the window, and with buttons for its picture."""
+"""A figure on a page: as large as the type around it, which grows with the window, and with buttons
+for its picture.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,20 @@ def theme() -> Theme:
 
 
 def show_figure(
-    figure: go.Figure, *, key: str, alt: str, choose: Callable[[Sequence[int]], object] | None = None, **look: Any
+    figure: go.Figure,
+    *,
+    key: str,
+    alt: str,
+    choose: Callable[[Sequence[int]], object] | None = None,
+    **look: Any,
 ) -> None:
-    """Show `figure`. A click on a point calls `choose` with the numbers that it carries, its `customdata`; `look` are other
-    arguments of `st.plotly_chart`.
+    """Show `figure`. A click on a point calls `choose` with the numbers that it carries, its
+    `customdata`; `look` are other arguments of `st.plotly_chart`.
     """
     size = _size()
     if choose is not None:
-        # As a callback, so that it acts on a click once, and not on every rerun, as the chart's selection would.
+        # As a callback, so that it acts on a click once, and not on every rerun, as the chart's
+        # selection would.
         def clicked() -> None:
             for point in st.session_state[key].selection.points[:1]:
                 carried = point.get("customdata")
@@ -49,11 +57,17 @@ def show_figure(
         # A figure brings its own template: Streamlit's would be laid over it.
         st.plotly_chart(enlarged(figure, size), key=key, alt=alt, theme=None, **look)
         name = re.sub(r"\W+", "-", key).strip("-")
-        figure_tools(payload(size, heading(alt), name=name, sharp=sharp), key=f"{key} size", on_size=_remember)
+        figure_tools(
+            payload(size, heading(alt), name=name, sharp=sharp),
+            key=f"{key} size",
+            on_size=_remember,
+        )
 
 
 def pixels(usual: int) -> int:
-    """The size on this page, in pixels, of something that takes `usual` pixels on a page of the usual size."""
+    """The size on this page, in pixels, of something that takes `usual` pixels on a page of the
+    usual size.
+    """
     return round(usual * _size())
 
 

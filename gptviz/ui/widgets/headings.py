@@ -1,4 +1,6 @@
-"""The lines below the titles of a page's pictures: the model, its prompt, and the choices made above them."""
+"""The lines below the titles of a page's pictures: the model, its prompt, and the choices made
+above them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from typing import Any
 
 import streamlit as st
 
-# Keys of the session's state: what the pictures say of model and prompt, and what is chosen, by the label of its control.
+# Keys of the session's state: what the pictures say of model and prompt, and what is chosen, by the
+# label of its control.
 _ABOUT, _CHOSEN = "about pictures", "chosen for pictures"
 # A longer choice, such as a text, is cut.
 LONGEST = 160
@@ -28,8 +31,8 @@ def say_below_titles(model: str = "", prompt: str = "", settings: Sequence[str] 
 def say_chosen(label: str, value: str) -> None:
     """Add a choice, by the label of its control, to the lines of all pictures below it.
 
-    Controls of `widgets.controls` and `widgets.picking` do so by themselves. Nothing is added before the page has a model: the
-    bar that chooses the model is no setting of a picture.
+    Controls of `widgets.controls` and `widgets.picking` do so by themselves. Nothing is added
+    before the page has a model: the bar that chooses the model is no setting of a picture.
     """
     if st.session_state.get(_ABOUT, {}).get("model"):
         short = value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
@@ -39,7 +42,10 @@ def say_chosen(label: str, value: str) -> None:
 def settings() -> list[str]:
     """The phrases that a picture has below its title, in addition to model and prompt."""
     chosen = st.session_state.get(_CHOSEN, {})
-    return [*st.session_state.get(_ABOUT, {}).get("settings", []), *(f"{label}: {value}" for label, value in chosen.items())]
+    return [
+        *st.session_state.get(_ABOUT, {}).get("settings", []),
+        *(f"{label}: {value}" for label, value in chosen.items()),
+    ]
 
 
 def heading(title: str) -> dict[str, Any]:

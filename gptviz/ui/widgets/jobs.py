@@ -1,8 +1,9 @@
 """Long computations on a page: how far they are, and a way to stop them. See `gptviz.machine.job`.
 
-A page either follows a computation, which goes on while the page is used, reloaded or left; or it waits for one, since it can
-show nothing without its value. What it waits for is a cached function: a click that has nothing to do with it, or a reload, runs
-the page again, which then finds the same computation and goes on waiting. One that no page waits for any more ends by itself.
+A page either follows a computation, which goes on while the page is used, reloaded or left; or it
+waits for one, since it can show nothing without its value. What it waits for is a cached function:
+a click that has nothing to do with it, or a reload, runs the page again, which then finds the same
+computation and goes on waiting. One that no page waits for any more ends by itself.
 """
 
 from __future__ import annotations
@@ -48,14 +49,16 @@ def words(job: Job[Any]) -> str:
 
 
 def follow(job: Job[Any], key: str, shown: Stage | None = None) -> None:
-    """How far a computation is, and a way to stop it, as long as it goes on; then how it ended, unless all is done.
+    """How far a computation is, and a way to stop it, as long as it goes on; then how it ended,
+    unless all is done.
 
     The page runs again when a result is ready and when the computation ends.
 
     Args:
         job: the computation.
         key: tells the computations of one page apart.
-        shown: its stage before the page read from it, if the page has done so: it may have ended since then.
+        shown: its stage before the page read from it, if the page has done so: it may have ended
+            since then.
     """
     if shown is None:
         shown = job.stage
@@ -73,7 +76,12 @@ def follow(job: Job[Any], key: str, shown: Stage | None = None) -> None:
         _keep_up(job, shown)
         with st.container(horizontal=True, vertical_alignment="center"):
             st.progress(job.progress.share, words(job))
-            if pressed("Stop", key=f"stop {key}", icon=":material/stop:", help="What is ready by then stays."):
+            if pressed(
+                "Stop",
+                key=f"stop {key}",
+                icon=":material/stop:",
+                help="What is ready by then stays.",
+            ):
                 job.stop()
 
     look()
@@ -95,9 +103,16 @@ def begin_button(label: str, begin: Callable[[], Job[Any]], **look: Any) -> None
 
 
 def on_demand(
-    key: Hashable, title: str, compute: Callable[[Results], R], *, begins: bool, waits: float | None = None, spins: bool = False
+    key: Hashable,
+    title: str,
+    compute: Callable[[Results], R],
+    *,
+    begins: bool,
+    waits: float | None = None,
+    spins: bool = False,
 ) -> tuple[Job[R] | None, Callable[..., None]]:
-    """A computation that a page begins by itself where that takes a moment, and else when somebody asks for it.
+    """A computation that a page begins by itself where that takes a moment, and else when somebody
+    asks for it.
 
     Args:
         key: as in `gptviz.machine.job.begin`.
@@ -108,9 +123,10 @@ def on_demand(
         spins: whether the page says meanwhile what it waits for.
 
     Returns:
-        The computation, or None if it was not begun yet. And a function that shows how far it is, to be called once the page has
-        read its results, with the label of the button that begins it, that of the button that begins it again, a key that tells
-        the computations of one page apart, and the help of the button.
+        The computation, or None if it was not begun yet. And a function that shows how far it is,
+        to be called once the page has read its results, with the label of the button that begins
+        it, that of the button that begins it again, a key that tells the computations of one page
+        apart, and the help of the button.
     """
 
     def begin() -> Job[R]:
@@ -157,9 +173,12 @@ def data(title: str, *, max_entries: int) -> Callable[[Callable[P, R]], Cached[P
     return _cached(st.cache_data(max_entries=max_entries, show_spinner=title), title)
 
 
-def _cached(cache: Callable[[Callable[P, R]], Any], title: str) -> Callable[[Callable[P, R]], Cached[P, R]]:
+def _cached(
+    cache: Callable[[Callable[P, R]], Any], title: str
+) -> Callable[[Callable[P, R]], Cached[P, R]]:
     def decorated(compute: Callable[P, R]) -> Cached[P, R]:
-        # The cache calls this if it has no value, holding a lock: others who ask for the same value wait for it.
+        # The cache calls this if it has no value, holding a lock: others who ask for the same value
+        # wait for it.
         @wraps(compute)
         def waiting(*args: P.args, **kwargs: P.kwargs) -> R:
             key = compute.__module__, compute.__qualname__, args, tuple(kwargs.items())
@@ -179,13 +198,16 @@ def waited(key: Hashable, title: str, compute: Callable[[], R]) -> R:
         title: what is computed, in words.
         compute: computes the value.
     """
-    if session() is None:  # no page waits here, or it waits already for the computation that calls this
+    # no page waits here, or it waits already for the computation that calls this
+    if session() is None:
         return compute()
     return _wait(key, title, compute)
 
 
 def _wait(key: Hashable, title: str, compute: Callable[[], R]) -> R:
-    """The value, computed while the page says how far that is. If the run of the page ends, the computation goes on."""
+    """The value, computed while the page says how far that is. If the run of the page ends, the
+    computation goes on.
+    """
     if st.session_state.get(_STOPPED) == key:
         with outside_cache():
             _say_stopped(title)
@@ -200,13 +222,16 @@ def _wait(key: Hashable, title: str, compute: Callable[[], R]) -> R:
 
 
 def _show(job: Job[Any], key: Hashable) -> None:
-    """How far a computation is, until it has ended, and a way to stop it. Whatever is clicked ends the run of the page here."""
+    """How far a computation is, until it has ended, and a way to stop it. Whatever is clicked ends
+    the run of the page here.
+    """
 
     def stop() -> None:
         st.session_state[_STOPPED] = key
         job.stop()
 
-    # Where messages stand: between two views it would move the lower one, which is then built anew and loses the focus of keys.
+    # Where messages stand: between two views it would move the lower one, which is then built anew
+    # and loses the focus of keys.
     place = (st if is_fragment() else notices()).empty()
     with place.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(job.progress.share, words(job))
@@ -217,7 +242,15 @@ def _show(job: Job[Any], key: Hashable) -> None:
 
 
 def _say_stopped(title: str) -> None:
-    """Say that the user stopped the computation, with a way to begin it again. The page ends here."""
+    """Say that the user stopped the computation, with a way to begin it again. The page ends
+    here.
+    """
     st.info(f"{escaped(title)}: stopped.", icon=":material/stop:")
-    st.button("Begin again", key="begin again", icon=":material/refresh:", on_click=st.session_state.pop, args=(_STOPPED, None))
+    st.button(
+        "Begin again",
+        key="begin again",
+        icon=":material/refresh:",
+        on_click=st.session_state.pop,
+        args=(_STOPPED, None),
+    )
     st.stop()

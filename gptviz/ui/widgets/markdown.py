@@ -6,7 +6,9 @@ import re
 
 
 def escaped(text: str) -> str:
-    """Markdown that shows `text` unchanged, on one line: no punctuation mark has a special meaning."""
+    """Markdown that shows `text` unchanged, on one line: no punctuation mark has a special
+    meaning.
+    """
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(text.split()))
 
 
@@ -16,5 +18,7 @@ def capitalised(text: str) -> str:
 
 
 def in_quotes(text: str) -> str:
-    """A token, or another piece of text, for use in a sentence: in quotation marks, as Markdown that shows it unchanged."""
+    """A token, or another piece of text, for use in a sentence: in quotation marks, as Markdown
+    that shows it unchanged.
+    """
     return f"“{escaped(text)}”"

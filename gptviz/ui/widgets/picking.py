@@ -1,5 +1,5 @@
-"""Choices made in a table, and a select box for those made by a click on a figure: the keyboard and a screen reader do not reach
-the figure's points.
+"""Choices made in a table, and a select box for those made by a click on a figure: the keyboard and
+a screen reader do not reach the figure's points.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def pick(
     help: str,
     format_func: Callable[[Option], str] = str,
 ) -> None:
-    """A select box that shows `chosen`, however it was chosen, and calls `choose` with what is selected, as a click does."""
+    """A select box that shows `chosen`, however it was chosen, and calls `choose` with what is
+    selected, as a click does.
+    """
     st.session_state[key] = chosen
     say_chosen(label, format_func(chosen))
 
@@ -37,10 +39,14 @@ def pick(
 
 
 def table(rows: pd.DataFrame, choose: Callable[[int], None], *, key: str, **look: Any) -> None:
-    """A table that calls `choose` with the number of a row that is chosen; `look` are other arguments of `st.dataframe`."""
+    """A table that calls `choose` with the number of a row that is chosen; `look` are other
+    arguments of `st.dataframe`.
+    """
 
     def clicked() -> None:
         if chosen := st.session_state[key].selection.rows:
             choose(chosen[0])
 
-    show_table(rows, hide_index=True, key=key, on_select=clicked, selection_mode="single-row", **look)
+    show_table(
+        rows, hide_index=True, key=key, on_select=clicked, selection_mode="single-row", **look
+    )

@@ -1,4 +1,6 @@
-"""A control whose values stand in an order, played from one to the next: each is drawn before the next is asked for."""
+"""A control whose values stand in an order, played from one to the next: each is drawn before the
+next is asked for.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Player:
         st.session_state[self._key("plays")] = False
 
     def wait_for(self, job: Job[Any]) -> None:
-        """Show the next value only when `job` has ended: its result belongs to the value shown now."""
+        """Show the next value only when `job` has ended: its result belongs to the value shown
+        now.
+        """
         st.session_state[self._key("waits for")] = job
 
     def button(self, options: Sequence[T], usual: T) -> None:
@@ -44,7 +48,8 @@ class Player:
 
         Args:
             options: the values of the control, in their order.
-            usual: the one that the control has until another is chosen. Playing begins anew where the last one is shown.
+            usual: the one that the control has until another is chosen. Playing begins anew where
+                the last one is shown.
         """
         if (wanted := st.session_state.pop(self._key("next"), None)) in options:
             st.session_state[self.key] = wanted
@@ -56,12 +61,27 @@ class Player:
 
         # Two buttons with different keys: a click that arrives late must not do the opposite.
         if self.is_playing:
-            st.button("", icon=":material/pause:", key=self._key("pause"), on_click=self.stop, type="primary", help="Stop here.")
+            st.button(
+                "",
+                icon=":material/pause:",
+                key=self._key("pause"),
+                on_click=self.stop,
+                type="primary",
+                help="Stop here.",
+            )
         else:
-            st.button("", icon=":material/fast_forward:", key=self._key("play"), on_click=play, help=self.about)
+            st.button(
+                "",
+                icon=":material/fast_forward:",
+                key=self._key("play"),
+                on_click=play,
+                help=self.about,
+            )
 
     def go_on(self, options: Sequence[T], chosen: T) -> None:
-        """While it plays, an invisible fragment that asks for the next value at regular times, once this one is drawn."""
+        """While it plays, an invisible fragment that asks for the next value at regular times, once
+        this one is drawn.
+        """
         if not self.is_playing:
             return
         ready, upcoming = self._key("ready"), following(options, chosen)
@@ -69,7 +89,11 @@ class Player:
         @st.fragment(run_every=PACE)
         def tick() -> None:
             awaited: Job[Any] | None = st.session_state.get(self._key("waits for"))
-            if not st.session_state[ready] or not self.is_playing or (awaited is not None and awaited.is_active):
+            if (
+                not st.session_state[ready]
+                or not self.is_playing
+                or (awaited is not None and awaited.is_active)
+            ):
                 return
             st.session_state[self._key("waits for")] = None
             st.session_state[self._key("next")] = upcoming

@@ -17,8 +17,8 @@ MOST_TOP_K = 100
 
 
 def sampling_controls(temperature: float = 1.0, place: DeltaGenerator | None = None) -> Sampling:
-    """Sliders side by side for temperature (with this default), top-k, top-p and the seed; that for the temperature in the
-    container `place`, where one is given.
+    """Sliders side by side for temperature (with this default), top-k, top-p and the seed; that for
+    the temperature in the container `place`, where one is given.
     """
     *own, second, third, last = st.columns(3 if place else 4, gap="medium")
     first = place or own[0]
@@ -31,7 +31,8 @@ def sampling_controls(temperature: float = 1.0, place: DeltaGenerator | None = N
             default=temperature,
             step=0.01,
             help=(
-                "Below 1 the likely tokens become likelier; above 1 all probabilities become more alike; 0 always takes the "
+                "Below 1 the likely tokens become likelier; above 1 all probabilities become more "
+                "alike; 0 always takes the "
                 "likeliest token."
             ),
         )
@@ -53,11 +54,17 @@ def sampling_controls(temperature: float = 1.0, place: DeltaGenerator | None = N
             default=1.0,
             step=0.01,
             help=(
-                "Draw only from the likeliest tokens: as few as it takes for their probabilities to reach this sum; 1 draws "
+                "Draw only from the likeliest tokens: as few as it takes for their probabilities "
+                "to reach this sum; 1 draws "
                 "from all."
             ),
         )
     with last:
         hint = "Decides the random numbers: the same seed writes the same text."
         seed = controls.whole("Seed", 0, 99, key="seed", default=0, help=hint)
-    return Sampling(temperature=chosen_temperature, top_k=top_k or None, top_p=None if top_p == 1 else top_p, seed=seed)
+    return Sampling(
+        temperature=chosen_temperature,
+        top_k=top_k or None,
+        top_p=None if top_p == 1 else top_p,
+        seed=seed,
+    )

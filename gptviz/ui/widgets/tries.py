@@ -1,4 +1,6 @@
-"""“Try this”: what a page suggests, each with a sentence on what to notice, and the way back to what was on screen before."""
+"""“Try this”: what a page suggests, each with a sentence on what to notice, and the way back to
+what was on screen before.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +26,24 @@ class Try:
     """A suggestion of a page."""
 
     title: str  #: the label of its button; no two of a page are the same
-    notice: str  #: what there is to notice, as Markdown. It says what is true of the model on screen.
-    #: the values that it sets: a key of the session's state, such as that of a control → its value. A view can undo a value that
-    #: is a `ViewCommand`. Only a suggestion that needs a certain text sets the prompt.
+    #: what there is to notice, as Markdown. It says what is true of the model on screen.
+    notice: str
+    #: the values that it sets: a key of the session's state, such as that of a control → its value.
+    #: A view can undo a value that is a `ViewCommand`. Only a suggestion that needs a certain text
+    #: sets the prompt.
     state: Mapping[str, Any] = field(default_factory=dict)
     #: the values that it writes into the address for keys without a control: a key → its value
     query: Mapping[str, str] = field(default_factory=dict)
-    #: does what setting values cannot; returns a function that undoes it, if there is anything to undo
+    #: does what setting values cannot; returns a function that undoes it, if there is anything to
+    #: undo
     act: Callable[[], Callable[[], object] | None] | None = None
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """A suggestion that was taken, and what was there before; a key that is missing here was not there."""
+    """A suggestion that was taken, and what was there before; a key that is missing here was not
+    there.
+    """
 
     offer: Try
     state: Mapping[str, Any]
@@ -54,18 +61,25 @@ def here() -> None:
 
 
 def try_this(offers: Sequence[Try]) -> None:
-    """The most telling suggestions, the first of `offers`, as a row of short cards; next to the one taken last is a button that
-    leads back.
+    """The most telling suggestions, the first of `offers`, as a row of short cards; next to the one
+    taken last is a button that leads back.
     """
     last = taken[-1] if (taken := _all_taken()) else None
     offered = list(offers[:MOST_SHOWN])
     titles = [offer.title for offer in offered]
-    # The suggestion may have led to another model, for which it is not offered; its sentence must still be readable.
-    shown = [*offered, last.offer] if last is not None and last.offer.title not in titles else offered
+    # The suggestion may have led to another model, for which it is not offered; its sentence must
+    # still be readable.
+    shown = (
+        [*offered, last.offer] if last is not None and last.offer.title not in titles else offered
+    )
     if not shown:
         return
-    # How wide they are, and that a sentence is cut to a line until it is taken, stands in components/kit/page.css.
-    with st.session_state.get(_PLACE) or st.container(), st.container(horizontal=True, key="suggestions"):
+    # How wide they are, and that a sentence is cut to a line until it is taken, stands in
+    # components/kit/page.css.
+    with (
+        st.session_state.get(_PLACE) or st.container(),
+        st.container(horizontal=True, key="suggestions"),
+    ):
         for offer in shown:
             is_last = last is not None and last.offer.title == offer.title
             with st.container(gap=None, key="suggestion-taken" if is_last else None):
@@ -82,7 +96,13 @@ def try_this(offers: Sequence[Try]) -> None:
                         disabled=offer.title not in titles,
                     )
                     if is_last and last is not None and last.can_be_undone:
-                        st.button("Back to before", icon=":material/undo:", on_click=go_back, key="try back", type="tertiary")
+                        st.button(
+                            "Back to before",
+                            icon=":material/undo:",
+                            on_click=go_back,
+                            key="try back",
+                            type="tertiary",
+                        )
                 st.caption(offer.notice + _other_text(offer))
 
 
@@ -133,4 +153,8 @@ def _all_taken() -> list[_Taken]:
 def _other_text(offer: Try) -> str:
     """A note where a suggestion replaces the prompt on screen."""
     prompt = offer.state.get("prompt")
-    return "" if prompt is None or prompt == st.session_state.get("prompt") else " *(with another prompt)*"
+    return (
+        ""
+        if prompt is None or prompt == st.session_state.get("prompt")
+        else " *(with another prompt)*"
+    )

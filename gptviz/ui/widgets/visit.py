@@ -1,4 +1,6 @@
-"""The memory of a page while it is open, such as a click in a view; it is forgotten when another page is opened."""
+"""The memory of a page while it is open, such as a click in a view; it is forgotten when another
+page is opened.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a change does, drawn: two subjects side by side, patches, fewer bits, the strength of an adapter, many prompts."""
+"""What a change does, drawn: two subjects side by side, patches, fewer bits, the strength of an
+adapter, many prompts.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def of(values: list[float]) -> LabelledArray:
     return LabelledArray(np.array(values), (TOKENS,), "probability")
 
 
-def test_what_b_has_more_of_is_blue_and_to_the_right_what_a_has_more_of_orange_and_to_the_left() -> None:
+def test_what_b_has_more_of_is_blue_and_to_the_right_what_a_has_more_of_orange_and_to_the_left() -> (
+    None
+):
     figure = differences(of([0.25, -0.5, 0.0, np.nan]), LIGHT, limit=0.5, percent=True)
     (bars,) = figure.data
     assert list(bars.x) == [0.25, -0.5, 0, 0]
@@ -44,26 +48,43 @@ def test_the_bars_of_both_have_their_own_numbers_on_a_scale_that_holds_the_large
 def test_tokens_that_moved_are_joined_from_where_they_are_in_a_to_where_they_are_in_b() -> None:
     axes = TOKENS, Axis("component", ("1", "2"))
     a = LabelledArray(np.array([[0, 0], [1, 0], [0, 1], [1, 1]], float), axes, "coordinate")
-    b = LabelledArray(a.values + np.array([[0, 0], [3, 0], [0, 0], [0, 1]], float), axes, "coordinate")
+    b = LabelledArray(
+        a.values + np.array([[0, 0], [3, 0], [0, 0], [0, 1]], float), axes, "coordinate"
+    )
     lines = movers(a, b, of([0, 3, 0, 1]), LIGHT, height=300).data[0]
-    assert list(zip(lines.x, lines.y, strict=True)) == [(1, 0), (4, 0), (None, None), (1, 1), (1, 2), (None, None)]
+    assert list(zip(lines.x, lines.y, strict=True)) == [
+        (1, 0),
+        (4, 0),
+        (None, None),
+        (1, 1),
+        (1, 2),
+        (None, None),
+    ]
 
 
 @pytest.mark.parametrize("percent", [True, False])
 def test_a_distance_has_one_side_and_no_sign(percent: bool) -> None:
-    figure = differences(of([0.25, 0.5, 0.0, 0.125]), LIGHT, limit=0.5, percent=percent, signed=False)
+    figure = differences(
+        of([0.25, 0.5, 0.0, 0.125]), LIGHT, limit=0.5, percent=percent, signed=False
+    )
     assert figure.layout.xaxis.range[0] == 0
     assert not any("+" in text for text in figure.data[0].text)
 
 
 def shares(blocks: int = 2, places: int = 3, name: str = "position") -> LabelledArray:
     values = np.linspace(-1.5, 1.5, blocks * places).reshape(blocks, places)
-    axes = Axis("block", tuple(map(str, range(blocks)))), Axis(name, tuple(f"<b>{i}" for i in range(places)))
+    axes = (
+        Axis("block", tuple(map(str, range(blocks)))),
+        Axis(name, tuple(f"<b>{i}" for i in range(places))),
+    )
     return LabelledArray(values, axes, "share")
 
 
 def words_of(array: LabelledArray) -> list[list[str]]:
-    return [[f"<i>{row}\n{column}" for column in range(array.values.shape[1])] for row in range(array.values.shape[0])]
+    return [
+        [f"<i>{row}\n{column}" for column in range(array.values.shape[1])]
+        for row in range(array.values.shape[0])
+    ]
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
@@ -75,7 +96,9 @@ def test_every_map_has_the_same_scale_and_each_cell_its_words(theme: Theme) -> N
     assert (drawn.zmin, drawn.zmax) == (-1, 1)
     np.testing.assert_allclose(drawn.z, array.values, rtol=1e-6)
     assert drawn.customdata[1][2] == "&lt;i&gt;1<br>2"
-    for x, y, text, (row, column) in zip(clicked.x, clicked.y, clicked.text, clicked.customdata, strict=True):
+    for x, y, text, (row, column) in zip(
+        clicked.x, clicked.y, clicked.text, clicked.customdata, strict=True
+    ):
         assert (x, y) == (column, row)
         assert text == f"&lt;i&gt;{row}<br>{column}"
     assert len(clicked.x) == 6
@@ -84,7 +107,9 @@ def test_every_map_has_the_same_scale_and_each_cell_its_words(theme: Theme) -> N
 
 def test_columns_before_the_first_are_left_out_and_the_others_keep_their_numbers() -> None:
     array = shares(places=5)
-    figure = restored(array, LIGHT, title="Stream", words=words_of(array), first=3, marked=[3], chosen=(1, 4))
+    figure = restored(
+        array, LIGHT, title="Stream", words=words_of(array), first=3, marked=[3], chosen=(1, 4)
+    )
     drawn, written, clicked, marks = figure.data
     assert list(written.x) == [3, 4, 3, 4], "each number in its cell"
     np.testing.assert_allclose(drawn.z, array.values[:, 3:], rtol=1e-6)
@@ -106,21 +131,28 @@ def test_a_large_map_has_no_marks_to_click_and_labels_that_do_not_overlap() -> N
 
 def test_a_key_head_is_named_with_all_the_heads_that_it_serves_and_has_room_for_it() -> None:
     names = tuple(f"{i} (heads {3 * i}–{3 * i + 2})" for i in range(12))
-    shares = LabelledArray(np.zeros((2, 12)), (Axis("block", ("0", "1")), Axis("key head", names)), "share")
+    shares = LabelledArray(
+        np.zeros((2, 12)), (Axis("block", ("0", "1")), Axis("key head", names)), "share"
+    )
     layout = restored(shares, LIGHT, title="Keys", words=[[""] * 12] * 2).layout
     assert [text.strip("\u2068\u2069") for text in layout.xaxis.ticktext] == list(names)
-    assert layout.margin.b >= 22 + 7.2 * 0.87 * max(map(len, names)), "characters of 7.2 pixels that lean by 60 degrees"
+    assert layout.margin.b >= 22 + 7.2 * 0.87 * max(map(len, names)), (
+        "characters of 7.2 pixels that lean by 60 degrees"
+    )
 
 
 def table(values: list[list[float]]) -> LabelledArray:
     blocks = Axis("block", tuple(map(str, range(len(values)))))
-    return LabelledArray(np.array(values), (blocks, Axis("matrix", ("attention.qkv", "mlp.<b>"))), "relative error")
+    return LabelledArray(
+        np.array(values), (blocks, Axis("matrix", ("attention.qkv", "mlp.<b>"))), "relative error"
+    )
 
 
 def test_the_cells_are_the_errors_in_percent_and_a_missing_matrix_is_blank() -> None:
     found = matrix_errors(table([[0.1234, 0.5], [np.nan, 0.25]]), LIGHT)
     drawn, texts = found.data
-    np.testing.assert_allclose(drawn.z, [[0.1234, np.nan], [0.5, 0.25]], rtol=1e-6)  # blocks side by side
+    # blocks side by side
+    np.testing.assert_allclose(drawn.z, [[0.1234, np.nan], [0.5, 0.25]], rtol=1e-6)
     assert (drawn.zmin, drawn.zmax) == (0, 0.5)
     assert list(texts.text) == ["12.3", "50", "25"]
     assert list(drawn.colorbar.ticktext) == ["0", "25", "50"]
@@ -164,11 +196,17 @@ def test_each_text_is_a_line_over_the_strength_and_the_one_on_screen_is_marked_o
 
 
 def test_a_strength_that_was_not_computed_is_not_marked() -> None:
-    assert len(losses(TABLE, LIGHT, height=300, at=0.3).data) == len(losses(TABLE, LIGHT, height=300, at=None).data) == 2
+    assert (
+        len(losses(TABLE, LIGHT, height=300, at=0.3).data)
+        == len(losses(TABLE, LIGHT, height=300, at=None).data)
+        == 2
+    )
 
 
 def test_singular_values_are_bars_from_zero_in_their_order() -> None:
-    values = LabelledArray(np.array([2.0, 0.5, 0.0]), (Axis("number", ("1", "2", "3")),), "singular value")
+    values = LabelledArray(
+        np.array([2.0, 0.5, 0.0]), (Axis("number", ("1", "2", "3")),), "singular value"
+    )
     (bars,) = singular_values(values, LIGHT, height=200).data
     assert (list(bars.x), list(bars.y)) == ([1, 2, 3], [2.0, 0.5, 0.0])
 
@@ -181,7 +219,9 @@ def test_each_unit_has_its_mean_its_deviation_and_the_prompt_on_screen(theme: Th
     values[1, 3] = np.nan  # of a single prompt
     here[5] = np.nan
     spread = LabelledArray(
-        values, (Axis("number", ("mean", "sd", "same")), Axis("unit", tuple(f"<b>{i}" for i in range(20)))), ""
+        values,
+        (Axis("number", ("mean", "sd", "same")), Axis("unit", tuple(f"<b>{i}" for i in range(20)))),
+        "",
     )
     figure = over_prompts(spread, here, theme, unit="share")
     dots, diamonds = figure.data
@@ -192,6 +232,9 @@ def test_each_unit_has_its_mean_its_deviation_and_the_prompt_on_screen(theme: Th
     assert list(dots.y) == list(diamonds.y) == list(range(SHOWN))
     low, high = figure.layout.yaxis.range
     assert low > high, "the first is at the top"
-    assert [text.endswith(str(i)) for text, i in zip(figure.layout.yaxis.ticktext, expected, strict=True)] == [True] * SHOWN
+    assert [
+        text.endswith(str(i))
+        for text, i in zip(figure.layout.yaxis.ticktext, expected, strict=True)
+    ] == [True] * SHOWN
     assert all("<" not in text for text in figure.layout.yaxis.ticktext)
     assert figure.layout.xaxis.title.text == "share"

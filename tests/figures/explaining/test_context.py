@@ -1,4 +1,6 @@
-"""How much context is used, as figures: their numbers are those of the arrays, on scales that say so."""
+"""How much context is used, as figures: their numbers are those of the arrays, on scales that say
+so.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def test_a_map_without_any_change_has_a_scale_all_the_same() -> None:
 def test_windows_stand_on_a_logarithmic_axis_with_the_one_that_is_enough_pointed_out() -> None:
     windows = (1, 2, 4, 8, 9)
     loss = LabelledArray(
-        np.array([3.0, 2.0, 1.5, 1.0, 1.0]), (Axis("tokens read", tuple(map(str, windows))),), "mean loss (nats)"
+        np.array([3.0, 2.0, 1.5, 1.0, 1.0]),
+        (Axis("tokens read", tuple(map(str, windows))),),
+        "mean loss (nats)",
     )
     figure = by_window(loss, LIGHT, height=300, enough=8)
     assert list(figure.data[0].x) == list(windows)
@@ -48,7 +52,9 @@ def test_windows_stand_on_a_logarithmic_axis_with_the_one_that_is_enough_pointed
 
 def test_the_line_over_the_positions_is_the_mean_of_all_bars_up_to_there() -> None:
     values = np.array([np.nan, 4.0, 2.0, 0.0])
-    bars, line = by_position(LabelledArray(values, (Axis("token", TOKENS),), "loss (nats)"), LIGHT, height=300).data
+    bars, line = by_position(
+        LabelledArray(values, (Axis("token", TOKENS),), "loss (nats)"), LIGHT, height=300
+    ).data
     assert isinstance(bars, go.Bar)
     np.testing.assert_allclose(bars.y, values)
     assert list(line.y) == pytest.approx([4.0, 3.0, 2.0])
@@ -57,7 +63,9 @@ def test_the_line_over_the_positions_is_the_mean_of_all_bars_up_to_there() -> No
 
 def test_over_data_each_position_has_its_mean_loss() -> None:
     values = np.array([np.nan, 3.0, 1.0])
-    loss = LabelledArray(values, (Axis("position", ("0", "1", "2")),), "mean loss over 7 texts (nats)")
+    loss = LabelledArray(
+        values, (Axis("position", ("0", "1", "2")),), "mean loss over 7 texts (nats)"
+    )
     (line,) = over_data(loss, LIGHT, height=200).data
     np.testing.assert_allclose(line.y, values)
     assert list(line.x) == [0, 1, 2]

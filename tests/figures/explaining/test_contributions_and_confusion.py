@@ -20,19 +20,25 @@ def shares(values: list[float], words: list[str] | None = None) -> LabelledArray
 
 
 def square(counts: list[list[int]], names: tuple[str, ...]) -> LabelledArray:
-    return LabelledArray(np.array(counts), (Axis("label", names), Axis("predicted", names)), "texts")
+    return LabelledArray(
+        np.array(counts), (Axis("label", names), Axis("predicted", names)), "texts"
+    )
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 def test_each_bar_is_as_high_as_its_share_and_coloured_by_its_sign(theme: Theme) -> None:
-    bars = contributions(shares([0.5, -1.0, 2.0]), theme, above="positive", below="negative").data[0]
+    bars = contributions(shares([0.5, -1.0, 2.0]), theme, above="positive", below="negative").data[
+        0
+    ]
     assert list(bars.y) == [0.5, -1.0, 2.0]
     assert list(bars.marker.color) == [STREAM, KEY, QUERY]
     assert list(bars.text) == ["+0.50", "−1.00", "+2.00"]
 
 
 def test_a_word_that_comes_twice_has_two_bars() -> None:
-    bars = contributions(shares([0, 1, 2, 3], ["(bias)", "so", "so", "so"]), LIGHT, above="a", below="b").data[0]
+    bars = contributions(
+        shares([0, 1, 2, 3], ["(bias)", "so", "so", "so"]), LIGHT, above="a", below="b"
+    ).data[0]
     assert len(set(bars.x)) == 4
     assert [name.replace("\u200b", "") for name in bars.x[1:]] == ["so", "so", "so"]
 
@@ -64,7 +70,12 @@ def test_words_and_labels_are_no_markup() -> None:
 
 
 def test_labels_stand_in_their_order_on_the_whole_scale_with_their_numbers() -> None:
-    figure = labels(LabelledArray(np.array([0.875, 0.125, 0.0]), (Axis("label", ("a", HOSTILE, "c")),), "probability"), LIGHT)
+    figure = labels(
+        LabelledArray(
+            np.array([0.875, 0.125, 0.0]), (Axis("label", ("a", HOSTILE, "c")),), "probability"
+        ),
+        LIGHT,
+    )
     track, bars = figure.data
     assert list(bars.x) == [0.875, 0.125, 0]
     assert list(track.x) == [1, 1, 1]

@@ -44,7 +44,9 @@ def test_of_many_parts_the_smallest_share_a_bar() -> None:
     assert len(bars.x) == SHOWN + 2
     assert figure.layout.yaxis.ticktext[SHOWN] == f"the other {40 - SHOWN} parts"
     assert bars.marker.color[SHOWN] == STREAM
-    assert bars.x[SHOWN] == pytest.approx(sorted(values, key=abs)[: 40 - SHOWN] @ np.ones(40 - SHOWN))
+    assert bars.x[SHOWN] == pytest.approx(
+        sorted(values, key=abs)[: 40 - SHOWN] @ np.ones(40 - SHOWN)
+    )
     assert bars.x[-1] == pytest.approx(values.sum())
 
 

@@ -1,4 +1,6 @@
-"""Axes: what is written at their ticks on any scale, where rows and cells lie, and names of categories and special tokens."""
+"""Axes: what is written at their ticks on any scale, where rows and cells lie, and names of
+categories and special tokens.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def written(value: float, form: str) -> str:
     return str(round(value)) if form == "d" else f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.5, "0.5"), (2.25, "2.25"), (3, "3"), (12_000, "12000"), (0, "0")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.5, "0.5"), (2.25, "2.25"), (3, "3"), (12_000, "12000"), (0, "0")]
+)
 def test_an_axis_writes_the_numbers_at_its_ticks_as_they_are(value: float, text: str) -> None:
     form = axis("tokens")["tickformat"]
     assert form in ("d", "~f")  # what `written` knows
@@ -83,7 +87,10 @@ def tokens(labels: tuple[str, ...]) -> Axis:
 @pytest.mark.parametrize("n_letters", [3, 38])
 def test_a_mark_takes_no_token_its_label_and_the_pointer_names_it_in_full(n_letters: int) -> None:
     labels = (START, *("abc" * n_letters)[:n_letters], END)
-    shown = [text.replace("<br>", "").strip("\u2068\u2069\u00a0") for text in axes.token_axis(tokens(labels))["ticktext"]]
+    shown = [
+        text.replace("<br>", "").strip("\u2068\u2069\u00a0")
+        for text in axes.token_axis(tokens(labels))["ticktext"]
+    ]
     assert shown == ["⟨", *labels[1:-1], "⟩"]
     names = axes.token_names(tokens(labels))
     assert START in names[0]

@@ -83,9 +83,12 @@ WRITTEN: dict[Callable[[Any], str], dict[float | None, str]] = {
 
 
 @pytest.mark.parametrize(
-    ("write", "number", "text"), [(write, *one) for write, texts in WRITTEN.items() for one in texts.items()]
+    ("write", "number", "text"),
+    [(write, *one) for write, texts in WRITTEN.items() for one in texts.items()],
 )
-def test_a_number_is_written_as_people_read_it(write: Callable[[Any], str], number: float | None, text: str) -> None:
+def test_a_number_is_written_as_people_read_it(
+    write: Callable[[Any], str], number: float | None, text: str
+) -> None:
     assert write(number) == text
 
 
@@ -100,12 +103,18 @@ def test_a_number_is_written_as_people_read_it(write: Callable[[Any], str], numb
         ([], []),
     ],
 )
-def test_numbers_side_by_side_have_the_decimals_of_the_largest(values: list[float], texts: list[str]) -> None:
+def test_numbers_side_by_side_have_the_decimals_of_the_largest(
+    values: list[float], texts: list[str]
+) -> None:
     assert side_by_side(values) == texts
 
 
 def test_one_thing_is_one_thing() -> None:
-    assert [counted(n, "box", "boxes") for n in (0, 1, 1_000)] == ["0 boxes", "1 box", "1,000 boxes"]
+    assert [counted(n, "box", "boxes") for n in (0, 1, 1_000)] == [
+        "0 boxes",
+        "1 box",
+        "1,000 boxes",
+    ]
     assert counted(2, "block") == "2 blocks"
 
 
@@ -116,4 +125,9 @@ def test_what_looks_the_same_before_and_after_stays() -> None:
 
 
 def test_what_would_be_rounded_to_nothing_is_a_power_of_ten() -> None:
-    assert [small(value, 4) for value in (0.0, 7.05e-8, 0.00006, 1.75)] == ["0.0000", "7.1 · 10⁻⁸", "0.0001", "1.7500"]
+    assert [small(value, 4) for value in (0.0, 7.05e-8, 0.00006, 1.75)] == [
+        "0.0000",
+        "7.1 · 10⁻⁸",
+        "0.0001",
+        "1.7500",
+    ]

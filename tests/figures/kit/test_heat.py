@@ -1,4 +1,6 @@
-"""The heatmaps of attention and signed ones: what they carry equals what they were given, on one scale, in little room."""
+"""The heatmaps of attention and signed ones: what they carry equals what they were given, on one
+scale, in little room.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,19 @@ def array(encoded: dict[str, str]) -> np.ndarray:
 
 def layout_of(axis: Axis) -> Any:
     """The layout of a figure with these tokens on both axes."""
-    return themed(LIGHT, height=300, xaxis=axes.token_axis(axis), yaxis=axes.token_axis(axis, down=True)).layout
+    return themed(
+        LIGHT, height=300, xaxis=axes.token_axis(axis), yaxis=axes.token_axis(axis, down=True)
+    ).layout
 
 
 def test_cells_carry_the_numbers_given_and_those_without_a_number_are_blank() -> None:
     given = np.random.default_rng(0).random((20, 20), np.float32)
     given[np.triu_indices(20, 1)] = np.nan
     sent = json.loads(
-        plotly.io.to_json(themed(LIGHT, heat.heatmap(given, 0, 1, LIGHT, colour=PATTERN), height=300), validate=False)
+        plotly.io.to_json(
+            themed(LIGHT, heat.heatmap(given, 0, 1, LIGHT, colour=PATTERN), height=300),
+            validate=False,
+        )
     )
     trace = sent["data"][0]
     np.testing.assert_array_equal(array(trace["z"]), given)
@@ -50,7 +57,9 @@ def test_equal_tokens_do_not_merge(n_tokens: int) -> None:
 
 
 @pytest.mark.parametrize("n_tokens", [1, 5, 20, 21, 40, 41, 64])
-def test_single_characters_have_their_labels_at_their_places_and_none_touches_another_on_a_phone(n_tokens: int) -> None:
+def test_single_characters_have_their_labels_at_their_places_and_none_touches_another_on_a_phone(
+    n_tokens: int,
+) -> None:
     given, phone = tokens(n_tokens), 230  # pixels that the picture is wide, and high
     layout = layout_of(given)
     for axis, mark in ((layout.xaxis, "<br>"), (layout.yaxis, "\u00a0")):
@@ -59,9 +68,16 @@ def test_single_characters_have_their_labels_at_their_places_and_none_touches_an
         texts = [text.replace("<br>", "").replace("\u00a0", "") for text in axis.ticktext]
         assert texts == [given.labels[place] for place in axis.tickvals]
         for row in (True, False):  # labels that stand in one row, or in one column
-            places = [place for place, text in zip(axis.tickvals, axis.ticktext, strict=True) if (mark in text) is row]
+            places = [
+                place
+                for place, text in zip(axis.tickvals, axis.ticktext, strict=True)
+                if (mark in text) is row
+            ]
             distances = [(after - before) * phone / n_tokens for before, after in pairwise(places)]
-            assert all(distance > 0.9 * layout.template.layout.xaxis.tickfont.size for distance in distances)
+            assert all(
+                distance > 0.9 * layout.template.layout.xaxis.tickfont.size
+                for distance in distances
+            )
 
 
 @pytest.mark.parametrize("labels", [("a",) * 65, ("␣love", "b", "c"), ("日", "b", "c")])
@@ -89,7 +105,9 @@ def test_names_of_tokens_take_less_room_than_a_picture_has(letters: int) -> None
 
 
 def test_the_scale_starts_at_the_page_and_ends_at_the_same_hue_in_both_themes() -> None:
-    light, dark = (heat.heatmap([[0.0]], 0, 1, theme, colour=PATTERN).colorscale for theme in (LIGHT, DARK))
+    light, dark = (
+        heat.heatmap([[0.0]], 0, 1, theme, colour=PATTERN).colorscale for theme in (LIGHT, DARK)
+    )
     assert light[1] == dark[1]
     assert light[0][1] != dark[0][1]
 
@@ -100,7 +118,11 @@ def steps(name: str, count: int, step: int = 1) -> Axis:
 
 def square(size: int = 4, step: int = 1) -> LabelledArray:
     values = np.random.default_rng(0).uniform(-1, 1, (size, size)).astype(np.float32)
-    return LabelledArray(values, (steps("position", size, step), steps("other position", size, step)), "cosine similarity")
+    return LabelledArray(
+        values,
+        (steps("position", size, step), steps("other position", size, step)),
+        "cosine similarity",
+    )
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
@@ -126,7 +148,9 @@ def test_the_framed_column_is_the_one_asked_for() -> None:
 
 def test_a_wave_is_filled_above_and_below_zero_without_changing_its_values() -> None:
     values = np.array([0.5, -1.0, 0.0, 2.0], np.float32)
-    figure = lines.wave(LabelledArray(values, (steps("position", 4),), "value"), LIGHT, height=200, limit=2)
+    figure = lines.wave(
+        LabelledArray(values, (steps("position", 4),), "value"), LIGHT, height=200, limit=2
+    )
     above, below, line = figure.data
     assert (np.asarray(line.y) == values).all()
     assert (np.asarray(above.y) + np.asarray(below.y) == values).all()
@@ -137,6 +161,14 @@ def test_a_wave_is_filled_above_and_below_zero_without_changing_its_values() -> 
 
 def test_each_line_of_a_fan_is_named_where_it_leaves_the_picture() -> None:
     values = -np.outer([1.0, 0.1], np.arange(11))
-    figure = lines.fan(LabelledArray(values, (steps("head", 2), steps("distance", 11)), "added"), LIGHT, height=200, floor=-4)
-    assert [(note.text, note.x, note.y) for note in figure.layout.annotations] == [("head 0", 5, -4), ("head 1", 10, -1)]
+    figure = lines.fan(
+        LabelledArray(values, (steps("head", 2), steps("distance", 11)), "added"),
+        LIGHT,
+        height=200,
+        floor=-4,
+    )
+    assert [(note.text, note.x, note.y) for note in figure.layout.annotations] == [
+        ("head 0", 5, -4),
+        ("head 1", 10, -1),
+    ]
     assert len({trace.line.dash for trace in figure.data}) == 2

@@ -1,4 +1,6 @@
-"""The picture of any labelled array: it has the numbers, the names of its axes, the labels and the unit."""
+"""The picture of any labelled array: it has the numbers, the names of its axes, the labels and the
+unit.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def test_an_axis_of_places_becomes_bars_with_their_sign_as_colour() -> None:
 
 
 @pytest.mark.parametrize(("lowest", "scale"), [(-3.0, (-3.0, 3.0)), (0.5, (0.0, 2.0))])
-def test_two_axes_become_cells_whose_scale_has_0_in_the_middle_where_some_lie_below(lowest: float, scale: object) -> None:
+def test_two_axes_become_cells_whose_scale_has_0_in_the_middle_where_some_lie_below(
+    lowest: float, scale: object
+) -> None:
     values = np.array([[lowest, 1.0, 2.0, 0.5], [0.6, 0.7, 0.8, 0.9]])
     figure = picture(LabelledArray(values, (numbered("block", 2), TOKENS), "cosine"), DARK)
     (cells,) = figure.data
@@ -39,6 +43,8 @@ def test_two_axes_become_cells_whose_scale_has_0_in_the_middle_where_some_lie_be
 def test_a_notebook_shows_it_and_three_axes_are_refused() -> None:
     values = LabelledArray(np.ones(4), (TOKENS,), "times")
     assert gptviz.show(values, height=200).layout.height == 200
-    deep = LabelledArray(np.ones((1, 1, 4)), (numbered("block", 1), numbered("head", 1), TOKENS), "times")
+    deep = LabelledArray(
+        np.ones((1, 1, 4)), (numbered("block", 1), numbered("head", 1), TOKENS), "times"
+    )
     with pytest.raises(ValueError, match=r"3 axes \(block, head, token\).*take a part"):
         gptviz.show(deep)

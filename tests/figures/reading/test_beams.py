@@ -1,4 +1,6 @@
-"""The tree of a beam search: ordered by sums, what was cut below the line, the winner's path thick."""
+"""The tree of a beam search: ordered by sums, what was cut below the line, the winner's path
+thick.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from gptviz.figures.reading.beams import DrawnNode
 
 
 def searched(width: int = 2, depth: int = 4, per_parent: int = 3, seed: int = 0) -> list[DrawnNode]:
-    """A tree as a beam search of this width grows it, with random log-probabilities, in which nothing ends before the last."""
+    """A tree as a beam search of this width grows it, with random log-probabilities, in which
+    nothing ends before the last.
+    """
     random = np.random.default_rng(seed)
     nodes = [DrawnNode(None, "⟨start⟩", 0.0, 0.0, 0, True, "")]
     beam = [0]
@@ -26,13 +30,19 @@ def searched(width: int = 2, depth: int = 4, per_parent: int = 3, seed: int = 0)
                 found.append((parent, "abcdef"[token], step, nodes[parent].total + step))
         best = sorted(range(len(found)), key=lambda i: -found[i][3])[:width]
         first = len(nodes)
-        nodes += [DrawnNode(*one, level, i in best, nodes[one[0]].text + one[1]) for i, one in enumerate(found)]
+        nodes += [
+            DrawnNode(*one, level, i in best, nodes[one[0]].text + one[1])
+            for i, one in enumerate(found)
+        ]
         beam = [first + i for i in best]
     return nodes
 
 
 def winner(nodes: list[DrawnNode]) -> list[int]:
-    last = max((i for i, node in enumerate(nodes) if node.depth == 4 and node.kept), key=lambda i: nodes[i].total)
+    last = max(
+        (i for i, node in enumerate(nodes) if node.depth == 4 and node.kept),
+        key=lambda i: nodes[i].total,
+    )
     path = [last]
     while (parent := nodes[path[-1]].parent) is not None:
         path.append(parent)
@@ -50,8 +60,14 @@ def test_the_kept_stand_above_the_cut_and_each_of_both_by_its_sum() -> None:
     assert left_out == 0
     for depth in range(5):
         column = sorted((i for i in rows if nodes[i].depth == depth), key=lambda i: rows[i])
-        assert [nodes[i].kept for i in column] == [row < 2 for row in range(len(column))] if depth else [True]
-        assert [nodes[i].total for i in column] == sorted((nodes[i].total for i in column), reverse=True)
+        assert (
+            [nodes[i].kept for i in column] == [row < 2 for row in range(len(column))]
+            if depth
+            else [True]
+        )
+        assert [nodes[i].total for i in column] == sorted(
+            (nodes[i].total for i in column), reverse=True
+        )
 
 
 def test_of_very_many_that_were_cut_the_best_are_drawn_and_the_rest_counted() -> None:
@@ -64,8 +80,12 @@ def test_of_very_many_that_were_cut_the_best_are_drawn_and_the_rest_counted() ->
         cut = [i for i, node in enumerate(nodes) if node.depth == depth and not node.kept]
         drawn = [i for i in cut if i in rows]
         assert len(drawn) == min(beams.MOST_CUT, len(cut))
-        assert min(nodes[i].total for i in drawn) >= max((nodes[i].total for i in cut if i not in rows), default=-math.inf)
-    assert f"{left_out:,} more" in " ".join(note.text for note in beams.tree(nodes, [0], LIGHT, width=5).layout.annotations)
+        assert min(nodes[i].total for i in drawn) >= max(
+            (nodes[i].total for i in cut if i not in rows), default=-math.inf
+        )
+    assert f"{left_out:,} more" in " ".join(
+        note.text for note in beams.tree(nodes, [0], LIGHT, width=5).layout.annotations
+    )
 
 
 def test_every_node_hangs_on_its_parent_by_the_line_of_its_fate() -> None:
@@ -127,7 +147,10 @@ def test_the_pointer_tells_step_and_sum_and_the_squares_the_winner() -> None:
 
 
 def test_a_token_cannot_become_markup() -> None:
-    nodes = [DrawnNode(None, "<b>", 0.0, 0.0, 0, True, ""), DrawnNode(0, "<i>", -1.0, -1.0, 1, True, "<u>")]
+    nodes = [
+        DrawnNode(None, "<b>", 0.0, 0.0, 0, True, ""),
+        DrawnNode(0, "<i>", -1.0, -1.0, 1, True, "<u>"),
+    ]
     figure = beams.tree(nodes, [0, 1], LIGHT, width=1)
     shown = " ".join([*(note.text for note in figure.layout.annotations), *figure.data[3].text])
     assert not any(tag in shown for tag in ("<i>", "<u>"))

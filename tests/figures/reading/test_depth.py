@@ -22,7 +22,10 @@ def test_the_decades_hold_every_size_that_float32_holds() -> None:
     assert depth.decades(sizes([3e-7, 0.02], [40.0, 1.0])) == (-10, 5)
     assert depth.decades(sizes([math.nan, 0.02])) == (-5, 0)
     assert depth.decades(sizes([1.0, 1.0])) == (-5, 0)
-    assert depth.decades(sizes([math.nan, math.nan]))[0] < depth.decades(sizes([math.nan, math.nan]))[1]
+    assert (
+        depth.decades(sizes([math.nan, math.nan]))[0]
+        < depth.decades(sizes([math.nan, math.nan]))[1]
+    )
 
 
 @pytest.mark.parametrize("tiny", [0.0, 1e-160])
@@ -53,7 +56,9 @@ def test_the_limits_of_float32_are_drawn_where_they_are_reached_and_only_there()
     assert at == pytest.approx(math.log10(np.finfo(np.float32).max))
 
 
-def test_a_line_shows_its_sizes_leaves_the_axis_at_zero_and_breaks_where_there_is_no_number() -> None:
+def test_a_line_shows_its_sizes_leaves_the_axis_at_zero_and_breaks_where_there_is_no_number() -> (
+    None
+):
     table = sizes([0.0, 1e-3, math.nan, 2.0], [1e-2, 1e-2, 1e-2, math.inf])
     figure = depth.by_depth(table, LIGHT, height=200, name="size", span=depth.decades(table))
     one, other = figure.data
@@ -74,14 +79,19 @@ def test_the_first_and_the_last_place_are_named_and_no_names_meet(count: int) ->
     axis = depth.by_depth(table, LIGHT, height=200, name="size", span=(-5, 0)).layout.xaxis
     assert axis.ticktext[0] == "0"
     assert axis.ticktext[-1] == "out"
-    assert all(table.axes[1].labels[place] == text for place, text in zip(axis.tickvals, axis.ticktext, strict=True))
+    assert all(
+        table.axes[1].labels[place] == text
+        for place, text in zip(axis.tickvals, axis.ticktext, strict=True)
+    )
     assert min(np.diff(axis.tickvals)) >= (count - 1) / 14
 
 
 def all_sizes(*rows: list[float]) -> LabelledArray:
     """The same as one quantity of several."""
     one = sizes(*rows)
-    return LabelledArray(np.asarray(one.values)[None], (Axis("quantity", ("gradient",)), *one.axes), one.unit)
+    return LabelledArray(
+        np.asarray(one.values)[None], (Axis("quantity", ("gradient",)), *one.axes), one.unit
+    )
 
 
 def test_close_up_a_line_that_goes_far_leaves_the_axis_and_says_how_far() -> None:
@@ -91,15 +101,21 @@ def test_close_up_a_line_that_goes_far_leaves_the_axis_and_says_how_far() -> Non
     figure = depth.by_depth(sizes(*rows), LIGHT, height=200, name="size", span=span)
     (said,) = (note.text for note in figure.layout.annotations)
     assert said == "↓ plain: to 10<sup>−53</sup> at block 0"
-    assert not depth.by_depth(sizes(*rows[:2]), LIGHT, height=200, name="size", span=span).layout.annotations
+    assert not depth.by_depth(
+        sizes(*rows[:2]), LIGHT, height=200, name="size", span=span
+    ).layout.annotations
 
 
-@pytest.mark.parametrize(("value", "said"), [(0.0, "to 0 at"), (math.inf, "to ∞ at"), (1e30, "to 10<sup>30</sup> at")])
+@pytest.mark.parametrize(
+    ("value", "said"), [(0.0, "to 0 at"), (math.inf, "to ∞ at"), (1e30, "to 10<sup>30</sup> at")]
+)
 def test_what_leaves_at_either_end_is_said(value: float, said: str) -> None:
     rows = [0.5, 0.5, 0.5], [value, 0.5, 0.5]
     span, leaving = depth.close_up(all_sizes(*rows))
     assert leaving == ("post-norm",)
-    (note,) = depth.by_depth(sizes(*rows), LIGHT, height=200, name="size", span=span).layout.annotations
+    (note,) = depth.by_depth(
+        sizes(*rows), LIGHT, height=200, name="size", span=span
+    ).layout.annotations
     assert said in note.text
 
 

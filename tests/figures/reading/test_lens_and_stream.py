@@ -1,4 +1,6 @@
-"""The pictures of the logit lens and the residual stream: every number is drawn where it belongs, and names stay text."""
+"""The pictures of the logit lens and the residual stream: every number is drawn where it belongs,
+and names stay text.
+"""
 
 from __future__ import annotations
 
@@ -43,14 +45,18 @@ def test_on_a_logarithmic_scale_nothing_falls_out_of_the_picture() -> None:
 
 def test_of_many_layers_some_are_named_and_the_last_is() -> None:
     names = tuple(f"blocks.{i}" for i in range(61))
-    table = LabelledArray(np.full((1, 61), 0.5), (Axis("token", ("a",)), Axis("layer", names)), "probability")
+    table = LabelledArray(
+        np.full((1, 61), 0.5), (Axis("token", ("a",)), Axis("layer", names)), "probability"
+    )
     figure = rise_and_fall(table, names, LIGHT, height=400, opened=60)
     assert len(figure.layout.xaxis.tickvals) <= 16
     assert figure.layout.xaxis.ticktext[-1] == "blocks.60"
 
 
 def test_each_lens_has_a_line_over_all_layers() -> None:
-    table = LabelledArray(np.arange(6.0).reshape(2, 3), (Axis("lens", HOSTILE[:2]), Axis("layer", LAYERS)), "nats")
+    table = LabelledArray(
+        np.arange(6.0).reshape(2, 3), (Axis("lens", HOSTILE[:2]), Axis("layer", LAYERS)), "nats"
+    )
     figure = by_layer(table, SHORT, DARK, height=300)
     np.testing.assert_array_equal([line.y for line in figure.data], table.values)
     assert [line.customdata[2][0] for line in figure.data] == [LAYERS[2]] * 2
@@ -61,13 +67,21 @@ def test_each_lens_has_a_line_over_all_layers() -> None:
 def test_what_is_written_differs_by_colour_marker_and_hatching() -> None:
     writers = ("blocks.0.attention", "blocks.0.cross_attention", "blocks.0.mlp")
     table = LabelledArray(
-        np.array([[2.0, 0.5, 1.0], [-0.1, 0.2, 0.3]]), (Axis("quantity", ("size", "along")), Axis("sublayer", writers)), "share"
+        np.array([[2.0, 0.5, 1.0], [-0.1, 0.2, 0.3]]),
+        (Axis("quantity", ("size", "along")), Axis("sublayer", writers)),
+        "share",
     )
     figure = written(table, LIGHT, height=400)
     points, bars = ([one for one in figure.data if one.type == kind] for kind in ("scatter", "bar"))
-    np.testing.assert_allclose(sorted((one.x[0], one.y[0]) for one in points), [(0, 2), (1, 0.5), (2, 1)])
-    np.testing.assert_allclose(sorted((one.x[0], one.y[0]) for one in bars), [(0, -0.1), (1, 0.2), (2, 0.3)])
-    assert len({one.marker.color for one in points}) == len({one.marker.symbol for one in points}) == 3
+    np.testing.assert_allclose(
+        sorted((one.x[0], one.y[0]) for one in points), [(0, 2), (1, 0.5), (2, 1)]
+    )
+    np.testing.assert_allclose(
+        sorted((one.x[0], one.y[0]) for one in bars), [(0, -0.1), (1, 0.2), (2, 0.3)]
+    )
+    assert (
+        len({one.marker.color for one in points}) == len({one.marker.symbol for one in points}) == 3
+    )
     assert len({one.marker.pattern.shape for one in bars}) == 3
     (taken,) = (one for one in bars if one.y[0] < 0)
     assert list(taken.customdata[0]) == ["blocks.0.attention", "−0.1"]
@@ -78,7 +92,9 @@ def test_what_is_written_differs_by_colour_marker_and_hatching() -> None:
 
 def test_of_many_sublayers_the_blocks_are_named_each_in_its_middle() -> None:
     names = tuple(f"blocks.{block}.{part}" for block in range(12) for part in ("attention", "mlp"))
-    shares = LabelledArray(np.ones((2, 24)), (Axis("quantity", ("size", "along")), Axis("sublayer", names)), "share")
+    shares = LabelledArray(
+        np.ones((2, 24)), (Axis("quantity", ("size", "along")), Axis("sublayer", names)), "share"
+    )
     axis = written(shares, LIGHT, height=400).layout.xaxis
     assert axis.ticktext == tuple(f"block {block}" for block in range(12))
     assert axis.tickvals == tuple(2 * block + 0.5 for block in range(12))
@@ -92,13 +108,22 @@ def test_of_many_sublayers_the_blocks_are_named_each_in_its_middle() -> None:
 def test_pictures_side_by_side_have_one_scale_and_their_titles() -> None:
     tokens = Axis("token", HOSTILE[:4])
     points = [np.random.default_rng(seed).normal(size=(4, 2)) * (seed + 1) for seed in range(3)]
-    shown = [LabelledArray(one, (tokens, Axis("component", ("1", "2"))), "coordinate") for one in points]
-    figure = side_by_side(shown, ["one", "two", "three"], ["vowel", "digit", "vowel", "space"], LIGHT, height=200)
+    shown = [
+        LabelledArray(one, (tokens, Axis("component", ("1", "2"))), "coordinate") for one in points
+    ]
+    figure = side_by_side(
+        shown, ["one", "two", "three"], ["vowel", "digit", "vowel", "space"], LIGHT, height=200
+    )
     assert [note.text for note in figure.layout.annotations] == ["one", "two", "three"]
     assert figure.layout.xaxis.range == figure.layout.yaxis3.range
     for index, one in enumerate(points):
         place = f"x{index + 1}" if index else "x"
-        drawn = {name: (x, y) for t in figure.data if t.xaxis == place for name, x, y in zip(t.hovertext, t.x, t.y, strict=True)}
+        drawn = {
+            name: (x, y)
+            for t in figure.data
+            if t.xaxis == place
+            for name, x, y in zip(t.hovertext, t.x, t.y, strict=True)
+        }
         centred = one - one.mean(0)
         np.testing.assert_allclose(drawn["d"], centred[3])
         np.testing.assert_allclose(drawn["&lt;b&gt;x&lt;/b&gt;"], centred[0])

@@ -1,4 +1,6 @@
-"""Tokens: a merge stands above what it joins; how often they come; bars, curves and waves have the values they are given."""
+"""Tokens: a merge stands above what it joins; how often they come; bars, curves and waves have the
+values they are given.
+"""
 
 from __future__ import annotations
 
@@ -32,25 +34,33 @@ def test_a_merge_stands_between_and_above_what_it_joins() -> None:
 
 def test_what_is_not_merged_yet_is_not_drawn_but_has_its_room() -> None:
     assert places(1).keys() == {*"abcde", "bc"}
-    heights = [tree("abcde", MERGES, LIGHT, height=300, shown=shown).layout.yaxis.range for shown in (0, 3)]
+    heights = [
+        tree("abcde", MERGES, LIGHT, height=300, shown=shown).layout.yaxis.range for shown in (0, 3)
+    ]
     assert heights[0] == heights[1]
 
 
 def test_a_token_is_no_markup() -> None:
-    merges = LabelledArray(np.array([[0, 1, 2, 0]]), (Axis("merge", ("<b>",)), Axis("of it", FIELDS)), "place")
+    merges = LabelledArray(
+        np.array([[0, 1, 2, 0]]), (Axis("merge", ("<b>",)), Axis("of it", FIELDS)), "place"
+    )
     assert "<b>" not in tree(["<", "b>"], merges, LIGHT, height=300, shown=1).to_json()
 
 
 def test_bars_have_their_values_and_what_cannot_be_read_has_none() -> None:
     values = np.array([[1.0, 1.0], [2.5, np.nan]])
-    times = LabelledArray(values, (Axis("text", ("English", "Hindi")), Axis("tokenizer", ("a", "b"))), "tokens")
+    times = LabelledArray(
+        values, (Axis("text", ("English", "Hindi")), Axis("tokenizer", ("a", "b"))), "tokens"
+    )
     first, second = costs(times, LIGHT, height=300).data
     assert (list(first.y), list(first.text)) == ([1.0, 2.5], ["1.0×", "2.5×"])
     assert list(second.text) == ["1.0×", ""]
 
 
 def test_the_mark_is_on_the_curve() -> None:
-    values = LabelledArray(np.array([1.0, 1.5, 1.75]), (Axis("merges", ("0", "1", "2")),), "bytes per token")
+    values = LabelledArray(
+        np.array([1.0, 1.5, 1.75]), (Axis("merges", ("0", "1", "2")),), "bytes per token"
+    )
     line, mark = shrinking(values, LIGHT, height=300, chosen=1).data
     assert list(line.y) == [1.0, 1.5, 1.75]
     assert (list(mark.x), list(mark.y)) == ([1], [1.5])

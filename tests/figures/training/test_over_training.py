@@ -1,4 +1,6 @@
-"""What a run learns by step, place and rung of the ladder, drawn: every point is a value, and what is above each is said."""
+"""What a run learns by step, place and rung of the ladder, drawn: every point is a value, and what
+is above each is said.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,26 @@ STEPS = (0, 1, 2, 8)
 def table(series: int, *, low: float = 0.5) -> LabelledArray:
     values = np.random.default_rng(0).uniform(low, 1, (len(STEPS), series))
     names = tuple(f"series {i}" for i in range(series))
-    return LabelledArray(values, (Axis("step", tuple(map(str, STEPS))), Axis("series", names)), "nats")
+    return LabelledArray(
+        values, (Axis("step", tuple(map(str, STEPS))), Axis("series", names)), "nats"
+    )
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])
 @pytest.mark.parametrize("log_steps", [False, True])
-def test_each_series_is_drawn_at_its_steps_in_one_chart_and_in_panels(theme: Theme, log_steps: bool) -> None:
+def test_each_series_is_drawn_at_its_steps_in_one_chart_and_in_panels(
+    theme: Theme, log_steps: bool
+) -> None:
     shown = table(9)
     names, look = shown.axes[1].labels, ChartLook(log_steps=log_steps, marked=(3, 1), at=2)
     for figure in (lines(shown, theme, look, names, height=300), panels(shown, theme, look, names)):
         drawn = {trace.name: trace for trace in figure.data if trace.mode == "lines+markers"}
         for i, name in enumerate(names):
-            expected = np.where(np.array(STEPS) > 0, shown.values[:, i], np.nan) if log_steps else shown.values[:, i]
+            expected = (
+                np.where(np.array(STEPS) > 0, shown.values[:, i], np.nan)
+                if log_steps
+                else shown.values[:, i]
+            )
             np.testing.assert_array_equal(drawn[name].y, expected)
             assert tuple(drawn[name].customdata) == STEPS
         (mark,) = (trace for trace in figure.data if trace.mode == "lines")
@@ -67,7 +77,10 @@ def test_every_place_has_its_bar_and_one_that_does_not_count_is_blank(theme: The
 
 
 def test_the_scale_is_the_same_however_good_the_model_is() -> None:
-    ranges = {tuple(right_by_place([share] * 4, LIGHT, height=200).layout.yaxis.range) for share in (0.01, 0.5, 1.0)}
+    ranges = {
+        tuple(right_by_place([share] * 4, LIGHT, height=200).layout.yaxis.range)
+        for share in (0.01, 0.5, 1.0)
+    }
     assert len(ranges) == 1
     ((low, high),) = ranges
     assert low == 0
@@ -84,7 +97,9 @@ def test_a_long_sequence_names_some_of_its_places(count: int) -> None:
 
 def test_bars_join_and_the_last_one_is_all_of_them_together() -> None:
     values = np.array([2.5, 2.501, 2.25, 1.75])
-    figure = level_by_level(LabelledArray(values, (Axis("rung", ("start", "a", "<b>b</b>", "c")),), "loss"), LIGHT)
+    figure = level_by_level(
+        LabelledArray(values, (Axis("rung", ("start", "a", "<b>b</b>", "c")),), "loss"), LIGHT
+    )
     (bars,) = (trace for trace in figure.data if trace.type == "bar")
     ends = np.array(bars.base) + np.array(bars.x)
     assert bars.base[0] == values[0]

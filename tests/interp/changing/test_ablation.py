@@ -1,4 +1,6 @@
-"""The loss without each piece is that of a loop over models edited one at a time, prediction by prediction."""
+"""The loss without each piece is that of a loop over models edited one at a time, prediction by
+prediction.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,24 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def texts(kind: str) -> list[Rows]:
-    ids, source = some_ids(7, 3).clamp(min=1), some_ids(5, 3, seed=2).clamp(min=1) if kind == "encoder-decoder" else None
+    ids, source = (
+        some_ids(7, 3).clamp(min=1),
+        some_ids(5, 3, seed=2).clamp(min=1) if kind == "encoder-decoder" else None,
+    )
     targets = torch.tensor([2, 0, 1]) if kind == "classifier" else some_ids(7, 3, seed=4)
     if kind != "classifier":
         targets[0, 2] = targets[2] = -100
-    return [Rows(Inputs(ids, source), targets), Rows(Inputs(ids[:1], None if source is None else source[:1]), targets[:1])]
+    return [
+        Rows(Inputs(ids, source), targets),
+        Rows(Inputs(ids[:1], None if source is None else source[:1]), targets[:1]),
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("to", [ZERO, MEAN])
-def test_the_loss_without_each_piece_is_that_of_a_loop(kind: str, to: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_without_each_piece_is_that_of_a_loop(
+    kind: str, to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ablation, "MOST_LOGITS", 100)  # some rows at a time
     model, rows = scrambled(tiny(**KINDS[kind])), texts(kind)
     edits = [UnitEdit(unit, to) for unit in heads_and_mlps(model.config)]
@@ -42,9 +52,19 @@ def test_the_loss_without_each_piece_is_that_of_a_loop(kind: str, to: str, monke
         twin, each = edited(model, (one,), reference), []
         for (ids, source), targets in rows:
             for b in range(len(ids)):
-                logits = twin(ids[b : b + 1], None if source is None else source[b : b + 1])[0].detach()
-                of_row = [(logits, targets[b])] if kind == "classifier" else list(zip(logits, targets[b], strict=True))
-                each += [-float(scores.log_softmax(-1)[target]) for scores, target in of_row if target != -100]
+                logits = twin(ids[b : b + 1], None if source is None else source[b : b + 1])[
+                    0
+                ].detach()
+                of_row = (
+                    [(logits, targets[b])]
+                    if kind == "classifier"
+                    else list(zip(logits, targets[b], strict=True))
+                )
+                each += [
+                    -float(scores.log_softmax(-1)[target])
+                    for scores, target in of_row
+                    if target != -100
+                ]
         assert found[one] == pytest.approx(sum(each) / len(each), rel=1e-4)
     assert len({round(value, 4) for value in found.values()}) > len(edits) // 2
 
@@ -55,7 +75,9 @@ def test_a_text_without_predictions_has_no_loss() -> None:
 
 
 @pytest.mark.parametrize("most", [40, ablation.MOST_LOGITS])
-def test_a_pass_for_both_gives_the_guess_and_the_loss(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_for_both_gives_the_guess_and_the_loss(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ablation, "MOST_LOGITS", most)  # logits of some places at a time, or of all
     model, rows = scrambled(tiny()), texts("decoder")[1]
     found, nats = guess_and_loss(model, rows.reading, rows.targets)

@@ -23,7 +23,9 @@ from tests.tiny import NO_SHORTCUTS, families, scrambled, tiny
 
 
 def slope(model: Transformer, pair: PromptPair, tap: str, at: int, step: float = 1e-5) -> float:
-    """How fast the answer changes where a piece goes from its corrupted to its clean value, by finite differences."""
+    """How fast the answer changes where a piece goes from its corrupted to its clean value, by
+    finite differences.
+    """
     ids, sources = pair.ids(torch.device("cpu")), pair.sources(torch.device("cpu"))
     read = [{"source": None if sources is None else sources[i : i + 1]} for i in (0, 1)]
     clean = run(model, ids[:1], [tap], **read[0])[tap]
@@ -33,7 +35,9 @@ def slope(model: Transformer, pair: PromptPair, tap: str, at: int, step: float =
             value[:, at] += share * (clean - value)[:, at]
             return value
 
-        return float(pair.answer(run(model, ids[1:], ["logits"], edits={tap: moved}, **read[1])["logits"])[0])
+        return float(
+            pair.answer(run(model, ids[1:], ["logits"], edits={tap: moved}, **read[1])["logits"])[0]
+        )
 
     return (answer(step) - answer(-step)) / (2 * step)
 
@@ -47,16 +51,25 @@ def test_a_preview_of_one_step_is_the_slope_of_finite_differences(config: Config
         for block in range(config.n_layer):
             for at in (0, len(guess.places.labels) - 1):
                 expected = slope(model, pair, one.tap(block), at)
-                assert guess.answers[block, at] - guess.corrupted == pytest.approx(expected, rel=1e-4, abs=1e-6), name
+                assert guess.answers[block, at] - guess.corrupted == pytest.approx(
+                    expected, rel=1e-4, abs=1e-6
+                ), name
 
 
-@pytest.mark.parametrize("changes", [{"n_encoder_layer": 1, "padding": 0}, {"head": "mean", "n_label": 3, "mask": "full"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{"n_encoder_layer": 1, "padding": 0}, {"head": "mean", "n_label": 3, "mask": "full"}],
+)
 def test_other_kinds_of_models_have_a_preview_too(changes: dict[str, object]) -> None:
     config = tiny(**changes)
     model, pair = scrambled(config).double(), pair_for(config)
-    for name, guess in preview(model, pair, [one.name for one in quantities(config)], steps=1, checked=0).items():
+    for name, guess in preview(
+        model, pair, [one.name for one in quantities(config)], steps=1, checked=0
+    ).items():
         expected = slope(model, pair, quantity(name, config).tap(0), 1)
-        assert guess.answers[0, 1] - guess.corrupted == pytest.approx(expected, rel=1e-4, abs=1e-6), name
+        assert guess.answers[0, 1] - guess.corrupted == pytest.approx(
+            expected, rel=1e-4, abs=1e-6
+        ), name
 
 
 def test_of_a_small_change_the_preview_says_what_patches_do() -> None:
@@ -64,10 +77,14 @@ def test_of_a_small_change_the_preview_says_what_patches_do() -> None:
     pair = replace(pair_for(tiny()), corrupted=(*pair_for(tiny()).clean[:-1], 5))
     with torch.no_grad():  # two tokens that are nearly the same
         model.embed.weight[5] = model.embed.weight[pair.clean[-1]] + 1e-4 * model.embed.weight[5]
-    for name, guess in preview(model, pair, ["resid_pre", "attention.z", "mlp.out"], checked=0).items():
+    for name, guess in preview(
+        model, pair, ["resid_pre", "attention.z", "mlp.out"], checked=0
+    ).items():
         exact = patch(model, pair, name)
         assert (guess.clean, guess.corrupted) == pytest.approx((exact.clean, exact.corrupted))
-        np.testing.assert_allclose(guess.answers - guess.corrupted, exact.answers - exact.corrupted, rtol=1e-2, atol=1e-9)
+        np.testing.assert_allclose(
+            guess.answers - guess.corrupted, exact.answers - exact.corrupted, rtol=1e-2, atol=1e-9
+        )
         assert correlation(exact.answers, guess.answers) > 0.999
 
 
@@ -79,11 +96,15 @@ def test_integrated_gradients_add_up_to_the_whole_difference(config: Config) -> 
     model, pair = scrambled(config).double(), pair_for(config)
     found = preview(model, pair, steps=257, checked=0)["resid_pre"]
     guessed = found.answers[0][~found.known[0]] - found.corrupted
-    assert len(guessed) > 1, "the prompts differ at several positions, or the sum would be a cell that is known"
+    assert len(guessed) > 1, (
+        "the prompts differ at several positions, or the sum would be a cell that is known"
+    )
     assert guessed.sum() == pytest.approx(found.clean - found.corrupted, rel=1e-3, abs=1e-5)
 
 
-def test_what_acts_on_corrupted_values_is_the_slope_over_the_corrupted_prompt_in_any_number_of_steps() -> None:
+def test_what_acts_on_corrupted_values_is_the_slope_over_the_corrupted_prompt_in_any_number_of_steps() -> (
+    None
+):
     model, pair = scrambled(tiny()), pair_for(tiny())
     stays = ["attention.pattern", "attention.q", "attention.k"]
     one, many = (preview(model, pair, [*stays, "attention.z"], steps, 0) for steps in (1, 5))
@@ -97,19 +118,28 @@ def test_what_a_preview_calls_known_is_what_patches_do(config: Config) -> None:
     assume(config.n_layer)
     model, pair = scrambled(config).double(), pair_for(config)
     pair = replace(
-        pair, corrupted=(*pair.clean[:2], pair.corrupted[2] if pair.corrupted[2] != pair.clean[2] else 3, *pair.clean[3:])
+        pair,
+        corrupted=(
+            *pair.clean[:2],
+            pair.corrupted[2] if pair.corrupted[2] != pair.clean[2] else 3,
+            *pair.clean[3:],
+        ),
     )
     names = [one.name for one in quantities(config)]
     for checked in (0, 5):
         for name, guess in preview(model, pair, names, checked=checked).items():
             exact = patch(model, pair, name)
-            np.testing.assert_allclose(guess.answers[guess.known], exact.answers[guess.known], atol=1e-9, err_msg=name)
+            np.testing.assert_allclose(
+                guess.answers[guess.known], exact.answers[guess.known], atol=1e-9, err_msg=name
+            )
             assert guess.checked == min(checked, guess.checked + int((~guess.known).sum()))
     if config.padding is None and not config.n_encoder_layer:
         assert preview(model, pair, checked=0)["resid_pre"].answers[0, 2] == guess.clean
 
 
-def test_a_preview_states_its_correlation_with_what_was_computed_and_is_trusted_from_a_certain_one_on() -> None:
+def test_a_preview_states_its_correlation_with_what_was_computed_and_is_trusted_from_a_certain_one_on() -> (
+    None
+):
     config = tiny(n_layer=4, n_head=6, d_model=24)
     model, pair = scrambled(config).double(), pair_for(config)
     for name in ("attention.z", "attention.k", "mlp.out"):
@@ -117,7 +147,9 @@ def test_a_preview_states_its_correlation_with_what_was_computed_and_is_trusted_
         computed = found.known & ~bare.known
         exact = patch(model, pair, name).answers[computed]
         assert found.checked == computed.sum() == 7
-        assert np.argmax(np.abs(bare.answers - bare.corrupted)) in np.flatnonzero(computed), "the largest is among them"
+        assert np.argmax(np.abs(bare.answers - bare.corrupted)) in np.flatnonzero(computed), (
+            "the largest is among them"
+        )
         assert found.correlation == pytest.approx(np.corrcoef(exact, bare.answers[computed])[0, 1])
         assert found.is_trusted == (found.correlation >= TRUSTED)
         assert f"{found.correlation:.2f}".replace("-", "−") in found.agreement
@@ -128,8 +160,13 @@ def test_a_preview_states_its_correlation_with_what_was_computed_and_is_trusted_
 
 def test_a_correlation_is_that_of_numpy_and_none_where_nothing_differs() -> None:
     model, pair = scrambled(tiny()), pair_for(tiny())
-    exact, guess = (found.answers for found in (patch(model, pair), preview(model, pair, checked=0)["resid_pre"]))
-    assert correlation(exact, guess) == pytest.approx(np.corrcoef(exact.ravel(), guess.ravel())[0, 1])
+    exact, guess = (
+        found.answers
+        for found in (patch(model, pair), preview(model, pair, checked=0)["resid_pre"])
+    )
+    assert correlation(exact, guess) == pytest.approx(
+        np.corrcoef(exact.ravel(), guess.ravel())[0, 1]
+    )
     assert math.isnan(correlation(np.ones_like(guess), guess))
 
 
@@ -137,16 +174,22 @@ def test_the_parameters_get_no_gradient_and_stay_as_they_are() -> None:
     model = scrambled(tiny())
     before = {name: value.clone() for name, value in model.state_dict().items()}
     preview(model, pair_for(tiny()), ["resid_pre", "attention.pattern"])
-    assert all(parameter.grad is None and parameter.requires_grad for parameter in model.parameters())
+    assert all(
+        parameter.grad is None and parameter.requires_grad for parameter in model.parameters()
+    )
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 def test_no_product_holds_what_only_the_derivative_of_a_weight_needs() -> None:
     model, weights = scrambled(tiny()), list[Tensor]()
-    model.blocks[0].mlp.down.register_forward_pre_hook(lambda part, _args: weights.append(part.weight))  # type: ignore[union-attr]
+    model.blocks[0].mlp.down.register_forward_pre_hook(
+        lambda part, _args: weights.append(part.weight)
+    )  # type: ignore[union-attr]
     preview(model, pair_for(tiny()), checked=0)
     assert not weights[-1].requires_grad
-    assert {one.data_ptr() for one in weights} == {model.blocks[0].mlp.down.weight.data_ptr()}, "the numbers are not copied"
+    assert {one.data_ptr() for one in weights} == {model.blocks[0].mlp.down.weight.data_ptr()}, (
+        "the numbers are not copied"
+    )
 
 
 def test_a_caller_that_computes_without_gradients_gets_the_same() -> None:
@@ -159,7 +202,9 @@ def test_a_caller_that_computes_without_gradients_gets_the_same() -> None:
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_weights_that_are_kept_in_two_bytes_have_a_preview(precision: str) -> None:
     config = tiny(d_model=24, d_mlp=48)
-    weights = {name: value.detach().bfloat16() for name, value in scrambled(config).named_parameters()}
+    weights = {
+        name: value.detach().bfloat16() for name, value in scrambled(config).named_parameters()
+    }
     kept = place(scrambled(config), weights.items(), precision=precision)
     assert kept.blocks[0].mlp.up.weight.dtype == torch.bfloat16  # type: ignore[union-attr]
     whole = scrambled(config)

@@ -1,4 +1,6 @@
-"""Prompts with one token changed: they are what they are said to be, and the first of them takes the answer away furthest."""
+"""Prompts with one token changed: they are what they are said to be, and the first of them takes
+the answer away furthest.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,15 @@ def test_each_prompt_differs_in_one_token_and_no_two_are_the_same(length: int) -
     ids = tuple(some_ids(length, batch=1)[0].tolist())
     found = one_token_changed(scrambled(tiny()), ids)
     assert len(found) == len(set(found)) > 0
-    assert all(len(one) == length and sum(a != b for a, b in zip(one, ids, strict=True)) == 1 for one in found)
+    assert all(
+        len(one) == length and sum(a != b for a, b in zip(one, ids, strict=True)) == 1
+        for one in found
+    )
 
 
-def test_the_first_prompt_takes_the_answer_away_furthest_and_the_last_token_stays_where_it_can() -> None:
+def test_the_first_prompt_takes_the_answer_away_furthest_and_the_last_token_stays_where_it_can() -> (
+    None
+):
     ids = tuple(some_ids(7, batch=1)[0].tolist())
     right = int(answer(ids).argmax())
 
@@ -45,7 +52,9 @@ def test_the_first_prompt_takes_the_answer_away_furthest_and_the_last_token_stay
         assert before[:2] > after[:2] or (before[:2] == after[:2] and before[2] >= after[2] - 1e-4)
 
 
-def test_of_a_long_text_the_beginning_is_read_once_and_the_prompts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_text_the_beginning_is_read_once_and_the_prompts_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model, ids = scrambled(tiny(context_length=40)), some_ids(33, batch=1)[0].tolist()
     expected = one_token_changed(model, ids)
     monkeypatch.setattr(corrupting, "AT_ONCE", 40)
@@ -70,4 +79,6 @@ def test_the_likeliest_answers_are_two_different_ones() -> None:
     other = (*ids[:3], (ids[3] + 1) % VOCAB, *ids[4:])
     right, wrong = likeliest_answers(model, PromptPair(ids, other, 0, 0))
     assert right == order[0]
-    assert wrong == next(token for token in answer(other).argsort(descending=True).tolist() if token != right)
+    assert wrong == next(
+        token for token in answer(other).argsort(descending=True).tolist() if token != right
+    )

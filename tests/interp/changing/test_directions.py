@@ -1,4 +1,6 @@
-"""Directions in the stream: against planted ones, sums by hand, and what a model says whose right answers are known."""
+"""Directions in the stream: against planted ones, sums by hand, and what a model says whose right
+answers are known.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def cosine(a: Tensor, b: Tensor) -> float:
 
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("are_pairs", [True, False])
-def test_a_planted_direction_is_found_with_its_spread_and_its_sign(how: How, are_pairs: bool) -> None:
+def test_a_planted_direction_is_found_with_its_spread_and_its_sign(
+    how: How, are_pairs: bool
+) -> None:
     generator = torch.Generator().manual_seed(0)
     noise = torch.randn(800, 2, 12, generator=generator)
     hidden = torch.randn(2, 12, generator=generator) * torch.tensor([[3.0], [-5.0]])
@@ -44,7 +48,9 @@ def test_a_planted_direction_is_found_with_its_spread_and_its_sign(how: How, are
     vectors, separation = contrast(toward, away, how)
     assert cosine(vectors, hidden) > 0.99
     # Two heaps at ±|hidden|, each with a variance of 1.
-    np.testing.assert_allclose(vectors.norm(dim=-1), (hidden.norm(dim=-1) ** 2 + 1).sqrt(), rtol=0.03)
+    np.testing.assert_allclose(
+        vectors.norm(dim=-1), (hidden.norm(dim=-1) ** 2 + 1).sqrt(), rtol=0.03
+    )
     assert separation.tolist() == [1, 1]
 
 
@@ -85,7 +91,10 @@ def test_the_stream_is_linear_in_the_strength_and_equal_to_the_bit_at_0() -> Non
 
 def test_a_direction_that_is_switched_off_is_taken_out_and_nothing_else() -> None:
     model, vector, ids = scrambled(tiny()), planted(), some_ids()
-    plain, without = run(model, ids)[TAP], run(edited(model, edits([f"direction.{NAME}"], model.config)), ids)[TAP]
+    plain, without = (
+        run(model, ids)[TAP],
+        run(edited(model, edits([f"direction.{NAME}"], model.config)), ids)[TAP],
+    )
     torch.testing.assert_close(without @ vector, torch.zeros(2, 8), atol=1e-5, rtol=0)
     across = torch.eye(12) - torch.outer(vector, vector) / vector.dot(vector)
     torch.testing.assert_close(without, plain @ across)
@@ -93,18 +102,30 @@ def test_a_direction_that_is_switched_off_is_taken_out_and_nothing_else() -> Non
 
 @pytest.mark.parametrize("residual", ["pre-norm", "post-norm", "parallel"])
 @pytest.mark.parametrize("strength", ["=2", "=-1", ""])
-def test_a_logit_is_still_the_sum_of_its_parts_and_the_direction_is_one_of_them(residual: str, strength: str) -> None:
+def test_a_logit_is_still_the_sum_of_its_parts_and_the_direction_is_one_of_them(
+    residual: str, strength: str
+) -> None:
     model, ids = scrambled(tiny(residual=residual)), some_ids(batch=1)[0].tolist()
     for block in (0, 1):
         vector = planted(block=block)
         with_it = edited(model, edits([f"direction.{NAME}{strength}"], model.config))
         found = attribute(with_it, ids)
         assert found.adds_up
-        (part,) = (part for part in found.parts if part.title == f"what edits add after block {block}")
-        if strength and block == 1 and residual != "post-norm":  # nothing but the final norm is left on its way
-            stream, row = run(with_it, torch.tensor([ids]))[TAP][0, -1], model.head.unembed.weight[found.token]
+        (part,) = (
+            part for part in found.parts if part.title == f"what edits add after block {block}"
+        )
+        # nothing but the final norm is left on its way
+        if strength and block == 1 and residual != "post-norm":
+            stream, row = (
+                run(with_it, torch.tensor([ids]))[TAP][0, -1],
+                model.head.unembed.weight[found.token],
+            )
             norm = model.head.final_norm
-            scaled = float(strength[1:]) * (vector - vector.mean()) / (stream.var(correction=0) + norm.eps).sqrt()
+            scaled = (
+                float(strength[1:])
+                * (vector - vector.mean())
+                / (stream.var(correction=0) + norm.eps).sqrt()
+            )
             assert part.value == pytest.approx(float((scaled * norm.weight) @ row), rel=1e-4)
 
 
@@ -124,13 +145,28 @@ def sentences() -> LanguageModel:
     return gptviz.load("sentences")
 
 
-PLURAL, SINGULAR = ("keys", "dogs", "books", "letters", "houses"), ("key", "dog", "book", "letter", "house")
-OTHERS = {"man": "men", "child": "children", "king": "kings", "box": "boxes", "woman": "women", "flower": "flowers"}
+PLURAL, SINGULAR = (
+    ("keys", "dogs", "books", "letters", "houses"),
+    ("key", "dog", "book", "letter", "house"),
+)
+OTHERS = {
+    "man": "men",
+    "child": "children",
+    "king": "kings",
+    "box": "boxes",
+    "woman": "women",
+    "flower": "flowers",
+}
 
 
 @pytest.mark.parametrize("how", HOWS)
-def test_in_sentences_the_number_of_some_words_turns_is_into_are_on_others(sentences: LanguageModel, how: How) -> None:
-    lists = [[f"The {noun} near the {word} tree" for noun in nouns for word in ("old", "big")] for nouns in (PLURAL, SINGULAR)]
+def test_in_sentences_the_number_of_some_words_turns_is_into_are_on_others(
+    sentences: LanguageModel, how: How
+) -> None:
+    lists = [
+        [f"The {noun} near the {word} tree" for noun in nouns for word in ("old", "big")]
+        for nouns in (PLURAL, SINGULAR)
+    ]
     found = sentences.direction(*lists, block=1, how=how, name="Number!")
     assert found.name.startswith("number-")
     assert found.separated == 1
@@ -138,8 +174,12 @@ def test_in_sentences_the_number_of_some_words_turns_is_into_are_on_others(sente
     for strength, by_noun in said.items():
         with_it = sentences.edited(f"direction.{found.name}{strength}")
         for noun in (*OTHERS, *OTHERS.values()):
-            by_noun[noun] = with_it.generate(f"The {noun} behind the new cabinet", 1, temperature=0).strip()
-    assert all(said["=0"][one] == "is" and said["=0"][many] == "are" for one, many in OTHERS.items())
+            by_noun[noun] = with_it.generate(
+                f"The {noun} behind the new cabinet", 1, temperature=0
+            ).strip()
+    assert all(
+        said["=0"][one] == "is" and said["=0"][many] == "are" for one, many in OTHERS.items()
+    )
     assert all(said["=2"][one] == "are" for one in OTHERS)
     assert all(said["=-2"][many] == "is" for many in OTHERS.values())
 
@@ -148,9 +188,16 @@ def test_the_pairs_of_the_task_turn_and_the_sentence_says_it(sentences: Language
     name, toward, away = Sentences().opposites()
     found = sentences.direction(toward, away, block=1, name=name)
     assert [list(found.vectors), found.separated] == [[1], 1]
-    assert sentences.turned(found.name, toward, away) == sentences.turned(found.name, toward, away, -2) == (6, 6)
+    assert (
+        sentences.turned(found.name, toward, away)
+        == sentences.turned(found.name, toward, away, -2)
+        == (6, 6)
+    )
     assert sentences.turned(found.name, toward, away, 0.01) == (0, 6)
-    assert sentences.edited("blocks.0.mlp").direction(toward, away, block=1, name=name).name == found.name
+    assert (
+        sentences.edited("blocks.0.mlp").direction(toward, away, block=1, name=name).name
+        == found.name
+    )
     assert sentences.direction(toward, away, block=0, name=name).name != found.name
     prompt = "The king near the old tree"
     steered = sentences.steer(prompt, found.name, 2.5, max_new_tokens=1)
@@ -164,24 +211,36 @@ def test_the_pairs_of_the_task_turn_and_the_sentence_says_it(sentences: Language
     assert "“are” (100.0 %), in place of “is”" in steered.said
 
 
-def test_with_frozen_attention_the_patterns_are_those_without_the_direction(sentences: LanguageModel) -> None:
+def test_with_frozen_attention_the_patterns_are_those_without_the_direction(
+    sentences: LanguageModel,
+) -> None:
     _, toward, away = Sentences().opposites()
     found, prompt = sentences.direction(toward, away, block=0), "The king near the old tree"
     steered = sentences.steer(prompt, found.name, 3, frozen=True, max_new_tokens=1)
-    patterns = {name: (lambda _, kept=kept: kept) for name, kept in sentences.trace(prompt, ["*.pattern"]).items()}
+    patterns = {
+        name: (lambda _, kept=kept: kept)
+        for name, kept in sentences.trace(prompt, ["*.pattern"]).items()
+    }
     logits = sentences.edited(found.edit(3)).trace(prompt, edits=patterns)["logits"][0, -1]
     tokens, strengths = (axis.labels for axis in steered.probability.axes)
     expected = [logits.softmax(-1)[sentences.token(token)] for token in tokens]
-    np.testing.assert_allclose(steered.probability.values[:, strengths.index("3")], expected, atol=1e-6)
+    np.testing.assert_allclose(
+        steered.probability.values[:, strengths.index("3")], expected, atol=1e-6
+    )
     free = sentences.steer(prompt, found.name, 3, max_new_tokens=1)
-    assert not np.allclose(free.probability.values.max(0), steered.probability.values.max(0), atol=1e-4)
+    assert not np.allclose(
+        free.probability.values.max(0), steered.probability.values.max(0), atol=1e-4
+    )
     for strength in (0, 3):  # the texts too
         ids, written = sentences.encode(prompt), list[int]()
         for _ in range(3):
             patterns = {
-                name: (lambda _, kept=kept: kept) for name, kept in run(sentences.model, ids[None], ["*.pattern"]).items()
+                name: (lambda _, kept=kept: kept)
+                for name, kept in run(sentences.model, ids[None], ["*.pattern"]).items()
             }
-            logits = run(sentences.edited(found.edit(strength)).model, ids[None], edits=patterns)["logits"]
+            logits = run(sentences.edited(found.edit(strength)).model, ids[None], edits=patterns)[
+                "logits"
+            ]
             if not strength:
                 assert torch.equal(logits, run(sentences.model, ids[None])["logits"])
             written.append(int(logits[0, -1].argmax()))
@@ -200,10 +259,14 @@ def test_in_addition_the_direction_of_the_carry_moves_digits_by_one() -> None:
     assert lm.task is not None
     ids = torch.from_numpy(lm.task.held_out(200).ids)
     carry = torch.from_numpy(lm.task.token_labels(ids.numpy())["carry"])[:, :-1]
-    value = torch.tensor([int(label) if label.isdigit() else -100 for label in lm.tokenizer.labels()])
+    value = torch.tensor(
+        [int(label) if label.isdigit() else -100 for label in lm.tokenizer.labels()]
+    )
 
     def moved(direction: Direction, strength: float) -> dict[int, float]:
-        """For each carry, the share of the digits that are one off in the direction of the strength."""
+        """For each carry, the share of the digits that are one off in the direction of the
+        strength.
+        """
         with torch.inference_mode():
             said = lm.edited(direction.edit(strength)).model(ids[:, :-1]).argmax(-1)
         off = (value[said] - value[ids[:, 1:]]) % 10 == np.sign(strength) % 10

@@ -1,4 +1,6 @@
-"""An edit is what it says: held to weights that were changed in a copy, and to loops over queries and keys."""
+"""An edit is what it says: held to weights that were changed in a copy, and to loops over queries
+and keys.
+"""
 
 from __future__ import annotations
 
@@ -51,11 +53,17 @@ def with_zeros(model: Transformer, name: str) -> Transformer:
     layer = copied.get_submodule(part.layer)
     if isinstance(layer, AttentionBase):
         size = model.config.head_size
-        at = slice(None) if part.index is None else slice(part.index * size, (part.index + 1) * size)
+        at = (
+            slice(None) if part.index is None else slice(part.index * size, (part.index + 1) * size)
+        )
         layer.output.weight[:, at] = 0
         bias = layer.output.bias
     else:
-        downs = [expert.down for expert in layer.all] if isinstance(layer, MixtureOfExperts) else [cast(MLP, layer).down]
+        downs = (
+            [expert.down for expert in layer.all]
+            if isinstance(layer, MixtureOfExperts)
+            else [cast(MLP, layer).down]
+        )
         columns = [column for down in downs for column in down.weight.T]
         for column in columns if part.index is None else [columns[part.index]]:
             column.zero_()
@@ -66,14 +74,20 @@ def with_zeros(model: Transformer, name: str) -> Transformer:
 
 
 @tried(15, 60, families() | configs(n_encoder_layer=1), st.integers(0, 10_000))
-def test_a_unit_that_is_switched_off_is_one_whose_output_weights_are_zero(config: Config, seed: int) -> None:
+def test_a_unit_that_is_switched_off_is_one_whose_output_weights_are_zero(
+    config: Config, seed: int
+) -> None:
     model, ids = scrambled(config), some_ids()
-    units = [one.name for one in heads_and_mlps(config)] + [one.layer for one in heads_and_mlps(config) if one.is_head]
+    units = [one.name for one in heads_and_mlps(config)] + [
+        one.layer for one in heads_and_mlps(config) if one.is_head
+    ]
     units += [f"{one.name}.neuron.7" for one in heads_and_mlps(config) if one.part == "mlp"]
     if not units:
         return
     name = units[seed % len(units)]
-    torch.testing.assert_close(logits(edited(model, name), ids), logits(with_zeros(model, name), ids), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        logits(edited(model, name), ids), logits(with_zeros(model, name), ids), atol=1e-4, rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -108,7 +122,9 @@ def test_several_edits_act_together_and_a_tap_sees_what_they_left() -> None:
     assert (doubled["blocks.1.mlp.neurons"][..., 3] == 9).all()
 
 
-def rows_of(to: str, pattern: Tensor, hidden: Callable[[int, int, int], bool], reference: Tensor) -> Tensor:
+def rows_of(
+    to: str, pattern: Tensor, hidden: Callable[[int, int, int], bool], reference: Tensor
+) -> Tensor:
     """The pattern [B, H, query, key] that an edit should leave of every head, cell by cell."""
     result = pattern.clone()
     for b, h, q in torch.cartesian_prod(*map(torch.arange, pattern.shape[:3])).tolist():
@@ -123,7 +139,9 @@ def rows_of(to: str, pattern: Tensor, hidden: Callable[[int, int, int], bool], r
             total = sum(weights.values())
             weights = {key: weight / total for key, weight in weights.items()} if total else {}
         if weights:
-            result[b, h, q] = torch.tensor([weights.get(key, 0.0) for key in range(pattern.shape[3])])
+            result[b, h, q] = torch.tensor(
+                [weights.get(key, 0.0) for key in range(pattern.shape[3])]
+            )
     return result
 
 
@@ -135,26 +153,42 @@ def test_a_replaced_pattern_is_that_of_a_loop(to: str, window: int | None, lengt
     reading = Inputs(some_ids(length, 1, seed=5))
     before = run(model, ids)["blocks.1.attention.pattern"]
     stored = run(model, reading.ids)["blocks.1.attention.pattern"][0]
-    wanted = rows_of(to, before, lambda _, q, key: key > q or (window is not None and q - key >= window), stored)
-    whole = run(edited(model, f"blocks.1.attention={to}", reference=[reading]), ids)["blocks.1.attention.pattern"]
+    wanted = rows_of(
+        to, before, lambda _, q, key: key > q or (window is not None and q - key >= window), stored
+    )
+    whole = run(edited(model, f"blocks.1.attention={to}", reference=[reading]), ids)[
+        "blocks.1.attention.pattern"
+    ]
     torch.testing.assert_close(whole, wanted)
-    one = run(edited(model, f"blocks.1.attention.head.2={to}", reference=[reading]), ids)["blocks.1.attention.pattern"]
+    one = run(edited(model, f"blocks.1.attention.head.2={to}", reference=[reading]), ids)[
+        "blocks.1.attention.pattern"
+    ]
     torch.testing.assert_close(one[:, 2], wanted[:, 2])
     assert torch.equal(one[:, :2], before[:, :2])
 
 
 @pytest.mark.parametrize("to", unit_edits.PATTERNS)
 @pytest.mark.parametrize("window", [None, 3])
-def test_the_pattern_of_a_long_text_is_replaced_in_parts(to: str, window: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pattern_of_a_long_text_is_replaced_in_parts(
+    to: str, window: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, ids = scrambled(tiny(context_length=20, window=window)), some_ids(20, 1)
-    changed = edited(model, f"blocks.0.attention.head.1={to}", reference=[Inputs(some_ids(12, 1, seed=5))])
+    changed = edited(
+        model, f"blocks.0.attention.head.1={to}", reference=[Inputs(some_ids(12, 1, seed=5))]
+    )
     with torch.no_grad():
         expected, cache, sizes = changed(ids), changed.new_cache(1), list[int]()
         monkeypatch.setattr("gptviz.model.parts.attention.MOST_SCORES", 200)
-        watch = Watch(["blocks.*.pattern"], lambda _name, pattern: sizes.append(pattern.numel()), in_parts=True)
+        watch = Watch(
+            ["blocks.*.pattern"],
+            lambda _name, pattern: sizes.append(pattern.numel()),
+            in_parts=True,
+        )
         torch.testing.assert_close(changed(ids, tap=watch), expected)
         begun = changed(ids[:, :7], cache=cache)
-        torch.testing.assert_close(torch.cat((begun, changed(ids[:, 7:], cache=cache)), 1), expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            torch.cat((begun, changed(ids[:, 7:], cache=cache)), 1), expected, atol=1e-5, rtol=1e-5
+        )
     assert max(sizes) <= 200
 
 
@@ -164,7 +198,9 @@ def test_padding_and_a_memory_are_hidden_from_a_replaced_pattern_too(to: str, le
     model = scrambled(tiny(**KINDS["encoder-decoder"]))
     ids, source = some_ids(6).clamp(min=1), some_ids(5).clamp(min=1)
     source[1, 3:] = 0
-    reading = Inputs(some_ids(length, 1, seed=5).clamp(min=1), some_ids(length, 1, seed=6).clamp(min=1))
+    reading = Inputs(
+        some_ids(length, 1, seed=5).clamp(min=1), some_ids(length, 1, seed=6).clamp(min=1)
+    )
     plain, stored = run(model, ids, source=source), run(model, reading.ids, source=reading.source)
 
     def hidden(b: int, _: int, key: int) -> bool:
@@ -180,7 +216,12 @@ def test_padding_and_a_memory_are_hidden_from_a_replaced_pattern_too(to: str, le
 
 @pytest.mark.parametrize(
     ("name", "tap"),
-    [("attention.head.1", "attention.z"), ("attention", "attention.out"), ("mlp", "mlp.out"), ("mlp.neuron.4", "mlp.neurons")],
+    [
+        ("attention.head.1", "attention.z"),
+        ("attention", "attention.out"),
+        ("mlp", "mlp.out"),
+        ("mlp.neuron.4", "mlp.neurons"),
+    ],
 )
 def test_a_mean_is_that_over_all_tokens_of_the_reference_text(name: str, tap: str) -> None:
     model, ids = scrambled(tiny()), some_ids(6)
@@ -188,7 +229,9 @@ def test_a_mean_is_that_over_all_tokens_of_the_reference_text(name: str, tap: st
     trace = run(edited(model, f"blocks.0.{name}=mean", reference=pieces), ids)[f"blocks.0.{tap}"]
     before = run(model, ids)[f"blocks.0.{tap}"]
     values = [run(model, piece.ids)[f"blocks.0.{tap}"][0] for piece in pieces]
-    tokens = [token for value in values for token in (value[1] if name.endswith("head.1") else value)]
+    tokens = [
+        token for value in values for token in (value[1] if name.endswith("head.1") else value)
+    ]
     mean = sum(tokens) / 11
     wanted = before.clone()
     for b in range(2):
@@ -210,8 +253,12 @@ def test_padding_counts_in_no_mean() -> None:
     changed = run(edited(model, *names, reference=[Inputs(ids, source)]), ids, source=source)
     before = run(model, ids, source=source)
     out, z = before["blocks.0.mlp.out"], before["encoder.blocks.0.attention.z"]
-    torch.testing.assert_close(changed["encoder.blocks.0.attention.z"][0, 1, 0], torch.cat((z[0, 1], z[1, 1, :3])).mean(0))
-    alone = run(edited(model, names[0], reference=[Inputs(ids, source)]), ids, source=source)["blocks.0.mlp.out"]
+    torch.testing.assert_close(
+        changed["encoder.blocks.0.attention.z"][0, 1, 0], torch.cat((z[0, 1], z[1, 1, :3])).mean(0)
+    )
+    alone = run(edited(model, names[0], reference=[Inputs(ids, source)]), ids, source=source)[
+        "blocks.0.mlp.out"
+    ]
     torch.testing.assert_close(alone[0, 0], torch.cat((out[0, :4], out[1])).mean(0))
 
 
@@ -225,16 +272,28 @@ def test_positions_are_gone_or_in_another_order(kind: str, to: str) -> None:
     assert torch.allclose(moved, stayed, atol=1e-5) == (to == "zero")
     assert not torch.allclose(logits(model, swapped)[:, 2:], logits(model, ids)[:, 2:], atol=1e-5)
     if to == "shuffled":
-        # Under a full mask the tokens in the order of their places give what they gave, token by token.
+        # Under a full mask the tokens in the order of their places give what they gave, token by
+        # token.
         order = torch.randperm(8, generator=torch.Generator().manual_seed(unit_edits.SHUFFLE_SEED))
         in_place = torch.empty_like(ids)
         in_place[:, order] = ids
-        torch.testing.assert_close(logits(changed, ids), logits(model, in_place)[:, order], atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(
+            logits(changed, ids), logits(model, in_place)[:, order], atol=1e-4, rtol=1e-4
+        )
 
 
 EVERY = [
-    *("blocks.0.attention.head.1", "blocks.1.attention.head.0=uniform", "blocks.1.attention.head.1=previous"),
-    *("blocks.1.attention.head.2=from", "blocks.0.mlp=mean", "blocks.1.mlp.neuron.17=4.2", "positions=shuffled"),
+    *(
+        "blocks.0.attention.head.1",
+        "blocks.1.attention.head.0=uniform",
+        "blocks.1.attention.head.1=previous",
+    ),
+    *(
+        "blocks.1.attention.head.2=from",
+        "blocks.0.mlp=mean",
+        "blocks.1.mlp.neuron.17=4.2",
+        "positions=shuffled",
+    ),
 ]
 
 
@@ -246,7 +305,10 @@ def test_a_cache_gives_the_logits_of_a_whole_pass(positions: str, window: int | 
     cache = changed.new_cache(len(ids))
     with torch.no_grad():
         whole = changed(ids)
-        parts = [changed(ids[:, at], cache=cache) for at in (slice(0, 3), slice(3, 4), slice(4, 5), slice(5, 8))]
+        parts = [
+            changed(ids[:, at], cache=cache)
+            for at in (slice(0, 3), slice(3, 4), slice(4, 5), slice(5, 8))
+        ]
     torch.testing.assert_close(torch.cat(parts, 1), whole, atol=1e-5, rtol=1e-5)
     assert not torch.allclose(whole, logits(model, ids))
 
@@ -255,7 +317,11 @@ def test_an_encoder_is_edited_once_wherever_it_runs() -> None:
     model = scrambled(tiny(**KINDS["encoder-decoder"]))
     ids, source = some_ids(6).clamp(min=1), some_ids(5).clamp(min=1)
     pieces = [Inputs(some_ids(4, 1), some_ids(4, 1).clamp(min=1))]
-    names = ["encoder.blocks.0.attention.head.1=from", "encoder.blocks.1.mlp", "encoder.positions=shuffled"]
+    names = [
+        "encoder.blocks.0.attention.head.1=from",
+        "encoder.blocks.1.mlp",
+        "encoder.positions=shuffled",
+    ]
     changed = edited(model, *names, "blocks.0.cross_attention.head.2", reference=pieces)
     record = Record(["encoder.*", "memory"])
     with torch.no_grad():
@@ -276,22 +342,52 @@ CONFIG = tiny(n_layer=2)
 DIRECTION, FEATURE = "direction.planted-00000001", "dictionary.mine-00000001.feature.17"
 # Texts of edits, how they are written in an address, and what they are called.
 TEXTS = [
-    ("blocks.1.attention.head.2=zero", "blocks.1.attention.head.2", "Head 2 of block 1 is switched off (zero)"),
-    (" blocks.1.mlp=mean", "blocks.1.mlp=mean", "MLP of block 1 is replaced by its mean over the reference text"),
-    ("blocks.0.mlp.neuron.17=4.20", "blocks.0.mlp.neuron.17=4.2", "Neuron 17 of block 0 is set to 4.2"),
-    ("blocks.0.mlp.neuron.17=-1e3", "blocks.0.mlp.neuron.17=-1000", "Neuron 17 of block 0 is set to -1000"),
+    (
+        "blocks.1.attention.head.2=zero",
+        "blocks.1.attention.head.2",
+        "Head 2 of block 1 is switched off (zero)",
+    ),
+    (
+        " blocks.1.mlp=mean",
+        "blocks.1.mlp=mean",
+        "MLP of block 1 is replaced by its mean over the reference text",
+    ),
+    (
+        "blocks.0.mlp.neuron.17=4.20",
+        "blocks.0.mlp.neuron.17=4.2",
+        "Neuron 17 of block 0 is set to 4.2",
+    ),
+    (
+        "blocks.0.mlp.neuron.17=-1e3",
+        "blocks.0.mlp.neuron.17=-1000",
+        "Neuron 17 of block 0 is set to -1000",
+    ),
     ("positions=shuffled", "positions=shuffled", "Positions"),
     (DIRECTION, DIRECTION, "Direction planted-00000001 is taken out of the stream"),
-    (f"{DIRECTION}=-1.5", f"{DIRECTION}=-1.5", "Direction planted-00000001 is added to the stream, -1.5 times its spread"),
-    ("swap.blocks.1.mlp.7.3", "swap.blocks.1.mlp.3.7=1", "Tokens 3 and 7 change places in the stream after the MLP of block 1"),
-    ("swap.embed.3.7=0.5", "swap.embed.3.7=0.5", "Tokens 3 and 7 change places in the stream after the embedding, 0.5 of"),
+    (
+        f"{DIRECTION}=-1.5",
+        f"{DIRECTION}=-1.5",
+        "Direction planted-00000001 is added to the stream, -1.5 times its spread",
+    ),
+    (
+        "swap.blocks.1.mlp.7.3",
+        "swap.blocks.1.mlp.3.7=1",
+        "Tokens 3 and 7 change places in the stream after the MLP of block 1",
+    ),
+    (
+        "swap.embed.3.7=0.5",
+        "swap.embed.3.7=0.5",
+        "Tokens 3 and 7 change places in the stream after the embedding, 0.5 of",
+    ),
     (FEATURE, FEATURE, "Feature 17 of mine-00000001 is switched off (zero)"),
     (f"{FEATURE}=-1.5", f"{FEATURE}=-1.5", "Feature 17 of mine-00000001 is set to -1.5"),
 ]
 
 
 @pytest.mark.parametrize(("text", "canonical", "title"), TEXTS)
-def test_an_edit_says_what_it_does_and_its_text_is_read_back(text: str, canonical: str, title: str) -> None:
+def test_an_edit_says_what_it_does_and_its_text_is_read_back(
+    text: str, canonical: str, title: str
+) -> None:
     one = edit(text, CONFIG)
     assert one.text == canonical
     assert one.title.startswith(title)
@@ -299,21 +395,41 @@ def test_an_edit_says_what_it_does_and_its_text_is_read_back(text: str, canonica
 
 
 def test_the_tokens_of_a_swap_are_called_as_they_are_said_to_be() -> None:
-    assert edit("swap.embed.3.7", CONFIG).titled("<{}>".format).startswith("Tokens <3> and <7> change places in the stream")
+    assert (
+        edit("swap.embed.3.7", CONFIG)
+        .titled("<{}>".format)
+        .startswith("Tokens <3> and <7> change places in the stream")
+    )
 
 
 REFUSED: list[tuple[list[str], dict[str, Any], str]] = [
     (["blocks.1.attention.head.7"], {}, "there is no head 7; heads are counted from 0 to 2"),
     (["blocks.1.mlp=uniform"], {}, "MLP of block 1 cannot become 'uniform', but zero, mean$"),
     (["blocks.1.mlp.neuron.3=nan"], {}, "cannot become 'nan', but zero, mean or a number"),
-    (["blocks.1.attention.head.1=4"], {}, "cannot become '4', but zero, mean, uniform, previous, from"),
+    (
+        ["blocks.1.attention.head.1=4"],
+        {},
+        "cannot become '4', but zero, mean, uniform, previous, from",
+    ),
     (["positions=mean"], {}, "cannot become 'mean', but zero, shuffled"),
-    (["blocks.0.mlp", "blocks.0.mlp=mean"], {}, "blocks.0.mlp is edited twice: blocks.0.mlp and blocks.0.mlp=mean"),
+    (
+        ["blocks.0.mlp", "blocks.0.mlp=mean"],
+        {},
+        "blocks.0.mlp is edited twice: blocks.0.mlp and blocks.0.mlp=mean",
+    ),
     (["a head"], {}, "'a head' names no part of a model"),
-    *(([f"{one}=mean"], {}, "cannot become 'mean', but zero or a number") for one in (DIRECTION, FEATURE)),
+    *(
+        ([f"{one}=mean"], {}, "cannot become 'mean', but zero or a number")
+        for one in (DIRECTION, FEATURE)
+    ),
     *(
         ([text], {}, "names no part")
-        for text in ("direction.../secret", "dictionary.../secret.feature.1", "dictionary.mine", "dictionary.mine.neuron.1")
+        for text in (
+            "direction.../secret",
+            "dictionary.../secret.feature.1",
+            "dictionary.mine",
+            "dictionary.mine.neuron.1",
+        )
     ),
     (["swap.blocks.1.mlp.3"], {}, "name a layer and two tokens by their ids"),
     (["swap.blocks.2.mlp.3.7"], {}, "no layer blocks.2.mlp; they go from embed to blocks.1.mlp"),
@@ -327,7 +443,9 @@ REFUSED: list[tuple[list[str], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("texts", "changes", "message"), REFUSED)
-def test_what_is_not_possible_is_refused_in_one_line(texts: list[str], changes: dict[str, Any], message: str) -> None:
+def test_what_is_not_possible_is_refused_in_one_line(
+    texts: list[str], changes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ValueError, match=message) as refused:
         edits(texts, tiny(**changes))
     assert "\n" not in str(refused.value)
@@ -335,10 +453,20 @@ def test_what_is_not_possible_is_refused_in_one_line(texts: list[str], changes: 
 
 def test_of_another_models_edits_those_that_fit_are_kept_and_the_others_named() -> None:
     found = fitting(
-        ["blocks.5.mlp", "blocks.1.mlp", "blocks.1.mlp=mean", "nonsense", "blocks.0.attention.head.0"], scrambled(CONFIG)
+        [
+            "blocks.5.mlp",
+            "blocks.1.mlp",
+            "blocks.1.mlp=mean",
+            "nonsense",
+            "blocks.0.attention.head.0",
+        ],
+        scrambled(CONFIG),
     )
     assert [one.text for one in found.edits] == ["blocks.0.attention.head.0", "blocks.1.mlp"]
-    assert [line.split(":")[0] for line in found.rejected[:2]] == ["blocks.5.mlp", "'blocks.1.mlp=mean'"]
+    assert [line.split(":")[0] for line in found.rejected[:2]] == [
+        "blocks.5.mlp",
+        "'blocks.1.mlp=mean'",
+    ]
     assert found.rejected[2].startswith("'nonsense' names no part of a model")
     assert len(found.rejected) == 3
 
@@ -350,7 +478,9 @@ def test_edits_beyond_the_most_that_an_address_may_have_are_named_too():
     assert [line.split("'")[1] for line in found.rejected] == texts[MOST_EDITS:]
 
 
-NUMBERS = st.integers(0, 12).map(str) | st.sampled_from(["-1", "9" * 400, "nan", "1e999", "0x1", "١", "²", ""])
+NUMBERS = st.integers(0, 12).map(str) | st.sampled_from(
+    ["-1", "9" * 400, "nan", "1e999", "0x1", "١", "²", ""]
+)
 PLACES = (
     "blocks.{}.attention.head.{}",
     "blocks.{}.attention",
@@ -364,7 +494,11 @@ EDITS = st.builds(
     st.sampled_from(PLACES),
     NUMBERS,
     NUMBERS,
-    st.just("") | st.builds("={}".format, NUMBERS | st.sampled_from(["zero", "mean", "uniform", "previous", "from", "shuffled"])),
+    st.just("")
+    | st.builds(
+        "={}".format,
+        NUMBERS | st.sampled_from(["zero", "mean", "uniform", "previous", "from", "shuffled"]),
+    ),
 )
 
 
@@ -392,7 +526,10 @@ def merged(config: Config = CONFIG) -> MergedTransformer:
     """A model with an adapter whose factors are random."""
     generator = torch.Generator().manual_seed(3)
     adapter = {
-        name: Factors(torch.randn(2, reads, generator=generator) / 3, torch.randn(out, 2, generator=generator) / 3)
+        name: Factors(
+            torch.randn(2, reads, generator=generator) / 3,
+            torch.randn(out, 2, generator=generator) / 3,
+        )
         for name, (out, reads) in matrices(config).items()
     }
     return MergedTransformer(scrambled(config), adapter)
@@ -402,7 +539,12 @@ def test_the_strength_of_an_adapter_is_an_edit_that_comes_before_all_others() ->
     model, ids = merged(), some_ids()
     head = "blocks.0.attention.head.0=mean"
     inputs = [Inputs(some_ids(seed=4))]
-    for text, strength in (("adapter", 0.0), ("adapter=0.5", 0.5), ("adapter=-1", -1.0), ("adapter=zero", 0.0)):
+    for text, strength in (
+        ("adapter", 0.0),
+        ("adapter=0.5", 0.5),
+        ("adapter=-1", -1.0),
+        ("adapter=zero", 0.0),
+    ):
         every = edits([head, text], CONFIG)
         assert every[0].to == strength
         found = unit_edits.edited(model, every, inputs)
@@ -412,7 +554,10 @@ def test_the_strength_of_an_adapter_is_an_edit_that_comes_before_all_others() ->
         assert torch.equal(alone[1](ids), model.at(strength)(ids))
         assert edit(every[0].text, CONFIG) == every[0]
     assert torch.equal(unit_edits.edited(model, edits(["adapter=0"], CONFIG))(ids), model.base(ids))
-    assert edits(["adapter=0.5"], CONFIG)[0].title == "LoRA adapter acts with strength 0.5: 0 is its base, 1 is as trained"
+    assert (
+        edits(["adapter=0.5"], CONFIG)[0].title
+        == "LoRA adapter acts with strength 0.5: 0 is its base, 1 is as trained"
+    )
 
 
 def test_a_model_without_an_adapter_has_no_strength() -> None:
@@ -420,7 +565,9 @@ def test_a_model_without_an_adapter_has_no_strength() -> None:
         edited(scrambled(CONFIG), "adapter=0.5")
     found = fitting(["adapter=0.5", "blocks.1.mlp"], scrambled(CONFIG))
     assert [one.text for one in found.edits] == ["blocks.1.mlp"]
-    assert found.rejected == ("adapter: this model is no LoRA adapter, so there is no strength to change",)
+    assert found.rejected == (
+        "adapter: this model is no LoRA adapter, so there is no strength to change",
+    )
     assert [one.text for one in fitting(["adapter=0.5"], merged()).edits] == ["adapter=0.5"]
 
 
@@ -429,5 +576,7 @@ def test_the_text_itself_as_the_reference_changes_nothing_but_a_mean(kind: str) 
     model, ids = scrambled(tiny(**KINDS[kind])), some_ids(6, 1).clamp(min=1)
     reading = Inputs(ids, None if (source := source_of(model)) is None else source[:1])
     names = [f"{one.layer}=from" for one in heads_and_mlps(model.config) if one.is_head]
-    trace = run(edited(model, *dict.fromkeys(names), reference=[reading]), ids, source=reading.source)
+    trace = run(
+        edited(model, *dict.fromkeys(names), reference=[reading]), ids, source=reading.source
+    )
     assert torch.equal(trace["logits"], run(model, ids, source=reading.source)["logits"])

@@ -14,7 +14,14 @@ import gptviz
 from gptviz.interp.changing import edits as unit_edits
 from gptviz.interp.changing import fewer_bits
 from gptviz.interp.changing.edits import edits, quantisers
-from gptviz.interp.changing.fewer_bits import OUTLIER, by_block, divergences, errors, most_first, weight
+from gptviz.interp.changing.fewer_bits import (
+    OUTLIER,
+    by_block,
+    divergences,
+    errors,
+    most_first,
+    weight,
+)
 from gptviz.model import Transformer, parameter_count
 from gptviz.model.quantising import matrices, quantiser
 from tests.tiny import TinyModel, scrambled, some_ids, tiny
@@ -26,17 +33,21 @@ def edited(model: Transformer, *texts: str) -> Transformer:
     return unit_edits.edited(model, edits(texts, model.config))
 
 
-def test_an_edit_of_weights_puts_their_rounded_numbers_in_the_model_and_that_of_one_matrix_counts_more() -> None:
+def test_an_edit_of_weights_puts_their_rounded_numbers_in_the_model_and_that_of_one_matrix_counts_more() -> (
+    None
+):
     model = scrambled(tiny())
     twin = edited(model, f"{UP}=8bit.row", "weights=2bit.row")
     for name, own in matrices(model).items():
         kept = quantiser("8bit.row" if name == UP else "2bit.row")
         assert torch.equal(matrices(twin)[name], kept.brought_back(own))
     alone = edited(model, f"{UP}=Q4_0")
-    assert [name for name, own in matrices(alone).items() if own is not matrices(model)[name]] == [UP]
-    assert [one.text for one in edits(["positions", f"{UP}=Q4_0", "weights=4bit.g32"], model.config)] == [
-        *("weights=4bit.g32", f"{UP}=Q4_0", "positions")
+    assert [name for name, own in matrices(alone).items() if own is not matrices(model)[name]] == [
+        UP
     ]
+    assert [
+        one.text for one in edits(["positions", f"{UP}=Q4_0", "weights=4bit.g32"], model.config)
+    ] == [*("weights=4bit.g32", f"{UP}=Q4_0", "positions")]
 
 
 def test_other_edits_act_on_the_model_with_fewer_bits() -> None:
@@ -47,7 +58,9 @@ def test_other_edits_act_on_the_model_with_fewer_bits() -> None:
             one.copy_(quantiser("3bit.row").brought_back(matrices(model)[name]))
         reference = [unit_edits.Inputs(some_ids(seed=5))]
         texts = ("blocks.0.mlp=mean", "blocks.1.attention.head.1")
-        found = unit_edits.edited(model, edits(("weights=3bit.row", *texts), model.config), reference)
+        found = unit_edits.edited(
+            model, edits(("weights=3bit.row", *texts), model.config), reference
+        )
         expected = unit_edits.edited(copied, edits(texts, model.config), reference)
         torch.testing.assert_close(found(ids), expected(ids))
         ((_, one),) = unit_edits.edited_by_each(model, edits(["weights=3bit.row"], model.config))
@@ -61,7 +74,9 @@ def test_too_little_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         edited(model, "weights=4bit.g32")
 
 
-def test_the_error_of_a_matrix_is_that_of_a_loop_over_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_matrix_is_that_of_a_loop_over_its_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(fewer_bits, "AT_ONCE", 40)
     model = scrambled(tiny())
     with torch.no_grad():
@@ -74,7 +89,9 @@ def test_the_error_of_a_matrix_is_that_of_a_loop_over_its_numbers(monkeypatch: p
         before, after = (matrices(each)[name].double().flatten().tolist() for each in (model, twin))
         rms = math.sqrt(sum(w * w for w in before) / len(before))
         moved = [abs(b - a) for a, b in zip(before, after, strict=True)]
-        assert one.relative == pytest.approx(math.sqrt(sum(m * m for m in moved)) / math.sqrt(sum(w * w for w in before)))
+        assert one.relative == pytest.approx(
+            math.sqrt(sum(m * m for m in moved)) / math.sqrt(sum(w * w for w in before))
+        )
         assert one.largest == pytest.approx(max(moved))
         assert one.farthest == pytest.approx(max(map(abs, before)) / rms)
         assert one.outliers == sum(abs(w) > OUTLIER * rms for w in before) / len(before)
@@ -92,14 +109,22 @@ def test_the_last_column_is_the_error_of_all_matrices_of_a_block_together() -> N
     assert table is not None
     assert table.axes[0].labels == ("0", "1", "encoder 0")
     for row, path in enumerate(("blocks.0.", "blocks.1.", "encoder.blocks.0.")):
-        pairs = [(own, matrices(twin)[name]) for name, own in matrices(model).items() if name.startswith(path)]
+        pairs = [
+            (own, matrices(twin)[name])
+            for name, own in matrices(model).items()
+            if name.startswith(path)
+        ]
         moved = math.sqrt(sum(float((b - a).double().square().sum()) for a, b in pairs))
-        assert table.values[row, -1] == pytest.approx(moved / math.sqrt(sum(float(a.double().square().sum()) for a, _ in pairs)))
+        assert table.values[row, -1] == pytest.approx(
+            moved / math.sqrt(sum(float(a.double().square().sum()) for a, _ in pairs))
+        )
     assert np.isnan(table.values[2, table.axes[1].labels.index("cross_attention.q")])
     assert by_block(errors(scrambled(tiny(n_layer=0)), scrambled(tiny(n_layer=0)))) is None
 
 
-def test_each_guess_moves_by_the_divergence_that_torch_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_guess_moves_by_the_divergence_that_torch_computes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model, ids = scrambled(tiny(), std=0.6), some_ids(batch=1)[0].tolist()
     twin = edited(model, "weights=2bit.row")
     with torch.no_grad():
@@ -142,5 +167,11 @@ def test_the_library_says_what_a_text_loses(tiny_model: TinyModel) -> None:
     assert found.divergence is not None
     assert len(found.divergence) == len(ids)
     content = found.to_dict()
-    assert content["loss"] == {"before": found.loss[0], "after": found.loss[1]} if found.loss else False
-    assert content["matrices"][0]["bytes"] == quantiser("2bit.row").size(*matrices(lm.model)[UP].shape)
+    assert (
+        content["loss"] == {"before": found.loss[0], "after": found.loss[1]}
+        if found.loss
+        else False
+    )
+    assert content["matrices"][0]["bytes"] == quantiser("2bit.row").size(
+        *matrices(lm.model)[UP].shape
+    )

@@ -1,4 +1,6 @@
-"""Swaps of two tokens in the stream: against matrices by hand, and what a model says whose right answers are known."""
+"""Swaps of two tokens in the stream: against matrices by hand, and what a model says whose right
+answers are known.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def rows_of(model: Transformer) -> Tensor:
 
 
 @pytest.mark.parametrize("changes", KINDS, ids=str)
-def test_at_every_layer_both_tokens_change_places_and_nothing_else_changes(changes: dict[str, Any]) -> None:
+def test_at_every_layer_both_tokens_change_places_and_nothing_else_changes(
+    changes: dict[str, Any],
+) -> None:
     model, ids = scrambled(tiny(n_layer=3, **changes)), some_ids()
     plain, rows = run(model, ids), rows_of(model)
     across = torch.eye(12) - torch.linalg.pinv(rows) @ rows  # what lies along neither token
@@ -61,18 +65,26 @@ def test_at_every_layer_both_tokens_change_places_and_nothing_else_changes(chang
 def test_strength_0_is_equal_to_the_bit_and_half_the_way_both_are_alike() -> None:
     model, ids = scrambled(tiny()), some_ids()
     for layer in layers(model.config):
-        assert torch.equal(run(with_swap(model, layer.name, 0), ids)["logits"], run(model, ids)["logits"])
+        assert torch.equal(
+            run(with_swap(model, layer.name, 0), ids)["logits"], run(model, ids)["logits"]
+        )
         half = run(with_swap(model, layer.name, 0.5), ids)[layer.tap] @ rows_of(model).T
         torch.testing.assert_close(half[..., 0], half[..., 1])
-        torch.testing.assert_close(half.sum(-1), (run(model, ids)[layer.tap] @ rows_of(model).T).sum(-1))
+        torch.testing.assert_close(
+            half.sum(-1), (run(model, ids)[layer.tap] @ rows_of(model).T).sum(-1)
+        )
 
 
 def test_a_second_swap_brings_everything_back() -> None:
     model, ids = scrambled(tiny()), some_ids()
     without = "blocks.1.mlp"  # then nothing is written between the two layers
-    once, twice = ["swap.blocks.1.attention.3.7=1"], ["swap.blocks.1.attention.3.7=1", "swap.blocks.1.mlp.3.7=1"]
+    once, twice = (
+        ["swap.blocks.1.attention.3.7=1"],
+        ["swap.blocks.1.attention.3.7=1", "swap.blocks.1.mlp.3.7=1"],
+    )
     plain, once, twice = (
-        run(edited(model, edits([without, *swaps], model.config)), ids)["logits"] for swaps in ([], once, twice)
+        run(edited(model, edits([without, *swaps], model.config)), ids)["logits"]
+        for swaps in ([], once, twice)
     )
     assert not torch.allclose(once, plain, atol=1e-2)
     torch.testing.assert_close(twice, plain, atol=1e-4, rtol=1e-4)
@@ -85,24 +97,32 @@ def test_by_a_fitted_lens_the_directions_are_those_that_it_reads() -> None:
     rows = rows_of(model) @ maps[2]
     rows = rows / rows.norm(dim=-1, keepdim=True)
     plain, swapped = (
-        run(each, ids)["blocks.0.resid_post"] @ rows.T for each in (model, with_swap(model, "blocks.0.mlp", lens=f".{name}"))
+        run(each, ids)["blocks.0.resid_post"] @ rows.T
+        for each in (model, with_swap(model, "blocks.0.mlp", lens=f".{name}"))
     )
     torch.testing.assert_close(swapped, plain.flip(-1), atol=1e-4, rtol=1e-4)
     gone = fitting([f"swap.blocks.0.mlp.3.7.{'1' * 32}=1"], model)
     assert "the lens is not on this machine" in gone.rejected[0]
     fitted.keep(name, {"at": torch.arange(5), "matrices": maps[:, :6, :6]})
-    assert "that of another model" in fitting([f"swap.blocks.0.mlp.3.7.{name}=1"], model).rejected[0]
+    assert (
+        "that of another model" in fitting([f"swap.blocks.0.mlp.3.7.{name}=1"], model).rejected[0]
+    )
 
 
 @pytest.mark.parametrize("changes", KINDS, ids=str)
-def test_a_logit_is_still_the_sum_of_its_parts_and_the_swap_is_one_of_them(changes: dict[str, Any]) -> None:
+def test_a_logit_is_still_the_sum_of_its_parts_and_the_swap_is_one_of_them(
+    changes: dict[str, Any],
+) -> None:
     model, ids = scrambled(tiny(**changes)), some_ids(batch=1)[0].tolist()
     for layer in layers(model.config):
         found = attribute(with_swap(model, layer.name), ids)
         assert found.adds_up
         (part,) = (part for part in found.parts if part.name.endswith(".edits.bias"))
         at_end = layer.tap.endswith("resid_post")
-        assert part.title == f"what edits add after {f'block {layer.block}' if at_end else layer.title}"
+        assert (
+            part.title
+            == f"what edits add after {f'block {layer.block}' if at_end else layer.title}"
+        )
 
 
 def test_tokens_with_one_direction_have_no_places_to_change() -> None:

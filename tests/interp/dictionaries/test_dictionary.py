@@ -1,4 +1,6 @@
-"""Dictionaries and their features as units: against loops over features, and a dictionary that changes nothing."""
+"""Dictionaries and their features as units: against loops over features, and a dictionary that
+changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ NAME, TAP = "mine-00000001", "blocks.1.resid_post"
 pytestmark = pytest.mark.usefixtures("home")
 
 
-def random(block: int = 1, size: int = 30, name: str = NAME, seed: int = 0, **changes: object) -> Dictionary:
+def random(
+    block: int = 1, size: int = 30, name: str = NAME, seed: int = 0, **changes: object
+) -> Dictionary:
     """A random dictionary for the stream of the tiny model."""
     draw = torch.Generator().manual_seed(seed)
 
@@ -36,30 +40,44 @@ def random(block: int = 1, size: int = 30, name: str = NAME, seed: int = 0, **ch
 
 
 def unchanged(block: int = 1) -> Dictionary:
-    """A dictionary whose features are the numbers of the stream themselves, those above 0 and those below."""
+    """A dictionary whose features are the numbers of the stream themselves, those above 0 and those
+    below.
+    """
     rows = torch.cat([torch.eye(12), -torch.eye(12)])
     return Dictionary(block, rows, torch.zeros(24), rows, torch.zeros(12), torch.zeros(24))
 
 
 def activations(of: Dictionary, x: Tensor) -> list[float]:
     """The activations at one vector, by a loop over the features."""
-    before = [float((x - of.decoder_bias) @ row + bias) for row, bias in zip(of.encoder, of.encoder_bias, strict=True)]
+    before = [
+        float((x - of.decoder_bias) @ row + bias)
+        for row, bias in zip(of.encoder, of.encoder_bias, strict=True)
+    ]
     least = sorted(before)[-of.k] if of.k else -torch.inf
     limits = of.threshold.tolist()
-    return [one if one >= least and one > 0 and one > limit else 0.0 for one, limit in zip(before, limits, strict=True)]
+    return [
+        one if one >= least and one > 0 and one > limit else 0.0
+        for one, limit in zip(before, limits, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("changes", "kind"), [({}, "relu"), ({"k": 4}, "topk"), ({"threshold": torch.linspace(0, 3, 30)}, "jumprelu")]
+    ("changes", "kind"),
+    [({}, "relu"), ({"k": 4}, "topk"), ({"threshold": torch.linspace(0, 3, 30)}, "jumprelu")],
 )
-def test_activations_and_what_they_give_back_are_those_of_a_loop(changes: dict[str, object], kind: str) -> None:
+def test_activations_and_what_they_give_back_are_those_of_a_loop(
+    changes: dict[str, object], kind: str
+) -> None:
     one, x = random(**changes), torch.randn(3, 5, 12, generator=torch.Generator().manual_seed(1))
     assert one.kind == kind
     active = one.encode(x)
     for place in [(0, 0), (1, 4), (2, 2)]:
         expected = activations(one, x[place])
         torch.testing.assert_close(active[place], torch.tensor(expected))
-        back = sum(value * row for value, row in zip(expected, one.decoder, strict=True)) + one.decoder_bias
+        back = (
+            sum(value * row for value, row in zip(expected, one.decoder, strict=True))
+            + one.decoder_bias
+        )
         torch.testing.assert_close(one.reconstruct(x)[place], back)
 
 
@@ -70,7 +88,9 @@ def test_of_a_topk_dictionary_exactly_k_features_are_active_where_enough_are_abo
     assert ((replace(one, encoder_bias=torch.full((30,), -50.0)).encode(x) > 0).sum(-1) < 5).all()
 
 
-def test_a_feature_that_is_set_changes_the_stream_by_its_row_alone_and_what_is_missed_stays() -> None:
+def test_a_feature_that_is_set_changes_the_stream_by_its_row_alone_and_what_is_missed_stays() -> (
+    None
+):
     model, one, ids = scrambled(tiny()), random(k=6), some_ids()
     module.keep(one)
     plain = run(model, ids)
@@ -92,20 +112,39 @@ def test_a_feature_that_is_set_to_what_it_is_changes_nothing() -> None:
     module.keep(one)
     plain = run(model, ids)
     off = torch.nonzero((one.encode(plain[TAP]) == 0).all((0, 1)))[0, 0]  # active at no token
-    assert torch.equal(run(edited(model, edits([one.edit(int(off))], model.config)), ids)["logits"], plain["logits"])
+    assert torch.equal(
+        run(edited(model, edits([one.edit(int(off))], model.config)), ids)["logits"],
+        plain["logits"],
+    )
     value = one.encode(plain[TAP])[0, -1]
     feature = int(value.argmax())
-    same = run(edited(model, edits([f"dictionary.{NAME}.feature.{feature}={float(value[feature]):.6g}"], model.config)), ids)
+    same = run(
+        edited(
+            model,
+            edits(
+                [f"dictionary.{NAME}.feature.{feature}={float(value[feature]):.6g}"], model.config
+            ),
+        ),
+        ids,
+    )
     torch.testing.assert_close(same["logits"][0, -1], plain["logits"][0, -1], atol=1e-4, rtol=0)
 
 
-def test_two_dictionaries_of_one_stream_act_one_after_the_other_and_the_sum_of_directions_after_them() -> None:
+def test_two_dictionaries_of_one_stream_act_one_after_the_other_and_the_sum_of_directions_after_them() -> (
+    None
+):
     model, ids = scrambled(tiny()), some_ids()
     first, second = random(name="a-00000001"), random(name="b-00000001", seed=1)
     for each in (first, second):
         module.keep(each)
     along = [planted(name=f"{name}-00000001", seed=seed) for seed, name in enumerate("ab")]
-    texts = ["direction.a-00000001=1", second.edit(0, 1), first.edit(2, 1), second.edit(1, 1), "direction.b-00000001=-2"]
+    texts = [
+        "direction.a-00000001=1",
+        second.edit(0, 1),
+        first.edit(2, 1),
+        second.edit(1, 1),
+        "direction.b-00000001=-2",
+    ]
     found = run(edited(model, edits(texts, model.config)), ids)[TAP]
     x = run(model, ids)[TAP]
     for each, features in ((second, [0, 1]), (first, [2])):
@@ -131,10 +170,16 @@ def test_a_feature_that_is_not_here_or_of_another_model_is_refused() -> None:
     module.keep(random(block=2))
     module.keep(random(name="small-00000001", size=3))
     found = fitting(
-        [f"dictionary.{name}.feature.3" for name in (NAME, "gone-00000000", "small-00000001")] + ["blocks.0.mlp"], model
+        [f"dictionary.{name}.feature.3" for name in (NAME, "gone-00000000", "small-00000001")]
+        + ["blocks.0.mlp"],
+        model,
     )
     assert [one.text for one in found.edits] == ["blocks.0.mlp"]
-    for why, said in zip(("of another model", "no dictionary gone-00000000", "from 0 to 2"), found.rejected, strict=True):
+    for why, said in zip(
+        ("of another model", "no dictionary gone-00000000", "from 0 to 2"),
+        found.rejected,
+        strict=True,
+    ):
         assert why in said
     with pytest.raises(ValueError, match="not all finite"):
         module.keep(random(decoder_bias=torch.full((12,), torch.nan)))

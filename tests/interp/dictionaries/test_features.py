@@ -1,4 +1,6 @@
-"""Single features of a dictionary: what they are active at, which are alike, and what writes one, against loops."""
+"""Single features of a dictionary: what they are active at, which are alike, and what writes one,
+against loops.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ import pytest
 import torch
 
 from gptviz.interp.dictionaries.dictionary import Dictionary
-from gptviz.interp.dictionaries.features import EMBEDDING, LATER, MISSED, REST, added, nearest, observable_features, written
+from gptviz.interp.dictionaries.features import (
+    EMBEDDING,
+    LATER,
+    MISSED,
+    REST,
+    added,
+    nearest,
+    observable_features,
+    written,
+)
 from gptviz.interp.explaining.attribution import attribute
 from gptviz.interp.trace import run
 from gptviz.model import Transformer
@@ -21,7 +32,13 @@ def dictionary_of(model: Transformer, block: int = 1, k: int = 0) -> Dictionary:
     draw, width = torch.Generator().manual_seed(3), model.config.d_model
     encoder, decoder = (torch.randn(6, width, generator=draw) for _ in range(2))
     return Dictionary(
-        block, encoder, torch.randn(6, generator=draw), decoder, torch.randn(width, generator=draw), torch.zeros(6), k
+        block,
+        encoder,
+        torch.randn(6, generator=draw),
+        decoder,
+        torch.randn(width, generator=draw),
+        torch.zeros(6),
+        k,
     )
 
 
@@ -31,25 +48,35 @@ def test_the_numbers_of_features_are_their_activations_in_the_stream() -> None:
     units = observable_features(model, dictionary)
     expected = dictionary.encode(run(model, ids)["blocks.1.resid_post"])
     torch.testing.assert_close(units.values(ids), expected)
-    np.testing.assert_allclose(units.lengths, [float(row.norm()) for row in dictionary.decoder], rtol=1e-6)
+    np.testing.assert_allclose(
+        units.lengths, [float(row.norm()) for row in dictionary.decoder], rtol=1e-6
+    )
 
 
 def test_the_nearest_features_have_the_largest_cosines() -> None:
     dictionary = dictionary_of(scrambled(tiny()))
     found = nearest(dictionary, 4, most=5)
     cosines = {
-        other: float(torch.cosine_similarity(dictionary.decoder[4], dictionary.decoder[other], 0)) for other in (0, 1, 2, 3, 5)
+        other: float(torch.cosine_similarity(dictionary.decoder[4], dictionary.decoder[other], 0))
+        for other in (0, 1, 2, 3, 5)
     }
-    assert [int(one) for one in found.axes[0].labels] == sorted(cosines, key=lambda one: -cosines[one])
+    assert [int(one) for one in found.axes[0].labels] == sorted(
+        cosines, key=lambda one: -cosines[one]
+    )
     np.testing.assert_allclose(found.values, sorted(cosines.values(), reverse=True), rtol=1e-5)
 
 
 @pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])
 def test_what_the_parts_write_sums_to_the_activation_before_the_relu(norm: str) -> None:
-    model, ids = scrambled(tiny(norm=norm, residual="pre-norm", n_layer=3)).requires_grad_(False), some_ids(7)[0]
+    model, ids = (
+        scrambled(tiny(norm=norm, residual="pre-norm", n_layer=3)).requires_grad_(False),
+        some_ids(7)[0],
+    )
     dictionary = dictionary_of(model)
     trace = run(model, ids[None])
-    before = (trace["blocks.1.resid_post"][0] - dictionary.decoder_bias) @ dictionary.encoder[2] + dictionary.encoder_bias[2]
+    before = (trace["blocks.1.resid_post"][0] - dictionary.decoder_bias) @ dictionary.encoder[
+        2
+    ] + dictionary.encoder_bias[2]
     at, parts = written(model, ids, dictionary, 2)
     assert at == int(before.argmax())
     assert parts.values.sum() == pytest.approx(float(before.max()), rel=1e-4)
@@ -62,7 +89,10 @@ def test_what_the_parts_write_sums_to_the_activation_before_the_relu(norm: str) 
     for block in (0, 1):
         output = model.blocks[block].attention.output.weight
         for head in range(model.config.n_head):
-            added = output[:, head * size : (head + 1) * size] @ trace[f"blocks.{block}.attention.z"][0, head, at]
+            added = (
+                output[:, head * size : (head + 1) * size]
+                @ trace[f"blocks.{block}.attention.z"][0, head, at]
+            )
             assert named[f"head {head} of block {block}"] == pytest.approx(
                 float(added @ dictionary.encoder[2]), rel=1e-3, abs=1e-5
             )
@@ -79,7 +109,10 @@ def test_where_norms_change_what_was_written_the_difference_is_a_part() -> None:
 
 @pytest.mark.parametrize("residual", ["pre-norm", "branch-norm", "plain"])
 def test_what_is_not_in_the_stream_yet_adds_what_the_later_parts_do(residual: str) -> None:
-    model, ids = scrambled(tiny(residual=residual, n_layer=3)).requires_grad_(False), some_ids(7)[0].tolist()
+    model, ids = (
+        scrambled(tiny(residual=residual, n_layer=3)).requires_grad_(False),
+        some_ids(7)[0].tolist(),
+    )
     shares = added(model, ids, dictionary_of(model), token=3, position=4, against=5)
     whole = attribute(model, ids, 3, 4, 5)
     assert shares.unit == whole.unit
@@ -88,7 +121,9 @@ def test_what_is_not_in_the_stream_yet_adds_what_the_later_parts_do(residual: st
     assert shares.values.sum() == pytest.approx(whole.sum, abs=1e-9)
 
 
-def test_without_a_norm_behind_it_a_feature_adds_what_the_logit_loses_when_it_is_switched_off() -> None:
+def test_without_a_norm_behind_it_a_feature_adds_what_the_logit_loses_when_it_is_switched_off() -> (
+    None
+):
     model = scrambled(tiny(residual="plain", final_norm=False, n_layer=2)).requires_grad_(False)
     ids, dictionary = some_ids(7)[0], dictionary_of(model, block=1)
     shares = added(model, ids.tolist(), dictionary, token=3)

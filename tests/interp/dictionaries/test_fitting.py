@@ -19,8 +19,8 @@ SIZE, NUMBERS = 40, 20
 
 
 def planted(active: int, count: int = 5_000) -> tuple[Tensor, Tensor]:
-    """Twice as many features as the vectors have numbers, and vectors that are sums of so many of them, each 0.5 to 1.5 times,
-    around a point away from 0, with little noise.
+    """Twice as many features as the vectors have numbers, and vectors that are sums of so many of
+    them, each 0.5 to 1.5 times, around a point away from 0, with little noise.
     """
     draw = torch.Generator().manual_seed(0)
     rows = F.normalize(torch.randn(SIZE, NUMBERS, generator=draw), dim=-1)
@@ -30,7 +30,9 @@ def planted(active: int, count: int = 5_000) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_features_that_are_known_are_found_again(monkeypatch: pytest.MonkeyPatch, kind: FittedKind) -> None:
+def test_features_that_are_known_are_found_again(
+    monkeypatch: pytest.MonkeyPatch, kind: FittedKind
+) -> None:
     monkeypatch.setattr(fitting, "BATCH", 64)
     rows, x = planted(3)
     found = fit(x, 0, 60, kind, k=3)
@@ -65,7 +67,11 @@ def test_the_fit_says_how_far_it_is_and_is_the_same_for_the_same_seed() -> None:
     heard: list[str] = []
     with progress.listening(lambda now: heard.append(now.words)):
         one = fit(x, 0, 30, k=3, steps=50)
-    assert [words.partition(" (")[0] for words in heard] == ["step 20 of 50", "step 40 of 50", "step 50 of 50"]
+    assert [words.partition(" (")[0] for words in heard] == [
+        "step 20 of 50",
+        "step 40 of 50",
+        "step 50 of 50",
+    ]
     assert heard[-1].endswith("% explained, 3.0 active at a token)")
     assert torch.equal(one.decoder, fit(x, 0, 30, k=3, steps=50).decoder)
     assert not torch.equal(one.decoder, fit(x, 0, 30, k=3, steps=50, seed=1).decoder)
@@ -79,7 +85,9 @@ def counted(*rows: list[int]) -> Rows:
     return Rows(Inputs(some_ids(batch=len(rows))), targets)
 
 
-def test_vectors_are_those_of_the_tokens_before_the_last_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_are_those_of_the_tokens_before_the_last_that_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model, rows = scrambled(tiny()), counted([1, 4], [], [7])
     assert seen(rows).sum(1).tolist() == [5, 0, 8]
     stream = run(model, rows.reading.ids)["blocks.1.resid_post"]

@@ -1,4 +1,6 @@
-"""How good a dictionary is: against sums by hand, and dictionaries that give back all or nothing."""
+"""How good a dictionary is: against sums by hand, and dictionaries that give back all or
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +35,25 @@ def test_a_dictionary_that_changes_nothing_gives_the_loss_to_the_bit() -> None:
 def test_losses_and_shares_are_those_of_a_loop_over_rows() -> None:
     model, rows, one = scrambled(tiny()), texts(), random(k=3)
     places = [slice(0, 6)] * 3 + [slice(0, 8)] * 3
-    each = [(ids, targets) for text in rows for ids, targets in zip(text.reading.ids, text.targets, strict=True)]
-    streams = [run(model, ids[None], [one.tap])[one.tap][0, at] for (ids, _), at in zip(each, places, strict=True)]
+    each = [
+        (ids, targets)
+        for text in rows
+        for ids, targets in zip(text.reading.ids, text.targets, strict=True)
+    ]
+    streams = [
+        run(model, ids[None], [one.tap])[one.tap][0, at]
+        for (ids, _), at in zip(each, places, strict=True)
+    ]
     mean = torch.cat(streams).mean(0)
     expected = dict.fromkeys(("loss", "loss_with", "loss_zero", "loss_mean", "loss_random"), 0.0)
     chance = random_like(one, mean, 3)
-    puts = (lambda x: x, one.reconstruct, lambda x: 0 * x, lambda x: 0 * x + mean, chance.reconstruct)
+    puts = (
+        lambda x: x,
+        one.reconstruct,
+        lambda x: 0 * x,
+        lambda x: 0 * x + mean,
+        chance.reconstruct,
+    )
     for ids, targets in each:
         for name, put in zip(expected, puts, strict=True):
             logits = run(model, ids[None], ["logits"], edits={one.tap: put})["logits"][0]
@@ -50,11 +65,21 @@ def test_losses_and_shares_are_those_of_a_loop_over_rows() -> None:
     active = one.encode(x)
     assert found.l0 == pytest.approx(np.mean([int((row > 0).sum()) for row in active]))
     assert found.dead == np.mean([not any(column > 0) for column in active.T])
-    assert found.explained == pytest.approx(float(1 - ((x - one.reconstruct(x)) ** 2).sum() / ((x - mean) ** 2).sum()), rel=1e-4)
+    assert found.explained == pytest.approx(
+        float(1 - ((x - one.reconstruct(x)) ** 2).sum() / ((x - mean) ** 2).sum()), rel=1e-4
+    )
     lost = found.loss_zero - found.loss
     assert found.recovered == pytest.approx(1 - (found.loss_with - found.loss) / lost)
-    assert found.labelled().axes[0].labels == ("as it is", "the dictionary", "a random dictionary", "the mean", "zero")
-    np.testing.assert_array_equal(found.labelled().values[[1, 4]], [found.loss_with, found.loss_zero])
+    assert found.labelled().axes[0].labels == (
+        "as it is",
+        "the dictionary",
+        "a random dictionary",
+        "the mean",
+        "zero",
+    )
+    np.testing.assert_array_equal(
+        found.labelled().values[[1, 4]], [found.loss_with, found.loss_zero]
+    )
 
 
 def test_a_random_dictionary_is_as_large_and_as_sparse() -> None:

@@ -1,4 +1,6 @@
-"""The dictionary of `sentences`: features are found by what makes them active, and without one its task breaks, and no other."""
+"""The dictionary of `sentences`: features are found by what makes them active, and without one its
+task breaks, and no other.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from gptviz.interp.trace import run
 from gptviz.language_model import LanguageModel
 from gptviz.model import Transformer
 
-# What a feature stands for, the answers that follow where it does, and the most of these that are right without it.
+# What a feature stands for, the answers that follow where it does, and the most of these that are
+# right without it.
 CONCEPTS = {
     "the verb is plural": (("are", "were"), 0.2),
     "[ is open": (("]",), 0.1),
@@ -30,7 +33,9 @@ def sentences() -> LanguageModel:
 
 @cache
 def answers() -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Held-out sentences [B, T]; where an answer counts [B, T]; and of each answer [n] the token and the task."""
+    """Held-out sentences [B, T]; where an answer counts [B, T]; and of each answer [n] the token
+    and the task.
+    """
     assert sentences().task is not None
     held_out = sentences().task.held_out(600)
     ids, counted = torch.from_numpy(held_out.ids), torch.from_numpy(held_out.counted)
@@ -46,12 +51,13 @@ def right(model: Transformer) -> Tensor:
 
 
 def found(words: tuple[str, ...]) -> tuple[int, Tensor, Tensor]:
-    """The feature that is more active before these answers than before others, by the most; how active it is before each answer
-    [n]; and which of them are these.
+    """The feature that is more active before these answers than before others, by the most; how
+    active it is before each answer [n]; and which of them are these.
     """
     lm, (ids, counted, token, _) = sentences(), answers()
     dictionary = lm.dictionary("sentences-features")
-    active = dictionary.encode(run(lm.model, ids, [dictionary.tap])[dictionary.tap])[counted]  # [n, feature]
+    # [n, feature]
+    active = dictionary.encode(run(lm.model, ids, [dictionary.tap])[dictionary.tap])[counted]
     these = torch.isin(token, torch.tensor([lm.token(word) for word in words]))
     feature = int((active[these].mean(0) - active[~these].mean(0)).argmax())
     return feature, active[:, feature], these

@@ -1,4 +1,6 @@
-"""What parts add to a logit, against the model's own logits, closed forms on weights set by hand, and another library."""
+"""What parts add to a logit, against the model's own logits, closed forms on weights set by hand,
+and another library.
+"""
 
 from __future__ import annotations
 
@@ -25,20 +27,34 @@ IDS = some_ids()[0].tolist()
 SOURCE = [3, 1, 4, 1, 5]
 
 
-@tried(15, 60, st.one_of(families(), families(n_encoder_layer=1, mask="causal")), st.integers(0, 7), st.none() | st.just(7))
-def test_the_parts_of_any_model_add_up_to_its_logit_at_any_position(config: Config, position: int, against: int | None) -> None:
+@tried(
+    15,
+    60,
+    st.one_of(families(), families(n_encoder_layer=1, mask="causal")),
+    st.integers(0, 7),
+    st.none() | st.just(7),
+)
+def test_the_parts_of_any_model_add_up_to_its_logit_at_any_position(
+    config: Config, position: int, against: int | None
+) -> None:
     model, source = scrambled(config), SOURCE if config.n_encoder_layer else None
     found = attribute(model, IDS, 3, position, against, source)
     with torch.no_grad():
-        row = model(torch.tensor([IDS]), None if source is None else torch.tensor([source]))[0, position].double()
-    assert found.capped == pytest.approx(float(row[3] - (0 if against is None else row[against])), abs=1e-4)
+        row = model(torch.tensor([IDS]), None if source is None else torch.tensor([source]))[
+            0, position
+        ].double()
+    assert found.capped == pytest.approx(
+        float(row[3] - (0 if against is None else row[against])), abs=1e-4
+    )
     scale = max(abs(found.logit), *(abs(part.value) for part in found.parts))
     assert abs(sum(part.value for part in found.parts) - found.logit) < 1e-4 * scale
     assert found.adds_up
     if config.logit_cap is None:
         assert found.logit == found.capped
     elif against is None:
-        assert config.logit_cap * np.tanh(found.logit / config.logit_cap) == pytest.approx(found.capped, abs=1e-4)
+        assert config.logit_cap * np.tanh(found.logit / config.logit_cap) == pytest.approx(
+            found.capped, abs=1e-4
+        )
     for head, shares in found.sources.items():
         assert shares.sum() == pytest.approx(found.of(head), abs=1e-5 * scale)
 
@@ -51,11 +67,15 @@ def test_a_part_counted_twice_or_left_out_does_not_add_up(config: Config) -> Non
     for index, part in enumerate(found.parts):
         if abs(part.value) > 1e-3 * scale:
             assert not replace(found, parts=(*found.parts, part)).adds_up, part.name
-            assert not replace(found, parts=(*found.parts[:index], *found.parts[index + 1 :])).adds_up, part.name
+            assert not replace(
+                found, parts=(*found.parts[:index], *found.parts[index + 1 :])
+            ).adds_up, part.name
     assert not replace(found, logit=float("nan")).adds_up
 
 
-def test_unless_it_is_asked_for_another_the_token_is_the_likeliest_after_the_last_position() -> None:
+def test_unless_it_is_asked_for_another_the_token_is_the_likeliest_after_the_last_position() -> (
+    None
+):
     model = scrambled(tiny())
     found, named = attribute(model, IDS), attribute(model, IDS, 2, 4)
     with torch.no_grad():
@@ -72,26 +92,41 @@ def test_each_block_adds_what_the_hidden_states_of_transformers_gpt2_say(tmp_pat
     theirs.transformer.ln_f.register_forward_pre_hook(lambda _part, read: last.append(read[0]))
     theirs.requires_grad_(False)
     given = theirs(ids, output_hidden_states=True)
-    stream = [state[0, 9].double() for state in (*given.hidden_states[:3], last[0])]  # before each block, and after the last
+    # before each block, and after the last
+    stream = [state[0, 9].double() for state in (*given.hidden_states[:3], last[0])]
     norm = theirs.transformer.ln_f
     size = (stream[-1].var(correction=0) + norm.eps).sqrt()
 
     def logit(vector: torch.Tensor) -> float:
         """What a vector in the stream adds to the logit of token 5, by the norm's equation."""
-        return float(((vector - vector.mean()) / size * norm.weight).double() @ theirs.lm_head.weight[5].double())
+        return float(
+            ((vector - vector.mean()) / size * norm.weight).double()
+            @ theirs.lm_head.weight[5].double()
+        )
 
     found = attribute(model, ids[0].tolist(), 5, 9)
-    by_block = [sum(part.value for part in found.parts if part.name.startswith(f"blocks.{block}.")) for block in range(3)]
-    assert by_block == pytest.approx([logit(stream[block + 1] - stream[block]) for block in range(3)], abs=1e-4)
+    by_block = [
+        sum(part.value for part in found.parts if part.name.startswith(f"blocks.{block}."))
+        for block in range(3)
+    ]
+    assert by_block == pytest.approx(
+        [logit(stream[block + 1] - stream[block]) for block in range(3)], abs=1e-4
+    )
     assert found.of("embed") + found.of("positions") == pytest.approx(logit(stream[0]), abs=1e-4)
-    assert found.of("head.final_norm.bias") == pytest.approx(float(norm.bias @ theirs.lm_head.weight[5]), abs=1e-4)
+    assert found.of("head.final_norm.bias") == pytest.approx(
+        float(norm.bias @ theirs.lm_head.weight[5]), abs=1e-4
+    )
     assert found.logit == pytest.approx(float(given.logits[0, 9, 5]), abs=1e-4)
 
 
-def test_the_induction_head_of_a_circuit_adds_the_whole_logit_from_the_token_that_followed() -> None:
+def test_the_induction_head_of_a_circuit_adds_the_whole_logit_from_the_token_that_followed() -> (
+    None
+):
     found = attribute(induction_circuit(), [1, 2, 3, 4, 1])
     assert found.token == 2
-    assert {part.name: part.value for part in found.parts if part.value} == {"blocks.1.attention.head.2": pytest.approx(LOUD)}
+    assert {part.name: part.value for part in found.parts if part.value} == {
+        "blocks.1.attention.head.2": pytest.approx(LOUD)
+    }
     assert found.sources["blocks.1.attention.head.2"] == pytest.approx([0, LOUD, 0, 0, 0])
 
 
@@ -101,7 +136,9 @@ def test_a_copy_head_adds_the_share_of_each_token_it_reads_and_a_neuron_adds_its
     grid = found.grid(model.config)
     assert grid.axes[1].labels == ("0", "1", "2", MLP)
     assert grid.values == pytest.approx(np.array([[LOUD / 4, -LOUD / 4, 0, LOUD]]))
-    assert found.sources["blocks.0.attention.head.0"] == pytest.approx([LOUD / 4, LOUD / 4, -LOUD / 4, 0])
+    assert found.sources["blocks.0.attention.head.0"] == pytest.approx(
+        [LOUD / 4, LOUD / 4, -LOUD / 4, 0]
+    )
     assert found.logit == pytest.approx(LOUD)
 
 
@@ -120,7 +157,9 @@ def test_a_labels_logit_is_the_sum_over_parts_where_the_head_is_linear(head: str
 
 def test_of_an_edited_model_what_is_off_adds_nothing_and_the_rest_adds_up() -> None:
     model = scrambled(tiny())
-    parts = edits.edits(["blocks.1.attention.head.2", "blocks.0.attention=mean", "blocks.1.mlp"], model.config)
+    parts = edits.edits(
+        ["blocks.1.attention.head.2", "blocks.0.attention=mean", "blocks.1.mlp"], model.config
+    )
     found = attribute(edits.edited(model, parts, [edits.Inputs(some_ids())]), IDS, 3)
     assert found.adds_up
     assert found.of("blocks.1.attention.head.2") == 0
@@ -131,22 +170,38 @@ def test_of_an_edited_model_what_is_off_adds_nothing_and_the_rest_adds_up() -> N
     assert "blocks.1.mlp.down.bias" not in names
     grid = found.grid(model.config)
     assert grid.axes[1].labels == ("0", "1", "2", "all", MLP)
-    assert np.isnan(grid.values).tolist() == [[True, True, True, False, False], [False, False, False, True, False]]
+    assert np.isnan(grid.values).tolist() == [
+        [True, True, True, False, False],
+        [False, False, False, True, False],
+    ]
 
 
 def test_every_part_has_a_name_in_words() -> None:
-    changes = {"residual": "double-norm", "norm_bias": True, "embed_norm": True, "positions": "learned", "unembed_bias": True}
+    changes = {
+        "residual": "double-norm",
+        "norm_bias": True,
+        "embed_norm": True,
+        "positions": "learned",
+        "unembed_bias": True,
+    }
     config = tiny(n_encoder_layer=1, **changes)
-    titles = {part.name: part.title for part in attribute(scrambled(config), IDS, source=SOURCE).parts}
+    titles = {
+        part.name: part.title for part in attribute(scrambled(config), IDS, source=SOURCE).parts
+    }
     assert len(set(titles.values())) == len(titles)
     assert titles["blocks.1.cross_attention.head.2"] == "cross-attention head 2 of block 1"
-    assert titles["blocks.1.cross_residual.norm_after.bias"] == "bias of the norm of the cross-attention of block 1"
+    assert (
+        titles["blocks.1.cross_residual.norm_after.bias"]
+        == "bias of the norm of the cross-attention of block 1"
+    )
     assert titles["blocks.0.mlp.down.bias"] == "bias of the MLP of block 0"
     assert titles["embed_norm.bias"] == "bias of the norm after the embedding"
     assert titles["head.unembed.bias"] == "bias of the unembedding"
 
 
-def test_a_sublayer_that_was_replaced_as_a_whole_has_a_column_of_its_own_also_where_both_attentions_were() -> None:
+def test_a_sublayer_that_was_replaced_as_a_whole_has_a_column_of_its_own_also_where_both_attentions_were() -> (
+    None
+):
     adds = {"attention": 1, "cross_attention": 2, "mlp": 3}
     parts = tuple(PartValue(f"blocks.0.{name}", name, value) for name, value in adds.items())
     grid = Attribution(0, 1, None, 6.0, 6.0, parts, {}, {}).grid(tiny(n_layer=1))

@@ -1,4 +1,6 @@
-"""Frozen runs: what each part adds sums to what is read, along every way down, and equals a loop over the parts."""
+"""Frozen runs: what each part adds sums to what is read, along every way down, and equals a loop
+over the parts.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,23 @@ def _scale(*values: float) -> float:
 @given(families(n_encoder_layer=0))
 @example(tiny(norm="layernorm", qk_norm="separate"))
 @settings(max_examples=60, deadline=None)
-def test_what_all_parts_add_sums_to_what_is_read_on_every_way_down_and_of_every_architecture(config: Config) -> None:
+def test_what_all_parts_add_sums_to_what_is_read_on_every_way_down_and_of_every_architecture(
+    config: Config,
+) -> None:
     model, ids = scrambled(config), some_ids(6, 1)[0]
     for usual in (None, means(model, some_ids(8, 3, seed=1))):
         frozen = Frozen(model, ids, POSITION, usual)
         top = frozen.logit(3, 5)
-        assert abs(float(top.adds.sum()) + top.rest - top.total) < CLOSE * _scale(top.total, float(top.adds.abs().sum()))
+        assert abs(float(top.adds.sum()) + top.rest - top.total) < CLOSE * _scale(
+            top.total, float(top.adds.abs().sum())
+        )
         for unit in frozen.units:
             for reads in frozen.reads(unit, POSITION, top.directions[unit.layer][0]):
                 scale = _scale(reads.total, float(reads.adds.abs().sum()), reads.rest)
-                assert abs(float(reads.adds.sum()) + reads.rest - reads.total) < CLOSE * scale, (unit.name, reads.kind)
+                assert abs(float(reads.adds.sum()) + reads.rest - reads.total) < CLOSE * scale, (
+                    unit.name,
+                    reads.kind,
+                )
 
 
 @given(families(n_encoder_layer=0))
@@ -45,25 +54,32 @@ def test_the_total_is_the_logit_of_the_model(config: Config) -> None:
     logits = run(model, ids[None])["logits"][0, POSITION]
     frozen = Frozen(model, ids, POSITION)
     assert frozen.logit(3, None).total == pytest.approx(float(logits[3]), abs=1e-4, rel=1e-4)
-    assert frozen.logit(3, 5).total == pytest.approx(float(logits[3] - logits[5]), abs=1e-4, rel=1e-4)
+    assert frozen.logit(3, 5).total == pytest.approx(
+        float(logits[3] - logits[5]), abs=1e-4, rel=1e-4
+    )
 
 
 @given(families(n_encoder_layer=0))
 @settings(max_examples=20, deadline=None)
-def test_what_each_part_adds_to_the_logit_is_what_the_decomposition_of_the_stream_says(config: Config) -> None:
+def test_what_each_part_adds_to_the_logit_is_what_the_decomposition_of_the_stream_says(
+    config: Config,
+) -> None:
     model, ids = scrambled(config), some_ids(6, 1)[0]
     frozen = Frozen(model, ids, POSITION)
     top = frozen.logit(3, 5)
     parts = attribute(model, ids.tolist(), 3, POSITION, 5)
     scale = _scale(float(top.adds.abs().max()))
     for unit, value in zip(frozen.units, top.adds[0].tolist(), strict=True):
-        biases = (f"{unit.layer}.down.bias",) if unit.part == "mlp" else ()  # here an MLP is one with its bias
+        # here an MLP is one with its bias
+        biases = (f"{unit.layer}.down.bias",) if unit.part == "mlp" else ()
         expected = sum(part.value for part in parts.parts if part.name in (unit.name, *biases))
         assert value == pytest.approx(expected, abs=CLOSE * scale), unit.name
 
 
 @torch.no_grad()
-def test_a_value_edge_is_pattern_times_value_matrix_times_output_matrix_times_what_was_written() -> None:
+def test_a_value_edge_is_pattern_times_value_matrix_times_output_matrix_times_what_was_written() -> (
+    None
+):
     """Against a loop over sources and positions that reads the model's matrices itself."""
     config = tiny(residual="plain", final_norm=False, n_kv_head=1, d_mlp=0, positions="rotary")
     model, ids = scrambled(config), some_ids(6, 1)[0]
@@ -90,13 +106,20 @@ def test_a_value_edge_is_pattern_times_value_matrix_times_output_matrix_times_wh
             * (unembed[3] - unembed[5])
             @ (w_o @ (w_v @ trace["embed"][0, place]))
         )
-        assert float(value.adds[row, frozen.place[Unit("embed")]]) == pytest.approx(float(expected), abs=1e-5)
+        assert float(value.adds[row, frozen.place[Unit("embed")]]) == pytest.approx(
+            float(expected), abs=1e-5
+        )
 
 
 @pytest.mark.parametrize("sharpness", [0.0, 1.0, 30.0, 400.0])
-def test_the_shares_of_scores_add_up_to_what_choosing_gains_however_sure_the_head_is(sharpness: float) -> None:
+def test_the_shares_of_scores_add_up_to_what_choosing_gains_however_sure_the_head_is(
+    sharpness: float,
+) -> None:
     generator = torch.Generator().manual_seed(0)
-    scores, values = sharpness * torch.randn(9, generator=generator), torch.randn(9, generator=generator)
+    scores, values = (
+        sharpness * torch.randn(9, generator=generator),
+        torch.randn(9, generator=generator),
+    )
     weights = choice(scores, values)
     gained = scores.softmax(-1) @ values - values.mean()
     assert float(weights @ scores) == pytest.approx(float(gained), abs=1e-4)
@@ -114,7 +137,9 @@ def test_the_shares_of_scores_equal_an_integral_in_small_steps() -> None:
 
 
 def test_two_scores_share_what_is_gained_in_a_closed_form() -> None:
-    """With two keys only the difference of the scores matters, so both weights are the gain divided by it."""
+    """With two keys only the difference of the scores matters, so both weights are the gain divided
+    by it.
+    """
     weights = choice(torch.tensor([2.0, -1.0]), torch.tensor([5.0, 1.0]))
     gain = (1 / (1 + torch.exp(torch.tensor(-3.0))) - 0.5) * 4.0
     torch.testing.assert_close(weights, torch.tensor([1.0, -1.0]) * gain / 3.0)

@@ -1,4 +1,6 @@
-"""How much context is used, against loops over single guesses, a head that copies over a known distance, and no positions."""
+"""How much context is used, against loops over single guesses, a head that copies over a known
+distance, and no positions.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def test_the_largest_window_is_the_loss_of_the_whole_text(config: Config) -> Non
 
 @pytest.mark.parametrize("limit", [1, 9, 40])
 @pytest.mark.parametrize("how", module.HOWS)
-def test_passes_of_any_size_give_the_same_numbers(limit: int, how: module.How, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passes_of_any_size_give_the_same_numbers(
+    limit: int, how: module.How, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, ids = scrambled(tiny()), ids_of()
     whole, windows = left_out(model, ids, how).rise, by_window(model, ids).loss
     monkeypatch.setattr(module, "MOST_TOKENS", limit)
@@ -84,7 +88,9 @@ def test_passes_of_any_size_give_the_same_numbers(limit: int, how: module.How, m
 
 @given(families(), st.data())
 @settings(max_examples=30)
-def test_a_token_that_is_replaced_has_the_mean_embedding_and_all_others_stay(config: Config, data: st.DataObject) -> None:
+def test_a_token_that_is_replaced_has_the_mean_embedding_and_all_others_stay(
+    config: Config, data: st.DataObject
+) -> None:
     model, ids = scrambled(config), ids_of()
     place = data.draw(st.integers(0, 6))
     mean = torch.stack([model.embed(torch.tensor([[i]]))[0, 0] for i in range(11)]).mean(0)
@@ -94,7 +100,9 @@ def test_a_token_that_is_replaced_has_the_mean_embedding_and_all_others_stay(con
         value[0, place] = mean
         return value
 
-    logits = run(model, torch.tensor([ids[:-1]]), ["logits"], edits={"embed": replace})["logits"][0].double()
+    logits = run(model, torch.tensor([ids[:-1]]), ["logits"], edits={"embed": replace})["logits"][
+        0
+    ].double()
     found, before = left_out(model, ids, "replaced", [place]).rise[:, 0], losses(model, ids)
     assert np.isnan(found[: place + 1]).all()
     for t in range(place + 1, 8):
@@ -127,7 +135,8 @@ def repeated(length: int = 20) -> list[int]:
     return [block[t % LAG] for t in range(length)]
 
 
-SURE = math.log1p((VOCAB - 1) * math.exp(-LOUD))  # the loss of a token whose logit is LOUD above all others
+# the loss of a token whose logit is LOUD above all others
+SURE = math.log1p((VOCAB - 1) * math.exp(-LOUD))
 
 
 @pytest.mark.parametrize("how", module.HOWS)
@@ -147,7 +156,9 @@ def test_the_loss_of_a_copy_jumps_where_the_window_is_shorter_than_its_lag(how: 
 
 @given(families(), st.integers(1, 60))
 @settings(max_examples=20)
-def test_the_loss_by_position_is_the_mean_of_a_loop_over_rows_of_any_length(config: Config, at_once: int) -> None:
+def test_the_loss_by_position_is_the_mean_of_a_loop_over_rows_of_any_length(
+    config: Config, at_once: int
+) -> None:
     model = scrambled(config)
     rows = [ids_of(length, seed=seed) for seed, length in enumerate((3, 8, 2, 8, 8, 5))]
     with pytest.MonkeyPatch.context() as patch:
@@ -160,7 +171,10 @@ def test_the_loss_by_position_is_the_mean_of_a_loop_over_rows_of_any_length(conf
     assert found.unit == "mean loss over 6 texts (nats)"
 
 
-@pytest.mark.parametrize(("length", "expected"), [(2, (1,)), (3, (1, 2)), (5, (1, 2, 4)), (7, (1, 2, 4, 6)), (9, (1, 2, 4, 8))])
+@pytest.mark.parametrize(
+    ("length", "expected"),
+    [(2, (1,)), (3, (1, 2)), (5, (1, 2, 4)), (7, (1, 2, 4, 6)), (9, (1, 2, 4, 8))],
+)
 def test_windows_double_up_to_all_that_can_be_read(length: int, expected: tuple[int, ...]) -> None:
     assert windows_for(length) == expected
 
@@ -177,7 +191,11 @@ def test_targets_lie_evenly_over_the_text() -> None:
     [
         (tiny(), 1, "the text has 1 token; at least 2"),
         (tiny(), 10, "9 tokens do not fit in a context of 8"),
-        (tiny(mask="full", head="mean", n_label=3), 4, "only a decoder guesses each token from those before it"),
+        (
+            tiny(mask="full", head="mean", n_label=3),
+            4,
+            "only a decoder guesses each token from those before it",
+        ),
         (tiny(n_encoder_layer=1), 4, "only a decoder guesses each token from those before it"),
     ],
 )

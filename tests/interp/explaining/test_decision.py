@@ -1,4 +1,6 @@
-"""Decisions of classifiers: they add up to the model's logits, and leaving a word out is leaving it out."""
+"""Decisions of classifiers: they add up to the model's logits, and leaving a word out is leaving it
+out.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from gptviz.interp.explaining.decision import BIAS, decision, decisive_token, left_out, runner_up, worth
+from gptviz.interp.explaining.decision import (
+    BIAS,
+    decision,
+    decisive_token,
+    left_out,
+    runner_up,
+    worth,
+)
 from gptviz.interp.reading.classification import classify, judge
 from tests.tiny import scrambled, some_ids, tiny
 
@@ -20,7 +29,9 @@ def classifier(head: str, seed: int = 0):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize(("label", "against"), [(0, None), (2, None), (2, 0), (0, 2)])
-def test_bias_and_shares_add_up_to_what_the_model_says(head: str, label: int, against: int | None) -> None:
+def test_bias_and_shares_add_up_to_what_the_model_says(
+    head: str, label: int, against: int | None
+) -> None:
     model, ids = classifier(head), some_ids(6, batch=1)
     with torch.inference_mode():
         logits = model(ids)[0].numpy()
@@ -67,7 +78,10 @@ def test_each_row_is_the_text_without_one_token(head: str) -> None:
 
 def test_the_decisive_word_costs_the_label_most() -> None:
     model, ids = classifier("flatten"), some_ids(7, batch=1, seed=3)[0]
-    whole, rows = judge(model, ids).probabilities, torch.from_numpy(left_out(model, ids)).softmax(-1).numpy()
+    whole, rows = (
+        judge(model, ids).probabilities,
+        torch.from_numpy(left_out(model, ids)).softmax(-1).numpy(),
+    )
     label = max(range(LABELS), key=whole.__getitem__)
     token, instead = decisive_token(whole, rows)
     assert all(rows[token, label] <= row[label] for row in rows)
@@ -75,7 +89,9 @@ def test_the_decisive_word_costs_the_label_most() -> None:
 
 
 @pytest.mark.parametrize(("label", "against"), [(0, None), (2, 1)])
-def test_a_token_is_worth_what_the_decision_loses_without_it(label: int, against: int | None) -> None:
+def test_a_token_is_worth_what_the_decision_loses_without_it(
+    label: int, against: int | None
+) -> None:
     model, ids = classifier("first"), some_ids(5, batch=1)[0]
 
     def margin(tokens: list[int]) -> float:

@@ -1,4 +1,6 @@
-"""The stream as a sum: what readers of a model read, and what each writer adds, against the model itself and loops."""
+"""The stream as a sum: what readers of a model read, and what each writer adds, against the model
+itself and loops.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,24 @@ SOURCE = [3, 1, 4, 1, 5]
 
 def stream_of(model: Transformer, rows: list[int] | None = None) -> Stream:
     """Of some ids, and of a source where the model reads one."""
-    return Stream(model, some_ids()[0].tolist(), rows, SOURCE if model.encoder is not None else None)
+    return Stream(
+        model, some_ids()[0].tolist(), rows, SOURCE if model.encoder is not None else None
+    )
 
 
 def really_read(model: Transformer) -> dict[str, Tensor]:
-    """What each sublayer and each norm of a decoder reads in a pass of the model, [T, d_model], and the head behind its norm."""
+    """What each sublayer and each norm of a decoder reads in a pass of the model, [T, d_model], and
+    the head behind its norm.
+    """
     seen: dict[str, Tensor] = {}
 
     def note(name: str) -> Any:
         return lambda _part, read, _out: seen.__setitem__(name, read[0][0].double())
 
     hooks = [
-        part.register_forward_hook(note(name)) for name, part in model.named_modules() if name != "" and "encoder" not in name
+        part.register_forward_hook(note(name))
+        for name, part in model.named_modules()
+        if name != "" and "encoder" not in name
     ]
     source = torch.tensor([SOURCE]) if model.encoder is not None else None
     with torch.no_grad():
@@ -49,7 +57,9 @@ def directions(model: Transformer, *before: int) -> Tensor:
 
 @settings(max_examples=60)
 @given(families() | families(n_encoder_layer=1, mask="causal"))
-def test_what_every_reader_of_any_model_reads_is_the_sum_of_what_was_written(config: Config) -> None:
+def test_what_every_reader_of_any_model_reads_is_the_sum_of_what_was_written(
+    config: Config,
+) -> None:
     model = scrambled(config)
     stream, read, asked = stream_of(model), really_read(model), directions(model)
     crosses = 1 if model.encoder is not None else 0
@@ -63,17 +73,23 @@ def test_what_every_reader_of_any_model_reads_is_the_sum_of_what_was_written(con
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("residual", RESIDUALS)
-def test_a_heads_part_is_what_a_loop_carries_through_the_norms_behind_it(residual: str, norm: str) -> None:
+def test_a_heads_part_is_what_a_loop_carries_through_the_norms_behind_it(
+    residual: str, norm: str
+) -> None:
     """The loop knows which norms of each kind of residual stand behind what a head wrote."""
     model = scrambled(tiny(residual=residual, norm=norm, d_head=6, n_kv_head=1))
     read, asked = really_read(model), directions(model)
     stream = stream_of(model)
     added = stream.added(stream.pull(HEAD, asked))
-    sublayers = [f"blocks.{block}.{part}_residual" for block in range(2) for part in ("attention", "mlp")]
+    sublayers = [
+        f"blocks.{block}.{part}_residual" for block in range(2) for part in ("attention", "mlp")
+    ]
     before_adding = {"branch-norm": "norm", "double-norm": "norm_after"}.get(residual)
 
     def through(name: str, vector: Tensor) -> Tensor:
-        """A vector [T, d_model] through the norm `name`, with the standard deviation of what that really read."""
+        """A vector [T, d_model] through the norm `name`, with the standard deviation of what that
+        really read.
+        """
         part, whole = model.get_submodule(name), read[name]
         if norm == "layernorm":
             vector = vector - vector.mean(-1, keepdim=True)
@@ -86,27 +102,50 @@ def test_a_heads_part_is_what_a_loop_carries_through_the_norms_behind_it(residua
         output = model.blocks[block].attention.output.weight.detach().double()
         for head in range(3):
             own = slice(6 * head, 6 * head + 6)
-            vector = torch.stack([output[:, own] @ z.double() for z in stream.values[f"blocks.{block}.attention.z"][:, head]])
+            vector = torch.stack(
+                [
+                    output[:, own] @ z.double()
+                    for z in stream.values[f"blocks.{block}.attention.z"][:, head]
+                ]
+            )
             place = sublayers.index(f"blocks.{block}.attention_residual")
             if before_adding:
                 vector = through(f"{sublayers[place]}.{before_adding}", vector)
             if residual == "post-norm":
                 for later in sublayers[place:]:
                     vector = through(f"{later}.norm", vector)
-            if residual in ("none", "norm-only"):  # an MLP takes the place of all that was there before
+            # an MLP takes the place of all that was there before
+            if residual in ("none", "norm-only"):
                 vector = torch.zeros_like(vector)
             expected = (asked * through("head.final_norm", vector)).sum(-1)
-            torch.testing.assert_close(added[f"blocks.{block}.attention.head.{head}"], expected, atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                added[f"blocks.{block}.attention.head.{head}"], expected, atol=1e-5, rtol=1e-5
+            )
 
 
 def test_parts_have_the_names_of_units_and_of_the_parameters_of_their_biases() -> None:
-    stream = stream_of(scrambled(tiny(n_layer=1, residual="post-norm", positions="learned", embed_norm=True, norm_bias=True)))
+    stream = stream_of(
+        scrambled(
+            tiny(
+                n_layer=1,
+                residual="post-norm",
+                positions="learned",
+                embed_norm=True,
+                norm_bias=True,
+            )
+        )
+    )
     added = stream.added(stream.pull(HEAD, directions(stream.model)))
     assert list(added) == [
         *("embed", "positions", "embed_norm.bias"),
         *(f"blocks.0.attention.head.{head}" for head in range(3)),
         *("blocks.0.attention.output.bias", "blocks.0.attention_residual.norm.bias"),
-        *("blocks.0.mlp", "blocks.0.mlp.down.bias", "blocks.0.mlp_residual.norm.bias", "head.final_norm.bias"),
+        *(
+            "blocks.0.mlp",
+            "blocks.0.mlp.down.bias",
+            "blocks.0.mlp_residual.norm.bias",
+            "head.final_norm.bias",
+        ),
     ]
     for name in added:
         if name.endswith("bias"):
@@ -123,10 +162,15 @@ def test_a_head_is_split_by_the_tokens_it_reads_as_a_loop_does() -> None:
         output = stream.part(layer).output.weight.detach().double()
         for row, head in ((0, 1), (5, 2), (7, 3)):
             for key in range(shares.shape[-1]):
-                value = stream.values[f"{layer}.v"][key, head // 2].double() * stream.values[f"{layer}.pattern"][row, head, key]
+                value = (
+                    stream.values[f"{layer}.v"][key, head // 2].double()
+                    * stream.values[f"{layer}.pattern"][row, head, key]
+                )
                 expected = pulled[layer][row] @ output[:, 5 * head : 5 * head + 5] @ value
                 torch.testing.assert_close(shares[row, head, key], expected, atol=1e-6, rtol=1e-6)
-            torch.testing.assert_close(shares[row, head].sum(), added[f"{layer}.head.{head}"][row], atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                shares[row, head].sum(), added[f"{layer}.head.{head}"][row], atol=1e-5, rtol=1e-5
+            )
     assert shares.shape[-1] == len(SOURCE)
 
 
@@ -136,7 +180,9 @@ def test_an_mlp_is_the_sum_of_its_neurons(mlp: str) -> None:
     pulled = stream.pull(HEAD, directions(stream.model))
     neurons = stream.neurons("blocks.0.mlp", pulled)  # [T, d_mlp]
     assert neurons.shape == (8, 20)
-    torch.testing.assert_close(neurons.sum(-1), stream.added(pulled)["blocks.0.mlp"], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        neurons.sum(-1), stream.added(pulled)["blocks.0.mlp"], atol=1e-5, rtol=1e-5
+    )
 
 
 def test_some_positions_and_many_directions_give_the_same_as_all_and_one_by_one() -> None:
@@ -145,14 +191,21 @@ def test_some_positions_and_many_directions_give_the_same_as_all_and_one_by_one(
     stream, some = stream_of(model), stream_of(model, [2, 5])
     together = stream.added(stream.pull("blocks.1.mlp", asked))
     for index, each in enumerate(asked):
-        alone, of_some = (one.added(one.pull("blocks.1.mlp", d)) for one, d in ((stream, each), (some, each[[2, 5]])))
+        alone, of_some = (
+            one.added(one.pull("blocks.1.mlp", d))
+            for one, d in ((stream, each), (some, each[[2, 5]]))
+        )
         for name, values in alone.items():
             torch.testing.assert_close(together[name][index], values)
             torch.testing.assert_close(of_some[name], values[[2, 5]], atol=1e-6, rtol=1e-6)
 
 
 def test_what_the_head_reads_and_the_logits_are_the_models_own() -> None:
-    for changes in ({}, {"final_norm": False}, {"n_layer": 0, "final_norm": False, "positions": "learned", "embed_scale": 2.0}):
+    for changes in (
+        {},
+        {"final_norm": False},
+        {"n_layer": 0, "final_norm": False, "positions": "learned", "embed_scale": 2.0},
+    ):
         model = scrambled(tiny(**changes))
         stream = stream_of(model, [4])
         torch.testing.assert_close(stream.final.double(), really_read(model)[HEAD][4])
@@ -162,11 +215,17 @@ def test_what_the_head_reads_and_the_logits_are_the_models_own() -> None:
 
 @settings(max_examples=20)
 @given(families())
-def test_a_frozen_norm_is_the_norm_where_it_was_frozen_and_linear_everywhere(config: Config) -> None:
+def test_a_frozen_norm_is_the_norm_where_it_was_frozen_and_linear_everywhere(
+    config: Config,
+) -> None:
     for norm in (part for part in scrambled(config).modules() if type(part) in NORMS.values()):
         assert isinstance(norm, Norm)
-        at, a, b = torch.randn(3, 4, norm.shape[0], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        at, a, b = torch.randn(
+            3, 4, norm.shape[0], dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+        )
         gain = 1.0 if norm.weight is None else norm.weight.detach().double()
         bias = 0.0 if norm.bias is None else norm.bias.detach().double()
         torch.testing.assert_close(norm.frozen(at, at) * gain + bias, norm.double()(at))
-        torch.testing.assert_close(norm.frozen(2 * a - b, at), 2 * norm.frozen(a, at) - norm.frozen(b, at))
+        torch.testing.assert_close(
+            norm.frozen(2 * a - b, at), 2 * norm.frozen(a, at) - norm.frozen(b, at)
+        )

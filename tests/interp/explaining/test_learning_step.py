@@ -1,4 +1,6 @@
-"""One step of learning: its slopes against finite differences and `backward`, its step against the trainer's own."""
+"""One step of learning: its slopes against finite differences and `backward`, its step against the
+trainer's own.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ from gptviz.train.trainer import Trainer
 from tests.examples import quick, tried
 from tests.tiny import configs, scrambled, some_ids, tiny
 
-DECODERS = [path.name for path in sorted(checkpoints.BUNDLED.iterdir()) if checkpoints.read_config(path).kind == "decoder"]
+DECODERS = [
+    path.name
+    for path in sorted(checkpoints.BUNDLED.iterdir())
+    if checkpoints.read_config(path).kind == "decoder"
+]
 IDS = some_ids(9, 1)[0].tolist()
 
 
@@ -97,9 +103,16 @@ def test_it_is_backward_at_the_logits_at_every_block_and_at_every_weight() -> No
 
 
 @pytest.mark.parametrize("optimiser", ["adamw", "adam", "sgd", "muon"])
-@pytest.mark.parametrize("changes", [{}, {"residual": "post-norm", "positions": "rotary", "d_head": 4, "tied": True}])
-def test_the_loss_after_is_that_of_the_trainers_own_step_to_the_last_bit(optimiser: Any, changes: dict[str, Any]) -> None:
-    model, recipe = scrambled(tiny(**changes)), Recipe(steps=2, optimiser=optimiser, precision="float32")
+@pytest.mark.parametrize(
+    "changes", [{}, {"residual": "post-norm", "positions": "rotary", "d_head": 4, "tied": True}]
+)
+def test_the_loss_after_is_that_of_the_trainers_own_step_to_the_last_bit(
+    optimiser: Any, changes: dict[str, Any]
+) -> None:
+    model, recipe = (
+        scrambled(tiny(**changes)),
+        Recipe(steps=2, optimiser=optimiser, precision="float32"),
+    )
     part = "blocks.1.attention.qkv.weight"
     found = learning_step(model, IDS, part, (3, 2), recipe)
     before = copy.deepcopy(model.state_dict())

@@ -22,11 +22,15 @@ def lm() -> LanguageModel:
 
 def shares(lm: LanguageModel, contrast: Contrast, what: str) -> np.ndarray:
     """What each head restores, [block, head]."""
-    return lm.patch(contrast.clean, contrast.corrupted, contrast.right, contrast.wrong, f"attention.{what}").shares
+    return lm.patch(
+        contrast.clean, contrast.corrupted, contrast.right, contrast.wrong, f"attention.{what}"
+    ).shares
 
 
 @pytest.mark.parametrize("part", CONTRASTS)
-def test_a_head_alone_restores_half_of_every_answer_and_the_preview_finds_it(lm: LanguageModel, part: str) -> None:
+def test_a_head_alone_restores_half_of_every_answer_and_the_preview_finds_it(
+    lm: LanguageModel, part: str
+) -> None:
     one = CONTRASTS[part]
     asked = (one.clean, one.corrupted, one.right, one.wrong, "attention.z")
     exact, guess = lm.patch(*asked), lm.patch(*asked, exact=False)
@@ -36,15 +40,19 @@ def test_a_head_alone_restores_half_of_every_answer_and_the_preview_finds_it(lm:
     assert exact.shares.flat[guess.shares.argmax()] > 0.5
 
 
-def test_a_name_that_is_said_twice_is_found_by_where_a_head_looks_and_moved_by_what_later_heads_take(lm: LanguageModel) -> None:
+def test_a_name_that_is_said_twice_is_found_by_where_a_head_looks_and_moved_by_what_later_heads_take(
+    lm: LanguageModel,
+) -> None:
     one = CONTRASTS["names"]
     z, pattern, v = (shares(lm, one, what) for what in ("z", "pattern", "v"))
     finder = int(z[0].argmax())
     movers = np.argsort(z[1])[-2:]
-    # The head of block 0 looks elsewhere where the other name is said again; what there is to take is the same.
+    # The head of block 0 looks elsewhere where the other name is said again; what there is to take
+    # is the same.
     assert min(z[0, finder], pattern[0, finder]) > 0.5
     assert abs(v[0, finder]) < 0.1
-    # The two heads of block 1 look at the same place in both prompts, and take from it which name it was.
+    # The two heads of block 1 look at the same place in both prompts, and take from it which name
+    # it was.
     assert np.abs(pattern[1, movers]).max() < 0.1
     assert v[1, movers].sum() > 0.8
     pair = lm.pair(one.clean, one.corrupted, one.right, one.wrong)

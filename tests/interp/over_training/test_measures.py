@@ -26,7 +26,9 @@ def with_a_snapshot(name: str) -> gptviz.LanguageModel:
 def test_the_loss_of_a_task_is_the_mean_surprise_at_its_answers(home: object) -> None:
     learned = task("sentences")
     config = tiny(vocab_size=learned.tokenizer.vocab_size, context_length=learned.length - 1)
-    checkpoints.save("mixed", scrambled(config), learned.tokenizer, {"source": TaskSource(learned).to_dict()})
+    checkpoints.save(
+        "mixed", scrambled(config), learned.tokenizer, {"source": TaskSource(learned).to_dict()}
+    )
     lm = with_a_snapshot("mixed")
     history, rows = lm.over_training("loss.by_task"), lm.tested_rows(of="tasks")
     assert history.series == tuple(learned.parts)
@@ -34,29 +36,48 @@ def test_the_loss_of_a_task_is_the_mean_surprise_at_its_answers(home: object) ->
         surprises = []
         for (ids, _), targets in rows[name]:
             for row, wanted in zip(lm.model(ids).log_softmax(-1), targets, strict=True):
-                surprises += [-row[place, token].item() for place, token in enumerate(wanted.tolist()) if token >= 0]
+                surprises += [
+                    -row[place, token].item()
+                    for place, token in enumerate(wanted.tolist())
+                    if token >= 0
+                ]
         assert value == pytest.approx(np.mean(surprises), abs=1e-5)
 
 
 def test_right_answers_are_counted_one_by_one_and_waves_are_those_of_the_page(home: object) -> None:
     learned = task("modular", modulus=5)
     config = tiny(vocab_size=7, context_length=4)
-    checkpoints.save("clock", scrambled(config), learned.tokenizer, {"source": TaskSource(learned).to_dict()})
+    checkpoints.save(
+        "clock", scrambled(config), learned.tokenizer, {"source": TaskSource(learned).to_dict()}
+    )
     lm = with_a_snapshot("clock")
     history = lm.over_training("accuracy")
     assert history.series == ("held out", "learned")
-    for examples, value in zip((learned.held_out(), learned.learned()), history.values[0], strict=True):
+    for examples, value in zip(
+        (learned.held_out(), learned.learned()), history.values[0], strict=True
+    ):
         assert examples is not None
-        right = [int(lm.model(torch.tensor([row[:4].tolist()]))[0, -1].argmax()) == row[4] for row in examples.ids]
+        right = [
+            int(lm.model(torch.tensor([row[:4].tolist()]))[0, -1].argmax()) == row[4]
+            for row in examples.ids
+        ]
         assert value == pytest.approx(np.mean(right))
-    np.testing.assert_allclose(lm.over_training("waves").values[0], powers(lm.model, Modular(modulus=5)).values[-1], atol=1e-9)
+    np.testing.assert_allclose(
+        lm.over_training("waves").values[0],
+        powers(lm.model, Modular(modulus=5)).values[-1],
+        atol=1e-9,
+    )
 
 
 def test_norm_and_rank_of_a_matrix_are_those_of_numpy(tiny_model: TinyModel) -> None:
     tiny_model("mine")
     lm = with_a_snapshot("mine")
     norms, ranks = lm.over_training("weights.norm"), lm.over_training("weights.rank")
-    weights = {name: each.detach().double().numpy() for name, each in lm.model.named_parameters() if each.dim() > 1}
+    weights = {
+        name: each.detach().double().numpy()
+        for name, each in lm.model.named_parameters()
+        if each.dim() > 1
+    }
     assert norms.series == ranks.series == tuple(weights)
     for i, matrix in enumerate(weights.values()):
         values = np.linalg.svd(matrix, compute_uv=False)
@@ -71,7 +92,9 @@ def test_a_matrix_that_turns_all_directions_alike_has_full_rank(tiny_model: Tiny
     embed = lm.model.embed.weight
     with torch.no_grad():
         embed.copy_(torch.eye(*embed.shape))
-    rank = MEASURES["weights.rank"].compute(lm.model, lm.given(MEASURES["weights.rank"], MeasureQuestion()))
+    rank = MEASURES["weights.rank"].compute(
+        lm.model, lm.given(MEASURES["weights.rank"], MeasureQuestion())
+    )
     assert rank["embed.weight"] == pytest.approx(min(embed.shape))
 
 
@@ -95,7 +118,9 @@ def test_edits_stay_in_place_at_every_snapshot(tiny_model: TinyModel) -> None:
         ("loss.by_task", {}, "the card does not say|not trained on a mixture"),
     ],
 )
-def test_what_a_measure_lacks_is_said_in_a_line(tiny_model: TinyModel, measure: str, asked: dict[str, str], said: str) -> None:
+def test_what_a_measure_lacks_is_said_in_a_line(
+    tiny_model: TinyModel, measure: str, asked: dict[str, str], said: str
+) -> None:
     tiny_model("mine")
     lm = with_a_snapshot("mine")
     with pytest.raises(ValueError, match=said):
@@ -110,32 +135,60 @@ def test_a_model_without_snapshots_is_refused(tiny_model: TinyModel) -> None:
 
 def test_kinds_have_measures_of_their_own_and_are_refused_those_of_others(home: object) -> None:
     tokenizer = PAIR_TASKS["numbers"].tokenizer
-    config = tiny(vocab_size=tokenizer.vocab_size, padding=tokenizer.padding, n_encoder_layer=1, context_length=64)
+    config = tiny(
+        vocab_size=tokenizer.vocab_size,
+        padding=tokenizer.padding,
+        n_encoder_layer=1,
+        context_length=64,
+    )
     checkpoints.save("pair", scrambled(config), tokenizer, {"source": {"pair_task": "numbers"}})
     pair = with_a_snapshot("pair")
-    with pytest.raises(ValueError, match="an encoder–decoder has no measure circuit.share: it is one of a decoder"):
+    with pytest.raises(
+        ValueError, match="an encoder–decoder has no measure circuit.share: it is one of a decoder"
+    ):
         pair.over_training("circuit.share", "two")
     scores = pair.over_training("heads.entropy", "two")
-    assert len(scores.series) == (1 + 2 + 2) * config.n_head, "those of the encoder, of the decoder, and those that cross"
+    assert len(scores.series) == (1 + 2 + 2) * config.n_head, (
+        "those of the encoder, of the decoder, and those that cross"
+    )
     with pytest.raises(ValueError, match="needs a prompt"):
         pair.over_training("heads.entropy")
     right, wrong = (pair.over_training("probability", "two", token).values[0, 0] for token in "21")
-    logits = pair.model(torch.tensor([[pair.special_tokens.start]]), pair.source("two")[None])[0, -1]
-    assert [right, wrong] == pytest.approx([logits.softmax(0)[pair.token(token)].item() for token in "21"])
+    logits = pair.model(torch.tensor([[pair.special_tokens.start]]), pair.source("two")[None])[
+        0, -1
+    ]
+    assert [right, wrong] == pytest.approx(
+        [logits.softmax(0)[pair.token(token)].item() for token in "21"]
+    )
 
 
 def test_a_classifier_is_asked_for_labels_and_its_loss_is_per_text(home: object) -> None:
     tokenizer = WordTokenizer(["good", "bad", "film"])
-    sizes = {"vocab_size": tokenizer.vocab_size, "padding": tokenizer.padding, "mask": "full", "head": "mean", "n_label": 2}
-    checkpoints.save("judge", scrambled(tiny(**sizes, final_norm=False)), tokenizer, {"labels": ["up", "down"]})
+    sizes = {
+        "vocab_size": tokenizer.vocab_size,
+        "padding": tokenizer.padding,
+        "mask": "full",
+        "head": "mean",
+        "n_label": 2,
+    }
+    checkpoints.save(
+        "judge", scrambled(tiny(**sizes, final_norm=False)), tokenizer, {"labels": ["up", "down"]}
+    )
     judge = with_a_snapshot("judge")
     assert measure_named("loss", "classifier").unit == "nats per text"
-    both = [judge.over_training("probability", "good film", label).values[0, 0] for label in ("up", "down")]
-    assert both == pytest.approx(judge.model(judge.encode("good film")[None])[0].softmax(0).tolist())
+    both = [
+        judge.over_training("probability", "good film", label).values[0, 0]
+        for label in ("up", "down")
+    ]
+    assert both == pytest.approx(
+        judge.model(judge.encode("good film")[None])[0].softmax(0).tolist()
+    )
     assert judge.over_training("similarity", token="good", against="bad").values.shape == (1, 1)
     with pytest.raises(ValueError, match="is no label of judge"):
         judge.over_training("probability", "good film", "film")
     with pytest.raises(
-        ValueError, match="a classifier has no measure heads.copying: it is one of a decoder or an encoder–decoder"
+        ValueError,
+        match="a classifier has no measure heads.copying: it is one of a decoder or an "
+        "encoder–decoder",
     ):
         judge.over_training("heads.copying")

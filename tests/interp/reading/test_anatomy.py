@@ -1,5 +1,5 @@
-"""The anatomy of a model says what the model is: held to its parameters, to the passes it makes, and to its equations, which are
-read and computed here.
+"""The anatomy of a model says what the model is: held to its parameters, to the passes it makes,
+and to its equations, which are read and computed here.
 """
 
 from __future__ import annotations
@@ -31,25 +31,36 @@ from tests.tiny import NO_SHORTCUTS, families, scrambled, some_ids, tiny
 ROOT = Path(__file__).parents[3]
 # Unlike each other and unlike any size of the models: a product along the wrong axis shows.
 T, S = 5, 7
-# What the lines marked beside a box of attention do, whose tap stands in another function or before it.
-COMPUTED_BY = {"scores": "scores = self.grouped(", "pattern": ".softmax(-1)", "z": "self.grouped(", "out": "self.output("}
+# What the lines marked beside a box of attention do, whose tap stands in another function or before
+# it.
+COMPUTED_BY = {
+    "scores": "scores = self.grouped(",
+    "pattern": ".softmax(-1)",
+    "z": "self.grouped(",
+    "out": "self.output(",
+}
 
 
 @st.composite
 def anything(draw: st.DrawFn, **fixed: Any) -> Config:
-    """Any decoder, classifier or encoder–decoder of the axes of variation; `fixed` fields stay as given."""
+    """Any decoder, classifier or encoder–decoder of the axes of variation; `fixed` fields stay as
+    given.
+    """
     kind = draw(st.sampled_from(["decoder", "flatten", "mean", "sum", "pair"]))
     padding = draw(st.sampled_from([None, 0]))
     if kind == "decoder":
         return draw(families(**fixed))
     if kind == "pair":
-        return draw(families(n_encoder_layer=draw(st.integers(1, 2)), mask="causal", padding=padding))
+        return draw(
+            families(n_encoder_layer=draw(st.integers(1, 2)), mask="causal", padding=padding)
+        )
     return draw(families(head=kind, n_label=5, tied=False, padding=padding, **fixed))
 
 
 def passed(config: Config, seed: int = 0) -> tuple[Transformer, Trace, Anatomy]:
     model = scrambled(config, seed).double().requires_grad_(False)
-    ids, source = some_ids(T, 1, seed=seed) % 10 + 1, some_ids(S, 1, seed=seed + 1) % 10 + 1  # no padding among them
+    # no padding among them
+    ids, source = some_ids(T, 1, seed=seed) % 10 + 1, some_ids(S, 1, seed=seed + 1) % 10 + 1
     has_encoder = config.n_encoder_layer > 0
     trace = run(model, ids, source=source if has_encoder else None)
     return model, trace, anatomy(config, T, S)
@@ -69,7 +80,9 @@ def test_the_boxes_hold_every_parameter_once(config: Config) -> None:
                 covered[piece.name] += piece.parameters
                 assert piece.parameters in (0, math.prod(piece.shape))
                 assert piece.rows is not None or piece.shape == whole.shape
-    assert {name: p.numel() for name, p in model.named_parameters()} == {name: n for name, n in covered.items() if n}
+    assert {name: p.numel() for name, p in model.named_parameters()} == {
+        name: n for name, n in covered.items() if n
+    }
 
 
 @tried(20, 80, anything())
@@ -79,11 +92,15 @@ def test_the_boxes_show_every_value_of_a_pass_with_its_shape(config: Config) -> 
     assert sorted(piece.name for piece in taps) == sorted(trace)
     for piece in taps:
         recorded = tuple(trace[piece.name].shape)
-        assert recorded == (piece.shape if piece.name.endswith("positions") else (1, *piece.shape)), piece.name
+        assert recorded == (
+            piece.shape if piece.name.endswith("positions") else (1, *piece.shape)
+        ), piece.name
         assert torch.equal(values(model, trace, piece), trace[piece.name].reshape(piece.shape))
         assert len(piece.axes) == len(piece.shape)
     order = [name for name in trace if not name.endswith("positions")]
-    assert [piece.name for piece in taps if not piece.name.endswith("positions")] == order, "boxes stand as they are computed"
+    assert [piece.name for piece in taps if not piece.name.endswith("positions")] == order, (
+        "boxes stand as they are computed"
+    )
 
 
 @tried(20, 80, anything())
@@ -96,32 +113,53 @@ def test_the_arrows_lead_from_the_tokens_to_the_logits(config: Config) -> None:
     def reached(start: set[str], forward: bool) -> set[str]:
         seen = set(start)
         while True:
-            more = {a.end if forward else a.start for a in drawn.arrows if (a.start if forward else a.end) in seen} - seen
+            more = {
+                a.end if forward else a.start
+                for a in drawn.arrows
+                if (a.start if forward else a.end) in seen
+            } - seen
             if not more:
                 return seen
             seen |= more
 
     # What depends on no token: places, and what queries, keys and scores are changed by.
-    alone = {box.path for box in drawn.boxes if box.part in ("positions", "qk_norm", "turn", "distance")}
+    alone = {
+        box.path for box in drawn.boxes if box.part in ("positions", "qk_norm", "turn", "distance")
+    }
     assert reached({"ids", "encoder.ids"}, forward=True) >= set(paths) - alone
-    useless = {path for path in paths if path.startswith("encoder.") or path == "memory"} if not config.n_layer else set()
+    useless = (
+        {path for path in paths if path.startswith("encoder.") or path == "memory"}
+        if not config.n_layer
+        else set()
+    )
     assert reached({"logits"}, forward=False) | useless == set(paths)
     flows = {box.path: box.pieces[0].shape for box in drawn.boxes if box.taps}
-    assert all(arrow.shape == flows[arrow.start] for arrow in drawn.arrows if arrow.start in flows and arrow.start not in alone)
+    assert all(
+        arrow.shape == flows[arrow.start]
+        for arrow in drawn.arrows
+        if arrow.start in flows and arrow.start not in alone
+    )
 
 
 @settings(max_examples=30)
 @given(anything())
 def test_the_lines_of_a_box_are_those_of_the_file(config: Config) -> None:
     for box in anatomy(config, T, S).boxes:
-        written = (ROOT / box.lines.file).read_text(encoding="utf-8").splitlines()[box.lines.first - 1 : box.lines.last]
-        assert [line.strip() for line in written] == [line.strip() for line in box.lines.text.splitlines()]
+        written = (
+            (ROOT / box.lines.file)
+            .read_text(encoding="utf-8")
+            .splitlines()[box.lines.first - 1 : box.lines.last]
+        )
+        assert [line.strip() for line in written] == [
+            line.strip() for line in box.lines.text.splitlines()
+        ]
         marked = [written[number - box.lines.first] for number in box.lines.marked]
         for tap in box.taps:
             name = tap.name.rpartition(".")[2]
             if name in COMPUTED_BY and "attention" in tap.name:
                 assert any(COMPUTED_BY[name] in line for line in marked), box.path
-            elif not name.startswith("resid"):  # a residual or a norm computes the stream; its taps stand in the block
+            # a residual or a norm computes the stream; its taps stand in the block
+            elif not name.startswith("resid"):
                 assert any(f'tap("{name}"' in line for line in marked), box.path
 
 
@@ -134,7 +172,10 @@ def test_the_lines_beside_the_boxes_of_attention_compute_their_values(config: Co
         at, part = f"blocks.{index}.attention", block.attention
         part.cap = None  # scores are recorded below the cap
         blocked = model.masks[model.mask_of[index]](ids, slice(0, T), config.padding)
-        inputs = {"pattern": (trace[f"{at}.scores"], blocked), "z": (trace[f"{at}.pattern"], trace[f"{at}.v"])}
+        inputs = {
+            "pattern": (trace[f"{at}.scores"], blocked),
+            "z": (trace[f"{at}.pattern"], trace[f"{at}.v"]),
+        }
         for name, given_ in (inputs | {"out": (trace[f"{at}.z"],)}).items():
             box, found = drawn.box(f"{at}.{name}"), dict(vars(attention))
             assert box is not None
@@ -149,7 +190,10 @@ def test_the_lines_beside_the_first_sum_add_the_positions(kind: str) -> None:
     box, found = drawn.box("blocks.0.resid_pre"), dict(vars(positions))
     assert box is not None
     exec(box.lines.text, found)
-    assert torch.equal(found["embed"](model.positions, trace["embed"], slice(0, T), Tap()), trace["blocks.0.resid_pre"])
+    assert torch.equal(
+        found["embed"](model.positions, trace["embed"], slice(0, T), Tap()),
+        trace["blocks.0.resid_pre"],
+    )
 
 
 def test_the_lines_beside_a_stream_that_is_mixed_mix_it() -> None:
@@ -167,7 +211,13 @@ def test_every_preset_is_drawn_and_blocks_are_alike() -> None:
         assert sum(box.parameters for box in drawn.boxes) == parameter_count(config), name
         blocks = [
             [
-                (box.part, box.role, box.name, box.parameters, [piece.shape for piece in box.pieces])
+                (
+                    box.part,
+                    box.role,
+                    box.name,
+                    box.parameters,
+                    [piece.shape for piece in box.pieces],
+                )
                 for box in drawn.boxes
                 if box.path.startswith(f"blocks.{i}.") and box.part != "resid_pre"
             ]
@@ -208,7 +258,11 @@ class V:
         return V(self.tensor * other)
 
     def heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (-1, V.d_head)).transpose(-3, -2) if x.ndim > 1 else x.unflatten(-1, (-1, 1, V.d_head))
+        return (
+            x.unflatten(-1, (-1, V.d_head)).transpose(-3, -2)
+            if x.ndim > 1
+            else x.unflatten(-1, (-1, 1, V.d_head))
+        )
 
     def _with(self, other: V | float) -> Tensor | float:
         if not isinstance(other, V):
@@ -288,15 +342,22 @@ def frequencies(config: Config, path: str) -> list[float]:
         return slow
     if config.rotary_scaling == "linear":
         return [one / config.rotary_factor for one in slow]
-    kept = [min(1.0, max(0.0, (config.rotary_context * one / (2 * math.pi) - 1) / 3)) for one in slow]
-    return [keep * one + (1 - keep) * one / config.rotary_factor for keep, one in zip(kept, slow, strict=True)]
+    kept = [
+        min(1.0, max(0.0, (config.rotary_context * one / (2 * math.pi) - 1) / 3)) for one in slow
+    ]
+    return [
+        keep * one + (1 - keep) * one / config.rotary_factor
+        for keep, one in zip(kept, slow, strict=True)
+    ]
 
 
 def rotated(x: V, config: Config, path: str) -> V:
     """Each pair of numbers (i, i + d/2) as a complex number, turned by its angle."""
     a, b = x.tensor.chunk(2, -1)
     frequency = torch.tensor(frequencies(config, path), dtype=torch.float64)
-    turn = torch.polar(torch.ones(1, dtype=torch.float64), torch.arange(x.tensor.shape[-2])[:, None] * frequency)
+    turn = torch.polar(
+        torch.ones(1, dtype=torch.float64), torch.arange(x.tensor.shape[-2])[:, None] * frequency
+    )
     turned = torch.complex(a, b) * turn
     return V(torch.cat((turned.real, turned.imag), -1))
 
@@ -341,7 +402,9 @@ def recorded(place: Place, config: Config, trace: Trace) -> dict[str, V]:
     for where in (place.stack, place.block, f"{place.block}{place.part}.", f"{place.beside}."):
         for name, value in trace.items():
             if name.startswith(where) and "." not in name.removeprefix(where):
-                found[name.removeprefix(where)] = V(value if name.endswith("positions") else value[0])
+                found[name.removeprefix(where)] = V(
+                    value if name.endswith("positions") else value[0]
+                )
     blocks = config.n_encoder_layer if place.stack else config.n_layer
     if blocks:
         found.setdefault("resid_post", V(trace[f"{place.stack}blocks.{blocks - 1}.resid_post"][0]))
@@ -355,11 +418,19 @@ def recorded(place: Place, config: Config, trace: Trace) -> dict[str, V]:
 
 def weights_of(box: Box | None, model: Transformer, trace: Trace) -> dict[str, Tensor]:
     """The weights of a box by their symbols."""
-    return {} if box is None else {one.symbol: values(model, trace, one) for one in box.pieces if one.kind == "weight"}
+    return (
+        {}
+        if box is None
+        else {one.symbol: values(model, trace, one) for one in box.pieces if one.kind == "weight"}
+    )
 
 
-def norms(box: Box, place: Place, model: Transformer, trace: Trace, drawn: Anatomy) -> dict[str, Any]:
-    """The norms that an equation may name. A norm before this box is a box of its own, which has the gain and bias."""
+def norms(
+    box: Box, place: Place, model: Transformer, trace: Trace, drawn: Anatomy
+) -> dict[str, Any]:
+    """The norms that an equation may name. A norm before this box is a box of its own, which has
+    the gain and bias.
+    """
     config = model.config
 
     def normed(x: Tensor, own: dict[str, Tensor]) -> Tensor:
@@ -379,21 +450,35 @@ def norms(box: Box, place: Place, model: Transformer, trace: Trace, drawn: Anato
             return V(normed(x.tensor, drawn_at(f"{place.block}{place.part}.norm_after")))
         has_own = drawn.box(f"{place.block}mlp.norm") is not None
         is_shared = config.residual == "parallel-one-norm" and place.part == "mlp" and not has_own
-        return V(normed(x.tensor, drawn_at(f"{place.block}attention.norm" if is_shared else f"{place.beside}.norm")))
+        return V(
+            normed(
+                x.tensor,
+                drawn_at(f"{place.block}attention.norm" if is_shared else f"{place.beside}.norm"),
+            )
+        )
 
     def qk_norm(x: V, name: str = "") -> V:
         own = drawn_at(f"{place.beside}.qk_norm{name}")
         if config.qk_norm != "whole":
             return V(normed(x.tensor, own))
         heads = x.tensor.shape[0]
-        return V(normed(torch.cat(list(x.tensor), -1), own).unflatten(-1, (heads, -1)).transpose(0, 1))
+        return V(
+            normed(torch.cat(list(x.tensor), -1), own).unflatten(-1, (heads, -1)).transpose(0, 1)
+        )
 
-    return {"norm": norm, "qk_norm": qk_norm, "norm_q": lambda x: qk_norm(x, ".q"), "norm_k": lambda x: qk_norm(x, ".k")}
+    return {
+        "norm": norm,
+        "qk_norm": qk_norm,
+        "norm_q": lambda x: qk_norm(x, ".q"),
+        "norm_k": lambda x: qk_norm(x, ".k"),
+    }
 
 
 def masked(x: V, box: Box, config: Config) -> V:
     """Scores with those of keys that a query may not read at −∞."""
-    is_causal = config.mask == "causal" and "cross" not in box.path and not box.path.startswith("encoder.")
+    is_causal = (
+        config.mask == "causal" and "cross" not in box.path and not box.path.startswith("encoder.")
+    )
     reach = config.window if windowed(config, box.path) else None
 
     def is_seen(query: int, key: int) -> bool:
@@ -405,7 +490,9 @@ def masked(x: V, box: Box, config: Config) -> V:
 
 
 def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dict[str, Any]:
-    """What the names in a box's equation stand for: its weights, and what was recorded in its block."""
+    """What the names in a box's equation stand for: its weights, and what was recorded in its
+    block.
+    """
     config, place = model.config, Place(box)
     V.d_head = config.head_size
     ids = trace.source if place.stack else trace.ids
@@ -425,7 +512,8 @@ def names_for(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> dic
     }
     table = drawn.box(f"{place.beside}.positions")
     if table is not None and config.positions == "relative":
-        by = values(model, trace, table.pieces[0])[:, :, apart + config.context_length - 1]  # [H, d_head, T, T]
+        # [H, d_head, T, T]
+        by = values(model, trace, table.pieces[0])[:, :, apart + config.context_length - 1]
         found["q_R"] = lambda q: V(torch.einsum("htd,hdtk->htk", q.tensor, by))
     return found
 
@@ -441,7 +529,8 @@ def computed(box: Box, model: Transformer, trace: Trace, drawn: Anatomy) -> Tens
     return found.tensor
 
 
-# Not of what was recorded in the box's own place, or no formula of tensors: tested on their own below.
+# Not of what was recorded in the box's own place, or no formula of tensors: tested on their own
+# below.
 NAMED_ELSEWHERE = ("memory", "resid_pre")
 
 
@@ -458,7 +547,9 @@ def test_an_equation_computes_what_the_pass_recorded(config: Config, seed: int) 
         if not box.taps or box.part in NAMED_ELSEWHERE or hidden_steps or "sin(" in box.equation:
             continue
         expected = values(model, trace, box.taps[0])
-        torch.testing.assert_close(computed(box, model, trace, drawn), expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            computed(box, model, trace, drawn), expected, atol=1e-5, rtol=1e-5
+        )
         checked.add(box.part)
     assert {"embed", "logits"} <= checked
     assert not config.n_layer or {"q", "k", "v", "scores", "pattern", "z", "out"} <= checked
@@ -470,10 +561,18 @@ def test_an_equation_computes_what_the_pass_recorded(config: Config, seed: int) 
 def test_gate_up_and_activation_make_the_neurons(activation: Any, residual: Any, mlp: Any) -> None:
     model, trace, drawn = passed(tiny(activation=activation, residual=residual, mlp=mlp))
     neurons = drawn.box("blocks.1.mlp.neurons")
-    reads = {arrow.start.rpartition(".")[2]: drawn.box(arrow.start) for arrow in drawn.arrows if arrow.end == neurons.path}
+    reads = {
+        arrow.start.rpartition(".")[2]: drawn.box(arrow.start)
+        for arrow in drawn.arrows
+        if arrow.end == neurons.path
+    }
     assert set(reads) == {"plain": {"up"}, "gated": {"gate", "up"}}[mlp]
     names = names_for(neurons, model, trace, drawn)
-    names |= {name: V(computed(one, model, trace, drawn)) for name, one in reads.items() if one is not None}
+    names |= {
+        name: V(computed(one, model, trace, drawn))
+        for name, one in reads.items()
+        if one is not None
+    }
     found = eval(in_python(neurons.equation), {}, names)
     torch.testing.assert_close(found.tensor, trace["blocks.1.mlp.neurons"][0], atol=1e-6, rtol=1e-6)
 
@@ -522,14 +621,21 @@ def test_the_rotation_that_is_described_is_a_turn_of_pairs(name: str) -> None:
         expected = rotated(V(x), config, path).tensor
         torch.testing.assert_close(x * cos + swapped * sin, expected, atol=1e-6, rtol=1e-6)
         # The same from its words.
-        base, turned = map(float, re.findall(r"turns by (\d+)\^\(−i / (\d+)\) radians", box.about)[0])
+        base, turned = map(
+            float, re.findall(r"turns by (\d+)\^\(−i / (\d+)\) radians", box.about)[0]
+        )
         assert ("others stay as they are" in box.about) == (turned < 4)
         pairs = [base ** (-i / turned) if i < turned else 0.0 for i in range(4)]
-        if scaled := re.search(r"is scaled, [^:]+: (.+), with factor (\S+), context (\d+)\.", box.about):
+        if scaled := re.search(
+            r"is scaled, [^:]+: (.+), with factor (\S+), context (\d+)\.", box.about
+        ):
             names = {"factor": float(scaled[2]), "context": int(scaled[3]), "π": math.pi}
             names["clamp"] = lambda x, low, high: min(high, max(low, x))
             formula, _, kept = scaled[1].partition(", kept = ")
-            read = [part.replace("·", "*").replace("−", "-").replace("2π", "(2 * π)") for part in (formula, kept or "0")]
+            read = [
+                part.replace("·", "*").replace("−", "-").replace("2π", "(2 * π)")
+                for part in (formula, kept or "0")
+            ]
             for i, frequency in enumerate(pairs):
                 own = names | {"frequency": frequency}
                 pairs[i] = eval(read[0], {}, own | {"kept": eval(read[1], {}, own)})
@@ -542,7 +648,11 @@ def test_it_is_said_which_heads_share_keys(n_kv_head: int) -> None:
     for path in ("blocks.0.attention.k", "blocks.0.attention.v"):
         box = anatomy(config, T).box(path)
         assert box.pieces[0].axes[0] == "key head"
-        said = "All 4 heads share one key head" if n_kv_head == 1 else "key head 0 the heads 0 to 1, and so on"
+        said = (
+            "All 4 heads share one key head"
+            if n_kv_head == 1
+            else "key head 0 the heads 0 to 1, and so on"
+        )
         assert said in box.about
     _, trace, _ = passed(config)
     q, k, scores = (trace[f"blocks.0.attention.{name}"][0] for name in ("q", "k", "scores"))
@@ -559,7 +669,9 @@ def test_the_sinusoids_that_are_described_are_those_added() -> None:
         for i in range(6):
             angle = t / 10_000 ** (2 * i / 12)
             assert trace["positions"][t, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
-            assert trace["positions"][t, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+            assert trace["positions"][t, 2 * i + 1].item() == pytest.approx(
+                math.cos(angle), abs=1e-6
+            )
 
 
 def test_flattened_shares_are_the_numbers_times_the_weights_of_their_places() -> None:
@@ -570,14 +682,19 @@ def test_flattened_shares_are_the_numbers_times_the_weights_of_their_places() ->
     weight = values(model, trace, shares.pieces[1])
     for t in range(T):
         for label in range(3):
-            assert trace["shares"][0, t, label].item() == pytest.approx((numbers[t] * weight[label, t]).item())
+            assert trace["shares"][0, t, label].item() == pytest.approx(
+                (numbers[t] * weight[label, t]).item()
+            )
 
 
 @pytest.mark.parametrize("final_norm", [True, False])
 def test_the_stream_of_a_block_is_that_of_the_block_before(final_norm: bool) -> None:
     model, trace, drawn = passed(tiny(n_encoder_layer=2, final_norm=final_norm))
     for stack in ("", "encoder."):
-        first, second = drawn.box(f"{stack}blocks.0.resid_pre"), drawn.box(f"{stack}blocks.1.resid_pre")
+        first, second = (
+            drawn.box(f"{stack}blocks.0.resid_pre"),
+            drawn.box(f"{stack}blocks.1.resid_pre"),
+        )
         torch.testing.assert_close(computed(first, model, trace, drawn), trace[first.path][0])
         assert second.equation == "resid_pre = resid_post of the block before"
         assert torch.equal(trace[second.path], trace[f"{stack}blocks.0.resid_post"])

@@ -26,7 +26,9 @@ def test_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:
                 assert found[head, i, j] == pytest.approx(sum(sums) / len(sums), rel=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{"mask": "causal"}, {"mask": "full"}, {"mask": "causal", "window": 2}])
+@pytest.mark.parametrize(
+    "settings", [{"mask": "causal"}, {"mask": "full"}, {"mask": "causal", "window": 2}]
+)
 def test_rows_of_words_sum_to_one_and_no_word_reads_a_later_one(settings: dict[str, Any]) -> None:
     reading = attention.read(scrambled(tiny(**settings)), IDS)
     found = in_words(reading, WORDS)

@@ -1,4 +1,6 @@
-"""What a model costs, gathered: what the library, the command line and the page say is what the formulas of the model give."""
+"""What a model costs, gathered: what the library, the command line and the page say is what the
+formulas of the model give.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,13 @@ PAIR = tiny(n_encoder_layer=2, padding=0)
 
 
 @pytest.mark.parametrize("config", [DECODER, CLASSIFIER, PAIR], ids=lambda config: str(config.kind))
-def test_over_many_lengths_every_column_is_what_that_length_costs(config: gptviz.model.Config) -> None:
+def test_over_many_lengths_every_column_is_what_that_length_costs(
+    config: gptviz.model.Config,
+) -> None:
     lengths = (1, 2, 5, CONTEXT)
-    forward, training = (gathered.operations_over(config, 3, lengths, of) for of in ("forward", "training"))  # type: ignore[arg-type]
+    forward, training = (
+        gathered.operations_over(config, 3, lengths, of) for of in ("forward", "training")
+    )  # type: ignore[arg-type]
     memory = gathered.memory_over(config, 3, lengths, "adamw")
     for column, length in enumerate(lengths):
         found = gathered.costs(config, 3, length)
@@ -51,7 +57,9 @@ def test_only_a_model_that_writes_token_by_token_keeps_keys_and_values() -> None
     assert gathered.costs(tiny(mask="full")).cache is None
 
 
-def test_the_share_between_tokens_is_that_of_the_operations_that_grow_with_the_square_of_the_length() -> None:
+def test_the_share_between_tokens_is_that_of_the_operations_that_grow_with_the_square_of_the_length() -> (
+    None
+):
     one, two = gathered.costs(DECODER, 1, 4).forward, gathered.costs(DECODER, 1, 8).forward
     square = (two - 2 * one) / 2  # a·T + b·T² at 4 and at 8 tokens
     assert gathered.share_between_tokens(DECODER, 4) == pytest.approx(square / one)

@@ -1,4 +1,6 @@
-"""Projections and neighbours, against plain loops, numpy's SVD, and clouds whose answer is known."""
+"""Projections and neighbours, against plain loops, numpy's SVD, and clouds whose answer is
+known.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def test_pca_is_one_picture_not_two_mirrored_ones() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (2, 1), (5, 2)])
-def test_pca_of_fewer_tokens_or_dimensions_than_asked_for_is_padded_with_zeros(shape: tuple[int, int]) -> None:
+def test_pca_of_fewer_tokens_or_dimensions_than_asked_for_is_padded_with_zeros(
+    shape: tuple[int, int],
+) -> None:
     points, explained = embeddings.pca(cloud(*shape), 3)
     assert points.shape == (shape[0], 3)
     assert np.isfinite(points).all()
@@ -81,15 +85,21 @@ def test_trustworthiness_is_that_of_scikit_learn(size: int) -> None:
 
 def test_trust_is_judged_on_a_bounded_sample_and_not_at_all_on_three_tokens() -> None:
     many = plane(3_000)
-    trusted, judged = embeddings.trustworthiness(many, embeddings.project(many, labels(many), "PCA"))
+    trusted, judged = embeddings.trustworthiness(
+        many, embeddings.project(many, labels(many), "PCA")
+    )
     assert (trusted, judged) == (pytest.approx(1, abs=1e-3), 2_000)
     few = cloud(3, 4)
-    assert math.isnan(embeddings.trustworthiness(few, embeddings.project(few, labels(few), "PCA"))[0])
+    assert math.isnan(
+        embeddings.trustworthiness(few, embeddings.project(few, labels(few), "PCA"))[0]
+    )
 
 
 @pytest.mark.parametrize("method", ["PCA", "t-SNE"])
 @pytest.mark.parametrize("dimensions", [2, 3])
-def test_equal_vectors_are_an_equal_picture_whatever_came_between(method: str, dimensions: int) -> None:
+def test_equal_vectors_are_an_equal_picture_whatever_came_between(
+    method: str, dimensions: int
+) -> None:
     last, other = cloud(24, 6), cloud(24, 6, seed=1)
     pictures = [
         embeddings.project(rows, labels(rows), method, dimensions, 2, reference=last).points.values
@@ -102,7 +112,9 @@ def test_equal_vectors_are_an_equal_picture_whatever_came_between(method: str, d
 
 
 @given(st.integers(0, 2**32 - 1), st.sets(st.integers(0, 29), max_size=29), st.floats(0.01, 100))
-def test_a_vector_that_did_not_change_does_not_move_when_others_do(seed: int, moved: set[int], far: float) -> None:
+def test_a_vector_that_did_not_change_does_not_move_when_others_do(
+    seed: int, moved: set[int], far: float
+) -> None:
     last, early = cloud(30, 8), cloud(30, 8, seed=1)
     late = early.copy()
     which = sorted(moved)
@@ -116,18 +128,25 @@ def test_what_turns_in_truth_turns_in_the_picture_and_nothing_else_does() -> Non
     last = cloud(40, 5) * np.array([9, 5, 1, 1, 1], np.float32)
     axes = embeddings.principal_axes(last, 2)
     np.testing.assert_allclose(axes.directions.T @ axes.directions, np.eye(2), atol=1e-5)
-    # Twice as far from the origin in truth is twice as far in the picture, the same way; a shift is the same shift for all.
+    # Twice as far from the origin in truth is twice as far in the picture, the same way; a shift is
+    # the same shift for all.
     around = axes.origin + 2 * (last - axes.origin)
     np.testing.assert_allclose(axes.place(around), 2 * axes.place(last), rtol=1e-4, atol=1e-4)
     shift = np.float32(0.5) * axes.directions[:, 1]
-    np.testing.assert_allclose(axes.place(last + shift) - axes.place(last), np.tile([0, 0.5], (40, 1)), atol=1e-4)
+    np.testing.assert_allclose(
+        axes.place(last + shift) - axes.place(last), np.tile([0, 0.5], (40, 1)), atol=1e-4
+    )
 
 
 def test_the_variance_told_is_that_of_the_rows_shown_along_the_axes_shown() -> None:
     last, early = cloud(50, 12) * np.linspace(3, 1, 12, dtype=np.float32), cloud(50, 12, seed=4) + 7
     points, told = embeddings.pca(early, 3, last)
-    assert told == pytest.approx([points[:, i].var() / early.var(axis=0).sum() for i in range(3)], rel=1e-4)
-    assert sum(told) <= sum(embeddings.pca(early, 3)[1]) + 1e-6, "no axes explain more than one's own"
+    assert told == pytest.approx(
+        [points[:, i].var() / early.var(axis=0).sum() for i in range(3)], rel=1e-4
+    )
+    assert sum(told) <= sum(embeddings.pca(early, 3)[1]) + 1e-6, (
+        "no axes explain more than one's own"
+    )
     assert sum(embeddings.pca(last, 3, last)[1]) > sum(told)
     assert embeddings.pca(np.ones((4, 3), np.float32), 2, last[:, :3])[1] == (0, 0)
 
@@ -144,7 +163,9 @@ def test_a_picture_is_turned_and_mirrored_but_not_bent(dimensions: int) -> None:
     turn, _ = np.linalg.qr(np.random.default_rng(5).normal(size=(dimensions, dimensions)))
     for around in (turn, -turn):
         np.testing.assert_allclose(
-            embeddings.aligned(points @ around.astype(np.float32) + 3, points), points - points.mean(0), atol=1e-4
+            embeddings.aligned(points @ around.astype(np.float32) + 3, points),
+            points - points.mean(0),
+            atol=1e-4,
         )
     other = embeddings.aligned(points, cloud(30, dimensions, seed=9))
     apart, before = (np.linalg.norm(p[:, None] - p[None], axis=-1) for p in (other, points))
@@ -153,15 +174,23 @@ def test_a_picture_is_turned_and_mirrored_but_not_bent(dimensions: int) -> None:
 
 def test_a_picture_is_as_widely_spread_as_the_one_it_is_resized_to() -> None:
     points, like = cloud(30, 2), 7 * cloud(30, 2, seed=9)
-    plain, resized = (embeddings.aligned(points, like, resized=resized) for resized in (False, True))
+    plain, resized = (
+        embeddings.aligned(points, like, resized=resized) for resized in (False, True)
+    )
     assert np.linalg.norm(resized) == pytest.approx(np.linalg.norm(like - like.mean(0)), rel=1e-5)
-    np.testing.assert_allclose(resized / np.linalg.norm(resized), plain / np.linalg.norm(plain), atol=1e-5)
+    np.testing.assert_allclose(
+        resized / np.linalg.norm(resized), plain / np.linalg.norm(plain), atol=1e-5
+    )
 
 
 def test_no_rotation_or_reflection_lies_nearer() -> None:
     like, points = (centred - centred.mean(0) for centred in (cloud(30, 2), cloud(30, 2, seed=9)))
     angles = np.linspace(0, 2 * np.pi, 720)
-    turns = [np.array([[np.cos(a), -np.sin(a)], [sign * np.sin(a), sign * np.cos(a)]]) for a in angles for sign in (1, -1)]
+    turns = [
+        np.array([[np.cos(a), -np.sin(a)], [sign * np.sin(a), sign * np.cos(a)]])
+        for a in angles
+        for sign in (1, -1)
+    ]
     nearest = min(np.linalg.norm(points @ turn - like) for turn in turns)
     assert np.linalg.norm(embeddings.aligned(points, like) - like) <= nearest + 1e-4
 
@@ -180,7 +209,10 @@ def test_a_carried_picture_moves_less_than_one_that_begins_anew_and_is_trusted_a
     first = cloud(60, 8)
     second = first + 0.3 * cloud(60, 8, seed=5)
     before = embeddings.project(first, labels(first), "t-SNE")
-    anew, carried, again = (embeddings.project(second, labels(second), "t-SNE", begin=begin) for begin in (None, before, before))
+    anew, carried, again = (
+        embeddings.project(second, labels(second), "t-SNE", begin=begin)
+        for begin in (None, before, before)
+    )
 
     def moved(after: embeddings.Projection) -> float:
         return float(np.linalg.norm(after.points.values - before.points.values, axis=1).mean())
@@ -214,7 +246,8 @@ def test_tsne_keeps_two_clusters_apart() -> None:
 
 @pytest.mark.full
 def test_umap_keeps_two_clusters_apart_in_three_dimensions_for_any_seed() -> None:
-    # In a process of its own: its compiler's threads and its eleven seconds of imports stay out of the other tests.
+    # In a process of its own: its compiler's threads and its eleven seconds of imports stay out of
+    # the other tests.
     script = """
 import numpy as np
 from gptviz.interp.reading import embeddings
@@ -247,7 +280,10 @@ def test_a_handful_of_tokens_is_refused_with_a_sentence() -> None:
     for method in ("t-SNE", "UMAP"):
         with pytest.raises(ValueError, match="at least 4 tokens; this vocabulary has 3"):
             embeddings.project(rows, labels(rows), method)
-    assert embeddings.project(cloud(4, 4), ["a", "b", "c", "d"], "t-SNE").points.values.shape == (4, 2)
+    assert embeddings.project(cloud(4, 4), ["a", "b", "c", "d"], "t-SNE").points.values.shape == (
+        4,
+        2,
+    )
 
 
 def test_without_its_package_umap_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -277,7 +313,9 @@ def test_a_sampled_projection_knows_which_tokens_it_shows(monkeypatch: pytest.Mo
     assert {found.index(i) for i in set(range(40)) - set(found.ids.tolist())} == {None}
 
 
-def test_of_a_large_picture_a_sample_is_drawn_with_the_tokens_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_large_picture_a_sample_is_drawn_with_the_tokens_that_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(embeddings, "MOST_PLACED", 12)
     rows = cloud(40, 4)
     whole = embeddings.project(rows, labels(rows), "PCA")
@@ -319,7 +357,9 @@ def test_neighbours_equal_a_loop() -> None:
 
     expected = sorted((i for i in range(25) if i != 7), key=lambda i: -cosine(rows[i], rows[7]))[:5]
     assert list(found.ids) == expected
-    assert found.similarity.values == pytest.approx([cosine(rows[i], rows[7]) for i in expected], abs=1e-6)
+    assert found.similarity.values == pytest.approx(
+        [cosine(rows[i], rows[7]) for i in expected], abs=1e-6
+    )
     assert found.similarity.axes[0].labels == tuple(f"t{i}" for i in expected)
 
 
@@ -332,21 +372,37 @@ def test_a_token_of_zeros_has_neighbours_that_are_not_like_it() -> None:
 
 def test_vectors_are_the_models_matrices() -> None:
     free = build(Config(vocab_size=7, context_length=4, d_model=6, n_layer=1), seed=0)
-    assert torch.equal(torch.from_numpy(embeddings.vectors(free, "embedding")), free.embed.weight.detach())
-    assert torch.equal(torch.from_numpy(embeddings.vectors(free, "unembedding")), free.head.unembed.weight.detach())
-    assert not np.array_equal(embeddings.vectors(free, "embedding"), embeddings.vectors(free, "unembedding"))
+    assert torch.equal(
+        torch.from_numpy(embeddings.vectors(free, "embedding")), free.embed.weight.detach()
+    )
+    assert torch.equal(
+        torch.from_numpy(embeddings.vectors(free, "unembedding")), free.head.unembed.weight.detach()
+    )
+    assert not np.array_equal(
+        embeddings.vectors(free, "embedding"), embeddings.vectors(free, "unembedding")
+    )
     tied = build(Config(vocab_size=7, context_length=4, d_model=6, n_layer=1, tied=True), seed=0)
-    assert np.array_equal(embeddings.vectors(tied, "embedding"), embeddings.vectors(tied, "unembedding"))
+    assert np.array_equal(
+        embeddings.vectors(tied, "embedding"), embeddings.vectors(tied, "unembedding")
+    )
 
 
 def test_stability_is_the_share_of_neighbours_that_two_pictures_have_in_common() -> None:
     pictures = [cloud(30, 2, seed=seed) for seed in range(3)]
 
     def nearest(points: embeddings.Vectors, i: int) -> set[int]:
-        others = sorted((j for j in range(len(points)) if j != i), key=lambda j: float(np.linalg.norm(points[i] - points[j])))
+        others = sorted(
+            (j for j in range(len(points)) if j != i),
+            key=lambda j: float(np.linalg.norm(points[i] - points[j])),
+        )
         return set(others[:5])
 
-    shared = [len(nearest(pictures[a], i) & nearest(pictures[b], i)) / 5 for a in range(3) for b in range(a) for i in range(30)]
+    shared = [
+        len(nearest(pictures[a], i) & nearest(pictures[b], i)) / 5
+        for a in range(3)
+        for b in range(a)
+        for i in range(30)
+    ]
     found = embeddings.stability(pictures)
     assert found.kept == pytest.approx(np.mean(shared))
     assert (found.neighbours, found.pictures) == (5, 3)

@@ -59,7 +59,11 @@ def test_load_and_tokens_are_counted_as_a_loop_counts_them() -> None:
 def test_an_expert_is_a_unit_with_a_name_and_a_model_without_experts_has_none() -> None:
     found = unit("blocks.1.mlp.expert.5", MIXED)
     assert found == Unit("expert", 1, 5)
-    assert (found.name, found.title, found.layer) == ("blocks.1.mlp.expert.5", "expert 5 of block 1", "blocks.1.mlp")
+    assert (found.name, found.title, found.layer) == (
+        "blocks.1.mlp.expert.5",
+        "expert 5 of block 1",
+        "blocks.1.mlp",
+    )
     with pytest.raises(ValueError, match="there is no expert 6; experts are counted from 0 to 5"):
         unit("blocks.1.mlp.expert.6", MIXED)
     with pytest.raises(ValueError, match="this model has no experts"):
@@ -71,7 +75,10 @@ def test_an_expert_is_a_unit_with_a_name_and_a_model_without_experts_has_none() 
 @pytest.mark.parametrize("expert", range(6))
 def test_an_expert_switched_off_adds_nothing_and_the_others_keep_their_weights(expert: int) -> None:
     model, ids = scrambled(MIXED), some_ids(8)
-    whole, without = (run(one, ids) for one in (model, edited(model, [edit(f"blocks.1.mlp.expert.{expert}", MIXED)])))
+    whole, without = (
+        run(one, ids)
+        for one in (model, edited(model, [edit(f"blocks.1.mlp.expert.{expert}", MIXED)]))
+    )
     weights = whole["blocks.1.mlp.experts"].clone()
     weights[..., expert] = 0
     assert torch.equal(without["blocks.1.mlp.experts"], weights)
@@ -80,4 +87,6 @@ def test_an_expert_switched_off_adds_nothing_and_the_others_keep_their_weights(e
     neurons = whole["blocks.1.mlp.neurons"].clone()
     neurons[..., model.blocks[1].mlp.columns[expert]] = 0
     columns, _ = model.blocks[1].mlp.written()
-    torch.testing.assert_close(without["blocks.1.mlp.out"], neurons @ columns.T, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        without["blocks.1.mlp.out"], neurons @ columns.T, rtol=1e-4, atol=1e-5
+    )

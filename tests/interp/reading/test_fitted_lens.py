@@ -1,4 +1,6 @@
-"""Lenses that are fitted: against exact matrices, finite differences, the logit lens, and a map that is known."""
+"""Lenses that are fitted: against exact matrices, finite differences, the logit lens, and a map
+that is known.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,28 @@ def unchanged(config: Config) -> FittedLens:
     """A lens that leaves the stream as it is."""
     n_layer, size = len(layers(config)), config.d_model
     return FittedLens(
-        tuple(range(n_layer)), torch.eye(size).repeat(n_layer, 1, 1), torch.zeros(n_layer, size), np.zeros((2, 2, n_layer))
+        tuple(range(n_layer)),
+        torch.eye(size).repeat(n_layer, 1, 1),
+        torch.zeros(n_layer, size),
+        np.zeros((2, 2, n_layer)),
     )
 
 
 @torch.no_grad()
 def linear() -> tuple[Transformer, list[torch.Tensor]]:
-    """A model whose attention adds nothing and whose MLP is affine, since its ReLUs are always open; the matrix of each MLP."""
-    model = scrambled(tiny(residual="plain", final_norm=False, activation="relu", mlp_bias=True)).double()
+    """A model whose attention adds nothing and whose MLP is affine, since its ReLUs are always
+    open; the matrix of each MLP.
+    """
+    model = scrambled(
+        tiny(residual="plain", final_norm=False, activation="relu", mlp_bias=True)
+    ).double()
     for name, weight in model.named_parameters():
         if "attention.output" in name:
             weight.zero_()
     for block in model.blocks:
         block.mlp.up.bias.fill_(100)
-        block.mlp.down.bias.copy_(-block.mlp.down.weight @ block.mlp.up.bias)  # the stream stays small
+        # the stream stays small
+        block.mlp.down.bias.copy_(-block.mlp.down.weight @ block.mlp.up.bias)
     return model, [block.mlp.down.weight @ block.mlp.up.weight for block in model.blocks]
 
 
@@ -45,7 +55,8 @@ def test_of_a_linear_model_the_jacobian_is_the_product_of_its_matrices() -> None
     model, (first, second) = linear()
     one = torch.eye(12, dtype=torch.float64)
     found, biases = jacobian(model, rows_of())
-    after = [(one + second) @ (one + first)] * 2 + [one + second] * 2 + [one]  # attention changes nothing
+    # attention changes nothing
+    after = [(one + second) @ (one + first)] * 2 + [one + second] * 2 + [one]
     torch.testing.assert_close(found, torch.stack(after))
     assert not biases.any()
 
@@ -59,11 +70,21 @@ def test_a_jacobian_is_the_mean_of_finite_differences() -> None:
             ends = []
             for sign in (1, -1):
 
-                def moved(value: torch.Tensor, by: float = sign * step, at: tuple[int, int] = (place, direction)) -> torch.Tensor:
+                def moved(
+                    value: torch.Tensor,
+                    by: float = sign * step,
+                    at: tuple[int, int] = (place, direction),
+                ) -> torch.Tensor:
                     value[:, at[0], at[1]] += by
                     return value
 
-                ends.append(run(model, ids, ["blocks.1.resid_post"], edits={tap: moved})["blocks.1.resid_post"].sum(1).mean(0))
+                ends.append(
+                    run(model, ids, ["blocks.1.resid_post"], edits={tap: moved})[
+                        "blocks.1.resid_post"
+                    ]
+                    .sum(1)
+                    .mean(0)
+                )
             expected[:, direction] += (ends[0] - ends[1]) / (2 * step) / 6
     torch.testing.assert_close(jacobian(model, rows)[0][1], expected, rtol=1e-6, atol=1e-8)
 
@@ -115,7 +136,10 @@ def test_what_is_measured_is_that_of_a_loop_over_tokens() -> None:
             for layer, where in enumerate(layers(model.config)):
                 moved = fitted.matrices[layer] @ trace[where.tap][0, place]
                 other = guesses(model, moved[None])[0]
-                found[:, layer] += float((own.exp() * (own - other)).sum()), float(own.argmax() == other.argmax())
+                found[:, layer] += (
+                    float((own.exp() * (own - other)).sum()),
+                    float(own.argmax() == other.argmax()),
+                )
             seen += 1
     np.testing.assert_allclose(fitted.measured[1], found / seen, atol=1e-5)
 

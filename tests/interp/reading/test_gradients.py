@@ -1,4 +1,6 @@
-"""Gradient sizes by depth, against finite differences, a product of matrices and the trainer's own backward pass."""
+"""Gradient sizes by depth, against finite differences, a product of matrices and the trainer's own
+backward pass.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,12 @@ def test_the_gradient_of_the_stream_is_that_of_finite_differences(residual: str)
         return float(F.cross_entropy(logits[0], targets[0]))
 
     found = gradients.sizes(model, ids, targets).values[0]
-    for index, name in enumerate(("blocks.0.resid_pre", "blocks.1.resid_pre", "blocks.1.resid_post")):
-        slopes = [(loss(name, place, 1e-5) - loss(name, place, -1e-5)) / 2e-5 for place in range(3 * 4)]
+    for index, name in enumerate(
+        ("blocks.0.resid_pre", "blocks.1.resid_pre", "blocks.1.resid_post")
+    ):
+        slopes = [
+            (loss(name, place, 1e-5) - loss(name, place, -1e-5)) / 2e-5 for place in range(3 * 4)
+        ]
         assert found[index] == pytest.approx(rms(slopes), rel=1e-4)
 
 
@@ -60,7 +66,9 @@ def test_without_residuals_the_gradient_is_the_product_of_the_blocks_matrices() 
         by_output = np.outer(gradient[0], value @ entering)
         by_value = np.outer(output.T @ gradient[0], entering)
         # Queries and keys change nothing where there is one token to read.
-        of_weights.insert(0, rms(np.concatenate([by_output.ravel(), by_value.ravel(), np.zeros(2 * value.size)])))
+        of_weights.insert(
+            0, rms(np.concatenate([by_output.ravel(), by_value.ravel(), np.zeros(2 * value.size)]))
+        )
         gradient.insert(0, (output @ value).T @ gradient[0])
     found = gradients.sizes(model, ids, target).values
     assert found[0] == pytest.approx([rms(g) for g in gradient], rel=1e-9)
@@ -77,13 +85,22 @@ def test_the_gradient_of_the_weights_is_what_training_computes_and_is_left_nowhe
     assert all(weight.grad is None for weight in model.parameters())
     F.cross_entropy(model(ids).flatten(0, 1), targets.flatten()).backward()
     for block, size in zip(model.blocks, found, strict=False):
-        numbers = np.concatenate([w.grad.numpy().ravel() for w in block.parameters() if w.dim() > 1 and w.grad is not None])
+        numbers = np.concatenate(
+            [
+                w.grad.numpy().ravel()
+                for w in block.parameters()
+                if w.dim() > 1 and w.grad is not None
+            ]
+        )
         assert size == pytest.approx(rms(numbers), rel=1e-9)
 
 
 def test_a_fresh_model_is_the_one_that_build_makes() -> None:
     built, same = build(tiny(), seed=4), gradients.fresh(tiny(), seed=4)
-    assert all(torch.equal(weight.double(), same.get_parameter(name)) for name, weight in built.named_parameters())
+    assert all(
+        torch.equal(weight.double(), same.get_parameter(name))
+        for name, weight in built.named_parameters()
+    )
 
 
 def test_another_start_changes_the_spread_of_the_blocks_matrices_alone() -> None:
@@ -92,7 +109,9 @@ def test_another_start_changes_the_spread_of_the_blocks_matrices_alone() -> None
     for name, weight in after.named_parameters():
         if name.startswith("blocks.") and weight.dim() > 1:
             # Four standard errors of a standard deviation over this many numbers.
-            assert weight.std().item() == pytest.approx(0.1, rel=4 / math.sqrt(2 * weight.numel())), name
+            assert weight.std().item() == pytest.approx(
+                0.1, rel=4 / math.sqrt(2 * weight.numel())
+            ), name
         else:
             assert torch.equal(weight, before.get_parameter(name).double()), name
 
@@ -102,7 +121,9 @@ def test_compared_models_differ_in_their_residual_alone() -> None:
     table = gradients.compare(tiny(), ids, targets, seed=2, std=0.1)
     assert not {"parallel", "parallel-one-norm"} & set(gradients.compared())
     for index, residual in enumerate(gradients.compared()):
-        config = tiny(residual=residual, final_norm=residual in ("pre-norm", "branch-norm", "double-norm"))
+        config = tiny(
+            residual=residual, final_norm=residual in ("pre-norm", "branch-norm", "double-norm")
+        )
         alone = gradients.sizes(gradients.fresh(config, seed=2, std=0.1), ids, targets)
         assert np.array_equal(table.values[:, index], alone.values, equal_nan=True)
     # All read the same embeddings.
@@ -111,9 +132,14 @@ def test_compared_models_differ_in_their_residual_alone() -> None:
 
 def test_the_gradient_vanishes_with_depth_without_residuals_and_arrives_with_them() -> None:
     ids, targets = some_ids(), some_ids(seed=1)
-    shares = {depth: gradients.reaching(gradients.compare(tiny(n_layer=depth), ids, targets, seed=0)) for depth in (2, 4, 8)}
+    shares = {
+        depth: gradients.reaching(gradients.compare(tiny(n_layer=depth), ids, targets, seed=0))
+        for depth in (2, 4, 8)
+    }
     assert shares[2]["none"] > 1e3 * shares[4]["none"] > 1e12 * shares[8]["none"] > 0
-    assert all(0.5 < shares[depth]["plain"] < 2 and shares[depth]["pre-norm"] > 0.5 for depth in shares)
+    assert all(
+        0.5 < shares[depth]["plain"] < 2 and shares[depth]["pre-norm"] > 0.5 for depth in shares
+    )
 
 
 def test_a_size_below_the_root_of_the_smallest_number_is_not_lost() -> None:
@@ -125,7 +151,14 @@ def test_a_size_below_the_root_of_the_smallest_number_is_not_lost() -> None:
 
 
 def test_an_overflow_is_no_number_and_no_error() -> None:
-    table = gradients.compare(tiny(n_layer=12, activation="relu2"), some_ids(), some_ids(seed=1), seed=0, std=2.0, shrink=False)
+    table = gradients.compare(
+        tiny(n_layer=12, activation="relu2"),
+        some_ids(),
+        some_ids(seed=1),
+        seed=0,
+        std=2.0,
+        shrink=False,
+    )
     shares = gradients.reaching(table)
     assert math.isnan(shares["plain"])
     assert math.isfinite(shares["pre-norm"])
@@ -137,4 +170,6 @@ def test_each_quantity_stands_under_its_name() -> None:
         one = gradients.of(table, quantity)
         assert np.array_equal(one.values, table.values[index, :, : one.values.shape[1]])
         assert np.isfinite(one.values).all()
-        assert one.axes[1].labels == (("0", "1") if quantity == gradients.WEIGHTS else ("0", "1", "out"))
+        assert one.axes[1].labels == (
+            ("0", "1") if quantity == gradients.WEIGHTS else ("0", "1", "out")
+        )

@@ -16,13 +16,17 @@ CHOICES = (2, 5, 65, 50_257)
 
 @pytest.mark.parametrize("first", [1, 4, CONTEXT, CONTEXT + 3])
 @pytest.mark.parametrize("mask", ["causal", "full"])
-def test_a_game_is_that_of_a_loop_that_guesses_the_likeliest_token_left(first: int, mask: str) -> None:
+def test_a_game_is_that_of_a_loop_that_guesses_the_likeliest_token_left(
+    first: int, mask: str
+) -> None:
     model = scrambled(tiny(mask=mask))
     ids = some_ids(length=CONTEXT + 8, batch=1)[0].tolist()
     found = play(model, ids, first)
     read = min(CONTEXT, first)
     for number, place in enumerate(range(first, len(ids))):
-        shares = model(torch.tensor([ids[place - read : place]]))[0, -1].double().softmax(-1).tolist()
+        shares = (
+            model(torch.tensor([ids[place - read : place]]))[0, -1].double().softmax(-1).tolist()
+        )
         left, count = set(range(VOCAB)), 1
         while (guess := max(left, key=lambda token: shares[token])) != ids[place]:
             left.remove(guess)
@@ -50,7 +54,9 @@ def test_who_knows_all_needs_one_guess_and_no_bits() -> None:
 
 def test_chance_is_the_mean_over_all_orders() -> None:
     for wrong in range(4):
-        assert guesses_of_chance(5, wrong) == np.mean([wrong + nth for nth in range(1, 5 - wrong + 1)])
+        assert guesses_of_chance(5, wrong) == np.mean(
+            [wrong + nth for nth in range(1, 5 - wrong + 1)]
+        )
 
 
 @pytest.mark.parametrize("choices", CHOICES)
@@ -74,6 +80,11 @@ def test_no_numbers_of_guesses_with_this_mean_have_a_larger_entropy(choices: int
 
 def test_the_bits_are_those_of_a_binary_choice_and_of_a_geometric_distribution() -> None:
     # Of two choices, the mean decides the distribution.
-    assert bits_of_guesses(1.25, 2) == pytest.approx(-0.25 * math.log2(0.25) - 0.75 * math.log2(0.75))
-    # Of very many, the distribution of largest entropy with the mean m is geometric: m h(1/m) with the binary entropy h.
-    assert bits_of_guesses(4, 50_257) == pytest.approx(4 * (-0.25 * math.log2(0.25) - 0.75 * math.log2(0.75)))
+    assert bits_of_guesses(1.25, 2) == pytest.approx(
+        -0.25 * math.log2(0.25) - 0.75 * math.log2(0.75)
+    )
+    # Of very many, the distribution of largest entropy with the mean m is geometric: m h(1/m) with
+    # the binary entropy h.
+    assert bits_of_guesses(4, 50_257) == pytest.approx(
+        4 * (-0.25 * math.log2(0.25) - 0.75 * math.log2(0.75))
+    )

@@ -11,7 +11,13 @@ import torch
 
 from gptviz.generate.sampling import Sampling
 from gptviz.interp.reading import next_token
-from gptviz.interp.reading.next_token import guesses, logits_after, logits_at, predict, token_probabilities
+from gptviz.interp.reading.next_token import (
+    guesses,
+    logits_after,
+    logits_at,
+    predict,
+    token_probabilities,
+)
 from tests.tiny import CONTEXT, VOCAB, scrambled, some_ids, tiny
 
 
@@ -20,7 +26,9 @@ def some_logits(size: int = VOCAB, seed: int = 0, spread: float = 3.0) -> torch.
 
 
 @pytest.mark.parametrize(("top_k", "top_p"), [(4, None), (None, 0.7), (5, 0.6), (VOCAB + 9, None)])
-def test_cuts_are_those_of_a_loop_over_the_sorted_tokens(top_k: int | None, top_p: float | None) -> None:
+def test_cuts_are_those_of_a_loop_over_the_sorted_tokens(
+    top_k: int | None, top_p: float | None
+) -> None:
     logits = some_logits()
     temperature = 1.5
     prediction = predict(logits, Sampling(temperature=temperature, top_k=top_k, top_p=top_p))
@@ -78,7 +86,9 @@ def test_logits_are_those_of_the_whole_pass_at_the_positions_asked_for() -> None
 def test_only_the_positions_asked_for_are_unembedded() -> None:
     model = scrambled(tiny())
     seen = []
-    model.head.unembed.register_forward_hook(lambda module, inputs, output: seen.append(tuple(output.shape)))
+    model.head.unembed.register_forward_hook(
+        lambda module, inputs, output: seen.append(tuple(output.shape))
+    )
     logits_after(model, some_ids(batch=1)[0].tolist(), slice(3, 4))
     assert seen == [(1, 1, VOCAB)]
 
@@ -93,7 +103,9 @@ def test_how_a_text_was_found_is_the_probability_of_each_token_given_those_befor
         assert seen.probability[place] == pytest.approx(alone[text[place]].item(), rel=1e-5)
         likely = sorted(range(VOCAB), key=lambda i: -alone[i].item())[:3]
         assert seen.likely[place].tolist() == likely
-        np.testing.assert_allclose(seen.likely_probability[place], alone[likely].detach(), rtol=1e-5)
+        np.testing.assert_allclose(
+            seen.likely_probability[place], alone[likely].detach(), rtol=1e-5
+        )
 
 
 def test_a_text_of_one_token_was_found_by_nobody() -> None:
@@ -107,12 +119,20 @@ def test_the_logits_beside_a_source_are_those_of_the_model_that_reads_both() -> 
     ids, source = (3, 1, 4), (1, 5, 9, 2)
     with torch.inference_mode():
         expected = model(torch.tensor([ids]), torch.tensor([source]))[0]
-    np.testing.assert_allclose(logits_after(model, ids, slice(None), source), expected.numpy(), atol=1e-6)
-    np.testing.assert_allclose(logits_after(model, ids, slice(-1, None), source), expected[-1:].numpy(), atol=1e-6)
-    assert not np.allclose(logits_after(model, ids, slice(None), source[::-1]), expected.numpy(), atol=1e-3)
+    np.testing.assert_allclose(
+        logits_after(model, ids, slice(None), source), expected.numpy(), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        logits_after(model, ids, slice(-1, None), source), expected[-1:].numpy(), atol=1e-6
+    )
+    assert not np.allclose(
+        logits_after(model, ids, slice(None), source[::-1]), expected.numpy(), atol=1e-3
+    )
 
 
-@pytest.mark.parametrize("sizes", [{}, {"n_layer": 0}, {"mask": "full"}, {"final_norm": False, "residual": "post-norm"}])
+@pytest.mark.parametrize(
+    "sizes", [{}, {"n_layer": 0}, {"mask": "full"}, {"final_norm": False, "residual": "post-norm"}]
+)
 @pytest.mark.parametrize("most", [1, 3 * VOCAB, 1_000_000])
 def test_the_guesses_at_all_places_are_those_of_all_logits_however_few_are_computed_at_a_time(
     sizes: dict[str, Any], most: int, monkeypatch: pytest.MonkeyPatch
@@ -124,18 +144,28 @@ def test_the_guesses_at_all_places_are_those_of_all_logits_however_few_are_compu
     found, expected = guesses(model, text, n=3), token_probabilities(every, text, n=3)
     np.testing.assert_allclose(found.tokens.probability, expected.probability, rtol=1e-5)
     np.testing.assert_array_equal(found.tokens.likely, expected.likely)
-    np.testing.assert_allclose(found.tokens.likely_probability, expected.likely_probability, rtol=1e-5)
-    np.testing.assert_allclose(found.surest, torch.from_numpy(every).double().softmax(-1).max(-1).values, rtol=1e-5)
+    np.testing.assert_allclose(
+        found.tokens.likely_probability, expected.likely_probability, rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        found.surest, torch.from_numpy(every).double().softmax(-1).max(-1).values, rtol=1e-5
+    )
     for place in (0, 5, CONTEXT - 1):
         at = slice(place, place + 1)
-        np.testing.assert_array_equal(logits_at(model, text, found.states, at), logits_after(model, text, at))
+        np.testing.assert_array_equal(
+            logits_at(model, text, found.states, at), logits_after(model, text, at)
+        )
 
 
 def test_of_a_large_vocabulary_few_logits_are_in_memory_at_a_time() -> None:
     vocabulary, tokens = 49_152, 300
-    model = scrambled(tiny(vocab_size=vocabulary, d_model=8, n_head=2, n_layer=1, context_length=tokens))
+    model = scrambled(
+        tiny(vocab_size=vocabulary, d_model=8, n_head=2, n_layer=1, context_length=tokens)
+    )
     rows = []
-    model.head.unembed.register_forward_hook(lambda module, inputs, output: rows.append(output.shape[1]))
+    model.head.unembed.register_forward_hook(
+        lambda module, inputs, output: rows.append(output.shape[1])
+    )
     found = guesses(model, some_ids(tokens, batch=1, vocab=vocabulary)[0].tolist())
     assert max(rows) * vocabulary <= next_token.MOST_LOGITS
     assert found.states.numel() == 8 * tokens

@@ -21,12 +21,16 @@ def test_distances_are_those_of_the_texts_one_by_one(pairs: list[tuple[int, int]
     apart = [abs(label - predicted) for label, predicted in pairs]
     shares = label_distances(counts)
     assert shares.axes[0].labels == ("exactly right", "1 off", "2 off", "3 off", "4 off")
-    assert shares.values == pytest.approx([apart.count(distance) / len(pairs) for distance in range(N)])
+    assert shares.values == pytest.approx(
+        [apart.count(distance) / len(pairs) for distance in range(N)]
+    )
     assert mean_absolute_error(counts) == pytest.approx(np.mean(apart))
 
 
 @given(PAIRS, st.permutations(range(N)))
-def test_a_confusion_in_another_order_counts_the_same_texts(pairs: list[tuple[int, int]], order: list[int]) -> None:
+def test_a_confusion_in_another_order_counts_the_same_texts(
+    pairs: list[tuple[int, int]], order: list[int]
+) -> None:
     labels, predicted = zip(*pairs, strict=True)
     moved = reordered(confusion(labels, predicted, NAMES), order)
     places = {label: place for place, label in enumerate(order)}

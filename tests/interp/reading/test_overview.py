@@ -1,4 +1,6 @@
-"""All heads at a glance, against loops over their cells and closed forms; and what of a long text is in memory."""
+"""All heads at a glance, against loops over their cells and closed forms; and what of a long text
+is in memory.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,25 @@ import pytest
 import torch
 
 from gptviz.interp.reading import attention
-from gptviz.interp.reading.overview import _Looks, largest_head, overview, overview_of, sharpest_head
+from gptviz.interp.reading.overview import (
+    _Looks,
+    largest_head,
+    overview,
+    overview_of,
+    sharpest_head,
+)
 from gptviz.model.edited import EditedTransformer
 from tests.interp.patterns import random_patterns
 from tests.tiny import scrambled, tiny
 
 
-@pytest.mark.parametrize(("n_block", "n_head", "n_tokens"), [(1, 2, 5), (40, 3, 11), (5, 33, 20), (2, 33, 9)])
+@pytest.mark.parametrize(
+    ("n_block", "n_head", "n_tokens"), [(1, 2, 5), (40, 3, 11), (5, 33, 20), (2, 33, 9)]
+)
 @pytest.mark.parametrize("causal", [True, False])
-def test_a_cell_of_a_thumbnail_is_the_largest_it_stands_for(n_block: int, n_head: int, n_tokens: int, causal: bool) -> None:
+def test_a_cell_of_a_thumbnail_is_the_largest_it_stands_for(
+    n_block: int, n_head: int, n_tokens: int, causal: bool
+) -> None:
     seen = random_patterns(n_block, n_head, n_tokens, causal)
     seen_small = overview_of(seen, None)
     pool, pictures = seen_small.pooling, seen_small.thumbnails
@@ -55,13 +67,17 @@ def test_the_facts_of_heads_that_look_at_one_token_are_closed_form() -> None:
     for i in range(n_tokens):
         before[i, max(i - 1, 0)] = first[i, 0] = own[i, i] = 1
         even[i, : i + 1] = 1 / (i + 1)
-    seen = attention.Patterns((np.stack([before, first]), np.stack([own, even])), np.triu(np.ones((7, 7), bool), 1))
+    seen = attention.Patterns(
+        (np.stack([before, first]), np.stack([own, even])), np.triu(np.ones((7, 7), bool), 1)
+    )
     facts = overview_of(seen, range(n_tokens)).facts
     harmonic = sum(1 / (i + 1) for i in range(1, n_tokens)) / (n_tokens - 1)
-    np.testing.assert_allclose(facts.previous, [[1, 1 / 6], [0, harmonic]], rtol=1e-6)  # row 1: the token before is the first
+    # row 1: the token before is the first
+    np.testing.assert_allclose(facts.previous, [[1, 1 / 6], [0, harmonic]], rtol=1e-6)
     np.testing.assert_allclose(facts.first, [[1 / 6, 1], [0, harmonic]], rtol=1e-6)
     np.testing.assert_allclose(facts.itself, [[0, 0], [1, harmonic]], rtol=1e-6)
-    spread = math.prod(range(2, n_tokens + 1)) ** (1 / (n_tokens - 1))  # e to the mean of ln 2 … ln 7
+    # e to the mean of ln 2 … ln 7
+    spread = math.prod(range(2, n_tokens + 1)) ** (1 / (n_tokens - 1))
     np.testing.assert_allclose(facts.spread, [[1, 1], [1, spread]], rtol=1e-5)
     assert largest_head(facts.previous) == (0, 0)
     assert largest_head(facts.itself) == (1, 0)
@@ -75,17 +91,24 @@ def test_the_sharpest_head_rests_on_the_first_token_only_if_all_heads_do() -> No
         even[i, : i + 1] = 1 / (i + 1)
     blocked = np.triu(np.ones((7, 7), bool), 1)
     assert sharpest_head(
-        overview_of(attention.Patterns((np.stack([even, first]), np.stack([near, first])), blocked), range(7))
+        overview_of(
+            attention.Patterns((np.stack([even, first]), np.stack([near, first])), blocked),
+            range(7),
+        )
     ) == (1, 0)
     rest = (first + even) / 2
-    assert sharpest_head(overview_of(attention.Patterns((np.stack([rest, first]),), blocked), range(7))) == (0, 1)
+    assert sharpest_head(
+        overview_of(attention.Patterns((np.stack([rest, first]),), blocked), range(7))
+    ) == (0, 1)
 
 
 def test_rows_are_spread_over_as_many_keys_as_the_entropy_says() -> None:
     even = np.full((2, 3, 4), 0.25, np.float32)
     one = np.zeros((2, 3, 4), np.float32)
     one[..., 1] = 1
-    np.testing.assert_allclose(overview_of(attention.Patterns((even, one), None), None).spread, [[4, 4], [1, 1]], rtol=1e-6)
+    np.testing.assert_allclose(
+        overview_of(attention.Patterns((even, one), None), None).spread, [[4, 4], [1, 1]], rtol=1e-6
+    )
 
 
 def test_what_followed_an_earlier_copy_of_the_token_is_counted_by_a_loop() -> None:
@@ -95,10 +118,13 @@ def test_what_followed_an_earlier_copy_of_the_token_is_counted_by_a_loop() -> No
     assert look.facts.followed is not None
     followers = {i: [j for j in range(1, i) if ids[j - 1] == ids[i]] for i in range(len(ids))}
     rows = {i: keys for i, keys in followers.items() if keys}
-    assert rows == {3: [1], 4: [1], 6: [2], 7: [3]}  # the query itself, behind a copy of its token, does not count
+    # the query itself, behind a copy of its token, does not count
+    assert rows == {3: [1], 4: [1], 6: [2], 7: [3]}
     for block in range(2):
         for head in range(3):
-            by_loop = np.mean([sum(seen.blocks[block][head, i, j] for j in keys) for i, keys in rows.items()])
+            by_loop = np.mean(
+                [sum(seen.blocks[block][head, i, j] for j in keys) for i, keys in rows.items()]
+            )
             assert look.facts.followed[block, head] == pytest.approx(by_loop, rel=1e-5)
     assert look.evenly == pytest.approx(np.mean([len(keys) / (i + 1) for i, keys in rows.items()]))
 
@@ -109,7 +135,9 @@ def test_even_shares_are_of_the_keys_that_the_mask_lets_a_query_read(causal: boo
     look = overview_of(random_patterns(1, 2, len(ids), causal), ids)
     followers = {i: [j for j in range(1, i) if ids[j - 1] == ids[i]] for i in range(len(ids))}
     may_read = [i + 1 if causal else len(ids) for i in range(len(ids))]
-    assert look.evenly == pytest.approx(np.mean([len(keys) / may_read[i] for i, keys in followers.items() if keys]))
+    assert look.evenly == pytest.approx(
+        np.mean([len(keys) / may_read[i] for i, keys in followers.items() if keys])
+    )
     assert look.alike == pytest.approx(np.mean([1 / many for many in may_read[1:]]))
 
 
@@ -129,10 +157,16 @@ def test_without_the_first_token_a_row_is_what_is_left_of_it_scaled_up_to_one(ca
     for head, query in ((0, 5), (0, 3), (1, 2), (1, 5)):
         row, keys = seen.blocks[0][head, query], range(1, query + 1 if causal else 6)
         total = sum(float(row[key]) for key in keys)
-        np.testing.assert_allclose([left[0, head, query, key] for key in keys], [row[key] / total for key in keys], rtol=1e-5)
+        np.testing.assert_allclose(
+            [left[0, head, query, key] for key in keys],
+            [row[key] / total for key in keys],
+            rtol=1e-5,
+        )
 
 
-def test_however_few_rows_are_computed_with_at_a_time_an_overview_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_however_few_rows_are_computed_with_at_a_time_an_overview_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     seen, ids = random_patterns(3, 2, 50), [i % 7 for i in range(50)]
     whole = overview_of(seen, ids)
     monkeypatch.setattr("gptviz.interp.reading.overview.AT_ONCE", 1)
@@ -142,13 +176,21 @@ def test_however_few_rows_are_computed_with_at_a_time_an_overview_is_the_same(mo
     assert whole.facts is not None
     for name, values in (vars(whole) | vars(whole.facts)).items():
         if isinstance(values, np.ndarray):
-            found = getattr(part.facts if name in vars(whole.facts) and name != "spread" else part, name)
-            expected = getattr(whole.facts if name in vars(whole.facts) and name != "spread" else whole, name)
+            found = getattr(
+                part.facts if name in vars(whole.facts) and name != "spread" else part, name
+            )
+            expected = getattr(
+                whole.facts if name in vars(whole.facts) and name != "spread" else whole, name
+            )
             np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("sizes", [{}, {"window": 3, "window_pattern": "fw"}, {"mask": "full"}, {"n_kv_head": 1}])
-def test_an_overview_made_while_the_model_runs_is_that_of_its_patterns(sizes: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "sizes", [{}, {"window": 3, "window_pattern": "fw"}, {"mask": "full"}, {"n_kv_head": 1}]
+)
+def test_an_overview_made_while_the_model_runs_is_that_of_its_patterns(
+    sizes: dict[str, object],
+) -> None:
     model, ids = scrambled(tiny(n_layer=3, **sizes)), (3, 1, 4, 1, 5, 9)
     found, expected = overview(model, ids), overview_of(attention.patterns(model, ids), ids)
     for name in ("without_first", "spread", "last"):
@@ -160,15 +202,21 @@ def test_an_overview_made_while_the_model_runs_is_that_of_its_patterns(sizes: di
         np.testing.assert_array_equal(getattr(found.facts, name), values)
 
 
-@pytest.mark.parametrize("sizes", [{}, {"window": 3, "window_pattern": "fw"}, {"positions": "alibi"}, {"n_kv_head": 1}])
+@pytest.mark.parametrize(
+    "sizes", [{}, {"window": 3, "window_pattern": "fw"}, {"positions": "alibi"}, {"n_kv_head": 1}]
+)
 @pytest.mark.parametrize("held", [range(1), range(1, 3), range(3, 4)])
-def test_a_reading_of_some_blocks_is_that_part_of_the_reading_of_all(sizes: dict[str, object], held: range) -> None:
+def test_a_reading_of_some_blocks_is_that_part_of_the_reading_of_all(
+    sizes: dict[str, object], held: range
+) -> None:
     model, ids = scrambled(tiny(n_layer=4, **sizes)), (3, 1, 4, 1, 5, 9)
     part, whole = attention.read(model, ids, blocks=held), attention.read(model, ids)
     assert len(part.patterns.blocks) == len(held)
     for block in held:
         for name in ("pattern", "scores", "value_weighted"):
-            np.testing.assert_array_equal(getattr(part, name)(block, 2), getattr(whole, name)(block, 2))
+            np.testing.assert_array_equal(
+                getattr(part, name)(block, 2), getattr(whole, name)(block, 2)
+            )
         np.testing.assert_array_equal(part.rollout(block), whole.rollout(block))
 
 
@@ -180,13 +228,28 @@ def test_of_cross_attention_there_are_no_facts_but_thumbnails_and_spread() -> No
     assert found.facts is None
     assert found.without_first is None
     np.testing.assert_array_equal(found.thumbnails.values[1, 2], read.pattern(1, 2))
-    np.testing.assert_array_equal(found.last, np.stack([block[:, -1] for block in read.patterns.blocks]))
+    np.testing.assert_array_equal(
+        found.last, np.stack([block[:, -1] for block in read.patterns.blocks])
+    )
 
 
-def test_over_a_long_text_the_patterns_of_one_block_at_a_time_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_a_long_text_the_patterns_of_one_block_at_a_time_are_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tokens, blocks = 512, 30
-    model = scrambled(tiny(n_layer=blocks, n_head=9, n_kv_head=3, d_model=18, context_length=tokens, positions="rotary"))
-    ids = torch.randint(model.config.vocab_size, (tokens,), generator=torch.Generator().manual_seed(0)).tolist()
+    model = scrambled(
+        tiny(
+            n_layer=blocks,
+            n_head=9,
+            n_kv_head=3,
+            d_model=18,
+            context_length=tokens,
+            positions="rotary",
+        )
+    )
+    ids = torch.randint(
+        model.config.vocab_size, (tokens,), generator=torch.Generator().manual_seed(0)
+    ).tolist()
     of_block = 9 * tokens**2 * 4
     seen: list[weakref.ref[object]] = []
     alive = []
@@ -200,7 +263,13 @@ def test_over_a_long_text_the_patterns_of_one_block_at_a_time_are_in_memory(monk
     monkeypatch.setattr(_Looks, "add", counted)
     found = overview(model, ids)
     assert (len(alive), max(alive)) == (blocks, 1)
-    kept = [found.thumbnails.values, found.without_first, found.spread, found.last, *vars(found.facts).values()]
+    kept = [
+        found.thumbnails.values,
+        found.without_first,
+        found.spread,
+        found.last,
+        *vars(found.facts).values(),
+    ]
     assert sum(values.nbytes for values in kept if values is not None) < of_block
     one = attention.read(model, ids, blocks=range(7, 8))
     held = [*one.patterns.blocks, one.rolled, one.q, one.k, one.moved]
@@ -219,7 +288,10 @@ def test_the_pass_of_a_reading_ends_with_its_last_block() -> None:
 @pytest.mark.parametrize("head", [1, None])
 def test_a_reading_without_the_first_token_is_what_the_thumbnails_show(head: int | None) -> None:
     model, ids = scrambled(tiny()), (3, 1, 4, 1, 5, 9)
-    found, shares = attention.read(model, ids).without_first(1, head), attention.read(model, ids).pattern(1, head)
+    found, shares = (
+        attention.read(model, ids).without_first(1, head),
+        attention.read(model, ids).pattern(1, head),
+    )
     if head is not None:
         np.testing.assert_allclose(found, overview(model, ids).without_first[1, head], rtol=1e-5)
     assert np.isnan(found[:, 0]).all()
@@ -234,7 +306,9 @@ def test_another_block_is_read_from_midway_with_the_same_numbers(
     whole = scrambled(tiny(n_layer=6, positions="relative"))
     # Edits that are not the same when they are made twice.
     edits = {
-        f"blocks.{block}.{name}": lambda value, _pass: 2 * value for block in range(6) for name in ("resid_pre", "resid_post")
+        f"blocks.{block}.{name}": lambda value, _pass: 2 * value
+        for block in range(6)
+        for name in ("resid_pre", "resid_post")
     }
     model = EditedTransformer(whole, edits, {})
     monkeypatch.setattr(attention, "MOST_MIDWAY", int(room * 4 * len(ids) * (12 + len(ids))))
@@ -250,5 +324,7 @@ def test_another_block_is_read_from_midway_with_the_same_numbers(
         # The block itself is left as soon as its pattern is there.
         assert ran == list(range(block // every * every, block))
         for name in ("q", "k", "position", "moved", "rolled"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+            np.testing.assert_array_equal(
+                getattr(found, name), getattr(expected, name), err_msg=name
+            )
         np.testing.assert_array_equal(found.patterns.blocks[0], expected.patterns.blocks[0])

@@ -23,7 +23,12 @@ def model(kind: str, **changes: object) -> Transformer:
 def table(values: np.ndarray) -> LabelledArray:
     rows, columns = values.shape
     return LabelledArray(
-        values, (Axis("position", tuple(map(str, range(rows)))), Axis("dimension", tuple(map(str, range(columns))))), "value"
+        values,
+        (
+            Axis("position", tuple(map(str, range(rows)))),
+            Axis("dimension", tuple(map(str, range(columns)))),
+        ),
+        "value",
     )
 
 
@@ -33,7 +38,9 @@ def test_the_cosine_equals_a_loop() -> None:
     for i in range(6):
         for j in range(6):
             dot = sum(float(a) * float(b) for a, b in zip(values[i], values[j], strict=True))
-            lengths = math.sqrt(sum(float(a) ** 2 for a in values[i])) * math.sqrt(sum(float(b) ** 2 for b in values[j]))
+            lengths = math.sqrt(sum(float(a) ** 2 for a in values[i])) * math.sqrt(
+                sum(float(b) ** 2 for b in values[j])
+            )
             assert found[i, j] == pytest.approx(dot / lengths, abs=1e-6)
 
 
@@ -45,7 +52,9 @@ def test_a_row_of_zeros_has_no_cosine_and_spoils_no_other() -> None:
 
 
 @pytest.mark.parametrize("kind", ["sinusoidal", "rotary"])
-def test_similarity_is_constant_along_diagonals_and_no_longer_once_rows_are_shuffled(kind: str) -> None:
+def test_similarity_is_constant_along_diagonals_and_no_longer_once_rows_are_shuffled(
+    kind: str,
+) -> None:
     vectors = positions.vectors(model("learned"), kind)
     assert positions.spread(positions.similarity(vectors)) < 1e-6
     shuffled = np.random.default_rng(0).permutation(vectors.values)
@@ -54,14 +63,18 @@ def test_similarity_is_constant_along_diagonals_and_no_longer_once_rows_are_shuf
 
 def test_the_rotary_map_is_what_turning_does_to_the_product_of_a_query_and_a_key() -> None:
     shown = positions.similarity(positions.vectors(model("rotary"), "rotary")).values
-    pairs = torch.tensor([1.0] * 4 + [0.0] * 4)  # the halves of a head are its pairs: each pair is (1, 0)
+    # the halves of a head are its pairs: each pair is (1, 0)
+    pairs = torch.tensor([1.0] * 4 + [0.0] * 4)
     turned = Rotary(model("rotary").config).turn(pairs.expand(1, 1, 24, 8), slice(0, 24))[0, 0]
     assert np.abs(shown - (turned @ turned.T / 4).numpy()).max() < 1e-6
 
 
 def test_learned_vectors_are_the_models_own_rows() -> None:
     learned = model("learned")
-    assert (positions.vectors(learned, "learned").values == learned.positions.table.weight.detach().numpy()).all()  # type: ignore[union-attr]
+    assert (
+        positions.vectors(learned, "learned").values
+        == learned.positions.table.weight.detach().numpy()
+    ).all()  # type: ignore[union-attr]
 
 
 def test_relative_vectors_belong_to_their_distances() -> None:
@@ -69,7 +82,8 @@ def test_relative_vectors_belong_to_their_distances() -> None:
     found = positions.vectors(relative, "relative", block=1)
     own = relative.blocks[1].attention.positions  # type: ignore[union-attr]
     q = torch.randn(1, 4, 1, 8, generator=torch.Generator().manual_seed(0))
-    # The query at the last position: what the model adds to its score with the key at each distance.
+    # The query at the last position: what the model adds to its score with the key at each
+    # distance.
     added = own.weigh(torch.zeros(1, 4, 1, 24), q, slice(23, 24))[0, :, 0]  # [head, key]
     assert found.axes[0].labels == tuple(map(str, range(24)))
     for distance in (0, 1, 9, 23):
@@ -108,7 +122,8 @@ def test_a_pair_comes_round_after_its_turn_whatever_the_base_the_share_and_the_s
         built = build(tiny(positions="rotary", d_head=8, context_length=64, **changes), seed=0)
         assert positions.differ_by_block(built.config) == ("window" in changes)
         for block in range(2):
-            vectors = positions.vectors(built, "rotary", block).values  # [position, d_head]: cosines, then sines
+            # [position, d_head]: cosines, then sines
+            vectors = positions.vectors(built, "rotary", block).values
             for pair in range(4):
                 turn = positions.turn(built, pair, block)
                 angle = [0.0 if math.isinf(turn) else 2 * math.pi * p / turn for p in range(64)]
@@ -117,7 +132,12 @@ def test_a_pair_comes_round_after_its_turn_whatever_the_base_the_share_and_the_s
 
 
 def test_odd_sizes_rule_out_the_kinds_that_pair_numbers() -> None:
-    assert positions.fixed_kinds(model("learned").config) == ("sinusoidal", "sines-first", "rotary", "alibi")
+    assert positions.fixed_kinds(model("learned").config) == (
+        "sinusoidal",
+        "sines-first",
+        "rotary",
+        "alibi",
+    )
     odd = model("learned", d_model=9, n_head=3)
     assert positions.fixed_kinds(odd.config) == ("alibi",)
     with pytest.raises(ValueError, match="no rotary positions"):
@@ -134,7 +154,9 @@ def test_a_long_context_is_thinned_evenly() -> None:
     found = positions.vectors(long, "sinusoidal")
     assert found.axes[0].labels[:3] == ("0", "4", "8")
     assert len(found.values) == 512
-    assert found.values[3] == pytest.approx([math.sin(12), math.cos(12), math.sin(0.12), math.cos(0.12)], abs=1e-6)
+    assert found.values[3] == pytest.approx(
+        [math.sin(12), math.cos(12), math.sin(0.12), math.cos(0.12)], abs=1e-6
+    )
 
 
 def test_looking_leaves_the_model_as_it_was() -> None:

@@ -16,7 +16,9 @@ def rows_of(count: int = 60) -> list[torch.Tensor]:
 
 def test_the_token_itself_is_read_from_the_embedding_and_shuffled_labels_stay_at_chance() -> None:
     model, rows = scrambled(tiny(positions="none")), rows_of()
-    found = probe(model, rows, [["even" if token % 2 else "odd" for token in row.tolist()] for row in rows])
+    found = probe(
+        model, rows, [["even" if token % 2 else "odd" for token in row.tolist()] for row in rows]
+    )
     assert found.accuracy[0] == 1
     assert found.appears == found.layers[0] == layers(model.config)[0]
     assert set(found.classes) == {"even", "odd"}
@@ -36,7 +38,8 @@ def test_what_is_not_in_the_stream_is_found_nowhere() -> None:
 def test_accuracies_by_place_make_up_the_accuracy_and_tokens_without_a_label_do_not_count() -> None:
     model, rows = scrambled(tiny()), rows_of()
     labels: list[list[str | None]] = [
-        [str(token) if place in (2, 5) else None for place, token in enumerate(row.tolist())] for row in rows
+        [str(token) if place in (2, 5) else None for place, token in enumerate(row.tolist())]
+        for row in rows
     ]
     found = probe(model, rows, labels)
     np.testing.assert_allclose(found.by_place[:, [2, 5]].mean(1), found.accuracy)
@@ -55,11 +58,40 @@ def test_a_label_appears_where_it_is_first_read_nearly_as_well_as_anywhere() -> 
 
 def test_the_labels_of_a_text_are_those_that_one_sees() -> None:
     text = "Hey, YOU  two-by"
-    assert text_labels(text, "case")[:8] == ["upper", "lower", "lower", None, None, "upper", "upper", "upper"]
-    assert text_labels(text, "word") == [*"012", None, None, *"012", None, None, *"012", None, *"01"]
+    assert text_labels(text, "case")[:8] == [
+        "upper",
+        "lower",
+        "lower",
+        None,
+        None,
+        "upper",
+        "upper",
+        "upper",
+    ]
+    assert text_labels(text, "word") == [
+        *"012",
+        None,
+        None,
+        *"012",
+        None,
+        None,
+        *"012",
+        None,
+        *"01",
+    ]
     assert text_labels("abcdefgh", "word") == [*"01234", "5 or more", "5 or more", "5 or more"]
     assert text_labels(["When", " Mary", "'s", " ha", "t"], "word") == ["0", "0", None, "0", "1"]
     assert text_labels(text, "before-2") == [None, None, *text[:-2]]
     assert text_labels("a", "before-4") == [None]
     quoted = text_labels('a"bc"d “e” f', "quotes")
-    assert [label and label[0] for label in quoted] == [*"o", None, *"ii", None, *"oo", None, "i", None, *"oo"]
+    assert [label and label[0] for label in quoted] == [
+        *"o",
+        None,
+        *"ii",
+        None,
+        *"oo",
+        None,
+        "i",
+        None,
+        *"oo",
+    ]

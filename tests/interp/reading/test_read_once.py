@@ -14,7 +14,9 @@ from gptviz.interp.reading.read_once import read_once
 from tests.tiny import scrambled, some_ids, tiny
 
 
-@pytest.mark.parametrize("changes", [{}, {"positions": "rotary", "d_head": 4}, {"mask": "causal", "n_layer": 0}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"positions": "rotary", "d_head": 4}, {"mask": "causal", "n_layer": 0}]
+)
 def test_a_long_text_is_read_once_and_gives_what_is_computed_apart(
     changes: dict[str, Any],
 ) -> None:
@@ -37,5 +39,8 @@ def test_a_long_text_is_read_once_and_gives_what_is_computed_apart(
 
 
 def test_a_text_has_the_same_numbers_on_both_sides_to_the_last_digit() -> None:
-    model, ids = scrambled(tiny(context_length=40, positions="rotary", d_head=4)), tuple(some_ids(33, batch=1)[0].tolist())
+    model, ids = (
+        scrambled(tiny(context_length=40, positions="rotary", d_head=4)),
+        tuple(some_ids(33, batch=1)[0].tolist()),
+    )
     assert np.array_equal(read_once(model, ids).distribution, distribution(Side(model, ids, ())))

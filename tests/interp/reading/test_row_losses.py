@@ -1,4 +1,6 @@
-"""The loss of single rows, against one row and one token at a time, and a difference of means against its textbook formula."""
+"""The loss of single rows, against one row and one token at a time, and a difference of means
+against its textbook formula.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +41,8 @@ def test_the_difference_of_two_means_has_its_standard_error() -> None:
     found = difference(some, others)
     assert found.counts == (3, 4)
     assert found.value == pytest.approx(statistics.mean([1, 2, 4]) - statistics.mean([3, 5, 5, 9]))
-    assert found.error == pytest.approx(math.sqrt(statistics.variance([1, 2, 4]) / 3 + statistics.variance([3, 5, 5, 9]) / 4))
+    assert found.error == pytest.approx(
+        math.sqrt(statistics.variance([1, 2, 4]) / 3 + statistics.variance([3, 5, 5, 9]) / 4)
+    )
     assert math.isnan(difference(np.array([1.0]), others).error)
     assert math.isnan(difference(np.array([]), others).value)

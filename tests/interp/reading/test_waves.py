@@ -1,4 +1,6 @@
-"""The waves of a model of sums on a clock: against NumPy's Fourier transform, and on the shipped model."""
+"""The waves of a model of sums on a clock: against NumPy's Fourier transform, and on the shipped
+model.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,17 @@ def test_what_a_model_computes_is_taken_apart_as_a_loop_does_it() -> None:
         for b in range(5):
             seen: dict[str, torch.Tensor] = {}
             ids = torch.tensor([[a, 5, b, 6]])
-            watch = gptviz.model.tap.Watch((NEURONS,), lambda name, value, seen=seen: seen.__setitem__(name, value))
+            watch = gptviz.model.tap.Watch(
+                (NEURONS,), lambda name, value, seen=seen: seen.__setitem__(name, value)
+            )
             logits[a, b] = model(ids, tap=watch)[0, -1].detach().numpy()
             neurons[a, b] = seen[NEURONS][0, -1].detach().numpy()
     found = powers(model, task)
     np.testing.assert_allclose(found.values[1], power(neurons.reshape(5, -1)), rtol=1e-4)
     np.testing.assert_allclose(found.values[2], power(logits.reshape(25, 7)[:, :5].T), rtol=1e-4)
-    assert accuracy(model, task) == np.mean(logits.argmax(-1) == np.add.outer(range(5), range(5)) % 5)
+    assert accuracy(model, task) == np.mean(
+        logits.argmax(-1) == np.add.outer(range(5), range(5)) % 5
+    )
     assert accuracy(model, task, keep=range(1, 3)) == accuracy(model, task)
 
 
@@ -60,4 +66,5 @@ def test_the_shipped_model_adds_with_a_few_waves_and_with_no_others() -> None:
     points = circle(lm.model, task, few[0]).values
     angles = np.unwrap(np.arctan2(points[:, 1], points[:, 0]))
     turns = (angles[-1] - angles[0]) / (2 * np.pi) * task.modulus / (task.modulus - 1)
-    assert abs(turns) == pytest.approx(few[0], abs=0.2)  # the numbers go round the circle as often as the frequency says
+    # the numbers go round the circle as often as the frequency says
+    assert abs(turns) == pytest.approx(few[0], abs=0.2)

@@ -1,4 +1,6 @@
-"""The scores of heads: against loops over queries and keys, on heads built by hand, and on the model that ships."""
+"""The scores of heads: against loops over queries and keys, on heads built by hand, and on the
+model that ships.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ REPEATED = repeated_tokens(VOCAB, CONTEXT)
 
 def by_loop(pattern: torch.Tensor, ids: list[int], visible: torch.Tensor) -> dict[str, list[float]]:
     """The scores of one head over one text at every query that counts; `visible` [query, key]."""
-    found: dict[str, list[float]] = {name: [] for name in SCORES if name not in ("copying", "delta_loss")}
+    found: dict[str, list[float]] = {
+        name: [] for name in SCORES if name not in ("copying", "delta_loss")
+    }
     for q in range(1, len(ids)):
         row = pattern[q].double().tolist()
         copies = [k for k in range(q) if ids[k] == ids[q]]
@@ -48,7 +52,9 @@ def by_loop(pattern: torch.Tensor, ids: list[int], visible: torch.Tensor) -> dic
         if behind := [k + 1 for k in copies if k + 1 < q]:
             found["induction"].append(sum(row[k] for k in behind))
         if (count := int(visible[q].sum())) > 1:
-            found["entropy"].append(-sum(share * math.log(share) for share in row if share) / math.log(count))
+            found["entropy"].append(
+                -sum(share * math.log(share) for share in row if share) / math.log(count)
+            )
     return found
 
 
@@ -70,14 +76,22 @@ def test_scores_of_many_texts_at_once_are_those_of_a_loop(config: Config) -> Non
         for head in range(config.n_head):
             each = [
                 by_loop(pattern, text, visible)
-                for pattern, text in zip(patterns[f"blocks.{block}.attention.pattern"][:, head], ids.tolist(), strict=True)
+                for pattern, text in zip(
+                    patterns[f"blocks.{block}.attention.pattern"][:, head],
+                    ids.tolist(),
+                    strict=True,
+                )
             ]
             for name in each[0]:
                 values = [value for one in each for value in one[name]]
                 expected = np.mean(values) if values else math.nan
-                assert scores.values[name][block, head] == pytest.approx(expected, abs=2e-5, nan_ok=True), name
+                assert scores.values[name][block, head] == pytest.approx(
+                    expected, abs=2e-5, nan_ok=True
+                ), name
                 low, high = SCORES[name].low, SCORES[name].high
-                assert not values or low - 1e-6 <= expected <= (math.inf if high is None else high + 1e-6)
+                assert not values or low - 1e-6 <= expected <= (
+                    math.inf if high is None else high + 1e-6
+                )
 
 
 def test_over_texts_of_several_lengths_every_query_counts_alike() -> None:
@@ -86,7 +100,10 @@ def test_over_texts_of_several_lengths_every_query_counts_alike() -> None:
     texts = [ids[:length] for ids, length in zip(drawn, (6, 3, 6, 1, 4), strict=True)]
     scores = scores_over_texts(model, texts)
     for block in range(config.n_layer):
-        patterns = [run(model, ids[None], ["blocks.*.pattern"])[f"blocks.{block}.attention.pattern"][0] for ids in texts]
+        patterns = [
+            run(model, ids[None], ["blocks.*.pattern"])[f"blocks.{block}.attention.pattern"][0]
+            for ids in texts
+        ]
         for head in range(config.n_head):
             each = []
             for ids, pattern in zip(texts, patterns, strict=True):
@@ -95,15 +112,21 @@ def test_over_texts_of_several_lengths_every_query_counts_alike() -> None:
                 each.append(by_loop(pattern[head], ids.tolist(), visible))
             for name in each[0]:
                 values = [value for one in each for value in one[name]]
-                assert scores.values[name][block, head] == pytest.approx(np.mean(values), abs=2e-5), name
+                assert scores.values[name][block, head] == pytest.approx(
+                    np.mean(values), abs=2e-5
+                ), name
     different = torch.tensor([0, 1, 2])
     random = repeated_tokens(config.vocab_size, config.context_length)
     over = scores_over_texts(model, [different, different[:2]], random)
     assert over.on_random == {"induction", "duplicate_token"}
-    np.testing.assert_array_equal(over.values["induction"], head_scores(model, random).values["induction"])
+    np.testing.assert_array_equal(
+        over.values["induction"], head_scores(model, random).values["induction"]
+    )
 
 
-def test_however_few_heads_are_computed_with_at_a_time_the_scores_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_however_few_heads_are_computed_with_at_a_time_the_scores_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model, ids = scrambled(tiny()), some_ids(batch=3, vocab=5)
     whole = head_scores(model, ids).values
     monkeypatch.setattr("gptviz.interp.units.head_scores.AT_ONCE", 1)
@@ -121,7 +144,9 @@ def test_however_few_heads_are_computed_with_at_a_time_the_scores_are_the_same(m
         ("entropy", hand_built.copy()),
     ],
 )
-def test_a_head_built_by_hand_has_the_whole_score_of_its_kind_and_the_others_less(name: str, head: hand_built.Head) -> None:
+def test_a_head_built_by_hand_has_the_whole_score_of_its_kind_and_the_others_less(
+    name: str, head: hand_built.Head
+) -> None:
     """Copy attends evenly to all tokens: the largest entropy there is."""
     kinds = {
         "previous_token": hand_built.previous_token(),
@@ -136,7 +161,9 @@ def test_a_head_built_by_hand_has_the_whole_score_of_its_kind_and_the_others_les
     assert max(found[:-1]) < 0.6
 
 
-def test_the_induction_head_of_the_circuit_ranks_first_and_the_head_before_it_is_a_previous_token_head() -> None:
+def test_the_induction_head_of_the_circuit_ranks_first_and_the_head_before_it_is_a_previous_token_head() -> (
+    None
+):
     found = head_scores(hand_built.induction_circuit(), REPEATED).values
     assert found["induction"][1, 2] == pytest.approx(1, abs=0.05)
     assert np.unravel_index(found["induction"].argmax(), (2, 3)) == (1, 2)
@@ -152,7 +179,9 @@ def test_the_shipped_induction_model_has_an_induction_head_behind_a_previous_tok
     assert (reader[0], writer[0]) == (1, 0)
     assert found["induction"][0].max() < 0.1, "no head of block 0 can be one"
     keys = np.nan_to_num(composition(lm.model, "key").values).reshape(2, 4, 2, 4)
-    assert largest_head(keys[reader][0][None])[1] == writer[1], "what it reads most was written by the previous-token head"
+    assert largest_head(keys[reader][0][None])[1] == writer[1], (
+        "what it reads most was written by the previous-token head"
+    )
 
 
 def test_where_no_token_comes_back_repeats_are_scored_over_random_tokens_and_that_is_said() -> None:
@@ -181,14 +210,22 @@ def test_cross_attention_has_the_scores_that_need_no_place_of_the_query() -> Non
     found = head_scores(model, ids, source, crosses=True)
     patterns = run(model, ids, ["blocks.*.cross_attention.pattern"], source=source)
     for block in range(2):
-        of = patterns[f"blocks.{block}.cross_attention.pattern"][0].double()  # [n_head, queries, keys]
-        np.testing.assert_allclose(found.values["first_token"][block], of[:, 1:, 0].mean(-1), rtol=1e-5)
+        # [n_head, queries, keys]
+        of = patterns[f"blocks.{block}.cross_attention.pattern"][0].double()
+        np.testing.assert_allclose(
+            found.values["first_token"][block], of[:, 1:, 0].mean(-1), rtol=1e-5
+        )
         entropy = torch.special.entr(of[:, 1:]).sum(-1).mean(-1) / math.log(7)
         np.testing.assert_allclose(found.values["entropy"][block], entropy, rtol=1e-5)
-    assert {name for name, values in found.values.items() if not np.isnan(values).any()} == {"first_token", "entropy"}
+    assert {name for name, values in found.values.items() if not np.isnan(values).any()} == {
+        "first_token",
+        "entropy",
+    }
 
 
-def test_repeated_tokens_are_two_equal_halves_of_different_tokens_between_what_stands_around_every_text() -> None:
+def test_repeated_tokens_are_two_equal_halves_of_different_tokens_between_what_stands_around_every_text() -> (
+    None
+):
     ids = repeated_tokens(30, 24, without=[7], before=(0,), after=(1, 2))
     assert ids.shape == (N_SEQUENCES, 1 + 20 + 2)
     for text in ids.tolist():
@@ -197,18 +234,27 @@ def test_repeated_tokens_are_two_equal_halves_of_different_tokens_between_what_s
         assert len(set(half)) == 10
         assert not {0, 1, 2, 7} & set(half)
     assert len({tuple(text) for text in ids.tolist()}) == N_SEQUENCES
-    assert not torch.equal(ids, repeated_tokens(30, 24, without=[7], before=(0,), after=(1, 2), seed=1))
+    assert not torch.equal(
+        ids, repeated_tokens(30, 24, without=[7], before=(0,), after=(1, 2), seed=1)
+    )
 
 
 @tried(6, 15, families(mask="causal"))
-def test_the_loss_without_a_head_is_that_of_a_model_whose_output_matrix_has_zeros_in_its_place(config: Config) -> None:
+def test_the_loss_without_a_head_is_that_of_a_model_whose_output_matrix_has_zeros_in_its_place(
+    config: Config,
+) -> None:
     if not config.n_layer:
         return
     model, ids = scrambled(config), some_ids(batch=3)
-    found = dict(losses_without(model, ids, [one for one in heads_and_mlps(config) if one.is_head], counted_from=3))
+    found = dict(
+        losses_without(
+            model, ids, [one for one in heads_and_mlps(config) if one.is_head], counted_from=3
+        )
+    )
 
     def mean_loss(of: torch.nn.Module) -> float:
-        logits = of(ids)[:, 2:-1].detach()  # each predicts the token behind it: those from position 3 on
+        # each predicts the token behind it: those from position 3 on
+        logits = of(ids)[:, 2:-1].detach()
         return float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 3:].flatten()))
 
     usual, size = mean_loss(model), config.head_size

@@ -1,4 +1,6 @@
-"""What is computed in the few numbers of a head, against the whole matrices [d_model, d_model] and [vocab_size, vocab_size]."""
+"""What is computed in the few numbers of a head, against the whole matrices [d_model, d_model] and
+[vocab_size, vocab_size].
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,12 @@ def whole_matrices(model: Transformer, block: int, head: int) -> tuple[Tensor, T
 
 @settings(max_examples=25)
 @given(families(d_mlp=20, final_norm=True))
-def test_a_head_reads_and_writes_as_the_model_does_where_a_norm_is_its_linear_part(config: Config) -> None:
-    """A norm of a vector is its linear part but for the vector's size: so values are, with a bias taken away."""
+def test_a_head_reads_and_writes_as_the_model_does_where_a_norm_is_its_linear_part(
+    config: Config,
+) -> None:
+    """A norm of a vector is its linear part but for the vector's size: so values are, with a bias
+    taken away.
+    """
     if not config.n_layer:
         return
     model = scrambled(replace(config, norm_bias=False, qkv_bias=False, output_bias=False))
@@ -36,8 +42,13 @@ def test_a_head_reads_and_writes_as_the_model_does_where_a_norm_is_its_linear_pa
     seen: dict[str, Tensor] = {}
 
     def sublayer(read: Tensor) -> Tensor:
-        seen["v"] = block.attention.heads(block.attention.qkv(read))[0, -config.key_heads :, 0]  # [n_kv_head, d_head]
-        return block.attention.output(torch.cat([*seen["v"].repeat_interleave(config.n_head // config.key_heads, 0)])[None, None])
+        # [n_kv_head, d_head]
+        seen["v"] = block.attention.heads(block.attention.qkv(read))[0, -config.key_heads :, 0]
+        return block.attention.output(
+            torch.cat([*seen["v"].repeat_interleave(config.n_head // config.key_heads, 0)])[
+                None, None
+            ]
+        )
 
     residual = block.attention_residual
     added = residual.branch(x, sublayer) if hasattr(residual, "branch") else residual(x, sublayer)
@@ -58,7 +69,10 @@ def test_a_head_reads_and_writes_as_the_model_does_where_a_norm_is_its_linear_pa
 @given(families(head="unembed", n_label=0))
 def test_copying_is_that_of_the_whole_matrix_of_the_vocabulary(config: Config) -> None:
     model = scrambled(config)
-    tokens, guesses = model.embed.weight.detach().double(), model.head.unembed.weight.detach().double()
+    tokens, guesses = (
+        model.embed.weight.detach().double(),
+        model.head.unembed.weight.detach().double(),
+    )
     guesses = guesses - guesses.mean(0)
     if model.embed_norm is not None:
         tokens = linear_part(model.embed_norm, tokens)
@@ -66,7 +80,8 @@ def test_copying_is_that_of_the_whole_matrix_of_the_vocabulary(config: Config) -
     assert found.shape == (config.n_layer, config.n_head)
     for block in range(config.n_layer):
         for head in range(config.n_head):
-            written = tokens @ whole_matrices(model, block, head)[1].double().T  # [vocab_size, d_model]
+            # [vocab_size, d_model]
+            written = tokens @ whole_matrices(model, block, head)[1].double().T
             if model.head.final_norm is not None:
                 written = linear_part(model.head.final_norm, written)
             values = torch.linalg.eigvals(written @ guesses.T)
@@ -76,14 +91,27 @@ def test_copying_is_that_of_the_whole_matrix_of_the_vocabulary(config: Config) -
 
 
 def linear_part(norm: torch.nn.Module, rows: Tensor) -> Tensor:
-    """What a norm does to `rows` [n, d_model] but for their size and its bias: through its matrix, column by column."""
+    """What a norm does to `rows` [n, d_model] but for their size and its bias: through its matrix,
+    column by column.
+    """
     gain = torch.ones(rows.shape[1]) if norm.weight is None else norm.weight.detach()
-    away = torch.full((rows.shape[1],) * 2, 1 / rows.shape[1]) if type(norm).__name__ == "LayerNorm" else 0
+    away = (
+        torch.full((rows.shape[1],) * 2, 1 / rows.shape[1])
+        if type(norm).__name__ == "LayerNorm"
+        else 0
+    )
     return rows @ (torch.diag(gain) @ (torch.eye(rows.shape[1]) - away)).double().T
 
 
 def test_a_head_that_says_what_it_reads_copies_and_its_opposite_does_the_contrary() -> None:
-    model = hand_built.hand_built((hand_built.copy(), hand_built.copy(-1.0), hand_built.nothing(), hand_built.previous_token()))
+    model = hand_built.hand_built(
+        (
+            hand_built.copy(),
+            hand_built.copy(-1.0),
+            hand_built.nothing(),
+            hand_built.previous_token(),
+        )
+    )
     copies, opposite, nothing, elsewhere = copying(model)[0]
     assert copies == pytest.approx(1)
     assert opposite == pytest.approx(-1)
@@ -103,7 +131,10 @@ def test_composition_is_that_of_the_whole_matrices(config: Config) -> None:
             reaches = later > earlier if adds else later == earlier + 1 and config.d_mlp == 0
             assert np.isnan(found[later, h, earlier, g]) != reaches
             if reaches and g == 0:
-                reader, writer = readers[reads](*whole_matrices(model, later, h)), whole_matrices(model, earlier, g)[1]
+                reader, writer = (
+                    readers[reads](*whole_matrices(model, later, h)),
+                    whole_matrices(model, earlier, g)[1],
+                )
                 expected = float((reader @ writer).norm() / (reader.norm() * writer.norm()))
                 assert found[later, h, earlier, g] == pytest.approx(expected, rel=1e-3)
 
@@ -113,7 +144,10 @@ def test_a_writer_that_is_turned_at_random_composes_by_chance() -> None:
     reader, writer = whole_matrices(model, 1, 0)[0], whole_matrices(model, 0, 0)[1]
     generator = torch.Generator().manual_seed(0)
     turns = [torch.linalg.qr(torch.randn(12, 12, generator=generator)).Q for _ in range(4000)]
-    squares = [float((reader @ turn @ writer).norm() / (reader.norm() * writer.norm())) ** 2 for turn in turns]
+    squares = [
+        float((reader @ turn @ writer).norm() / (reader.norm() * writer.norm())) ** 2
+        for turn in turns
+    ]
     assert np.mean(squares) ** 0.5 == pytest.approx(by_chance(model), rel=0.03)
 
 
@@ -121,5 +155,8 @@ def test_in_the_induction_circuit_the_key_alone_composes() -> None:
     model = hand_built.induction_circuit()
     for reads in get_args(HeadInput):
         found = composition(model, reads)
-        strong = [(found.axes[0].labels[i], found.axes[1].labels[j]) for i, j in np.argwhere(np.nan_to_num(found.values) > 0)]
+        strong = [
+            (found.axes[0].labels[i], found.axes[1].labels[j])
+            for i, j in np.argwhere(np.nan_to_num(found.values) > 0)
+        ]
         assert strong == ([("1.2", "0.1")] if reads == "key" else [])

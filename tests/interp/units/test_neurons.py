@@ -1,4 +1,6 @@
-"""Neurons: what is kept of a text that is read in batches, against all activations at once; promoted tokens; steering."""
+"""Neurons: what is kept of a text that is read in batches, against all activations at once;
+promoted tokens; steering.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def rows_of(*lengths: int) -> list[torch.Tensor]:
 
 @settings(max_examples=20)
 @given(families(d_mlp=20, context_length=70), st.integers(1, 500_000))
-def test_what_is_kept_batch_by_batch_is_what_all_activations_together_say(config: Config, at_once: int) -> None:
+def test_what_is_kept_batch_by_batch_is_what_all_activations_together_say(
+    config: Config, at_once: int
+) -> None:
     if not config.n_layer:
         return
     model, rows = scrambled(config), rows_of(70, 70, 70, 40, 40, 3, 1)
@@ -46,10 +50,15 @@ def test_what_is_kept_batch_by_batch_is_what_all_activations_together_say(config
     assert found.n_tokens == len(together)
     np.testing.assert_allclose(found.largest, together.max(0), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found.smallest, together.min(0), rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(found.active, (together > 0).mean(0), atol=2e-2)  # batches round differently around 0
+    # batches round differently around 0
+    np.testing.assert_allclose(found.active, (together > 0).mean(0), atol=2e-2)
     for neuron in range(20):
-        counts, _ = np.histogram(together[:, neuron], BINS, (-found.reach[neuron], found.reach[neuron]))
-        assert abs(found.counts[neuron] - counts).sum() <= 4, "an activation on an edge may fall on either side"
+        counts, _ = np.histogram(
+            together[:, neuron], BINS, (-found.reach[neuron], found.reach[neuron])
+        )
+        assert abs(found.counts[neuron] - counts).sum() <= 4, (
+            "an activation on an edge may fall on either side"
+        )
         assert found.counts[neuron].sum() == len(together)
         best = {}  # the largest of each segment
         for row, values in enumerate(each):
@@ -59,7 +68,9 @@ def test_what_is_kept_batch_by_batch_is_what_all_activations_together_say(config
         expected = sorted(best.values(), reverse=True)[:MOST_PLACES]
         kept = [each[row][place, neuron] for row, place in found.places(neuron)]
         np.testing.assert_allclose(kept, expected, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(found.highest[: len(kept), neuron], expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            found.highest[: len(kept), neuron], expected, rtol=1e-4, atol=1e-5
+        )
         kept = [each[row][place, neuron] for row, place in found.places(neuron, lowest=True)]
         assert kept == sorted(kept)
         assert kept[0] == pytest.approx(together[:, neuron].min(), rel=1e-4, abs=1e-5)
@@ -74,7 +85,8 @@ def test_what_is_kept_batch_by_batch_is_what_all_activations_together_say(config
 def test_the_effect_is_the_mean_length_of_what_a_neuron_adds(mlp: str) -> None:
     model, rows = scrambled(tiny(mlp=mlp)), rows_of(8, 8)
     found = of_all(model, 1, rows)
-    values = run(model, torch.stack(rows), ["*.neurons"])["blocks.1.mlp.neurons"].flatten(0, 1)  # [16, 20]
+    # [16, 20]
+    values = run(model, torch.stack(rows), ["*.neurons"])["blocks.1.mlp.neurons"].flatten(0, 1)
     columns = model.blocks[1].mlp.written()[0].detach()
     for neuron in range(20):
         added = values[:, neuron, None] * columns[:, neuron]
@@ -102,26 +114,40 @@ def test_a_neuron_built_by_hand_is_found_with_the_token_it_reads_and_the_one_it_
     assert values[8] == pytest.approx(LOUD * (1 - 1 / VOCAB))
     assert found.histogram(1).values.sum() == 8
     assert found.tokens(0, 1) == [(3, 1.0)]
-    assert [token for token, _ in found.tokens(1, often=2)] == [5, 3], "the others stand in the text once"
-    assert steered(model, ids[3:4], 0, 1, 3.0).argmax() == 1, "made active where its token does not stand"
+    assert [token for token, _ in found.tokens(1, often=2)] == [5, 3], (
+        "the others stand in the text once"
+    )
+    assert steered(model, ids[3:4], 0, 1, 3.0).argmax() == 1, (
+        "made active where its token does not stand"
+    )
     assert torch.equal(steered(model, ids, 0, 1, None), model(ids[None])[0, -1])
 
 
 @settings(max_examples=20)
 @given(families(d_mlp=20, backout=False))
-def test_in_the_last_block_of_a_model_without_norms_a_promoted_token_gains_exactly_so_much(config: Config) -> None:
+def test_in_the_last_block_of_a_model_without_norms_a_promoted_token_gains_exactly_so_much(
+    config: Config,
+) -> None:
     if not config.n_layer:
         return
     residual = "plain" if "add" in RESIDUALS[config.residual].steps else "none"
     without = replace(config, final_norm=False, logit_cap=None, residual=residual)
     model, ids = scrambled(without), some_ids()[0]
-    low, high = (steered(model, ids, without.n_layer - 1, 7, value).double() for value in (-1.0, 1.0))
+    low, high = (
+        steered(model, ids, without.n_layer - 1, 7, value).double() for value in (-1.0, 1.0)
+    )
     gained = ((high - low) / 2).numpy()
-    np.testing.assert_allclose(promoted(model, columns(model, without.n_layer - 1)[:, 7]), gained - gained.mean(), atol=1e-4)
+    np.testing.assert_allclose(
+        promoted(model, columns(model, without.n_layer - 1)[:, 7]),
+        gained - gained.mean(),
+        atol=1e-4,
+    )
 
 
 def test_through_norms_a_promoted_token_is_the_linear_part_times_one_factor() -> None:
-    """RMSNorm of x + a·w for a large a is w / ‖w‖, times the gain: all that is left of the stream is the neuron."""
+    """RMSNorm of x + a·w for a large a is w / ‖w‖, times the gain: all that is left of the stream
+    is the neuron.
+    """
     model = scrambled(tiny(norm="rmsnorm", n_layer=1, residual="pre-norm"))
     logits = steered(model, some_ids()[0], 0, 7, 1e6).double().numpy()
     values = promoted(model, columns(model, 0)[:, 7])

@@ -27,7 +27,9 @@ def test_units_come_in_the_order_in_which_the_model_computes_them(config):
     layers = [name.rpartition(".")[0] for name in record.values]
     assert list(dict.fromkeys(one.layer for one in heads_and_mlps(config))) == layers
     n_heads = sum(one.is_head for one in heads_and_mlps(config))
-    assert n_heads == sum(values.shape[1] for name, values in record.values.items() if name.endswith(".z"))
+    assert n_heads == sum(
+        values.shape[1] for name, values in record.values.items() if name.endswith(".z")
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,4 +72,8 @@ def test_what_a_model_lacks_is_refused_by_name(name, said):
 def test_titles_say_which_stack_a_unit_is_of():
     titles = {one.title for one in heads_and_mlps(TWO_STACKS)}
     assert len(titles) == len(heads_and_mlps(TWO_STACKS))
-    assert {"head 2 of block 1", "cross-attention head 0 of block 0", "MLP of block 0 of the encoder"} <= titles
+    assert {
+        "head 2 of block 1",
+        "cross-attention head 0 of block 0",
+        "MLP of block 0 of the encoder",
+    } <= titles

@@ -12,7 +12,10 @@ from tests.tiny import tiny
 @pytest.mark.parametrize("tied", [False, True])
 def test_each_pass_multiplies_each_token_by_each_parameter_once(tied: bool) -> None:
     model, tokens, passes = build(tiny(tied=tied)), 5, 3
-    weights = {parameter.data_ptr(): parameter for _, parameter in model.named_parameters(remove_duplicate=False)}
+    weights = {
+        parameter.data_ptr(): parameter
+        for _, parameter in model.named_parameters(remove_duplicate=False)
+    }
     count = 0
     for weight in weights.values():
         for _number in weight.detach().flatten().tolist():

@@ -1,4 +1,6 @@
-"""The memory that a model needs by estimate, against the tensors that a pass makes and the numbers that it holds."""
+"""The memory that a model needs by estimate, against the tensors that a pass makes and the numbers
+that it holds.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,24 @@ from gptviz.model.costs.memory_needed import MemoryNeeded, needed, refusal, to_r
 from gptviz.train.estimate import Follow
 from tests.tiny import tiny
 
-WIDE: dict[str, Any] = {"n_head": 8, "n_kv_head": 2, "mlp": "gated", "positions": "rotary", "norm": "rmsnorm", "d_model": 256}
+WIDE: dict[str, Any] = {
+    "n_head": 8,
+    "n_kv_head": 2,
+    "mlp": "gated",
+    "positions": "rotary",
+    "norm": "rmsnorm",
+    "d_model": 256,
+}
 SHAPES = {
     "gpt2": (preset("gpt2"), (64, 1_024)),
     "many tokens": (preset("gpt2", vocab_size=200_000, n_layer=2), (16, 256)),
     "grouped and gated": (preset("gpt2", n_layer=4, **WIDE), (16, 512)),
     "no MLP": (preset("gpt2", n_layer=4, d_mlp=0), (512,)),
     "a long text": (preset("gpt2", n_layer=4, context_length=8_192, **WIDE), (2_048, 8_192)),
-    "every token sees every token": (preset("gpt2", n_layer=2, mask="full", padding=0), (512, 1_024)),
+    "every token sees every token": (
+        preset("gpt2", n_layer=2, mask="full", padding=0),
+        (512, 1_024),
+    ),
 }
 
 
@@ -35,7 +47,11 @@ def most_at_once(model: Transformer, tokens: int, *, cached: bool = False) -> fl
     """The most bytes that a pass over `tokens` tokens has at once besides the model."""
     with torch.inference_mode(), Follow([*model.parameters(), *model.buffers()]) as follow:
         cache = model.new_cache(1, tokens) if cached else None
-        model(torch.zeros(1, tokens, dtype=torch.long, device="meta"), cache=cache, logits_at=slice(-1, None))
+        model(
+            torch.zeros(1, tokens, dtype=torch.long, device="meta"),
+            cache=cache,
+            logits_at=slice(-1, None),
+        )
     return follow.peak
 
 
@@ -59,7 +75,9 @@ def test_a_long_text_takes_no_more_than_is_estimated_and_not_much_less(tokens: i
 
 def test_weights_take_as_many_bytes_as_their_numbers() -> None:
     config = tiny()
-    assert needed(config).weights == sum(parameter.nbytes for parameter in build(config, seed=0).parameters())
+    assert needed(config).weights == sum(
+        parameter.nbytes for parameter in build(config, seed=0).parameters()
+    )
     assert needed(config, 2).weights == needed(config).weights / 2
 
 
@@ -73,4 +91,11 @@ def test_a_model_that_does_not_fit_is_refused_with_what_it_needs_and_what_is_fre
 
 
 def test_a_model_of_any_size_is_weighed_without_memory() -> None:
-    assert needed(Config(vocab_size=1_000_000, context_length=8_192, d_model=16_384, n_layer=200, n_head=64)).total > 2e12
+    assert (
+        needed(
+            Config(
+                vocab_size=1_000_000, context_length=8_192, d_model=16_384, n_layer=200, n_head=64
+            )
+        ).total
+        > 2e12
+    )

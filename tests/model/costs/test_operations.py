@@ -1,4 +1,6 @@
-"""What a model costs by formula, against torch's counter of operations, what autograd saves, and the tensors themselves."""
+"""What a model costs by formula, against torch's counter of operations, what autograd saves, and
+the tensors themselves.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ SHAPES = [(3, 7), (1, 5), (2, 1)]
 
 def loss_of(model: Transformer, ids: Tensor) -> Tensor:
     logits = model(ids, ids.clone() if model.encoder is not None else None)
-    return F.cross_entropy(logits.flatten(0, -2), torch.zeros(logits.shape[:-1], dtype=torch.long).flatten())
+    return F.cross_entropy(
+        logits.flatten(0, -2), torch.zeros(logits.shape[:-1], dtype=torch.long).flatten()
+    )
 
 
 def operations(config: Config, batch: int, tokens: int) -> tuple[int, int]:
@@ -47,7 +51,9 @@ def operations(config: Config, batch: int, tokens: int) -> tuple[int, int]:
 
 
 def saved(config: Config, batch: int, tokens: int) -> int:
-    """The bytes that autograd saves in a real step beside weights and fixed tables, every storage once."""
+    """The bytes that autograd saves in a real step beside weights and fixed tables, every storage
+    once.
+    """
     model = build(config, seed=0).train()
     fixed = {tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())}
     held: dict[int, Tensor] = {}
@@ -59,7 +65,11 @@ def saved(config: Config, batch: int, tokens: int) -> int:
 
     with saved_tensors_hooks(save, lambda tensor: tensor):
         loss_of(model, some_ids(tokens, batch, config.vocab_size))
-    return sum(tensor.untyped_storage().nbytes() for pointer, tensor in held.items() if pointer not in fixed)
+    return sum(
+        tensor.untyped_storage().nbytes()
+        for pointer, tensor in held.items()
+        if pointer not in fixed
+    )
 
 
 def check(config: Config, batch: int, tokens: int) -> None:
@@ -73,7 +83,9 @@ def check(config: Config, batch: int, tokens: int) -> None:
 
 
 @tried(6, 40, config=families())
-def test_operations_are_those_torch_counts_and_activations_those_autograd_saves(config: Config) -> None:
+def test_operations_are_those_torch_counts_and_activations_those_autograd_saves(
+    config: Config,
+) -> None:
     check(config, 3, 7)
 
 
@@ -95,10 +107,19 @@ def test_that_holds_for_every_kind_of_model_for_single_texts_and_single_tokens(
 def test_a_formula_in_letters_gives_the_number_beside_it() -> None:
     config = tiny(residual="double-norm", window=3, dropout=0.1)
     for part, size in (found := kept_activations(config)).by_part(5, 6).items():
-        letters = found.formula(part).replace(",", "").replace("T²", "36").replace("T", "6").replace("B", "5").replace("·", "*")
+        letters = (
+            found.formula(part)
+            .replace(",", "")
+            .replace("T²", "36")
+            .replace("T", "6")
+            .replace("B", "5")
+            .replace("·", "*")
+        )
         assert eval(letters) == size
     for product in costing.products(config, 5, 6):
-        letters = product.formula.replace(",", "").replace("B", "5").replace("T", "6").replace("·", "*")
+        letters = (
+            product.formula.replace(",", "").replace("B", "5").replace("T", "6").replace("·", "*")
+        )
         assert product.times * eval(letters) == product.forward
 
 
@@ -112,21 +133,30 @@ def test_gpt2_small_has_the_published_parameters_and_six_operations_for_each_and
         "attention": 12 * (4 * 768**2 + 4 * 768),
         "MLP": 12 * (8 * 768**2 + 5 * 768),
     }
-    # Kaplan et al. 2020: 6 N operations a token, N without embedding and positions; and those between tokens, 12 n_layer d T.
-    in_blocks = sum(parts[part] for part in ("attention", "MLP")) - 12 * 9 * 768  # a bias is added and not multiplied
+    # Kaplan et al. 2020: 6 N operations a token, N without embedding and positions; and those
+    # between tokens, 12 n_layer d T.
+    # a bias is added and not multiplied
+    in_blocks = sum(parts[part] for part in ("attention", "MLP")) - 12 * 9 * 768
     training = costing.flops(config, 1, 1_024)[1]
     assert training == 1_024 * (6 * (in_blocks + 50_257 * 768) + 12 * 12 * 768 * 1_024)
 
 
-@pytest.mark.parametrize("changes", [{}, {"tied": True}, {"positions": "relative"}, ENCODER, {**LABELS, "head": "flatten"}])
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"tied": True}, {"positions": "relative"}, ENCODER, {**LABELS, "head": "flatten"}],
+)
 def test_weights_take_what_their_tensors_take_in_every_precision(changes: dict[str, Any]) -> None:
     config = tiny(**changes)
     for name, number in (("float32", 4), ("bfloat16", 2), ("float16", 2)):
         model = place(lay_out(config), list(scrambled(config).named_parameters()), precision=name)
-        assert costing.weight_bytes(config, number) == sum(parameter.nbytes for parameter in model.parameters())
+        assert costing.weight_bytes(config, number) == sum(
+            parameter.nbytes for parameter in model.parameters()
+        )
 
 
-@pytest.mark.parametrize("changes", [{"n_layer": 3}, {"n_head": 4, "d_model": 16, "n_kv_head": 2, "d_head": 6}])
+@pytest.mark.parametrize(
+    "changes", [{"n_layer": 3}, {"n_head": 4, "d_model": 16, "n_kv_head": 2, "d_head": 6}]
+)
 def test_a_cache_holds_as_many_numbers_as_is_said(changes: dict[str, Any]) -> None:
     config = tiny(**changes)
     cache = KVCache(config, 2)

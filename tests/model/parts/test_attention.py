@@ -56,7 +56,10 @@ def by_loops(attention: Attention, config: Config, x: Floats) -> tuple[Floats, F
         for h in range(h_count):
             q, k, v = (
                 [weight[rows] @ x[b, t] + bias[rows] for t in range(length)]
-                for rows in (slice((part * h_count + h) * d, (part * h_count + h + 1) * d) for part in range(3))
+                for rows in (
+                    slice((part * h_count + h) * d, (part * h_count + h + 1) * d)
+                    for part in range(3)
+                )
             )
             q, k = ([normed(one, attention.qk_norm) for one in many] for many in (q, k))
             if config.positions == "rotary":
@@ -77,13 +80,19 @@ def by_loops(attention: Attention, config: Config, x: Floats) -> tuple[Floats, F
                     pattern[b, h, t, s] = weights[s] / sum(weights.values())
                 z = sum(pattern[b, h, t, s] * v[s] for s in seen)
                 out[b, t] += out_weight[:, h * d : (h + 1) * d] @ z
-    return scores, pattern, out + (attention.output.bias.detach().numpy() if config.output_bias else 0.0)
+    return (
+        scores,
+        pattern,
+        out + (attention.output.bias.detach().numpy() if config.output_bias else 0.0),
+    )
 
 
 @pytest.mark.parametrize("positions", ["none", "learned", "rotary", "relative", "alibi"])
 @pytest.mark.parametrize("mask", ["causal", "full"])
 @pytest.mark.parametrize("norm", [None, "layernorm", "rmsnorm"])
-def test_attention_is_what_loops_over_heads_queries_and_keys_compute(positions: str, mask: str, norm: str | None) -> None:
+def test_attention_is_what_loops_over_heads_queries_and_keys_compute(
+    positions: str, mask: str, norm: str | None
+) -> None:
     biases = norm is None
     config = tiny(
         n_layer=1,

@@ -22,17 +22,23 @@ from tests.tiny import scrambled, some_ids, tiny
 ACTIVATIONS: dict[str, Callable[[float], float]] = {
     "relu": lambda x: max(x, 0.0),
     "gelu": lambda x: x * 0.5 * (1 + math.erf(x / math.sqrt(2))),
-    "gelu-tanh": lambda x: 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "gelu-tanh": lambda x: (
+        0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+    ),
     "relu2": lambda x: max(x, 0.0) ** 2,
 }
 
 
-@pytest.mark.parametrize(("gain", "bias"), [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize(
+    ("gain", "bias"), [(True, True), (True, False), (False, True), (False, False)]
+)
 @pytest.mark.parametrize("kind", ["layernorm", "rmsnorm"])
 def test_a_norm_is_its_formula(kind: str, gain: bool, bias: bool) -> None:
     part = new_norm(tiny(norm=kind, norm_gain=gain, norm_bias=bias), 5).double()
     weights = dict(part.named_parameters())
-    assert set(weights) == ({"weight"} if gain else set()) | ({"bias"} if gain and bias and kind == "layernorm" else set())
+    assert set(weights) == ({"weight"} if gain else set()) | (
+        {"bias"} if gain and bias and kind == "layernorm" else set()
+    )
     for parameter in weights.values():
         torch.nn.init.normal_(parameter)
     x = np.array([3.0, -1.0, 0.5, 0.001, 2.0])
@@ -67,7 +73,9 @@ def each_warning_is_an_error() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", ["layernorm", "rmsnorm"])
-def test_a_norm_of_bfloat16_is_computed_in_float32_without_a_warning(kind: str, each_warning_is_an_error: None) -> None:
+def test_a_norm_of_bfloat16_is_computed_in_float32_without_a_warning(
+    kind: str, each_warning_is_an_error: None
+) -> None:
     """As in training in bfloat16, where gains stay in float32."""
     part = new_norm(tiny(norm=kind), 8)
     for parameter in part.parameters():
@@ -78,7 +86,10 @@ def test_a_norm_of_bfloat16_is_computed_in_float32_without_a_warning(kind: str, 
         y.float().sum().backward()
     assert y.dtype is torch.bfloat16
     torch.testing.assert_close(y, part(x.float()).bfloat16(), rtol=2**-7, atol=0)
-    assert all(parameter.grad is not None and parameter.grad.dtype is torch.float32 for parameter in part.parameters())
+    assert all(
+        parameter.grad is not None and parameter.grad.dtype is torch.float32
+        for parameter in part.parameters()
+    )
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -91,11 +102,20 @@ def test_the_mlp_is_two_products_with_an_activation_between(activation: str, bia
     out = mlp(x, record)
     zero = np.zeros(20)
     up, down = mlp.up.weight.detach().numpy(), mlp.down.weight.detach().numpy()
-    up_bias, down_bias = (part.bias.detach().numpy() if bias else zero[: part.out_features] for part in (mlp.up, mlp.down))
+    up_bias, down_bias = (
+        part.bias.detach().numpy() if bias else zero[: part.out_features]
+        for part in (mlp.up, mlp.down)
+    )
     for t in range(3):
-        neurons = [ACTIVATIONS[activation](float(up[i] @ x[0, t].numpy() + up_bias[i])) for i in range(20)]
-        np.testing.assert_allclose(record.values["neurons"][0, t].detach().numpy(), neurons, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(out[0, t].detach().numpy(), down @ neurons + down_bias, rtol=1e-9, atol=1e-12)
+        neurons = [
+            ACTIVATIONS[activation](float(up[i] @ x[0, t].numpy() + up_bias[i])) for i in range(20)
+        ]
+        np.testing.assert_allclose(
+            record.values["neurons"][0, t].detach().numpy(), neurons, rtol=1e-9, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            out[0, t].detach().numpy(), down @ neurons + down_bias, rtol=1e-9, atol=1e-12
+        )
 
 
 def layernormed(x: Tensor, part: torch.nn.Module) -> Tensor:
@@ -139,19 +159,26 @@ def test_a_block_joins_its_parts_by_the_equation_of_its_residual(residual: str, 
 
 
 @pytest.mark.parametrize("positions", ["learned", "rotary"])
-def test_embeddings_and_what_every_part_adds_sum_to_the_stream_that_is_unembedded(positions: str) -> None:
+def test_embeddings_and_what_every_part_adds_sum_to_the_stream_that_is_unembedded(
+    positions: str,
+) -> None:
     model = scrambled(tiny(positions=positions)).double()
     record = Record()
     model(some_ids(), tap=record)
     seen = record.values
-    parts = [seen["embed"], *(value for name, value in seen.items() if name.endswith((".out", "positions")))]
+    parts = [
+        seen["embed"],
+        *(value for name, value in seen.items() if name.endswith((".out", "positions"))),
+    ]
     assert len(parts) == 1 + 4 + (positions == "learned")
     torch.testing.assert_close(sum(parts), seen["blocks.1.resid_post"], rtol=1e-12, atol=1e-12)
     head = model.head
     assert head.final_norm is not None
     stream = layernormed(seen["blocks.1.resid_post"], head.final_norm)
     torch.testing.assert_close(seen["final_norm"], stream, rtol=1e-10, atol=1e-10)
-    torch.testing.assert_close(seen["logits"], stream @ head.unembed.weight.T, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(
+        seen["logits"], stream @ head.unembed.weight.T, rtol=1e-10, atol=1e-10
+    )
 
 
 def test_a_model_of_no_blocks_is_a_table_of_next_tokens() -> None:

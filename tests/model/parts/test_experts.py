@@ -56,18 +56,26 @@ def test_a_mixture_is_the_sum_of_the_chosen_experts_token_by_token(fields: dict[
             chosen = sorted(range(config.n_expert), key=lambda e: -shares[e])[: config.n_active]
             total = sum(shares[e] for e in chosen) if config.expert_norm else 1.0
             weights = {e: shares[e] / total for e in chosen}
-            expected = sum(weight * by_hand(mixture.all[e], token, config) for e, weight in weights.items())
+            expected = sum(
+                weight * by_hand(mixture.all[e], token, config) for e, weight in weights.items()
+            )
             if mixture.shared_gate is not None:
                 weights[config.n_expert] = float(torch.sigmoid(mixture.shared_gate.weight @ token))
-                expected = expected + weights[config.n_expert] * by_hand(mixture.all[-1], token, config)
+                expected = expected + weights[config.n_expert] * by_hand(
+                    mixture.all[-1], token, config
+                )
             torch.testing.assert_close(out[row, place], expected, rtol=1e-4, atol=1e-5)
             seen = record.values["experts"][row, place]
-            assert {e: pytest.approx(weights.get(e, 0.0), abs=1e-6) for e in range(len(seen))} == dict(enumerate(seen.tolist()))
+            assert {
+                e: pytest.approx(weights.get(e, 0.0), abs=1e-6) for e in range(len(seen))
+            } == dict(enumerate(seen.tolist()))
 
 
 @pytest.mark.parametrize("fields", KINDS)
 @torch.no_grad()
-def test_a_mixture_is_one_wide_mlp_whose_neurons_are_weighted_and_0_where_an_expert_rests(fields: dict[str, Any]) -> None:
+def test_a_mixture_is_one_wide_mlp_whose_neurons_are_weighted_and_0_where_an_expert_rests(
+    fields: dict[str, Any],
+) -> None:
     model, record = mixed(**fields), Record()
     model(some_ids(), tap=record)
     mixture, config = part(model), model.config
@@ -75,7 +83,9 @@ def test_a_mixture_is_one_wide_mlp_whose_neurons_are_weighted_and_0_where_an_exp
     assert neurons.shape[-1] == config.mlp_size == config.n_expert * 20 + config.d_shared
     columns, bias = mixture.written()
     assert bias is None
-    torch.testing.assert_close(neurons @ columns.T, record.values["blocks.1.mlp.out"], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        neurons @ columns.T, record.values["blocks.1.mlp.out"], rtol=1e-4, atol=1e-5
+    )
     for expert, at in enumerate(mixture.columns):
         assert (neurons[..., at][weights[..., expert] == 0] == 0).all()
     assert ((weights[..., : config.n_expert] > 0).sum(-1) == config.n_active).all()
@@ -96,7 +106,9 @@ def test_an_expert_without_weight_adds_nothing_and_the_others_stay_as_they_are()
     assert not torch.equal(model(ids, tap=Edit({"blocks.1.mlp.experts": without}, edited)), whole)
     mixture, rest = part(model), weights.clone()
     rest[..., 2] = 0.0
-    assert torch.equal(edited.values["blocks.1.mlp.experts"], rest), "the others are not weighed anew"
+    assert torch.equal(edited.values["blocks.1.mlp.experts"], rest), (
+        "the others are not weighed anew"
+    )
     x = edited.values["blocks.1.resid_mid"]
     x = model.blocks[1].mlp_residual.norm(x)
     lost = weights[..., 2, None] * mixture.all[2].down(mixture.all[2].neurons(x))
@@ -136,5 +148,9 @@ def test_operations_are_those_of_the_experts_that_a_token_passes(fields: dict[st
     with FlopCounterMode(display=False) as counter:
         model(ids)
     assert counter.get_total_flops() == flops(model.config, *ids.shape)[0]
-    [gate] = [one for one in products(model.config, *ids.shape) if one.name == "blocks.*.mlp.experts.*.gate"]
+    [gate] = [
+        one
+        for one in products(model.config, *ids.shape)
+        if one.name == "blocks.*.mlp.experts.*.gate"
+    ]
     assert f" · {model.config.n_active} · " in gate.formula

@@ -8,11 +8,21 @@ import pytest
 import torch
 
 from gptviz.model import IDENTITY, Record, sinusoid
-from gptviz.model.parts.positions import Alibi, Learned, Relative, Rotary, SinesFirst, Sinusoidal, alibi_slopes
+from gptviz.model.parts.positions import (
+    Alibi,
+    Learned,
+    Relative,
+    Rotary,
+    SinesFirst,
+    Sinusoidal,
+    alibi_slopes,
+)
 from tests.tiny import scrambled, some_ids, tiny
 
 
-@pytest.mark.parametrize(("length", "d_model", "base"), [(50, 32, 10_000.0), (7, 6, 100.0), (3, 5, 10_000.0)])
+@pytest.mark.parametrize(
+    ("length", "d_model", "base"), [(50, 32, 10_000.0), (7, 6, 100.0), (3, 5, 10_000.0)]
+)
 def test_the_sinusoidal_table_is_the_papers_formula(length: int, d_model: int, base: float) -> None:
     table = sinusoid(length, d_model, base)
     assert table.shape == (length, d_model)
@@ -38,7 +48,9 @@ def test_far_positions_keep_their_precision() -> None:
 
 
 @pytest.mark.parametrize("kind", [Learned, Sinusoidal])
-def test_a_table_of_positions_is_added_at_the_positions_asked_for(kind: type[Learned] | type[Sinusoidal]) -> None:
+def test_a_table_of_positions_is_added_at_the_positions_asked_for(
+    kind: type[Learned] | type[Sinusoidal],
+) -> None:
     part = kind(tiny())
     for parameter in part.parameters():
         torch.nn.init.normal_(parameter)
@@ -56,12 +68,16 @@ def test_the_alibi_slopes_of_a_power_of_two_are_a_geometric_sequence() -> None:
 
 def test_the_alibi_slopes_of_other_numbers_of_heads_follow_the_paper() -> None:
     # Its rule: the slopes of 8 heads, then every other one of 16.
-    assert alibi_slopes(12).tolist() == pytest.approx([2.0**-h for h in range(1, 9)] + [2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5])
+    assert alibi_slopes(12).tolist() == pytest.approx(
+        [2.0**-h for h in range(1, 9)] + [2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5]
+    )
     assert alibi_slopes(3).tolist() == pytest.approx([2**-4, 2**-8, 2**-2])
 
 
 @pytest.mark.parametrize("positions", ["learned", "sinusoidal", "rotary", "relative", "alibi"])
-def test_order_matters_with_positions_and_without_them_only_through_the_mask(positions: str) -> None:
+def test_order_matters_with_positions_and_without_them_only_through_the_mask(
+    positions: str,
+) -> None:
     ids = torch.tensor([[1, 2, 3, 4], [3, 1, 2, 4]])
 
     def last(**changes: str) -> tuple[torch.Tensor, torch.Tensor]:

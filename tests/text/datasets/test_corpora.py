@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import Corpus, CorpusUnavailableError, corpora, python_reference, read_corpus, tiny_shakespeare
+from gptviz.text import (
+    Corpus,
+    CorpusUnavailableError,
+    corpora,
+    python_reference,
+    read_corpus,
+    tiny_shakespeare,
+)
 
 # `import gptviz.text.datasets.corpora` would name the function that hides the module.
 module = importlib.import_module("gptviz.text.datasets.corpora")
@@ -50,7 +57,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     monkeypatch.setenv("no_proxy", "*")
-    monkeypatch.setattr(module, "TINY_SHAKESPEARE_ADDRESS", f"http://127.0.0.1:{server.server_port}/input.txt")
+    monkeypatch.setattr(
+        module, "TINY_SHAKESPEARE_ADDRESS", f"http://127.0.0.1:{server.server_port}/input.txt"
+    )
     yield server
     server.shutdown()
     server.server_close()
@@ -83,10 +92,18 @@ def test_a_corpus_is_known_by_the_hash_of_its_text() -> None:
 
 def test_a_text_file_is_read_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "plays.txt"
-    for data in (b"na\xc3\xafve\nline\n", b"\xef\xbb\xbfna\xc3\xafve\nline\n", b"na\xc3\xafve\r\nline\r"):
+    for data in (
+        b"na\xc3\xafve\nline\n",
+        b"\xef\xbb\xbfna\xc3\xafve\nline\n",
+        b"na\xc3\xafve\r\nline\r",
+    ):
         file.write_bytes(data)
         corpus = read_corpus(file)
-        assert (corpus.name, corpus.text, corpus.source) == ("plays.txt", "naïve\nline\n", str(file))
+        assert (corpus.name, corpus.text, corpus.source) == (
+            "plays.txt",
+            "naïve\nline\n",
+            str(file),
+        )
     assert read_corpus(str(file)) == corpus
 
 
@@ -103,7 +120,9 @@ def test_a_text_file_is_read_as_it_is(tmp_path: Path) -> None:
         (b"x" * 101, "has 101 bytes, at most 100 are read"),
     ],
 )
-def test_a_file_that_is_no_text_is_refused_by_name_with_a_remedy(tmp_path: Path, data: bytes, message: str) -> None:
+def test_a_file_that_is_no_text_is_refused_by_name_with_a_remedy(
+    tmp_path: Path, data: bytes, message: str
+) -> None:
     file = tmp_path / "upload.bin"
     file.write_bytes(data)
     with pytest.raises(ValueError, match=rf"upload\.bin.*{message}"):
@@ -116,7 +135,9 @@ def test_a_file_of_just_the_limit_is_read(tmp_path: Path) -> None:
     assert len(read_corpus(file, limit=100).text) == 100
 
 
-def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_may_not_be_read_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "secret.txt"
     file.write_text("text")
     assert read_corpus(file).text == "text"
@@ -140,7 +161,9 @@ def test_the_python_reference_is_there_and_always_the_same() -> None:
     assert corpus.text.rindex("Yield expressions") > len(corpus.text) * 0.95
 
 
-def test_tiny_shakespeare_is_fetched_once_checked_and_kept(home: Path, server: Address, shakespeare: str) -> None:
+def test_tiny_shakespeare_is_fetched_once_checked_and_kept(
+    home: Path, server: Address, shakespeare: str
+) -> None:
     assert {offer.name: offer.ready for offer in corpora()}["tiny-shakespeare"] is False
     server.answer = shakespeare.encode()
     fetched = tiny_shakespeare()
@@ -160,14 +183,18 @@ def test_a_damaged_copy_is_fetched_again(home: Path, server: Address, shakespear
     assert tiny_shakespeare().text == (home / CACHED).read_text() == shakespeare
 
 
-def test_a_cache_that_cannot_be_written_does_not_matter(home: Path, server: Address, shakespeare: str) -> None:
+def test_a_cache_that_cannot_be_written_does_not_matter(
+    home: Path, server: Address, shakespeare: str
+) -> None:
     home.write_text("a file where the folder should be")
     server.answer = shakespeare.encode()
     assert tiny_shakespeare().text == shakespeare
 
 
 @pytest.mark.parametrize("answer", [b"", b"<html>Please sign in</html>", b"x" * 2_000_000])
-def test_another_text_at_the_address_is_refused_and_not_kept(home: Path, server: Address, answer: bytes) -> None:
+def test_another_text_at_the_address_is_refused_and_not_kept(
+    home: Path, server: Address, answer: bytes
+) -> None:
     server.answer = answer
     with pytest.raises(CorpusUnavailableError, match="is not that text.*python-reference"):
         tiny_shakespeare()
@@ -178,13 +205,17 @@ def test_another_text_at_the_address_is_refused_and_not_kept(home: Path, server:
 def test_offline_it_says_so_and_names_the_others(home: Path, server: Address) -> None:
     server.server_close()
     with pytest.raises(
-        CorpusUnavailableError, match="cannot be fetched.*offline.*from http.*put it here as.*python-reference.*yours.*generates"
+        CorpusUnavailableError,
+        match="cannot be fetched.*offline.*from http.*put it here "
+        "as.*python-reference.*yours.*generates",
     ):
         tiny_shakespeare(timeout=2)
     assert not home.exists()
 
 
-def test_without_a_setting_the_cache_is_in_the_users_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_a_setting_the_cache_is_in_the_users_home(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("GPTVIZ_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(CorpusUnavailableError) as caught:

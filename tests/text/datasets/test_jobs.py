@@ -1,4 +1,6 @@
-"""Sentences with a dial, against counts, an enumeration of every sentence, and what chance allows."""
+"""Sentences with a dial, against counts, an enumeration of every sentence, and what chance
+allows.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,17 @@ dials = st.builds(Jobs, *[st.integers(0, 100)] * 4)
 
 def read(some: Jobs, count: int, seed: int = 0) -> list[tuple[str, ...]]:
     """Job, verb, word and state of drawn sentences, from their text."""
-    found = (SENTENCE.fullmatch(some.tokenizer.decode(row)) for row in some.examples(count, default_rng(seed)).ids)
+    found = (
+        SENTENCE.fullmatch(some.tokenizer.decode(row))
+        for row in some.examples(count, default_rng(seed)).ids
+    )
     return [one.groups() for one in found if one is not None]
 
 
 @pytest.mark.parametrize("some", [Jobs(), OWN], ids=["usual", "own words"])
-def test_every_sentence_has_one_of_each_and_shares_are_as_set_within_what_chance_allows(some: Jobs) -> None:
+def test_every_sentence_has_one_of_each_and_shares_are_as_set_within_what_chance_allows(
+    some: Jobs,
+) -> None:
     drawn = read(some, 12_000)
     assert len(drawn) == 12_000
     assert {verb for _, verb, _, _ in drawn} == set(VERBS)
@@ -41,7 +48,9 @@ def test_every_sentence_has_one_of_each_and_shares_are_as_set_within_what_chance
 
 
 @given(dials)
-def test_the_floor_is_the_mean_surprise_of_every_sentence_at_its_own_probability(some: Jobs) -> None:
+def test_the_floor_is_the_mean_surprise_of_every_sentence_at_its_own_probability(
+    some: Jobs,
+) -> None:
     total = 0.0
     for share, _, _, is_first in product(some.shares.values(), VERBS, STATES, (True, False)):
         word = share / 100 if is_first else 1 - share / 100
@@ -54,7 +63,13 @@ def test_the_floor_is_the_mean_surprise_of_every_sentence_at_its_own_probability
 def test_a_contrast_is_followed_by_what_is_set_for_its_job(some: Jobs) -> None:
     for one in some.contrasts():
         of = {prompt: some.shares[prompt.split()[1]] for prompt in (one.clean, one.corrupted)}
-        assert of[one.clean] == max(some.shares.values()) > 50 > of[one.corrupted] == min(some.shares.values())
+        assert (
+            of[one.clean]
+            == max(some.shares.values())
+            > 50
+            > of[one.corrupted]
+            == min(some.shares.values())
+        )
         assert (one.right, one.wrong) == some.words
     assert bool(some.contrasts()) == (min(some.shares.values()) < 50 < max(some.shares.values()))
 

@@ -1,4 +1,6 @@
-"""Pairs: their answers are what a reader written for the purpose makes of the sources, and files are read to the letter."""
+"""Pairs: their answers are what a reader written for the purpose makes of the sources, and files
+are read to the letter.
+"""
 
 import csv
 import io
@@ -16,12 +18,30 @@ from gptviz.text.datasets.pairs import HELD_OUT, Dates, cardinal, spoken_year
 
 each_task = pytest.mark.parametrize("task", PAIR_TASKS.values(), ids=list(PAIR_TASKS))
 UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-TEENS = ("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+TEENS = (
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+)
 TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 WORTH = {"zero": 0, "oh": 0}
 WORTH |= {word: value for value, word in enumerate((*UNITS, *TEENS), 1)}
 WORTH |= {word: 10 * value for value, word in enumerate(TENS, 2)}
-ORDINAL = {"first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight", "ninth": "nine"} | {
+ORDINAL = {
+    "first": "one",
+    "second": "two",
+    "third": "three",
+    "fifth": "five",
+    "eighth": "eight",
+    "ninth": "nine",
+} | {
     "twelfth": "twelve",
     "twentieth": "twenty",
     "thirtieth": "thirty",
@@ -30,7 +50,9 @@ MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", 
 
 
 def value_of(words: list[str]) -> int:
-    """The number that words say, read from left to right: "hundred" multiplies what came before it, "thousand" all of it."""
+    """The number that words say, read from left to right: "hundred" multiplies what came before it,
+    "thousand" all of it.
+    """
     total = group = 0
     for word in words:
         if word == "thousand":
@@ -53,10 +75,16 @@ def year_of(words: list[str]) -> int:
 def day_of(word: str) -> int | None:
     """The day that "3", "3rd" or "twenty-third" is, or None if it is no day."""
     if word[0].isdigit():
-        return int(word.rstrip("stndrh")) if len(word) < 4 + (not word.isdigit()) and len(word.rstrip("stndrh")) < 3 else None
+        return (
+            int(word.rstrip("stndrh"))
+            if len(word) < 4 + (not word.isdigit()) and len(word.rstrip("stndrh")) < 3
+            else None
+        )
     last = word.split("-")[-1]
     stem = ORDINAL.get(last, last.removesuffix("th"))
-    return value_of([*word.split("-")[:-1], stem]) if last in ORDINAL or last.endswith("th") else None
+    return (
+        value_of([*word.split("-")[:-1], stem]) if last in ORDINAL or last.endswith("th") else None
+    )
 
 
 def iso(text: str) -> str:
@@ -107,21 +135,29 @@ def test_numbers_and_years_in_words_say_what_they_are() -> None:
             assert value_of(cardinal(number, joint).replace("-", " ").split()) == number
     assert cardinal(77_777) == "seventy-seven thousand seven hundred and seventy-seven"
     assert cardinal(1_042) == "one thousand and forty-two"
-    assert [year_of(spoken_year(year).replace("-", " ").split()) for year in range(1000, 2100)] == list(range(1000, 2100))
+    assert [
+        year_of(spoken_year(year).replace("-", " ").split()) for year in range(1000, 2100)
+    ] == list(range(1000, 2100))
 
 
 def test_every_answer_drawn_follows_from_its_source() -> None:
     rng = default_rng(1)
     assert all(iso(source) == answer for source, answer in PAIR_TASKS["dates"].draw(2_000, rng))
     numbers = PAIR_TASKS["numbers"].draw(2_000, rng)
-    assert all(value_of(source.replace("-", " ").split()) == int(answer) for source, answer in numbers)
+    assert all(
+        value_of(source.replace("-", " ").split()) == int(answer) for source, answer in numbers
+    )
     assert {len(answer) for _, answer in numbers} == {1, 2, 3, 4, 5}
     mirrored = PAIR_TASKS["mirror"].draw(2_000, rng)
-    assert all([*source] == [*reversed(answer)] and source == source.strip() for source, answer in mirrored)
+    assert all(
+        [*source] == [*reversed(answer)] and source == source.strip() for source, answer in mirrored
+    )
 
 
 @each_task
-def test_training_never_draws_what_is_held_out_in_whatever_way_it_is_written(task: PairTask) -> None:
+def test_training_never_draws_what_is_held_out_in_whatever_way_it_is_written(
+    task: PairTask,
+) -> None:
     held_out = task.held_out()
     assert held_out == task.held_out()
     answers = {answer for _, answer in held_out}
@@ -130,7 +166,9 @@ def test_training_never_draws_what_is_held_out_in_whatever_way_it_is_written(tas
     assert not answers & drawn
     assert all(task.holds_out(answer) for answer in answers)
     assert not any(map(task.holds_out, drawn))
-    every = [task.holds_out(answer) for _, answer in task.draw(20_000, default_rng(3)) if len(answer) > 3]
+    every = [
+        task.holds_out(answer) for _, answer in task.draw(20_000, default_rng(3)) if len(answer) > 3
+    ]
     assert sum(every) / len(every) == pytest.approx(0.1, abs=0.02)
     assert not any(task.holds_out(str(number)) for number in range(1_000))
 
@@ -160,7 +198,10 @@ def test_no_text_is_longer_than_the_task_says_and_one_is_as_long(task: PairTask)
     if task.name == "dates":
         year = max(range(1000, 2100), key=lambda year: len(spoken_year(year)))
         days = (date(year, 1, 1) + timedelta(n) for n in range(365))
-        longest = max(len(task.as_text(when, form)) for when, form in product(days, Dates.FORMS[-2:]))  # type: ignore[attr-defined]
+        longest = max(
+            len(task.as_text(when, form))  # type: ignore[attr-defined]
+            for when, form in product(days, Dates.FORMS[-2:])
+        )
     elif task.name == "numbers":
         longest = max(len(cardinal(number)) for number in range(100_000))
     else:
@@ -191,7 +232,10 @@ def test_a_table_written_by_pythons_own_writer_is_read_back(
 
 
 def test_tabs_separate_texts_that_are_taken_as_they_are() -> None:
-    assert pairs_of(b'"Hi," he said\tone, two\n\n  b "c\t d;e \n', "x").pairs == (('"Hi," he said', "one, two"), ('b "c', "d;e"))
+    assert pairs_of(b'"Hi," he said\tone, two\n\n  b "c\t d;e \n', "x").pairs == (
+        ('"Hi," he said', "one, two"),
+        ('b "c', "d;e"),
+    )
 
 
 IN_LETTERS = (("the third of march, 1977", "1977-03-03"), ("may 1978", "1978-05-01"))
@@ -201,7 +245,10 @@ IN_LETTERS = (("the third of march, 1977", "1977-03-03"), ("may 1978", "1978-05-
     ("data", "expected"),
     [
         (b"the third of march, 1977;1977-03-03\nmay 1978;1978-05-01\n", IN_LETTERS),
-        (b"source;target\nthe third of march, 1977;1977-03-03\n may 1978 ;1978-05-01\n", IN_LETTERS),
+        (
+            b"source;target\nthe third of march, 1977;1977-03-03\n may 1978 ;1978-05-01\n",
+            IN_LETTERS,
+        ),
         (b'\n \n"the third of march, 1977",1977-03-03\n\nmay 1978,1978-05-01\n', IN_LETTERS),
         (b"the third of march, 1977\t1977-03-03\nmay 1978\t1978-05-01\n", IN_LETTERS),
         (b"source,target\na;b,c;d\ne;f,g;h\n", (("a;b", "c;d"), ("e;f", "g;h"))),
@@ -209,7 +256,9 @@ IN_LETTERS = (("the third of march, 1977", "1977-03-03"), ("may 1978", "1978-05-
         (b'"a\tb",c\n"d\ne",f\n', (("a\tb", "c"), ("d\ne", "f"))),
     ],
 )
-def test_what_makes_two_columns_of_every_line_separates_them(data: bytes, expected: tuple[tuple[str, str], ...]) -> None:
+def test_what_makes_two_columns_of_every_line_separates_them(
+    data: bytes, expected: tuple[tuple[str, str], ...]
+) -> None:
     assert pairs_of(data, "x").pairs == expected
 
 
@@ -222,7 +271,10 @@ def test_what_makes_two_columns_of_every_line_separates_them(data: bytes, expect
         (b"a,b\nc\n", "line 2: one column; write a source and its answer, with a tab or a comma"),
         (b"\n\na,b\n\nc\n", "line 5: one column"),
         (b"a;b;c\n", "line 1: 3 columns; there must be two"),
-        (b"one, two;12\nthree, four;34\n", "line 1: a comma and a semicolon both split every line in two: begin with the line"),
+        (
+            b"one, two;12\nthree, four;34\n",
+            "line 1: a comma and a semicolon both split every line in two: begin with the line",
+        ),
         (b"a,b\nc,d,e\n", "line 2: 3 columns; there must be two"),
         (b"a,b\n,d\n", "line 2: the source is empty"),
         (b"a,b\nc, \n", "line 2: the answer is empty"),
@@ -232,8 +284,14 @@ def test_what_makes_two_columns_of_every_line_separates_them(data: bytes, expect
         (b"a,b\na,c\n", "at least 2 different sources"),
         ("é,b\n".encode("latin-1"), "is not UTF-8"),
         ("a,b\n".encode("utf-16"), "is not UTF-8"),
-        (b"a," + b"b" * 200_000 + b"\n", "line 1: a text is longer than 131,072 characters: shorten it"),
-        (b"a\tb\nc\t" + b"b" * 200_000 + b"\n", "line 2: a text is longer than 131,072 characters: shorten it"),
+        (
+            b"a," + b"b" * 200_000 + b"\n",
+            "line 1: a text is longer than 131,072 characters: shorten it",
+        ),
+        (
+            b"a\tb\nc\t" + b"b" * 200_000 + b"\n",
+            "line 2: a text is longer than 131,072 characters: shorten it",
+        ),
     ],
 )
 def test_a_file_that_holds_no_pairs_is_refused_with_what_to_do(data: bytes, message: str) -> None:
@@ -243,7 +301,10 @@ def test_a_file_that_holds_no_pairs_is_refused_with_what_to_do(data: bytes, mess
     assert len(str(raised.value)) < 300
 
 
-some_pairs = st.lists(st.tuples(st.text("abc", min_size=1, max_size=2), st.text("xyz", min_size=1, max_size=2)), min_size=2)
+some_pairs = st.lists(
+    st.tuples(st.text("abc", min_size=1, max_size=2), st.text("xyz", min_size=1, max_size=2)),
+    min_size=2,
+)
 
 
 @given(some_pairs, st.floats(0.01, 0.99), st.integers(0, 9))
@@ -280,6 +341,15 @@ def test_the_canonical_form_is_opened_again_and_known_by_its_hash() -> None:
     assert Pairs.from_canonical("mine", pairs.canonical) == pairs
     assert Pairs.from_canonical("yours", pairs.canonical).sha256 == pairs.sha256
     assert Pairs("mine", ROWS[::-1]).sha256 != pairs.sha256
-    for strange in ("", "{}", "[1]", '[["a"]]', '[["a", 1], ["b", 2]]', "[" * 100_000, '[["a", ""], ["b", "c"]]', "null"):
+    for strange in (
+        "",
+        "{}",
+        "[1]",
+        '[["a"]]',
+        '[["a", 1], ["b", 2]]',
+        "[" * 100_000,
+        '[["a", ""], ["b", "c"]]',
+        "null",
+    ):
         with pytest.raises(ValueError, match="mine"):
             Pairs.from_canonical("mine", strange)

@@ -28,7 +28,12 @@ def test_texts_that_are_no_formulas_are_left_alone() -> None:
 
 
 @given(
-    st.lists((st.text(st.characters(codec="utf-8", exclude_characters="\r\x00")) | LIKE_FORMULAS).filter(str.strip), min_size=1)
+    st.lists(
+        (st.text(st.characters(codec="utf-8", exclude_characters="\r\x00")) | LIKE_FORMULAS).filter(
+            str.strip
+        ),
+        min_size=1,
+    )
 )
 @example(["=1+1", "'=1+1", " '-", "\t@x", "-5"])
 def test_a_table_that_is_read_has_the_texts_that_were_written(texts: list[str]) -> None:

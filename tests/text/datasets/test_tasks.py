@@ -1,4 +1,6 @@
-"""Generated tasks, checked against loops, Python's own arithmetic, and predictors that count or enumerate."""
+"""Generated tasks, checked against loops, Python's own arithmetic, and predictors that count or
+enumerate.
+"""
 
 import json
 import sys
@@ -40,10 +42,13 @@ def called(some: Task) -> str:
 
 @st.composite
 def any_task(draw: st.DrawFn) -> Task:
-    """A task of any kind, each setting anywhere within its limits, up to a size that is quick to draw."""
+    """A task of any kind, each setting anywhere within its limits, up to a size that is quick to
+    draw.
+    """
     kind = draw(st.sampled_from(list(TASKS.values())))
     chosen: dict[str, int] = {}
-    # Limits hang on the settings before, so they are asked of a task that is filled in one by one, unchecked.
+    # Limits hang on the settings before, so they are asked of a task that is filled in one by one,
+    # unchecked.
     growing = object.__new__(kind)
     vars(growing).update(dict.fromkeys(kind().settings(), 1))
     for setting in kind().limits():
@@ -59,13 +64,23 @@ def as_told(ids: np.ndarray, some: Task) -> bool:
         for row in ids:
             problem, answer = some.tokenizer.decode(row).split("=")
             a, b = problem.split("+")
-            if len(a) != len(b) or len(answer) != len(a) + 1 or int(a) + int(b) != int(answer[::-1]):
+            if (
+                len(a) != len(b)
+                or len(answer) != len(a) + 1
+                or int(a) + int(b) != int(answer[::-1])
+            ):
                 return False
         return True
     if some.name in ("sentences", "jobs"):
         return True  # their sentences are read one by one in test_sentences.py and test_jobs.py
     for row in ids.tolist():
-        if some.name == "modular" and row != [row[0], (p := some.settings()["modulus"]), row[2], p + 1, (row[0] + row[2]) % p]:
+        if some.name == "modular" and row != [
+            row[0],
+            (p := some.settings()["modulus"]),
+            row[2],
+            p + 1,
+            (row[0] + row[2]) % p,
+        ]:
             return False
         if some.name == "reversal" and row != row[::-1]:
             return False
@@ -104,7 +119,11 @@ def test_the_same_seed_draws_the_same_and_held_out_is_another_stream(some: Task,
     assert same(some.held_out(9, seed), some.held_out(9, seed))
     large = task(some.name)
     first = large.held_out(9, seed)
-    for other in (large.examples(9, default_rng(seed)), large.examples(9, default_rng(seed + 1)), large.held_out(9, seed + 1)):
+    for other in (
+        large.examples(9, default_rng(seed)),
+        large.examples(9, default_rng(seed + 1)),
+        large.held_out(9, seed + 1),
+    ):
         assert not same(first, other)
 
 
@@ -126,7 +145,9 @@ def test_the_settings_rebuild_an_equal_task_from_json(some: Task) -> None:
 
 
 @given(any_task())
-def test_the_prompt_fits_in_the_context_and_begins_a_held_out_sequence_or_has_a_known_answer(some: Task) -> None:
+def test_the_prompt_fits_in_the_context_and_begins_a_held_out_sequence_or_has_a_known_answer(
+    some: Task,
+) -> None:
     prompt = some.example_prompt()
     ids = some.tokenizer.encode(prompt).ids
     assert 0 < len(ids) < some.length
@@ -141,7 +162,9 @@ def test_the_prompt_of_an_addition_is_a_problem_without_its_answer() -> None:
 
 
 @given(st.integers(0, 999), st.integers(0, 999), st.integers(0, 9_999))
-def test_a_sum_is_shown_as_people_write_it_and_a_wrong_one_with_the_right_one(a: int, b: int, answer: int) -> None:
+def test_a_sum_is_shown_as_people_write_it_and_a_wrong_one_with_the_right_one(
+    a: int, b: int, answer: int
+) -> None:
     shown = task("addition").as_people_write(f"{a:03}+{b:03}={f'{answer:04}'[::-1]}")
     assert shown.startswith(f"{a} + {b} = {answer}")
     assert shown.endswith(f"(the sum is {a + b})") == (answer != a + b)
@@ -168,11 +191,17 @@ def test_only_the_answer_of_an_addition_counts() -> None:
     for ids, counted in zip(drawn.ids, drawn.counted, strict=True):
         text = task("addition").tokenizer.decode(ids)
         assert [text[t + 1] for t in range(len(counted)) if counted[t]] == list(text.split("=")[1])
-    assert all(some.held_out(5).counted.all() for some in DEFAULTS if some.name not in ("addition", "modular", "sentences"))
+    assert all(
+        some.held_out(5).counted.all()
+        for some in DEFAULTS
+        if some.name not in ("addition", "modular", "sentences")
+    )
 
 
 @given(st.integers(3, 40))
-def test_a_third_of_all_sums_on_a_clock_is_learned_and_the_others_are_held_out(modulus: int) -> None:
+def test_a_third_of_all_sums_on_a_clock_is_learned_and_the_others_are_held_out(
+    modulus: int,
+) -> None:
     some, every = task("modular", modulus=modulus), modulus**2
     learned = some.learned()
     assert learned is not None
@@ -181,7 +210,9 @@ def test_a_third_of_all_sums_on_a_clock_is_learned_and_the_others_are_held_out(m
     assert len(known) == every // 3
     assert len(unknown) == every - len(known)
     assert not known & unknown
-    assert {tuple(row) for row in some.examples(200, default_rng(0)).ids[:, [0, 2]].tolist()} <= known
+    assert {
+        tuple(row) for row in some.examples(200, default_rng(0)).ids[:, [0, 2]].tolist()
+    } <= known
     assert learned.counted.tolist() == [[False, False, False, True]] * len(known)
 
 
@@ -191,7 +222,9 @@ def test_a_wrong_sum_on_a_clock_is_shown_with_the_right_one() -> None:
 
 
 def loss_of_counting(drawn: Examples) -> float:
-    """The loss per counted token of the predictor that knows how often each token followed each beginning."""
+    """The loss per counted token of the predictor that knows how often each token followed each
+    beginning.
+    """
     after: defaultdict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
     rows, times = np.unique(drawn.ids, axis=0, return_counts=True)
     for row, n in zip(rows.tolist(), times.tolist(), strict=True):
@@ -209,7 +242,9 @@ def test_the_floor_is_the_loss_of_a_predictor_that_counts(some: Task) -> None:
 
 @given(st.integers(2, 5), st.integers(2, 8), st.data())
 @settings(max_examples=40)
-def test_the_floor_of_induction_is_the_entropy_of_all_its_sequences(vocab: int, length: int, data: st.DataObject) -> None:
+def test_the_floor_of_induction_is_the_entropy_of_all_its_sequences(
+    vocab: int, length: int, data: st.DataObject
+) -> None:
     most = min(vocab, length - 1)
     shortest = data.draw(st.integers(1, most))
     longest = data.draw(st.integers(shortest, most))
@@ -223,14 +258,18 @@ def test_the_floor_of_induction_is_the_entropy_of_all_its_sequences(vocab: int, 
         for t in range(1, length + 1):
             beginnings[row[:t]] += p
     nats = sum(
-        -p * log(beginnings[row[: t + 1]] / beginnings[row[:t]]) for row, p in probability.items() for t in range(1, length)
+        -p * log(beginnings[row[: t + 1]] / beginnings[row[:t]])
+        for row, p in probability.items()
+        for t in range(1, length)
     )
     some = Induction(vocab=vocab, length=length, shortest=shortest, longest=longest)
     assert isclose(some.floor, nats / (length - 1), abs_tol=1e-9)
 
 
 def ideal_losses(some: Induction, ids: np.ndarray) -> list[float]:
-    """Nats per token that each row costs the predictor which knows the sizes and what it has seen, token by token."""
+    """Nats per token that each row costs the predictor which knows the sizes and what it has seen,
+    token by token.
+    """
     losses = []
     for row in ids.tolist():
         nats = 0.0
@@ -240,15 +279,21 @@ def ideal_losses(some: Induction, ids: np.ndarray) -> list[float]:
                 continue  # something has come again: the rest is known
             ends = [size for size in range(some.shortest, some.longest + 1) if size >= t]
             comes_again = (t in ends) / len(ends)
-            nats -= log(comes_again) if row[t] == row[0] else log((1 - comes_again) / (some.vocab - t))
+            nats -= (
+                log(comes_again) if row[t] == row[0] else log((1 - comes_again) / (some.vocab - t))
+            )
         losses.append(nats / (some.length - 1))
     return losses
 
 
-def test_the_floor_of_induction_is_the_loss_of_the_best_predictor_on_fresh_and_on_held_out_sequences() -> None:
+def test_the_floor_of_induction_is_the_loss_of_the_best_predictor_on_fresh_and_on_held_out_sequences() -> (
+    None
+):
     some = Induction()
     # Rows of separate draws are independent, so their mean has the usual error.
-    losses = ideal_losses(some, np.concatenate([some.examples(1, default_rng(seed)).ids for seed in range(1_000)]))
+    losses = ideal_losses(
+        some, np.concatenate([some.examples(1, default_rng(seed)).ids for seed in range(1_000)])
+    )
     assert abs(mean(losses) - some.floor) < 4 * stdev(losses) / sqrt(len(losses))
     assert mean(ideal_losses(some, some.held_out().ids)) == pytest.approx(some.floor, abs=0.002)
     whole_rounds = some.held_out(17 * 5).ids
@@ -267,18 +312,26 @@ def test_every_block_of_an_induction_is_equally_likely() -> None:
 
 def problems(drawn: Examples, some: Task) -> list[tuple[int, int]]:
     length = drawn.ids.shape[1]
-    text = some.tokenizer.decode(drawn.ids.reshape(-1))  # all at once: a call for each row takes seconds
-    rows = (text[start : start + length].split("=")[0].split("+") for start in range(0, len(text), length))
+    # all at once: a call for each row takes seconds
+    text = some.tokenizer.decode(drawn.ids.reshape(-1))
+    rows = (
+        text[start : start + length].split("=")[0].split("+")
+        for start in range(0, len(text), length)
+    )
     return [(int(a), int(b)) for a, b in rows]
 
 
 @pytest.mark.parametrize(("digits", "count"), [(1, 3_000), (2, 200_000)])
-def test_training_and_held_out_problems_are_disjoint_and_together_all_there_are(digits: int, count: int) -> None:
+def test_training_and_held_out_problems_are_disjoint_and_together_all_there_are(
+    digits: int, count: int
+) -> None:
     some = Addition(digits=digits)
     trained = Counter(problems(some.examples(count, default_rng(3)), some))
     tested = Counter(problems(some.held_out(count // 5), some))
     assert not set(trained) & set(tested)
-    assert set(trained) | set(tested) == {(a, b) for a in range(10**digits) for b in range(10**digits)}
+    assert set(trained) | set(tested) == {
+        (a, b) for a in range(10**digits) for b in range(10**digits)
+    }
     assert {(b, a) for a, b in tested} == set(tested)
     for times in (trained, tested):
         expected = times.total() / len(times)
@@ -299,8 +352,12 @@ def test_about_a_tenth_of_the_problems_is_held_out_whatever_the_operands(digits:
 
 
 def test_the_hash_is_that_of_the_published_generator() -> None:
-    # The first outputs of SplitMix64 for the seeds 0 and 1234567, as its reference implementations print them.
-    assert tasks._hash(np.array([0, 1234567], np.uint64)).tolist() == [0xE220A8397B1DCDAF, 6457827717110365317]
+    # The first outputs of SplitMix64 for the seeds 0 and 1234567, as its reference implementations
+    # print them.
+    assert tasks._hash(np.array([0, 1234567], np.uint64)).tolist() == [
+        0xE220A8397B1DCDAF,
+        6457827717110365317,
+    ]
 
 
 @pytest.mark.parametrize("some", DEFAULTS, ids=called)

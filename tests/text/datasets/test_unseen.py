@@ -1,4 +1,6 @@
-"""The scenes for guessing can be read by the shipped models of characters, and none of them is in what these learned from."""
+"""The scenes for guessing can be read by the shipped models of characters, and none of them is in
+what these learned from.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,19 @@ def test_no_line_is_in_tiny_shakespeare() -> None:
     if not (DATA / "tinyshakespeare.txt").is_file():
         pytest.skip("Tiny Shakespeare is not at ../shared/data")
     known = set(read_corpus(DATA / "tinyshakespeare.txt").text.splitlines())
-    lines = {line for number in range(PASSAGES) for line in "".join(passage(number)).splitlines() if not line.endswith(":")} - {
-        ""
-    }
+    lines = {
+        line
+        for number in range(PASSAGES)
+        for line in "".join(passage(number)).splitlines()
+        if not line.endswith(":")
+    } - {""}
     assert len(lines) > 50
     assert not lines & known
 
 
 @pytest.mark.parametrize("name", ["ladder-0", "ladder-8", "shakespeare", "generator"])
 def test_shipped_models_of_characters_have_these_characters(name: str) -> None:
-    tokenizer = from_json((checkpoints.BUNDLED / name / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer = from_json(
+        (checkpoints.BUNDLED / name / "tokenizer.json").read_text(encoding="utf-8")
+    )
     assert "".join(map(tokenizer.piece, range(tokenizer.vocab_size))) == CHARACTERS

@@ -8,7 +8,9 @@ from gptviz.text.datasets.word_kinds import KINDS, other_of_its_kind, with_anoth
 
 
 def changed_words(text: str, other: str) -> list[tuple[str, str]]:
-    """The words that differ, before and after; both texts have as many words, and the same characters between them."""
+    """The words that differ, before and after; both texts have as many words, and the same
+    characters between them.
+    """
     assert re.split(r"\w+", text) == re.split(r"\w+", other)
     both = zip(re.findall(r"\w+", text), re.findall(r"\w+", other), strict=True)
     return [(one, another) for one, another in both if one != another]

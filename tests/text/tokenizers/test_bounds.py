@@ -1,4 +1,6 @@
-"""Tokenizers from elsewhere that could end or hold up the process: refused by their sizes, or read by a process that is ended."""
+"""Tokenizers from elsewhere that could end or hold up the process: refused by their sizes, or read
+by a process that is ended.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,16 @@ from gptviz.text.tokenizers.wordpiece import from_wordpiece
 from tests.text.sentencepieces import LLAMA, trained
 
 LETTERS = [chr(code) for code in range(32, 127)]
-BPE = {"type": "BPE", "vocab": {letter: place for place, letter in enumerate(LETTERS)}, "merges": []}
-WORDPIECE = {"type": "WordPiece", "vocab": BPE["vocab"] | {"[UNK]": 95, "##a": 96}, "unk_token": "[UNK]"}  # type: ignore[operator]
+BPE = {
+    "type": "BPE",
+    "vocab": {letter: place for place, letter in enumerate(LETTERS)},
+    "merges": [],
+}
+WORDPIECE = {
+    "type": "WordPiece",
+    "vocab": BPE["vocab"] | {"[UNK]": 95, "##a": 96},
+    "unk_token": "[UNK]",
+}  # type: ignore[operator]
 WORDPIECE |= {"continuing_subword_prefix": "##", "max_input_chars_per_word": 2**60}
 FOREVER = r"(a+)\1+$"
 
@@ -40,7 +50,12 @@ def replace(found: str, content: str) -> dict[str, Any]:
 
 
 def unigram(*pieces: str) -> dict[str, Any]:
-    return {"type": "Unigram", "vocab": [[piece, -1.0] for piece in (*LETTERS, *pieces)], "unk_id": 0, "byte_fallback": False}
+    return {
+        "type": "Unigram",
+        "vocab": [[piece, -1.0] for piece in (*LETTERS, *pieces)],
+        "unk_id": 0,
+        "byte_fallback": False,
+    }
 
 
 def added(place: int, content: str) -> dict[str, Any]:
@@ -49,9 +64,17 @@ def added(place: int, content: str) -> dict[str, Any]:
 
 
 def template(ids: list[int], times: int = 1) -> dict[str, Any]:
-    start, text = {"SpecialToken": {"id": "s", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    start, text = (
+        {"SpecialToken": {"id": "s", "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+    )
     tokens = {"s": {"id": "s", "ids": ids, "tokens": ["a"] * len(ids)}}
-    return {"type": "TemplateProcessing", "single": [start] * times + [text], "pair": [text], "special_tokens": tokens}
+    return {
+        "type": "TemplateProcessing",
+        "single": [start] * times + [text],
+        "pair": [text],
+        "special_tokens": tokens,
+    }
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -63,16 +86,40 @@ def nested(depth: int) -> dict[str, Any]:
 
 DIGITS = {"type": "Digits", "individual_digits": True}
 TOO_MUCH: dict[str, tuple[dict[str, Any], str]] = {
-    "a long piece": (fields(model=unigram("a" * 300_000)), "one of its tokens has 300,000 characters"),
+    "a long piece": (
+        fields(model=unigram("a" * 300_000)),
+        "one of its tokens has 300,000 characters",
+    ),
     "long merges": (fields(model=BPE | {"vocab": {"a" * 2_000: 0}}), "2,000 characters"),
-    "many pieces": (fields(model=unigram(*(f"{place:0990}" for place in range(3_000)))), "2,970,095 characters together"),
+    "many pieces": (
+        fields(model=unigram(*(f"{place:0990}" for place in range(3_000)))),
+        "2,970,095 characters together",
+    ),
     "a long added token": (fields(added_tokens=[added(0, "a" * 2_000)]), "2,000 characters"),
-    "added tokens": (fields(added_tokens=[added(place, f"{place:0990}") for place in range(2_000)]), "1,980,000 characters"),
-    "many steps": (fields(pre_tokenizer={"type": "Sequence", "pretokenizers": [DIGITS] * 100_000}), "more than 1,000 parts"),
-    "steps within steps": (fields(pre_tokenizer=nested(450)), "pre_tokenizer has more than 1,000 parts"),
-    "many tokens around": (fields(post_processor=template([1] * 100_000, 500)), "post_processor has more than 1,000 parts"),
-    "a long pattern": (fields(pre_tokenizer=split("a?" * 10_000)), r"the texts in its pre_tokenizer have 20,\d+ characters"),
-    "a decoder": (fields(decoder={"type": "Replace", "pattern": {"Regex": "(a+)+b"}, "content": ""}), r"decoder has the pattern"),
+    "added tokens": (
+        fields(added_tokens=[added(place, f"{place:0990}") for place in range(2_000)]),
+        "1,980,000 characters",
+    ),
+    "many steps": (
+        fields(pre_tokenizer={"type": "Sequence", "pretokenizers": [DIGITS] * 100_000}),
+        "more than 1,000 parts",
+    ),
+    "steps within steps": (
+        fields(pre_tokenizer=nested(450)),
+        "pre_tokenizer has more than 1,000 parts",
+    ),
+    "many tokens around": (
+        fields(post_processor=template([1] * 100_000, 500)),
+        "post_processor has more than 1,000 parts",
+    ),
+    "a long pattern": (
+        fields(pre_tokenizer=split("a?" * 10_000)),
+        r"the texts in its pre_tokenizer have 20,\d+ characters",
+    ),
+    "a decoder": (
+        fields(decoder={"type": "Replace", "pattern": {"Regex": "(a+)+b"}, "content": ""}),
+        r"decoder has the pattern",
+    ),
 }
 
 
@@ -101,7 +148,14 @@ def test_a_vocabulary_of_marian_with_a_long_piece_is_refused() -> None:
     model = description.ModelProto.FromString(trained(model_type="unigram"))  # type: ignore[attr-defined]
     model.pieces[-1].piece = "a" * 2_000
     with pytest.raises(TooMuchError, match="2,000 characters"):
-        MarianTokenizer(model.SerializeToString(), trained(model_type="unigram"), ["<unk>", "</s>"], "<unk>", "</s>", "</s>")
+        MarianTokenizer(
+            model.SerializeToString(),
+            trained(model_type="unigram"),
+            ["<unk>", "</s>"],
+            "<unk>",
+            "</s>",
+            "</s>",
+        )
 
 
 ODD_PATTERNS = [r"(?:[aeiou][a-z]?)+", r"(?<=b)c", r"(\w)\1", "a+b|.c"]
@@ -120,7 +174,9 @@ def test_another_process_reads_as_the_library_does(pattern: str) -> None:
         assert ours.decode(read) == theirs.decode(read)
     again = BPETokenizer.from_json(ours.to_json())
     assert again.encode("xyz aab").ids == ours.encode("xyz aab").ids
-    assert json.loads(ours.to_json())["pre_tokenizer"] == json.loads(theirs.to_str())["pre_tokenizer"]
+    assert (
+        json.loads(ours.to_json())["pre_tokenizer"] == json.loads(theirs.to_str())["pre_tokenizer"]
+    )
     assert [one.character for one in ours.encode("aé").unknown] == ["é"]
 
 
@@ -129,7 +185,11 @@ def test_a_text_that_a_pattern_reads_forever_is_refused_in_a_line_and_the_next_o
 ) -> None:
     monkeypatch.setattr(reading_outside, "MOST_SECONDS", 1.0)
     tokenizer = BPETokenizer.from_fields(fields(pre_tokenizer=split(FOREVER)))
-    with pytest.raises(ValueError, match="longer than 1 seconds with 6,001 characters, because of the pattern .* pre_tokenizer"):
+    with pytest.raises(
+        ValueError,
+        match="longer than 1 seconds with 6,001 characters, because of the pattern .* "
+        "pre_tokenizer",
+    ):
         tokenizer.encode("a" * 6_000 + "!")
     assert tokenizer.encode("ab").ids == [BPE["vocab"][letter] for letter in "ab"]  # type: ignore[index]
 
@@ -146,20 +206,33 @@ def test_long_words_of_wordpiece_and_texts_that_grow_are_read_outside() -> None:
 
 
 def test_tokenizers_in_use_are_read_in_this_process() -> None:
-    bert = from_wordpiece("[UNK]\n[CLS]\n[SEP]\na\n##b\n", small_letters=True, without_accents=None, splits_chinese=True)
-    rules = [{"model_type": "unigram", "normalization_rule_name": rule} for rule in ("nfkc", "nmt_nfkc_cf")]
+    bert = from_wordpiece(
+        "[UNK]\n[CLS]\n[SEP]\na\n##b\n",
+        small_letters=True,
+        without_accents=None,
+        splits_chinese=True,
+    )
+    rules = [
+        {"model_type": "unigram", "normalization_rule_name": rule}
+        for rule in ("nfkc", "nmt_nfkc_cf")
+    ]
     pieces = [trained(**settings) for settings in (LLAMA, *rules)]
     for tokenizer in (BPETokenizer.learn("some text", 260), bert, *map(from_sentencepiece, pieces)):
         assert tokenizer._outside is None
         assert BPETokenizer.from_json(tokenizer.to_json())._outside is None
     for cut in CUTS.values():
-        assert BPETokenizer.from_json(byte_pairs(LETTERS, [], [], [], cut).to_json())._outside is None
+        assert (
+            BPETokenizer.from_json(byte_pairs(LETTERS, [], [], [], cut).to_json())._outside is None
+        )
 
 
 @pytest.mark.parametrize("rule", ["nmt_nfkc", "nfkc", "identity"])
 def test_runs_of_spaces_are_read_as_sentencepiece_reads_them(rule: str) -> None:
     content = trained(model_type="unigram", normalization_rule_name=rule)
-    theirs, ours = sentencepiece.SentencePieceProcessor(model_proto=content), from_sentencepiece(content, start=False)
+    theirs, ours = (
+        sentencepiece.SentencePieceProcessor(model_proto=content),
+        from_sentencepiece(content, start=False),
+    )
     long = " " * 100_000  # to look for the end of the text after every space took a minute
     for text in (f"a{long}b{long}", f"{long}a", "  a \n b  \n  ", "\n a ", "   "):
         assert ours.encode(text).ids == theirs.encode(text)

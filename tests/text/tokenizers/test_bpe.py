@@ -1,4 +1,6 @@
-"""Byte-pair encoding, checked against GPT-2 written as a loop, against transformers, and by round trips."""
+"""Byte-pair encoding, checked against GPT-2 written as a loop, against transformers, and by round
+trips.
+"""
 
 import json
 import re
@@ -56,19 +58,30 @@ def test_gpt2_has_50257_tokens_and_known_ids(gpt2: BPETokenizer) -> None:
 
 
 def test_gpt2_agrees_with_transformers(gpt2: BPETokenizer, gpt2_files: tuple[Path, Path]) -> None:
-    transformers = pytest.importorskip("transformers", reason="compares with transformers, which is not installed")
+    transformers = pytest.importorskip(
+        "transformers", reason="compares with transformers, which is not installed"
+    )
     vocabulary = json.loads(gpt2_files[0].read_text(encoding="utf-8"))
-    merges = [tuple(line.split(" ")) for line in gpt2_files[1].read_text(encoding="utf-8").split("\n")[1:-1]]
+    merges = [
+        tuple(line.split(" "))
+        for line in gpt2_files[1].read_text(encoding="utf-8").split("\n")[1:-1]
+    ]
     peer = transformers.GPT2Tokenizer(vocab=vocabulary, merges=merges)
     for text in [*VARIED, " ".join(VARIED)]:
         ids = peer.encode(text)
         assert gpt2.encode(text).ids == gpt2.encode_ids(text).tolist() == ids
         assert gpt2.decode(ids) == peer.decode(ids, clean_up_tokenization_spaces=False) == text
     partial = [peer.encode("👍")[0], 995]
-    assert gpt2.decode(partial) == peer.decode(partial, clean_up_tokenization_spaces=False) == "\ufffd world"
+    assert (
+        gpt2.decode(partial)
+        == peer.decode(partial, clean_up_tokenization_spaces=False)
+        == "\ufffd world"
+    )
 
 
-def test_gpt2_agrees_with_its_algorithm_written_as_a_loop(gpt2: BPETokenizer, gpt2_files: tuple[Path, Path]) -> None:
+def test_gpt2_agrees_with_its_algorithm_written_as_a_loop(
+    gpt2: BPETokenizer, gpt2_files: tuple[Path, Path]
+) -> None:
     vocabulary = json.loads(gpt2_files[0].read_text(encoding="utf-8"))
     lines = gpt2_files[1].read_text(encoding="utf-8").split("\n")[1:-1]
     rules = Rules(sorted(vocabulary, key=vocabulary.__getitem__), lines, ["<|endoftext|>"])
@@ -124,10 +137,13 @@ def test_a_corpus_in_pieces_has_the_tokens_of_the_whole(text: str, size: int) ->
     assert in_pieces == learned().encode(text).ids
 
 
-def test_tiny_shakespeare_is_cut_into_pieces_and_comes_back(shakespeare: str, gpt2: BPETokenizer) -> None:
+def test_tiny_shakespeare_is_cut_into_pieces_and_comes_back(
+    shakespeare: str, gpt2: BPETokenizer
+) -> None:
     assert len(list(bpe._chunks(shakespeare))) > 10
     ids = gpt2.encode_ids(shakespeare)
-    # 301,966 + 36,059: the tokens of nanoGPT's train.bin and val.bin (its data/shakespeare/readme.md).
+    # 301,966 + 36,059: the tokens of nanoGPT's train.bin and val.bin (its
+    # data/shakespeare/readme.md).
     assert ids.shape == (338_025,)
     assert gpt2.decode(ids) == shakespeare
 
@@ -135,7 +151,9 @@ def test_tiny_shakespeare_is_cut_into_pieces_and_comes_back(shakespeare: str, gp
 def test_learning_takes_the_most_frequent_pair_first() -> None:
     tokenizer = BPETokenizer.learn("abab abab cdcd", 257)
     assert tokenizer.piece(256) == "ab"
-    assert sorted(tokenizer.piece(i) for i in range(256) if tokenizer.piece(i).isascii()) == list(map(chr, range(128)))
+    assert sorted(tokenizer.piece(i) for i in range(256) if tokenizer.piece(i).isascii()) == list(
+        map(chr, range(128))
+    )
 
 
 def test_learning_is_repeatable_and_shortens_the_text() -> None:
@@ -192,7 +210,8 @@ def test_a_vocabulary_without_an_unknown_token_reports_what_it_leaves_out() -> N
     assert unknowns(tokenizer, "aé日b \ud800") == [(1, "é", ""), (1, "日", ""), (2, "\ud800", "")]
     assert unknowns(tokenizer, "é" * 3 + "ab") == [(0, "é", "")] * 3
     assert tokenizer.encode("é").unknown_sentence() == (
-        "Not in the vocabulary: é (U+00E9 LATIN SMALL LETTER E WITH ACUTE); the model reads nothing instead."
+        "Not in the vocabulary: é (U+00E9 LATIN SMALL LETTER E WITH ACUTE); the model reads "
+        "nothing instead."
     )
 
 
@@ -200,7 +219,10 @@ def test_a_vocabulary_of_words_reports_the_word() -> None:
     words = models.WordLevel({"a": 0, "[U]": 1}, unk_token="[U]")
     tokenizer = wrapped(words, pre_tokenizer=pre_tokenizers.Whitespace())
     assert unknowns(tokenizer, "a cat a") == [(1, "cat", "[U]")]
-    assert "the text “cat”; the model reads [U] instead" in tokenizer.encode("a cat").unknown_sentence()
+    assert (
+        "the text “cat”; the model reads [U] instead"
+        in tokenizer.encode("a cat").unknown_sentence()
+    )
 
 
 def test_a_byte_vocabulary_with_missing_bytes_reports_every_character_it_breaks() -> None:
@@ -208,7 +230,9 @@ def test_a_byte_vocabulary_with_missing_bytes_reports_every_character_it_breaks(
     tokenizer = wrapped(models.BPE({"a": 0, "Ã": 1}, []), pre_tokenizer=byte_level)
     assert unknowns(tokenizer, "aéa日") == [(1, "é", ""), (3, "日", "")]
     assert unknowns(tokenizer, "日aaé") == [(0, "日", ""), (2, "é", "")]
-    with_token = wrapped(models.BPE({"a": 0, "Ã": 1, "?": 2}, [], unk_token="?"), pre_tokenizer=byte_level)
+    with_token = wrapped(
+        models.BPE({"a": 0, "Ã": 1, "?": 2}, [], unk_token="?"), pre_tokenizer=byte_level
+    )
     assert unknowns(with_token, "éa日a") == [(1, "é", "?"), (3, "日", "?")]
 
 
@@ -222,9 +246,16 @@ def test_a_vocabulary_without_its_own_unknown_token_refuses_the_text_in_a_senten
 
 def test_sentencepiece_spaces_and_bytes_are_shown_as_what_they_stand_for() -> None:
     tokenizer = wrapped(
-        models.BPE({"▁": 0, "a": 1, "▁a": 2, "<0xE2>": 3, "[U]": 4}, [("▁", "a")], unk_token="[U]", byte_fallback=True),
+        models.BPE(
+            {"▁": 0, "a": 1, "▁a": 2, "<0xE2>": 3, "[U]": 4},
+            [("▁", "a")],
+            unk_token="[U]",
+            byte_fallback=True,
+        ),
         normalizer=normalizers.Replace(" ", "▁"),
-        decoder=decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]),
+        decoder=decoders.Sequence(
+            [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+        ),
     )
     assert tokenizer.labels() == ["␣", "a", "␣a", "<E2>", "[U]"]
     assert tokenizer.decode(tokenizer.encode("a a").ids) == "a a"
@@ -246,7 +277,11 @@ def test_added_tokens_are_literal_and_keep_text_whole_around_them() -> None:
     backend.add_special_tokens(["<é b>", "<é>", " the"])
     tokenizer = BPETokenizer.from_json(backend.to_str())
     assert tokenizer.vocab_size == learned().vocab_size + 3
-    assert [tokenizer.piece(500), tokenizer.label(500), tokenizer.id_of("<é b>")] == ["<é b>", "<é␣b>", 500]
+    assert [tokenizer.piece(500), tokenizer.label(500), tokenizer.id_of("<é b>")] == [
+        "<é b>",
+        "<é␣b>",
+        500,
+    ]
     text = "x <é b> y<é>z" * 3
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bpe, "_CHUNK", 1)

@@ -49,11 +49,15 @@ def test_a_text_is_cut_and_merged_as_the_rules_say(name: str) -> None:
         wanted = rules(name).encode(text)
         assert mine.encode(text).ids == wanted, text
         assert mine.encode_ids(text).tolist() == wanted
-        assert mine.decode(wanted) == (unicodedata.normalize("NFC", text) if name == "qwen2" else text)
+        assert mine.decode(wanted) == (
+            unicodedata.normalize("NFC", text) if name == "qwen2" else text
+        )
 
 
 def test_the_ways_to_cut_differ() -> None:
-    assert len({str([rules(name).encode(text) for text in TEXTS]) for name in PATTERNS}) == len(PATTERNS)
+    assert len({str([rules(name).encode(text) for text in TEXTS]) for name in PATTERNS}) == len(
+        PATTERNS
+    )
 
 
 def test_special_tokens_are_shown_by_their_names() -> None:
@@ -65,8 +69,14 @@ def test_special_tokens_are_shown_by_their_names() -> None:
 
 @pytest.mark.parametrize(
     ("tokens", "merges", "words"),
-    [(["a", "a"], [], "the same text"), (["a", "b"], ["a"], "not made of two"), (["a", "b"], ["a b"], "cannot be opened")],
+    [
+        (["a", "a"], [], "the same text"),
+        (["a", "b"], ["a"], "not made of two"),
+        (["a", "b"], ["a b"], "cannot be opened"),
+    ],
 )
-def test_an_impossible_vocabulary_is_refused_in_a_line(tokens: list[str], merges: list[str], words: str) -> None:
+def test_an_impossible_vocabulary_is_refused_in_a_line(
+    tokens: list[str], merges: list[str], words: str
+) -> None:
     with pytest.raises(ValueError, match=words):
         byte_pairs(tokens, merges, [], [], CUTS["gpt-2"])

@@ -1,4 +1,6 @@
-"""Words with their capitals and signs: ids against a dictionary, and texts that come back as they were typed."""
+"""Words with their capitals and signs: ids against a dictionary, and texts that come back as they
+were typed.
+"""
 
 import pytest
 from hypothesis import given
@@ -8,8 +10,12 @@ from gptviz.text.tokenizers.cased_words import SPECIAL_TOKENS, CasedWordTokenize
 
 ENGLISH = tokens_of("Mary saw the old house ( ) [ ] “ ” , . : ; ! ? don’t well-known 3 keys")
 TOKENIZER = CasedWordTokenizer(ENGLISH)
-token = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6).filter(lambda text: tokens_of(text) == [text])
-vocabulary = st.lists(token.filter(lambda text: text not in SPECIAL_TOKENS), min_size=1, max_size=8, unique=True)
+token = st.text(st.characters(codec="utf-8"), min_size=1, max_size=6).filter(
+    lambda text: tokens_of(text) == [text]
+)
+vocabulary = st.lists(
+    token.filter(lambda text: text not in SPECIAL_TOKENS), min_size=1, max_size=8, unique=True
+)
 
 
 @pytest.mark.parametrize(
@@ -30,9 +36,22 @@ def test_ordinary_english_comes_back_as_it_was_typed(text: str) -> None:
 
 
 def test_words_and_signs_are_tokens_with_the_ids_of_a_dictionary() -> None:
-    assert tokens_of("Mary saw (the dog), don't-care…") == ["Mary", "saw", "(", "the", "dog", ")", ",", "don't-care", "…"]
+    assert tokens_of("Mary saw (the dog), don't-care…") == [
+        "Mary",
+        "saw",
+        "(",
+        "the",
+        "dog",
+        ")",
+        ",",
+        "don't-care",
+        "…",
+    ]
     encoding = TOKENIZER.encode("mary saw Mary (the dog)")
-    ids = {word: i for i, word in enumerate(ENGLISH)} | {"mary": TOKENIZER.unknown, "dog": TOKENIZER.unknown}
+    ids = {word: i for i, word in enumerate(ENGLISH)} | {
+        "mary": TOKENIZER.unknown,
+        "dog": TOKENIZER.unknown,
+    }
     assert encoding.ids == [ids[word] for word in ["mary", "saw", "Mary", "(", "the", "dog", ")"]]
     assert [(one.position, one.character) for one in encoding.unknown] == [(0, "mary"), (5, "dog")]
     assert encoding.unknown_sentence() == (
@@ -42,12 +61,24 @@ def test_words_and_signs_are_tokens_with_the_ids_of_a_dictionary() -> None:
 
 
 def test_quotation_marks_of_a_keyboard_open_and_close() -> None:
-    assert " ".join(tokens_of('"Mary" saw ("the" "old") house."')) == "“ Mary ” saw ( “ the ” “ old ” ) house . ”"
+    assert (
+        " ".join(tokens_of('"Mary" saw ("the" "old") house."'))
+        == "“ Mary ” saw ( “ the ” “ old ” ) house . ”"
+    )
 
 
-@given(st.lists(st.sampled_from(range(TOKENIZER.vocab_size)), min_size=1), st.sampled_from(range(TOKENIZER.vocab_size)))
-def test_a_sentence_goes_on_with_a_piece_or_with_a_continuation_as_with_its_token(ids: list[int], following: int) -> None:
+@given(
+    st.lists(st.sampled_from(range(TOKENIZER.vocab_size)), min_size=1),
+    st.sampled_from(range(TOKENIZER.vocab_size)),
+)
+def test_a_sentence_goes_on_with_a_piece_or_with_a_continuation_as_with_its_token(
+    ids: list[int], following: int
+) -> None:
     text = TOKENIZER.decode(ids)
     assert TOKENIZER.encode(text + TOKENIZER.piece(following)).ids == [*ids, following]
-    assert TOKENIZER.encode(text + TOKENIZER.continuation([following, *ids])).ids == [*ids, following, *ids]
+    assert TOKENIZER.encode(text + TOKENIZER.continuation([following, *ids])).ids == [
+        *ids,
+        following,
+        *ids,
+    ]
     assert TOKENIZER.continuation([following]) == TOKENIZER.piece(following)

@@ -14,7 +14,9 @@ some_text = any_text.filter(bool)
 
 
 @given(some_text, any_text, st.none() | st.characters())
-def test_ids_are_those_of_a_dictionary_of_sorted_characters(vocabulary: str, text: str, unknown: str | None) -> None:
+def test_ids_are_those_of_a_dictionary_of_sorted_characters(
+    vocabulary: str, text: str, unknown: str | None
+) -> None:
     tokenizer = CharTokenizer(vocabulary, unknown)
     table = {character: i for i, character in enumerate(sorted(set(vocabulary)))}
     stand_in = table.get(" ", 0) if unknown is None else table.setdefault(unknown, len(table))
@@ -48,9 +50,13 @@ def test_tiny_shakespeare_has_65_characters_and_the_known_counts(shakespeare: st
     tokenizer = CharTokenizer(shakespeare)
     ids = tokenizer.encode_ids(shakespeare)
     assert ids.shape == (1_115_394,)
-    assert tokenizer.characters == "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    assert (
+        tokenizer.characters == "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    )
     assert tokenizer.vocab_size == 65
-    assert np.bincount(ids).tolist() == [shakespeare.count(character) for character in tokenizer.characters]
+    assert np.bincount(ids).tolist() == [
+        shakespeare.count(character) for character in tokenizer.characters
+    ]
     assert tokenizer.decode(ids) == shakespeare
     assert CharTokenizer(shakespeare, unknown="Ø").vocab_size == 66
 
@@ -67,7 +73,8 @@ def test_unknown_characters_are_named_once_and_counted_after_five() -> None:
     tokenizer = CharTokenizer("ab ")
     assert tokenizer.encode("ab").unknown_sentence() == ""
     assert tokenizer.encode("a€b€\u200b").unknown_sentence() == (
-        "Not in the vocabulary: € (U+20AC EURO SIGN), U+200B ZERO WIDTH SPACE; the model reads ␣ instead."
+        "Not in the vocabulary: € (U+20AC EURO SIGN), U+200B ZERO WIDTH SPACE; the model reads ␣ "
+        "instead."
     )
     many = tokenizer.encode("cdefghij").unknown_sentence()
     assert "g (U+0067 LATIN SMALL LETTER G), and 3 more; the model" in many

@@ -1,4 +1,6 @@
-"""Marian's tokens: the ids and texts of `transformers`' tokenizer, and nothing lost on the way to a checkpoint and back."""
+"""Marian's tokens: the ids and texts of `transformers`' tokenizer, and nothing lost on the way to a
+checkpoint and back.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from gptviz.text import from_json
 from gptviz.text.tokenizers.marian import MarianTokenizer
 from tests.text import marian_vocabulary
 
-TEXTS = ["the small frog sleeps.", "a  bird,\tand x ", "", "Frosch schläft 😀", ">>deu<< the bird", ">>xxx<< the bird"]
+TEXTS = [
+    "the small frog sleeps.",
+    "a  bird,\tand x ",
+    "",
+    "Frosch schläft 😀",
+    ">>deu<< the bird",
+    ">>xxx<< the bird",
+]
 
 
 @pytest.fixture
@@ -24,7 +33,9 @@ def tokenizer(tmp_path: Path) -> MarianTokenizer:
     return found
 
 
-def test_sources_and_answers_have_the_ids_of_transformers(tokenizer: MarianTokenizer, tmp_path: Path) -> None:
+def test_sources_and_answers_have_the_ids_of_transformers(
+    tokenizer: MarianTokenizer, tmp_path: Path
+) -> None:
     theirs = pytest.importorskip("transformers").MarianTokenizer.from_pretrained(tmp_path)
     for text in TEXTS:
         assert tokenizer.source_ids(text) == theirs(text)["input_ids"]
@@ -58,7 +69,10 @@ def test_tokens_are_shown_as_the_text_they_stand_for(tokenizer: MarianTokenizer)
     for place, piece in enumerate(tokenizer.pieces[1:-1], start=1):
         assert tokenizer.piece(place) == piece.replace("▁", " ")
         assert tokenizer.id_of(tokenizer.piece(place)) == place
-    assert [tokenizer.label(place) for place in (tokenizer.end, tokenizer.start)] == ["⟨end⟩", "⟨start⟩"]
+    assert [tokenizer.label(place) for place in (tokenizer.end, tokenizer.start)] == [
+        "⟨end⟩",
+        "⟨start⟩",
+    ]
     assert tokenizer.id_of("</s>") is None
 
 
@@ -67,18 +81,27 @@ def test_tokens_are_shown_as_the_text_they_stand_for(tokenizer: MarianTokenizer)
     [
         ({"source": "AAAA"}, "source.spm is no vocabulary of SentencePiece"),
         ({"target": "?"}, "'source' and 'target' must be vocabularies in base64"),
-        ({"pieces": ["</s>", "<unk>", "<pad>", "<pad>"]}, "two of the vocabulary's pieces are the same"),
+        (
+            {"pieces": ["</s>", "<unk>", "<pad>", "<pad>"]},
+            "two of the vocabulary's pieces are the same",
+        ),
         ({"pieces": ["</s>", "<unk>"]}, "lacks the piece '<pad>'"),
         ({"pieces": 3}, "'pieces' must be a list of texts"),
     ],
 )
-def test_a_damaged_tokenizer_is_named(tokenizer: MarianTokenizer, changes: dict[str, object], named: str) -> None:
+def test_a_damaged_tokenizer_is_named(
+    tokenizer: MarianTokenizer, changes: dict[str, object], named: str
+) -> None:
     with pytest.raises(ValueError, match=named):
         from_json(json.dumps(json.loads(tokenizer.to_json()) | changes))
 
 
-@pytest.mark.parametrize("content", ["[]", '{"</s>": 0, "<unk>": 2, "<pad>": 1000000}', '{"</s>": "0"}', "{"])
-def test_a_table_of_ids_with_holes_is_refused(content: str, tokenizer: MarianTokenizer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "content", ["[]", '{"</s>": 0, "<unk>": 2, "<pad>": 1000000}', '{"</s>": "0"}', "{"]
+)
+def test_a_table_of_ids_with_holes_is_refused(
+    content: str, tokenizer: MarianTokenizer, tmp_path: Path
+) -> None:
     (tmp_path / "vocab.json").write_text(content)
     with pytest.raises(ImportRefusedError, match=r"vocab\.json is damaged"):
         FolderTokens(tmp_path).tokenizer()
@@ -87,7 +110,11 @@ def test_a_table_of_ids_with_holes_is_refused(content: str, tokenizer: MarianTok
 def test_unused_tokens_follow_the_pieces_and_stand_for_nothing(tokenizer: MarianTokenizer) -> None:
     n = tokenizer.vocab_size
     wide = tokenizer.filled_up(n + 3)
-    assert (wide.vocab_size, len(wide.labels()), wide.label(n + 1)) == (n + 3, n + 3, f"⟨unused {n + 1}⟩")
+    assert (wide.vocab_size, len(wide.labels()), wide.label(n + 1)) == (
+        n + 3,
+        n + 3,
+        f"⟨unused {n + 1}⟩",
+    )
     assert (wide.start, wide.end, wide.source_ids("the frog")) == (
         tokenizer.start,
         tokenizer.end,

@@ -1,4 +1,6 @@
-"""The merges shown for a text are those of its tokenizer: checked against the tokens themselves, and a loop."""
+"""The merges shown for a text are those of its tokenizer: checked against the tokens themselves,
+and a loop.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from gptviz.text.tokenizers.sentencepiece import from_sentencepiece
 from tests.examples import tried
 from tests.text.sentencepieces import LLAMA, trained
 
-any_text = st.text(st.sampled_from(" \nthe anding,.'1é日👍") | st.characters(codec="utf-8"), max_size=60)
+any_text = st.text(
+    st.sampled_from(" \nthe anding,.'1é日👍") | st.characters(codec="utf-8"), max_size=60
+)
 
 
 @cache
@@ -41,15 +45,21 @@ def test_the_merges_of_any_text_lead_to_its_tokens(text: str) -> None:
     assert len(merging.symbols) - len(merging.merges) == len(ids)
 
 
-def test_the_merges_of_a_word_are_those_of_a_loop_in_its_order(gpt2_files: tuple[Path, Path]) -> None:
+def test_the_merges_of_a_word_are_those_of_a_loop_in_its_order(
+    gpt2_files: tuple[Path, Path],
+) -> None:
     gpt2 = BPETokenizer.from_gpt2(*gpt2_files)
-    ranks = {tuple(pair): rank for rank, pair in enumerate(json.loads(gpt2.to_json())["model"]["merges"])}
+    ranks = {
+        tuple(pair): rank for rank, pair in enumerate(json.loads(gpt2.to_json())["model"]["merges"])
+    }
     for word in (" unicorn", "antidisestablishmentarianism", "aaaaaaa", "naïve"):
         ids = gpt2.encode(word).ids
         merging = gpt2.merging(ids)
         assert merging is not None
         symbols, expected = gpt2.written(merging.symbols), []
-        while pairs := [(ranks[pair], at) for at, pair in enumerate(pairwise(symbols)) if pair in ranks]:
+        while pairs := [
+            (ranks[pair], at) for at, pair in enumerate(pairwise(symbols)) if pair in ranks
+        ]:
             rank, at = min(pairs)
             symbols[at : at + 2] = ["".join(symbols[at : at + 2])]
             expected.append((rank, symbols[at]))
@@ -72,12 +82,17 @@ def test_unigram_takes_the_cut_whose_scores_have_the_largest_sum() -> None:
 
     def best(text: str) -> float:
         ends = [end for end in range(1, len(text) + 1) if text[:end] in scores]
-        return max((scores[text[:end]] + best(text[end:]) for end in ends), default=0.0 if not text else float("-inf"))
+        return max(
+            (scores[text[:end]] + best(text[end:]) for end in ends),
+            default=0.0 if not text else float("-inf"),
+        )
 
     for word in ("statement", "returned", "of"):
         ids = [i for i in tokenizer.encode(word).ids if not tokenizer.is_special(i)]
         assert tokenizer.merging(ids) is None
-        assert sum(scores[text] for text in tokenizer.written(ids)) == pytest.approx(best(f"▁{word}"))
+        assert sum(scores[text] for text in tokenizer.written(ids)) == pytest.approx(
+            best(f"▁{word}")
+        )
 
 
 def test_a_word_that_no_merges_lead_to_has_none() -> None:
@@ -115,7 +130,9 @@ def test_a_merge_joins_the_pair_that_is_most_frequent_then() -> None:
 
 
 @tried(20, 200, any_text, st.integers(0, 400))
-def test_after_any_number_of_merges_tokens_keep_their_ids_and_give_the_text_back(text: str, count: int) -> None:
+def test_after_any_number_of_merges_tokens_keep_their_ids_and_give_the_text_back(
+    text: str, count: int
+) -> None:
     found = of_reference()
     few = found.after(count)
     ids = few.encode(text).ids
@@ -146,7 +163,8 @@ def test_learning_says_how_much_of_the_text_was_read() -> None:
     assert found.bytes == len(text.encode()), "all of it"
 
 
-@pytest.mark.parametrize("after", [0.05, 0.7])  # while the trainer reads, and while words are counted
+# while the trainer reads, and while words are counted
+@pytest.mark.parametrize("after", [0.05, 0.7])
 def test_learning_can_be_stopped_while_the_text_is_read(after: float) -> None:
     def stop(now: Progress) -> None:
         if now.share > after:
@@ -161,7 +179,10 @@ def test_a_megabyte_gives_the_merges_of_the_library_when_it_reads_the_text_as_on
     backend = Backend(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    backend.train_from_iterator([text], trainers.BpeTrainer(vocab_size=1_256, initial_alphabet=alphabet, show_progress=False))
+    backend.train_from_iterator(
+        [text],
+        trainers.BpeTrainer(vocab_size=1_256, initial_alphabet=alphabet, show_progress=False),
+    )
     merges = json.loads(backend.to_str())["model"]["merges"]
     assert len(merges) == 1_000
     assert learned(text, 1_000).merges == [tuple(one) for one in merges]

@@ -1,4 +1,6 @@
-"""What the tokens of a text are: whole words, parts, signs, parts of characters, unknown or special."""
+"""What the tokens of a text are: whole words, parts, signs, parts of characters, unknown or
+special.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,23 @@ from itertools import pairwise
 import pytest
 from hypothesis import strategies as st
 
-from gptviz.text import BPETokenizer, CharTokenizer, SpecialTokensTokenizer, SymbolTokenizer, Tokenizer, python_reference
+from gptviz.text import (
+    BPETokenizer,
+    CharTokenizer,
+    SpecialTokensTokenizer,
+    SymbolTokenizer,
+    Tokenizer,
+    python_reference,
+)
 from gptviz.text.datasets.languages import FIRST, TRANSLATED, examples
 from gptviz.text.tokenizers.cased_words import CasedWordTokenizer
 from gptviz.text.tokenizers.pieces import KINDS, cost, pieces, word_labels, words
 from gptviz.text.tokenizers.wordpiece import from_wordpiece
 from tests.examples import tried
 
-any_text = st.text(st.sampled_from(" \nthe anding,.'1é日👍") | st.characters(codec="utf-8"), max_size=60)
+any_text = st.text(
+    st.sampled_from(" \nthe anding,.'1é日👍") | st.characters(codec="utf-8"), max_size=60
+)
 
 
 @cache
@@ -44,7 +55,14 @@ def test_a_part_of_a_character_is_a_token_whose_bytes_are_no_text(text: str) -> 
 
 def test_letters_of_words_are_parts_and_a_word_of_one_letter_is_whole() -> None:
     part, sign = "part of a word", "sign"
-    assert [kind for _, kind in kinds(CharTokenizer("abcd "), "a bc d")] == ["whole word", sign, part, part, sign, "whole word"]
+    assert [kind for _, kind in kinds(CharTokenizer("abcd "), "a bc d")] == [
+        "whole word",
+        sign,
+        part,
+        part,
+        sign,
+        "whole word",
+    ]
 
 
 def test_parts_of_one_word_have_one_number_and_other_words_another() -> None:
@@ -58,7 +76,9 @@ def test_parts_of_one_word_have_one_number_and_other_words_another() -> None:
 
 @tried(30, 500, st.text(st.sampled_from(" \nthe anding,.1é"), max_size=60))
 @pytest.mark.parametrize("by_letters", [True, False])
-def test_the_words_of_a_text_are_its_runs_of_letters_and_digits(by_letters: bool, text: str) -> None:
+def test_the_words_of_a_text_are_its_runs_of_letters_and_digits(
+    by_letters: bool, text: str
+) -> None:
     tokenizer = CharTokenizer(" \nthe andig,.1é") if by_letters else learned()
     ids = tokenizer.encode(text).ids
     found = words(tokenizer, ids)
@@ -93,12 +113,17 @@ def test_wordpiece_joins_only_the_pieces_that_go_on() -> None:
 def test_what_a_vocabulary_lacks_is_unknown_and_named() -> None:
     (found,) = pieces(CharTokenizer("ab "), CharTokenizer("ab ").encode("€"))
     assert (found.kind, found.instead_of, found.data) == ("unknown", "€", b"")
-    assert kinds(CasedWordTokenizer(["Mary"]), "Mary saw") == [("Mary", "whole word"), ("⟨unknown⟩", "unknown")]
+    assert kinds(CasedWordTokenizer(["Mary"]), "Mary saw") == [
+        ("Mary", "whole word"),
+        ("⟨unknown⟩", "unknown"),
+    ]
 
 
 def test_special_tokens_of_any_kind_are_no_text() -> None:
     tokenizer = SpecialTokensTokenizer(SymbolTokenizer.numbers(3))
-    assert [tokenizer.is_special(i) for i in range(tokenizer.vocab_size)] == [False] * 3 + [True] * 3
+    assert [tokenizer.is_special(i) for i in range(tokenizer.vocab_size)] == [False] * 3 + [
+        True
+    ] * 3
     assert kinds(CasedWordTokenizer(["Mary"]), "Mary ⟨end⟩")[1] == ("⟨end⟩", "special")
 
 
@@ -114,6 +139,9 @@ def test_the_examples_are_eight_languages_then_numbers_and_code() -> None:
     names = [*examples()]
     assert names[0] == FIRST
     assert names[TRANSLATED:] == ["Numbers", "Code"]
-    assert {name for name, text in examples().items() if cost(learned(), text).words is None} == {"Chinese", "Japanese"}
+    assert {name for name, text in examples().items() if cost(learned(), text).words is None} == {
+        "Chinese",
+        "Japanese",
+    }
     assert cost(learned(), "one two, don't").words == 3
     assert cost(learned(), "शाम को बच्चे").words == 3

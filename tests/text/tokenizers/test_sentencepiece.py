@@ -41,10 +41,15 @@ def mixed(count: int) -> list[str]:
     return odd + [corpus[start : start + draw.randint(1, 300)] for start in starts]
 
 
-@pytest.mark.parametrize("settings", [LLAMA, GEMMA, {"model_type": "bpe"}], ids=["llama", "gemma", "nfkc"])
+@pytest.mark.parametrize(
+    "settings", [LLAMA, GEMMA, {"model_type": "bpe"}], ids=["llama", "gemma", "nfkc"]
+)
 def test_the_ids_are_those_of_the_library_and_lead_back(settings: dict[str, Any]) -> None:
     content = trained(**settings)
-    theirs, mine = sentencepiece.SentencePieceProcessor(model_proto=content), from_sentencepiece(content, start=False)
+    theirs, mine = (
+        sentencepiece.SentencePieceProcessor(model_proto=content),
+        from_sentencepiece(content, start=False),
+    )
     assert mine.vocab_size == theirs.vocab_size()
     for text in [*TEXTS, *mixed(300)]:
         wanted = theirs.encode(text)
@@ -57,7 +62,10 @@ def test_the_ids_are_those_of_the_library_and_lead_back(settings: dict[str, Any]
 
 def test_markers_of_the_user_change_no_plain_text_and_are_single_tokens() -> None:
     content = trained(**LLAMA, user_defined_symbols=["[REF]", "<user>"])
-    theirs, mine = sentencepiece.SentencePieceProcessor(model_proto=content), from_sentencepiece(content, start=False)
+    theirs, mine = (
+        sentencepiece.SentencePieceProcessor(model_proto=content),
+        from_sentencepiece(content, start=False),
+    )
     for text in [*TEXTS, *mixed(50)]:
         assert mine.encode(text).ids == theirs.encode(text), text
     assert mine.encode("a[REF]").ids == theirs.encode("a[REF]")
@@ -72,14 +80,20 @@ def test_the_vocabularies_that_mistral_published_give_their_ids() -> None:
     assert len(files) >= 3
     for file in files:
         content = file.read_bytes()
-        theirs, mine = sentencepiece.SentencePieceProcessor(model_proto=content), from_sentencepiece(content, start=False)
+        theirs, mine = (
+            sentencepiece.SentencePieceProcessor(model_proto=content),
+            from_sentencepiece(content, start=False),
+        )
         for text in [*TEXTS, *mixed(500)]:
             assert mine.encode(text).ids == theirs.encode(text), text
 
 
 def test_a_unigram_vocabulary_is_cut_as_the_library_cuts_it() -> None:
     content = trained(model_type="unigram", normalization_rule_name="nmt_nfkc")
-    theirs, mine = sentencepiece.SentencePieceProcessor(model_proto=content), from_sentencepiece(content, start=False)
+    theirs, mine = (
+        sentencepiece.SentencePieceProcessor(model_proto=content),
+        from_sentencepiece(content, start=False),
+    )
     for text in TEXTS[:8]:
         assert mine.encode(text).ids == theirs.encode(text), text
 
@@ -97,7 +111,8 @@ def test_the_start_token_stands_once_before_a_text_and_survives_json() -> None:
         ids = [1, *plain.encode(text).ids, 2]
         assert both.encode(text).ids == ids
         assert both.encode_ids(text).tolist() == ids
-        assert both.encode(both.decode(ids)).ids == ids  # "<s>the value</s>", as a chat template writes it
+        # "<s>the value</s>", as a chat template writes it
+        assert both.encode(both.decode(ids)).ids == ids
     assert both.label(both.encode("the").ids[0]) == "<s>"
 
 
@@ -123,10 +138,15 @@ def good() -> bytes:
         (good()[: len(good()) // 2], "no model of SentencePiece, or is cut short|pieces"),
         (trained(model_type="char"), "into words or characters"),
         (trained(treat_whitespace_as_suffix=True), "a space after a word"),
-        (trained(user_defined_symbols=["▁▁"]), "a space before a text and has user-defined pieces with a space .'▁▁'"),
+        (
+            trained(user_defined_symbols=["▁▁"]),
+            "a space before a text and has user-defined pieces with a space .'▁▁'",
+        ),
     ],
 )
-def test_what_is_damaged_or_of_another_kind_is_refused_in_a_line(content: bytes, words: str) -> None:
+def test_what_is_damaged_or_of_another_kind_is_refused_in_a_line(
+    content: bytes, words: str
+) -> None:
     with pytest.raises(ValueError, match=words) as refused:
         from_sentencepiece(content)
     assert "\n" not in str(refused.value)
@@ -150,7 +170,10 @@ def test_an_impossible_vocabulary_is_refused_in_a_line(pieces: Pieces, words: st
 
 
 def test_of_two_merges_that_of_the_higher_score_is_made_first() -> None:
-    texts, kinds = ["<unk>", "a", "b", "c", "ab", "bc"], [PieceKind.UNKNOWN, *[PieceKind.NORMAL] * 5]
+    texts, kinds = (
+        ["<unk>", "a", "b", "c", "ab", "bc"],
+        [PieceKind.UNKNOWN, *[PieceKind.NORMAL] * 5],
+    )
     for scores, wanted in (([0, 0, 0, 0, -1.0, -2.0], [4, 3]), ([0, 0, 0, 0, -2.0, -1.0], [1, 5])):
         made: BPETokenizer = from_pieces(Pieces(texts, scores, kinds, space_before=False))
         assert made.encode("abc").ids == wanted

@@ -7,16 +7,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gptviz.text import BPETokenizer, CharTokenizer, SpecialTokensTokenizer, SymbolTokenizer, Tokenizer, from_json
+from gptviz.text import (
+    BPETokenizer,
+    CharTokenizer,
+    SpecialTokensTokenizer,
+    SymbolTokenizer,
+    Tokenizer,
+    from_json,
+)
 
-INNER = [CharTokenizer("abc xyz"), SymbolTokenizer.numbers(5), BPETokenizer.learn("to be or not to be", 260)]
+INNER = [
+    CharTokenizer("abc xyz"),
+    SymbolTokenizer.numbers(5),
+    BPETokenizer.learn("to be or not to be", 260),
+]
 every_inner = pytest.mark.parametrize("inner", INNER, ids=lambda inner: inner.kind)
 texts = st.text("abc xyz01234", max_size=12)
 
 
 @every_inner
 @given(text=texts)
-def test_a_text_is_read_as_by_the_inner_tokenizer_without_any_special_token(inner: Tokenizer, text: str) -> None:
+def test_a_text_is_read_as_by_the_inner_tokenizer_without_any_special_token(
+    inner: Tokenizer, text: str
+) -> None:
     tokenizer = SpecialTokensTokenizer(inner)
     assert tokenizer.encode(text) == inner.encode(text)
     assert np.array_equal(tokenizer.encode_ids(text), inner.encode_ids(text))
@@ -25,16 +38,22 @@ def test_a_text_is_read_as_by_the_inner_tokenizer_without_any_special_token(inne
 
 @every_inner
 @given(text=texts)
-def test_sources_and_answers_are_the_text_between_their_special_tokens(inner: Tokenizer, text: str) -> None:
+def test_sources_and_answers_are_the_text_between_their_special_tokens(
+    inner: Tokenizer, text: str
+) -> None:
     tokenizer = SpecialTokensTokenizer(inner)
     ids = inner.encode(text).ids
     assert tokenizer.source_ids(text) == [*ids, tokenizer.end]
     assert tokenizer.target_ids(text) == [tokenizer.start, *ids, tokenizer.end]
-    assert tokenizer.decode(tokenizer.target_ids(text)) == tokenizer.decode(ids) == inner.decode(ids)
+    assert (
+        tokenizer.decode(tokenizer.target_ids(text)) == tokenizer.decode(ids) == inner.decode(ids)
+    )
 
 
 @every_inner
-def test_special_tokens_are_three_rows_after_the_others_with_a_name_and_no_text(inner: Tokenizer) -> None:
+def test_special_tokens_are_three_rows_after_the_others_with_a_name_and_no_text(
+    inner: Tokenizer,
+) -> None:
     tokenizer = SpecialTokensTokenizer(inner)
     special = [tokenizer.padding, tokenizer.start, tokenizer.end]
     assert special == list(range(inner.vocab_size, tokenizer.vocab_size))
@@ -62,11 +81,16 @@ def test_rows_are_filled_up_at_their_ends_to_the_longest(rows: list[list[int]]) 
         ("characters", "'inner' must be the object"),
         ([], "'inner' must be the object"),
         ({}, "neither a 'kind'"),
-        ({"kind": "marked", "inner": {"kind": "characters", "characters": ["a"]}}, "has special tokens itself"),
+        (
+            {"kind": "marked", "inner": {"kind": "characters", "characters": ["a"]}},
+            "has special tokens itself",
+        ),
         ({"kind": "characters", "characters": ["b", "a"]}, "must be sorted"),
     ],
 )
-def test_an_inner_tokenizer_that_is_none_is_refused_in_a_sentence(inner: object, message: str) -> None:
+def test_an_inner_tokenizer_that_is_none_is_refused_in_a_sentence(
+    inner: object, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         from_json(json.dumps({"kind": "marked", "inner": inner}))
     with pytest.raises(ValueError, match="'inner' must be the object"):

@@ -7,13 +7,17 @@ from hypothesis import strategies as st
 from gptviz.text import SymbolTokenizer, Tokenizer, WordTokenizer
 
 any_text = st.text(st.characters(codec=None, exclude_categories=()))
-symbol = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.split() == [text])
+symbol = st.text(st.characters(codec="utf-8"), min_size=1).filter(
+    lambda text: text.split() == [text]
+)
 vocabulary = st.lists(symbol, min_size=1, max_size=12, unique=True)
 spaces = st.text(st.sampled_from(" \t\n\r\x0b\x1c\x85\u2003\u3000"), min_size=1, max_size=3)
 
 
 @given(vocabulary, st.lists(symbol, max_size=6), spaces, any_text)
-def test_ids_are_those_of_a_dictionary_over_the_split_text(symbols: list[str], others: list[str], space: str, tail: str) -> None:
+def test_ids_are_those_of_a_dictionary_over_the_split_text(
+    symbols: list[str], others: list[str], space: str, tail: str
+) -> None:
     tokenizer = SymbolTokenizer(symbols)
     text = space + space.join([*symbols, *others]) + space + tail
     words = text.split()
@@ -35,7 +39,11 @@ def test_numbers_have_themselves_as_ids() -> None:
 
 
 @pytest.mark.parametrize("tokenizer", [SymbolTokenizer.numbers(3), WordTokenizer(["film"])])
-def test_of_a_long_word_that_the_vocabulary_lacks_the_beginning_is_named(tokenizer: Tokenizer) -> None:
+def test_of_a_long_word_that_the_vocabulary_lacks_the_beginning_is_named(
+    tokenizer: Tokenizer,
+) -> None:
     encoding = tokenizer.encode("zy" * 50_000)
     assert encoding.unknown[0].character == "zy" * 50_000
-    assert encoding.unknown_sentence().startswith(f"Not in the vocabulary: the text “{'zy' * 19}z…”; the model reads")
+    assert encoding.unknown_sentence().startswith(
+        f"Not in the vocabulary: the text “{'zy' * 19}z…”; the model reads"
+    )

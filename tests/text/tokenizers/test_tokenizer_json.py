@@ -16,7 +16,8 @@ json_values = st.recursive(
 
 
 LISTS = {"symbols": "symbols", "words": "words", "cased words": "words", "characters": "characters"}
-# Texts that are no tokenizer; and by the kind of tokenizer, lists that are none of its vocabularies.
+# Texts that are no tokenizer; and by the kind of tokenizer, lists that are none of its
+# vocabularies.
 REFUSED: list[tuple[str, str]] = [
     ("", "not readable JSON"),
     ("{'kind'", "not readable JSON"),
@@ -32,9 +33,15 @@ REFUSED: list[tuple[str, str]] = [
     ('{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}', "`b` out of vocabulary"),
     ('{"model": {"type": "BPE", "vocab": {"a": 5000000000}, "merges": []}}', "cannot be opened"),
     ('{"model": {"type": "BPE", "vocab": {"a": 7, "b": 7}, "merges": []}}', "must run from 0 to 1"),
-    ('{"model": {"type": "BPE", "vocab": {"a": 4000000000}, "merges": []}}', "must run from 0 to 0"),
+    (
+        '{"model": {"type": "BPE", "vocab": {"a": 4000000000}, "merges": []}}',
+        "must run from 0 to 0",
+    ),
     ('{"model": {"type": "BPE", "vocab": {}, "merges": []}}', "vocabulary is empty"),
-    ('{"kind": "characters", "characters": ["a", "b"], "unknown": 3}', "'unknown' must be one character or null"),
+    (
+        '{"kind": "characters", "characters": ["a", "b"], "unknown": 3}',
+        "'unknown' must be one character or null",
+    ),
     ('{"kind": "characters", "characters": ["a", "b"], "unknown": ""}', "one character, not ''"),
     *(
         (json.dumps({"kind": kind, LISTS[kind]: content}), message)
@@ -45,19 +52,29 @@ REFUSED: list[tuple[str, str]] = [
                 for no in (None, "abc", [1, 2], ["ab", None])
             ),
             *((kind, [], f"no {name}") for kind, name in LISTS.items()),
-            *((kind, ["ab", "cd", "ab"], "'ab' stands twice") for kind in ("symbols", "words", "cased words")),
+            *(
+                (kind, ["ab", "cd", "ab"], "'ab' stands twice")
+                for kind in ("symbols", "words", "cased words")
+            ),
             ("symbols", [""], "without white space, not ''"),
             ("symbols", ["a", "b c"], "without white space, not 'b c'"),
             ("symbols", ["a\n"], "without white space"),
             ("symbols", ["\ud800"], "without white space"),
-            ("symbols", list(map(str, range(65_537))), "65,537 symbols are too many: at most 65,536"),
+            (
+                "symbols",
+                list(map(str, range(65_537))),
+                "65,537 symbols are too many: at most 65,536",
+            ),
             *(("words", [word], f"not {word!r}") for word in ("", "a", "Ab", "ab cd", "don't")),
             ("words", ["\ud800"], "two or more of the letters"),
             ("cased words", ["a b"], "one word or one sign, not 'a b'"),
             *(("cased words", [word], "one word or one sign") for word in ("a.", "", "\ud800")),
             ("cased words", ["⟨end⟩"], "'⟨end⟩' stands twice"),
             ("characters", ["ab"], "one character, not 'ab'"),
-            *(("characters", letters, "sorted by code point") for letters in (["b", "a"], ["a", "a"])),
+            *(
+                ("characters", letters, "sorted by code point")
+                for letters in (["b", "a"], ["a", "a"])
+            ),
         ]
     ),
 ]
@@ -78,7 +95,11 @@ def test_a_panic_of_the_library_is_an_ordinary_error() -> None:
 
 
 @given(
-    st.dictionaries(st.sampled_from(["kind", "model", "characters", "symbols", "words", "unknown", "x"]), json_values, max_size=4)
+    st.dictionaries(
+        st.sampled_from(["kind", "model", "characters", "symbols", "words", "unknown", "x"]),
+        json_values,
+        max_size=4,
+    )
 )
 def test_strange_json_is_refused_or_gives_a_working_tokenizer(fields: dict[str, object]) -> None:
     try:

@@ -60,36 +60,57 @@ def test_a_long_run_of_letters_takes_no_longer_than_its_length() -> None:
 
 
 @given(st.lists(st.lists(word, max_size=8).map(" ".join), max_size=8), st.integers(3, 12))
-def test_the_vocabulary_is_the_most_frequent_words_then_unknown_and_padding(texts: list[str], vocab_size: int) -> None:
+def test_the_vocabulary_is_the_most_frequent_words_then_unknown_and_padding(
+    texts: list[str], vocab_size: int
+) -> None:
     counts = Counter(" ".join(texts).split())
     if not counts:
         with pytest.raises(ValueError, match="no text has a word"):
             WordTokenizer.learn(texts, vocab_size)
         return
-    counts = Counter({name: count for name, count in counts.items() if count > 1}) or counts  # those of one place, if no others
+    # those of one place, if no others
+    counts = Counter({name: count for name, count in counts.items() if count > 1}) or counts
     tokenizer = WordTokenizer.learn(iter(texts), vocab_size)
     assert tokenizer.vocab_size == min(vocab_size, len(counts) + 2) == len(tokenizer.words) + 2
-    assert [tokenizer.label(tokenizer.unknown), tokenizer.label(tokenizer.padding)] == list(WordTokenizer.special_tokens)
-    assert (tokenizer.unknown, tokenizer.padding) == (tokenizer.vocab_size - 2, tokenizer.vocab_size - 1)
-    by_hand = [name for count in sorted(set(counts.values()), reverse=True) for name in sorted(counts) if counts[name] == count]
+    assert [tokenizer.label(tokenizer.unknown), tokenizer.label(tokenizer.padding)] == list(
+        WordTokenizer.special_tokens
+    )
+    assert (tokenizer.unknown, tokenizer.padding) == (
+        tokenizer.vocab_size - 2,
+        tokenizer.vocab_size - 1,
+    )
+    by_hand = [
+        name
+        for count in sorted(set(counts.values()), reverse=True)
+        for name in sorted(counts)
+        if counts[name] == count
+    ]
     assert list(tokenizer.words) == by_hand[: vocab_size - 2]
 
 
 @given(st.lists(word, min_size=1, max_size=20), st.integers(3, 8))
-def test_a_smaller_vocabulary_is_the_beginning_of_a_larger_one(words: list[str], vocab_size: int) -> None:
+def test_a_smaller_vocabulary_is_the_beginning_of_a_larger_one(
+    words: list[str], vocab_size: int
+) -> None:
     small, large = (WordTokenizer.learn(words, size).words for size in (vocab_size, vocab_size + 5))
     assert large[: len(small)] == small
 
 
 @given(vocabulary, st.lists(word, max_size=6), lettered)
-def test_ids_are_those_of_a_dictionary_and_what_it_lacks_is_told(words: list[str], others: list[str], tail: str) -> None:
+def test_ids_are_those_of_a_dictionary_and_what_it_lacks_is_told(
+    words: list[str], others: list[str], tail: str
+) -> None:
     tokenizer = WordTokenizer(words)
     text = ", ".join([*words, *others]) + ". " + tail
     read = words_of(text)
     encoding = tokenizer.encode(text)
-    assert encoding.ids == [words.index(each) if each in words else tokenizer.unknown for each in read]
+    assert encoding.ids == [
+        words.index(each) if each in words else tokenizer.unknown for each in read
+    ]
     assert tokenizer.encode_ids(text).tolist() == encoding.ids
-    assert [(u.position, u.character) for u in encoding.unknown] == [(i, w) for i, w in enumerate(read) if w not in words]
+    assert [(u.position, u.character) for u in encoding.unknown] == [
+        (i, w) for i, w in enumerate(read) if w not in words
+    ]
     assert {u.instead for u in encoding.unknown} <= {"⟨unknown⟩"}
 
 

@@ -1,7 +1,9 @@
-"""The anatomy of a model, only from its config: every step from token ids to logits as a box, and what flows between them.
+"""The anatomy of a model, only from its config: every step from token ids to logits as a box, and
+what flows between them.
 
-A box has a description and an equation, the values of a pass that are its output (named as in `model.tap.GLOSSARY`), its weights,
-and the lines of the project that compute it. `values` gives any of its tensors.
+A box has a description and an equation, the values of a pass that are its output (named as in
+`model.tap.GLOSSARY`), its weights, and the lines of the project that compute it. `values` gives any
+of its tensors.
 """
 
 from __future__ import annotations
@@ -19,13 +21,17 @@ __all__ = ["Anatomy", "Arrow", "Box", "BoxTensor", "SourceLines", "anatomy", "va
 
 
 def anatomy(config: Config, tokens: int, source: int = 1) -> Anatomy:
-    """The anatomy of a model whose decoder reads so many tokens, and an encoder a source of so many; no memory is allocated."""
+    """The anatomy of a model whose decoder reads so many tokens, and an encoder a source of so
+    many; no memory is allocated.
+    """
     return Whole(config, tokens, source).whole()
 
 
 @torch.inference_mode()
 def values(model: Transformer, trace: Trace, piece: BoxTensor) -> Tensor:
-    """The tensor `piece.shape` that a piece stands for, in a model and a pass of it over one text."""
+    """The tensor `piece.shape` that a piece stands for, in a model and a pass of it over one
+    text.
+    """
     if piece.kind == "activation":
         value = trace[piece.name]
         return value if value.ndim == len(piece.shape) else value[0]

@@ -1,4 +1,6 @@
-"""The pieces of an anatomy: boxes with their tensors and their lines of source, and arrows between them."""
+"""The pieces of an anatomy: boxes with their tensors and their lines of source, and arrows between
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,19 @@ Role = Literal["query", "key", "value", "pattern", "mlp", "output", "stream", "w
 class BoxTensor:
     """A tensor of a box."""
 
-    name: str  #: the name of the tap (for an activation), of the parameter (for a weight) or of the buffer (for fixed numbers)
-    kind: Literal["activation", "weight", "fixed"]  #: computed for a text, learned, or fixed by a formula
+    #: the name of the tap (for an activation), of the parameter (for a weight) or of the buffer
+    #: (for fixed numbers)
+    name: str
+    #: computed for a text, learned, or fixed by a formula
+    kind: Literal["activation", "weight", "fixed"]
     shape: tuple[int, ...]  #: without the batch
     axes: tuple[str, ...]  #: what each axis counts
     symbol: str  #: its name in equations
-    #: if several boxes share a matrix, the first row that belongs to this box, and the row after its last; None if the whole
-    #: matrix does
+    #: if several boxes share a matrix, the first row that belongs to this box, and the row after
+    #: its last; None if the whole matrix does
     rows: tuple[int, int] | None = None
-    parameters: int = 0  #: how many parameters it adds to the model; 0 where another box counts them (tied weights)
+    #: how many parameters it adds to the model; 0 where another box counts them (tied weights)
+    parameters: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,14 +53,16 @@ class Box:
     """A step of the computation."""
 
     path: str  #: its unique name: that of the value it computes, where a tap shows that value
-    #: its name within its block or model, such as "q" or "norm": the same in all blocks. By default the end of its path.
+    #: its name within its block or model, such as "q" or "norm": the same in all blocks. By default
+    #: the end of its path.
     part: str = ""
     name: str  #: its title on the map
     role: Role  #: decides its colour
     about: str  #: what it does, in a sentence
     equation: str  #: the same as an equation, for this config
     lines: SourceLines  #: the source that computes it
-    pieces: tuple[BoxTensor, ...] = ()  #: the values it computes, then its weights and fixed numbers
+    #: the values it computes, then its weights and fixed numbers
+    pieces: tuple[BoxTensor, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.part:
@@ -94,7 +102,9 @@ class Anatomy:
 
 
 def lines(what: Callable[..., Any], looked_at: str = "") -> SourceLines:
-    """The source of a function or class; the lines with the text `looked_at` are marked; a ValueError if no line has it."""
+    """The source of a function or class; the lines with the text `looked_at` are marked; a
+    ValueError if no line has it.
+    """
     return _lines(cast(Hashable, what), looked_at)
 
 
@@ -107,5 +117,9 @@ def _lines(what: Any, looked_at: str) -> SourceLines:
     if looked_at and not marked:
         raise ValueError(f"no line of {what.__qualname__} has {looked_at!r}")
     return SourceLines(
-        Path(file).relative_to(ROOT).as_posix(), first, first + len(source) - 1, dedent("".join(source)).rstrip(), marked
+        Path(file).relative_to(ROOT).as_posix(),
+        first,
+        first + len(source) - 1,
+        dedent("".join(source)).rstrip(),
+        marked,
     )

@@ -28,7 +28,9 @@ class Operand:
 
 @lru_cache(maxsize=32)
 def _parameters(config: Config) -> dict[str, tuple[tuple[int, ...], bool]]:
-    """The shape of every parameter by its name, and whether its numbers are counted under this name."""
+    """The shape of every parameter by its name, and whether its numbers are counted under this
+    name.
+    """
     return {
         f"{layer.name}.{name}": (shape, name not in layer.tied)
         for layer in describe(config)
@@ -40,24 +42,33 @@ def _parameters(config: Config) -> dict[str, tuple[tuple[int, ...], bool]]:
 def _buffers(config: Config) -> dict[str, tuple[int, ...]]:
     """The shape of everything that is computed once and not trained, by its name."""
     with torch.device("meta"):
-        return {name: tuple(buffer.shape) for name, buffer in lay_out(config).named_buffers(remove_duplicate=False)}
+        return {
+            name: tuple(buffer.shape)
+            for name, buffer in lay_out(config).named_buffers(remove_duplicate=False)
+        }
 
 
 class Drawing:
-    """Boxes and arrows as they are added, in the order of the computation, for a model that reads so many `tokens`, with its
-    decoder, and so many of a `source`, with its encoder.
+    """Boxes and arrows as they are added, in the order of the computation, for a model that reads
+    so many `tokens`, with its decoder, and so many of a `source`, with its encoder.
     """
 
     def __init__(self, config: Config, tokens: int, source: int) -> None:
         self.config, self.tokens, self.source = config, tokens, source
         self.boxes: list[Box] = []
         self.arrows: list[Arrow] = []
-        self.flows: dict[str, tuple[int, ...]] = {}  #: by path of a box, the shape of what it computes
+        #: by path of a box, the shape of what it computes
+        self.flows: dict[str, tuple[int, ...]] = {}
         #: the numbers per token in the queries of all heads together, and in their keys, or values
-        self.width, self.key_width = config.n_head * config.head_size, config.key_heads * config.head_size
+        self.width, self.key_width = (
+            config.n_head * config.head_size,
+            config.key_heads * config.head_size,
+        )
 
     def add(self, box: Box, reads: Sequence[str] = (), gives: tuple[int, ...] | None = None) -> str:
-        """Add a box with arrows from the boxes that it reads; its path. By default it `gives` the shape of its first piece."""
+        """Add a box with arrows from the boxes that it reads; its path. By default it `gives` the
+        shape of its first piece.
+        """
         self.boxes.append(box)
         self.flows[box.path] = gives if gives is not None else box.pieces[0].shape
         self.arrows += [Arrow(start, box.path, self.flows[start]) for start in reads]
@@ -69,12 +80,18 @@ class Drawing:
             return self.config.of_encoder
         return self.config.in_block(block_of(at))
 
-    def activation(self, name: str, shape: tuple[int, ...], axes: tuple[str, ...], symbol: str) -> BoxTensor:
+    def activation(
+        self, name: str, shape: tuple[int, ...], axes: tuple[str, ...], symbol: str
+    ) -> BoxTensor:
         """A value of a forward pass, tapped under `name`."""
         return BoxTensor(name, "activation", shape, axes, symbol)
 
-    def weight(self, name: str, axes: tuple[str, ...], symbol: str, rows: tuple[int, int] | None = None) -> list[BoxTensor]:
-        """The parameter with this name, or some `rows` of it; empty if the model has no such parameter."""
+    def weight(
+        self, name: str, axes: tuple[str, ...], symbol: str, rows: tuple[int, int] | None = None
+    ) -> list[BoxTensor]:
+        """The parameter with this name, or some `rows` of it; empty if the model has no such
+        parameter.
+        """
         if name not in _parameters(self.config):
             return []
         shape, counted = _parameters(self.config)[name]
@@ -82,16 +99,20 @@ class Drawing:
             shape = (rows[1] - rows[0], *shape[1:])
         return [BoxTensor(name, "weight", shape, axes, symbol, rows, prod(shape) if counted else 0)]
 
-    def linear(self, name: str, out: str, into: str, symbol: str, rows: tuple[int, int] | None = None) -> list[BoxTensor]:
-        """The matrix, with axes `out` and `into`, and the bias (if there is one) of a linear part."""
+    def linear(
+        self, name: str, out: str, into: str, symbol: str, rows: tuple[int, int] | None = None
+    ) -> list[BoxTensor]:
+        """The matrix, with axes `out` and `into`, and the bias (if there is one) of a linear
+        part.
+        """
         return [
             *self.weight(f"{name}.weight", (out, into), f"W_{symbol}", rows),
             *self.weight(f"{name}.bias", (out,), f"b_{symbol}", rows),
         ]
 
     def tensors(self, kind: type[ModelPart], at: str, inner: Sequence[str] = ()) -> list[BoxTensor]:
-        """The parameters and fixed numbers of the part `at` that its class (`kind`) describes, then its other parameters; without
-        those of its `inner` parts, which have boxes of their own.
+        """The parameters and fixed numbers of the part `at` that its class (`kind`) describes, then
+        its other parameters; without those of its `inner` parts, which have boxes of their own.
         """
         pieces = []
         for name, symbol, axes in kind.tensors:
@@ -121,13 +142,20 @@ class Drawing:
         gain = " · gain" if "gain" in symbols else ""
         kind = self.norm_kind
         eps = kind.usual_eps if self.config.norm_eps is None else self.config.norm_eps
-        return kind.equation_of(x).replace("ε", in_digits(eps)) + gain + (" + bias" if "bias" in symbols else "")
+        return (
+            kind.equation_of(x).replace("ε", in_digits(eps))
+            + gain
+            + (" + bias" if "bias" in symbols else "")
+        )
 
     def gains(self, name: str, axis: str) -> list[BoxTensor]:
         """The gain and bias of the norm called `name`, which normalises over `axis`."""
         renamed = {"d_model": axis}
         pieces = self.tensors(self.norm_kind, name)
-        return [replace(piece, axes=tuple(renamed.get(own, own) for own in piece.axes)) for piece in pieces]
+        return [
+            replace(piece, axes=tuple(renamed.get(own, own) for own in piece.axes))
+            for piece in pieces
+        ]
 
 
 def block_of(path: str) -> int:

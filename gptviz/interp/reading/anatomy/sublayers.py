@@ -21,7 +21,9 @@ from .drawing import Drawing, Operand, block_of, capped
 
 @dataclass(frozen=True)
 class ProjectionWords:
-    """The words of the map about queries, keys or values, in self-attention and in cross-attention alike."""
+    """The words of the map about queries, keys or values, in self-attention and in cross-attention
+    alike.
+    """
 
     part: str
     name: str
@@ -33,7 +35,9 @@ class ProjectionWords:
 WIDENED = re.compile(r"(\w+)\(x\)")
 QUERY = ProjectionWords("q", "Query", "query", "What {each} looks for, a vector per head.")
 KEY = ProjectionWords("k", "Key", "key", "What {each} offers to be found by, a vector per {head}.")
-VALUE = ProjectionWords("v", "Value", "value", "What {each} hands over to those who look at it, a vector per {head}.")
+VALUE = ProjectionWords(
+    "v", "Value", "value", "What {each} hands over to those who look at it, a vector per {head}."
+)
 
 
 @dataclass(frozen=True)
@@ -46,12 +50,19 @@ class ArithmeticStep:
 
 
 class Sublayers(Drawing):
-    """The boxes inside a block. Each sublayer's method returns the path of the box whose value is added to the stream."""
+    """The boxes inside a block. Each sublayer's method returns the path of the box whose value is
+    added to the stream.
+    """
 
     def attention(self, at: str, x: Operand) -> str:
-        """Add self-attention over `x`, the stream or its norm; the path of the box with its output."""
+        """Add self-attention over `x`, the stream or its norm; the path of the box with its
+        output.
+        """
         positions = POSITIONS[self.config.positions]
-        steps = [*self.qk_norms(at), *(self.turned(at) if positions.acts_on == "query and key" else [])]
+        steps = [
+            *self.qk_norms(at),
+            *(self.turned(at) if positions.acts_on == "query and key" else []),
+        ]
         keys, values = self.width + self.key_width, self.width + 2 * self.key_width
         q = self.project(at, QUERY, x, f"{at}.qkv", (0, self.width), steps)
         k = self.project(at, KEY, x, f"{at}.qkv", (self.width, keys), steps)
@@ -64,13 +75,17 @@ class Sublayers(Drawing):
         return self.read(at, scores, self.mask_of(at), v, x.axis, x.axis)
 
     def cross(self, at: str, x: Operand, memory: str) -> str:
-        """Add cross-attention from `x` to the encoder's `memory`; the path of the box with its output."""
+        """Add cross-attention from `x` to the encoder's `memory`; the path of the box with its
+        output.
+        """
         steps, width = self.qk_norms(at), self.key_width
         source = Operand(memory, "memory", "source token")
         q = self.project(at, QUERY, x, f"{at}.q", None, steps)
         k = self.project(at, KEY, source, f"{at}.kv", (0, width), steps)
         v = self.project(at, VALUE, source, f"{at}.kv", (width, 2 * width), steps)
-        scores = self.scores(at, "", [q, k], lines(CrossAttention.forward, "scores"), x.axis, source.axis)
+        scores = self.scores(
+            at, "", [q, k], lines(CrossAttention.forward, "scores"), x.axis, source.axis
+        )
         return self.read(at, scores, FullMask, v, x.axis, source.axis)
 
     def mask_of(self, at: str) -> Mask:
@@ -89,7 +104,9 @@ class Sublayers(Drawing):
     def qk_norm(self, at: str, name: str, size: int) -> ArithmeticStep:
         """Add a norm over `size` numbers, of queries ("q"), of keys ("k") or of both ("qk")."""
         is_both, is_whole = name == "qk", QK_NORMS[self.config.qk_norm].is_whole
-        path, function = (f"{at}.qk_norm", "qk_norm") if is_both else (f"{at}.qk_norm.{name}", f"norm_{name}")
+        path, function = (
+            (f"{at}.qk_norm", "qk_norm") if is_both else (f"{at}.qk_norm.{name}", f"norm_{name}")
+        )
         what = {"q": "every query", "k": "every key", "qk": "every query and key"}[name]
         if is_whole:
             what = f"the {'queries' if name == 'q' else 'keys'} of a token, all heads together,"
@@ -124,7 +141,12 @@ class Sublayers(Drawing):
             pieces=pieces,
         )
         shape = (config.context_length, config.head_size)
-        return [ArithmeticStep(self.add(box, gives=pieces[0].shape if pieces else shape), kind.equation.partition("(")[0])]
+        return [
+            ArithmeticStep(
+                self.add(box, gives=pieces[0].shape if pieces else shape),
+                kind.equation.partition("(")[0],
+            )
+        ]
 
     def project(
         self,
@@ -164,7 +186,10 @@ class Sublayers(Drawing):
             about=about.format(each=each, head=head) + ("" if one is QUERY else self.sharing),
             equation=f"{one.part} = {projected}",
             lines=lines(forward, f'"{one.part}"'),
-            pieces=(self.activation(f"{at}.{one.part}", shape, (head, x.axis, "d_head"), one.part), *pieces),
+            pieces=(
+                self.activation(f"{at}.{one.part}", shape, (head, x.axis, "d_head"), one.part),
+                *pieces,
+            ),
         )
         path = self.add(box, [x.path])
         self.arrows += [Arrow(step.path, path, shape) for step in own]
@@ -187,7 +212,10 @@ class Sublayers(Drawing):
             return ""
         if self.config.key_heads == 1:
             return f" All {self.group} heads share one key head."
-        return f" A key head serves {self.group} heads: key head 0 the heads 0 to {self.group - 1}, and so on."
+        return (
+            f" A key head serves {self.group} heads: key head 0 the heads 0 to {self.group - 1}, "
+            "and so on."
+        )
 
     def score_term(self) -> str:
         """The term of the positions in the equation of the scores."""
@@ -195,14 +223,22 @@ class Sublayers(Drawing):
 
     @property
     def scaling(self) -> str:
-        """The number that the product of a query and a key is multiplied by, as equations write it."""
+        """The number that the product of a query and a key is multiplied by, as equations write
+        it.
+        """
         root = self.config.scale**-2  # what scores are usually divided by the root of
         if self.config.scale == 1:
             return ""
-        return f" / √{round(root)}" if abs(root - round(root)) < 1e-6 * root else f" · {self.config.scale:g}"
+        return (
+            f" / √{round(root)}"
+            if abs(root - round(root)) < 1e-6 * root
+            else f" · {self.config.scale:g}"
+        )
 
     def by_distance(self, at: str) -> str:
-        """Add the positions that act on scores, by the distance of two tokens; the path of their box."""
+        """Add the positions that act on scores, by the distance of two tokens; the path of their
+        box.
+        """
         kind = POSITIONS[self.config.positions]
         pieces = self.tensors(kind, f"{at}.positions")
         box = Box(
@@ -217,17 +253,25 @@ class Sublayers(Drawing):
         )
         return self.add(box, gives=pieces[0].shape if pieces else (self.config.n_head,))
 
-    def scores(self, at: str, term: str, reads: Sequence[str], where: SourceLines, query: str, key: str) -> str:
-        """Add the scores of every query with every key, of the attention `at`; the path of their box. It `reads` the boxes of the
-        queries, of the keys and of what else is added; `term` is what positions add, empty for nothing. `where` is the source
-        that computes the scores; `query` and `key` are what the rows of both are, such as "token".
+    def scores(
+        self, at: str, term: str, reads: Sequence[str], where: SourceLines, query: str, key: str
+    ) -> str:
+        """Add the scores of every query with every key, of the attention `at`; the path of their
+        box. It `reads` the boxes of the queries, of the keys and of what else is added; `term` is
+        what positions add, empty for nothing. `where` is the source that computes the scores;
+        `query` and `key` are what the rows of both are, such as "token".
         """
         shape = (self.config.n_head, self.flows[reads[0]][1], self.flows[reads[1]][1])
         added = f" − {term[1:]}" if term.startswith("−") else f" + {term}" if term else ""
         equation = capped(f"q · kᵀ{self.scaling}{added}", self.config.score_cap)
-        about = "Every query is compared with every key: the larger the product, the better they fit."
+        about = (
+            "Every query is compared with every key: the larger the product, the better they fit."
+        )
         if self.config.score_cap is not None:
-            about += f" A cap keeps every score between −{self.config.score_cap:g} and {self.config.score_cap:g}."
+            about += (
+                f" A cap keeps every score between −{self.config.score_cap:g} and "
+                f"{self.config.score_cap:g}."
+            )
         box = Box(
             path=f"{at}.scores",
             name="Scores",
@@ -235,13 +279,25 @@ class Sublayers(Drawing):
             about=about + self.sharing,
             equation=f"scores = {equation}",
             lines=where,
-            pieces=(self.activation(f"{at}.scores", shape, ("head", f"query ({query})", f"key ({key})"), "scores"),),
+            pieces=(
+                self.activation(
+                    f"{at}.scores", shape, ("head", f"query ({query})", f"key ({key})"), "scores"
+                ),
+            ),
         )
         return self.add(box, reads)
 
-    def read(self, at: str, scores: str, mask: type[Mask] | Mask, v: str, query: str, key: str) -> str:
-        """Add all boxes from the scores and the values `v` to the attention's output; the path of its box."""
-        visible = scores if mask.only_padding and self.config.padding is None else self.masked(at, scores, mask)
+    def read(
+        self, at: str, scores: str, mask: type[Mask] | Mask, v: str, query: str, key: str
+    ) -> str:
+        """Add all boxes from the scores and the values `v` to the attention's output; the path of
+        its box.
+        """
+        visible = (
+            scores
+            if mask.only_padding and self.config.padding is None
+            else self.masked(at, scores, mask)
+        )
         axes = ("head", f"query ({query})", f"key ({key})")
         box = Box(
             path=f"{at}.pattern",
@@ -259,7 +315,9 @@ class Sublayers(Drawing):
         window = mask.window if isinstance(mask, WindowMask) else None
         about = mask.about
         if window is not None:
-            about += " A query sees itself " + ("alone." if window == 1 else f"and the {window - 1} before it.")
+            about += " A query sees itself " + (
+                "alone." if window == 1 else f"and the {window - 1} before it."
+            )
         box = Box(
             path=f"{at}.mask",
             name="Mask" if window is None else "Window",
@@ -271,7 +329,9 @@ class Sublayers(Drawing):
         return self.add(box, [scores], gives=self.flows[scores])
 
     def gather(self, at: str, pattern: str, v: str, query: str) -> str:
-        """Add the values weighted by the pattern, and their projection to the stream; the path of the latter's box."""
+        """Add the values weighted by the pattern, and their projection to the stream; the path of
+        the latter's box.
+        """
         config = self.config
         queries = self.flows[pattern][1]
         shape = (config.n_head, queries, config.head_size)
@@ -279,7 +339,8 @@ class Sublayers(Drawing):
             path=f"{at}.z",
             name="Mix",
             role="value",
-            about="What each token gathers: the values of the others, weighted by its attention." + self.sharing,
+            about="What each token gathers: the values of the others, weighted by its attention."
+            + self.sharing,
             equation="z = pattern · v",
             lines=lines(AttentionBase.read, "self.grouped("),
             pieces=(self.activation(f"{at}.z", shape, ("head", query, "d_head"), "z"),),
@@ -290,29 +351,45 @@ class Sublayers(Drawing):
             path=f"{at}.out",
             name="Output",
             role="stream",
-            about="What all heads gathered, side by side, is projected back to the width of the stream.",
+            about="What all heads gathered, side by side, is projected back to the width of the "
+            "stream.",
             equation=f"out = {self.times('z', 'O', pieces)}",
             lines=lines(AttentionBase.write, "self.output("),
-            pieces=(self.activation(f"{at}.out", (queries, config.d_model), (query, "d_model"), "out"), *pieces),
+            pieces=(
+                self.activation(f"{at}.out", (queries, config.d_model), (query, "d_model"), "out"),
+                *pieces,
+            ),
         )
         return self.add(box, [z])
 
     def mlp(self, at: str, x: Operand) -> str:
         """Add the MLP over `x`; the path of the box with its output."""
-        config, kind, activation = self.config, MLPS[self.config.mlp], ACTIVATIONS[self.config.activation]
+        config, kind, activation = (
+            self.config,
+            MLPS[self.config.mlp],
+            ACTIVATIONS[self.config.activation],
+        )
         if issubclass(kind, MixtureOfExperts):
             return self.experts(at, x)
         wide = (self.flows[x.path][0], config.mlp_size)
         inner = kind.equation.removeprefix("down(").removesuffix(")")
         parts = WIDENED.findall(inner)
         reads = [self.widened(f"{at}.{part}", part, x, wide) for part in parts]
-        bent = re.sub(r"activation\((\w+)\)", lambda found: activation.equation_of(found[1]), WIDENED.sub(r"\1", inner))
-        about = "What is left of the answers after the activation: most questions do not apply to a token. "
+        bent = re.sub(
+            r"activation\((\w+)\)",
+            lambda found: activation.equation_of(found[1]),
+            WIDENED.sub(r"\1", inner),
+        )
+        about = (
+            "What is left of the answers after the activation: most questions do not apply to a "
+            "token. "
+        )
         box = Box(
             path=f"{at}.neurons",
             name="Neurons",
             role="mlp",
-            about=f"{about}{f'{kind.about} ' if len(parts) > 1 else ''}{activation.title}: {activation.about}",
+            about=f"{about}{f'{kind.about} ' if len(parts) > 1 else ''}{activation.title}: "
+            f"{activation.about}",
             equation=f"neurons = {bent}",
             lines=lines(kind.forward, 'tap("neurons"'),
             pieces=(
@@ -330,13 +407,20 @@ class Sublayers(Drawing):
             about="What the neurons found, projected back to the width of the stream.",
             equation=f"out = {self.times('neurons', 'down', down)}",
             lines=lines(kind.forward, 'tap("out"'),
-            pieces=(self.activation(f"{at}.out", (wide[0], config.d_model), (x.axis, "d_model"), "out"), *down),
+            pieces=(
+                self.activation(f"{at}.out", (wide[0], config.d_model), (x.axis, "d_model"), "out"),
+                *down,
+            ),
         )
         return self.add(box, [neurons])
 
     def experts(self, at: str, x: Operand) -> str:
         """Add a mixture of experts over `x`; the path of the box with its output."""
-        config, kind, activation = self.config, MixtureOfExperts, ACTIVATIONS[self.config.activation]
+        config, kind, activation = (
+            self.config,
+            MixtureOfExperts,
+            ACTIVATIONS[self.config.activation],
+        )
         tokens, columns = self.flows[x.path][0], config.n_expert + (config.d_shared > 0)
         pieces = self.linear(f"{at}.router", "expert", "d_model", "router")
         box = Box(
@@ -346,7 +430,12 @@ class Sublayers(Drawing):
             about="How well each expert fits each token: the scores that the router gives.",
             equation=f"router = {self.times(x.symbol, 'router', pieces)}",
             lines=lines(kind.weights, "self.router("),
-            pieces=(self.activation(f"{at}.router", (tokens, config.n_expert), (x.axis, "expert"), "router"), *pieces),
+            pieces=(
+                self.activation(
+                    f"{at}.router", (tokens, config.n_expert), (x.axis, "expert"), "router"
+                ),
+                *pieces,
+            ),
         )
         router = self.add(box, [x.path])
         normed = ", divided by their sum" if config.expert_norm else ""
@@ -355,7 +444,8 @@ class Sublayers(Drawing):
             path=f"{at}.experts",
             name="Experts",
             role="mlp",
-            about=f"How much each expert counts: the {config.n_active} largest shares of the router{normed}, and 0 for all "
+            about=f"How much each expert counts: the {config.n_active} largest shares of the "
+            f"router{normed}, and 0 for all "
             f"others.{shared}",
             equation=f"weights = {config.n_active} largest of softmax(router){normed}",
             lines=lines(kind.weights, 'tap("experts"'),
@@ -365,21 +455,29 @@ class Sublayers(Drawing):
             ),
         )
         weights = self.add(box, [router, *([x.path] if config.d_shared else [])])
-        each = [*(f"experts.{index}" for index in range(config.n_expert)), *(["shared"] if config.d_shared else [])]
+        each = [
+            *(f"experts.{index}" for index in range(config.n_expert)),
+            *(["shared"] if config.d_shared else []),
+        ]
         box = Box(
             path=f"{at}.neurons",
             name="Neurons",
             role="mlp",
-            about=f"The neurons of all experts, each times the weight of its expert. {activation.title}: {activation.about}",
+            about="The neurons of all experts, each times the weight of its expert. "
+            f"{activation.title}: {activation.about}",
             equation="neurons = weight_e · activation(gate_e(x)) · up_e(x)",
             lines=lines(kind.forward, 'tap("neurons"'),
             pieces=(
-                self.activation(f"{at}.neurons", (tokens, config.mlp_size), (x.axis, "neuron"), "neurons"),
+                self.activation(
+                    f"{at}.neurons", (tokens, config.mlp_size), (x.axis, "neuron"), "neurons"
+                ),
                 *(
                     piece
                     for one in each
                     for name in ("gate", "up")
-                    for piece in self.linear(f"{at}.{one}.{name}", "neuron", "d_model", f"{name} {one}")
+                    for piece in self.linear(
+                        f"{at}.{one}.{name}", "neuron", "d_model", f"{name} {one}"
+                    )
                 ),
             ),
         )
@@ -389,12 +487,18 @@ class Sublayers(Drawing):
             part="down",
             name="Down",
             role="mlp",
-            about="What the neurons of the chosen experts found, projected back to the width of the stream.",
+            about="What the neurons of the chosen experts found, projected back to the width of "
+            "the "
+            "stream.",
             equation="out = Σ neurons_e · W_down_eᵀ",
             lines=lines(kind.forward, 'tap("out"'),
             pieces=(
                 self.activation(f"{at}.out", (tokens, config.d_model), (x.axis, "d_model"), "out"),
-                *(piece for one in each for piece in self.linear(f"{at}.{one}.down", "d_model", "neuron", f"down {one}")),
+                *(
+                    piece
+                    for one in each
+                    for piece in self.linear(f"{at}.{one}.down", "d_model", "neuron", f"down {one}")
+                ),
             ),
         )
         return self.add(box, [neurons])

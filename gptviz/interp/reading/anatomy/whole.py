@@ -18,7 +18,11 @@ from .boxes import Anatomy, Box, BoxTensor, lines
 from .drawing import Operand, capped
 from .sublayers import Sublayers
 
-SUBLAYERS = {"attention": "the attention", "cross_attention": "the cross-attention", "mlp": "the MLP"}
+SUBLAYERS = {
+    "attention": "the attention",
+    "cross_attention": "the cross-attention",
+    "mlp": "the MLP",
+}
 
 
 class Whole(Sublayers):
@@ -45,8 +49,10 @@ class Whole(Sublayers):
             path="memory",
             name="Memory",
             role="stream",
-            about="What the encoder made of the source: a vector per token, for every block of the decoder to read.",
-            equation=f"memory = {'encoder.final_norm' if config.final_norm else 'resid_post of the last block of the encoder'}",
+            about="What the encoder made of the source: a vector per token, for every block of the "
+            "decoder to read.",
+            equation="memory = "
+            f"{'encoder.final_norm' if config.final_norm else 'resid_post of the last block of the encoder'}",
             lines=lines(Transformer.encode, 'tap("memory"'),
             pieces=(self.activation("memory", shape, ("source token", "d_model"), "memory"),),
         )
@@ -55,9 +61,10 @@ class Whole(Sublayers):
     # A stack: tokens, positions, blocks
 
     def stack(self, at: str, n_layer: int, tokens: int, memory: str | None) -> str:
-        """Add a stack of `n_layer` blocks that reads so many tokens, from the token ids to the stream after its last block; the
-        path of the box with that stream. `at` is the prefix of its paths, "encoder." or "", and `memory` the path of the
-        encoder's memory, where the stack reads it.
+        """Add a stack of `n_layer` blocks that reads so many tokens, from the token ids to the
+        stream after its last block; the path of the box with that stream. `at` is the prefix of its
+        paths, "encoder." or "", and `memory` the path of the encoder's memory, where the stack
+        reads it.
         """
         axis = "source token" if at else "token"
         shape = (tokens, self.config.d_model)
@@ -65,7 +72,9 @@ class Whole(Sublayers):
         positions = POSITIONS[self.config.positions]
         if positions.acts_on == "embedding":
             reads.append(self.positions(at, axis, shape))
-            is_read_before = self.config.embed_norm or self.config.smear or self.config.mix_embedding
+            is_read_before = (
+                self.config.embed_norm or self.config.smear or self.config.mix_embedding
+            )
             if is_read_before or not n_layer:  # else the first block is where the two are added
                 box = Box(
                     path=f"{at}stream",
@@ -79,7 +88,9 @@ class Whole(Sublayers):
         if self.config.embed_norm:
             reads = [self.embed_norm(at, axis, shape, reads[0])]
         if self.config.smear:
-            reads = [self.shortcut("smear", Smear, axis, reads, Smear.equation_of(self.named(reads[0])))]
+            reads = [
+                self.shortcut("smear", Smear, axis, reads, Smear.equation_of(self.named(reads[0])))
+            ]
         embedded = reads[0] if self.config.mix_embedding else None
         middle = reads[0]
         for index in range(n_layer):
@@ -91,7 +102,9 @@ class Whole(Sublayers):
             reads = [self.shortcut("backout", Mix, axis, ends, equation)]
         return reads[0]
 
-    def shortcut(self, path: str, kind: type[ModelPart], axis: str, reads: Sequence[str], equation: str) -> str:
+    def shortcut(
+        self, path: str, kind: type[ModelPart], axis: str, reads: Sequence[str], equation: str
+    ) -> str:
         """Add a part that joins states of the stream, which are `reads`; the path of its box."""
         name, shape = path.rpartition(".")[2], self.flows[reads[0]]
         where = Transformer.embedded if name == "smear" else Transformer.forward
@@ -102,7 +115,10 @@ class Whole(Sublayers):
             about=kind.about,
             equation=f"{name} = {equation}",
             lines=lines(where, f'tap("{name}"'),
-            pieces=(self.activation(path, shape, (axis, "d_model"), name), *self.tensors(kind, path)),
+            pieces=(
+                self.activation(path, shape, (axis, "d_model"), name),
+                *self.tensors(kind, path),
+            ),
         )
         return self.add(box, reads, gives=shape)
 
@@ -112,7 +128,8 @@ class Whole(Sublayers):
             path=f"{at}ids",
             name="Tokens",
             role="stream",
-            about="The text in the pieces that the model reads, each a number: its place in the vocabulary.",
+            about="The text in the pieces that the model reads, each a number: its place in the "
+            "vocabulary.",
             equation="ids = tokenizer.encode(text)",
             lines=lines(Tokenizer.encode),
         )
@@ -125,7 +142,8 @@ class Whole(Sublayers):
             path=f"{at}embed",
             name="Embed",
             role="stream",
-            about=f"Every token becomes a vector of {self.config.d_model} numbers: its row of the embedding"
+            about=f"Every token becomes a vector of {self.config.d_model} numbers: its row of the "
+            "embedding"
             + (", the one that the decoder uses too" if at else "")
             + (f", times {scale}." if scale else "."),
             equation="embed[t] = W_E[ids[t]]" + (f" · {scale}" if scale else ""),
@@ -135,22 +153,28 @@ class Whole(Sublayers):
         return self.add(box, [ids])
 
     def embed_norm(self, at: str, axis: str, shape: tuple[int, ...], stream: str) -> str:
-        """Add the norm of the tokens' vectors, which are the `stream` so far; the path of its box."""
+        """Add the norm of the tokens' vectors, which are the `stream` so far; the path of its
+        box.
+        """
         kind, gains = self.norm_kind, self.gains(f"{at}embed_norm", "d_model")
         value = self.activation(f"{at}embed_norm", shape, (axis, "d_model"), "embed_norm")
         box = Box(
             path=f"{at}embed_norm",
             name="Norm",
             role="weight",
-            about=f"Brings the vectors of the tokens to one size before anything reads them. {kind.title}: {kind.about}",
-            equation=f"embed_norm = norm({self.named(stream)}), norm(x) = {self.normed('x', gains)}",
+            about="Brings the vectors of the tokens to one size before anything reads them. "
+            f"{kind.title}: {kind.about}",
+            equation=f"embed_norm = norm({self.named(stream)}), norm(x) = "
+            f"{self.normed('x', gains)}",
             lines=lines(Transformer.embedded, 'tap("embed_norm"'),
             pieces=(value, *gains),
         )
         return self.add(box, [stream])
 
     def positions(self, at: str, axis: str, shape: tuple[int, ...]) -> str:
-        """Add the vectors of the positions that are added to the embeddings; the path of their box."""
+        """Add the vectors of the positions that are added to the embeddings; the path of their
+        box.
+        """
         kind = POSITIONS[self.config.positions]
         tap = self.activation(f"{at}positions", shape, (axis, "d_model"), "positions")
         box = Box(
@@ -165,9 +189,16 @@ class Whole(Sublayers):
         return self.add(box)
 
     def block(
-        self, at: str, axis: str, shape: tuple[int, ...], reads: Sequence[str], memory: str | None, embedded: str | None
+        self,
+        at: str,
+        axis: str,
+        shape: tuple[int, ...],
+        reads: Sequence[str],
+        memory: str | None,
+        embedded: str | None,
     ) -> str:
-        """Add a block: attention, cross-attention if there is a `memory`, an MLP if the model has one, each inside its residual.
+        """Add a block: attention, cross-attention if there is a `memory`, an MLP if the model has
+        one, each inside its residual.
 
         Args:
             at: the path of the block.
@@ -175,7 +206,8 @@ class Whole(Sublayers):
             shape: of the stream.
             reads: the paths of the boxes whose sum enters the block.
             memory: the path of the encoder's memory, where the block reads it.
-            embedded: the path of the box with what entered block 0, where it is mixed into every block.
+            embedded: the path of the box with what entered block 0, where it is mixed into every
+                block.
 
         Returns:
             The path of the box with the stream after the block.
@@ -184,14 +216,21 @@ class Whole(Sublayers):
         is_parallel = has_mlp and RESIDUALS[self.config.residual].parallel
         before = _sum(reads)
         before = "resid_post of the block before" if before.startswith("resid") else before
-        about, mix = "The residual stream as the block finds it: a vector per token, to which every part adds.", list[BoxTensor]()
+        about, mix = (
+            "The residual stream as the block finds it: a vector per token, to which every part "
+            "adds.",
+            list[BoxTensor](),
+        )
         where = lines((ParallelBlock if is_parallel else Block).forward, 'tap("resid_pre"')
         if len(reads) > 1:  # the vectors of the tokens and of their places
             where = lines(POSITIONS[self.config.positions].embed, 'tap("positions"')
         if embedded is not None:
             where = lines(Mix.forward, "a * x + b * y")
             about = f"{about} {Mix.about}"
-            before, mix = f"a · {before} + b · {self.named(embedded)}", self.tensors(Mix, f"{at}.mix")
+            before, mix = (
+                f"a · {before} + b · {self.named(embedded)}",
+                self.tensors(Mix, f"{at}.mix"),
+            )
             reads = list(dict.fromkeys([*reads, embedded]))
         box = Box(
             path=f"{at}.resid_pre",
@@ -200,23 +239,32 @@ class Whole(Sublayers):
             about=about,
             equation=f"resid_pre = {before}",
             lines=where,
-            pieces=(self.activation(f"{at}.resid_pre", shape, (axis, "d_model"), "resid_pre"), *mix),
+            pieces=(
+                self.activation(f"{at}.resid_pre", shape, (axis, "d_model"), "resid_pre"),
+                *mix,
+            ),
         )
         stream = Operand(self.add(box, reads), "resid_pre", axis)
         if is_parallel:
             return self.side_by_side(at, stream)
         after = "resid_self" if memory else "resid_mid" if has_mlp else "resid_post"
-        stream = self.join(at, "attention", stream, after, lambda x: self.attention(f"{at}.attention", x))
+        stream = self.join(
+            at, "attention", stream, after, lambda x: self.attention(f"{at}.attention", x)
+        )
         if memory is not None:
             after = "resid_mid" if has_mlp else "resid_post"
             cross = f"{at}.cross_attention"
-            stream = self.join(at, "cross_attention", stream, after, lambda x: self.cross(cross, x, memory))
+            stream = self.join(
+                at, "cross_attention", stream, after, lambda x: self.cross(cross, x, memory)
+            )
         if has_mlp:
             stream = self.join(at, "mlp", stream, "resid_post", lambda x: self.mlp(f"{at}.mlp", x))
         return stream.path
 
     def side_by_side(self, at: str, stream: Operand) -> str:
-        """Add attention and MLP that both read the `stream`, and their sum with it; the path of the box with the sum."""
+        """Add attention and MLP that both read the `stream`, and their sum with it; the path of the
+        box with the sum.
+        """
         kind = RESIDUALS[self.config.residual]
         attended = self.branch(at, "attention", stream)
         x = self.attention(f"{at}.attention", attended)
@@ -226,24 +274,38 @@ class Whole(Sublayers):
             part="parallel.join",
             name="⊕",
             role="stream",
-            about=f"What attention and MLP found is added to the stream at once. {kind.title}: {kind.about}",
+            about=f"What attention and MLP found is added to the stream at once. {kind.title}: "
+            f"{kind.about}",
             equation="resid_post = resid_pre + attention.out + mlp.out",
             lines=lines(ParallelBlock.forward, 'tap("resid_post"'),
-            pieces=(self.activation(f"{at}.resid_post", self.flows[stream.path], (stream.axis, "d_model"), "resid_post"),),
+            pieces=(
+                self.activation(
+                    f"{at}.resid_post",
+                    self.flows[stream.path],
+                    (stream.axis, "d_model"),
+                    "resid_post",
+                ),
+            ),
         )
         return self.add(box, [stream.path, x, y])
 
     def branch(self, at: str, part: str, stream: Operand) -> Operand:
-        """Add the norm through which a sublayer parallel to another one reads the `stream`; what the sublayer reads."""
+        """Add the norm through which a sublayer parallel to another one reads the `stream`; what
+        the sublayer reads.
+        """
         kind = RESIDUALS[self.config.residual]
         gains = self.gains(f"{at}.{part}_residual.norm", "d_model")
         box = self.norm(at, part, "norm", stream.symbol, gains, after_sublayer=False)
         if kind.shares_norm:
             box = replace(box, about=f"{box.about} Attention and MLP both read this.")
-        path = self.add(replace(box, pieces=tuple(gains)), [stream.path], gives=self.flows[stream.path])
+        path = self.add(
+            replace(box, pieces=tuple(gains)), [stream.path], gives=self.flows[stream.path]
+        )
         return Operand(path, f"norm({stream.symbol})", stream.axis)
 
-    def join(self, at: str, part: str, stream: Operand, after: str, sublayer: Callable[[Operand], str]) -> Operand:
+    def join(
+        self, at: str, part: str, stream: Operand, after: str, sublayer: Callable[[Operand], str]
+    ) -> Operand:
         """Add a sublayer and each step of the residual that joins it to the `stream`.
 
         Args:
@@ -251,14 +313,17 @@ class Whole(Sublayers):
             part: the name of the sublayer.
             stream: the stream before it.
             after: the tap of the stream after it.
-            sublayer: adds the boxes of the sublayer over an operand, and returns the path of the box with its output.
+            sublayer: adds the boxes of the sublayer over an operand, and returns the path of the
+                box with its output.
 
         Returns:
             The stream after it.
         """
         kind = RESIDUALS[self.config.residual]
         module = f"{at}.{'cross' if part == 'cross_attention' else part}_residual"
-        value = self.activation(f"{at}.{after}", self.flows[stream.path], (stream.axis, "d_model"), after)
+        value = self.activation(
+            f"{at}.{after}", self.flows[stream.path], (stream.axis, "d_model"), after
+        )
         own = self.tensors(kind, module, inner=kind.steps)
         x, after_sublayer = stream, False
         for step in kind.steps:
@@ -279,7 +344,9 @@ class Whole(Sublayers):
                 meaning = f", norm(x) = {self.normed('x', learned)}"
             if last:
                 equation = f"{after} = {kind.equation_with(stream.symbol, 'out')}{meaning}"
-                box = replace(box, path=f"{at}.{after}", equation=equation, pieces=(value, *learned))
+                box = replace(
+                    box, path=f"{at}.{after}", equation=equation, pieces=(value, *learned)
+                )
             else:
                 box = replace(box, pieces=tuple(learned))
             x = Operand(self.add(box, reads, gives=value.shape), symbol, stream.axis)
@@ -291,7 +358,8 @@ class Whole(Sublayers):
         about = (
             f"What {SUBLAYERS[part]} found is added to the stream, which keeps all it had."
             if adds
-            else f"What {SUBLAYERS[part]} found replaces the stream: this model has no residual connections."
+            else f"What {SUBLAYERS[part]} found replaces the stream: this model has no residual "
+            "connections."
         )
         inner = kind.equation_with(stream, "out")
         if kind.steps[-1] not in ("sublayer", "add"):  # the norm around it has a box of its own
@@ -306,13 +374,24 @@ class Whole(Sublayers):
             lines=lines(kind.forward, "return"),
         )
 
-    def norm(self, at: str, part: str, step: str, x: str, gains: Sequence[BoxTensor], *, after_sublayer: bool) -> Box:
+    def norm(
+        self,
+        at: str,
+        part: str,
+        step: str,
+        x: str,
+        gains: Sequence[BoxTensor],
+        *,
+        after_sublayer: bool,
+    ) -> Box:
         """The box of a norm inside a residual, which normalises what equations call `x`."""
         kind = self.norm_kind
         about = (
-            "Brings the numbers of every token's vector to one size, so that no sum grows out of hand."
+            "Brings the numbers of every token's vector to one size, so that no sum grows out of "
+            "hand."
             if after_sublayer
-            else "Brings the numbers of every token's vector to one size before they are read; the stream itself stays as it is."
+            else "Brings the numbers of every token's vector to one size before they are read; the "
+            "stream itself stays as it is."
         )
         return Box(
             path=f"{at}.{part}.{step}",
@@ -329,12 +408,15 @@ class Whole(Sublayers):
         kind, gains = self.norm_kind, self.gains(f"{at}head.final_norm", "d_model")
         axis = "source token" if at else "token"
         before = self.named(stream)
-        value = self.activation(f"{at}final_norm", (tokens, self.config.d_model), (axis, "d_model"), "final_norm")
+        value = self.activation(
+            f"{at}final_norm", (tokens, self.config.d_model), (axis, "d_model"), "final_norm"
+        )
         box = Box(
             path=f"{at}final_norm",
             name="Norm",
             role="weight",
-            about=f"Brings the vectors of the finished stream to one size. {kind.title}: {kind.about}",
+            about=f"Brings the vectors of the finished stream to one size. {kind.title}: "
+            f"{kind.about}",
             equation=f"final_norm = norm({before}), norm(x) = {self.normed('x', gains)}",
             lines=lines(Head.normed, 'tap("final_norm"'),
             pieces=(value, *gains),
@@ -344,7 +426,11 @@ class Whole(Sublayers):
     def named(self, stream: str) -> str:
         """The name of the finished `stream` in equations."""
         last = stream.rpartition(".")[2]
-        return last if last != "stream" else _sum([arrow.start for arrow in self.arrows if arrow.end == stream])
+        return (
+            last
+            if last != "stream"
+            else _sum([arrow.start for arrow in self.arrows if arrow.end == stream])
+        )
 
     # The head
 
@@ -361,7 +447,9 @@ class Whole(Sublayers):
             self.unembed(stream, x)
 
     def unembed(self, stream: str, x: str) -> None:
-        """Add a score for every token of the vocabulary; `x` is the name of the `stream` in equations."""
+        """Add a score for every token of the vocabulary; `x` is the name of the `stream` in
+        equations.
+        """
         config = self.config
         pieces = self.linear("head.unembed", "vocabulary", "d_model", "U")
         about = Unembed.about
@@ -369,8 +457,12 @@ class Whole(Sublayers):
             about += " The matrix is the embedding, used the other way round."
         equation = capped(self.times(x, "U", pieces), config.logit_cap)
         if config.logit_cap is not None:
-            about += f" A cap keeps every score between −{config.logit_cap:g} and {config.logit_cap:g}."
-        value = self.activation("logits", (self.tokens, config.vocab_size), ("token", "vocabulary"), "logits")
+            about += (
+                f" A cap keeps every score between −{config.logit_cap:g} and {config.logit_cap:g}."
+            )
+        value = self.activation(
+            "logits", (self.tokens, config.vocab_size), ("token", "vocabulary"), "logits"
+        )
         box = Box(
             path="logits",
             name=Unembed.title,
@@ -386,10 +478,14 @@ class Whole(Sublayers):
         """Add a score for every label, and what each token adds to it."""
         config, kind = self.config, HEADS[self.config.head]
         by_place = issubclass(kind, Flatten)
-        weight, bias = self.linear("head.label", "label", "position" if by_place else "d_model", "label")
+        weight, bias = self.linear(
+            "head.label", "label", "position" if by_place else "d_model", "label"
+        )
         if by_place:
             stream = self.numbers(stream, x)
-        value = self.activation("shares", (self.tokens, config.n_label), ("token", "label"), "shares")
+        value = self.activation(
+            "shares", (self.tokens, config.n_label), ("token", "label"), "shares"
+        )
         box = Box(
             path="shares",
             name="Shares",
@@ -404,7 +500,8 @@ class Whole(Sublayers):
             path="logits",
             name="Labels",
             role="output",
-            about="The shares of all tokens together: a score for each label, whose softmax is the decision.",
+            about="The shares of all tokens together: a score for each label, whose softmax is the "
+            "decision.",
             equation="logits = Σ_t shares[t] + b_label",
             lines=lines(kind.forward, 'tap("logits"'),
             pieces=(self.activation("logits", (config.n_label,), ("label",), "logits"), bias),
@@ -440,7 +537,9 @@ class Whole(Sublayers):
         self.add(box, [pooled])
 
     def numbers(self, stream: str, x: str) -> str:
-        """Add a number for every token, for a head that gives each position its own weights; the path of their box."""
+        """Add a number for every token, for a head that gives each position its own weights; the
+        path of their box.
+        """
         token = self.linear("head.token", "number", "d_model", "token")
         box = Box(
             path="head.token",

@@ -1,4 +1,6 @@
-"""A logit as a sum of what every part adds: what is asked, the parts, and one of them split further."""
+"""A logit as a sum of what every part adds: what is asked, the parts, and one of them split
+further.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,22 @@ from gptviz.ui.views.encoder_decoder import DECODER
 from gptviz.ui.views.read import Read
 from gptviz.ui.views.text_position import END
 from gptviz.ui.views.which_logit import LISTED, which_logit
-from gptviz.ui.widgets import Try, capitalised, controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import (
+    Try,
+    capitalised,
+    controls,
+    escaped,
+    in_quotes,
+    jobs,
+    show_figure,
+    theme,
+)
 from gptviz.ui.widgets.cells import show_cells
 
 # How many tokens before a guess a sentence quotes.
 QUOTED = 12
-# A sum that is off by less than this share of its largest part is as near as products in 2 bytes a number come: they keep 8 bits.
+# A sum that is off by less than this share of its largest part is as near as products in 2 bytes a
+# number come: they keep 8 bits.
 ROUNDED = 1e-2
 STRONGEST = "the strongest head"
 GRID = "attribution grid"
@@ -66,13 +78,16 @@ class AttributionSetting:
 
     subject: Subject  #: the model and the prompt
     text: Read  #: what the model reads
-    position: int | None  #: after which token; None for a classifier, whose labels are of the whole text
+    #: after which token; None for a classifier, whose labels are of the whole text
+    position: int | None
     token: int  #: whose logit: a token or a label
     against: int | None  #: whose logit is subtracted; None: nothing is subtracted
 
     def attribution(self, neurons_of: str | None = None) -> Attribution:
         """The amount that each part adds."""
-        return _attributed(self.subject.key, self.text, self.token, self.position, self.against, neurons_of)
+        return _attributed(
+            self.subject.key, self.text, self.token, self.position, self.against, neurons_of
+        )
 
     def name(self, token: int) -> str:
         """The token or the label, as text."""
@@ -89,7 +104,11 @@ class AttributionSetting:
     def whole(self) -> str:
         """The sum of the parts."""
         alone = f"logit of {self.name(self.token)}"
-        return alone if self.against is None else f"{self.name(self.token)} minus {self.name(self.against)}"
+        return (
+            alone
+            if self.against is None
+            else f"{self.name(self.token)} minus {self.name(self.against)}"
+        )
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -99,7 +118,9 @@ class AttributionSetting:
         return f"for {self.name(self.token)}", f"for {self.name(self.against)}"
 
     def place_of(self, part: str) -> str:
-        """In which text the head of this name reads, to be added to a position: of two texts the source has to be named."""
+        """In which text the head of this name reads, to be added to a position: of two texts the
+        source has to be named.
+        """
         return " of the source" if "cross_attention" in part else ""
 
     def read(self, part: str) -> tuple[str, ...]:
@@ -109,12 +130,16 @@ class AttributionSetting:
 
 
 def check_head(subject: Subject) -> None:
-    """Where this model's answer is no sum over its parts, a message says why, and the page stops."""
+    """Where this model's answer is no sum over its parts, a message says why, and the page
+    stops.
+    """
     head = HEADS[subject.lm.model.config.head]
     if subject.kind.guesses == "label" and not head.has_shares:
         st.info(
-            f"The head of this classifier, “{head.title}”, passes what it reads through a curved function: the score of a label "
-            "is then no sum of what the parts of the model add. The page Classify shows what each word is worth instead.",
+            f"The head of this classifier, “{head.title}”, passes what it reads through a curved "
+            "function: the score of a label "
+            "is then no sum of what the parts of the model add. The page Classify shows what each "
+            "word is worth instead.",
             icon=":material/info:",
         )
         frame.link(CLASSIFY, "Open it on the page Classify")
@@ -123,12 +148,13 @@ def check_head(subject: Subject) -> None:
 
 
 def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> int | None:
-    """The control `position` in the container `beside`, and the tokens, one of which can be clicked, in `strip`. A classifier has
-    neither.
+    """The control `position` in the container `beside`, and the tokens, one of which can be
+    clicked, in `strip`. A classifier has neither.
     """
     if subject.kind.guesses == "label":
         return None
-    first = 0 if subject.kind.has_source else None  # the token after the start, whose guess is no end
+    # the token after the start, whose guess is no end
+    first = 0 if subject.kind.has_source else None
     with beside:
         position = text_position.position(len(text.ids) - 1, first)
     with strip:
@@ -137,9 +163,12 @@ def position_control(subject: Subject, text: Read, strip: Any, beside: Any) -> i
         else:
             labels = [subject.lm.tokenizer.label(i) for i in text.ids]
             about = (
-                "The tokens that the decoder reads: the start token, then its own answer; choose one to see the guess after it"
+                "The tokens that the decoder reads: the start token, then its own answer; choose "
+                "one to see the guess after it"
             )
-            text_position.plain_strip(labels, position, label=about, spaced=subject.lm.tokenizer.is_spaced)
+            text_position.plain_strip(
+                labels, position, label=about, spaced=subject.lm.tokenizer.is_spaced
+            )
     return position
 
 
@@ -154,15 +183,20 @@ def refused() -> Iterator[None]:
         st.stop()
 
 
-def setting(subject: Subject, text: Read, position: int | None, of: Any, less: Any) -> AttributionSetting:
+def setting(
+    subject: Subject, text: Read, position: int | None, of: Any, less: Any
+) -> AttributionSetting:
     """The controls for the logit, in the containers `of` and `less`."""
     logits = _stream(subject.key, text, position).logits.float().cpu()
     likely = logits.argsort(descending=True, stable=True)[:LISTED].tolist()
     at_end = position == len(text.ids) - 1
-    return AttributionSetting(subject, text, position, *which_logit(subject, likely, of, less, at_end=at_end))
+    return AttributionSetting(
+        subject, text, position, *which_logit(subject, likely, of, less, at_end=at_end)
+    )
 
 
-# Shared by all sessions: read-only. An entry has the values of every block for every token of the text.
+# Shared by all sessions: read-only. An entry has the values of every block for every token of the
+# text.
 @jobs.resource("Reading the prompt", max_entries=4)
 def _stream(key: ModelKey, text: Read, position: int | None) -> Stream:
     return stream_at(language_model(key).model, text.ids, position, text.source)
@@ -172,20 +206,32 @@ def parts(setting: AttributionSetting, attribution: Attribution) -> None:
     """The waterfall of all parts, the largest first."""
     above, below = setting.sides
     strongest = max(attribution.parts, key=lambda part: abs(part.value))
-    shown = figures.SHOWN if setting.subject.lm.model.config.n_layer < MANY_BLOCKS else figures.SHOWN + 8
+    shown = (
+        figures.SHOWN
+        if setting.subject.lm.model.config.n_layer < MANY_BLOCKS
+        else figures.SHOWN + 8
+    )
     show_figure(
-        figures.waterfall(attribution.labelled(), theme(), whole=setting.whole, above=above, below=below, shown=shown),
+        figures.waterfall(
+            attribution.labelled(),
+            theme(),
+            whole=setting.whole,
+            above=above,
+            below=below,
+            shown=shown,
+        ),
         key="parts",
         alt=(
-            f"What each of {counted(len(attribution.parts), 'part')} adds to the {attribution.unit}, {signed(attribution.sum)} "
+            f"What each of {counted(len(attribution.parts), 'part')} adds to the "
+            f"{attribution.unit}, {signed(attribution.sum)} "
             f"in all, the largest first: {strongest.title}, {signed(strongest.value)}."
         ),
     )
 
 
 def part_control(setting: AttributionSetting, attribution: Attribution) -> str | None:
-    """The control `part`: the head or the MLP whose share is split further, or a dictionary that splits the stream. None if the
-    model has no heads and no MLPs.
+    """The control `part`: the head or the MLP whose share is split further, or a dictionary that
+    splits the stream. None if the model has no heads and no MLPs.
     """
     heads = list(attribution.sources)
     mlps = [part.name for part in attribution.parts if part.name.endswith(".mlp")]
@@ -194,7 +240,8 @@ def part_control(setting: AttributionSetting, attribution: Attribution) -> str |
     lm = setting.subject.lm
     stream = [f"{DICTIONARY}{name}" for name in lm.dictionaries()] if lm.kind.continues else []
     hint = (
-        "A head is split by the tokens that it reads, an MLP by its neurons, the stream by the features of a dictionary, if "
+        "A head is split by the tokens that it reads, an MLP by its neurons, the stream by the "
+        "features of a dictionary, if "
         "the model has one. You can also click a cell of the grid."
     )
     first = (STRONGEST, *heads) if heads else ()
@@ -208,7 +255,9 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
     config = setting.subject.lm.model.config
     cells = attribution.grid(config)
     labels = cells.axes[1].labels
-    names = [[_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))]
+    names = [
+        [_name_of(block, label) for label in labels] for block in range(len(cells.axes[0].labels))
+    ]
     values = np.asarray(cells.values, float)
     limit = largest(values)
 
@@ -216,7 +265,13 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
         value, name = float(values[row, column]), names[row][column]
         if not math.isfinite(value):
             return None
-        return Cell(name, unit(name, config).title, value, texts[row * len(labels) + column], chosen=name == chosen)
+        return Cell(
+            name,
+            unit(name, config).title,
+            value,
+            texts[row * len(labels) + column],
+            chosen=name == chosen,
+        )
 
     def pick(name: str) -> None:
         if name in attribution.sources or name.endswith(".mlp"):
@@ -224,13 +279,21 @@ def grid(setting: AttributionSetting, attribution: Attribution, chosen: str | No
 
     texts = side_by_side(values.ravel().tolist())
     above, below = setting.sides
-    framed = "" if chosen is None or chosen.startswith(DICTIONARY) else f"; framed: {unit(chosen, config).title}"
+    framed = (
+        ""
+        if chosen is None or chosen.startswith(DICTIONARY)
+        else f"; framed: {unit(chosen, config).title}"
+    )
     show_cells(
-        [(f"block {block}", [cell(row, i) for i in range(len(labels))]) for row, block in enumerate(cells.axes[0].labels)],
+        [
+            (f"block {block}", [cell(row, i) for i in range(len(labels))])
+            for row, block in enumerate(cells.axes[0].labels)
+        ],
         [f"head {label}" if label.isdecimal() else label for label in labels],
         (-limit, limit),
         key=GRID,
-        alt=f"What every head and MLP adds, {counted(len(names), 'block')} by {counted(len(labels), 'column')}{framed}.",
+        alt=f"What every head and MLP adds, {counted(len(names), 'block')} by "
+        f"{counted(len(labels), 'column')}{framed}.",
         choose=pick,
         says="adds",
         unit=cells.unit,
@@ -255,8 +318,13 @@ def result(setting: AttributionSetting, attribution: Attribution) -> str:
     units = [part for part in attribution.parts if not part.name.endswith("bias")]
     best = max(units, key=lambda part: part.value)
     whole = f"{in_quotes(setting.name(setting.token))}"
-    whole += "" if setting.against is None else f" against {in_quotes(setting.name(setting.against))}"
-    return f"{capitalised(best.title)} speaks most for {whole}: {signed(best.value)} of {signed(attribution.sum)}."
+    whole += (
+        "" if setting.against is None else f" against {in_quotes(setting.name(setting.against))}"
+    )
+    return (
+        f"{capitalised(best.title)} speaks most for {whole}: {signed(best.value)} of "
+        f"{signed(attribution.sum)}."
+    )
 
 
 def verdict(setting: AttributionSetting, attribution: Attribution) -> None:
@@ -268,7 +336,9 @@ def verdict(setting: AttributionSetting, attribution: Attribution) -> None:
         if attribution.adds_up:
             st.badge(f"adds up: error {error}", icon=":material/check:", color="green")
         elif is_rounded:
-            st.badge(f"adds up but for rounding: error {error}", icon=":material/check:", color="orange")
+            st.badge(
+                f"adds up but for rounding: error {error}", icon=":material/check:", color="orange"
+            )
         else:
             st.badge(f"does not add up: error {error}", icon=":material/error:", color="red")
     if is_rounded and not attribution.adds_up:
@@ -280,21 +350,36 @@ def verdict(setting: AttributionSetting, attribution: Attribution) -> None:
 def _sentence(setting: AttributionSetting, attribution: Attribution) -> str:
     token, place, cap = f"**{in_quotes(setting.name(setting.token))}**", "", ""
     if setting.position is not None:
-        place = f", after {in_quotes(quoted(setting, setting.position))} (position {setting.position}),"
+        place = (
+            f", after {in_quotes(quoted(setting, setting.position))} (position {setting.position}),"
+        )
     if attribution.capped != attribution.logit and math.isfinite(attribution.logit):
-        cap = f" The model caps its logits: {brief(attribution.logit, 4)} becomes {brief(attribution.capped, 4)}."
+        cap = (
+            f" The model caps its logits: {brief(attribution.logit, 4)} becomes "
+            f"{brief(attribution.capped, 4)}."
+        )
     if setting.against is None:
         return f"The logit of {token}{place} is **{brief(attribution.logit, 4)}**.{cap}"
     other = f"**{in_quotes(setting.name(setting.against))}**"
     minus = f"The logit of {token}{place} minus that of {other} is **{signed(attribution.logit)}**"
     known = setting.known
-    means = "" if known is None or setting.against != setting.subject.lm.token(known.wrong) else f" {known.about}"
-    return f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(attribution.capped)} {other}.{means}"
+    means = (
+        ""
+        if known is None or setting.against != setting.subject.lm.token(known.wrong)
+        else f" {known.about}"
+    )
+    return (
+        f"{minus}{f'.{cap} So' if cap else ':'} {token} is {_times(attribution.capped)} "
+        f"{other}.{means}"
+    )
 
 
 def quoted(setting: AttributionSetting, position: int) -> str:
     """The end of the text up to a position."""
-    label, gap = setting.subject.lm.tokenizer.label, " " if setting.subject.lm.tokenizer.is_spaced else ""
+    label, gap = (
+        setting.subject.lm.tokenizer.label,
+        " " if setting.subject.lm.tokenizer.is_spaced else "",
+    )
     shown = gap.join(label(i) for i in setting.text.ids[max(0, position - QUOTED) : position + 1])
     return ("…" if position > QUOTED else "") + shown
 
@@ -304,22 +389,36 @@ def _times(difference: float) -> str:
     if not math.isfinite(difference):
         return "not known to be likelier than"
     if abs(difference) > 14:
-        return "more than a million times as likely as" if difference > 0 else "less than a millionth as likely as"
+        return (
+            "more than a million times as likely as"
+            if difference > 0
+            else "less than a millionth as likely as"
+        )
     ratio = math.exp(difference)
-    return f"{ratio:,.3g} times as likely as" if ratio < 1000 else f"{ratio:,.0f} times as likely as"
+    return (
+        f"{ratio:,.3g} times as likely as" if ratio < 1000 else f"{ratio:,.0f} times as likely as"
+    )
 
 
 def _why_not(setting: AttributionSetting, attribution: Attribution) -> str:
-    says = f"All parts together are {brief(attribution.sum, 4)}, the model’s own logit is {brief(attribution.logit, 4)}."
+    says = (
+        f"All parts together are {brief(attribution.sum, 4)}, the model’s own logit is "
+        f"{brief(attribution.logit, 4)}."
+    )
     if not math.isfinite(attribution.logit):
         return f"{says} The weights of this model are damaged: choose another model or step above."
     if rounds(setting.subject.lm.model):
-        return f"{says} This model multiplies in 2 bytes a number, which rounds every product: choose float32 under Precision."
+        return (
+            f"{says} This model multiplies in 2 bytes a number, which rounds every product: "
+            "choose float32 under Precision."
+        )
     return f"{says} A part is missing or counted twice: do not trust the figures below."
 
 
 def split(setting: AttributionSetting, attribution: Attribution, chosen: str) -> None:
-    """The share of a head by the tokens that it reads, of an MLP by its neurons, or of the stream by features."""
+    """The share of a head by the tokens that it reads, of an MLP by its neurons, or of the stream
+    by features.
+    """
     if chosen in attribution.sources:
         by_token(setting, attribution, chosen)
     elif chosen.startswith(DICTIONARY):
@@ -329,20 +428,27 @@ def split(setting: AttributionSetting, attribution: Attribution, chosen: str) ->
         values = setting.attribution(chosen).neurons[chosen]
         every = np.argsort(-np.abs(values), kind="stable")
         order = every[: max(1, min(SHOWN_NEURONS, np.count_nonzero(values)))]
-        shown = LabelledArray(values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), attribution.unit)
+        shown = LabelledArray(
+            values[order], (Axis("neuron", tuple(map(str, order.tolist()))),), attribution.unit
+        )
         above, below = setting.sides
         part = next(part for part in attribution.parts if part.name == chosen)
         show_figure(
-            contributions(shown, theme(), above=above, below=below, height=260, has_bias=False, room=50),
+            contributions(
+                shown, theme(), above=above, below=below, height=260, has_bias=False, room=50
+            ),
             key="sources",
             alt=(
-                f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} adds {signed(values[order[0]])}."
+                f"What the {len(order)} strongest neurons of {part.title} add; neuron {order[0]} "
+                f"adds {signed(values[order[0]])}."
             ),
         )
         rest = float(values[every[len(order) :]].sum())
         st.caption(
-            f"**{part.title}** adds {signed(part.value)}: the {len(order)} strongest of its {len(values):,} neurons by number, "
-            f"each its activation times its row of the output matrix. All the others together add {signed(rest)}."
+            f"**{part.title}** adds {signed(part.value)}: the {len(order)} strongest of its "
+            f"{len(values):,} neurons by number, "
+            "each its activation times its row of the output matrix. All the others together add "
+            f"{signed(rest)}."
         )
 
 
@@ -352,28 +458,50 @@ def by_token(setting: AttributionSetting, attribution: Attribution, head: str) -
     above, below = setting.sides
     most = int(np.abs(shares.values.astype(float)).argmax())
     seen = shares
-    if setting.position is not None and "cross" not in head and setting.subject.lm.model.config.mask == "causal":
+    if (
+        setting.position is not None
+        and "cross" not in head
+        and setting.subject.lm.model.config.mask == "causal"
+    ):
         # The tokens that a causal head may read: the others have no bar.
         end = setting.position + 1
-        seen = LabelledArray(shares.values[:end], (Axis(shares.axes[0].name, shares.axes[0].labels[:end]),), shares.unit)
-    words = None if "cross" in head else by_word.split(setting.subject, setting.text.ids[: len(seen.values)])
+        seen = LabelledArray(
+            shares.values[:end],
+            (Axis(shares.axes[0].name, shares.axes[0].labels[:end]),),
+            shares.unit,
+        )
+    words = (
+        None
+        if "cross" in head
+        else by_word.split(setting.subject, setting.text.ids[: len(seen.values)])
+    )
     is_merged = words is not None and by_word.switch()
     if words is not None and is_merged:
         names = tuple(word_labels(setting.subject.lm.tokenizer, setting.text.ids, words))
-        seen = LabelledArray(summed(np.asarray(seen.values, np.float64), words), (Axis("word that is read", names),), seen.unit)
+        seen = LabelledArray(
+            summed(np.asarray(seen.values, np.float64), words),
+            (Axis("word that is read", names),),
+            seen.unit,
+        )
     part = next(part for part in attribution.parts if part.name == head)
     token, share = in_quotes(shares.axes[0].labels[most]), signed(float(shares.values[most]))
     piece = "word" if is_merged else "token"
     room = 30 + 8 * min(LONGEST_LABEL, max(map(len, seen.axes[0].labels)))
     show_figure(
-        contributions(seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room),
+        contributions(
+            seen, theme(), above=above, below=below, height=210 + room, has_bias=False, room=room
+        ),
         key="sources",
-        alt=f"What {part.title} adds by each of {counted(len(seen.values), piece)} that it reads; most by the token "
+        alt=f"What {part.title} adds by each of {counted(len(seen.values), piece)} that it reads; "
+        "most by the token "
         f"at position {most}.",
     )
     st.caption(
-        f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each {piece} that it reads, the pattern "
-        f"times what the token’s value adds{', summed over the tokens of a word' if is_merged else ''}. The token that adds most "
+        f"**{capitalised(part.title)}** adds {signed(part.value)}: a bar for each {piece} that it "
+        "reads, the pattern "
+        "times what the token’s value "
+        f"adds{', summed over the tokens of a word' if is_merged else ''}. The token that adds "
+        "most "
         f"in size is {token}, position {most}{setting.place_of(head)}: {share}."
     )
 
@@ -382,7 +510,8 @@ def by_feature(setting: AttributionSetting, dictionary: str) -> None:
     """The logit by the features of a dictionary, with what the dictionary misses."""
     shares = ask_features(setting, dictionary).value
     labels, values = shares.axes[0].labels, shares.values
-    count = len(labels) - 3  # behind the features stand the decoder's bias, the error, and what is written later
+    # behind the features stand the decoder's bias, the error, and what is written later
+    count = len(labels) - 3
     shown = [*range(min(count, SHOWN_NEURONS)), *range(count, len(labels))]
     names = (*labels[: min(count, SHOWN_NEURONS)], "bias", "missed", "later")
     above, below = setting.sides
@@ -397,12 +526,16 @@ def by_feature(setting: AttributionSetting, dictionary: str) -> None:
             room=90,
         ),
         key="sources",
-        alt=f"What the features of {dictionary} add: " + ", ".join(f"{labels[i]} {signed(values[i])}" for i in shown[:5]) + ".",
+        alt=f"What the features of {dictionary} add: "
+        + ", ".join(f"{labels[i]} {signed(values[i])}" for i in shown[:5])
+        + ".",
     )
     bias, missed, later = map(signed, values[count:])
     st.caption(
-        f"**The stream by the features of {escaped(dictionary)}**: each adds its activation times its row of the decoder. The "
-        f"{counted(count, 'active feature')} add {signed(float(values[:count].sum()))}, the decoder’s bias {bias}, and what the "
+        f"**The stream by the features of {escaped(dictionary)}**: each adds its activation times "
+        "its row of the decoder. The "
+        f"{counted(count, 'active feature')} add {signed(float(values[:count].sum()))}, the "
+        f"decoder’s bias {bias}, and what the "
         f"dictionary misses, its error, {missed}; what is written later adds {later}."
     )
 
@@ -410,13 +543,26 @@ def by_feature(setting: AttributionSetting, dictionary: str) -> None:
 def ask_features(setting: AttributionSetting, dictionary: str) -> Asked[LabelledArray]:
     """What each active feature of a dictionary adds."""
     chosen = {"token": setting.token, "position": setting.position, "against": setting.against}
-    return ask(setting.subject, dictionaries.feature_attribution, "Reading the prompt", dictionary=dictionary, **chosen)
+    return ask(
+        setting.subject,
+        dictionaries.feature_attribution,
+        "Reading the prompt",
+        dictionary=dictionary,
+        **chosen,
+    )
 
 
 def into(setting: AttributionSetting, chosen: str) -> None:
-    """Ways to go on with a head or an MLP: switch it off, or look into it on its own page; of a dictionary, its page."""
+    """Ways to go on with a head or an MLP: switch it off, or look into it on its own page; of a
+    dictionary, its page.
+    """
     if chosen.startswith(DICTIONARY):
-        most = ask_features(setting, chosen.removeprefix(DICTIONARY)).value.axes[0].labels[0].replace(" ", ".")
+        most = (
+            ask_features(setting, chosen.removeprefix(DICTIONARY))
+            .value.axes[0]
+            .labels[0]
+            .replace(" ", ".")
+        )
         query = {**frame.shared_state(), "unit": f"{chosen}.{most}"}
         frame.link(FEATURES, f"Open the first one on {FEATURES.title}", query=query)
         return
@@ -424,7 +570,10 @@ def into(setting: AttributionSetting, chosen: str) -> None:
     page, query = ATTENTION, {"block": str(part.block), "head": str(part.index)}
     if part.part == "mlp":
         strongest = int(np.abs(setting.attribution(chosen).neurons[chosen]).argmax())
-        page, query = NEURONS, {"block": str(part.block), "unit": Unit("mlp", part.block, strongest).name}
+        page, query = (
+            NEURONS,
+            {"block": str(part.block), "unit": Unit("mlp", part.block, strongest).name},
+        )
     elif setting.subject.kind.has_source:
         query["stack"] = DECODER
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -434,20 +583,43 @@ def into(setting: AttributionSetting, chosen: str) -> None:
 
 
 def frozen(config: Config) -> str:
-    """The parts that are frozen in a model of this config, and what its embedding holds of other tokens, in a few sentences."""
-    smeared = " “Token embedding” is not only of one token: the model adds a share of the vector of the token before it."
+    """The parts that are frozen in a model of this config, and what its embedding holds of other
+    tokens, in a few sentences.
+    """
+    smeared = (
+        " “Token embedding” is not only of one token: the model adds a share of the vector of the "
+        "token before it."
+    )
     before = smeared if config.smear else ""
     kind = RESIDUALS[config.residual]
-    after = [step for step in kind.steps[kind.steps.index("sublayer") :] if step not in ("sublayer", "add")]
-    reads = "norms are linear but for the number that they divide by; here that number is held (“frozen”) as it was in this run"
-    lost = " In this model every sublayer takes the place of the stream, so only the last one adds something directly."
+    after = [
+        step
+        for step in kind.steps[kind.steps.index("sublayer") :]
+        if step not in ("sublayer", "add")
+    ]
+    reads = (
+        "norms are linear but for the number that they divide by; here that number is held "
+        "(“frozen”) as it was in this run"
+    )
+    lost = (
+        " In this model every sublayer takes the place of the stream, so only the last one adds "
+        "something directly."
+    )
     replaced = (lost if "add" not in kind.steps and config.n_layer else "") + before
     if after and config.n_layer:
         final = " and through the final norm" if config.final_norm else ""
-        return f"What a part wrote passes through norms in the blocks{final}: {reads}, in every one of them.{replaced}"
+        return (
+            f"What a part wrote passes through norms in the blocks{final}: {reads}, in every one "
+            f"of them.{replaced}"
+        )
     if config.final_norm:
-        return f"What a part wrote passes through the final norm before it is read: {reads}.{replaced}"
-    return f"No norm lies between what the parts write and the head, so nothing had to be frozen.{replaced}"
+        return (
+            f"What a part wrote passes through the final norm before it is read: {reads}.{replaced}"
+        )
+    return (
+        "No norm lies between what the parts write and the head, so nothing had to be "
+        f"frozen.{replaced}"
+    )
 
 
 def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
@@ -458,12 +630,15 @@ def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
     # The head that speaks most against the token.
     heads = [part for part in attribution.parts if part.name in attribution.sources]
     least = min(heads, key=lambda part: part.value, default=None)
-    if least is not None and least.value <= -WORTH * max(abs(part.value) for part in attribution.parts):
+    if least is not None and least.value <= -WORTH * max(
+        abs(part.value) for part in attribution.parts
+    ):
         shares = attribution.sources[least.name]
         most = int(shares.argmin())
         notice = (
             f"{capitalised(least.title)} takes away {brief(abs(least.value))}. What it reads at "
-            f"{in_quotes(setting.read(least.name)[most])} (position {most}{setting.place_of(least.name)}) takes away most: "
+            f"{in_quotes(setting.read(least.name)[most])} (position "
+            f"{most}{setting.place_of(least.name)}) takes away most: "
             f"{brief(abs(shares[most]))}."
         )
         offers.append(Try("A head that speaks against it", notice, {"part": least.name}))
@@ -473,8 +648,10 @@ def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
         neurons = setting.attribution(mlp.name).neurons[mlp.name]
         best = int(abs(neurons).argmax())
         notice = (
-            f"{capitalised(mlp.title)} adds {signed(mlp.value)}, the most of all MLPs in size. Its neuron {best} by itself "
-            f"{'adds' if neurons[best] >= 0 else 'takes away'} {brief(abs(neurons[best]))}: see the other ones of its "
+            f"{capitalised(mlp.title)} adds {signed(mlp.value)}, the most of all MLPs in size. "
+            f"Its neuron {best} by itself "
+            f"{'adds' if neurons[best] >= 0 else 'takes away'} {brief(abs(neurons[best]))}: see "
+            "the other ones of its "
             f"{len(neurons):,} neurons."
         )
         offers.append(Try("Into an MLP", notice, {"part": mlp.name}))
@@ -484,7 +661,11 @@ def tries(setting: AttributionSetting, attribution: Attribution) -> list[Try]:
 def code(setting: AttributionSetting) -> str:
     """The lines of `gptviz` that compute the parts."""
     place, last = setting.position, len(setting.text.ids) - 1
-    chosen = {"token": setting.token, "position": None if place == last else place, "against": setting.against}
+    chosen = {
+        "token": setting.token,
+        "position": None if place == last else place,
+        "against": setting.against,
+    }
     return ask(setting.subject, attribute, "Reading the prompt", **chosen).code(
         "result.sum, result.logit, result.error",
         f"result.labelled()  # [part]: the {setting.whole}".replace("\n", "⏎"),
@@ -493,6 +674,11 @@ def code(setting: AttributionSetting) -> str:
 
 @st.cache_resource(max_entries=16, show_spinner=False)
 def _attributed(
-    key: ModelKey, text: Read, token: int, position: int | None, against: int | None, neurons_of: str | None
+    key: ModelKey,
+    text: Read,
+    token: int,
+    position: int | None,
+    against: int | None,
+    neurons_of: str | None,
 ) -> Attribution:
     return attributed(_stream(key, text, position), token, against, neurons_of)

@@ -34,14 +34,16 @@ from gptviz.ui.views.which_logit import ALONE, LISTED, RIVAL, which_logit
 from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, in_quotes
 from gptviz.ui.widgets.headings import settings
 
-# What a page asks for by itself: at most so many boxes for so much of the logit, more of them in a model of many blocks.
+# What a page asks for by itself: at most so many boxes for so much of the logit, more of them in a
+# model of many blocks.
 SHARE, BOXES = 0.8, 12
 MANY_BLOCKS, MORE_BOXES = 12, 24
 # A graph that traces less than this share back says that it explains little, and leads to Patching.
 LITTLE_EXPLAINED = 0.25
 FEWEST, SHARES = 4, (0.3, 0.95)
-# Of the address: the box that is open, and whether the graph is checked. `LINKED` was the key of the open box before the page
-# showed a difference and few boxes: such a link still opens the larger graph of the logit, without a difference.
+# Of the address: the box that is open, and whether the graph is checked. `LINKED` was the key of
+# the open box before the page showed a difference and few boxes: such a link still opens the larger
+# graph of the logit, without a difference.
 OPENED, LINKED, CHECKED = "box", "node", "check"
 CLOSED = "none"
 # The key of the session's state with the pins and groups of a file.
@@ -60,19 +62,24 @@ class CircuitChoice:
     token: int  #: whose logit
     against: int | None  #: whose logit is subtracted; None: nothing is subtracted
     share: float  #: how much is to be traced back
-    beyond_mean: bool = True  #: whether only that counts which parts add beyond their means over this text
+    #: whether only that counts which parts add beyond their means over this text
+    beyond_mean: bool = True
     boxes: int = MOST_NODES  #: the most boxes of the graph
 
 
 def with_room(subject: Subject) -> Subject:
-    """The subject, its prompt cut to what fits in memory: a circuit needs all that every part wrote."""
+    """The subject, its prompt cut to what fits in memory: a circuit needs all that every part
+    wrote.
+    """
     most = max(1, MOST_BYTES // (FLOAT32 * numbers_of_a_token(subject.lm.model.config)))
-    return shortened(subject, most, "For a circuit all that every part writes at every token is held in memory")
+    return shortened(
+        subject, most, "For a circuit all that every part writes at every token is held in memory"
+    )
 
 
 def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> CircuitChoice | None:
-    """The controls: after which token, in the column `text`; whose logit, and how much of it, in the column `rest`. None, with a
-    message, if the model is damaged.
+    """The controls: after which token, in the column `text`; whose logit, and how much of it, in
+    the column `rest`. None, with a message, if the model is damaged.
     """
     place, of, more = rest.columns([2, 2, 1])
     with place:
@@ -82,27 +89,37 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
     logits = logits_after(subject.key, subject.seen, at)
     if not np.isfinite(logits).all():
         name = escaped(subject.key.name)
-        st.error(f"{name}: the model's logits are not numbers: its weights are damaged. Choose another model or step above.")
+        st.error(
+            f"{name}: the model's logits are not numbers: its weights are damaged. Choose another "
+            "model or step above."
+        )
         return None
     likely = np.argsort(-logits, kind="stable")[:LISTED].tolist()
     usual_boxes = BOXES if subject.lm.model.config.n_layer <= MANY_BLOCKS else MORE_BOXES
     is_old, at_end = LINKED in st.query_params, at == len(subject.seen) - 1
-    with more, st.popover("More", help="What is taken from this logit, and how much of it is traced."):
-        token, against = which_logit(subject, likely, of, st.container(), at_end=at_end, minus=ALONE if is_old else RIVAL)
+    with (
+        more,
+        st.popover("More", help="What is taken from this logit, and how much of it is traced."),
+    ):
+        token, against = which_logit(
+            subject, likely, of, st.container(), at_end=at_end, minus=ALONE if is_old else RIVAL
+        )
         boxes = st.container()
         with st.popover("More"):
             share = controls.real(
                 "Share of the logit",
                 *SHARES,
                 key="share",
-                help="How much of the logit is traced back to tokens within the graph: more needs more boxes.",
+                help="How much of the logit is traced back to tokens within the graph: more needs "
+                "more boxes.",
                 default=SHARE,
                 step=0.05,
             )
             beyond_mean = controls.switch(
                 "Beyond the mean",
                 key="beyond_mean",
-                help="Counts what a part adds beyond its mean over the positions of this text: what it adds everywhere alike "
+                help="Counts what a part adds beyond its mean over the positions of this text: "
+                "what it adds everywhere alike "
                 "says nothing about this place. Off: all that it adds.",
                 default=True,
             )
@@ -112,7 +129,8 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
                 FEWEST,
                 MOST_NODES,
                 key="boxes",
-                help=f"At most this many boxes. Default: {usual_boxes}, or {MOST_NODES} once you set a share.",
+                help=f"At most this many boxes. Default: {usual_boxes}, or {MOST_NODES} once you "
+                "set a share.",
                 default=MOST_NODES if is_old or share != SHARE else usual_boxes,
                 follows=True,
             )
@@ -121,19 +139,30 @@ def choose(subject: Subject, text: DeltaGenerator, rest: DeltaGenerator) -> Circ
 
 def ask_circuit(subject: Subject, chosen: CircuitChoice) -> Asked[Circuit]:
     """The circuit of the chosen guess."""
-    settings = asdict(chosen) | {"position": None if chosen.position == len(subject.seen) - 1 else chosen.position}
-    return ask(subject, explaining.circuit, "Finding the circuit", most=settings.pop("boxes"), **settings)
+    settings = asdict(chosen) | {
+        "position": None if chosen.position == len(subject.seen) - 1 else chosen.position
+    }
+    return ask(
+        subject, explaining.circuit, "Finding the circuit", most=settings.pop("boxes"), **settings
+    )
 
 
 def result(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
-    """The graph in a sentence, and where it explains little, the way to the page that does not need a graph."""
+    """The graph in a sentence, and where it explains little, the way to the page that does not need
+    a graph.
+    """
     boxes, lines = counted(len(data.nodes), "box", "boxes"), counted(len(data.edges), "line")
     much = f"**{percent(data.share)}**" if data.reached else f"only **{percent(data.share)}**"
-    st.markdown(f"These {boxes} and {lines} trace {much} of {_answer(subject, chosen)} ({brief(data.total)}) back to the tokens.")
+    st.markdown(
+        f"These {boxes} and {lines} trace {much} of {_answer(subject, chosen)} "
+        f"({brief(data.total)}) back to the tokens."
+    )
     if data.share < LITTLE_EXPLAINED:
         with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
             st.caption(
-                "**That is little:** many parts have a small share in this guess. Which of them it needs shows", width="content"
+                "**That is little:** many parts have a small share in this guess. Which of them "
+                "it needs shows",
+                width="content",
             )
             frame.link(PAGES["patching"], "Patching")
 
@@ -142,12 +171,18 @@ def about(chosen: CircuitChoice, data: Circuit) -> str:
     """What else there is to say of the graph."""
     sentences = []
     if chosen.beyond_mean:
-        sentences.append(f"Without what parts give on average over this text the logit is {brief(data.total - data.rest)}.")
+        sentences.append(
+            "Without what parts give on average over this text the logit is "
+            f"{brief(data.total - data.rest)}."
+        )
     if not data.reached:
         sentences.append(
-            f"For {percent(chosen.share)} it would need more than {chosen.boxes} boxes: many parts have a small share in it."
+            f"For {percent(chosen.share)} it would need more than {chosen.boxes} boxes: many "
+            "parts have a small share in it."
         )
-    sentences.append(f"The sums behind its lines are off by at most {power(data.error)} of what is summed.")
+    sentences.append(
+        f"The sums behind its lines are off by at most {power(data.error)} of what is summed."
+    )
     return " ".join(sentences)
 
 
@@ -159,17 +194,23 @@ def _answer(subject: Subject, chosen: CircuitChoice) -> str:
 
 
 def search(subject: Subject, asked: Asked[Circuit]) -> Circuit | None:
-    """The circuit, or None, with how far the search is, as long as that of a large model is not found."""
+    """The circuit, or None, with how far the search is, as long as that of a large model is not
+    found.
+    """
     return asked.followed("Find the circuit") if is_large(subject) else asked.value
 
 
 def is_large(subject: Subject) -> bool:
-    """Whether the search for a circuit, about a pass for each of its nodes, takes so long that it is shown and can be stopped."""
+    """Whether the search for a circuit, about a pass for each of its nodes, takes so long that it
+    is shown and can be stopped.
+    """
     return effort(subject.lm.model, len(subject.seen), MOST_NODES) > MOST
 
 
 def check(subject: Subject, asked: Asked[Circuit]) -> Checked | None:
-    """The check of the graph, at once for a small model, else once it is asked for; None until then."""
+    """The check of the graph, at once for a small model, else once it is asked for; None until
+    then.
+    """
     is_asked = controls.linked(CHECKED, bool, False, values=one_of(["true"]))
     return checked(asked) if is_asked or not is_large(subject) else None
 
@@ -182,12 +223,15 @@ def checked(asked: Asked[Circuit]) -> Checked:
 
 def disagreement(data: Circuit, result: Checked | None) -> str | None:
     """A sentence for where the check keeps much less of the answer than the graph traces back."""
-    if result is None or not result.share < MUCH_LESS * data.share:  # NaN where there is nothing to keep
+    # NaN where there is nothing to keep
+    if result is None or not result.share < MUCH_LESS * data.share:
         return None
     much = "only" if result.share >= 0 else "even less than without the graph:"
     return (
-        f"**The check disagrees:** this graph traces {percent(data.share)} back to tokens, but with everything else at its mean "
-        f"{much} {_kept(result.share)} of the answer is left. What is not in the graph matters more than its lines say."
+        f"**The check disagrees:** this graph traces {percent(data.share)} back to tokens, but "
+        "with everything else at its mean "
+        f"{much} {_kept(result.share)} of the answer is left. What is not in the graph matters "
+        "more than its lines say."
     )
 
 
@@ -196,8 +240,12 @@ def _kept(share: float) -> str:
     return f"{'−' if share < 0 else ''}{power(100 * abs(share))} %"
 
 
-def graph(subject: Subject, chosen: CircuitChoice, asked: Asked[Circuit], choices: Mapping[str, Any]) -> None:
-    """The graph; a click opens a node below it. `choices` are what a file with it says of the page."""
+def graph(
+    subject: Subject, chosen: CircuitChoice, asked: Asked[Circuit], choices: Mapping[str, Any]
+) -> None:
+    """The graph; a click opens a node below it. `choices` are what a file with it says of the
+    page.
+    """
     data, of = asked.value, fingerprint(asked)
     label = subject.lm.tokenizer.label
     answer = f"the logit of {label(chosen.token)}"
@@ -213,7 +261,8 @@ def graph(subject: Subject, chosen: CircuitChoice, asked: Asked[Circuit], choice
         title=f"The circuit of {answer} after position {chosen.position}",
         model=subject.key.name,
         code=asked.code(
-            "numbers = [(edge.source.name, edge.target.name, edge.kind, edge.value) for edge in result.edges]",
+            "numbers = [(edge.source.name, edge.target.name, edge.kind, edge.value) for edge in "
+            "result.edges]",
             "checked = lm.check_circuit(result)",
             "checked.kept, checked.whole, checked.without",
         ),
@@ -234,7 +283,9 @@ def _open(name: str) -> None:
     addresses.write(OPENED, closed if now == name else name)
 
 
-def result_of(subject: Subject, chosen: CircuitChoice, data: Circuit, result: Checked | None) -> None:
+def result_of(
+    subject: Subject, chosen: CircuitChoice, data: Circuit, result: Checked | None
+) -> None:
     """The result of the check, or the button that asks for it."""
     if result is None:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -244,25 +295,38 @@ def result_of(subject: Subject, chosen: CircuitChoice, data: Circuit, result: Ch
                 key="check the graph",
                 on_click=addresses.write,
                 args=(CHECKED, "true"),
-                help="Runs the model with everything that is not in the graph replaced by its mean over the positions of this "
+                help="Runs the model with everything that is not in the graph replaced by its mean "
+                "over the positions of this "
                 "text, and shows how much of the answer is left.",
             )
-            st.caption("Not checked yet: the share says what the lines add up to, not what the model does without the rest.")
+            st.caption(
+                "Not checked yet: the share says what the lines add up to, not what the model "
+                "does without the rest."
+            )
         return
     label = subject.lm.tokenizer.label
     more = (
-        f"That is much more than the {percent(data.share)} that its lines trace back to tokens: its boxes also read what parts "
-        "outside the graph write, and of what those write the mean is enough for much of the answer. "
+        f"That is much more than the {percent(data.share)} that its lines trace back to tokens: "
+        "its boxes also read what parts "
+        "outside the graph write, and of what those write the mean is enough for much of the "
+        "answer. "
     )
     likeliest = "still" if result.likeliest == chosen.token else "then"
     with st.container(border=True):
         st.markdown(
-            f"**Checked:** with everything outside the graph at its mean over this text, {_answer(subject, chosen)} is "
-            f"**{brief(result.kept)}** instead of {brief(result.whole)}; with all parts at their means it is "
+            "**Checked:** with everything outside the graph at its mean over this text, "
+            f"{_answer(subject, chosen)} is "
+            f"**{brief(result.kept)}** instead of {brief(result.whole)}; with all parts at their "
+            "means it is "
             f"{brief(result.without)}. "
-            + (f"So the graph keeps **{_kept(result.share)}** of the answer. " if np.isfinite(result.share) else "")
+            + (
+                f"So the graph keeps **{_kept(result.share)}** of the answer. "
+                if np.isfinite(result.share)
+                else ""
+            )
             + (more if data.share < MUCH_LESS * result.share else "")
-            + f"The likeliest token is {likeliest} {in_quotes(label(result.likeliest))}, and {in_quotes(label(chosen.token))} "
+            + f"The likeliest token is {likeliest} {in_quotes(label(result.likeliest))}, and "
+            f"{in_quotes(label(chosen.token))} "
             f"has {percent(result.probability)}."
         )
 
@@ -271,7 +335,12 @@ def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     """The node that was opened: what it is, and where to look into it."""
     nodes = {node.name: node for node in data.nodes}
     before = controls.linked(LINKED, nodes.get, None, values=one_of(nodes))
-    node = controls.linked(OPENED, nodes.get, before, values=one_of([*nodes, *([CLOSED] if LINKED in st.query_params else [])]))
+    node = controls.linked(
+        OPENED,
+        nodes.get,
+        before,
+        values=one_of([*nodes, *([CLOSED] if LINKED in st.query_params else [])]),
+    )
     if node is None:
         st.caption("Choose a box to open it: its pattern, its neurons, or switch it off.")
         return
@@ -279,7 +348,10 @@ def opened(subject: Subject, chosen: CircuitChoice, data: Circuit) -> None:
     token = escaped(label(data.ids[node.position]))
     with st.container(border=True):
         title = "The logit" if node.unit is None else capitalised(node.unit.title)
-        st.markdown(f"**{title}** at position {node.position}, “{token}”: {said_of(subject, chosen, data, node)}")
+        st.markdown(
+            f"**{title}** at position {node.position}, “{token}”: "
+            f"{said_of(subject, chosen, data, node)}"
+        )
         if node.unit is None or node.unit.block is None:
             return
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -299,11 +371,20 @@ def said_of(subject: Subject, chosen: CircuitChoice, data: Circuit, node: Node) 
     """Sentences on what a node gives and reads, as Markdown."""
     if node.unit is None:
         means_too = " and means" if chosen.beyond_mean else ""
-        return f"it is {brief(data.total)}, of which {brief(data.rest)} comes from biases{means_too}."
+        return (
+            f"it is {brief(data.total)}, of which {brief(data.rest)} comes from biases{means_too}."
+        )
     label = subject.lm.tokenizer.label
     minus = "" if chosen.against is None else f" − {escaped(label(chosen.against))}"
-    said = [f"it gives {signed(data.given[node])} of {escaped(label(chosen.token))}{minus} to the boxes above it."]
-    for kind, words in (("value", "It reads mostly"), ("mlp", "It reads mostly"), ("key", "It looks there mostly because of")):
+    said = [
+        f"it gives {signed(data.given[node])} of {escaped(label(chosen.token))}{minus} to the "
+        "boxes above it."
+    ]
+    for kind, words in (
+        ("value", "It reads mostly"),
+        ("mlp", "It reads mostly"),
+        ("key", "It looks there mostly because of"),
+    ):
         best = max(
             (edge for edge in data.edges if edge.target == node and edge.kind == kind),
             key=lambda edge: abs(edge.value),
@@ -319,18 +400,36 @@ def _called(subject: Subject, data: Circuit, node: Node) -> str:
     assert node.unit is not None
     token = escaped(subject.lm.tokenizer.label(data.ids[node.position]))
     what = {"embed": f"the token “{token}”", "positions": "the position"}.get(node.unit.part)
-    return f"{what} at {node.position}" if what else f"what {node.unit.title} wrote at {node.position}, “{token}”"
+    return (
+        f"{what} at {node.position}"
+        if what
+        else f"what {node.unit.title} wrote at {node.position}, “{token}”"
+    )
 
 
 def tries(subject: Subject, chosen: CircuitChoice, data: Circuit) -> list[Try]:
     """The suggestions for this model, text and graph."""
     offers = list(known_offers(subject, query=lambda _: END))
     if not offers and subject.on_task and subject.prompt != subject.default:
-        notice = "A text of the kind that this model has learned: which of its tokens does the answer come from?"
+        notice = (
+            "A text of the kind that this model has learned: which of its tokens does the answer "
+            "come from?"
+        )
         offers.append(Try("An example", notice, {"prompt": subject.default}, END))
     # The head that gives most.
-    if heads := [(node, node.unit) for node in data.nodes if node.unit is not None and node.unit.is_head]:
+    if heads := [
+        (node, node.unit) for node in data.nodes if node.unit is not None and node.unit.is_head
+    ]:
         best, unit = max(heads, key=lambda head: abs(data.given[head[0]]))
-        said = f"{capitalised(unit.title)} at position {best.position}: {said_of(subject, chosen, data, best)}"
-        offers.append(Try("The strongest head", f"{said} Open it, and see what it looks at.", query={OPENED: best.name}))
+        said = (
+            f"{capitalised(unit.title)} at position {best.position}: "
+            f"{said_of(subject, chosen, data, best)}"
+        )
+        offers.append(
+            Try(
+                "The strongest head",
+                f"{said} Open it, and see what it looks at.",
+                query={OPENED: best.name},
+            )
+        )
     return offers

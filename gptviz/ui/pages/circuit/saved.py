@@ -1,4 +1,6 @@
-"""A graph of the page Circuit as a file: what the file says of the page, and how the page opens it again."""
+"""A graph of the page Circuit as a file: what the file says of the page, and how the page opens it
+again.
+"""
 
 from __future__ import annotations
 
@@ -48,15 +50,29 @@ def open_file(now: dict[str, Any]) -> None:
         return
     key = f"saved graph {st.session_state.setdefault(_ROUND, 0)}"
     with st.popover("Open a saved graph", icon=":material/upload_file:"):
-        hint = "A JSON file that “Save” below a graph wrote. It opens that model, text and graph, with its pins and groups."
-        st.file_uploader("A saved graph", type="json", key=key, help=hint, on_change=_open, args=(key,), max_upload_size=most)
+        hint = (
+            "A JSON file that “Save” below a graph wrote. It opens that model, text and graph, "
+            "with its pins and groups."
+        )
+        st.file_uploader(
+            "A saved graph",
+            type="json",
+            key=key,
+            help=hint,
+            on_change=_open,
+            args=(key,),
+            max_upload_size=most,
+        )
     name, asked, problem = visit.remembered(_READ) or ("", None, "")
     visit.remember(_READ, None)
     if problem:
         st.error(f"{escaped(name)}: {escaped(problem)}.")
     elif asked is not None:
         if differ := [what for what, value in now.items() if asked[what] != value]:
-            st.warning(f"{escaped(name)} asks for something that is not available here: {', '.join(differ)}.")
+            st.warning(
+                f"{escaped(name)} asks for something that is not available here: "
+                f"{', '.join(differ)}."
+            )
         else:
             st.success(f"{escaped(name)}: this is the saved graph.", icon=":material/check:")
 
@@ -99,21 +115,31 @@ def check(asked: dict[str, Any]) -> None:
     def whole(low: int, high: int) -> range:
         return range(low, high + 1)
 
-    numbers = {"position": whole(0, 10**6), "token": whole(0, 10**7), "boxes": whole(FEWEST, MOST_NODES)}
+    numbers = {
+        "position": whole(0, 10**6),
+        "token": whole(0, 10**7),
+        "boxes": whole(FEWEST, MOST_NODES),
+    }
     maybe = {"step": whole(0, 10**9), "against": numbers["token"]}
     for name, possible in (numbers | maybe).items():
         value = asked.get(name)
         if not (type(value) is int and value in possible) and not (value is None and name in maybe):
-            raise ValueError(f"its “{name}” is no whole number from {possible.start} to {possible.stop - 1:,}")
+            raise ValueError(
+                f"its “{name}” is no whole number from {possible.start} to {possible.stop - 1:,}"
+            )
     share = asked.get("share")
-    if isinstance(share, bool) or not (isinstance(share, int | float) and SHARES[0] <= share <= SHARES[1]):
+    if isinstance(share, bool) or not (
+        isinstance(share, int | float) and SHARES[0] <= share <= SHARES[1]
+    ):
         raise ValueError(f"its “share” is no number from {SHARES[0]:g} to {SHARES[1]:g}")
     if type(asked.get("beyond_mean")) is not bool:
         raise ValueError("its “beyond_mean” is neither true nor false")
     may_lack = (edits.EDITS, edits.TEXT)
     for name in ("model", "prompt", *may_lack):
         text = asked.get(name)
-        if not (isinstance(text, str) and len(text) <= longest_prompt()) and not (text is None and name in may_lack):
+        if not (isinstance(text, str) and len(text) <= longest_prompt()) and not (
+            text is None and name in may_lack
+        ):
             raise ValueError(f"its “{name}” is no text of at most {longest_prompt():,} characters")
     if checkpoints.folder_of(asked["model"]) is None:
         raise ValueError(f"it is a graph of the model “{asked['model'][:80]}”, which is not here")

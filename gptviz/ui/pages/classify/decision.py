@@ -10,7 +10,15 @@ from gptviz.figures.explaining.contributions import contributions
 from gptviz.figures.kit.format import brief, counted, percent, signed
 from gptviz.figures.kit.theme import KEY, OUTPUT, QUERY
 from gptviz.figures.reading.labels import labels
-from gptviz.interp.explaining.decision import Decision, Worth, decision, decisive_token, left_out, runner_up, worth
+from gptviz.interp.explaining.decision import (
+    Decision,
+    Worth,
+    decision,
+    decisive_token,
+    left_out,
+    runner_up,
+    worth,
+)
 from gptviz.interp.reading.classification import Classified, Judged, classify, has_shares, judge
 from gptviz.interp.reading.next_token import probabilities
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
@@ -28,12 +36,15 @@ from .held_out import ABOUT_BASELINE, on_card, worst
 LIKELIEST = "the likeliest"
 NEXT, ALONE = "the next likeliest", "none: its logit alone"
 MOST_LABELS = 5  # in sight
-# A text is read again without each of its tokens in turn: with more tokens than this, it takes too long.
+# A text is read again without each of its tokens in turn: with more tokens than this, it takes too
+# long.
 MOST_LEFT_OUT = 128
 
 
 def check_words(subject: Subject) -> None:
-    """A warning where the model knows no word of the text; where there is no word to read, the page stops."""
+    """A warning where the model knows no word of the text; where there is no word to read, the page
+    stops.
+    """
     tokenizer = subject.lm.tokenizer
     if not subject.seen:
         st.info(f"The text has {tokenizer.without}. Type some text above.")
@@ -42,20 +53,25 @@ def check_words(subject: Subject) -> None:
     unknown = tokenizer.unknown_id
     if unknown is not None and set(words) == {unknown}:
         st.warning(
-            f"The model knows no word of this text: it reads {in_quotes(tokenizer.label(unknown))} for each, and the "
+            "The model knows no word of this text: it reads "
+            f"{in_quotes(tokenizer.label(unknown))} for each, and the "
             "label says nothing about the text.",
             icon=":material/help:",
         )
 
 
 def text_places(subject: Subject) -> range:
-    """Where the tokens of the text stand among those that are read: between the tokens that are put around every text."""
+    """Where the tokens of the text stand among those that are read: between the tokens that are put
+    around every text.
+    """
     text = subject.lm.tokenizer.inside(subject.seen)
     return range(text.start, text.stop)
 
 
 def by_word(subject: Subject) -> Shown:
-    """What each word does for the label: its share of the decision, or what the decision loses without it."""
+    """What each word does for the label: its share of the decision, or what the decision loses
+    without it.
+    """
     if has_shares(subject.lm.model):
         # The labels with their probabilities, and what each word adds to the decision.
         reading, names = judged(subject.key, subject.seen), subject.lm.labels
@@ -73,16 +89,24 @@ def by_word(subject: Subject) -> Shown:
                 contributions(shares, theme(), above=above, below=below),
                 key="contributions",
                 alt=(
-                    f"What each of {counted(len(subject.seen), 'word')} adds to the decision, upwards for {above}; the largest "
-                    f"share is that of “{subject.labels[most]}”, {signed(by_share.shares[most], 3)}. All shares and the bias "
+                    f"What each of {counted(len(subject.seen), 'word')} adds to the decision, "
+                    f"upwards for {above}; the largest "
+                    f"share is that of “{subject.labels[most]}”, "
+                    f"{signed(by_share.shares[most], 3)}. All shares and the bias "
                     f"together: {signed(by_share.sum, 3)}."
                 ),
             )
             st.caption(
-                f"The largest bar is that of {in_quotes(subject.labels[most])}: {signed(by_share.shares[most], 3)} of "
-                f"{signed(by_share.sum, 3)} in all. Take the word out of the text, and see what becomes of the label."
+                f"The largest bar is that of {in_quotes(subject.labels[most])}: "
+                f"{signed(by_share.shares[most], 3)} of "
+                f"{signed(by_share.sum, 3)} in all. Take the word out of the text, and see what "
+                "becomes of the label."
             )
-        return Shown(lambda: by_share.labelled(subject.labels), code(subject, by_share, range(len(subject.seen))), "Words")
+        return Shown(
+            lambda: by_share.labelled(subject.labels),
+            code(subject, by_share, range(len(subject.seen))),
+            "Words",
+        )
     lost = words_left_out(subject)
     if lost is None:
         return NOTHING
@@ -97,20 +121,28 @@ def by_word(subject: Subject) -> Shown:
 # Read-only, shared by all sessions.
 @jobs.resource("Reading the text", max_entries=64)
 def judged(key: ModelKey, ids: tuple[int, ...]) -> Judged:
-    """The labels of the text `ids` with their probabilities; if the head of the model says what each token adds, that too."""
+    """The labels of the text `ids` with their probabilities; if the head of the model says what
+    each token adds, that too.
+    """
     lm = language_model(key)
-    return (classify if has_shares(lm.model) else judge)(lm.model, torch.tensor(ids, device=lm.device))
+    return (classify if has_shares(lm.model) else judge)(
+        lm.model, torch.tensor(ids, device=lm.device)
+    )
 
 
 def _chosen(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
-    """The likeliest labels as bars; and the label explained with the one against it, which have the colours of their sides: the
-    second and the first of two, or those that the controls choose.
+    """The likeliest labels as bars; and the label explained with the one against it, which have the
+    colours of their sides: the second and the first of two, or those that the controls choose.
     """
     bars = st.container()
     label, against = _asked(reading, names)
     colour = {label: QUERY} | ({} if against is None else {against: KEY})
     order = np.argsort(-reading.probabilities, kind="stable")[:MOST_LABELS]
-    likeliest = LabelledArray(reading.probabilities[order], (Axis("label", tuple(names[i] for i in order)),), "probability")
+    likeliest = LabelledArray(
+        reading.probabilities[order],
+        (Axis("label", tuple(names[i] for i in order)),),
+        "probability",
+    )
     spelled_out = ", ".join(f"{names[i]} {percent(float(reading.probabilities[i]))}" for i in order)
     with bars:
         figure = labels(likeliest, theme(), colours=[colour.get(int(i), OUTPUT) for i in order])
@@ -122,7 +154,9 @@ def _asked(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
     if len(names) == 2:
         return 1, 0
     hint = "The label whose logit (its score) the bars are about."
-    chosen = controls.select("Label", [LIKELIEST, *names], key="label", default=LIKELIEST, help=hint)
+    chosen = controls.select(
+        "Label", [LIKELIEST, *names], key="label", default=LIKELIEST, help=hint
+    )
     hint = "Only differences of logits decide: what adds the same to both labels changes nothing."
     against = controls.select("Against", (NEXT, ALONE), key="against", default=NEXT, help=hint)
     label = names.index(chosen) if chosen in names else reading.label
@@ -132,19 +166,27 @@ def _asked(reading: Judged, names: tuple[str, ...]) -> tuple[int, int | None]:
 def _adds_up(chosen: Decision, names: tuple[str, ...]) -> None:
     """The sum of bias and words next to the logits the model gave."""
     label = escaped(names[chosen.label])
-    model = f"logit of {label}" if chosen.against is None else f"{label} − {escaped(names[chosen.against])}"
+    model = (
+        f"logit of {label}"
+        if chosen.against is None
+        else f"{label} − {escaped(names[chosen.against])}"
+    )
     n = len(chosen.shares)
     rows = [
         ("bias", signed(chosen.bias, 3)),
         (f"+ {n} word{'s' if n > 1 else ''}", signed(float(chosen.shares.sum()), 3)),
         ("**= sum**", f"**{signed(chosen.sum, 3)}**"),
-        (f"the model’s {'own' if chosen.against is None else 'logits'}: {model}", signed(chosen.total, 3)),
+        (
+            f"the model’s {'own' if chosen.against is None else 'logits'}: {model}",
+            signed(chosen.total, 3),
+        ),
     ]
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
     apart = abs(chosen.sum - chosen.total)
     st.markdown(
         f"| It adds up | logit |\n|:--|--:|\n{table}",
-        help=f"The sum of the bars, and what the model computed: they differ by {brief(apart, 1)}, which is rounding.",
+        help=f"The sum of the bars, and what the model computed: they differ by {brief(apart, 1)}, "
+        "which is rounding.",
     )
 
 
@@ -155,20 +197,27 @@ def _accuracy(subject: Subject) -> None:
 
 
 def sides(chosen: Decision | Worth, names: tuple[str, ...]) -> tuple[str, str]:
-    """The names of the two sides: the one that a bar upwards speaks for, and the one for a bar downwards."""
+    """The names of the two sides: the one that a bar upwards speaks for, and the one for a bar
+    downwards.
+    """
     label = names[chosen.label]
     return label, f"not {label}" if chosen.against is None else names[chosen.against]
 
 
 def code(subject: Subject, explained: Decision | Worth, places: range) -> str:
-    """The lines of `gptviz` that compute what each token at these places adds, or what the decision loses without it."""
+    """The lines of `gptviz` that compute what each token at these places adds, or what the decision
+    loses without it.
+    """
     names = ", ".join(f"{i}: {name!r}" for i, name in enumerate(subject.lm.labels))
     asked = f"{explained.label}, {explained.against})  # {names}"
     if isinstance(explained, Decision):
         functions, result = ("decision", "classify"), f"decision(classify(lm.model, ids), {asked}"
     else:
         without = f"left_out(lm.model, ids, {places})"
-        functions, result = ("left_out, worth", "judge"), f"worth(judge(lm.model, ids), {without}, {asked}"
+        functions, result = (
+            ("left_out, worth", "judge"),
+            f"worth(judge(lm.model, ids), {without}, {asked}",
+        )
     imports = (
         f"from gptviz.interp.explaining.decision import {functions[0]}",
         f"from gptviz.interp.reading.classification import {functions[1]}",
@@ -180,9 +229,11 @@ result.labelled([lm.tokenizer.label(i) for i in ids[{places.start}:{places.stop}
 
 
 def words_left_out(subject: Subject) -> Worth | None:
-    """The labels with their probabilities, and what the decision loses without each word (the result).
+    """The labels with their probabilities, and what the decision loses without each word (the
+    result).
 
-    For a head under which no word has its own share. None if the text is too long, or too short, to do without a word.
+    For a head under which no word has its own share. None if the text is too long, or too short, to
+    do without a word.
     """
     reading, names = judged(subject.key, subject.seen), subject.lm.labels
     left, right = st.columns([5, 9], gap="medium")
@@ -193,8 +244,10 @@ def words_left_out(subject: Subject) -> Worth | None:
         if (without := logits_without(subject)) is None:
             n = len(text_places(subject))
             st.info(
-                f"To see what a token is worth, the model reads the text once more without it. This text has {n:,} tokens; that "
-                f"is done for texts of 1 to {MOST_LEFT_OUT}: {'type a' if not n else 'shorten the'} text above."
+                "To see what a token is worth, the model reads the text once more without it. "
+                f"This text has {n:,} tokens; that "
+                f"is done for texts of 1 to {MOST_LEFT_OUT}: "
+                f"{'type a' if not n else 'shorten the'} text above."
             )
             return None
         lost = worth(reading, without, label, against)
@@ -202,26 +255,43 @@ def words_left_out(subject: Subject) -> Worth | None:
         above, below = sides(lost, names)
         most = int(np.abs(lost.of_tokens).argmax())
         show_figure(
-            contributions(lost.labelled(tokens), theme(), above=above, below=below, has_bias=False, verb="lost without it:"),
+            contributions(
+                lost.labelled(tokens),
+                theme(),
+                above=above,
+                below=below,
+                has_bias=False,
+                verb="lost without it:",
+            ),
             key="contributions",
             alt=(
-                f"What the decision loses without each of {counted(len(tokens), 'token')}, upwards for {above}; it loses most "
+                f"What the decision loses without each of {counted(len(tokens), 'token')}, "
+                f"upwards for {above}; it loses most "
                 f"without “{tokens[most]}”, {signed(lost.of_tokens[most], 3)}."
             ),
         )
     with left:
-        of = f"logit of {escaped(names[label])}" if against is None else f"{escaped(names[label])} − {escaped(names[against])}"
+        of = (
+            f"logit of {escaped(names[label])}"
+            if against is None
+            else f"{escaped(names[label])} − {escaped(names[against])}"
+        )
         st.caption(
-            f"With all tokens, {of} is **{signed(lost.total, 3)}**. A bar says how much of it is lost when the model reads the "
+            f"With all tokens, {of} is **{signed(lost.total, 3)}**. A bar says how much of it is "
+            "lost when the model reads the "
             "text without that token. The bars do not add up to it: the tokens work together.",
-            help="A logit is the score of a label. This head reads only the first token, which has gathered from the others "
-            "what matters; so no token has a share of its own, and leaving it out is what can be measured.",
+            help="A logit is the score of a label. This head reads only the first token, which has "
+            "gathered from the others "
+            "what matters; so no token has a share of its own, and leaving it out is what can be "
+            "measured.",
         )
     return lost
 
 
 def logits_without(subject: Subject) -> Float64Array | None:
-    """The logits [tokens, n_label] for the text without each of its tokens in turn, or None if it has too few or too many."""
+    """The logits [tokens, n_label] for the text without each of its tokens in turn, or None if it
+    has too few or too many.
+    """
     some = text_places(subject)
     if not 1 <= len(some) <= MOST_LEFT_OUT or len(subject.seen) < 2:
         return None
@@ -247,7 +317,10 @@ def attention_between(subject: Subject) -> Shown:
 def verdict(subject: Subject) -> None:
     """The label of the text, in a line."""
     reading = judged(subject.key, subject.seen)
-    label, probability = subject.lm.labels[reading.label], float(reading.probabilities[reading.label])
+    label, probability = (
+        subject.lm.labels[reading.label],
+        float(reading.probabilities[reading.label]),
+    )
     st.markdown(f"The text above is **{escaped(label)}**: {percent(probability)}")
 
 
@@ -256,14 +329,20 @@ def tries(subject: Subject) -> list[Try]:
     offers: list[Try] = []
     if sorted(name.lower()[:3] for name in subject.lm.labels) == ["neg", "pos"]:
         notice = (
-            "To a reader this is praise. Does the model see that? Compare the bars of “never” and “dull”, then take “never” away."
+            "To a reader this is praise. Does the model see that? Compare the bars of “never” and "
+            "“dull”, then take “never” away."
         )
-        offers.append(Try("A negation", notice, {"prompt": "the film was never dull", "view": WORDS}))
+        offers.append(
+            Try("A negation", notice, {"prompt": "the film was never dull", "view": WORDS})
+        )
     if len(text_places(subject)) > 1 and (turned := _turning(subject)) is not None:
         offers.append(turned)
     if (wrong := worst(subject)) is not None:
         text, label, taken = wrong
-        notice = f"Its label is {escaped(label)}; the fully trained model says {escaped(taken)}. Which words mislead it?"
+        notice = (
+            f"Its label is {escaped(label)}; the fully trained model says {escaped(taken)}. Which "
+            "words mislead it?"
+        )
         offers.append(Try("A confident mistake", notice, {"prompt": text, "view": WORDS}))
     return offers
 
@@ -271,7 +350,8 @@ def tries(subject: Subject) -> list[Try]:
 def _turning(subject: Subject) -> Try | None:
     """The text without the word on which its label depends most.
 
-    None if every word speaks against the label, the text is too long to try, or no text is read as what is left.
+    None if every word speaks against the label, the text is too long to try, or no text is read as
+    what is left.
     """
     read, logits = judged(subject.key, subject.seen), logits_without(subject)
     if logits is None:
@@ -286,13 +366,18 @@ def _turning(subject: Subject) -> Try | None:
     title = "Without"
     outcome = f"{names[read.label]} falls from {percent(float(before))} to {percent(float(after))}"
     if label != read.label:
-        outcome, title = f"{outcome}, and the label changes to {names[label]}", "The label changes without"
+        outcome, title = (
+            f"{outcome}, and the label changes to {names[label]}",
+            "The label changes without",
+        )
     notice = f"This is the word on which the label depends most: {outcome}."
     return Try(f"{title} “{word}”", notice, {"prompt": text, "view": WORDS})
 
 
 def _shorter(subject: Subject, place: int) -> tuple[str, str] | None:
-    """The word at this place of the text, and the text without it, or None if that text would be read in another way."""
+    """The word at this place of the text, and the text without it, or None if that text would be
+    read in another way.
+    """
     tokenizer, some = subject.lm.tokenizer, text_places(subject)
     if isinstance(tokenizer, WordTokenizer):
         texts = words_of(subject.prompt)[: len(subject.seen)]

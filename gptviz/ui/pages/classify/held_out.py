@@ -43,7 +43,8 @@ class LabelledAnswers:
 
     texts: LabelledTexts
     probabilities: Float64Array  #: [texts, n_label]
-    #: the labels that the baseline gives the texts, or None if the texts it would learn from are not here
+    #: the labels that the baseline gives the texts, or None if the texts it would learn from are
+    #: not here
     of_baseline: tuple[int, ...] | None
 
     @property
@@ -65,7 +66,11 @@ class LabelledAnswers:
     @property
     def baseline_confusion(self) -> LabelledArray | None:
         """The same of the baseline."""
-        return None if self.of_baseline is None else confusion(self.texts.labels, self.of_baseline, self.texts.names)
+        return (
+            None
+            if self.of_baseline is None
+            else confusion(self.texts.labels, self.of_baseline, self.texts.names)
+        )
 
 
 # Read-only, shared by all sessions. An error is not kept: the texts may come.
@@ -112,7 +117,9 @@ confusion(held_out.labels, probabilities.argmax(1), lm.labels)"""
 
 
 def _without_texts(subject: Subject, error: Exception) -> None:
-    """The results on held-out texts that the card records, for texts that are not on this machine, and how to provide them."""
+    """The results on held-out texts that the card records, for texts that are not on this machine,
+    and how to provide them.
+    """
     card = subject.lm.card
     accuracy, names, counts = on_card(card), subject.lm.labels, None
     if card.confusion is not None and len(card.confusion) == len(names):
@@ -123,7 +130,10 @@ def _without_texts(subject: Subject, error: Exception) -> None:
         bring += "; in the one it was trained on, the texts held out are found again"
     why = f"There are no held-out texts of {subject.key.name}: {error}"
     if isinstance(error, OSError):
-        why = f"The texts that {subject.key.name} was trained on ({card.corpus or ''}) are not on this machine"
+        why = (
+            f"The texts that {subject.key.name} was trained on ({card.corpus or ''}) are not on "
+            "this machine"
+        )
     sentence = (
         f"{escaped(why)}, so the texts that it gets wrong cannot be shown. "
         f"{f'Its card says: {escaped(accuracy)}. ' if accuracy else ''}{bring}."
@@ -140,19 +150,27 @@ def _without_texts(subject: Subject, error: Exception) -> None:
 
 
 def on_card(card: Card) -> str | None:
-    """How often the model was right on held-out texts and those it learned from, and a baseline, if its card says so."""
+    """How often the model was right on held-out texts and those it learned from, and a baseline, if
+    its card says so.
+    """
     own, of_baseline = card.accuracy, card.baseline_accuracy
     if own is None:
         return None
     n = (card.texts or {}).get("held_out")
     of = f"of {n:,} held-out texts" if n is not None else "of its held-out texts"
-    trained_on = "" if card.training_accuracy is None else f", and on {percent(card.training_accuracy)} of those it learned from"
+    trained_on = (
+        ""
+        if card.training_accuracy is None
+        else f", and on {percent(card.training_accuracy)} of those it learned from"
+    )
     baseline = "" if of_baseline is None else f"; TF-IDF baseline {percent(of_baseline)}"
     return f"Right on {percent(own)} {of}{trained_on}{baseline}"
 
 
 def show_confusion(counts: LabelledArray, what: str, key: str) -> None:
-    """Which label was taken for which, as a heat map; `what` the texts are, and the chart's `key`."""
+    """Which label was taken for which, as a heat map; `what` the texts are, and the chart's
+    `key`.
+    """
     counts = _in_order(counts)
     n_texts = int(counts.values.sum())
     right = f"{percent(_on_diagonal(counts))} lie on the diagonal" if n_texts else "there are none"
@@ -160,14 +178,17 @@ def show_confusion(counts: LabelledArray, what: str, key: str) -> None:
         figures.confusion(counts, theme(), height=300),
         key=f"{key} confusion",
         alt=(
-            f"A table of {len(counts.axes[0].labels)} right labels by the labels that the model gave, over {n_texts:,} {what}; "
+            f"A table of {len(counts.axes[0].labels)} right labels by the labels that the model "
+            f"gave, over {n_texts:,} {what}; "
             f"{right}."
         ),
     )
 
 
 def _in_order(counts: LabelledArray) -> LabelledArray:
-    """The confusion matrix with its labels from the lowest to the highest, where they have an order."""
+    """The confusion matrix with its labels from the lowest to the highest, where they have an
+    order.
+    """
     order = label_order(counts.axes[0].labels)
     return counts if order is None else reordered(counts, order)
 
@@ -177,27 +198,38 @@ def _on_diagonal(counts: LabelledArray) -> float:
 
 
 def show_distances(counts: LabelledArray, of_baseline: LabelledArray | None, key: str) -> None:
-    """For labels with an order: how far from its own label the model, and the baseline if known, put a text."""
+    """For labels with an order: how far from its own label the model, and the baseline if known,
+    put a text.
+    """
     if label_order(counts.axes[0].labels) is None or not counts.values.sum():
         return
     both = [_in_order(each) for each in (counts, of_baseline) if each is not None]
-    shares, errors = [label_distances(each) for each in both], [mean_absolute_error(each) for each in both]
+    shares, errors = (
+        [label_distances(each) for each in both],
+        [mean_absolute_error(each) for each in both],
+    )
     beside = f", the baseline {errors[1]:.2f}" if len(errors) > 1 else ""
-    st.markdown(f"**How far off it is**: {errors[0]:.2f} labels on average{beside}", help=ABOUT_DISTANCES)
+    st.markdown(
+        f"**How far off it is**: {errors[0]:.2f} labels on average{beside}", help=ABOUT_DISTANCES
+    )
     spelled_out = ", ".join(
-        f"{name} {percent(float(share))}" for name, share in zip(shares[0].axes[0].labels, shares[0].values, strict=True)
+        f"{name} {percent(float(share))}"
+        for name, share in zip(shares[0].axes[0].labels, shares[0].values, strict=True)
     )
     show_figure(
         figures.distances(shares[0], shares[1] if len(shares) > 1 else None, theme()),
         key=f"{key} distances",
         alt=(
-            f"How many labels away from the right one the model's label is: {spelled_out}; mean absolute error "
+            f"How many labels away from the right one the model's label is: {spelled_out}; mean "
+            "absolute error "
             f"{errors[0]:.2f}{beside}."
         ),
     )
 
 
-def evaluate(key: ModelKey, texts: LabelledTexts, identity: str, training: LabelledTexts | None = None) -> LabelledAnswers:
+def evaluate(
+    key: ModelKey, texts: LabelledTexts, identity: str, training: LabelledTexts | None = None
+) -> LabelledAnswers:
     """The model evaluated on texts with labels, which caches know by their `identity`.
 
     A baseline learns from `training`, by default the texts that the card of the model names.
@@ -217,13 +249,17 @@ def evaluate(key: ModelKey, texts: LabelledTexts, identity: str, training: Label
 
 
 @st.cache_data(max_entries=16, show_spinner="Counting words, for the baseline")
-def _baseline(training: str, identity: str, _training: LabelledTexts, _texts: LabelledTexts) -> tuple[int, ...]:
+def _baseline(
+    training: str, identity: str, _training: LabelledTexts, _texts: LabelledTexts
+) -> tuple[int, ...]:
     return tuple(baseline(_training, _texts).probabilities.argmax(1).tolist())
 
 
 @jobs.data("Labelling the texts", max_entries=32)
 def probabilities(key: ModelKey, identity: str, _texts: tuple[str, ...]) -> Float64Array:
-    """The probabilities of the labels for `_texts` [texts, n_label], which caches know by their `identity`."""
+    """The probabilities of the labels for `_texts` [texts, n_label], which caches know by their
+    `identity`.
+    """
     lm, parts = language_model(key), []
     for start in range(0, len(_texts), AT_A_TIME):
         some = _texts[start : start + AT_A_TIME]
@@ -233,18 +269,28 @@ def probabilities(key: ModelKey, identity: str, _texts: tuple[str, ...]) -> Floa
 
 
 def show_evaluation(evaluation: LabelledAnswers, what: str, key: str) -> None:
-    """The accuracy beside that of the baseline, the labels that are confused, and the most confident mistakes."""
+    """The accuracy beside that of the baseline, the labels that are confused, and the most
+    confident mistakes.
+    """
     counts, of_baseline = evaluation.confusion, evaluation.baseline_confusion
     left, right = st.columns([4, 5], gap="medium")
     with left:
         with st.container(horizontal=True):
             st.metric(
-                "This model", percent(evaluation.accuracy), help=f"How many of {len(evaluation.texts):,} {what} it gets right."
+                "This model",
+                percent(evaluation.accuracy),
+                help=f"How many of {len(evaluation.texts):,} {what} it gets right.",
             )
             if of_baseline is None:
-                st.metric("TF-IDF baseline", "–", help=f"The texts it would learn from are not on this machine. {ABOUT_BASELINE}")
+                st.metric(
+                    "TF-IDF baseline",
+                    "–",
+                    help=f"The texts it would learn from are not on this machine. {ABOUT_BASELINE}",
+                )
             else:
-                st.metric("TF-IDF baseline", percent(_on_diagonal(of_baseline)), help=ABOUT_BASELINE)
+                st.metric(
+                    "TF-IDF baseline", percent(_on_diagonal(of_baseline)), help=ABOUT_BASELINE
+                )
         show_confusion(counts, what, key)
     wrong = mistakes(evaluation.texts.labels, evaluation.probabilities, MOST_MISTAKES)
     with right:
@@ -252,7 +298,10 @@ def show_evaluation(evaluation: LabelledAnswers, what: str, key: str) -> None:
         if not wrong:
             st.success("No mistake.")
             return
-        st.markdown("**Its most confident mistakes**", help="Choose a row to take the text apart, word by word.")
+        st.markdown(
+            "**Its most confident mistakes**",
+            help="Choose a row to take the text apart, word by word.",
+        )
         texts = evaluation.texts
         rows = pd.DataFrame(
             {
@@ -266,7 +315,9 @@ def show_evaluation(evaluation: LabelledAnswers, what: str, key: str) -> None:
 
 
 def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
-    """A table with a column `text`; a row chosen in it, or in the select box below, becomes the prompt of the view of words."""
+    """A table with a column `text`; a row chosen in it, or in the select box below, becomes the
+    prompt of the view of words.
+    """
     texts, box = rows["text"], f"{key} pick"
 
     def read(row: int) -> None:
@@ -293,17 +344,24 @@ def take_apart(rows: pd.DataFrame, key: str, height: int) -> None:
         format_func=lambda row: f"{row + 1}: {texts.iloc[row][:LONGEST_OPTION]}",
         on_change=picked,
         placeholder="Choose one of these texts",
-        help="It becomes the prompt, and the page shows what each of its words does. You can also click a row of the table.",
+        help="It becomes the prompt, and the page shows what each of its words does. You can also "
+        "click a row of the table.",
     )
 
 
-def texts_of_card(card: Card, labelled: LabelledTexts) -> tuple[LabelledTexts, LabelledTexts] | None:
-    """The texts trained on and those held out, where `labelled` are the texts that the card names; else None."""
+def texts_of_card(
+    card: Card, labelled: LabelledTexts
+) -> tuple[LabelledTexts, LabelledTexts] | None:
+    """The texts trained on and those held out, where `labelled` are the texts that the card names;
+    else None.
+    """
     source = card.source
     if card.corpus_sha256 != labelled.sha256 or source is None:
         return None
     try:
-        parts = LabelledSource(labelled, float(source.get("fraction", 0.9)), int(source.get("seed", 0))).split()
+        parts = LabelledSource(
+            labelled, float(source.get("fraction", 0.9)), int(source.get("seed", 0))
+        ).split()
     except (TypeError, ValueError, OverflowError):
         return None
     # A card of an older version may mean another way to split.
@@ -312,12 +370,22 @@ def texts_of_card(card: Card, labelled: LabelledTexts) -> tuple[LabelledTexts, L
 
 
 def worst(subject: Subject) -> tuple[str, str, str] | None:
-    """The most confident mistake of the finished model on held-out texts: the text, its label, and the label given."""
+    """The most confident mistake of the finished model on held-out texts: the text, its label, and
+    the label given.
+    """
     try:
         texts = split(subject.key)[1]
     except (ValueError, OSError):
         return None
-    wrong = mistakes(texts.labels, probabilities(scrubber.as_saved_last(subject.key), texts.sha256, texts.texts), 1)
+    wrong = mistakes(
+        texts.labels,
+        probabilities(scrubber.as_saved_last(subject.key), texts.sha256, texts.texts),
+        1,
+    )
     if not wrong:
         return None
-    return texts.texts[wrong[0].row][: longest_prompt()], texts.names[wrong[0].label], texts.names[wrong[0].predicted]
+    return (
+        texts.texts[wrong[0].row][: longest_prompt()],
+        texts.names[wrong[0].label],
+        texts.names[wrong[0].predicted],
+    )

@@ -1,4 +1,6 @@
-"""The view of a file of the user's: every text labelled, the model evaluated if the file has labels, and one trained on it."""
+"""The view of a file of the user's: every text labelled, the model evaluated if the file has
+labels, and one trained on it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ from gptviz.ui.records.train import PAGE as TRAIN
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import Shown
 from gptviz.ui.shell.subject import Subject, opening
-from gptviz.ui.views.planned_run import UPLOADED, PlannedRun, estimate_of, has_begun, refusal, summary
+from gptviz.ui.views.planned_run import (
+    UPLOADED,
+    PlannedRun,
+    estimate_of,
+    has_begun,
+    refusal,
+    summary,
+)
 from gptviz.ui.widgets import escaped, pressed
 from gptviz.ui.widgets.details import ROWS_SHOWN, csv_button
 
@@ -51,7 +60,9 @@ class File:
 def _read(data: bytes, name: str) -> File:
     texts = tuple(texts_of(data, name))
     if len(texts) > MOST_TEXTS:
-        raise ValueError(f"{name} has {len(texts):,} texts, at most {MOST_TEXTS:,} are labelled here: split it")
+        raise ValueError(
+            f"{name} has {len(texts):,} texts, at most {MOST_TEXTS:,} are labelled here: split it"
+        )
     identity = hashlib.sha256(data).hexdigest()
     try:
         return File(name, texts, labelled_of(data, name), "", identity)
@@ -66,19 +77,30 @@ def _example() -> File:
 
 
 def file_control() -> File | None:
-    """The control for the file, which stays while other views are open, or None if there is none that can be read."""
+    """The control for the file, which stays while other views are open, or None if there is none
+    that can be read.
+    """
 
     def keep() -> None:
         file = st.session_state[UPLOADER]
-        st.session_state[_FILE] = None if file is None else (Path(file.name).name[:80], file.getvalue())
+        st.session_state[_FILE] = (
+            None if file is None else (Path(file.name).name[:80], file.getvalue())
+        )
 
     hint = (
-        "CSV in UTF-8. Its first line names the columns: text, and label, if the labels are known. Nothing leaves this machine."
+        "CSV in UTF-8. Its first line names the columns: text, and label, if the labels are "
+        "known. Nothing leaves this machine."
     )
     if (most := upload_limit(MOST_UPLOADED)) is None:
         st.caption(NO_UPLOADS)
         return None
-    st.file_uploader("A CSV file with a column text", key=UPLOADER, help=hint, on_change=keep, max_upload_size=most)
+    st.file_uploader(
+        "A CSV file with a column text",
+        key=UPLOADER,
+        help=hint,
+        on_change=keep,
+        max_upload_size=most,
+    )
     given = st.session_state.get(_FILE)
     if given is None:
         return None
@@ -91,12 +113,15 @@ def file_control() -> File | None:
 
 
 def own_file(subject: Subject) -> Shown:
-    """The view of a file: every text labelled, the model evaluated where its labels are known, and a button to train on it."""
+    """The view of a file: every text labelled, the model evaluated where its labels are known, and
+    a button to train on it.
+    """
     file = file_control()
     if file is None:
         file = _example()
         st.caption(
-            f"Until you give one, this view shows {N_OPINIONS} opinions made by a grammar, in which “not” and “never” reverse "
+            f"Until you give one, this view shows {N_OPINIONS} opinions made by a grammar, in "
+            "which “not” and “never” reverse "
             "the meaning of a word."
         )
     else:
@@ -110,30 +135,47 @@ def own_file(subject: Subject) -> Shown:
             "labels",
             "Download the labels as CSV",
             icon=":material/download:",
-            help="All texts, each with its likeliest label and the probability of every label. A text that a spreadsheet would "
-            "compute (it begins with =, +, - or @) has an apostrophe before it, which is removed when the file is read here.",
+            help="All texts, each with its likeliest label and the probability of every label. A "
+            "text that a spreadsheet would "
+            "compute (it begins with =, +, - or @) has an apostrophe before it, which is removed "
+            "when the file is read here.",
         )
         if len(rows) > ROWS_SHOWN:
             st.caption(f"The first {ROWS_SHOWN:,} of {len(rows):,} texts; the file has all.")
-    axes = Axis("text", tuple(text[:LONGEST_TITLE] for text in file.texts)), Axis("label", subject.lm.labels)
-    shown = Shown(lambda: LabelledArray(answers, axes, "probability"), code(subject, file), "Many texts")
+    axes = (
+        Axis("text", tuple(text[:LONGEST_TITLE] for text in file.texts)),
+        Axis("label", subject.lm.labels),
+    )
+    shown = Shown(
+        lambda: LabelledArray(answers, axes, "probability"), code(subject, file), "Many texts"
+    )
     if file.labelled is None:
-        st.info(f"To test the model on it, or to train one, its labels are needed: {escaped(file.problem)}.")
+        st.info(
+            "To test the model on it, or to train one, its labels are needed: "
+            f"{escaped(file.problem)}."
+        )
         return shown
     try:
-        # The model evaluated on a file; where it was trained on this very file, on the texts held out.
+        # The model evaluated on a file; where it was trained on this very file, on the texts held
+        # out.
         if not file.is_own:
-            show_evaluation(evaluate(subject.key, file.labelled, file.identity), "opinions", key="own")
+            show_evaluation(
+                evaluate(subject.key, file.labelled, file.identity), "opinions", key="own"
+            )
         elif (parts := texts_of_card(subject.lm.card, file.labelled)) is not None:
             training, held_out = parts
             evaluation = evaluate(subject.key, held_out, held_out.sha256, training)
             st.caption(
-                f"The model was trained on this file: it is tested only on the {len(held_out):,} texts that were held out then."
+                f"The model was trained on this file: it is tested only on the {len(held_out):,} "
+                "texts that were held out then."
             )
             show_evaluation(evaluation, "texts held out", key="own")
         else:
             evaluation = evaluate(subject.key, file.labelled, file.identity)
-            st.caption("Texts that the model was trained on may be among these: a model is right more often on them.")
+            st.caption(
+                "Texts that the model was trained on may be among these: a model is right more "
+                "often on them."
+            )
             show_evaluation(evaluation, "texts of the file", key="own")
     except ValueError as error:
         st.info(f"The model cannot be tested on it: {escaped(str(error))}.")
@@ -143,7 +185,9 @@ def own_file(subject: Subject) -> Shown:
 
 
 def predictions(file: File, probabilities: Float64Array, names: tuple[str, ...]) -> pd.DataFrame:
-    """A row per text: the likeliest label with its probability in percent, its own label where known, and all probabilities."""
+    """A row per text: the likeliest label with its probability in percent, its own label where
+    known, and all probabilities.
+    """
     best = probabilities.argmax(1)
     columns: dict[str, Any] = {"text": file.texts}
     if file.labelled is not None:
@@ -151,7 +195,9 @@ def predictions(file: File, probabilities: Float64Array, names: tuple[str, ...])
     columns["label"] = [names[i] for i in best]
     columns["probability"] = 100 * probabilities.max(1, initial=0.0)
     if len(names) <= MOST_LABELS:
-        columns |= {f"probability of {name}": 100 * probabilities[:, i] for i, name in enumerate(names)}
+        columns |= {
+            f"probability of {name}": 100 * probabilities[:, i] for i, name in enumerate(names)
+        }
     return pd.DataFrame(columns)
 
 
@@ -167,9 +213,13 @@ probabilities = lm.probabilities(texts)  # [texts, label]
 LabelledArray(probabilities, (Axis("text", tuple(texts)), Axis("label", lm.labels)), "probability")"""
 
 
-@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs={LabelledTexts: lambda texts: texts.sha256})
+@st.cache_resource(
+    max_entries=4, show_spinner=False, hash_funcs={LabelledTexts: lambda texts: texts.sha256}
+)
 def _planned(labelled: LabelledTexts) -> PlannedRun:
-    """The plan for texts of the user's own, with these as its data; it has a problem where they are too few."""
+    """The plan for texts of the user's own, with these as its data; it has a problem where they are
+    too few.
+    """
     plan = PLANS[PLAN]
     source = LabelledSource(labelled, plan.fraction)
     try:
@@ -177,22 +227,35 @@ def _planned(labelled: LabelledTexts) -> PlannedRun:
     except ValueError as error:
         config, problem = None, str(error)
     return PlannedRun(
-        PLAN, plan, source, vocabulary=None, recipe=plan.recipe, changes={}, config=config, begin=None, problem=problem
+        PLAN,
+        plan,
+        source,
+        vocabulary=None,
+        recipe=plan.recipe,
+        changes={},
+        config=config,
+        begin=None,
+        problem=problem,
     )
 
 
 def train_on_file(labelled: LabelledTexts, device: str) -> None:
-    """The button that trains a classifier on texts with labels and opens the page that shows it learn."""
+    """The button that trains a classifier on texts with labels and opens the page that shows it
+    learn.
+    """
     planned, name = _planned(labelled), free_name(NAME)
     expected = estimate_of(planned, device)
     refused = refusal(planned, expected, name, device)
     with st.container(horizontal=True, vertical_alignment="center"):
         about = (
-            f"Follows the plan {PLAN}: nine in ten texts are trained on, the others test the model. The Train page then shows "
+            f"Follows the plan {PLAN}: nine in ten texts are trained on, the others test the "
+            "model. The Train page then shows "
             "how it learns."
         )
         look = {"type": "primary", "icon": ":material/model_training:", "help": about}
-        started = pressed("Train a classifier on it", key="train on file", disabled=refused is not None, **look)
+        started = pressed(
+            "Train a classifier on it", key="train on file", disabled=refused is not None, **look
+        )
         if expected is not None:
             st.caption(summary(expected), width="content")
         query = {**frame.shared_state(), "plan": PLAN, "data": UPLOADED}

@@ -15,7 +15,16 @@ from gptviz.interp.changing.edits import fitting
 from gptviz.interp.compare import Side
 from gptviz.interp.reading.read_once import ReadOnce, read_once
 from gptviz.runs import checkpoints
-from gptviz.ui.shell.subject import ModelKey, Subject, edits, kinds, language_model, load_call, model_key, scrubber
+from gptviz.ui.shell.subject import (
+    ModelKey,
+    Subject,
+    edits,
+    kinds,
+    language_model,
+    load_call,
+    model_key,
+    scrubber,
+)
 from gptviz.ui.shell.subject.bar import longest_prompt, read_prompt
 from gptviz.ui.views.contrasts import suggestion
 from gptviz.ui.views.vocabulary import tokens
@@ -38,7 +47,9 @@ class Sides:
 
     @property
     def key(self) -> Key:
-        """All that cached functions need to know of both: the model and the tokens of A, then of B."""
+        """All that cached functions need to know of both: the model and the tokens of A, then of
+        B.
+        """
         return self.a.key, self.a.seen, self.b.key, self.b.seen
 
     @property
@@ -56,24 +67,34 @@ def bar_of_b(a: Subject) -> Sides:
     with st.expander("**B**: compared with A", key="side-b"):
         names = [name for name in kinds.models_of("decoder") if name != a.key.name]
         hint = (
-            "The model of A, or any other decoder. Unless one is chosen it is the base of a LoRA adapter, and for a model as it "
-            "was saved the one that learned the same task from other data. Where their vocabularies differ, tokens are matched "
+            "The model of A, or any other decoder. Unless one is chosen it is the base of a LoRA "
+            "adapter, and for a model as it "
+            "was saved the one that learned the same task from other data. Where their "
+            "vocabularies differ, tokens are matched "
             "by what they look like."
         )
         is_plain = not a.key.edits and a.key.step is None and STEP not in st.query_params
         usual = a.lm.base.name if a.lm.base is not None else twin(a.key.name) if is_plain else None
         usual = usual if usual in names else SAME
-        chosen = controls.select("B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=hint)
+        chosen = controls.select(
+            "B’s model", [SAME, *names], key=MODEL, default=usual, follows=True, help=hint
+        )
         name = a.key.name if chosen == SAME else chosen
         listed = _edits()
-        # The step and the prompt that are there where none is chosen depend on whether something else is chosen.
+        # The step and the prompt that are there where none is chosen depend on whether something
+        # else is chosen.
         differs = name != a.key.name or listed != a.key.edits
-        step = _step(name, a, differs or bool(st.session_state.get(PROMPT, st.query_params.get(PROMPT))))
+        step = _step(
+            name, a, differs or bool(st.session_state.get(PROMPT, st.query_params.get(PROMPT)))
+        )
         key = _key(name, step, listed, a)
         instead = a.prompt if differs or key != a.key else other_prompt(a)
         prompt = _prompt(instead) or instead
         if prompt == instead != a.prompt:
-            st.caption("B reads the prompt shown in grey: another than A, since nothing else is chosen for B.")
+            st.caption(
+                "B reads the prompt shown in grey: another than A, since nothing else is chosen "
+                "for B."
+            )
         swapping = st.container()
     with controls.notices():
         sides = Sides(a, read_prompt(key, language_model(key), prompt, a.default))
@@ -90,20 +111,34 @@ def bar_of_b(a: Subject) -> Sides:
 
 
 def twin(name: str) -> str | None:
-    """The model that was begun together with this one, or else another one that has learned the same task with other settings."""
-    own, names = checkpoints.read_card(checkpoints.find(name)), [one for one in kinds.models_of("decoder") if one != name]
+    """The model that was begun together with this one, or else another one that has learned the
+    same task with other settings.
+    """
+    own, names = (
+        checkpoints.read_card(checkpoints.find(name)),
+        [one for one in kinds.models_of("decoder") if one != name],
+    )
     if own.twin in names:
         return own.twin
     cards = ((one, checkpoints.read_card(checkpoints.find(one))) for one in names)
-    return next((one for one, card in cards if card.task == own.task is not None and card.source != own.source), None)
+    return next(
+        (
+            one
+            for one, card in cards
+            if card.task == own.task is not None and card.source != own.source
+        ),
+        None,
+    )
 
 
 def _edits() -> tuple[str, ...]:
     typed = controls.text(
         "B’s edits",
         key=EDITS,
-        help="What is switched off or replaced in B: names of its parts, separated by commas, such as "
-        "`blocks.1.attention.head.3` or `blocks.0.mlp=mean`; or weights with fewer bits: `weights=4bit.g32`. The edits of A are "
+        help="What is switched off or replaced in B: names of its parts, separated by commas, such "
+        "as "
+        "`blocks.1.attention.head.3` or `blocks.0.mlp=mean`; or weights with fewer bits: "
+        "`weights=4bit.g32`. The edits of A are "
         "in its own bar.",
         longest=LONGEST_EDITS,
         placeholder="none",
@@ -112,16 +147,24 @@ def _edits() -> tuple[str, ...]:
 
 
 def _step(name: str, a: Subject, differs: bool) -> int | None:
-    """The step of training that B is shown at; where none is chosen, an earlier one where B is like A in all else."""
+    """The step of training that B is shown at; where none is chosen, an earlier one where B is like
+    A in all else.
+    """
     known = scrubber.steps(name)
     if not known:
         return None
     options = [*map(str, known), scrubber.LAST]
-    # As a rule the steps of snapshots double: at two thirds of them a model guesses, but not yet as it does in the end. At step 0
-    # no token is likelier than another.
-    usual = scrubber.LAST if differs or a.key.step is not None else options[round(2 * (len(known) - 1) / 3)]
+    # As a rule the steps of snapshots double: at two thirds of them a model guesses, but not yet as
+    # it does in the end. At step 0 no token is likelier than another.
+    usual = (
+        scrubber.LAST
+        if differs or a.key.step is not None
+        else options[round(2 * (len(known) - 1) / 3)]
+    )
     hint = "How far B was trained: a snapshot by its step, or the model as it was saved last."
-    chosen = controls.notch("B’s training step", options, key=STEP, default=usual, follows=True, help=hint)
+    chosen = controls.notch(
+        "B’s training step", options, key=STEP, default=usual, follows=True, help=hint
+    )
     return None if chosen == scrubber.LAST else int(chosen)
 
 
@@ -134,13 +177,19 @@ def _key(name: str, step: int | None, listed: tuple[str, ...], a: Subject) -> Mo
         key = edits.with_edits(key, fitted, edits.reference_text(a.default))
         language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
-        st.error(f"{escaped(str(error))}. Choose another model for B." if str(error) else "There is not enough memory for B.")
+        st.error(
+            f"{escaped(str(error))}. Choose another model for B."
+            if str(error)
+            else "There is not enough memory for B."
+        )
         st.stop()
     return key
 
 
 def other_prompt(a: Subject) -> str:
-    """The prompt that Patching suggests too, with another answer, or the same without its last character if there is none."""
+    """The prompt that Patching suggests too, with another answer, or the same without its last
+    character if there is none.
+    """
     return suggestion(a) or a.prompt[:-1] or a.prompt
 
 
@@ -148,7 +197,8 @@ def _prompt(instead: str) -> str:
     return controls.text(
         "B’s prompt",
         key=PROMPT,
-        help="What B reads. Empty: A’s prompt, or, if B would then equal A, A’s prompt with one token changed (in grey).",
+        help="What B reads. Empty: A’s prompt, or, if B would then equal A, A’s prompt with one "
+        "token changed (in grey).",
         longest=longest_prompt(),
         height=68,
         placeholder=instead[:2_000],
@@ -176,15 +226,20 @@ def side(key: ModelKey, ids: tuple[int, ...]) -> Side:
 
 
 def ask_both(key: Key, analysis: Callable[..., Result], **settings: Any) -> tuple[Result, str]:
-    """An analysis of both sides, one of `gptviz.interp.compare`, with its call in Python. All sessions share the result: it is
-    read-only.
+    """An analysis of both sides, one of `gptviz.interp.compare`, with its call in Python. All
+    sessions share the result: it is read-only.
 
     Raises:
         ValueError: as in the analysis.
     """
     usual = signature(analysis).parameters
-    chosen = tuple((name, value) for name, value in settings.items() if value != usual[name].default)
-    call = f"compare.{analysis.__name__}(a, b{''.join(f', {name}={value!r}' for name, value in chosen)})"
+    chosen = tuple(
+        (name, value) for name, value in settings.items() if value != usual[name].default
+    )
+    call = (
+        f"compare.{analysis.__name__}(a, "
+        f"b{''.join(f', {name}={value!r}' for name, value in chosen)})"
+    )
     return cast(Result, _compared(key, analysis.__name__, chosen)), call
 
 
@@ -216,12 +271,15 @@ def code(sides: Sides, call: str, *, of_models: bool = False) -> str:
     """The lines of `gptviz` that compute the same numbers, the last of which is their table.
 
     Args:
-        call: the call of `gptviz.interp.compare` that computes them from `a` and `b`: two sides, or two models.
+        call: the call of `gptviz.interp.compare` that computes them from `a` and `b`: two sides, or
+            two models.
         of_models: whether they are two models.
     """
     lines = ["import gptviz", "from gptviz.interp import compare", ""]
     for name, one in (("a", sides.a), ("b", sides.b)):
-        lines.append(f"{name} = {load_call(one.lm)}" + ("" if of_models else f".side({one.prompt!r})"))
+        lines.append(
+            f"{name} = {load_call(one.lm)}" + ("" if of_models else f".side({one.prompt!r})")
+        )
     return "\n".join([*lines, f"result = {call}", "result.table()  # A, B and B − A"])
 
 
@@ -230,7 +288,8 @@ def _named(side: Subject) -> str:
     return escaped(f"{side.key.title}{step if scrubber.steps(side.key.name) else ''}")
 
 
-# Shared by all sessions: read-only. All that the page asks of the text of A is computed in one pass over it.
+# Shared by all sessions: read-only. All that the page asks of the text of A is computed in one pass
+# over it.
 @st.cache_resource(max_entries=16, show_spinner="Reading the text")
 def own_text(key: ModelKey, ids: tuple[int, ...]) -> ReadOnce:
     """All that the page needs of the text of A."""

@@ -20,13 +20,36 @@ from gptviz.interp.units.head_scores import SCORES
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.model.costs.effort import MOST
-from gptviz.ui.records.compare import ANSWERS, ATTENTION, ATTRIBUTION, EMBEDDINGS, HEADS, LOGIT_LENS, NEXT_TOKEN, WEIGHTS
+from gptviz.ui.records.compare import (
+    ANSWERS,
+    ATTENTION,
+    ATTRIBUTION,
+    EMBEDDINGS,
+    HEADS,
+    LOGIT_LENS,
+    NEXT_TOKEN,
+    WEIGHTS,
+)
 from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import ModelKey, Subject, edits, language_model, model_key, scrubber
 from gptviz.ui.widgets import Try, controls, escaped, in_quotes, jobs, show_figure, theme
 
 from .answers import answers
-from .sides import EDITS, MODEL, PROMPT, SAME, STEP, Key, Sides, ask_both, code, other_prompt, own_text, side, twin
+from .sides import (
+    EDITS,
+    MODEL,
+    PROMPT,
+    SAME,
+    STEP,
+    Key,
+    Sides,
+    ask_both,
+    code,
+    other_prompt,
+    own_text,
+    side,
+    twin,
+)
 from .weights import weights
 
 # So many rows end within a window 800 pixels high.
@@ -34,8 +57,9 @@ SHOWN = 12
 # A probability that is written "< 0.1 %" has no bar that could be seen.
 LEAST_SHOWN = 0.001
 MOST_CHANGED, LARGEST = "changed most", "differs most"
-# More tokens than this would be cells narrower than a pixel: of a longer text the end is shown. The lens multiplies every layer
-# by the whole vocabulary: with a large model it shows as many tokens as `MOST` allows on each side, and at least `FEWEST_TOKENS`.
+# More tokens than this would be cells narrower than a pixel: of a longer text the end is shown. The
+# lens multiplies every layer by the whole vocabulary: with a large model it shows as many tokens as
+# `MOST` allows on each side, and at least `FEWEST_TOKENS`.
 MOST_TOKENS, FEWEST_TOKENS = 256, 16
 
 
@@ -53,13 +77,21 @@ def next_token(sides: Sides) -> Shown:
     _say_what_is_missing(both)
     alts = (
         f"Probability of the next token in A and in B. {'; '.join(guesses)}.",
-        f"Difference of the probabilities, B minus A, for the {len(some.difference.values)} tokens that differ most.",
+        f"Difference of the probabilities, B minus A, for the {len(some.difference.values)} "
+        "tokens that differ most.",
     )
     st.markdown(
-        f"After the last token {escaped('; '.join(guesses))}. To make one of the other, **{percent(moved)}** of the probability "
+        f"After the last token {escaped('; '.join(guesses))}. To make one of the other, "
+        f"**{percent(moved)}** of the probability "
         "would move."
     )
-    _bars(some, keys=("pairs", "differences"), alts=alts, more="what B finds likelier", in_percent=True)
+    _bars(
+        some,
+        keys=("pairs", "differences"),
+        alts=alts,
+        more="what B finds likelier",
+        in_percent=True,
+    )
     return Shown(both.table, code(sides, "compare.next_token(a, b)"))
 
 
@@ -78,37 +110,57 @@ def _distribution(key: ModelKey, ids: tuple[int, ...]) -> Float64Array:
 
 
 def _say_what_is_missing(both: Compared) -> None:
-    """Where the vocabularies differ: how much of the probability of each side lies on tokens that the other lacks."""
+    """Where the vocabularies differ: how much of the probability of each side lies on tokens that
+    the other lacks.
+    """
     missing = [np.isnan(np.asarray(one.values, float)) for one in (both.a, both.b)]
     if not (missing[0].any() or missing[1].any()):
         return
-    only_b, only_a = (float(np.nansum(one.values[gone])) for one, gone in ((both.b, missing[0]), (both.a, missing[1])))
+    only_b, only_a = (
+        float(np.nansum(one.values[gone]))
+        for one, gone in ((both.b, missing[0]), (both.a, missing[1]))
+    )
     st.info(
-        f"The vocabularies differ: tokens are matched by what they look like. {int(missing[1].sum()):,} tokens are only in A, "
-        f"with {percent(only_a)} of its probability, and {int(missing[0].sum()):,} only in B, with {percent(only_b)}: they "
+        "The vocabularies differ: tokens are matched by what they look like. "
+        f"{int(missing[1].sum()):,} tokens are only in A, "
+        f"with {percent(only_a)} of its probability, and {int(missing[0].sum()):,} only in B, "
+        f"with {percent(only_b)}: they "
         "have no difference.",
         icon=":material/difference:",
     )
 
 
-def _bars(some: Compared, *, keys: tuple[str, str], alts: tuple[str, str], more: str, in_percent: bool) -> None:
-    """Bars of A and B on one scale, and next to them bars of the difference, which goes to the right for `more` in B."""
+def _bars(
+    some: Compared, *, keys: tuple[str, str], alts: tuple[str, str], more: str, in_percent: bool
+) -> None:
+    """Bars of A and B on one scale, and next to them bars of the difference, which goes to the
+    right for `more` in B.
+    """
     assert some.difference is not None
     left, right = st.columns(2)
     top = max(float(np.nanmax(one.values, initial=0.0)) for one in (some.a, some.b))
     with left.container(gap="xsmall"):
         st.markdown("**A** and **B**, on one scale")
-        show_figure(figures.pairs(some.a, some.b, theme(), limit=top, percent=in_percent), key=keys[0], alt=alts[0])
+        show_figure(
+            figures.pairs(some.a, some.b, theme(), limit=top, percent=in_percent),
+            key=keys[0],
+            alt=alts[0],
+        )
     with right.container(gap="xsmall"):
         st.markdown(f"**B − A**: to the right {more}")
-        figure = figures.differences(some.difference, theme(), limit=some.largest, percent=in_percent)
+        figure = figures.differences(
+            some.difference, theme(), limit=some.largest, percent=in_percent
+        )
         show_figure(figure, key=keys[1], alt=alts[1])
 
 
 def attention(sides: Sides) -> Shown:
     """The pattern of a head, or the mean of a block, unless a model has no blocks."""
     configs = [one.lm.model.config for one in (sides.a, sides.b)]
-    n_layer, n_head = min(config.n_layer for config in configs), min(config.n_head for config in configs)
+    n_layer, n_head = (
+        min(config.n_layer for config in configs),
+        min(config.n_head for config in configs),
+    )
     if not n_layer:
         st.info("One of the models has no blocks, and so no attention.", icon=":material/info:")
         return NOTHING
@@ -124,50 +176,78 @@ def attention(sides: Sides) -> Shown:
         "Head",
         list(options),
         key="compared_head",
-        help="Which head is compared, in both models; or the mean over the heads of a block. Without a choice, it is the head "
+        help="Which head is compared, in both models; or the mean over the heads of a block. "
+        "Without a choice, it is the head "
         "whose pattern differs most.",
     )
     block, head = options[chosen]
     what = f"mean of block {block}" if head is None else Unit("attention", block, head).title
     both, call = ask_both(sides.key, compare.attention, block=block, head=head, last=last)
     if table is not None:
-        moved = float(np.nanmean(table.values[block])) if head is None else float(table.values[block, head])
-        st.markdown(
-            f"**{what.capitalize()}**: {percent(moved)} of the attention of a query, on average, lies on other tokens in B."
+        moved = (
+            float(np.nanmean(table.values[block]))
+            if head is None
+            else float(table.values[block, head])
         )
-    _triple(both, limit=1.0, colour=PATTERN, height=400, key="attention", what=f"Attention of {what}")
+        st.markdown(
+            f"**{what.capitalize()}**: {percent(moved)} of the attention of a query, on average, "
+            "lies on other tokens in B."
+        )
+    _triple(
+        both, limit=1.0, colour=PATTERN, height=400, key="attention", what=f"Attention of {what}"
+    )
     if table is not None and table.values.size > 1:
         st.markdown("**Every head**: the share of its attention that lies on other tokens")
         largest = max(float(np.max(table.values)), 1e-9)
         show_figure(
             cells(table, theme(), limit=largest, signed=False, colour=PATTERN, height=240),
             key="heads that changed",
-            alt=f"How much each head's pattern differs, block by head; most: {Unit('attention', *options[MOST_CHANGED]).title}.",
+            alt="How much each head's pattern differs, block by head; most: "
+            f"{Unit('attention', *options[MOST_CHANGED]).title}.",
         )
     if len({(config.n_layer, config.n_head) for config in configs}) > 1:
-        st.caption(f"Only the {n_layer} blocks and {n_head} heads that both models have can be chosen.")
+        st.caption(
+            f"Only the {n_layer} blocks and {n_head} heads that both models have can be chosen."
+        )
     return Shown(both.table, code(sides, call))
 
 
 def _last(sides: Sides, most: int) -> int | None:
-    """How many tokens at the end are shown, where a text has more than `most`, or None if all are."""
+    """How many tokens at the end are shown, where a text has more than `most`, or None if all
+    are.
+    """
     longest = max(len(one.seen) for one in (sides.a, sides.b))
     if longest <= most:
         return None
-    st.caption(f"Of a text of more than {most:,} tokens the last {most:,} are shown; all of it is read.")
+    st.caption(
+        f"Of a text of more than {most:,} tokens the last {most:,} are shown; all of it is read."
+    )
     return most
 
 
 def _triple(both: Compared, *, limit: float, colour: str, height: int, key: str, what: str) -> None:
     """A, B and their difference as cells; without a difference, why there is none."""
     if both.difference is None:
-        st.info(f"{both.why}: cell by cell there is no difference. Both sides are shown.", icon=":material/difference:")
+        st.info(
+            f"{both.why}: cell by cell there is no difference. Both sides are shown.",
+            icon=":material/difference:",
+        )
     places = st.columns(2 if both.difference is None else 3)
     for place, name, one in zip(places, "AB", (both.a, both.b), strict=False):
         with place:
             st.markdown(f"**{name}** ({one.unit.partition(' (')[0]}, 0 to {limit:.3g})")
-            alt = f"{what} in {name}, {one.axes[0].name} by {one.axes[1].name}, from 0 to {limit:.3g}."
-            shown = cells(one, theme(), limit=limit, signed=bool(np.nanmin(one.values) < 0), colour=colour, height=height)
+            alt = (
+                f"{what} in {name}, {one.axes[0].name} by {one.axes[1].name}, from 0 to "
+                f"{limit:.3g}."
+            )
+            shown = cells(
+                one,
+                theme(),
+                limit=limit,
+                signed=bool(np.nanmin(one.values) < 0),
+                colour=colour,
+                height=height,
+            )
             show_figure(shown, key=f"{key} {name}", alt=alt)
     if both.difference is not None:
         with places[2]:
@@ -182,10 +262,17 @@ def _triple(both: Compared, *, limit: float, colour: str, height: int, key: str,
 
 def tokens(sides: Sides) -> Shown:
     """Where the vectors of the tokens lie, unless the vocabularies have too little in common."""
-    spaces = embeddings.SPACES[:1] if all(one.lm.model.config.tied for one in (sides.a, sides.b)) else embeddings.SPACES
+    spaces = (
+        embeddings.SPACES[:1]
+        if all(one.lm.model.config.tied for one in (sides.a, sides.b))
+        else embeddings.SPACES
+    )
     space = spaces[0]
     if len(spaces) > 1:
-        hint = "Embedding: the vectors that tokens are read as. Unembedding: those that the last state is compared with."
+        hint = (
+            "Embedding: the vectors that tokens are read as. Unembedding: those that the last "
+            "state is compared with."
+        )
         space = controls.select("Vectors", spaces, key="compared_space", help=hint, segmented=True)
     try:
         # Prompts make no difference to the vectors of the vocabulary.
@@ -196,7 +283,8 @@ def tokens(sides: Sides) -> Shown:
         return NOTHING
     if sides.a.key == sides.b.key:
         st.info(
-            "A and B are the same model: a prompt does not change the vectors of its tokens. Choose another step or model for B.",
+            "A and B are the same model: a prompt does not change the vectors of its tokens. "
+            "Choose another step or model for B.",
             icon=":material/info:",
         )
     distance, labels = np.asarray(both.distance.values, float), both.distance.axes[0].labels
@@ -204,14 +292,21 @@ def tokens(sides: Sides) -> Shown:
     names = ", ".join(in_quotes(labels[index]) for index in order[:3] if distance[index] > 0)
     shares = " and ".join(percent(share) for share in both.explained)
     moved = f" Most moved: {names}." if names else ""
-    st.markdown(f"Both in one picture, along the axes in which they vary most together ({shares} of the variance).{moved}")
+    st.markdown(
+        f"Both in one picture, along the axes in which they vary most together ({shares} of the "
+        f"variance).{moved}"
+    )
     if both.turned:
         st.caption(
-            "The two models have no directions in common: both were brought to one size and turned to lie as near to each other "
+            "The two models have no directions in common: both were brought to one size and "
+            "turned to lie as near to each other "
             "as possible. What is left is the difference."
         )
     if any(both.left_out):
-        st.caption(f"Left out: {both.left_out[0]:,} tokens that only A has, and {both.left_out[1]:,} that only B has.")
+        st.caption(
+            f"Left out: {both.left_out[0]:,} tokens that only A has, and {both.left_out[1]:,} "
+            "that only B has."
+        )
     left, right = st.columns([3, 2])
     with left:
         show_figure(
@@ -224,7 +319,9 @@ def tokens(sides: Sides) -> Shown:
         axis = Axis("token", tuple(labels[index] for index in order[:SHOWN]))
         some = LabelledArray(distance[order[:SHOWN]], (axis,), both.distance.unit)
         show_figure(
-            figures.differences(some, theme(), limit=float(np.max(some.values)), percent=False, signed=False),
+            figures.differences(
+                some, theme(), limit=float(np.max(some.values)), percent=False, signed=False
+            ),
             key="distances",
             alt=f"How far the tokens moved, over all dimensions.{moved}",
         )
@@ -237,7 +334,8 @@ def lens(sides: Sides) -> Shown:
         "Of every layer and token",
         list(LENS),
         key="compared_lens",
-        help="What the model's head makes of the stream after each layer: how likely its likeliest token is, how likely the "
+        help="What the model's head makes of the stream after each layer: how likely its likeliest "
+        "token is, how likely the "
         "token is that really comes, or how uncertain the guess is (entropy, in nats).",
         format_func=lambda name: {"entropy": "entropy"}.get(name, f"probability {LENS[name][0]}"),
         segmented=True,
@@ -247,7 +345,11 @@ def lens(sides: Sides) -> Shown:
     each = max(config.vocab_size * config.d_model * (1 + 2 * config.n_layer) for config in configs)
     last = _last(sides, max(FEWEST_TOKENS, min(MOST_TOKENS, int(MOST / each))))
     both, call = ask_both(sides.key, compare.logit_lens, quantity=quantity, last=last)
-    limit = 1.0 if quantity != "entropy" else max(float(np.nanmax(one.values)) for one in (both.a, both.b))
+    limit = (
+        1.0
+        if quantity != "entropy"
+        else max(float(np.nanmax(one.values)) for one in (both.a, both.b))
+    )
     _triple(both, limit=limit, colour=OUTPUT, height=420, key="lens", what="What the lens reads")
     return Shown(both.table, code(sides, call))
 
@@ -256,17 +358,23 @@ def attribution(sides: Sides) -> Shown:
     """The amount that each part adds to the logit of a token, unless nothing can be added up."""
     some = compare.chosen(distributions(sides.key), SHOWN, LEAST_SHOWN)
     assert some.difference is not None
-    by_name = dict(zip(some.difference.axes[0].labels, some.difference.values.tolist(), strict=True))
+    by_name = dict(
+        zip(some.difference.axes[0].labels, some.difference.values.tolist(), strict=True)
+    )
     names = [name for name, value in by_name.items() if not np.isnan(value)]
     if not names:
-        st.info("The vocabularies have none of these tokens in common: there is nothing to add up.", icon=":material/difference:")
+        st.info(
+            "The vocabularies have none of these tokens in common: there is nothing to add up.",
+            icon=":material/difference:",
+        )
         return NOTHING
     most = max(names, key=lambda name: abs(by_name[name]))
     chosen = controls.select(
         "Token",
         [LARGEST, *names],
         key="compared_token",
-        help="Whose logit is added up, at the end of both texts. Without a choice, that of the token whose probability differs "
+        help="Whose logit is added up, at the end of both texts. Without a choice, that of the "
+        "token whose probability differs "
         "most.",
     )
     token = most if chosen == LARGEST else chosen
@@ -283,7 +391,13 @@ def attribution(sides: Sides) -> Shown:
         f"What parts add to the logit of {token} in A and in B, those that differ most.",
         f"What parts add to the logit of {token}, B minus A.",
     )
-    _bars(parts, keys=("parts", "part differences"), alts=alts, more="what adds more in B", in_percent=False)
+    _bars(
+        parts,
+        keys=("parts", "part differences"),
+        alts=alts,
+        more="what adds more in B",
+        in_percent=False,
+    )
     return Shown(both.table, code(sides, call))
 
 
@@ -304,10 +418,20 @@ def heads(sides: Sides) -> Shown:
     every = np.concatenate([np.asarray(one.values, float).ravel() for one in (both.a, both.b)])
     every = every[~np.isnan(every)]
     if not every.size:
-        st.info("This score has no meaning for these texts: no token of them stands twice.", icon=":material/info:")
+        st.info(
+            "This score has no meaning for these texts: no token of them stands twice.",
+            icon=":material/info:",
+        )
         return NOTHING
     limit = SCORES[score].high or float(every.max()) or 1.0
-    _triple(both, limit=limit, colour=PATTERN, height=320, key="scores", what=f"The score {SCORES[score].title}")
+    _triple(
+        both,
+        limit=limit,
+        colour=PATTERN,
+        height=320,
+        key="scores",
+        what=f"The score {SCORES[score].title}",
+    )
     return Shown(both.table, code(sides, call))
 
 
@@ -324,7 +448,9 @@ SHOWS: dict[str, Callable[[Sides], Shown]] = {
 
 
 def tries(sides: Sides) -> list[Try]:
-    """The suggestions: a step of training, another token, a head switched off; each sentence is computed for this model."""
+    """The suggestions: a step of training, another token, a head switched off; each sentence is
+    computed for this model.
+    """
     offers = [
         _half_way(sides.a),
         _other_data(sides.a),
@@ -344,14 +470,20 @@ def _half_way(a: Subject) -> Try | None:
     half = edits.at_strength(a.key, 0.5)
     moved, token, tuned, then = _moved(a.key, a.seen, half, a.seen)
     notice = (
-        f"A is {escaped(a.lm.base.name)} with its adapter as trained. With half of its strength {token} has {percent(then)} "
-        f"instead of {percent(tuned)}, and {percent(moved)} of the probability moves. The slider above does so on every page."
+        f"A is {escaped(a.lm.base.name)} with its adapter as trained. With half of its strength "
+        f"{token} has {percent(then)} "
+        f"instead of {percent(tuned)}, and {percent(moved)} of the probability moves. The slider "
+        "above does so on every page."
     )
     return Try("Half the adapter", notice, _state(**{EDITS: ", ".join(half.edits)}))
 
 
-def _moved(a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, ...]) -> tuple[float, str, float, float]:
-    """How much probability moves, and the likeliest token of A with its probability in A and in B."""
+def _moved(
+    a: ModelKey, a_ids: tuple[int, ...], b: ModelKey, b_ids: tuple[int, ...]
+) -> tuple[float, str, float, float]:
+    """How much probability moves, and the likeliest token of A with its probability in A and in
+    B.
+    """
     both = distributions((a, a_ids, b, b_ids))
     top = int(np.nanargmax(both.a.values))
     before, after = float(both.a.values[top]), float(np.nan_to_num(both.b.values[top]))
@@ -363,7 +495,9 @@ def _state(**chosen: Any) -> dict[str, Any]:
 
 
 def _other_data(a: Subject) -> Try | None:
-    """Another model of the same task with other settings: what both answer to the first question of the task."""
+    """Another model of the same task with other settings: what both answer to the first question of
+    the task.
+    """
     sentences, words = ((), ()) if a.lm.task is None else a.lm.task.questions()
     other = twin(a.key.name)
     if not sentences or other is None:
@@ -374,8 +508,10 @@ def _other_data(a: Subject) -> Try | None:
     except ValueError:  # it has other words
         return None
     notice = (
-        f"{escaped(a.key.name)} and {escaped(other)} were trained on other shares of the same sentences. After "
-        f"{in_quotes(sentences[0])} one gives {in_quotes(words[0])} {percent(likely[0])}, the other {percent(likely[1])}: what "
+        f"{escaped(a.key.name)} and {escaped(other)} were trained on other shares of the same "
+        "sentences. After "
+        f"{in_quotes(sentences[0])} one gives {in_quotes(words[0])} {percent(likely[0])}, the "
+        f"other {percent(likely[1])}: what "
         "are the shares in their data?"
     )
     return Try("Other data", notice, _state(**{MODEL: other, "compared": ANSWERS}))
@@ -388,7 +524,8 @@ def _training(a: Subject) -> Try | None:
         return None
     moved, token, last, then = _moved(a.key, a.seen, scrubber.at_step(a.key, steps[0]), a.seen)
     notice = (
-        f"After {counted(steps[0], 'step')} {token} had {percent(then)}, and has {percent(last)} now: since then "
+        f"After {counted(steps[0], 'step')} {token} had {percent(then)}, and has {percent(last)} "
+        "now: since then "
         f"{percent(moved)} of the probability of the next token moved."
     )
     return Try("Where it began", notice, _state(**{STEP: str(steps[0])}))
@@ -397,16 +534,24 @@ def _training(a: Subject) -> Try | None:
 def _other_token(a: Subject) -> Try | None:
     changed = other_prompt(a)
     ids = tuple(a.lm.tokenizer.encode(changed).ids)
-    if len(ids) != len(a.seen) or sum(one != other for one, other in zip(a.seen, ids, strict=True)) != 1:
+    if (
+        len(ids) != len(a.seen)
+        or sum(one != other for one, other in zip(a.seen, ids, strict=True)) != 1
+    ):
         return None
     moved, token, before, after = _moved(a.key, a.seen, a.key, ids)
     at = next(i for i, (one, other) in enumerate(zip(a.seen, ids, strict=True)) if one != other)
     label = a.lm.tokenizer.label
     notice = (
-        f"With {in_quotes(label(ids[at]))} in the place of {in_quotes(label(a.seen[at]))} at position {at}, {token} goes from "
+        f"With {in_quotes(label(ids[at]))} in the place of {in_quotes(label(a.seen[at]))} at "
+        f"position {at}, {token} goes from "
         f"{percent(before)} to {percent(after)}, and {percent(moved)} of the probability moves."
     )
-    step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
+    step = (
+        {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)}
+        if scrubber.steps(a.key.name)
+        else {}
+    )
     return Try("One other token", notice, _state(**{PROMPT: changed, **step}))
 
 
@@ -422,8 +567,13 @@ def _without_head(a: Subject) -> Try | None:
     except ValueError:  # there are as many edits as a model may have
         return None
     notice = (
-        f"Of all heads, {title} adds most to the logit of the likeliest token, {token}: {brief(value)}. Switched off in B, that "
+        f"Of all heads, {title} adds most to the logit of the likeliest token, {token}: "
+        f"{brief(value)}. Switched off in B, that "
         f"token goes from {percent(before)} to {percent(after)}."
     )
-    step = {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)} if scrubber.steps(a.key.name) else {}
+    step = (
+        {STEP: scrubber.LAST if a.key.step is None else str(a.key.step)}
+        if scrubber.steps(a.key.name)
+        else {}
+    )
     return Try("Without its strongest head", notice, _state(**{EDITS: ", ".join(listed), **step}))

@@ -1,4 +1,6 @@
-"""The view Weights of the page Compare: by how much each matrix differs, in which directions, and what that did to the losses."""
+"""The view Weights of the page Compare: by how much each matrix differs, in which directions, and
+what that did to the losses.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,20 @@ FEWEST_SHOWN = 16
 
 
 def weights(sides: Sides) -> Shown:
-    """How far every matrix of B is from that of A, its singular values, what that does to the text on screen, and for an adapter
-    the losses along its strength.
+    """How far every matrix of B is from that of A, its singular values, what that does to the text
+    on screen, and for an adapter the losses along its strength.
     """
     both, call = ask_both((sides.a.key, (), sides.b.key, ()), compare.weights)
     if both.difference is None:
-        st.info(f"{both.why}: only models of one shape have a difference of weights.", icon=":material/difference:")
+        st.info(
+            f"{both.why}: only models of one shape have a difference of weights.",
+            icon=":material/difference:",
+        )
     elif not both.largest:
-        st.info("A and B have the same weights: nothing differs. Choose another model or step for B.", icon=":material/info:")
+        st.info(
+            "A and B have the same weights: nothing differs. Choose another model or step for B.",
+            icon=":material/info:",
+        )
     else:
         _heat_map(sides, both)
     _along_strength(sides)
@@ -47,11 +55,25 @@ def weights(sides: Sides) -> Shown:
 def _heat_map(sides: Sides, both: Compared) -> None:
     shares = compare.relative(both)
     rows, columns = (axis.labels for axis in shares.axes)
-    there = [(row, column) for row, column in np.ndindex(shares.values.shape) if not np.isnan(shares.values[row, column])]
-    names = {_title(rows[row], columns[column]): float(shares.values[row, column]) for row, column in there}
-    paths = {_title(rows[row], columns[column]): _path(rows[row], columns[column]) for row, column in there}
+    there = [
+        (row, column)
+        for row, column in np.ndindex(shares.values.shape)
+        if not np.isnan(shares.values[row, column])
+    ]
+    names = {
+        _title(rows[row], columns[column]): float(shares.values[row, column])
+        for row, column in there
+    }
+    paths = {
+        _title(rows[row], columns[column]): _path(rows[row], columns[column])
+        for row, column in there
+    }
     most = max(names, key=names.__getitem__)
-    much = f"‖B − A‖ is **{percent(names[most])}** of ‖A‖" if np.isfinite(names[most]) else "in A all its numbers are 0"
+    much = (
+        f"‖B − A‖ is **{percent(names[most])}** of ‖A‖"
+        if np.isfinite(names[most])
+        else "in A all its numbers are 0"
+    )
     limit = max((share for share in names.values() if np.isfinite(share)), default=0.0) or 1.0
     unchanged = sum(1 for share in names.values() if share == 0)
     same = f" {unchanged} of {len(names)} matrices are the same to the bit." if unchanged else ""
@@ -61,30 +83,45 @@ def _heat_map(sides: Sides, both: Compared) -> None:
     with left:
         st.markdown("**Every matrix**: ‖B − A‖ as a share of ‖A‖")
         show_figure(
-            cells(shares, theme(), limit=limit, signed=False, colour=OUTPUT, height=max(300, 180 + 10 * len(rows))),
+            cells(
+                shares,
+                theme(),
+                limit=limit,
+                signed=False,
+                colour=OUTPUT,
+                height=max(300, 180 + 10 * len(rows)),
+            ),
             key="weights that differ",
-            alt=f"How far each matrix of B is from that of A, block by matrix; most: {most}: {much.replace('**', '')}.",
+            alt=f"How far each matrix of B is from that of A, block by matrix; most: {most}: "
+            f"{much.replace('**', '')}.",
         )
     with right:
         chosen = controls.select(
             "Matrix",
             [MOST, *names],
             key="compared_matrix",
-            help="Whose difference is taken apart. Without a choice, it is the matrix that differs most.",
+            help="Whose difference is taken apart. Without a choice, it is the matrix that differs "
+            "most.",
         )
         name = most if chosen == MOST else chosen
-        values, _ = ask_both((sides.a.key, (), sides.b.key, ()), compare.singular_values, name=paths[name])
+        values, _ = ask_both(
+            (sides.a.key, (), sides.b.key, ()), compare.singular_values, name=paths[name]
+        )
         sizes = np.asarray(values.values, float)
         count = int((sizes > COUNTED * sizes.max(initial=0.0)).sum())
         first = slice(0, max(FEWEST_SHOWN, 2 * count))
-        shown = LabelledArray(sizes[first], (Axis("number", values.axes[0].labels[first]),), values.unit)
+        shown = LabelledArray(
+            sizes[first], (Axis("number", values.axes[0].labels[first]),), values.unit
+        )
         show_figure(
             strengths.singular_values(shown, theme(), height=240),
             key="singular values",
-            alt=f"The singular values of the difference of {name}; {count} of {len(sizes)} are more than rounding.",
+            alt=f"The singular values of the difference of {name}; {count} of {len(sizes)} are "
+            "more than rounding.",
         )
         st.caption(
-            f"The difference of {escaped(name)} acts in **{count} of {len(sizes)}** directions: so many of its singular "
+            f"The difference of {escaped(name)} acts in **{count} of {len(sizes)}** directions: "
+            "so many of its singular "
             "values are more than a ten-thousandth of the largest."
         )
 
@@ -100,7 +137,9 @@ def _path(row: str, column: str) -> str:
 
 
 def _on_the_text(sides: Sides) -> None:
-    """What the matrices are kept in, where that differs, and how far the guesses of the text on screen move."""
+    """What the matrices are kept in, where that differs, and how far the guesses of the text on
+    screen move.
+    """
     kept = [precision.said(one.lm.model) for one in (sides.a, sides.b)]
     if kept[0] != kept[1]:
         st.caption(f"In memory A is {kept[0]}; B is {kept[1]}.")
@@ -110,22 +149,37 @@ def _on_the_text(sides: Sides) -> None:
         return
     values, tokens = np.asarray(moved.values, float), moved.axes[0].labels
     most = int(values.argmax())
-    where = f", most after {in_quotes(tokens[most])} ({brief(float(values[most]))})" if len(values) > 1 else ""
+    where = (
+        f", most after {in_quotes(tokens[most])} ({brief(float(values[most]))})"
+        if len(values) > 1
+        else ""
+    )
     st.markdown(
-        f"On the text on screen a guess moves by **{brief(float(values.mean()))} nats**{where}: the mean Kullback–Leibler "
-        "divergence of B’s guess from A’s, 0 if they are the same. The other views show what they guess."
+        f"On the text on screen a guess moves by **{brief(float(values.mean()))} nats**{where}: "
+        "the mean Kullback–Leibler "
+        "divergence of B’s guess from A’s, 0 if they are the same. The other views show what they "
+        "guess."
     )
 
 
 def _along_strength(sides: Sides) -> None:
-    """What was learned and what was forgotten on the way from the base of an adapter to the tuned model, and beyond."""
-    keys = [one.key for one in (sides.a, sides.b) if isinstance(language_model(one.key.unedited).model, MergedTransformer)]
+    """What was learned and what was forgotten on the way from the base of an adapter to the tuned
+    model, and beyond.
+    """
+    keys = [
+        one.key
+        for one in (sides.a, sides.b)
+        if isinstance(language_model(one.key.unedited).model, MergedTransformer)
+    ]
     if not keys:
         return
     key = keys[0].unedited
     base = language_model(key).base
     assert base is not None
-    st.markdown(f"**What {escaped(key.name)} learned, and what it forgot**: its loss along the strength of the adapter")
+    st.markdown(
+        f"**What {escaped(key.name)} learned, and what it forgot**: its loss along the strength "
+        "of the adapter"
+    )
     table, missing = _losses(key, model_key(base.name, key.device, None, key.precision))
     if missing:
         st.caption(f"Not on this machine, so left out: {escaped(', '.join(missing))}.")
@@ -135,14 +189,20 @@ def _along_strength(sides: Sides) -> None:
     show_figure(
         strengths.losses(table, theme(), height=320, at=at),
         key="losses along the strength",
-        alt=f"The loss in nats per token along the strength of the adapter, on {' and '.join(table.axes[0].labels)}.",
+        alt="The loss in nats per token along the strength of the adapter, on "
+        f"{' and '.join(table.axes[0].labels)}.",
     )
-    st.caption(f"{escaped(' '.join(said(table)))} About {held_out.MOST_TOKENS:,} tokens held out of each; without other edits.")
+    st.caption(
+        f"{escaped(' '.join(said(table)))} About {held_out.MOST_TOKENS:,} tokens held out of "
+        "each; without other edits."
+    )
 
 
 @jobs.resource("Reading both texts at each strength", max_entries=8)
 def _losses(adapter: ModelKey, base: ModelKey) -> tuple[LabelledArray | None, tuple[str, ...]]:
-    """The losses of an adapter along its strength, on its data and on its base's, and the names of data that are not here."""
+    """The losses of an adapter along its strength, on its data and on its base's, and the names of
+    data that are not here.
+    """
     texts, missing = {}, []
     for key in (adapter, base):
         lm = language_model(key)
@@ -156,12 +216,17 @@ def _losses(adapter: ModelKey, base: ModelKey) -> tuple[LabelledArray | None, tu
 
 
 def said(table: LabelledArray) -> list[str]:
-    """A sentence for each text of a table [text, strength]: its loss with the base, as trained, and where it is lowest."""
+    """A sentence for each text of a table [text, strength]: its loss with the base, as trained, and
+    where it is lowest.
+    """
     names = table.axes[1].labels
     sentences = []
     for text, values in zip(table.axes[0].labels, table.values, strict=True):
         before, after = values[names.index("0")], values[names.index("1")]
         what = "falls" if after < before else "rises"
         lowest = names[int(np.argmin(values))]
-        sentences.append(f"On {text} it {what} from {before:.3f} at 0 to {after:.3f} at 1, and is lowest at {lowest}.")
+        sentences.append(
+            f"On {text} it {what} from {before:.3f} at 0 to {after:.3f} at 1, and is lowest at "
+            f"{lowest}."
+        )
     return sentences

@@ -10,7 +10,15 @@ import streamlit as st
 
 from gptviz.figures.explaining import context as figures
 from gptviz.figures.kit.format import counted, percent
-from gptviz.interp.explaining.context_use import HOWS, ByWindow, ContextUse, How, LeftOut, by_position, most_data
+from gptviz.interp.explaining.context_use import (
+    HOWS,
+    ByWindow,
+    ContextUse,
+    How,
+    LeftOut,
+    by_position,
+    most_data,
+)
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import reading
 from gptviz.model.costs.effort import MOST, effort
@@ -21,20 +29,21 @@ from gptviz.ui.widgets import Try, controls, escaped, in_quotes, show_figure, th
 
 # Before the last token, which is not read: the model guesses it.
 GUESS = "→ "
-# Leaving out each token takes as many passes as there are tokens: only the end of a longer text is measured, at least
-# `FEWEST_READ` tokens of it.
+# Leaving out each token takes as many passes as there are tokens: only the end of a longer text is
+# measured, at least `FEWEST_READ` tokens of it.
 MOST_READ, FEWEST_READ = 160, 32
 
 
 def ask_use(subject: Subject) -> Asked[ContextUse] | None:
-    """How the model uses the end of the prompt, as much as can be measured in some seconds. The control `how` says what leaving a
-    token out means. None where there is too little text.
+    """How the model uses the end of the prompt, as much as can be measured in some seconds. The
+    control `how` says what leaving a token out means. None where there is too little text.
     """
     how = controls.select(
         "A token that is left out is",
         HOWS,
         key="how",
-        help="Replaced: it stays in its place, but its vector is the mean of all tokens’. Removed: the text closes up, and all "
+        help="Replaced: it stays in its place, but its vector is the mean of all tokens’. Removed: "
+        "the text closes up, and all "
         "tokens after it move by one place.",
         segmented=True,
     )
@@ -44,7 +53,9 @@ def ask_use(subject: Subject) -> Asked[ContextUse] | None:
         return None
     most = int(np.clip((MOST / effort(subject.lm.model, 1)) ** 0.5, FEWEST_READ, MOST_READ))
     last = most if length > most else None
-    return ask(subject, reading.context_use, "Reading the text without each token", how=how, last=last)
+    return ask(
+        subject, reading.context_use, "Reading the text without each token", how=how, last=last
+    )
 
 
 def is_finite(subject: Subject, use: ContextUse) -> bool:
@@ -52,12 +63,17 @@ def is_finite(subject: Subject, use: ContextUse) -> bool:
     if np.isfinite(use.loss[1:]).all():
         return True
     name = escaped(subject.key.name)
-    st.error(f"{name}: the probabilities of this model are not numbers. Choose another model or step above.")
+    st.error(
+        f"{name}: the probabilities of this model are not numbers. Choose another model or step "
+        "above."
+    )
     return False
 
 
 def labels_of(subject: Subject, use: ContextUse) -> tuple[str, ...]:
-    """The visible forms of the tokens; an arrow stands before the last one, which the model guesses."""
+    """The visible forms of the tokens; an arrow stands before the last one, which the model
+    guesses.
+    """
     labels = tuple(map(subject.lm.tokenizer.label, use.ids))
     return (*labels[:-1], f"{GUESS}{labels[-1]}")
 
@@ -66,29 +82,45 @@ def which_tokens(subject: Subject, use: ContextUse, labels: tuple[str, ...]) -> 
     """The map of what each token is worth, with a line on the token that matters most above it."""
     st.markdown(_most(use.left_out, labels))
     show_figure(
-        figures.left_out(use.left_out.labelled(labels), theme(), height=int(np.clip(16 * len(use.ids) + 90, 300, 620))),
+        figures.left_out(
+            use.left_out.labelled(labels),
+            theme(),
+            height=int(np.clip(16 * len(use.ids) + 90, 300, 620)),
+        ),
         key="left out",
-        alt=f"How much each of {counted(len(use.ids), 'guess', 'guesses')} loses without each token before it. "
+        alt=f"How much each of {counted(len(use.ids), 'guess', 'guesses')} loses without each "
+        "token before it. "
         f"{_most(use.left_out, labels, '“{}”'.format)}",
     )
     tokens = len(use.left_out.places)
-    cut = f" Only the last {tokens} tokens of the prompt are measured." if len(use.ids) <= len(subject.seen) else ""
+    cut = (
+        f" Only the last {tokens} tokens of the prompt are measured."
+        if len(use.ids) <= len(subject.seen)
+        else ""
+    )
     full = (
-        " This model reads the whole text at once: at every position but the last it has already seen the token that it guesses."
+        " This model reads the whole text at once: at every position but the last it has already "
+        "seen the token that it guesses."
         if subject.lm.model.config.mask == "full"
         else ""
     )
     st.caption(f"After the arrow stands the model's own guess at the next token.{cut}{full}")
 
 
-def _most(left_out: LeftOut, labels: tuple[str, ...], quoted: Callable[[str], str] = in_quotes) -> str:
-    """A sentence on the cell with the largest rise; `quoted` names a token, as Markdown unless another way is given."""
+def _most(
+    left_out: LeftOut, labels: tuple[str, ...], quoted: Callable[[str], str] = in_quotes
+) -> str:
+    """A sentence on the cell with the largest rise; `quoted` names a token, as Markdown unless
+    another way is given.
+    """
     finite = np.where(np.isfinite(left_out.rise), left_out.rise, -np.inf)
     guess, column = (int(at) for at in np.unravel_index(finite.argmax(), finite.shape))
     place, rise = left_out.places[column], float(left_out.rise[guess, column])
     if rise <= 0:
         return "No guess gets worse without one of the tokens before it."
-    guessed, without = (f"{quoted(labels[at].removeprefix(GUESS))} at position {at}" for at in (guess, place))
+    guessed, without = (
+        f"{quoted(labels[at].removeprefix(GUESS))} at position {at}" for at in (guess, place)
+    )
     return f"The largest loss: {guessed} is guessed {rise:.2f} nats worse without {without}."
 
 
@@ -99,16 +131,21 @@ def how_many(by_window: ByWindow) -> None:
     show_figure(
         figures.by_window(by_window.labelled(), theme(), height=300, enough=enough),
         key="by window",
-        alt=f"The mean loss by how many tokens are read: {mean[0]:.2f} nats with 1, {mean[-1]:.2f} with {windows[-1]}.",
+        alt=f"The mean loss by how many tokens are read: {mean[0]:.2f} nats with 1, "
+        f"{mean[-1]:.2f} with {windows[-1]}.",
     )
     if mean[0] <= mean[-1]:
         said = "More than one token does not help in this text."
     elif enough == windows[-1]:
         said = f"Fewer than all {windows[-1]} serve clearly less well."
     else:
-        said = f"The last {counted(enough, 'token')} by themselves (dotted) serve nearly as well as all {windows[-1]}."
+        said = (
+            f"The last {counted(enough, 'token')} by themselves (dotted) serve nearly as well as "
+            f"all {windows[-1]}."
+        )
     st.caption(
-        f"**How many tokens?** Reading only the last token the mean loss is {mean[0]:.2f} nats, reading all of them "
+        f"**How many tokens?** Reading only the last token the mean loss is {mean[0]:.2f} nats, "
+        "reading all of them "
         f"{mean[-1]:.2f}. {said}"
     )
 
@@ -117,33 +154,45 @@ def where(labels: tuple[str, ...], loss: Float64Array) -> None:
     """The loss by position in the text."""
     half = (len(loss) + 1) // 2
     show_figure(
-        figures.by_position(LabelledArray(loss, (Axis("token", labels),), "loss (nats)"), theme(), height=300),
+        figures.by_position(
+            LabelledArray(loss, (Axis("token", labels),), "loss (nats)"), theme(), height=300
+        ),
         key="by position",
         alt=f"The loss of each of the {len(loss)} tokens of the text.",
     )
     said = ""
     if half > 1:
         early, late = float(np.mean(loss[1:half])), float(np.mean(loss[half:]))
-        said = f"In the first half of the text the mean loss is {early:.2f} nats, in the second {late:.2f}. "
+        said = (
+            f"In the first half of the text the mean loss is {early:.2f} nats, in the second "
+            f"{late:.2f}. "
+        )
     guess, likely = in_quotes(labels[-1].removeprefix(GUESS)), percent(math.exp(-loss[-1]))
     st.caption(f"**Where in the text?** {said}Its guess at the next token, {guess}, has {likely}.")
 
 
 def over_data(subject: Subject) -> None:
-    """The mean loss by position over data held out of the model's training, where these are here."""
+    """The mean loss by position over data held out of the model's training, where these are
+    here.
+    """
     by_place = loss_by_position(subject.key)
     if by_place is None:
         return
     loss, row = by_place.values, by_place.values[1:]
-    early, late = float(row[: max(1, len(row) // 4)].mean()), float(row[-max(1, len(row) // 4) :].mean())
+    early, late = (
+        float(row[: max(1, len(row) // 4)].mean()),
+        float(row[-max(1, len(row) // 4) :].mean()),
+    )
     show_figure(
         figures.over_data(by_place, theme(), height=260),
         key="over data",
-        alt=f"The {by_place.unit} at each of {counted(len(loss), 'position')}: {early:.2f} in the first quarter, "
+        alt=f"The {by_place.unit} at each of {counted(len(loss), 'position')}: {early:.2f} in the "
+        "first quarter, "
         f"{late:.2f} in the last.",
     )
     st.caption(
-        f"**And over many texts?** The mean loss at each position, over {held_out.said(subject.key)}: {early:.2f} nats in the "
+        "**And over many texts?** The mean loss at each position, over "
+        f"{held_out.said(subject.key)}: {early:.2f} nats in the "
         f"first quarter of the positions, {late:.2f} in the last."
     )
 
@@ -163,14 +212,20 @@ def loss_by_position(key: ModelKey) -> LabelledArray | None:
 def tries(subject: Subject, how: str) -> list[Try]:
     """The suggestions for this model and text."""
     other: How = "removed" if how == "replaced" else "replaced"
-    notice = f"Each token is {other} instead of {how}. Removing a token also moves all that follow: which guesses mind that?"
+    notice = (
+        f"Each token is {other} instead of {how}. Removing a token also moves all that follow: "
+        "which guesses mind that?"
+    )
     offers = [*known_prompt(subject), Try("Leave out in the other way", notice, {"how": other})]
     # The prompt twice, where it fits: whether the model uses the first time to guess the second.
     most = (subject.lm.model.config.context_length - 1) // 2
     if not subject.encoding.unknown and 4 <= len(subject.encoding.ids) <= most:
         text = subject.prompt.strip()
         twice = f"{text}{' ' if subject.lm.tokenizer.is_spaced else chr(10)}{text}"
-        notice = "Does the model read again what it has read? Then the loss of the second time lies far below that of the first."
+        notice = (
+            "Does the model read again what it has read? Then the loss of the second time lies "
+            "far below that of the first."
+        )
         offers.append(Try("The same text twice", notice, {"prompt": twice}))
     return offers
 
@@ -183,8 +238,11 @@ def code(subject: Subject, asked: Asked[ContextUse]) -> str:
             "",
             "from gptviz.interp.explaining.context_use import by_position",
             "",
-            f"rows = [row.tolist() for row in lm.rows(most={most_data(subject.lm.model)}) if len(row) > 1]",
+            f"rows = [row.tolist() for row in lm.rows(most={most_data(subject.lm.model)}) if "
+            "len(row) > 1]",
             "over_data = by_position(lm.model, rows)  # [position]",
             "",
         ]
-    return asked.code(*lines, "result.left_out.labelled([lm.tokenizer.label(i) for i in result.ids])")
+    return asked.code(
+        *lines, "result.left_out.labelled([lm.tokenizer.label(i) for i in result.ids])"
+    )

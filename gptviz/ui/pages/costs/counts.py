@@ -53,8 +53,13 @@ class CostSetting:
 def view_control() -> str:
     """The control `view`."""
     controls.opens("view", COUNTS, VIEWS, OWN)
-    hint = "With fewer bits: what it loses if its weights are rounded. Counts: parameters, operations and memory, as formulas."
-    return controls.select("View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed")
+    hint = (
+        "With fewer bits: what it loses if its weights are rounded. Counts: parameters, "
+        "operations and memory, as formulas."
+    )
+    return controls.select(
+        "View", VIEWS, key="view", help=hint, segmented=True, label_visibility="collapsed"
+    )
 
 
 def setting(config: Config, columns: Sequence[DeltaGenerator]) -> CostSetting:
@@ -66,12 +71,15 @@ def setting(config: Config, columns: Sequence[DeltaGenerator]) -> CostSetting:
             BATCHES,
             key="batch",
             default=DEFAULT_BATCH,
-            help="How many texts are read at once. Weights take the same memory for any number of them.",
+            help="How many texts are read at once. Weights take the same memory for any number of "
+            "them.",
         )
     with middle:
         powers = [2**i for i in range(config.context_length.bit_length())]
-        lengths = tuple(sorted({*powers, config.context_length}))  # the powers of two that fit, and all of the context
-        tokens = max(length for length in lengths if length <= max(1, USUAL_TOKENS))  # as far as a person would read
+        # the powers of two that fit, and all of the context
+        lengths = tuple(sorted({*powers, config.context_length}))
+        # as far as a person would read
+        tokens = max(length for length in lengths if length <= max(1, USUAL_TOKENS))
         if len(lengths) > 1:
             tokens = controls.notch(
                 "Context, tokens",
@@ -86,7 +94,8 @@ def setting(config: Config, columns: Sequence[DeltaGenerator]) -> CostSetting:
             list(PASSES),
             key="pass",
             default="training",
-            help="A step of training reads the texts, then goes back through the model for the gradients.",
+            help="A step of training reads the texts, then goes back through the model for the "
+            "gradients.",
             format_func=lambda name: PASSES[name],
         )
     with last:
@@ -110,7 +119,9 @@ def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
     kept = memory_over(config, chosen.batch, lengths, chosen.optimiser)
     sums: dict[str, int] = {}
     for product in costs.products:
-        sums[product.part] = sums.get(product.part, 0) + (product.training if chosen.of == "training" else product.forward)
+        sums[product.part] = sums.get(product.part, 0) + (
+            product.training if chosen.of == "training" else product.forward
+        )
     said = _shares(sums)
     texts = f"{chosen.batch:,} {'text' if chosen.batch == 1 else 'texts'} side by side"
     with left.container(gap="xsmall"):
@@ -129,7 +140,9 @@ def charts(config: Config, costs: Costs, chosen: CostSetting) -> None:
             key="memory",
             alt=f"Bytes held in training over the length of a text, {texts}. {shares}",
         )
-        dashed = " The dashed line: what generating keeps instead." if costs.cache is not None else ""
+        dashed = (
+            " The dashed line: what generating keeps instead." if costs.cache is not None else ""
+        )
         st.caption(f"{shares}{dashed}")
 
 
@@ -145,12 +158,21 @@ def _shares(sums: dict[str, int]) -> str:
     """The parts in words, the largest first."""
     whole = max(1, sum(sums.values()))
     ordered = sorted(sums.items(), key=lambda item: -item[1])
-    return "At the dotted line: " + ", ".join(f"{name} {percent(count / whole)}" for name, count in ordered if count) + "."
+    return (
+        "At the dotted line: "
+        + ", ".join(f"{name} {percent(count / whole)}" for name, count in ordered if count)
+        + "."
+    )
 
 
 def held(costs: Costs, chosen: CostSetting) -> dict[str, int]:
     """The bytes that training holds."""
-    held = (costs.weights["float32"], costs.gradients, costs.optimiser[chosen.optimiser], costs.activations)
+    held = (
+        costs.weights["float32"],
+        costs.gradients,
+        costs.optimiser[chosen.optimiser],
+        costs.activations,
+    )
     return dict(zip(gathered.MEMORY, held, strict=True))
 
 
@@ -159,8 +181,16 @@ def headline(costs: Costs, chosen: CostSetting) -> None:
     training = sum(held(costs, chosen).values())
     count = costs.training if chosen.of == "training" else costs.forward
     cells = [
-        ("Parameters", f"{costs.parameters:,}", "The numbers that training finds; shared ones are counted once."),
-        (f"Operations, {PASSES[chosen.of].lower()}", in_words(count), f"{count:,} multiplications and additions"),
+        (
+            "Parameters",
+            f"{costs.parameters:,}",
+            "The numbers that training finds; shared ones are counted once.",
+        ),
+        (
+            f"Operations, {PASSES[chosen.of].lower()}",
+            in_words(count),
+            f"{count:,} multiplications and additions",
+        ),
         (
             "Memory to train",
             in_bytes(training),
@@ -190,13 +220,19 @@ def parameters(config: Config) -> LabelledArray:
     table = gathered.by_tensor(config)
     parts = tuple(part_of(name.replace("*", "0")) for name in table.axes[0].labels)
     largest = table.axes[0].labels[int(table.values.argmax())]
-    note = f"The largest is {largest}, with {percent(float(table.values.max()) / max(1, int(table.values.sum())))} of all."
+    note = (
+        f"The largest is {largest}, with "
+        f"{percent(float(table.values.max()) / max(1, int(table.values.sum())))} of all."
+    )
     show_figure(
         figures.bars(table, parts, theme(), unit=gathered.PARAMETERS),
         key="parameters",
         alt=f"Parameters of every tensor. {note}",
     )
-    more = f" A star stands for the number of the block: the tensors of all {config.n_layer} blocks are counted together."
+    more = (
+        f" A star stands for the number of the block: the tensors of all {config.n_layer} blocks "
+        "are counted together."
+    )
     st.caption(note + (more if config.n_layer > 1 else ""))
     return table
 
@@ -214,18 +250,29 @@ def formulas(costs: Costs, chosen: CostSetting) -> None:
     kept_by = costs.optimiser[chosen.optimiser]
     of_optimiser = "4 for each number of the matrices in blocks, 2 · 4 for others"
     if kept_by in (4 * costs.parameters, 8 * costs.parameters):
-        of_optimiser = f"{'2 · ' if kept_by == 8 * costs.parameters else ''}4 · {costs.parameters:,}"
+        of_optimiser = (
+            f"{'2 · ' if kept_by == 8 * costs.parameters else ''}4 · {costs.parameters:,}"
+        )
     rows: list[tuple[str, str, int]] = [
         ("weights", f"4 · {costs.parameters:,}", costs.weights["float32"]),
-        ("weights, their matrices in 2 bytes a number", "2 for each number of a matrix, 4 for others", costs.weights["bfloat16"]),
+        (
+            "weights, their matrices in 2 bytes a number",
+            "2 for each number of a matrix, 4 for others",
+            costs.weights["bfloat16"],
+        ),
         ("gradients", f"4 · {costs.parameters:,}", costs.gradients),
         (f"what {chosen.optimiser} keeps", of_optimiser, kept_by),
-        *((f"activations, {part}", costs.kept.formula(part), count) for part, count in kept.items()),
+        *(
+            (f"activations, {part}", costs.kept.formula(part), count)
+            for part, count in kept.items()
+        ),
     ]
     if costs.cache is not None:
         config, read = costs.config, "(T + S)" if costs.config.n_encoder_layer else "T"
         sizes = f"{config.key_heads} · {config.head_size}"
-        rows.append(("keys and values", f"4 · 2 · {config.n_layer} · B · {read} · {sizes}", costs.cache))
+        rows.append(
+            ("keys and values", f"4 · 2 · {config.n_layer} · B · {read} · {sizes}", costs.cache)
+        )
     letters = f"B = {costs.batch:,} texts of T = {costs.tokens:,} tokens"
     if costs.config.n_encoder_layer:
         letters += ", with sources of S = T tokens"
@@ -272,8 +319,10 @@ def tries(config: Config, chosen: CostSetting) -> list[Try]:
         offers.append(
             Try(
                 "The longest text",
-                f"At {longest:,} tokens, {percent(share)} of the operations of reading compare tokens with each other; at "
-                f"{shorter:,} tokens it is {percent(short)}: only these grow with the square of the length.",
+                f"At {longest:,} tokens, {percent(share)} of the operations of reading compare "
+                "tokens with each other; at "
+                f"{shorter:,} tokens it is {percent(short)}: only these grow with the square of "
+                "the length.",
                 {"tokens": longest, "pass": "forward"},
             )
         )
@@ -282,7 +331,8 @@ def tries(config: Config, chosen: CostSetting) -> list[Try]:
     offers.append(
         Try(
             "A large batch",
-            f"From 1 text to {BATCHES[-1]:,}, the memory of training goes from {small} to {large}: weights and optimiser stay, "
+            f"From 1 text to {BATCHES[-1]:,}, the memory of training goes from {small} to "
+            f"{large}: weights and optimiser stay, "
             "activations grow.",
             {"batch": BATCHES[-1]},
         )
@@ -297,7 +347,8 @@ def tries(config: Config, chosen: CostSetting) -> list[Try]:
     offers.append(
         Try(
             "Two bits a number",
-            f"The weights take {in_bytes(size.kept)} instead of {in_bytes(size.float32)} in float32. The view **With "
+            f"The weights take {in_bytes(size.kept)} instead of {in_bytes(size.float32)} in "
+            "float32. The view **With "
             "fewer bits** says what the guess, the loss and the text lose.",
             {"view": BITS, "bits": "2", "scale": "g32", "matrix": "all"},
         )

@@ -1,4 +1,6 @@
-"""The view "With fewer bits" of the page Size and cost: what the model loses if its weights are kept in fewer bits."""
+"""The view "With fewer bits" of the page Size and cost: what the model loses if its weights are
+kept in fewer bits.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ from gptviz.ui.records.compare import PAGE as COMPARE
 from gptviz.ui.records.costs import BITS as VIEW
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import NOTHING, Shown
-from gptviz.ui.shell.subject import ModelKey, Subject, language_model, load_call, long_prompts, opening
+from gptviz.ui.shell.subject import (
+    ModelKey,
+    Subject,
+    language_model,
+    load_call,
+    long_prompts,
+    opening,
+)
 from gptviz.ui.shell.subject import edits as on_screen
 from gptviz.ui.shell.subject.bar import shortened
 from gptviz.ui.views import before_after, loss_texts
@@ -31,14 +40,24 @@ from gptviz.ui.widgets.tables import show_table
 from .counts import metrics
 
 WHOLE, ALL, ROW = "whole", "all", "row"
-KINDS = {WHOLE: "as it is", **{str(bits): f"{bits} bits" for bits in BITS}, **dict(zip(GGUF_KINDS, GGUF_KINDS, strict=True))}
+KINDS = {
+    WHOLE: "as it is",
+    **{str(bits): f"{bits} bits" for bits in BITS},
+    **dict(zip(GGUF_KINDS, GGUF_KINDS, strict=True)),
+}
 SCALES = {ROW: "each row", **{f"g{group}": f"{group} neighbours" for group in GROUPS}}
 USUAL, USUAL_SCALE = "4", "g32"
 # A model with more parameters is quantised when the reader asks for it.
 MOST_AT_ONCE = 20_000_000
 # How many matrices the table lists.
 LISTED = 12
-_FORMATS = {"error, %": "%.2f", "largest error": "%.3g", "farthest / RMS": "%.1f", "outliers, %": "%.3f", "bytes": "localized"}
+_FORMATS = {
+    "error, %": "%.2f",
+    "largest error": "%.3g",
+    "farthest / RMS": "%.1f",
+    "outliers, %": "%.3f",
+    "bytes": "localized",
+}
 
 
 def show(subject: Subject) -> Shown:
@@ -48,22 +67,34 @@ def show(subject: Subject) -> Shown:
     if text is None:
         model, whole = subject.lm.model, in_bytes(4 * parameter_count(config))
         kept = f"{in_bytes(precision.bytes_in_memory(model))} ({precision.said(model)})"
-        st.caption(f"In memory the weights take {kept}, and {whole} in float32. Choose a number of bits.")
+        st.caption(
+            f"In memory the weights take {kept}, and {whole} in float32. Choose a number of bits."
+        )
         return NOTHING
     if subject.kind.continues:
         subject = shortened(subject, long_prompts.read_in_seconds(config), "It is read twice here")
     others = [one for one in subject.key.edits if not edit(one, config).is_of_weights]
     reference = on_screen.reference_text(subject.default)
-    before = on_screen.with_edits(subject.key.unedited, fitting(others, subject.lm.original.model), reference)
-    shown = on_screen.with_edits(subject.key.unedited, fitting([text, *others], subject.lm.original.model), reference)
+    before = on_screen.with_edits(
+        subject.key.unedited, fitting(others, subject.lm.original.model), reference
+    )
+    shown = on_screen.with_edits(
+        subject.key.unedited, fitting([text, *others], subject.lm.original.model), reference
+    )
     if not any(edit(one, config).is_of_weights for one in shown.edits):
         return NOTHING
     return _shown(replace(subject, key=before, lm=language_model(before)), shown, text)
 
 
 def _setting(config: Config, key: ModelKey) -> str | None:
-    """The controls, which begin with the edit that the model has. Returns the edit chosen, or None for the whole model."""
-    kind, scale, matrix = USUAL if parameter_count(config) <= MOST_AT_ONCE else WHOLE, USUAL_SCALE, ALL
+    """The controls, which begin with the edit that the model has. Returns the edit chosen, or None
+    for the whole model.
+    """
+    kind, scale, matrix = (
+        USUAL if parameter_count(config) <= MOST_AT_ONCE else WHOLE,
+        USUAL_SCALE,
+        ALL,
+    )
     if of_weights := [one for one in edits(key.edits, config) if one.is_of_weights]:
         bits, _, own_scale = str(of_weights[0].to).partition("bit.")
         kind, scale, matrix = bits, own_scale or scale, of_weights[0].unit.called or ALL
@@ -76,7 +107,8 @@ def _setting(config: Config, key: ModelKey) -> str | None:
             default=kind,
             follows=True,
             format_func=lambda name: KINDS[name],
-            help="Rounds the weights to this many bits, or as a GGUF format does. The model then computes with the rounded "
+            help="Rounds the weights to this many bits, or as a GGUF format does. The model then "
+            "computes with the rounded "
             "numbers; nothing becomes faster here.",
         )
     with second:
@@ -88,7 +120,8 @@ def _setting(config: Config, key: ModelKey) -> str | None:
             follows=True,
             format_func=lambda name: SCALES[name],
             disabled=not kind.isdecimal(),
-            help="The largest of these numbers decides how far apart the others may lie. Kinds of GGUF have a scale for 32 "
+            help="The largest of these numbers decides how far apart the others may lie. Kinds of "
+            "GGUF have a scale for 32 "
             "neighbours of a row.",
         )
     with third:
@@ -111,7 +144,9 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
     before, config = subject.key, subject.lm.model.config
     errors = _errors(before, shown)
     squares = [error.rows * error.width * error.spread**2 for error in errors]
-    wrong = sum(error.relative**2 * square for error, square in zip(errors, squares, strict=True) if square)
+    wrong = sum(
+        error.relative**2 * square for error, square in zip(errors, squares, strict=True) if square
+    )
     together = float((wrong / sum(squares)) ** 0.5) if sum(squares) else 0.0
     size = computed.weight(config, quantisers(edits(shown.edits, config), config))
     cells = [
@@ -120,13 +155,18 @@ def _shown(subject: Subject, shown: ModelKey, text: str) -> Shown:
             f"{in_bytes(size.float32)} → {in_bytes(size.kept)}",
             "In float32, and with fewer bits; the rest stays float32.",
         ),
-        ("Bits with scales", f"{size.bits:.3g}", "Of a number of these matrices, with its share of their scales."),
+        (
+            "Bits with scales",
+            f"{size.bits:.3g}",
+            "Of a number of these matrices, with its share of their scales.",
+        ),
         ("Their error", percent(together), "‖Ŵ − W‖ / ‖W‖ of all these matrices together."),
     ]
     if subject.kind.continues:
         moved = _divergences(before, shown, subject.seen)
         help_text = (
-            f"Kullback–Leibler divergence from the whole model's guess, mean over the last {len(moved):,} tokens of the prompt."
+            "Kullback–Leibler divergence from the whole model's guess, mean over the last "
+            f"{len(moved):,} tokens of the prompt."
         )
         cells.append(("Guesses move by", f"{brief(float(moved.mean()))} nats", help_text))
     left, right = st.columns([6, 5], gap="medium")
@@ -163,9 +203,14 @@ def _errors_shown(errors: list[MatrixError]) -> None:
     said = f"{escaped(most.name)} loses most: its error is {percent(most.relative)}."
     st.markdown(said)
     if (table := computed.by_block(errors)) is not None and len(errors) > 1:
-        show_figure(matrix_errors(table, theme()), key="matrix errors", alt=f"The error of each matrix of each block. {said}")
+        show_figure(
+            matrix_errors(table, theme()),
+            key="matrix errors",
+            alt=f"The error of each matrix of each block. {said}",
+        )
     st.caption(
-        f"Its number farthest from 0 is {most.farthest:.3g} times its root mean square, and {outliers} of its numbers are "
+        f"Its number farthest from 0 is {most.farthest:.3g} times its root mean square, and "
+        f"{outliers} of its numbers are "
         f"outliers (beyond {computed.OUTLIER:.0f} times)."
     )
     rows = {
@@ -205,11 +250,19 @@ def _elsewhere(subject: Subject, shown: ModelKey, text: str) -> None:
                 key="keep the bits",
                 on_click=_instead,
                 args=(text, subject.lm.original.model),
-                help=f"The edit `{text}`: it stands in the address, and every page shows the model with these weights.",
+                help=f"The edit `{text}`: it stands in the address, and every page shows the model "
+                "with these weights.",
             )
         if subject.kind.continues:
-            query = frame.shared_state() | {on_screen.EDITS: ",".join(subject.key.edits), "b_edits": ",".join(shown.edits)}
-            frame.link(COMPARE, "Compare it with the whole model", query={key: value for key, value in query.items() if value})
+            query = frame.shared_state() | {
+                on_screen.EDITS: ",".join(subject.key.edits),
+                "b_edits": ",".join(shown.edits),
+            }
+            frame.link(
+                COMPARE,
+                "Compare it with the whole model",
+                query={key: value for key, value in query.items() if value},
+            )
 
 
 def _instead(text: str, model: Transformer) -> None:
@@ -220,7 +273,9 @@ def _instead(text: str, model: Transformer) -> None:
 
 def _code(subject: Subject, shown: ModelKey, text: str) -> str:
     lm = language_model(subject.key)
-    opened = f"{load_call(lm)}.edited({text!r})" if not lm.edits else load_call(language_model(shown))
+    opened = (
+        f"{load_call(lm)}.edited({text!r})" if not lm.edits else load_call(language_model(shown))
+    )
     moved = f"\nmoved = divergences(lm.model, twin.model, {list(subject.seen)})  # [token], nats"
     return f"""{opening(lm, "from gptviz.interp.changing.fewer_bits import by_block, divergences, errors")}
 twin = {opened}

@@ -25,9 +25,11 @@ from gptviz.ui.views.projections import Placing, begun
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.widgets import Try, controls, show_figure, theme
 
-# t-SNE and UMAP go back through the snapshots picture by picture; at most this many tokens are placed on the way to the first.
+# t-SNE and UMAP go back through the snapshots picture by picture; at most this many tokens are
+# placed on the way to the first.
 MOST_CARRIED = 4_000
-# A sentence about where kinds of tokens lie is offered only if their cosines differ by at least this much.
+# A sentence about where kinds of tokens lie is offered only if their cosines differ by at least
+# this much.
 CLEARLY = 0.05
 
 
@@ -44,7 +46,9 @@ class ProjectionChoice:
 
 @dataclass(frozen=True)
 class Trails:
-    """Where PCA puts the tokens at every step of training (or at some, evenly chosen, of a large model)."""
+    """Where PCA puts the tokens at every step of training (or at some, evenly chosen, of a large
+    model).
+    """
 
     steps: tuple[str, ...]  #: their names
     points: Vectors  #: [step, token, component]
@@ -52,32 +56,46 @@ class Trails:
     def trail(self, token: int) -> LabelledArray:
         """The path of one token: [step, component]."""
         components = Axis("component", tuple(str(i + 1) for i in range(self.points.shape[2])))
-        return LabelledArray(self.points[:, token], (Axis("step", self.steps), components), "coordinate")
+        return LabelledArray(
+            self.points[:, token], (Axis("step", self.steps), components), "coordinate"
+        )
 
 
 def view_controls(key: ModelKey, config: Config) -> tuple[ProjectionChoice, bool, bool]:
-    """The controls of what is projected and how; whether the chosen token's trail is shown, and whether seeds are compared."""
+    """The controls of what is projected and how; whether the chosen token's trail is shown, and
+    whether seeds are compared.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         space = controls.select(
             "Vectors",
             # A tied model has one matrix for both, and a classifier has no unembedding.
-            embeddings.SPACES[:1] if config.tied or MODEL_KINDS[config.kind].guesses == "label" else embeddings.SPACES,
+            embeddings.SPACES[:1]
+            if config.tied or MODEL_KINDS[config.kind].guesses == "label"
+            else embeddings.SPACES,
             key="space",
             help=(
-                "Embedding: the vectors that tokens are read as. Unembedding: the vectors that the model's last state is "
-                "compared with, to guess the next token. A tied model has one matrix for both; a classifier guesses no token "
+                "Embedding: the vectors that tokens are read as. Unembedding: the vectors that "
+                "the model's last state is "
+                "compared with, to guess the next token. A tied model has one matrix for both; a "
+                "classifier guesses no token "
                 "and has no unembedding."
             ),
             format_func=lambda space: " = ".join(embeddings.SPACES) if config.tied else space,
             segmented=True,
         )
         hint = (
-            "PCA: a straight view, ready at once. t-SNE and UMAP: the space is bent so that neighbours stay together; slower "
+            "PCA: a straight view, ready at once. t-SNE and UMAP: the space is bent so that "
+            "neighbours stay together; slower "
             "with many tokens."
         )
-        method = controls.select("Projection", embeddings.METHODS, key="method", help=hint, segmented=True)
+        method = controls.select(
+            "Projection", embeddings.METHODS, key="method", help=hint, segmented=True
+        )
         hint = "A 3-D picture turns under the pointer."
-        solid = controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=hint, segmented=True) == "3-D"
+        solid = (
+            controls.select("Picture", ("2-D", "3-D"), key="dimensions", help=hint, segmented=True)
+            == "3-D"
+        )
         seed, compared, trail = 0, False, False
         if method != "PCA":
             seed, compared = projections.seed_controls()
@@ -88,43 +106,61 @@ def view_controls(key: ModelKey, config: Config) -> tuple[ProjectionChoice, bool
 
 
 def token_control(subject: Subject) -> int:
-    """The control `token`: the id of the chosen one, at first the last token of the prompt that stands for a text."""
+    """The control `token`: the id of the chosen one, at first the last token of the prompt that
+    stands for a text.
+    """
     names = tokens(subject.key).names
     hint = "Type to search. In 2-D, a click on a point chooses it too."
-    first = names[next((i for i in reversed(subject.seen) if not subject.lm.tokenizer.is_special(i)), 0)]
-    return names.index(controls.select("Token", names, key="token", default=first, help=hint, follows=True))
+    first = names[
+        next((i for i in reversed(subject.seen) if not subject.lm.tokenizer.is_special(i)), 0)
+    ]
+    return names.index(
+        controls.select("Token", names, key="token", default=first, help=hint, follows=True)
+    )
 
 
 def bars(view: ProjectionChoice, token: int, *, height: int) -> None:
     """The nearest neighbours of `token`."""
     near, kinds = neighbours_of(view.key, view.space, token), tokens(view.key).kinds
     show_figure(
-        scatter.neighbour_bars(near.similarity, [kinds[i] for i in near.ids], theme(), height=height),
+        scatter.neighbour_bars(
+            near.similarity, [kinds[i] for i in near.ids], theme(), height=height
+        ),
         key="neighbours",
-        alt=f"The tokens nearest to {tokens(view.key).labels[token]}: {', '.join(near.similarity.axes[0].labels)}.",
+        alt=f"The tokens nearest to {tokens(view.key).labels[token]}: "
+        f"{', '.join(near.similarity.axes[0].labels)}.",
     )
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def neighbours_of(key: ModelKey, space: str, token: int) -> Neighbours:
-    return embeddings.neighbours(embeddings.vectors(language_model(key).model, space), tokens(key).labels, token)
+    return embeddings.neighbours(
+        embeddings.vectors(language_model(key).model, space), tokens(key).labels, token
+    )
 
 
 def projection(view: ProjectionChoice) -> tuple[Projection, ProjectionChoice]:
-    """The projection of the view, and the view itself. Until a slow projection is ready, PCA is shown instead, with a notice."""
-    if view.method != "PCA" and (ready := projections.finished(placing_of(view), view.method)) is not None:
+    """The projection of the view, and the view itself. Until a slow projection is ready, PCA is
+    shown instead, with a notice.
+    """
+    if (
+        view.method != "PCA"
+        and (ready := projections.finished(placing_of(view), view.method)) is not None
+    ):
         return ready, view
     instead = replace(view, method="PCA", seed=0)
     return pca_of(instead), instead
 
 
 def way_back(every: Sequence[int], step: int | None, n_tokens: int) -> tuple[int | None, ...]:
-    """The steps whose pictures lead to the picture of `step`; each begins with the one before it. First comes None (the model as
-    it was saved last), at the end `step` itself. Only the snapshots decide, not what was shown before.
+    """The steps whose pictures lead to the picture of `step`; each begins with the one before it.
+    First comes None (the model as it was saved last), at the end `step` itself. Only the snapshots
+    decide, not what was shown before.
     """
     if step is None:
         return (None,)
-    apart = max(1, math.ceil(len(every) * n_tokens / MOST_CARRIED))  # every snapshot, or every second, third …
+    # every snapshot, or every second, third …
+    apart = max(1, math.ceil(len(every) * n_tokens / MOST_CARRIED))
     between = [one for one in every[::-1][apart - 1 :: apart] if one > step]
     return (None, *between, step)
 
@@ -136,15 +172,24 @@ def placing_of(view: ProjectionChoice) -> Placing:
     last = scrubber.as_saved_last(view.key)
     placing: Placing | None = None
     for index, one in enumerate(steps[:-1], 1):
-        with contextlib.suppress(checkpoints.CheckpointError):  # one that cannot be read is left out
-            placing = _begun(replace(view, key=model_key(name, device, one, view.key.precision)), last, steps[:index], placing)
+        # one that cannot be read is left out
+        with contextlib.suppress(checkpoints.CheckpointError):
+            placing = _begun(
+                replace(view, key=model_key(name, device, one, view.key.precision)),
+                last,
+                steps[:index],
+                placing,
+            )
     return _begun(view, last, steps, placing)
 
 
 # As many as lead to the first step, of several views.
 @st.cache_resource(max_entries=512, show_spinner=False)
-def _begun(view: ProjectionChoice, last: ModelKey, steps: tuple[int | None, ...], _before: Placing | None) -> Placing:
-    """A projection, computed once for all sessions; it is finished even if its user goes to another page.
+def _begun(
+    view: ProjectionChoice, last: ModelKey, steps: tuple[int | None, ...], _before: Placing | None
+) -> Placing:
+    """A projection, computed once for all sessions; it is finished even if its user goes to another
+    page.
 
     Args:
         last: the model as it was saved last, from which all begins.
@@ -168,24 +213,44 @@ def _rows(view: ProjectionChoice) -> Vectors:
 
 
 def _reference(view: ProjectionChoice) -> Vectors | None:
-    """The vectors whose axes serve all steps of training: those of the model as saved last, or None if that is shown."""
-    return None if view.key.step is None else _rows(replace(view, key=scrubber.as_saved_last(view.key)))
+    """The vectors whose axes serve all steps of training: those of the model as saved last, or None
+    if that is shown.
+    """
+    return (
+        None
+        if view.key.step is None
+        else _rows(replace(view, key=scrubber.as_saved_last(view.key)))
+    )
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def pca_of(view: ProjectionChoice) -> Projection:
-    return embeddings.project(_rows(view), tokens(view.key).labels, "PCA", view.dimensions, reference=_reference(view))
+    return embeddings.project(
+        _rows(view), tokens(view.key).labels, "PCA", view.dimensions, reference=_reference(view)
+    )
 
 
-def drawn(view: ProjectionChoice, projected: Projection, token: int, prompt: Sequence[int]) -> Projection:
-    """What is drawn of a picture: of a large vocabulary a sample, with `token`, its neighbours and the tokens of `prompt`."""
+def drawn(
+    view: ProjectionChoice, projected: Projection, token: int, prompt: Sequence[int]
+) -> Projection:
+    """What is drawn of a picture: of a large vocabulary a sample, with `token`, its neighbours and
+    the tokens of `prompt`.
+    """
     return projected.drawn([token, *neighbours_of(view.key, view.space, token).ids, *prompt])
 
 
 def cloud(
-    view: ProjectionChoice, projected: Projection, token: int, *, height: int, trail: bool = False, prompt: Sequence[int] = ()
+    view: ProjectionChoice,
+    projected: Projection,
+    token: int,
+    *,
+    height: int,
+    trail: bool = False,
+    prompt: Sequence[int] = (),
 ) -> None:
-    """The tokens as points: `token` with lines to its neighbours, those of `prompt` in thin rings; a click chooses one."""
+    """The tokens as points: `token` with lines to its neighbours, those of `prompt` in thin rings;
+    a click chooses one.
+    """
     vocabulary, near = tokens(view.key), neighbours_of(view.key, view.space, token)
     trained = None
     if view.method == "PCA" and (every := scrubber.steps(view.key.name)):
@@ -199,7 +264,9 @@ def cloud(
         [vocabulary.kinds[i] for i in projected.ids],
         theme(),
         height=height,
-        axes=[f"component {i} ({percent(share)})" for i, share in enumerate(projected.explained, 1)],
+        axes=[
+            f"component {i} ({percent(share)})" for i, share in enumerate(projected.explained, 1)
+        ],
         chosen=projected.index(token),
         neighbours=[i for i in map(projected.index, near.ids) if i is not None],
         ends=scatter.ends(trained.points) if trained else (),
@@ -211,13 +278,16 @@ def cloud(
         figure,
         key="map",
         choose=pick,
-        alt=f"{counted(len(projected.ids), 'token')} of the {view.space} by {view.method}, coloured and shaped by kind.",
+        alt=f"{counted(len(projected.ids), 'token')} of the {view.space} by {view.method}, "
+        "coloured and shaped by kind.",
     )
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the snapshots")
 def trails_of(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int) -> Trails:
-    axes = embeddings.principal_axes(embeddings.vectors(language_model(key).model, space), dimensions)
+    axes = embeddings.principal_axes(
+        embeddings.vectors(language_model(key).model, space), dimensions
+    )
     points, names = [], []
     for one in scrubber.compared_keys(key):
         points.append(axes.place(embeddings.vectors(language_model(one).model, space)))
@@ -225,27 +295,50 @@ def trails_of(key: ModelKey, every: tuple[int, ...], space: str, dimensions: int
     return Trails(tuple(names), np.stack(points))
 
 
-def what_is_lost(projected: Projection, drawn: Projection, view: ProjectionChoice, token: int, d_model: int) -> str:
-    """What a projection keeps of the original space and loses, how much of it is `drawn`, and whether `token` is in it."""
+def what_is_lost(
+    projected: Projection, drawn: Projection, view: ProjectionChoice, token: int, d_model: int
+) -> str:
+    """What a projection keeps of the original space and loses, how much of it is `drawn`, and
+    whether `token` is in it.
+    """
     if view.method == "PCA":
         explained = sum(projected.explained)
-        when = " when training ends (the same axes at every step)" if scrubber.steps(view.key.name) else ""
+        when = (
+            " when training ends (the same axes at every step)"
+            if scrubber.steps(view.key.name)
+            else ""
+        )
         here = "" if view.key.step is None else " of this step"
         count = f"{len(drawn.ids):,} of the {len(projected.ids):,} tokens"
-        some = f"Drawn are {count}: a sample, the chosen token with its neighbours, and those of the prompt. "
+        some = (
+            f"Drawn are {count}: a sample, the chosen token with its neighbours, and those of the "
+            "prompt. "
+        )
         some = some if len(drawn.ids) < len(projected.ids) else ""
         return (
-            f"{some}PCA keeps those {view.dimensions} of {d_model} directions in which the tokens differ most{when}: "
-            f"{percent(explained)} of the variance{here}. The other {percent(1 - explained)} is not in the picture."
+            f"{some}PCA keeps those {view.dimensions} of {d_model} directions in which the tokens "
+            f"differ most{when}: "
+            f"{percent(explained)} of the variance{here}. The other {percent(1 - explained)} is "
+            "not in the picture."
         )
     every = len(tokens(view.key).labels)
-    sampled = f"A sample of {len(projected.ids):,} of the {every:,} tokens. " if len(projected.ids) < every else ""
+    sampled = (
+        f"A sample of {len(projected.ids):,} of the {every:,} tokens. "
+        if len(projected.ids) < every
+        else ""
+    )
     step_by_step = scrubber.steps(view.key.name)
     missing = "The chosen token is not among them. " if projected.index(token) is None else ""
-    steps = " Each step of training begins with the picture of a later one, so that it jumps little." if step_by_step else ""
+    steps = (
+        " Each step of training begins with the picture of a later one, so that it jumps little."
+        if step_by_step
+        else ""
+    )
     return (
-        f"{sampled}{missing}{view.method} keeps neighbours together and loses the rest: how far apart groups lie, how large "
-        f"they are and which way is up mean nothing. Try another seed, and trust only what stays the same.{steps}"
+        f"{sampled}{missing}{view.method} keeps neighbours together and loses the rest: how far "
+        "apart groups lie, how large "
+        "they are and which way is up mean nothing. Try another seed, and trust only what stays "
+        f"the same.{steps}"
     )
 
 
@@ -270,12 +363,17 @@ def over_seeds(view: ProjectionChoice) -> None:
 
 def code(lm: LanguageModel, view: ProjectionChoice, token: int) -> str:
     """The lines of `gptviz` that compute what the page shows."""
-    settings = f"{view.method!r}, dimensions={view.dimensions}" + ("" if view.method == "PCA" else f", seed={view.seed}")
+    settings = f"{view.method!r}, dimensions={view.dimensions}" + (
+        "" if view.method == "PCA" else f", seed={view.seed}"
+    )
     opened = f"""{opening(lm, "from gptviz.interp.reading import embeddings")}
 rows, labels = embeddings.vectors(lm.model, {view.space!r}), lm.tokenizer.labels()  # rows [vocab_size, d_model]
 """
     if lm.step is not None:
-        opened += f"last = embeddings.vectors(gptviz.load({lm.name!r}).model, {view.space!r})  # its axes serve every step\n"
+        opened += (
+            f"last = embeddings.vectors(gptviz.load({lm.name!r}).model, {view.space!r})  # its "
+            "axes serve every step\n"
+        )
         settings += ", reference=last"
     if lm.step is None or view.method == "PCA":
         placed = f"embeddings.project(rows, labels, {settings}).points  # [token, component]"
@@ -291,16 +389,22 @@ picture.points  # [token, component]"""
 
 
 def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:
-    """The suggestions for this model, at this step of its training: all sentences are computed from its vectors."""
+    """The suggestions for this model, at this step of its training: all sentences are computed from
+    its vectors.
+    """
     offers, names = [], tokens(view.key).names
     flat = {"method": "PCA", "dimensions": "2-D"}
     if steps := scrubber.steps(subject.key.name):
-        notice = f"Where the tokens lay at step {steps[0]:,}, the first that was kept. Press play and follow the grey line."
+        notice = (
+            f"Where the tokens lay at step {steps[0]:,}, the first that was kept. Press play and "
+            "follow the grey line."
+        )
         offers.append(Try("The first step", notice, {"step": str(steps[0]), "trail": True, **flat}))
     alike, other = vowel_cosines(view.key, view.space)
     if "e" in names and alike > other + CLEARLY:
         notice = (
-            f"Two vowels have a cosine of {fixed(alike)} on average, a vowel and a consonant {fixed(other)}: nobody told the "
+            f"Two vowels have a cosine of {fixed(alike)} on average, a vowel and a consonant "
+            f"{fixed(other)}: nobody told the "
             "model what a vowel is."
         ).replace("-", "−")
         offers.append(Try("Vowels", notice, {"token": "e", "method": "t-SNE", "dimensions": "2-D"}))
@@ -308,16 +412,23 @@ def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:
         rows = embeddings.vectors(subject.lm.model, "embedding")
         cosine = embeddings.mean_cosine(rows, [names.index("good")], [names.index("bad")])
         if cosine < -CLEARLY:
-            notice = f"“good” and “bad” point away from each other (cosine −{-cosine:.2f}). On which side are other words?"
+            notice = (
+                f"“good” and “bad” point away from each other (cosine −{-cosine:.2f}). On which "
+                "side are other words?"
+            )
             offers.append(Try("Good against bad", notice, {"token": "bad", **flat}))
     together, chance = capitals_together(view.key, view.space)
     if "A" in names and together > max(0.5, chance + CLEARLY):
         notice = (
-            f"The nearest token to a capital is a capital too in {percent(together)} of cases; by chance it would be "
+            f"The nearest token to a capital is a capital too in {percent(together)} of cases; by "
+            "chance it would be "
             f"{percent(chance)}."
         )
         offers.append(Try("Capitals apart", notice, {"token": "A", **flat}))
-    notice = "Drag the picture: points that look like one group from one side may be two groups from another."
+    notice = (
+        "Drag the picture: points that look like one group from one side may be two groups from "
+        "another."
+    )
     return [*offers, Try("Turn it", notice, {"method": "PCA", "dimensions": "3-D"})]
 
 
@@ -325,16 +436,22 @@ def tries(subject: Subject, view: ProjectionChoice) -> list[Try]:
 def vowel_cosines(key: ModelKey, space: str) -> tuple[float, float]:
     """The mean cosine of two vowels, and of a vowel and a consonant; NaN where there are none."""
     kinds = tokens(key).kinds
-    vowels, consonants = ([i for i, kind in enumerate(kinds) if kind == wanted] for wanted in ("vowel", "consonant"))
+    vowels, consonants = (
+        [i for i, kind in enumerate(kinds) if kind == wanted] for wanted in ("vowel", "consonant")
+    )
     if len(vowels) < 2 or not consonants:
         return math.nan, math.nan
     rows = embeddings.vectors(language_model(key).model, space)
-    return embeddings.mean_cosine(rows, vowels, vowels), embeddings.mean_cosine(rows, vowels, consonants)
+    return embeddings.mean_cosine(rows, vowels, vowels), embeddings.mean_cosine(
+        rows, vowels, consonants
+    )
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def capitals_together(key: ModelKey, space: str) -> tuple[float, float]:
-    """The share of capitals whose nearest token is a capital, and the share of capitals among all other tokens."""
+    """The share of capitals whose nearest token is a capital, and the share of capitals among all
+    other tokens.
+    """
     kinds = tokens(key).kinds
     capitals = [i for i, kind in enumerate(kinds) if kind == "capital"]
     rows = embeddings.vectors(language_model(key).model, space)

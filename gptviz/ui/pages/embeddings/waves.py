@@ -1,4 +1,6 @@
-"""The view Waves of the page Embeddings, for models of sums on a clock: the few frequencies on which they place their numbers."""
+"""The view Waves of the page Embeddings, for models of sums on a clock: the few frequencies on
+which they place their numbers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from gptviz.ui.shell.subject import Asked, Subject, ask
 from gptviz.ui.widgets import controls, show_figure, theme
 
 ABOUT = (
-    "Map: a projection of all tokens. Waves: the numbers of the task lie on a clock, so their vectors may follow waves along "
+    "Map: a projection of all tokens. Waves: the numbers of the task lie on a clock, so their "
+    "vectors may follow waves along "
     "the numbers; how much follows each frequency?"
 )
 
@@ -41,7 +44,8 @@ def show(subject: Subject) -> Asked[ClockWaves]:
         show_figure(
             powers_figure(computed.powers, theme(), height=330),
             key="powers",
-            alt=f"The share of each frequency in embedding, neurons and logits. The strongest of the logits: {strongest}.",
+            alt="The share of each frequency in embedding, neurons and logits. The strongest of "
+            f"the logits: {strongest}.",
         )
         st.caption(_says(computed))
     with right:
@@ -50,37 +54,54 @@ def show(subject: Subject) -> Asked[ClockWaves]:
             computed.powers.axes[1].labels,
             key="frequency",
             default=str(strongest),
-            help=f"How often the wave goes up and down from 0 to {task.modulus}. First: the strongest of the logits.",
+            help=f"How often the wave goes up and down from 0 to {task.modulus}. First: the "
+            "strongest of the logits.",
         )
         frequency = int(chosen)
         points = waves.circle(subject.lm.model, task, frequency)
         numbers = [f"{points.axes[1].labels[i]} of frequency {frequency}" for i in range(2)]
         circle = scatter.cloud(points, ["digit"] * task.modulus, theme(), height=300, axes=numbers)
-        show_figure(circle, key="circle", alt=f"The numbers by the cosine and the sine of frequency {frequency}.")
+        show_figure(
+            circle,
+            key="circle",
+            alt=f"The numbers by the cosine and the sine of frequency {frequency}.",
+        )
     limit = float(np.abs(points.values).max()) or 1.0
     for side, column in zip(st.columns(2), (0, 1), strict=True):
         with side:
             name = points.axes[1].labels[column]
             wave = LabelledArray(points.values[:, column], points.axes[:1], f"along the {name}")
-            show_figure(lines.wave(wave, theme(), height=170, limit=limit), key=f"wave {name}", alt=f"The {name} wave.")
+            show_figure(
+                lines.wave(wave, theme(), height=170, limit=limit),
+                key=f"wave {name}",
+                alt=f"The {name} wave.",
+            )
     st.caption(
-        "The circle: each number where its vector lies in the two directions that follow the cosine and the sine of frequency "
-        f"{frequency}. Below: the same two values along the numbers. If the model uses the frequency, there is a circle and two "
+        "The circle: each number where its vector lies in the two directions that follow the "
+        "cosine and the sine of frequency "
+        f"{frequency}. Below: the same two values along the numbers. If the model uses the "
+        "frequency, there is a circle and two "
         "clean waves; else a knot around the middle."
     )
     return asked
 
 
 def _says(computed: ClockWaves) -> str:
-    """What the bars say of this model, and what is left of its answers without some of the waves."""
+    """What the bars say of this model, and what is left of its answers without some of the
+    waves.
+    """
     whole, only_these, without = map(percent, computed.right)
     few, many = computed.used, computed.powers.values.shape[1]
     if len(few) > many // 3:
         return (
-            f"No few frequencies stand out: {percent(waves.USED)} of the logits take {len(few)} of {many}. This model has found "
-            f"no rule of waves: of all sums, those that it was not trained on too, it gets {whole} right."
+            f"No few frequencies stand out: {percent(waves.USED)} of the logits take {len(few)} "
+            f"of {many}. This model has found "
+            "no rule of waves: of all sums, those that it was not trained on too, it gets "
+            f"{whole} right."
         )
     return (
-        f"{percent(waves.USED)} of the logits are made of {len(few)} of {many} frequencies: {', '.join(map(str, few))}. "
-        f"Of all sums it gets {whole} right; with only these frequencies in its embedding {only_these}, without them {without}."
+        f"{percent(waves.USED)} of the logits are made of {len(few)} of {many} frequencies: "
+        f"{', '.join(map(str, few))}. "
+        f"Of all sums it gets {whole} right; with only these frequencies in its embedding "
+        f"{only_these}, without them {without}."
     )

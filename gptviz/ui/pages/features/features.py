@@ -1,4 +1,6 @@
-"""The features of a dictionary, sorted, and one of them: what makes it active, what it speaks for, and what writes it."""
+"""The features of a dictionary, sorted, and one of them: what makes it active, what it speaks for,
+and what writes it.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,22 @@ from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
 from gptviz.ui.views.one_unit import CHOSEN, RANKINGS
 from gptviz.ui.views.vocabulary import tokens
 from gptviz.ui.views.where_most import ask_activity, observed, strips, text_to_read
-from gptviz.ui.widgets import Try, capitalised, controls, escaped, in_quotes, jobs, show_figure, theme
+from gptviz.ui.widgets import (
+    Try,
+    capitalised,
+    controls,
+    escaped,
+    in_quotes,
+    jobs,
+    show_figure,
+    theme,
+)
 
 TOKEN, PROMPT = "token", "prompt"
-SORTS = {name: title for name, (title, _) in RANKINGS.items()} | {TOKEN: "At a token", PROMPT: "On this text"}
+SORTS = {name: title for name, (title, _) in RANKINGS.items()} | {
+    TOKEN: "At a token",
+    PROMPT: "On this text",
+}
 # The parts that are listed, those that add most.
 PARTS = 10
 # A feature that is active at no more than this share of the tokens is rare.
@@ -35,20 +49,37 @@ RARE = 0.02
 
 
 def show(subject: Subject, row: Any) -> tuple[list[Try], Shown]:
-    """The whole view, with its controls in the container `row`; where the model has no dictionary yet, the way to one."""
+    """The whole view, with its controls in the container `row`; where the model has no dictionary
+    yet, the way to one.
+    """
     names = subject.lm.dictionaries()
     if not names:
         _fit(subject)
         return [], NOTHING
     with row:
-        hint = "The dictionary whose features are shown: the one that ships, or one that was fitted or read on this machine."
-        name = names[0] if len(names) == 1 else controls.select("Dictionary", names, key="dictionary", help=hint)
+        hint = (
+            "The dictionary whose features are shown: the one that ships, or one that was fitted "
+            "or read on this machine."
+        )
+        name = (
+            names[0]
+            if len(names) == 1
+            else controls.select("Dictionary", names, key="dictionary", help=hint)
+        )
         how = text_to_read(subject, "the features")
         # The means at each token of a large vocabulary are not kept.
-        few = len(subject.lm.dictionary(name).encoder) * subject.lm.model.config.vocab_size <= MOST_BY_TOKEN
+        few = (
+            len(subject.lm.dictionary(name).encoder) * subject.lm.model.config.vocab_size
+            <= MOST_BY_TOKEN
+        )
         sorts = [one for one in SORTS if one != TOKEN or few]
-        hint = "Largest, active and effect as in the table; at a token: the mean activation where it stands; on the prompt above."
-        by = controls.select("Sort by", sorts, key="by", default=PROMPT, help=hint, format_func=SORTS.__getitem__)
+        hint = (
+            "Largest, active and effect as in the table; at a token: the mean activation where it "
+            "stands; on the prompt above."
+        )
+        by = controls.select(
+            "Sort by", sorts, key="by", default=PROMPT, help=hint, format_func=SORTS.__getitem__
+        )
         token = _token(subject) if by == TOKEN else 0
     asked = ask_activity(subject, f"dictionary.{name}", "Observing the features", **how)
     activity = observed(asked)
@@ -61,12 +92,18 @@ def show(subject: Subject, row: Any) -> tuple[list[Try], Shown]:
     calls = _one(subject, read, activity, feature, (by, SORTS[by], order, values))
     with st.expander("How good is this dictionary?"):
         _measure(subject, read)
-    code = asked.code(f"result.histogram({feature.index})", *calls, "result.labelled()  # [feature, number]")
+    code = asked.code(
+        f"result.histogram({feature.index})", *calls, "result.labelled()  # [feature, number]"
+    )
     return _tries(activity), Shown(activity.labelled, code, FEATURES)
 
 
 def _one(
-    subject: Subject, read: Dictionary, activity: Activity, feature: Unit, ranking: tuple[str, str, list[int], Float64Array]
+    subject: Subject,
+    read: Dictionary,
+    activity: Activity,
+    feature: Unit,
+    ranking: tuple[str, str, list[int], Float64Array],
 ) -> list[str]:
     """The list and one feature; returns the calls that compute what is shown of it."""
     number = feature.index or 0
@@ -83,9 +120,13 @@ def _one(
         one_unit.distribution(activity, number)
     left, middle, right = st.columns(3, gap="large")
     with left:
-        writes = _bars(ask(subject, units.written_by, "Reading the prompt", name=feature.name), "What writes it, in the prompt")
+        writes = _bars(
+            ask(subject, units.written_by, "Reading the prompt", name=feature.name),
+            "What writes it, in the prompt",
+        )
         near = _bars(
-            ask(subject.key, units.nearest_features, "Comparing features", name=feature.name), "Features that write alike"
+            ask(subject.key, units.nearest_features, "Comparing features", name=feature.name),
+            "Features that write alike",
         )
     with middle:
         speaks = one_unit.speaks_for(subject, feature)
@@ -102,7 +143,10 @@ def _measure(subject: Subject, read: Dictionary) -> None:
     if measuring is not None and measuring.value is not None:
         show_quality(read, measuring.value)
     say_how_far(
-        "Measure it", "Measure it again", "quality", "The loss of the model that goes on with what the features give back."
+        "Measure it",
+        "Measure it again",
+        "quality",
+        "The loss of the model that goes on with what the features give back.",
     )
 
 
@@ -111,17 +155,24 @@ def _bars(asked: Asked[LabelledArray], title: str) -> Asked[LabelledArray]:
     values = asked.value
     most = np.argsort(-np.abs(values.values), kind="stable")[:PARTS]
     names = tuple(values.axes[0].labels[i] for i in most)
-    unit, _, at = values.unit.partition(", at ")  # a column is narrow: the token stands in the title
+    # a column is narrow: the token stands in the title
+    unit, _, at = values.unit.partition(", at ")
     st.markdown(f"**{title}" + (f", at {in_quotes(at)}**" if at else "**"))
     shown = LabelledArray(values.values[most], (Axis(values.axes[0].name, names),), unit)
-    show_figure(promoted(shown, theme(), longest=18), key=f"feature {asked.analysis}", alt=f"{title}: {', '.join(names)}.")
+    show_figure(
+        promoted(shown, theme(), longest=18),
+        key=f"feature {asked.analysis}",
+        alt=f"{title}: {', '.join(names)}.",
+    )
     return asked
 
 
 def _said(subject: Subject, activity: Activity, feature: int) -> str:
     """What is seen, in a sentence."""
     most = activity.tokens(feature, 3)
-    at = ", ".join(in_quotes(subject.lm.tokenizer.label(token)) for token, value in most if value > 0)
+    at = ", ".join(
+        in_quotes(subject.lm.tokenizer.label(token)) for token, value in most if value > 0
+    )
     where = f"most at {at}, " if at else ""
     share, largest = percent(float(activity.active[feature])), brief(activity.largest[feature])
     return f"**Feature {feature}** is active at {share} of the tokens, {where}up to {largest}."
@@ -157,22 +208,32 @@ def _values(subject: Subject, name: str, activity: Activity, by: str, token: int
 def _fit(subject: Subject) -> None:
     """Say that there is no dictionary, with the way to one."""
     n_layer = subject.lm.model.config.n_layer
-    st.info("This model has no dictionary yet. Fit one to the data that the model learned from; it is kept for later.")
+    st.info(
+        "This model has no dictionary yet. Fit one to the data that the model learned from; it is "
+        "kept for later."
+    )
     hint = "The block after which the stream is read."
     block = controls.whole("Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=hint)
     asked = ask(subject.key, dictionaries.fit_dictionary, "Fitting a dictionary", block=block)
     _, say_how_far = jobs.on_demand(asked, asked.title, lambda _: asked.compute(), begins=False)
-    say_how_far("Fit a dictionary", "Begin again", "dictionary", "It goes on while you look at other pages.")
+    say_how_far(
+        "Fit a dictionary", "Begin again", "dictionary", "It goes on while you look at other pages."
+    )
 
 
 def _tries(activity: Activity) -> list[Try]:
     """The suggestions for these features."""
     rare = np.where((activity.active > 0) & (activity.active <= RARE), activity.largest, 0.0)
-    notice = "The features that add the longest vectors to the stream, on average over the text, come first."
+    notice = (
+        "The features that add the longest vectors to the stream, on average over the text, come "
+        "first."
+    )
     offers = [Try("Of the largest effect", notice, {"by": "effect"})]
     if rare.max(initial=0.0) > 0:
         feature = int(rare.argmax())
         share = percent(float(activity.active[feature]))
-        notice = f"Feature {feature} is active at {share} of the tokens only: what have they in common?"
+        notice = (
+            f"Feature {feature} is active at {share} of the tokens only: what have they in common?"
+        )
         offers.append(Try("A rare one", notice, {}, {CHOSEN: activity.unit(feature).name}))
     return offers

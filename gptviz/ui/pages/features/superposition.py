@@ -1,4 +1,6 @@
-"""The toy model of superposition: five features as arrows in the plane, and whether a dictionary finds them."""
+"""The toy model of superposition: five features as arrows in the plane, and whether a dictionary
+finds them.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,29 @@ HIGH = 430
 def show() -> Shown:
     """The whole view."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        hint = "The share of the vectors in which a feature is absent. The more often they are absent, the less they disturb."
-        sparsity = float(
-            controls.notch("Sparsity", SPARSITIES, key="sparsity", default=SPARSE, format_func="{:.0%}".format, help=hint)
+        hint = (
+            "The share of the vectors in which a feature is absent. The more often they are "
+            "absent, the less they disturb."
         )
-        hint = "How much the error of each feature counts, as a share of what the error of the one before counts."
-        importance = float(controls.notch("Importance of the next", IMPORTANCES, key="importance", default=USUAL, help=hint))
+        sparsity = float(
+            controls.notch(
+                "Sparsity",
+                SPARSITIES,
+                key="sparsity",
+                default=SPARSE,
+                format_func="{:.0%}".format,
+                help=hint,
+            )
+        )
+        hint = (
+            "How much the error of each feature counts, as a share of what the error of the one "
+            "before counts."
+        )
+        importance = float(
+            controls.notch(
+                "Importance of the next", IMPORTANCES, key="importance", default=USUAL, help=hint
+            )
+        )
     toy, found = trained(importance), searched(importance, sparsity)
     at = SPARSITIES.index(sparsity)
     st.markdown(said(toy, found, at))
@@ -37,16 +56,22 @@ def show() -> Shown:
         show_figure(
             figures.arrows(ends, theme(), found=found.rows.double().numpy(), height=HIGH),
             key="toy arrows",
-            alt=f"Features as arrows in the plane, of the lengths {', '.join(f'{one:.2f}' for one in toy.lengths.values[at])}.",
+            alt="Features as arrows in the plane, of the lengths "
+            f"{', '.join(f'{one:.2f}' for one in toy.lengths.values[at])}.",
         )
-        st.caption(f"Each arrow is a column of W. A feature is kept if its arrow has a length of {KEPT:g} or more.")
+        st.caption(
+            "Each arrow is a column of W. A feature is kept if its arrow has a length of "
+            f"{KEPT:g} or more."
+        )
     with right:
         show_figure(
             figures.lengths(toy.lengths, theme(), chosen=at, height=HIGH),
             key="toy lengths",
             alt="How long the arrow of each feature is, at each sparsity.",
         )
-        st.caption("A model of its own was trained for each sparsity. Feature 1 is the most important one.")
+        st.caption(
+            "A model of its own was trained for each sparsity. Feature 1 is the most important one."
+        )
     return Shown(lambda: toy.lengths, code(importance, sparsity), SUPERPOSITION)
 
 
@@ -70,8 +95,10 @@ def said(toy: Toy, found: Found, at: int) -> str:
     cosine = float(found.cosines.mean())
     finds = "finds them again" if cosine > RECOVERED else "does not find them"
     return (
-        f"**At a sparsity of {100 * SPARSITIES[at]:g} % two dimensions keep {which}.** A dictionary that reads only the two "
-        f"numbers {finds}: the mean largest cosine is {cosine:.3f} (by chance, five steps around the circle: 0.935)."
+        f"**At a sparsity of {100 * SPARSITIES[at]:g} % two dimensions keep {which}.** A "
+        "dictionary that reads only the two "
+        f"numbers {finds}: the mean largest cosine is {cosine:.3f} (by chance, five steps around "
+        "the circle: 0.935)."
     )
 
 
@@ -89,6 +116,12 @@ def code(importance: float, sparsity: float) -> str:
 
 def tries() -> list[Try]:
     """The suggestions."""
-    dense = "All features at once: the two most important ones take the plane, and the others are given up."
-    sparse = "All five share the plane, as a pentagon. But a dictionary is misled: it needs them sparser still."
+    dense = (
+        "All features at once: the two most important ones take the plane, and the others are "
+        "given up."
+    )
+    sparse = (
+        "All five share the plane, as a pentagon. But a dictionary is misled: it needs them "
+        "sparser still."
+    )
     return [Try("Dense", dense, {"sparsity": 0.0}), Try("Sparse", sparse, {"sparsity": 0.9})]

@@ -11,9 +11,11 @@ from gptviz.ui.widgets import addresses, controls, escaped
 
 from .writing import MOST_TOKENS, Writing
 
-# The keys of the address: the second is that of a whole tree, which servers of earlier versions kept; it is read no more.
+# The keys of the address: the second is that of a whole tree, which servers of earlier versions
+# kept; it is read no more.
 ROUTE, TREE = "route", "tree"
-# The most characters of a route in an address: with the prompt it must pass through servers, mail and chat.
+# The most characters of a route in an address: with the prompt it must pass through servers, mail
+# and chat.
 LONGEST_ROUTE = 1_500
 
 
@@ -31,7 +33,8 @@ def open_linked(writing: Writing) -> bool:
         return False
     if not asked:
         return False
-    size = writing.lm.model.config.vocab_size - len(writing.lm.tokenizer.unused_ids)  # these are never written
+    # these are never written
+    size = writing.lm.model.config.vocab_size - len(writing.lm.tokenizer.unused_ids)
     try:
         linked = Route.read(asked, vocab_size=size, most=MOST_TOKENS)
     except ValueError as error:
@@ -39,7 +42,9 @@ def open_linked(writing: Writing) -> bool:
         controls.warn_of_link("route =", asked, f": {escaped(str(error))}")
         return False
     writing.follow(linked, asked)
-    at_once = affordable(writing.lm.model, len(writing.tree.prompt) + writing.length, len(writing.ahead), BUDGET)
+    at_once = affordable(
+        writing.lm.model, len(writing.tree.prompt) + writing.length, len(writing.ahead), BUDGET
+    )
     for _ in range(at_once):
         writing.step()
     if writing.ahead:
@@ -48,7 +53,9 @@ def open_linked(writing: Writing) -> bool:
 
 
 def address(writing: Writing) -> dict[str, str | None]:
-    """The values in the address that bring the text back; none for the text that the page opens on by itself."""
+    """The values in the address that bring the text back; none for the text that the page opens on
+    by itself.
+    """
     line = "" if writing.is_untouched else writing.linked or route(writing)
     return {ROUTE: line if 0 < len(line) <= LONGEST_ROUTE else None, TREE: None}
 
@@ -59,18 +66,25 @@ def route(writing: Writing) -> str:
 
 
 def explain(writing: Writing) -> None:
-    """Say which part of the text a link did not bring back, and what the link to this page cannot hold."""
+    """Say which part of the text a link did not bring back, and what the link to this page cannot
+    hold.
+    """
     if writing.ahead:
-        st.info(f"The text of the link has {len(writing.ahead):,} more tokens: Play writes them.", icon=":material/play_arrow:")
+        st.info(
+            f"The text of the link has {len(writing.ahead):,} more tokens: Play writes them.",
+            icon=":material/play_arrow:",
+        )
     if writing.differs:
         st.warning(
-            "The link was made for another text: the model was trained again since then, or this machine’s numbers differ in "
+            "The link was made for another text: the model was trained again since then, or this "
+            "machine’s numbers differ in "
             "the last digit, which can change the draw.",
             icon=":material/link_off:",
         )
     if not writing.is_untouched and len(route(writing)) > LONGEST_ROUTE:
         st.info(
-            "The link to this page cannot carry this text: too many of its tokens were chosen by hand, or by changing settings. "
+            "The link to this page cannot carry this text: too many of its tokens were chosen by "
+            "hand, or by changing settings. "
             "It opens at the prompt instead. Download the text to keep it.",
             icon=":material/link_off:",
         )

@@ -1,4 +1,6 @@
-"""Time on the page Generate: how many tokens are due while a text plays, and how fast the model computes them."""
+"""Time on the page Generate: how many tokens are due while a text plays, and how fast the model
+computes them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Pace:
         self._due, self._counted_at = 1.0, perf_counter()
 
     def tokens_due(self, rate: float) -> int:
-        """How many whole tokens are due since the last call, at `rate` tokens a second; the fraction counts next time."""
+        """How many whole tokens are due since the last call, at `rate` tokens a second; the
+        fraction counts next time.
+        """
         now = perf_counter()
         self._due += rate * min(now - self._counted_at, CATCH_UP)
         self._counted_at = now
@@ -34,7 +38,8 @@ class Pace:
 class Speedometer:
     """How many tokens a second the model computes, without the time that the page takes.
 
-    A token takes two computations: the pass that gives the logits, which may come long before the token is drawn, and the draw.
+    A token takes two computations: the pass that gives the logits, which may come long before the
+    token is drawn, and the draw.
     """
 
     def __init__(self) -> None:
@@ -48,12 +53,16 @@ class Speedometer:
         return len(self._seconds) / sum(self._seconds) if self._seconds else None
 
     def interrupt(self) -> None:
-        """The text goes on from another place: the next pass may compute many tokens and is not counted."""
+        """The text goes on from another place: the next pass may compute many tokens and is not
+        counted.
+        """
         self._is_single = False
 
     @contextmanager
     def logits(self, is_new: bool) -> Iterator[None]:
-        """Measures the pass for the next token, where `is_new`; else the logits were there already."""
+        """Measures the pass for the next token, where `is_new`; else the logits were there
+        already.
+        """
         started = perf_counter()
         yield
         if is_new and self._is_single:

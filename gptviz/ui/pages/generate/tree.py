@@ -42,7 +42,8 @@ SPEEDS = {"Slow": 2.5, "Medium": 20.0, "Fast": 400.0}
 TICK = 0.1
 # Of the tokens that end a text, how many the help of a control names.
 MOST_ENDS_NAMED = 4
-# The key of the session's state that asks for the text to be written once more, with the settings chosen.
+# The key of the session's state that asks for the text to be written once more, with the settings
+# chosen.
 WRITE_AGAIN = "write again"
 
 
@@ -59,10 +60,18 @@ class Picture:
         """The same bytes as long as nothing changes."""
         writing = self.writing
         with writing.lock:
-            state = *writing.state, writing.playing, writing.full, writing.attention_of, writing.linked
+            state = (
+                *writing.state,
+                writing.playing,
+                writing.full,
+                writing.attention_of,
+                writing.linked,
+            )
             before, packed = self._packed
             if packed is None or before != state:
-                packed = generation_tree.packed(writing.tree, self._look(), self._finished, writing.attention_of)
+                packed = generation_tree.packed(
+                    writing.tree, self._look(), self._finished, writing.attention_of
+                )
                 self._packed = state, packed
             return packed
 
@@ -76,8 +85,13 @@ class Picture:
                 prediction = predict(writing.logits(), writing.sampling, never)
                 before = prediction.before[: len(prediction.before) - len(never)]
                 few = min(ALTERNATIVES, len(before))
-                top = sorted(np.argpartition(-before, few - 1)[:few].tolist(), key=lambda i: (-before[i], i))
-                ghosts = (Ghost(i, float(before[i]), float(prediction.after[i]), str(prediction.cut[i])) for i in top)
+                top = sorted(
+                    np.argpartition(-before, few - 1)[:few].tolist(), key=lambda i: (-before[i], i)
+                )
+                ghosts = (
+                    Ghost(i, float(before[i]), float(prediction.after[i]), str(prediction.cut[i]))
+                    for i in top
+                )
                 self._ghosts = state, tuple(ghosts)
             return self._ghosts[1]
 
@@ -100,12 +114,20 @@ class Picture:
 
 
 def stops_at_end(subject: Subject) -> bool:
-    """The control for whether the text stops at the end of the model's text, or of a sequence of its task, if there is one."""
+    """The control for whether the text stops at the end of the model's text, or of a sequence of
+    its task, if there is one.
+    """
     ends, whole = subject.lm.end_tokens, subject.lm.sequence_length
     if not ends and whole is None:
         return True
-    labels = " or ".join(subject.lm.tokenizer.label(token) for token in sorted(ends)[:MOST_ENDS_NAMED])
-    where = f"This model ends its text with {escaped(labels)}" if ends else f"The sequences of its task have {whole} tokens"
+    labels = " or ".join(
+        subject.lm.tokenizer.label(token) for token in sorted(ends)[:MOST_ENDS_NAMED]
+    )
+    where = (
+        f"This model ends its text with {escaped(labels)}"
+        if ends
+        else f"The sequences of its task have {whole} tokens"
+    )
     return controls.switch(
         "Stop at the end",
         key="stop",
@@ -115,7 +137,9 @@ def stops_at_end(subject: Subject) -> bool:
 
 
 def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) -> Writing:
-    """The session's text; a new one where the model, the step or the prompt changed; in a new session, what the link asks for."""
+    """The session's text; a new one where the model, the step or the prompt changed; in a new
+    session, what the link asks for.
+    """
     writing: Writing | None = st.session_state.get("writing")
     if writing is not None and writing.about == topic(subject):
         writing.sampling, writing.stops = sampling, stops
@@ -134,7 +158,9 @@ def current_writing(subject: Subject, sampling: Sampling, stops: bool = True) ->
 
 
 def _another(before: Writing | None, writing: Writing) -> Writing:
-    """The new text `writing` in place of the one `before`: it is written where that one was, and where the model has edits."""
+    """The new text `writing` in place of the one `before`: it is written where that one was, and
+    where the model has edits.
+    """
     if before is not None:
         _explain(before, writing)
     elif open_linked(writing):
@@ -155,11 +181,19 @@ def _explain(before: Writing, writing: Writing) -> None:
     (old, old_prompt), (new, prompt) = before.about, writing.about
     if _differ_by_edits(before, writing):
         beside = (
-            "" if before.is_untouched else f" The text from before stands beside it, as a branch {written_with(before.edits)}."
+            ""
+            if before.is_untouched
+            else " The text from before stands beside it, as a branch "
+            f"{written_with(before.edits)}."
         )
-        st.toast(f"The edits of the model have changed: it writes from the prompt again.{beside}", icon=":material/edit:")
+        st.toast(
+            f"The edits of the model have changed: it writes from the prompt again.{beside}",
+            icon=":material/edit:",
+        )
     elif (old.name, old_prompt) != (new.name, prompt):
-        st.toast("The model or the prompt has changed: a new text begins.", icon=":material/restart_alt:")
+        st.toast(
+            "The model or the prompt has changed: a new text begins.", icon=":material/restart_alt:"
+        )
 
 
 def _differ_by_edits(before: Writing, writing: Writing) -> bool:
@@ -187,7 +221,8 @@ def transport(writing: Writing) -> str:
             on_click=writing.undo,
             key="undo",
             disabled=not writing.length,
-            help="One token back. What was written stays as a branch; a step draws the same token again.",
+            help="One token back. What was written stays as a branch; a step draws the same token "
+            "again.",
         )
         st.button(
             "Restart",
@@ -204,14 +239,22 @@ def transport(writing: Writing) -> str:
             default="Medium",
             segmented=True,
             label_visibility="collapsed",
-            help="How fast the text grows while it plays: 2.5 or 20 tokens a second, or as fast as the model can.",
+            help="How fast the text grows while it plays: 2.5 or 20 tokens a second, or as fast as "
+            "the model can.",
         )
 
 
 def _play_button(writing: Writing) -> None:
     # Two buttons with different keys: a click that arrives late must not do the opposite.
     if writing.playing:
-        st.button("Pause", icon=":material/pause:", on_click=writing.pause, key="pause", type="primary", help="Stop here.")
+        st.button(
+            "Pause",
+            icon=":material/pause:",
+            on_click=writing.pause,
+            key="pause",
+            type="primary",
+            help="Stop here.",
+        )
         return
     st.button(
         "Play",
@@ -248,7 +291,9 @@ def show(writing: Writing, speed: str) -> None:
 
 
 def _rerun_if(changed: bool) -> None:
-    """Run the whole page where the text `changed`, since the buttons next to the tree depend on it too."""
+    """Run the whole page where the text `changed`, since the buttons next to the tree depend on it
+    too.
+    """
     if changed:
         st.rerun()
 
@@ -267,7 +312,9 @@ def _at_click(writing: Writing, event: object, act: Callable[[int], None]) -> bo
 
 
 def take_clicked(writing: Writing, event: object) -> bool:
-    """Go on with another token, as `generation_tree.taken` reads it, and return whether there is such a token."""
+    """Go on with another token, as `generation_tree.taken` reads it, and return whether there is
+    such a token.
+    """
     with writing.lock:
         if (chosen := generation_tree.taken(event, writing.tree, writing.number)) is None:
             return False
@@ -281,8 +328,8 @@ def attend_clicked(writing: Writing, event: object) -> bool:
 
 
 def explain_tree(writing: Writing) -> None:
-    """Lines on what is not seen at a glance: how often the likeliest token was drawn, repetition, the limits of the text and of
-    its tree, and how people write what a task writes otherwise.
+    """Lines on what is not seen at a glance: how often the likeliest token was drawn, repetition,
+    the limits of the text and of its tree, and how people write what a task writes otherwise.
     """
     path = writing.tree.path()
     if not writing.playing and len(path) > 1:
@@ -292,8 +339,10 @@ def explain_tree(writing: Writing) -> None:
         st.caption(
             f"Each of its {len(path):,} tokens is the likeliest one at its place."
             if likeliest == len(path)
-            else f"Of its {len(path):,} tokens {likeliest:,} are the likeliest one at their place. The least likely is "
-            f"{in_quotes(writing.lm.tokenizer.label(least.token))}, token {place:,}, with {percent(math.exp(least.logprob))}: "
+            else f"Of its {len(path):,} tokens {likeliest:,} are the likeliest one at their place. "
+            "The least likely is "
+            f"{in_quotes(writing.lm.tokenizer.label(least.token))}, token {place:,}, with "
+            f"{percent(math.exp(least.logprob))}: "
             "click it, and see what else could have come."
         )
     if not writing.playing and (loop := loop_at_end(writing.ids)) is not None:
@@ -302,16 +351,29 @@ def explain_tree(writing: Writing) -> None:
     if writing.is_at_end and not writing.playing:
         task = writing.lm.task
         if writing.ends_with_end_token:
-            why = f"The model ended its text here, with {escaped(writing.lm.tokenizer.label(writing.ids[-1]))}"
+            why = (
+                "The model ended its text here, with "
+                f"{escaped(writing.lm.tokenizer.label(writing.ids[-1]))}"
+            )
         else:
-            why = f"The sequences of its task have {writing.lm.sequence_length} tokens: this one is complete"
+            why = (
+                f"The sequences of its task have {writing.lm.sequence_length} tokens: this one is "
+                "complete"
+            )
         plainly = task.as_people_write(writing.document.strip()) if task else ""
-        st.caption(f"{why}. Step and Play go on all the same." + (f" As people write it: {escaped(plainly)}." if plainly else ""))
+        st.caption(
+            f"{why}. Step and Play go on all the same."
+            + (f" As people write it: {escaped(plainly)}." if plainly else "")
+        )
     if writing.full:
-        st.info(f"The text has {MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or download it.")
+        st.info(
+            f"The text has {MOST_TOKENS:,} tokens, the most this page keeps. Undo, restart or "
+            "download it."
+        )
     if writing.tree.dropped:
         st.caption(
-            f"The tree keeps {MOST_NODES:,} tokens: {writing.tree.dropped:,} tokens at the ends of its oldest branches were "
+            f"The tree keeps {MOST_NODES:,} tokens: {writing.tree.dropped:,} tokens at the ends "
+            "of its oldest branches were "
             "removed."
         )
 
@@ -321,8 +383,10 @@ def tries(writing: Writing) -> list[Try]:
     offers = []
     if writing.length:  # a branch takes nothing away: there is nothing to take back
         notice = (
-            "Takes another token at a place where the model gave it nearly as high a probability, then goes on with the same "
-            "random numbers. How soon do the two texts differ? Compare their log-probabilities per token, and click the pale "
+            "Takes another token at a place where the model gave it nearly as high a probability, "
+            "then goes on with the same "
+            "random numbers. How soon do the two texts differ? Compare their log-probabilities "
+            "per token, and click the pale "
             "branch to go over to it."
         )
         offers.append(Try("A fork", notice, act=lambda: fork(writing)))
@@ -330,21 +394,24 @@ def tries(writing: Writing) -> list[Try]:
         _again(
             writing,
             "Always the likeliest",
-            "At temperature 0 nothing is drawn: the likeliest token is taken each time. Does the text begin to repeat itself? "
+            "At temperature 0 nothing is drawn: the likeliest token is taken each time. Does the "
+            "text begin to repeat itself? "
             "If it does, a line below the tree says so.",
             temperature=0.0,
         ),
         _again(
             writing,
             "Too hot",
-            "At temperature 2 the probabilities are more alike, so that unlikely tokens (pale) are drawn more often. Compare the "
+            "At temperature 2 the probabilities are more alike, so that unlikely tokens (pale) "
+            "are drawn more often. Compare the "
             "log-probability per token below the two branches.",
             temperature=2.0,
         ),
         _again(
             writing,
             "Only the two likeliest",
-            "With top-k 2 a token is drawn from the two likeliest only: in the list of what may come next all others are struck "
+            "With top-k 2 a token is drawn from the two likeliest only: in the list of what may "
+            "come next all others are struck "
             "out.",
             top_k=2,
         ),
@@ -353,7 +420,9 @@ def tries(writing: Writing) -> list[Try]:
 
 
 def _again(writing: Writing, title: str, notice: str, **settings: Any) -> Try:
-    """The text once more from the prompt, with other settings. What was written stays as a branch; the way back leads to it."""
+    """The text once more from the prompt, with other settings. What was written stays as a branch;
+    the way back leads to it.
+    """
 
     def write_again() -> Callable[[], None]:
         before = writing.tree.current
@@ -364,19 +433,28 @@ def _again(writing: Writing, title: str, notice: str, **settings: Any) -> Try:
 
 
 def memory(writing: Writing) -> str:
-    """The memory of the cache of keys and values at the present length of the text, counted in its tensors, as Markdown."""
+    """The memory of the cache of keys and values at the present length of the text, counted in its
+    tensors, as Markdown.
+    """
     with writing.lock:
         writing.logits()
         cache, config = writing.tree.generation.cache, writing.lm.model.config
         if cache is None:
             return (
-                "**Memory of keys and values.** Nothing is kept: this model looks ahead, so every new token changes the keys of "
+                "**Memory of keys and values.** Nothing is kept: this model looks ahead, so every "
+                "new token changes the keys of "
                 "all tokens before it, and each step computes the whole text."
             )
         if not (by_block := cache.bytes_by_block):
             return "**Memory of keys and values.** Nothing is kept: this model has no attention."
-        heads = counted(config.key_heads, "head" if config.key_heads == config.n_head else "key head")
-        blocks, held, each = counted(config.n_layer, "block"), counted(cache.length, "token"), cache.layers[0].keys.element_size()
+        heads = counted(
+            config.key_heads, "head" if config.key_heads == config.n_head else "key head"
+        )
+        blocks, held, each = (
+            counted(config.n_layer, "block"),
+            counted(cache.length, "token"),
+            cache.layers[0].keys.element_size(),
+        )
     return f"""**Memory of keys and values.** Within the context, a step computes only the new token, because the keys and values
 of the tokens already read are kept (the KV cache). The cache now holds {held}:
 
@@ -392,11 +470,15 @@ def code(writing: Writing) -> str:
 
 
 def heading(writing: Writing) -> dict[str, object]:
-    """The heading of a picture of the tree: the model, the prompt, and how the branch on screen was chosen."""
+    """The heading of a picture of the tree: the model, the prompt, and how the branch on screen was
+    chosen.
+    """
     step = "" if writing.lm.step is None else f", step {writing.lm.step:,}"
     drawn = dict.fromkeys(node.drawn for node in writing.written if node.drawn is not None)
     by_hand = sum(node.drawn is None and not node.origin for node in writing.written)
-    settings = [f"drawn with {sampling_in_words(sampling)}, seed {sampling.seed}" for sampling in drawn]
+    settings = [
+        f"drawn with {sampling_in_words(sampling)}, seed {sampling.seed}" for sampling in drawn
+    ]
     settings += [f"{counted(by_hand, 'token')} chosen by hand"] if by_hand else []
     settings += dict.fromkeys(node.origin for node in writing.written if node.origin)
     edits = f", {counted(len(writing.edits), 'edit')}" if writing.edits else ""
@@ -405,7 +487,9 @@ def heading(writing: Writing) -> dict[str, object]:
 
 def sampling_in_words(sampling: Sampling) -> str:
     """The settings in a few words."""
-    parts = ["the likeliest" if sampling.temperature == 0 else f"temperature {sampling.temperature:g}"]
+    parts = [
+        "the likeliest" if sampling.temperature == 0 else f"temperature {sampling.temperature:g}"
+    ]
     parts += [f"top-k {sampling.top_k}"] if sampling.top_k else []
     parts += [f"top-p {sampling.top_p:g}"] if sampling.top_p else []
     return ", ".join(parts)

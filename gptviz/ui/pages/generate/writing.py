@@ -1,4 +1,6 @@
-"""The text of a session: the current path of a tree that keeps its other branches, and what it opens on."""
+"""The text of a session: the current path of a tree that keeps its other branches, and what it
+opens on.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ from gptviz.ui.shell.subject import ModelKey, Subject
 
 from .pace import Pace, Speedometer
 
-# Tokens on one path, and in all branches together; and bytes of logits and attention that are kept of them.
+# Tokens on one path, and in all branches together; and bytes of logits and attention that are kept
+# of them.
 MOST_TOKENS, MOST_NODES, MOST_BYTES = 2_000, 4_000, 32 * 2**20
 ALTERNATIVES = 8
 # How many edits are named in the words about a branch.
@@ -55,7 +58,9 @@ _ONE_AFTER_THE_OTHER = Lock()
 
 
 def alone(act: Callable[Concatenate[Writing, P], R]) -> Callable[Concatenate[Writing, P], R]:
-    """Let only one run of the script at a time change the text: after a click, the run before may still be drawing tokens."""
+    """Let only one run of the script at a time change the text: after a click, the run before may
+    still be drawing tokens.
+    """
 
     @wraps(act)
     def locked(self: Writing, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -76,7 +81,8 @@ class Writing:
         playing: whether it grows by itself.
         stops: whether it stops where the model ends its text.
         cut_short: whether it opened with fewer tokens than usual, since training was being played.
-        opened_as: its state when the page had opened on it by itself; None for a text that a link brought back.
+        opened_as: its state when the page had opened on it by itself; None for a text that a link
+            brought back.
         ahead: how the next tokens are chosen, while the text of a link is written again.
         linked: the route of that link; "" once it is written, or left.
         differs: whether a link led to other tokens than when it was made.
@@ -88,7 +94,12 @@ class Writing:
     def __init__(self, subject: Subject, sampling: Sampling) -> None:
         self.about = topic(subject)
         self.number = next(_numbers)
-        self.lm, self.prompt, self.labels, self.edits = subject.lm, subject.prompt, subject.labels, subject.key.edits
+        self.lm, self.prompt, self.labels, self.edits = (
+            subject.lm,
+            subject.prompt,
+            subject.labels,
+            subject.key.edits,
+        )
         never = subject.lm.tokenizer.unused_ids
         self.tree = Tree(
             Generation(subject.lm.model, torch.tensor(subject.encoding.ids), sampling, never=never),
@@ -122,7 +133,9 @@ class Writing:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether the text is as the page opened on it by itself: the same link then opens the same text without a route."""
+        """Whether the text is as the page opened on it by itself: the same link then opens the same
+        text without a route.
+        """
         return self.opened_as == self.state
 
     @property
@@ -137,7 +150,9 @@ class Writing:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the last token is one with which the model ends a text, or a sequence of its task is complete."""
+        """Whether the last token is one with which the model ends a text, or a sequence of its task
+        is complete.
+        """
         return self.length == self._to_write or self.ends_with_end_token
 
     @property
@@ -164,7 +179,8 @@ class Writing:
     @property
     def document(self) -> str:
         """The prompt and the text after it."""
-        if self.lm.tokenizer.kind == SymbolTokenizer.kind:  # what goes on with a text of symbols begins without a space
+        # what goes on with a text of symbols begins without a space
+        if self.lm.tokenizer.kind == SymbolTokenizer.kind:
             return self.prompt + "".join(map(self.lm.tokenizer.piece, self.ids))
         return self.prompt + self.text
 
@@ -192,7 +208,8 @@ class Writing:
 
     @alone
     def follow(self, route: Route, line: str) -> None:
-        """Go along a `route` from the prompt as far as the tree has its tokens; the others are `ahead`.
+        """Go along a `route` from the prompt as far as the tree has its tokens; the others are
+        `ahead`.
 
         Args:
             line: the route as the link has it.
@@ -249,8 +266,8 @@ class Writing:
 
     @alone
     def bring(self, tokens: Sequence[int], origin: str | Sequence[str]) -> None:
-        """Put a text of the same prompt next to this one, as a branch that says where it comes from, its `origin`, or where each
-        of its tokens does.
+        """Put a text of the same prompt next to this one, as a branch that says where it comes
+        from, its `origin`, or where each of its tokens does.
         """
         self.tree.bring(tokens, origin)
         self.speedometer.interrupt()
@@ -281,7 +298,8 @@ class Writing:
         self.playing, self.attention_of = False, node
 
     def tick(self, rate: float) -> None:
-        """While playing: draw the tokens that are due at `rate` tokens a second, until somebody pauses.
+        """While playing: draw the tokens that are due at `rate` tokens a second, until somebody
+        pauses.
 
         What a slow model cannot do in time is left out.
         """
@@ -297,7 +315,9 @@ class Writing:
 
 @dataclass(frozen=True)
 class Begun:
-    """A text that was written at once: its tree, with what the model computed, and how fast that was."""
+    """A text that was written at once: its tree, with what the model computed, and how fast that
+    was.
+    """
 
     tree: Snapshot
     speedometer: Speedometer
@@ -317,7 +337,9 @@ def topic(subject: Subject) -> Topic:
 
 
 def begin(writing: Writing) -> None:
-    """Write a text as long as the page writes at once; of a model with edits, with branches: see `add_others`."""
+    """Write a text as long as the page writes at once; of a model with edits, with branches: see
+    `add_others`.
+    """
     with writing.lock:
         if len(writing.tree.nodes) > 1:
             _write(writing, FIRST_TOKENS)
@@ -350,7 +372,9 @@ def _write(writing: Writing, tokens: int) -> Begun:
 
 
 def grow(writing: Writing, tokens: int, budget: float = BUDGET) -> None:
-    """Draw up to `tokens` tokens, fewer where the text is at its end or they cost more than `budget`, see `affordable`."""
+    """Draw up to `tokens` tokens, fewer where the text is at its end or they cost more than
+    `budget`, see `affordable`.
+    """
     length = len(writing.tree.prompt) + writing.length
     for _ in range(affordable(writing.lm.model, length, tokens, budget)):
         if writing.stops and writing.is_at_end:
@@ -359,8 +383,8 @@ def grow(writing: Writing, tokens: int, budget: float = BUDGET) -> None:
 
 
 def add_others(writing: Writing) -> None:
-    """Add branches with what a model with edits writes without them, and with its directions turned round where it has some, with
-    the same random numbers.
+    """Add branches with what a model with edits writes without them, and with its directions turned
+    round where it has some, with the same random numbers.
     """
     length, original = len(writing.tree.prompt), writing.lm.original
     most = writing.lm.to_write(length, FORK_TOKENS) if writing.stops else FORK_TOKENS
@@ -370,12 +394,15 @@ def add_others(writing: Writing) -> None:
         model = original.edited(*edits, text=writing.lm.edit_text).model
         grown = Generation(model, torch.tensor(writing.tree.prompt), writing.sampling, never=never)
         many = affordable(model, length, most, BUDGET / 4)
-        tokens = [int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)]
+        tokens = [
+            int(step.tokens[0]) for step in until_drawn(islice(grown, many), writing.lm.end_tokens)
+        ]
         writing.bring(tokens, written_with(edits))
 
 
 def fork(writing: Writing) -> None:
-    """Add a branch that goes on from another token, if the model gave that one nearly as high a probability.
+    """Add a branch that goes on from another token, if the model gave that one nearly as high a
+    probability.
 
     The place is in the first half of the text, after its first sixth.
     """
@@ -399,15 +426,21 @@ def fork(writing: Writing) -> None:
 
 @st.cache_resource(show_spinner=False, max_entries=1)
 def _begun() -> Callable[[Writing, int], Begun]:
-    """The texts that were written at once, by all that they depend on: who asks for the same one gets a copy."""
+    """The texts that were written at once, by all that they depend on: who asks for the same one
+    gets a copy.
+    """
     kept = byte_cache(lambda begun: begun.tree.bytes, MOST_BEGUN_BYTES)
     return cached(
-        kept, key=lambda writing, tokens: (writing.about, writing.sampling, writing.stops, tokens), condition=Condition()
+        kept,
+        key=lambda writing, tokens: (writing.about, writing.sampling, writing.stops, tokens),
+        condition=Condition(),
     )(_write)
 
 
 def bring(writing: Writing, before: Writing) -> None:
-    """Put the text `before`, which the model wrote with other edits, next to this one, as far as it is read in a moment."""
+    """Put the text `before`, which the model wrote with other edits, next to this one, as far as it
+    is read in a moment.
+    """
     many = affordable(writing.lm.model, len(writing.tree.prompt), before.length, BUDGET / 2)
     writing.bring(before.ids[:many], written_with(before.edits))
 
@@ -416,12 +449,15 @@ def begin_short(writing: Writing) -> None:
     """Write what is shown for a moment, between two steps of training that is being played."""
     with writing.lock:
         writing.cut_short = True
-        grow(writing, FIRST_TOKENS, LEAST)  # while training is played, a text is shown for a moment only
+        # while training is played, a text is shown for a moment only
+        grow(writing, FIRST_TOKENS, LEAST)
         writing.opened_as = writing.state
 
 
 def begin_again(writing: Writing) -> None:
-    """Write the text once more from the prompt, with the settings of now; what was written stays as a branch."""
+    """Write the text once more from the prompt, with the settings of now; what was written stays as
+    a branch.
+    """
     with writing.lock:
         writing.go(ROOT)
         grow(writing, FIRST_TOKENS)

@@ -23,12 +23,16 @@ STDS = (0.01, 0.02, 0.04, 0.08, 0.12, 0.16, 0.24, 0.32)
 
 
 # What the page opens on.
-DEFAULTS: dict[str, Any] = {name: each.default for name, each in signature(gradients.untrained).parameters.items()}
+DEFAULTS: dict[str, Any] = {
+    name: each.default for name, each in signature(gradients.untrained).parameters.items()
+}
 table = jobs.data("Building the models", max_entries=64)(gradients.untrained)
 
 
 def setup() -> dict[str, Any]:
-    """A row of controls, the rarer ones folded: what `gptviz.interp.reading.gradients.untrained` is asked for."""
+    """A row of controls, the rarer ones folded: what `gptviz.interp.reading.gradients.untrained` is
+    asked for.
+    """
     left, middle, right, more = st.columns([7, 7, 5, 3], gap="medium", vertical_alignment="bottom")
     with left:
         depth = controls.whole(
@@ -46,7 +50,8 @@ def setup() -> dict[str, Any]:
             key="std",
             default=DEFAULTS["std"],
             help=(
-                "How large the numbers in the blocks' matrices are at the start: their standard deviation. Models here begin "
+                "How large the numbers in the blocks' matrices are at the start: their standard "
+                "deviation. Models here begin "
                 "with 0.02, as GPT-2 did."
             ),
         )
@@ -56,7 +61,8 @@ def setup() -> dict[str, Any]:
             WIDTHS,
             key="width",
             default=DEFAULTS["width"],
-            help="How many numbers a token has in the residual stream (d_model); four heads share them.",
+            help="How many numbers a token has in the residual stream (d_model); four heads share "
+            "them.",
         )
     with more, st.popover("More"):
         activation = controls.select(
@@ -71,7 +77,8 @@ def setup() -> dict[str, Any]:
             key="shrink",
             default=DEFAULTS["shrink"],
             help=(
-                "Matrices that write into the stream are divided by √(2 · blocks), as in GPT-2, so that all blocks together add "
+                "Matrices that write into the stream are divided by √(2 · blocks), as in GPT-2, "
+                "so that all blocks together add "
                 "as much as one block would."
             ),
         )
@@ -83,35 +90,56 @@ def setup() -> dict[str, Any]:
             default=DEFAULTS["seed"],
             help="Decides the random weights: another seed gives other models.",
         )
-    return {"depth": depth, "std": std, "width": width, "activation": activation, "shrink": shrink, "seed": seed}
+    return {
+        "depth": depth,
+        "std": std,
+        "width": width,
+        "activation": activation,
+        "shrink": shrink,
+        "seed": seed,
+    }
 
 
 def scale_control(sizes: LabelledArray) -> tuple[Decades, str]:
-    """The powers of ten on the axes, by the control `scale` if not all lines fit, and a sentence on what leaves them."""
+    """The powers of ten on the axes, by the control `scale` if not all lines fit, and a sentence on
+    what leaves them.
+    """
     span, leaving = close_up(sizes)
     if not leaving:
         return span, ""
-    hint = "Close up: you can tell the lines near 1 apart, and the others leave the picture. All: shows how far the others go."
+    hint = (
+        "Close up: you can tell the lines near 1 apart, and the others leave the picture. All: "
+        "shows how far the others go."
+    )
     look: dict[str, Any] = {"segmented": True, "label_visibility": "collapsed"}
     if controls.select("Scale", SCALES, key="scale", help=hint, **look) == ALL:
         return decades(sizes), ""
     quoted = [f"“{name}”" for name in leaving]
     names = " and ".join((", ".join(quoted[:-1]), quoted[-1]) if len(quoted) > 1 else quoted)
     run = f"lines {names} run" if len(quoted) > 1 else f"line {names} runs"
-    return span, f"This is a close-up, in which the other lines can be told apart: the {run} out of it. “{ALL}” shows how far. "
+    return (
+        span,
+        f"This is a close-up, in which the other lines can be told apart: the {run} out of it. "
+        f"“{ALL}” shows how far. ",
+    )
 
 
 def panel(place: str, sizes: LabelledArray, quantity: str, span: Decades, *, height: int) -> None:
-    """The lines of one quantity, on the axis all quantities share; `place` tells the page's panels apart."""
+    """The lines of one quantity, on the axis all quantities share; `place` tells the page's panels
+    apart.
+    """
     lines = gradients.of(sizes, quantity)
     figure = by_depth(lines, theme(), height=height, name=f"{quantity} (rms)", span=span)
     kinds = zip(lines.axes[0].labels, lines.values.tolist(), strict=True)
-    ends = "; ".join(f"{kind} from {power(values[0])} to {power(values[-1])}" for kind, values in kinds)
+    ends = "; ".join(
+        f"{kind} from {power(values[0])} to {power(values[-1])}" for kind, values in kinds
+    )
     first, *_, last = lines.axes[1].labels
     show_figure(
         figure,
         key=f"{place} lines",
-        alt=f"Size of the {quantity} by block, on a logarithmic scale, from block {first} to {last}: {ends}.",
+        alt=f"Size of the {quantity} by block, on a logarithmic scale, from block {first} to "
+        f"{last}: {ends}.",
     )
 
 
@@ -119,7 +147,10 @@ def summary(sizes: LabelledArray) -> str:
     """Which share of the gradient reaches block 0, in words."""
     shares = gradients.reaching(sizes).items()
     each = (f"{kind}, `{RESIDUALS[kind].equation}`: **{power(share)}**" for kind, share in shares)
-    read = "Read the gradient from right to left. Between the end of the last block and block 0 it is multiplied by: "
+    read = (
+        "Read the gradient from right to left. Between the end of the last block and block 0 it "
+        "is multiplied by: "
+    )
     return read + "; ".join(each) + "."
 
 
@@ -128,18 +159,21 @@ def tries() -> list[Try]:
     return [
         Try(
             "32 blocks",
-            "With residual connections the gradient arrives at any depth. Without them and without norms (none), it becomes 0 in "
+            "With residual connections the gradient arrives at any depth. Without them and "
+            "without norms (none), it becomes 0 in "
             "float32 long before the first block.",
             DEFAULTS | {"depth": 32},
         ),
         Try(
             "Large weights",
-            "Without norms the stream grows from block to block, and the gradient with it: plain and none explode.",
+            "Without norms the stream grows from block to block, and the gradient with it: plain "
+            "and none explode.",
             DEFAULTS | {"std": 0.32},
         ),
         Try(
             "On the edge",
-            "With weights of exactly this size some of the gradient arrives even without residual connections: one step smaller, "
+            "With weights of exactly this size some of the gradient arrives even without residual "
+            "connections: one step smaller, "
             "and it vanishes; one step larger, and it explodes.",
             DEFAULTS | {"std": 0.24},
         ),
@@ -148,7 +182,9 @@ def tries() -> list[Try]:
 
 def code(chosen: dict[str, Any]) -> str:
     """The lines of `gptviz` that compute the same numbers."""
-    changed = ", ".join(f"{name}={value!r}" for name, value in chosen.items() if value != DEFAULTS[name])
+    changed = ", ".join(
+        f"{name}={value!r}" for name, value in chosen.items() if value != DEFAULTS[name]
+    )
     return f"""from gptviz.interp.reading.gradients import reaching, untrained
 
 result = untrained({changed})

@@ -1,4 +1,6 @@
-"""One step of learning on the reader's text: from the loss back to one weight, the optimiser's step, and the loss around it."""
+"""One step of learning on the reader's text: from the loss back to one weight, the optimiser's
+step, and the loss around it.
+"""
 
 from __future__ import annotations
 
@@ -41,23 +43,33 @@ def show() -> Shown:
     step, labels = asked.value, [subject.lm.tokenizer.label(token) for token in asked.value.ids]
     st.markdown(_slope(step))
     show_figure(
-        figures.way_back(step.way_back(labels[:-1]), theme(), height=26 * (len(step.reaching) + 3) + 76),
+        figures.way_back(
+            step.way_back(labels[:-1]), theme(), height=26 * (len(step.reaching) + 3) + 76
+        ),
         key="way back",
-        alt=f"From the loss of {counted(len(step.losses), 'guess', 'guesses')} back to one weight: {_slope(step)}",
+        alt=f"From the loss of {counted(len(step.losses), 'guess', 'guesses')} back to one "
+        f"weight: {_slope(step)}",
     )
     st.caption(
-        "Each column is a token that is read, from the loss of the guess after it down to its pull at the weight; each row has "
+        "Each column is a token that is read, from the loss of the guess after it down to its "
+        "pull at the weight; each row has "
         "its own scale, blue above zero and orange below."
     )
     st.markdown(_step(step))
     # The loss around the weight, and a slider that moves it.
     middle = POINTS // 2
-    hint = "How many points of the curve to move. It shows the loss if only this weight had another value."
-    moved = middle + controls.whole("Move only this weight", -middle, middle, key="moved", help=hint, default=0)
+    hint = (
+        "How many points of the curve to move. It shows the loss if only this weight had another "
+        "value."
+    )
+    moved = middle + controls.whole(
+        "Move only this weight", -middle, middle, key="moved", help=hint, default=0
+    )
     weight, at = float(step.weights[moved]), (float(step.weights[middle]), step.loss)
     promised = step.loss + step.slope * (weight - at[0])
     said = (
-        f"With the weight at {_number(weight)} the loss is {step.curve[moved]:.4f}; the tangent, whose slope is the gradient, "
+        f"With the weight at {_number(weight)} the loss is {step.curve[moved]:.4f}; the tangent, "
+        "whose slope is the gradient, "
         f"says {promised:.4f}."
     )
     show_figure(
@@ -67,7 +79,9 @@ def show() -> Shown:
     )
     st.caption(said)
     read = "result.way_back([lm.tokenizer.label(i) for i in result.ids[:-1]])"
-    code = asked.code("result.slope, result.pulls, result.before, result.after, result.loss_after", read)
+    code = asked.code(
+        "result.slope, result.pulls, result.before, result.after, result.loss_after", read
+    )
     return Shown(_tries(), lambda: step.way_back(labels[:-1]), code)
 
 
@@ -77,7 +91,10 @@ def _why_not(subject: Subject) -> str | None:
     if not subject.kind.continues:
         return "This works for models that continue a text: choose a decoder above."
     if parameter_count(config) > MOST_PARAMETERS:
-        return f"This model is too large: this works for models of up to {MOST_PARAMETERS:,} parameters."
+        return (
+            f"This model is too large: this works for models of up to {MOST_PARAMETERS:,} "
+            "parameters."
+        )
     return "There is nothing to guess: write a longer prompt." if len(subject.seen) < 2 else None
 
 
@@ -86,20 +103,34 @@ def _ask(subject: Subject) -> Asked[LearningStep]:
     parts = parts_of(subject.lm.model)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        hint = "A tensor of weights. Those of attention and of an MLP lie in a block; “qkv” makes queries, keys and values."
-        part = controls.select("Weights", list(parts), key="part", help=hint, default=_usual(subject.lm.model))
+        hint = (
+            "A tensor of weights. Those of attention and of an MLP lie in a block; “qkv” makes "
+            "queries, keys and values."
+        )
+        part = controls.select(
+            "Weights", list(parts), key="part", help=hint, default=_usual(subject.lm.model)
+        )
     title = "Following the loss back"
-    steepest: Asked[LearningStep] = ask(subject, explaining.learning_step, title, part=part, last=MOST_GUESSED)
+    steepest: Asked[LearningStep] = ask(
+        subject, explaining.learning_step, title, part=part, last=MOST_GUESSED
+    )
     places = [", ".join(map(str, place)) for place in steepest.value.steepest]
 
     def is_place(typed: str) -> bool:
         numbers = re.findall(r"\d+", typed)
         sizes = parts[part]
-        return len(numbers) == len(sizes) and all(int(number) < size for number, size in zip(numbers, sizes, strict=True))
+        return len(numbers) == len(sizes) and all(
+            int(number) < size for number, size in zip(numbers, sizes, strict=True)
+        )
 
     with right:
-        hint = "The row and the column of the weight. The list has those with the steepest slopes; you can type any other."
-        place = controls.select("Row, column", places, key="at", help=hint, other=is_place, follows=True)
+        hint = (
+            "The row and the column of the weight. The list has those with the steepest slopes; "
+            "you can type any other."
+        )
+        place = controls.select(
+            "Row, column", places, key="at", help=hint, other=is_place, follows=True
+        )
     if place == places[0]:
         return steepest
     at = tuple(map(int, re.findall(r"\d+", place)))
@@ -107,27 +138,41 @@ def _ask(subject: Subject) -> Asked[LearningStep]:
 
 
 def _usual(model: Transformer) -> str:
-    """The tensor that the view opens on: what the first MLP or attention writes with, or the embedding."""
+    """The tensor that the view opens on: what the first MLP or attention writes with, or the
+    embedding.
+    """
     usual = ("blocks.0.mlp.down.weight", "blocks.0.attention.output.weight", "embed.weight")
     return next(name for name in usual if name in parts_of(model))
 
 
 def _slope(step: LearningStep) -> str:
-    return f"Loss {step.loss:.4f} nats; slope at this weight {_number(step.slope)}, the mean of the pulls in the last row."
+    return (
+        f"Loss {step.loss:.4f} nats; slope at this weight {_number(step.slope)}, the mean of the "
+        "pulls in the last row."
+    )
 
 
 def _step(step: LearningStep) -> str:
     """The optimiser's step in numbers, as Markdown."""
     recipe = Recipe(steps=1)
     scale = min(1.0, step.clipped / step.norm) if step.clipped and step.norm else 1.0
-    shortened = f" All slopes together are {step.norm:.3g} long, so each is multiplied by {scale:.3g} first." if scale < 1 else ""
+    shortened = (
+        f" All slopes together are {step.norm:.3g} long, so each is multiplied by {scale:.3g} "
+        "first."
+        if scale < 1
+        else ""
+    )
     assert step.mean is not None
     assert step.root is not None
     return (
-        f"**The step.**{shortened} AdamW divides the mean of the slopes so far, {_number(step.mean)}, by the root of the mean "
-        f"of their squares, {_number(step.root)}: in a first step only the sign is left. Times the learning rate "
-        f"{recipe.learning_rate:g}, the weight goes from {_number(step.before, 6)} to {_number(step.after, 6)}. All weights "
-        f"take their step at once: **the loss goes from {step.loss_before:.4f} to {step.loss_after:.4f}**."
+        f"**The step.**{shortened} AdamW divides the mean of the slopes so far, "
+        f"{_number(step.mean)}, by the root of the mean "
+        f"of their squares, {_number(step.root)}: in a first step only the sign is left. Times "
+        "the learning rate "
+        f"{recipe.learning_rate:g}, the weight goes from {_number(step.before, 6)} to "
+        f"{_number(step.after, 6)}. All weights "
+        f"take their step at once: **the loss goes from {step.loss_before:.4f} to "
+        f"{step.loss_after:.4f}**."
     )
 
 
@@ -139,7 +184,8 @@ def _tries() -> list[Try]:
     return [
         Try(
             "The embedding",
-            "The vector of a token that the text has gets a slope; that of another token has none, unless the same matrix also "
+            "The vector of a token that the text has gets a slope; that of another token has "
+            "none, unless the same matrix also "
             "guesses tokens.",
             {"view": STEP, "part": "embed.weight"},
         )

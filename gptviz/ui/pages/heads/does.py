@@ -50,7 +50,8 @@ ROWS_HIGH = 340
 FEW_BLOCKS = 12
 # The state in which heads are ordered by what answers lose without them.
 BY_LOSS = {"view": DOES, "over": HELD_OUT, "score": "delta_loss"}
-# A head is said to be of a kind if it gives this share of its attention, or more, to what heads of that kind read.
+# A head is said to be of a kind if it gives this share of its attention, or more, to what heads of
+# that kind read.
 CLEARLY = 0.3
 TITLES = {
     "induction": "The induction head",
@@ -59,7 +60,8 @@ TITLES = {
     "duplicate_token": "A duplicate-token head",
 }
 NOTICES = {
-    "induction": "gives {share} of its attention to what came next the last time: see the stripe in its pattern.",
+    "induction": "gives {share} of its attention to what came next the last time: see the stripe in its "
+    "pattern.",
     "previous_token": "gives {share} to the token just before: see the cells beside the diagonal.",
     "first_token": "gives {share} to the first token: see the column at the left. Many heads rest there.",
     "duplicate_token": "gives {share} to earlier copies of the token that reads.",
@@ -67,16 +69,19 @@ NOTICES = {
 
 
 def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
-    """The scores of all heads of the stack, over what the control `over` says. An encoder–decoder reads the prompt and writes its
-    own answer.
+    """The scores of all heads of the stack, over what the control `over` says. An encoder–decoder
+    reads the prompt and writes its own answer.
     """
     asked = partial(ask, analysis=units.head_scores, title="Scoring the heads", stack=stack)
     if subject.kind.has_source or subject.lm.repeats is None:
         return asked(subject)
     hint = (
-        "Random tokens that are repeated once: what follows a token in the second half can only be known from the first half, so "
-        "heads that look back cannot be mistaken for heads that know the language. Your own prompt. Or "
-        f"{held_out.said(subject.key)}, where these are on this machine. For a model from elsewhere, passages of old books that "
+        "Random tokens that are repeated once: what follows a token in the second half can only "
+        "be known from the first half, so "
+        "heads that look back cannot be mistaken for heads that know the language. Your own "
+        "prompt. Or "
+        f"{held_out.said(subject.key)}, where these are on this machine. For a model from "
+        "elsewhere, passages of old books that "
         "come with gptviz, or a text of yours."
     )
     options = [RANDOM, PROMPT]
@@ -85,10 +90,30 @@ def ask_scores(subject: Subject, stack: str, view: str) -> Asked[HeadScores]:
     # The skill that a model was trained for shows in texts that need it, not in random tokens.
     usual = HELD_OUT if known_contrasts(subject.lm) else RANDOM
     fits = len(options) <= 3  # side by side, in one line with the other choices
-    over = controls.select("Heads read", options, key="over", default=usual, help=hint, segmented=fits, disabled=view != DOES)
+    over = controls.select(
+        "Heads read",
+        options,
+        key="over",
+        default=usual,
+        help=hint,
+        segmented=fits,
+        disabled=view != DOES,
+    )
     if over in (PASSAGES, OWN):
-        return asked(read_prompt(subject.key, subject.lm, text_of(over, subject.prompt), subject.prompt, needs_prompt=False))
-    return asked(subject) if over == PROMPT else asked(subject.key, held_out=held_out.MOST_TOKENS if over == HELD_OUT else 0)
+        return asked(
+            read_prompt(
+                subject.key,
+                subject.lm,
+                text_of(over, subject.prompt),
+                subject.prompt,
+                needs_prompt=False,
+            )
+        )
+    return (
+        asked(subject)
+        if over == PROMPT
+        else asked(subject.key, held_out=held_out.MOST_TOKENS if over == HELD_OUT else 0)
+    )
 
 
 def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
@@ -96,15 +121,28 @@ def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
     asked, scores, say_how_far = with_losses(asked)
     shown = Shown(scores.labelled, code(asked), DOES)
     if not scores.known:
-        st.info("A text of one token says nothing about heads: there is nothing else to look at. Type a longer prompt above.")
+        st.info(
+            "A text of one token says nothing about heads: there is nothing else to look at. Type "
+            "a longer prompt above."
+        )
         return shown
     for sentence in edits.about_patterns(subject.lm):
         st.caption(escaped(sentence))
     with row:
-        hint = "Colours the cells, and orders the table. Each column of the table says how its score is defined."
+        hint = (
+            "Colours the cells, and orders the table. Each column of the table says how its score "
+            "is defined."
+        )
         first = first_score(asked, scores)
         named = {name: SCORES[name].title for name in scores.known}
-        name = controls.select("Score", list(named), key="score", default=first, help=hint, format_func=named.__getitem__)
+        name = controls.select(
+            "Score",
+            list(named),
+            key="score",
+            default=first,
+            help=hint,
+            format_func=named.__getitem__,
+        )
     left, right = st.columns([6, 5], gap="large")
     order = ranked(scores, name)
     heads = [scores.unit(*at) for at in order]
@@ -115,7 +153,9 @@ def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
         one_head(subject, asked, scores.unit(*at))
     columns = [name, *(other for other in scores.known if other != name)]
     number = st.column_config.NumberColumn
-    config = {SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns}
+    config = {
+        SCORES[each].title: number(format="%.3f", help=SCORES[each].about) for each in columns
+    }
     few = len(order) <= 8
     with left if few else st.container():  # below the grid of few heads there is room
         picking.table(
@@ -123,7 +163,10 @@ def show(subject: Subject, asked: Asked[HeadScores], row: Any) -> Shown:
             lambda row: addresses.write(CHOSEN, heads[row].name),
             key="heads table",
             height="content" if few else pixels(ROWS_HIGH),
-            column_config={"head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."), **config},
+            column_config={
+                "head": st.column_config.TextColumn(pinned=True, help="1.2 is head 2 of block 1."),
+                **config,
+            },
             alt="All heads, one per row, with their scores",
         )
     if say_how_far is not None:
@@ -142,10 +185,14 @@ def chosen(subject: Subject, heads: Sequence[Unit]) -> Unit:
     return head if head in heads else heads[0]  # the address may name a head of another stack
 
 
-def with_losses(asked: Asked[HeadScores]) -> tuple[Asked[HeadScores], HeadScores, Callable[[], None] | None]:
-    """What is asked for, the scores, and what shows how far the losses without each head are; None where there are no losses.
+def with_losses(
+    asked: Asked[HeadScores],
+) -> tuple[Asked[HeadScores], HeadScores, Callable[[], None] | None]:
+    """What is asked for, the scores, and what shows how far the losses without each head are; None
+    where there are no losses.
 
-    Losses that take a moment are computed at once, others when somebody asks for them. Once they are there, the scores have them.
+    Losses that take a moment are computed at once, others when somebody asks for them. Once they
+    are there, the scores have them.
     """
     scores, lm = asked.value, language_model(asked.key)
     if lm.kind.guesses == "label" or scores.n_tokens < 2:
@@ -153,7 +200,9 @@ def with_losses(asked: Asked[HeadScores]) -> tuple[Asked[HeadScores], HeadScores
     whole = replace(asked, settings=(*asked.settings, ("losses", True)))
     n_heads = math.prod(scores.shape)
     title = f"The loss without each of {n_heads:,} heads"
-    tokens = scores.n_tokens if "held_out" in dict(asked.settings) else min(scores.n_tokens, LOSS_TOKENS)
+    tokens = (
+        scores.n_tokens if "held_out" in dict(asked.settings) else min(scores.n_tokens, LOSS_TOKENS)
+    )
     begins = effort(lm.model, tokens, n_heads) <= LITTLE
     computed, show = jobs.on_demand(whole, title, lambda _: whole.value, begins=begins)
     label = "Compute the loss without each head"
@@ -165,12 +214,15 @@ def with_losses(asked: Asked[HeadScores]) -> tuple[Asked[HeadScores], HeadScores
 
 
 def first_score(asked: Asked[HeadScores], scores: HeadScores) -> str:
-    """The score that the page opens on: over data held out the loss without a head, where that is known; else induction, where
-    there is a head of that kind, or the kind that some head is most of.
+    """The score that the page opens on: over data held out the loss without a head, where that is
+    known; else induction, where there is a head of that kind, or the kind that some head is most
+    of.
     """
     if "held_out" in dict(asked.settings) and "delta_loss" in scores.known:
         return "delta_loss"
-    shares = {name: float(np.nanmax(scores.values[name])) for name in TITLES if name in scores.known}
+    shares = {
+        name: float(np.nanmax(scores.values[name])) for name in TITLES if name in scores.known
+    }
     if shares.get("induction", 0.0) >= CLEARLY or not shares:
         return next(name for name in ("induction", *scores.known) if name in scores.known)
     return max(shares, key=shares.__getitem__)
@@ -180,7 +232,10 @@ def ranked(scores: HeadScores, name: str) -> list[tuple[int, int]]:
     """Block and head of all heads, the highest score first; those without one last."""
     values = np.nan_to_num(scores.values[name], nan=-np.inf)
     order = np.argsort(-values, axis=None, kind="stable")
-    return [(int(block), int(head)) for block, head in zip(*np.unravel_index(order, values.shape), strict=True)]
+    return [
+        (int(block), int(head))
+        for block, head in zip(*np.unravel_index(order, values.shape), strict=True)
+    ]
 
 
 def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int, int]) -> None:
@@ -189,14 +244,22 @@ def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int
     highest = float(np.nanmax(np.abs(values))) or 1.0 if kind.high is None else kind.high
     lowest = -highest if kind.low is None else kind.low
     n_block, n_head = values.shape
-    listed = ", ".join(f"head {head} of block {block} ({brief(values[block, head])})" for block, head in ranked(scores, name)[:3])
+    listed = ", ".join(
+        f"head {head} of block {block} ({brief(values[block, head])})"
+        for block, head in ranked(scores, name)[:3]
+    )
 
     def cell(block: int, head: int) -> Cell:
         head_unit, value = scores.unit(block, head), float(values[block, head])
-        return Cell(head_unit.name, head_unit.title, value, fixed(value), chosen=(block, head) == at)
+        return Cell(
+            head_unit.name, head_unit.title, value, fixed(value), chosen=(block, head) == at
+        )
 
     show_cells(
-        [(f"block {block}", [cell(block, head) for head in range(n_head)]) for block in range(n_block)],
+        [
+            (f"block {block}", [cell(block, head) for head in range(n_head)])
+            for block in range(n_block)
+        ],
         [f"head {head}" for head in range(n_head)],
         (lowest, highest),
         key="heads grid",
@@ -210,36 +273,60 @@ def cells(asked: Asked[HeadScores], scores: HeadScores, name: str, at: tuple[int
         table=("head", "", kind.title.lower()),
     )
     chosen = dict(asked.settings)
-    own = "data held out" if "held_out" in chosen else "the text" if "prompt" in chosen else "repeated random tokens"
+    own = (
+        "data held out"
+        if "held_out" in chosen
+        else "the text"
+        if "prompt" in chosen
+        else "repeated random tokens"
+    )
     read = "repeated random tokens" if name in scores.on_random else own
-    where = "" if name == "copying" else f", over {read}"  # copying is computed from weights, as its own words say
+    # copying is computed from weights, as its own words say
+    where = "" if name == "copying" else f", over {read}"
     missing = " No token of this text comes back." if name in scores.on_random else ""
     most = ""
     if values.size > 1:
         middle = brief(float(np.nanmedian(values)))
-        most = f" It is highest in {listed.split(', ')[0]}; half of the {values.size} heads have at most {middle}."
+        most = (
+            f" It is highest in {listed.split(', ')[0]}; half of the {values.size} heads have at "
+            f"most {middle}."
+        )
     st.caption(f"**{kind.title}**{where}.{missing} {kind.about}{most}")
 
 
 def one_head(subject: Subject, asked: Asked[HeadScores], head: Unit) -> None:
-    """The pattern of one head, and the way to its page. Beside scores over other texts it is that over the prompt."""
+    """The pattern of one head, and the way to its page. Beside scores over other texts it is that
+    over the prompt.
+    """
     chosen, lm = dict(asked.settings), subject.lm
     is_random = not {"prompt", "held_out"} & chosen.keys()
     ids = lm.repeated_tokens()[0].tolist() if is_random else []
-    read = Read(tuple(ids)) if is_random else attention.stack_read(subject, str(chosen.get("stack", encoder_decoder.DECODER)))
+    read = (
+        Read(tuple(ids))
+        if is_random
+        else attention.stack_read(subject, str(chosen.get("stack", encoder_decoder.DECODER)))
+    )
     about = heading(f"The attention pattern of {head.title} over what it reads")
     lines = attention.code_of_head(lm, read, head.block, head.index)
-    shares = head_pattern.payload(pattern(asked.key, read, head), about, lines, capitalised(head.title))
+    shares = head_pattern.payload(
+        pattern(asked.key, read, head), about, lines, capitalised(head.title)
+    )
     head_pattern.head_pattern(shares, key="heads pattern")
     count = min(len(read.ids), MOST_TOKENS)
-    cut = f" The picture has the last {MOST_SHOWN} of {count:,} tokens." if count > MOST_SHOWN else ""
+    cut = (
+        f" The picture has the last {MOST_SHOWN} of {count:,} tokens." if count > MOST_SHOWN else ""
+    )
     own = "the text that is read" if chosen.get("prompt") == subject.text else "the prompt"
-    st.caption(f"What this head looks at, over {'the first of the random texts' if is_random else own}.{cut}")
+    st.caption(
+        "What this head looks at, over "
+        f"{'the first of the random texts' if is_random else own}.{cut}"
+    )
     query = {"block": str(head.block), "head": str(head.index)}
     if subject.kind.has_source:
         query["stack"] = read.stack
     written = lm.tokenizer.decode(ids[lm.tokenizer.inside(ids)])
-    if is_random and list(lm.tokenizer.encode(written).ids) == ids:  # these tokens can be written as a text
+    # these tokens can be written as a text
+    if is_random and list(lm.tokenizer.encode(written).ids) == ids:
         query["prompt"] = written
     with st.container(horizontal=True, vertical_alignment="center"):
         frame.link(ATTENTION, f"Open {head.title} on Attention", query=frame.shared_state() | query)
@@ -258,14 +345,24 @@ def pattern(key: ModelKey, read: Read, head: Unit) -> LabelledArray:
     values = patterns.pattern(stack, ids, head.block, head.index, source, part)
     read_ids = ((read.written or ids), source or ()) if crosses else (ids, ids)
     names = (WRITES, SOURCE) if crosses else (patterns.QUERY, patterns.KEY)
-    axes = (Axis(name, tuple(map(lm.tokenizer.label, of[-MOST_SHOWN:]))) for name, of in zip(names, read_ids, strict=True))
+    axes = (
+        Axis(name, tuple(map(lm.tokenizer.label, of[-MOST_SHOWN:])))
+        for name, of in zip(names, read_ids, strict=True)
+    )
     return LabelledArray(values[-MOST_SHOWN:, -MOST_SHOWN:], tuple(axes), patterns.UNIT)
 
 
-def frame_of(scores: HeadScores, columns: Sequence[str], order: Sequence[tuple[int, int]]) -> pd.DataFrame:
+def frame_of(
+    scores: HeadScores, columns: Sequence[str], order: Sequence[tuple[int, int]]
+) -> pd.DataFrame:
     """The table: each head as block and number, and its scores in these `columns`."""
     rows = {(row["block"], row["head"]): row for row in scores.rows()}
-    return pd.DataFrame([{"head": f"{at[0]}.{at[1]}"} | {SCORES[name].title: rows[at][name] for name in columns} for at in order])
+    return pd.DataFrame(
+        [
+            {"head": f"{at[0]}.{at[1]}"} | {SCORES[name].title: rows[at][name] for name in columns}
+            for at in order
+        ]
+    )
 
 
 def tries(subject: Subject, asked: Asked[HeadScores]) -> list[Try]:
@@ -284,11 +381,15 @@ def _of_kind(scores: HeadScores, name: str) -> Try | None:
     if share < CLEARLY:
         return None
     notice = f"Head {head} of block {block} {NOTICES[name].format(share=percent(share))}"
-    return Try(TITLES[name], notice, {"view": DOES, "score": name}, {CHOSEN: scores.unit(block, head).name})
+    return Try(
+        TITLES[name], notice, {"view": DOES, "score": name}, {CHOSEN: scores.unit(block, head).name}
+    )
 
 
 def _composition(asked: Asked[HeadScores]) -> list[Try]:
-    """Which head reads most of what another one writes, and whether the two are what an induction circuit is made of."""
+    """Which head reads most of what another one writes, and whether the two are what an induction
+    circuit is made of.
+    """
     scores, stack = asked.value, dict(asked.settings).get("stack", encoder_decoder.DECODER)
     if scores.part == "cross_attention" or not 2 <= scores.shape[0] <= FEW_BLOCKS:
         return []
@@ -297,17 +398,25 @@ def _composition(asked: Asked[HeadScores]) -> list[Try]:
         return []
     first = best.iloc[0]
     (reader, induction), (writer, previous) = (
-        (f"head {head} of block {block}", float(np.nan_to_num(scores.values[name][int(block), int(head)])))
-        for name, (block, head) in (("induction", first.reads.split(".")), ("previous_token", first.writes.split(".")))
+        (
+            f"head {head} of block {block}",
+            float(np.nan_to_num(scores.values[name][int(block), int(head)])),
+        )
+        for name, (block, head) in (
+            ("induction", first.reads.split(".")),
+            ("previous_token", first.writes.split(".")),
+        )
     )
     together = "Is one of them a head of a kind that you know?"
     if min(induction, previous) >= CLEARLY:
         together = (
-            f"The second is a previous-token head ({percent(previous)}), the first an induction head ({percent(induction)}): "
+            f"The second is a previous-token head ({percent(previous)}), the first an induction "
+            f"head ({percent(induction)}): "
             "together they find what came next before."
         )
     notice = (
-        f"By its key, {reader} reads most of what {writer} writes: {first.value:.2f}, by chance {chance(asked.key, stack):.2f}. "
+        f"By its key, {reader} reads most of what {writer} writes: {first.value:.2f}, by chance "
+        f"{chance(asked.key, stack):.2f}. "
         f"{together}"
     )
     return [Try("Who reads whom?", notice, {"view": READS, "reads": "key"})]

@@ -22,8 +22,10 @@ from gptviz.ui.widgets.tables import show_table
 
 KINDS: tuple[str, ...] = get_args(HeadInput)
 ABOUT = {
-    "key": "By what it looks for in a token: what the writer left there decides whether the reader looks there.",
-    "query": "By what it looks for: what the writer left at the token that reads decides where the reader looks.",
+    "key": "By what it looks for in a token: what the writer left there decides whether the reader "
+    "looks there.",
+    "query": "By what it looks for: what the writer left at the token that reads decides where the "
+    "reader looks.",
     "value": "By what it takes: what the writer left at a token is moved on by the reader.",
 }
 TALL = 560
@@ -33,19 +35,29 @@ def show(subject: Subject, stack: str) -> Shown:
     """The whole view; nothing where no head can read another one."""
     n_block = encoder_decoder.n_blocks(subject.lm.model.config, stack)
     if stack == attention.CROSS:
-        st.info("Composition is between heads of one stack: choose the encoder or the decoder above.")
+        st.info(
+            "Composition is between heads of one stack: choose the encoder or the decoder above."
+        )
         return NOTHING
     if n_block < 2:
-        st.info("This stack has one block: no head stands behind another one, so none can read what another one wrote.")
+        st.info(
+            "This stack has one block: no head stands behind another one, so none can read what "
+            "another one wrote."
+        )
         return NOTHING
-    hint = " ".join(f"{kind.capitalize()}: {ABOUT[kind][0].lower()}{ABOUT[kind][1:]}" for kind in KINDS)
-    reads = controls.select("Reads by its", KINDS, key="reads", default="key", help=hint, segmented=True)
+    hint = " ".join(
+        f"{kind.capitalize()}: {ABOUT[kind][0].lower()}{ABOUT[kind][1:]}" for kind in KINDS
+    )
+    reads = controls.select(
+        "Reads by its", KINDS, key="reads", default="key", help=hint, segmented=True
+    )
     asked = ask_composition(subject.key, stack, reads)
     values, usual = asked.value, chance(subject.key, stack)
     best = largest_pairs(values)
     if best.empty:
         st.info(
-            "No head of this stack reads what another head wrote as it wrote it: without residual connections, what stands "
+            "No head of this stack reads what another head wrote as it wrote it: without residual "
+            "connections, what stands "
             "between them replaces it."
         )
         return NOTHING
@@ -55,7 +67,8 @@ def show(subject: Subject, stack: str) -> Shown:
         show_figure(
             figures.reads(values, theme(), chance=usual, n_block=n_block, height=TALL),
             key="heads reads",
-            alt=f"{reads} composition of all pairs of heads; the strongest: {first.reads} reads {first.writes}.",
+            alt=f"{reads} composition of all pairs of heads; the strongest: {first.reads} reads "
+            f"{first.writes}.",
         )
     with right:
         st.markdown("**The strongest pairs**")
@@ -63,19 +76,26 @@ def show(subject: Subject, stack: str) -> Shown:
             best.assign(beside=best["value"] - usual).rename(columns={"beside": "beside chance"}),
             hide_index=True,
             height=pixels(TALL - 150),
-            column_config={name: st.column_config.NumberColumn(format="%.3f") for name in ("value", "beside chance")},
+            column_config={
+                name: st.column_config.NumberColumn(format="%.3f")
+                for name in ("value", "beside chance")
+            },
             alt="The pairs of heads with the strongest composition",
         )
         st.caption(
-            f"Read “1.2” as head 2 of block 1. A head that is turned at random in the stream has {usual:.3f}: that is "
-            f"1 / √{round(usual**-2)}, one divided by the root of the width of the stream. {ABOUT[reads]}"
+            "Read “1.2” as head 2 of block 1. A head that is turned at random in the stream has "
+            f"{usual:.3f}: that is "
+            f"1 / √{round(usual**-2)}, one divided by the root of the width of the stream. "
+            f"{ABOUT[reads]}"
         )
     return Shown(lambda: values, asked.code("result  # [head that reads, head that writes]"), READS)
 
 
 def ask_composition(key: ModelKey, stack: str, reads: str) -> Asked[LabelledArray]:
     """How much each head of the stack reads of what the others write."""
-    return ask(key, units.composition, "Multiplying the weights of the heads", reads=reads, stack=stack)
+    return ask(
+        key, units.composition, "Multiplying the weights of the heads", reads=reads, stack=stack
+    )
 
 
 def chance(key: ModelKey, stack: str) -> float:

@@ -30,7 +30,10 @@ LISTED, OFTEN = 10, 3
 def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> Shown:
     """The whole view of one of the `heads`."""
     if subject.kind.has_source:
-        st.info("This model reads one text and writes another: the texts are found for the heads of models that read one.")
+        st.info(
+            "This model reads one text and writes another: the texts are found for the heads of "
+            "models that read one."
+        )
         return NOTHING
     with st.container(horizontal=True, vertical_alignment="bottom"):
         pick(
@@ -55,7 +58,9 @@ def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> Shown:
     with left:
         strips(subject, at_queries, number, PATTERN)
     with right:
-        for title, values, colour in zip(("It does most at", "It reads most from"), sides, (QUERY, KEY), strict=True):
+        for title, values, colour in zip(
+            ("It does most at", "It reads most from"), sides, (QUERY, KEY), strict=True
+        ):
             st.markdown(f"**{title}**")
             show_figure(
                 promoted(values, theme(), colour),
@@ -63,7 +68,11 @@ def show(subject: Subject, heads: Sequence[Unit], head: Unit) -> Shown:
                 alt=f"{title}: {', '.join(values.axes[0].labels)}.",
             )
         st.caption("The mean over all places where the token stands.")
-    return Shown(at_queries.labelled, asked().code(f"result.tokens({number})  # token and mean", asked(side="key").call), WHERE)
+    return Shown(
+        at_queries.labelled,
+        asked().code(f"result.tokens({number})  # token and mean", asked(side="key").call),
+        WHERE,
+    )
 
 
 def _by_token(subject: Subject, activity: Activity, head: int) -> LabelledArray:
@@ -71,7 +80,11 @@ def _by_token(subject: Subject, activity: Activity, head: int) -> LabelledArray:
     often = min(OFTEN, int(activity.seen.max()))
     tokens, means = zip(*activity.tokens(head, LISTED, often), strict=True)
     side = "query" if activity.number.startswith("length") else "key"
-    return LabelledArray(np.array(means), (Axis(side, tuple(map(subject.lm.tokenizer.label, tokens))),), activity.number)
+    return LabelledArray(
+        np.array(means),
+        (Axis(side, tuple(map(subject.lm.tokenizer.label, tokens))),),
+        activity.number,
+    )
 
 
 def _said(activity: Activity, head: Unit, sides: Sequence[LabelledArray]) -> str:
@@ -79,6 +92,8 @@ def _said(activity: Activity, head: Unit, sides: Sequence[LabelledArray]) -> str
     query, key = (in_quotes(side.axes[0].labels[0]) for side in sides)
     mean, most = (brief(values[head.index or 0]) for values in (activity.effect, activity.largest))
     return (
-        f"**{capitalised(head.title)}** adds a vector of the mean length {mean} to the stream, of up to {most}, over "
-        f"{counted(activity.n_tokens, 'token')}. It adds most at {query}, and reads most from {key}."
+        f"**{capitalised(head.title)}** adds a vector of the mean length {mean} to the stream, of "
+        f"up to {most}, over "
+        f"{counted(activity.n_tokens, 'token')}. It adds most at {query}, and reads most from "
+        f"{key}."
     )

@@ -28,7 +28,8 @@ from gptviz.ui.widgets import escaped, in_quotes, pressed
 
 # Guesses on the map, and findings below it.
 SHOWN, MOST_FINDINGS = 8, 4
-# The tokens of the text on the card of Generate; with a large model, fewer. Of a long prompt the end is read for it.
+# The tokens of the text on the card of Generate; with a large model, fewer. Of a long prompt the
+# end is read for it.
 MOST_WRITTEN, MOST_READ = 120, 512
 
 
@@ -37,9 +38,11 @@ class Glance:
     """A prompt and what becomes of it."""
 
     tokens: tuple[Token, ...]  #: a chip for each token that the model reads
-    #: the likeliest next tokens; of a classifier, labels; of an encoder–decoder, the tokens of its answer
+    #: the likeliest next tokens; of a classifier, labels; of an encoder–decoder, the tokens of its
+    #: answer
     guesses: tuple[Token, ...]
-    guess_ids: tuple[int, ...]  #: the ids of next tokens, which can be taken; empty for other guesses
+    #: the ids of next tokens, which can be taken; empty for other guesses
+    guess_ids: tuple[int, ...]
     shape: str  #: the model's size in words
 
 
@@ -47,28 +50,54 @@ class Glance:
 def glance(key: ModelKey, ids: tuple[int, ...]) -> Glance:
     """The prompt `ids` and the guesses of the model for it."""
     lm = language_model(key)
-    label, shape, tokens = lm.tokenizer.label, shape_of(lm.model.config), tuple(Token(lm.tokenizer.label(i)) for i in ids)
+    label, shape, tokens = (
+        lm.tokenizer.label,
+        shape_of(lm.model.config),
+        tuple(Token(lm.tokenizer.label(i)) for i in ids),
+    )
     if lm.kind.continues:
-        # Its tokens tinted by how probable they were, and the likeliest next ones, which can be taken.
+        # Its tokens tinted by how probable they were, and the likeliest next ones, which can be
+        # taken.
         guess = next_token.predict(logits_after(key, ids, len(ids) - 1), Sampling())
         order = guess.order()[:SHOWN].tolist()
         seen = guesses(key, ids).tokens.probability.tolist()
-        tokens = tuple(Token(label(i), None if np.isnan(p) else p) for i, p in zip(ids, seen, strict=True))
-        return Glance(tokens, tuple(Token(label(i), float(guess.before[i])) for i in order), tuple(order), shape)
+        tokens = tuple(
+            Token(label(i), None if np.isnan(p) else p) for i, p in zip(ids, seen, strict=True)
+        )
+        return Glance(
+            tokens,
+            tuple(Token(label(i), float(guess.before[i])) for i in order),
+            tuple(order),
+            shape,
+        )
     if lm.kind.guesses == "label":
         shares = judge(lm.model, torch.tensor(ids, device=lm.device)).probabilities
         order = np.argsort(-shares, kind="stable")[:SHOWN].tolist()
-        return Glance(tokens, tuple(Token(lm.labels[i], float(shares[i]), note=lm.labels[i]) for i in order), (), shape)
+        return Glance(
+            tokens,
+            tuple(Token(lm.labels[i], float(shares[i]), note=lm.labels[i]) for i in order),
+            (),
+            shape,
+        )
     # The tokens of its answer, with how probable each was.
     decoded = encoder_decoder.decoder_ids(key, ids)
     logits = next_token.logits_after(lm.model, decoded, slice(None), ids)
     written = next_token.token_probabilities(logits, decoded, n=1).probability.tolist()
-    return Glance(tokens, tuple(Token(label(i), p) for i, p in zip(decoded[1:], written[1:], strict=True)), (), shape)
+    return Glance(
+        tokens,
+        tuple(Token(label(i), p) for i, p in zip(decoded[1:], written[1:], strict=True)),
+        (),
+        shape,
+    )
 
 
 def shape_of(config: Config) -> str:
     """The size of a model in words."""
-    stacks = f"{config.n_encoder_layer} + {config.n_layer}" if config.n_encoder_layer else f"{config.n_layer}"
+    stacks = (
+        f"{config.n_encoder_layer} + {config.n_layer}"
+        if config.n_encoder_layer
+        else f"{config.n_layer}"
+    )
     none = "no blocks: a bigram" if MODEL_KINDS[config.kind].continues else "no blocks"
     heads = counted(config.n_head, "head")
     if config.key_heads < config.n_head:
@@ -77,20 +106,30 @@ def shape_of(config: Config) -> str:
     if windowed := sum(config.windowed(block) for block in range(config.n_layer)):
         which = "each" if windowed == config.n_layer else f"{windowed} of them"
         blocks += f", {which} with a window of {config.window:,} tokens (dashed)"
-    return f"{config.vocab_size:,} tokens in the vocabulary, {blocks}, {parameter_count(config):,} parameters"
+    return (
+        f"{config.vocab_size:,} tokens in the vocabulary, {blocks}, {parameter_count(config):,} "
+        "parameters"
+    )
 
 
 def say_guess(guesses: Sequence[Token]) -> None:
     """The likeliest next token of a decoder; nothing where the model's numbers are damaged."""
-    shares = [guess.probability for guess in guesses if guess.probability is not None and math.isfinite(guess.probability)]
+    shares = [
+        guess.probability
+        for guess in guesses
+        if guess.probability is not None and math.isfinite(guess.probability)
+    ]
     if shares and len(shares) == len(guesses):
         st.markdown(
-            f"After this text the model’s guess at the next token is {in_quotes(guesses[0].label)}, with {percent(shares[0])}."
+            "After this text the model’s guess at the next token is "
+            f"{in_quotes(guesses[0].label)}, with {percent(shares[0])}."
         )
 
 
 def link_to_own_page(subject: Subject) -> None:
-    """For a model that guesses no next token: what it does instead, and a link to the page that shows it."""
+    """For a model that guesses no next token: what it does instead, and a link to the page that
+    shows it.
+    """
     if subject.kind.continues:
         return
     kind = subject.kind
@@ -100,15 +139,19 @@ def link_to_own_page(subject: Subject) -> None:
 
 
 def what_to_look_at(subject: Subject) -> None:
-    """The findings of all pages for this model and prompt, the most telling first, each with a link to its page. Of a large model
-    they are looked for when somebody asks.
+    """The findings of all pages for this model and prompt, the most telling first, each with a link
+    to its page. Of a large model they are looked for when somebody asks.
     """
     if not subject.kind.continues:
         return
     st.markdown("**What to look at**")
     asked = ask(subject, scan, "Looking for what stands out")
-    is_quick = effort(subject.lm.model, len(subject.seen), max(1, subject.lm.model.config.n_layer)) <= MOST
-    if not is_quick and not pressed("Look for what stands out", key="scan", icon=":material/search:"):
+    is_quick = (
+        effort(subject.lm.model, len(subject.seen), max(1, subject.lm.model.config.n_layer)) <= MOST
+    )
+    if not is_quick and not pressed(
+        "Look for what stands out", key="scan", icon=":material/search:"
+    ):
         return
     for finding in asked.value[:MOST_FINDINGS]:
         page, query = PAGES[finding.page], {**frame.shared_state(), **dict(finding.query)}
@@ -116,4 +159,6 @@ def what_to_look_at(subject: Subject) -> None:
             frame.link(page, query=query)
             st.markdown(escaped(finding.sentence), width="content")
     if not asked.value:
-        st.caption("Nothing stands out: no head, layer or part is far from what is usual in this model.")
+        st.caption(
+            "Nothing stands out: no head, layer or part is far from what is usual in this model."
+        )

@@ -1,4 +1,6 @@
-"""The lens that is read through: the logit lens, or one that is fitted to the model; and how well each foretells the guess."""
+"""The lens that is read through: the logit lens, or one that is fitted to the model; and how well
+each foretells the guess.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ from gptviz.ui.views.files import download, read_in
 from gptviz.ui.views.texts import text_to_fit
 from gptviz.ui.widgets import addresses, capitalised, controls, escaped, show_figure, theme
 
-NAMES: dict[LensKind, str] = {"logit": "logit lens", "jacobian": "Jacobian lens", "tuned": "tuned lens"}
+NAMES: dict[LensKind, str] = {
+    "logit": "logit lens",
+    "jacobian": "Jacobian lens",
+    "tuned": "tuned lens",
+}
 # The key of the address with the name of the lens that was read from a file.
 FILE = "lens"
 _HEIGHT = 300
@@ -32,8 +38,10 @@ class LensChoice(NamedTuple):
     """A lens, as the controls say it."""
 
     kind: LensKind  #: what the head reads
-    text: str | None = None  #: what it is fitted to; None for the data that was held out of training
-    kept: str | None = None  #: the name of a lens that was read from a file; it is measured over the text
+    #: what it is fitted to; None for the data that was held out of training
+    text: str | None = None
+    #: the name of a lens that was read from a file; it is measured over the text
+    kept: str | None = None
 
 
 def choice(subject: Subject) -> LensChoice | None:
@@ -41,11 +49,15 @@ def choice(subject: Subject) -> LensChoice | None:
     if not subject.kind.continues or not subject.lm.model.config.n_layer:
         return LensChoice("logit")
     hint = (
-        "Logit: the stream of every layer goes to the head as it is. The others first bring it to where the last layer is. "
-        "Jacobian: by the mean effect of the layer on the last one. Tuned: by a map that is fitted to the model's own guesses."
+        "Logit: the stream of every layer goes to the head as it is. The others first bring it to "
+        "where the last layer is. "
+        "Jacobian: by the mean effect of the layer on the last one. Tuned: by a map that is "
+        "fitted to the model's own guesses."
     )
     offered = [NAMES[kind].removesuffix(" lens") for kind in KINDS]
-    kind = KINDS[offered.index(controls.select("Lens", offered, key="kind", help=hint, segmented=True))]
+    kind = KINDS[
+        offered.index(controls.select("Lens", offered, key="kind", help=hint, segmented=True))
+    ]
     if kind == "logit":
         return LensChoice(kind)
     hint = "A Jacobian lens that others have fitted to this model, and published."
@@ -55,9 +67,12 @@ def choice(subject: Subject) -> LensChoice | None:
 
 
 def _from_file(subject: Subject) -> LensChoice | None:
-    """Where a file with a lens is dropped, and the lens. The address has the name that it is kept under."""
+    """Where a file with a lens is dropped, and the lens. The address has the name that it is kept
+    under.
+    """
     hint = (
-        "A file of jlens, Neuronpedia, TransformerLens or this page, which ends in .pt. It is kept in your folder; nothing in it "
+        "A file of jlens, Neuronpedia, TransformerLens or this page, which ends in .pt. It is "
+        "kept in your folder; nothing in it "
         "is run."
     )
 
@@ -77,31 +92,53 @@ def _from_file(subject: Subject) -> LensChoice | None:
 
 
 def found(subject: Subject, chosen: LensChoice) -> FittedLens | None:
-    """The fitted lens. While it is still being fitted, show how far that is and a way to stop it, and return None."""
+    """The fitted lens. While it is still being fitted, show how far that is and a way to stop it,
+    and return None.
+    """
     settings = {"kind": chosen.kind, "text": chosen.text, "kept": chosen.kept}
     doing = "Fitting" if chosen.kept is None else "Measuring"
-    return ask(subject.key.unedited, fitted.fitted_lens, f"{doing} the {NAMES[chosen.kind]}", **settings).followed("Fit the lens")
+    return ask(
+        subject.key.unedited, fitted.fitted_lens, f"{doing} the {NAMES[chosen.kind]}", **settings
+    ).followed("Fit the lens")
 
 
 def take_home(subject: Subject, chosen: LensChoice) -> None:
     """The button for the lens as a file."""
-    hint = "What it has for the end of each block but the last, as jlens, Neuronpedia and this page read it."
+    hint = (
+        "What it has for the end of each block but the last, as jlens, Neuronpedia and this page "
+        "read it."
+    )
 
     def write(path: Path) -> None:
         subject.lm.write_lens(path, chosen.kind, chosen.text)
 
     if chosen.kept is None:
-        download("Download the lens", f"{names.possible(subject.key.name)}-{chosen.kind}-lens.pt", write, help=hint)
+        download(
+            "Download the lens",
+            f"{names.possible(subject.key.name)}-{chosen.kind}-lens.pt",
+            write,
+            help=hint,
+        )
 
 
 def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
-    """How near the guesses after each layer are to the model's own: of the logit lens, and of this one."""
+    """How near the guesses after each layer are to the model's own: of the logit lens, and of this
+    one.
+    """
     kind, own = chosen.kind, "text that the lens was not fitted to"
-    over = own if chosen.kept is None else "the data held out of training" if chosen.text is None else "passages of books"
+    over = (
+        own
+        if chosen.kept is None
+        else "the data held out of training"
+        if chosen.text is None
+        else "passages of books"
+    )
     table = lens.labelled(subject.lm.model, kind)
     every = layers(subject.lm.model.config)
     shorts = [every[row].short for row in lens.at]
-    st.markdown(f"**How well each layer foretells the model's guess: logit lens and {NAMES[kind]}**")
+    st.markdown(
+        f"**How well each layer foretells the model's guess: logit lens and {NAMES[kind]}**"
+    )
     for column, measure in zip(st.columns(2, gap="medium"), table.axes[1].labels, strict=True):
         values = table.values[:, table.axes[1].labels.index(measure)]
         lines = LabelledArray(values, (table.axes[0], table.axes[2]), measure)
@@ -109,13 +146,15 @@ def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
             show_figure(
                 by_layer(lines, shorts, theme(), height=_HEIGHT),
                 key="lens KL" if measure == KL else "lens agreement",
-                alt=f"{capitalised(measure)}, after each layer, of the logit lens and of the {NAMES[kind]}.",
+                alt=f"{capitalised(measure)}, after each layer, of the logit lens and of the "
+                f"{NAMES[kind]}.",
             )
     middle = len(shorts) // 2
     (plain, agrees), (other, also) = table.values[:, :, middle]
     st.caption(
         f"Over {over}. After {every[lens.at[middle]].title} the guess of the "
-        f"logit lens is {brief(plain)} nats from the model's, and has its first token at {percent(agrees)} of the places; that "
+        f"logit lens is {brief(plain)} nats from the model's, and has its first token at "
+        f"{percent(agrees)} of the places; that "
         f"of the {NAMES[kind]} {brief(other)} nats, and {percent(also)}."
     )
 
@@ -123,9 +162,11 @@ def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
 def about(kind: LensKind) -> str:
     """What a fitted lens does before the head reads a row; empty for the logit lens."""
     said = {
-        "jacobian": "Before that, each vector is multiplied with the mean effect that this layer has on the last one, at its own "
+        "jacobian": "Before that, each vector is multiplied with the mean effect that this layer has on "
+        "the last one, at its own "
         "place and all later ones: what it makes the model likely to say, now or later.",
-        "tuned": "Before that, each vector goes through a map of its layer that was fitted so that the guess comes near the "
+        "tuned": "Before that, each vector goes through a map of its layer that was fitted so that the "
+        "guess comes near the "
         "model's own.",
     }
     return said.get(kind, "")

@@ -16,7 +16,15 @@ from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.reading.labels import labels as label_bars
 from gptviz.figures.reading.lens import rise_and_fall
 from gptviz.interp.reading.layers import ends_of_blocks, layers
-from gptviz.interp.reading.lens import MOST_FOLLOWED, MOST_LED, Course, Lens, applied, leaders, settled
+from gptviz.interp.reading.lens import (
+    MOST_FOLLOWED,
+    MOST_LED,
+    Course,
+    Lens,
+    applied,
+    leaders,
+    settled,
+)
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import reading
 from gptviz.model import Config
@@ -26,13 +34,24 @@ from gptviz.ui.views.by_token import NONE
 from gptviz.ui.views.contrasts import known_offers
 from gptviz.ui.views.read import read_by
 from gptviz.ui.views.vocabulary import tokens
-from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, show_figure, theme, visit
+from gptviz.ui.widgets import (
+    Try,
+    addresses,
+    controls,
+    escaped,
+    in_quotes,
+    show_figure,
+    theme,
+    visit,
+)
 
 from .fitted import LensChoice
 
-# Of a longer text the end is shown: the columns of more tokens would be narrower than a pixel on many screens.
+# Of a longer text the end is shown: the columns of more tokens would be narrower than a pixel on
+# many screens.
 MOST_POSITIONS = 256
-# A model of more blocks has at first a row for each block, coloured by how the final guess comes up.
+# A model of more blocks has at first a row for each block, coloured by how the final guess comes
+# up.
 MOST_BLOCKS = 12
 SUBLAYERS, BLOCKS = "every sublayer", "every block"
 OPENED, ASKED, ROWS = "lens cell", "lens asked", "rows"
@@ -46,11 +65,15 @@ def ask_lens(subject: Subject, chosen: LensChoice, blocks_only: bool) -> Asked[L
     length = len(read_by(subject).ids)
     last = MOST_POSITIONS if length > MOST_POSITIONS else None
     lens = {"kept": chosen.kept} if chosen.kept else {"kind": chosen.kind, "fitted_to": chosen.text}
-    return ask(subject, reading.lens, "Reading every layer", last=last, blocks_only=blocks_only, **lens)
+    return ask(
+        subject, reading.lens, "Reading every layer", last=last, blocks_only=blocks_only, **lens
+    )
 
 
 def blocks_only(subject: Subject) -> bool:
-    """The control for the rows: one after every sublayer; at first one after every block where more would take long."""
+    """The control for the rows: one after every sublayer; at first one after every block where more
+    would take long.
+    """
     length = len(read_by(subject).ids)
     every = layers(subject.lm.model.config)
     ends = [every[index].name for index in ends_of_blocks(every)]
@@ -59,7 +82,12 @@ def blocks_only(subject: Subject) -> bool:
     cells = len(every) * min(length, MOST_POSITIONS)
     is_quick = cells * subject.lm.model.embed.weight.numel() <= MOST
     asked, names = st.query_params.get("layer"), [layer.name for layer in every]
-    if ROWS not in st.query_params and ROWS not in st.session_state and asked in names and asked not in ends:
+    if (
+        ROWS not in st.query_params
+        and ROWS not in st.session_state
+        and asked in names
+        and asked not in ends
+    ):
         st.session_state[ROWS] = SUBLAYERS  # the link opens a cell within a block
     chosen = controls.select(
         "A row after",
@@ -67,7 +95,8 @@ def blocks_only(subject: Subject) -> bool:
         key=ROWS,
         default=SUBLAYERS if is_quick and not _is_deep(subject.lm.model.config) else BLOCKS,
         segmented=True,
-        help="Sublayers are the attention and the MLP of a block. A large model is at first read only after every block.",
+        help="Sublayers are the attention and the MLP of a block. A large model is at first read "
+        "only after every block.",
     )
     return chosen == BLOCKS
 
@@ -97,7 +126,9 @@ def grid(subject: Subject, asked: Asked[Lens]) -> bool:
 
 
 def _text_of(asked: Asked[Lens]) -> str:
-    """Tells one text and model from another. The steps of one training are one: what is chosen stays while they are played."""
+    """Tells one text and model from another. The steps of one training are one: what is chosen
+    stays while they are played.
+    """
     return fingerprint(asked.key.name, asked.settings)
 
 
@@ -112,7 +143,8 @@ def payload_of(asked: Asked[Lens], of: str, title: str, command: ViewCommand) ->
         vocab_size=lm.model.config.vocab_size,
         code=asked.code(
             "result.top, result.probability  # [layer, position, k]: the likeliest tokens",
-            "result.entropy, result.rank, result.true_probability, result.final_probability  # [layer, position]",
+            "result.entropy, result.rank, result.true_probability, result.final_probability  # "
+            "[layer, position]",
         ),
         spaced=lm.tokenizer.is_spaced,
         colour="final" if _is_deep(lm.model.config) else "probability",
@@ -121,13 +153,16 @@ def payload_of(asked: Asked[Lens], of: str, title: str, command: ViewCommand) ->
 
 
 def where_the_answer_comes_from(subject: Subject, lens: Lens) -> str:
-    """The guess after the whole text, and the layer after which it first comes on top to stay, as Markdown; empty where nothing
-    can be said.
+    """The guess after the whole text, and the layer after which it first comes on top to stay, as
+    Markdown; empty where nothing can be said.
     """
     if not _can_be_read(lens):
         return ""
     layer, token = int(settled(lens)[-1]), int(lens.top[-1, -1, 0])
-    share, name = percent(float(lens.probability[-1, -1, 0])), in_quotes(subject.lm.tokenizer.label(token))
+    share, name = (
+        percent(float(lens.probability[-1, -1, 0])),
+        in_quotes(subject.lm.tokenizer.label(token)),
+    )
     when = f"It comes on top after {lens.layers[layer].title}, and stays there."
     if layer == 0:
         when = "It is on top from the embedding on: nothing but the last token decides it."
@@ -141,17 +176,27 @@ def _can_be_read(lens: Lens) -> bool:
 
 
 def about_rows(subject: Subject, lens: Lens) -> str:
-    """A caption: which head is applied to the stream, and how near the last row is to the model's own logits."""
+    """A caption: which head is applied to the stream, and how near the last row is to the model's
+    own logits.
+    """
     error = lens.final_error
     exact = "exactly" if error == 0 else f"to {brief(error, 1)}"
     cut = ""
     if lens.positions.start:
-        cut = f"The model reads all {counted(lens.positions.stop, 'token')}; the last {len(lens.positions):,} are shown. "
-    return f"{cut}{applied(subject.lm.model.config)} The last row is the model's own guess: its logits agree {exact}."
+        cut = (
+            f"The model reads all {counted(lens.positions.stop, 'token')}; the last "
+            f"{len(lens.positions):,} are shown. "
+        )
+    return (
+        f"{cut}{applied(subject.lm.model.config)} The last row is the model's own guess: its "
+        f"logits agree {exact}."
+    )
 
 
 def opened(asked: Asked[Lens]) -> LensCell:
-    """The cell that was opened: in the grid, or by the link; else the last one, the model's own guess after the whole text."""
+    """The cell that was opened: in the grid, or by the link; else the last one, the model's own
+    guess after the whole text.
+    """
     lens, kept = asked.value, visit.remembered(OPENED)
     if kept is not None and kept[0] == _text_of(asked):
         cell: LensCell = kept[1]
@@ -165,19 +210,30 @@ def opened(asked: Asked[Lens]) -> LensCell:
 
 
 def follow(subject: Subject, lens: Lens, cell: LensCell) -> int | None:
-    """The control for a token that is followed through all layers beside the likeliest ones; None for no token."""
+    """The control for a token that is followed through all layers beside the likeliest ones; None
+    for no token.
+    """
     names, leading = tokens(subject.key).names, lens.top[::-1, cell.index, 0]
     listed = [names[i] for i in dict.fromkeys(leading.tolist())]
-    hint = "Its probability after every layer. Those that lead after one of the layers are listed; any other token can be typed."
-    chosen = controls.select("Follow a token", (NONE, *listed), key="follow", help=hint, other=names.__contains__)
+    hint = (
+        "Its probability after every layer. Those that lead after one of the layers are listed; "
+        "any other token can be typed."
+    )
+    chosen = controls.select(
+        "Follow a token", (NONE, *listed), key="follow", help=hint, other=names.__contains__
+    )
     return None if chosen == NONE else names.index(chosen)
 
 
 def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course) -> None:
-    """The likeliest tokens of a cell, those that led after some layer, and how all rose and fell from layer to layer."""
+    """The likeliest tokens of a cell, those that led after some layer, and how all rose and fell
+    from layer to layer.
+    """
     label = subject.lm.tokenizer.label
     layer, place = lens.layers[cell.layer], lens.positions[cell.index]
-    st.markdown(f"**After {layer.title}, at position {place}, {in_quotes(label(lens.ids[cell.index]))}**")
+    st.markdown(
+        f"**After {layer.title}, at position {place}, {in_quotes(label(lens.ids[cell.index]))}**"
+    )
     left, right = st.columns([2, 5], gap="medium")
     probability = course.probability
     names, values = probability.axes[0].labels, probability.values[:, cell.layer]
@@ -186,14 +242,20 @@ def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course) -> N
     with left:
         st.caption(f"The {len(order)} likeliest tokens in this cell")
         show_figure(
-            label_bars(LabelledArray(values[order], (axis,), probability.unit), theme(), pitch=_PITCH),
+            label_bars(
+                LabelledArray(values[order], (axis,), probability.unit), theme(), pitch=_PITCH
+            ),
             key="lens cell bars",
             alt=f"The likeliest tokens after {layer.title}: {', '.join(axis.labels[:5])}.",
         )
     with right:
-        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        with st.container(
+            horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+        ):
             st.caption(f"{_said_of_lines(lens, cell, label)} The dotted line is this cell.")
-            hint = "Equal ratios have equal lengths, from 0.01 % up, so that small probabilities show."
+            hint = (
+                "Equal ratios have equal lengths, from 0.01 % up, so that small probabilities show."
+            )
             logarithmic = controls.switch("Logarithmic", key="log", help=hint)
         show_figure(
             rise_and_fall(
@@ -205,16 +267,22 @@ def cell_view(subject: Subject, lens: Lens, cell: LensCell, course: Course) -> N
                 logarithmic=logarithmic,
             ),
             key="lens cell lines",
-            alt=f"The probabilities of {', '.join(names[:5])} after each of {counted(len(lens.layers), 'layer')}.",
+            alt=f"The probabilities of {', '.join(names[:5])} after each of "
+            f"{counted(len(lens.layers), 'layer')}.",
         )
 
 
 def _said_of_lines(lens: Lens, cell: LensCell, label: Callable[[int], str]) -> str:
-    """Which tokens have a line of their own, and which others were the likeliest after some layer."""
+    """Which tokens have a line of their own, and which others were the likeliest after some
+    layer.
+    """
     others = [in_quotes(label(token)) for token in leaders(lens, cell.index)[MOST_LED:]]
     more = f", and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
     led = f" Others led too: {', '.join(others[:MOST_NAMED])}{more}." if others else ""
-    return f"In colour: what is followed, tokens that led after some layer (the final guess first), and the likeliest here.{led}"
+    return (
+        "In colour: what is followed, tokens that led after some layer (the final guess first), "
+        f"and the likeliest here.{led}"
+    )
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -223,9 +291,13 @@ def course_of(asked: Asked[Lens], cell: LensCell, follow: int | None) -> Course:
 
 
 def code_of_cell(asked: Asked[Lens], cell: LensCell, follow: int | None) -> str:
-    """The lines of `gptviz` that follow the likeliest tokens of a cell, and the token `follow`, through all layers."""
+    """The lines of `gptviz` that follow the likeliest tokens of a cell, and the token `follow`,
+    through all layers.
+    """
     also = "" if follow is None else f", {follow}"
-    return asked.code(f"course = lm.course(result, {cell.layer}, {cell.index}{also})", "course.probability")
+    return asked.code(
+        f"course = lm.course(result, {cell.layer}, {cell.index}{also})", "course.probability"
+    )
 
 
 def tries(subject: Subject, lens: Lens) -> list[Try]:
@@ -237,7 +309,9 @@ def tries(subject: Subject, lens: Lens) -> list[Try]:
 
 
 def lens_state(**asked: Any) -> dict[str, ViewCommand]:
-    """The state (as a `Try` sets it) in which the grid is asked for `layer` and `position`, `colour` or `words`."""
+    """The state (as a `Try` sets it) in which the grid is asked for `layer` and `position`,
+    `colour` or `words`.
+    """
     return {ASKED: ViewCommand.to(asked)}
 
 
@@ -246,7 +320,9 @@ def _cell_state(lens: Lens, layer: int, index: int) -> dict[str, ViewCommand]:
 
 
 def _late(subject: Subject, lens: Lens) -> Try | None:
-    """The guess that is decided latest, the surest of them, if that is not the last one; none if all are decided late."""
+    """The guess that is decided latest, the surest of them, if that is not the last one; none if
+    all are decided late.
+    """
     when = settled(lens)
     if len(lens.layers) < 3:
         return None
@@ -255,26 +331,36 @@ def _late(subject: Subject, lens: Lens) -> Try | None:
     if index == len(when) - 1 or when[index] < len(lens.layers) - 2:
         return None
     label = subject.lm.tokenizer.label
-    before, after = (in_quotes(label(int(lens.top[layer, index, 0]))) for layer in (when[index] - 1, -1))
+    before, after = (
+        in_quotes(label(int(lens.top[layer, index, 0]))) for layer in (when[index] - 1, -1)
+    )
     notice = (
-        f"At position {lens.positions[index]} the guess changes as late as after {lens.layers[when[index]].title}: from {before} "
+        f"At position {lens.positions[index]} the guess changes as late as after "
+        f"{lens.layers[when[index]].title}: from {before} "
         f"to {after}, which ends with {percent(float(sure[index]))}."
     )
     return Try("A late decision", notice, _cell_state(lens, int(when[index]), index))
 
 
 def _lost(subject: Subject, lens: Lens) -> Try | None:
-    """A place where an earlier layer had the true token on top, and the model did not end with it."""
+    """A place where an earlier layer had the true token on top, and the model did not end with
+    it.
+    """
     was_right = (lens.rank[:-1] == 1) & (lens.rank[-1] > 1)
     if not was_right.any():
         return None
     likely = np.where(was_right, np.nan_to_num(lens.true_probability[:-1]), -1)
     layer, index = (int(one) for one in np.unravel_index(likely.argmax(), likely.shape))
     label = subject.lm.tokenizer.label
-    true, end = in_quotes(label(int(lens.true[index]))), in_quotes(label(int(lens.top[-1, index, 0])))
+    true, end = (
+        in_quotes(label(int(lens.true[index]))),
+        in_quotes(label(int(lens.top[-1, index, 0]))),
+    )
     notice = (
-        f"At position {lens.positions[index]} the token that really comes next, {true}, is on top after "
-        f"{lens.layers[layer].title} with {percent(float(likely[layer, index]))}; the model ends with {end}."
+        f"At position {lens.positions[index]} the token that really comes next, {true}, is on top "
+        "after "
+        f"{lens.layers[layer].title} with {percent(float(likely[layer, index]))}; the model ends "
+        f"with {end}."
     )
     return Try("Right, then changed", notice, _cell_state(lens, layer, index))
 
@@ -286,7 +372,8 @@ def _right(lens: Lens) -> Try | None:
         return None
     first, last = (float((lens.rank[row][known] == 1).mean()) for row in (0, -1))
     notice = (
-        f"The token that really comes next is the likeliest at {percent(last)} of the positions in the last row, and at "
+        f"The token that really comes next is the likeliest at {percent(last)} of the positions "
+        "in the last row, and at "
         f"{percent(first)} in the first. Coloured by its rank, the grid shows where it rises."
     )
     return Try("Right and wrong", notice, lens_state(colour="rank"))

@@ -1,4 +1,6 @@
-"""Two tokens that change places in the stream after the layer of the open cell: an edit, which every page shows."""
+"""Two tokens that change places in the stream after the layer of the open cell: an edit, which
+every page shows.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,17 @@ def present(subject: Subject, layer: str) -> str | None:
     """The edit of the model that swaps two tokens after this layer; None if there is none."""
     config = subject.lm.model.config
     made = (edit(text, config) for text in subject.key.edits)
-    found = (one for one in made if one.unit.part == SWAP and swaps.swap(one.unit.called, config).layer.name == layer)
+    found = (
+        one
+        for one in made
+        if one.unit.part == SWAP and swaps.swap(one.unit.called, config).layer.name == layer
+    )
     return next((one.text for one in found), None)
 
 
 def choose(subject: Subject, lens: Lens, cell: LensCell, own: FittedLens | None) -> None:
-    """The control for the token that the likeliest of the cell is swapped with; once it is, that for how far.
+    """The control for the token that the likeliest of the cell is swapped with; once it is, that
+    for how far.
 
     Args:
         own: the fitted lens whose directions the tokens have; None for the logit lens.
@@ -38,24 +45,34 @@ def choose(subject: Subject, lens: Lens, cell: LensCell, own: FittedLens | None)
     if not subject.lm.model.config.n_layer:
         return
     if (made := present(subject, layer)) is not None:
-        hint = "At 0 the swap is taken away, at 0.5 both tokens are alike, at 1 they have changed places. It acts on every page."
-        edits.number_slider(st, made.partition("=")[0], 0.0, "Strength of the swap", 0.0, 1.0, step=0.25, help=hint)
+        hint = (
+            "At 0 the swap is taken away, at 0.5 both tokens are alike, at 1 they have changed "
+            "places. It acts on every page."
+        )
+        edits.number_slider(
+            st, made.partition("=")[0], 0.0, "Strength of the swap", 0.0, 1.0, step=0.25, help=hint
+        )
         return
     first, names = int(lens.top[cell.layer, cell.index, 0]), tokens(subject.key).names
     likely = [*lens.top[cell.layer, cell.index].tolist(), *lens.top[::-1, cell.index, 0].tolist()]
 
     def swap() -> None:
         if (picked := st.session_state[_PICKED]) in names and names.index(picked) != first:
-            edits.set_to(subject.lm.swap(layer, first, names.index(picked), lens=own.name if own else ""))
+            edits.set_to(
+                subject.lm.swap(layer, first, names.index(picked), lens=own.name if own else "")
+            )
         st.session_state[_PICKED] = NONE
 
     hint = (
-        "As much of the stream after this layer as lies along the one token then lies along the other, at all positions: an "
+        "As much of the stream after this layer as lies along the one token then lies along the "
+        "other, at all positions: an "
         "edit, on every page. Any other token can be typed."
     )
     options = (NONE, *(names[token] for token in dict.fromkeys(likely) if token != first))
     label = f"Swap {in_quotes(subject.lm.tokenizer.label(first))} with…"
-    st.selectbox(label, options, key=_PICKED, on_change=swap, help=hint, accept_new_options=True, width=240)
+    st.selectbox(
+        label, options, key=_PICKED, on_change=swap, help=hint, accept_new_options=True, width=240
+    )
 
 
 def say(subject: Subject, asked: Asked[Lens], lens: Lens, cell: LensCell) -> None:
@@ -66,7 +83,8 @@ def say(subject: Subject, asked: Asked[Lens], lens: Lens, cell: LensCell) -> Non
     others = tuple(text for text in subject.key.edits if text != made)
     without = replace(asked, key=replace(subject.key, edits=others)).value
     then, now = (
-        f"{in_quotes(label(int(each.top[-1, cell.index, 0])))} ({percent(float(each.probability[-1, cell.index, 0]))})"
+        f"{in_quotes(label(int(each.top[-1, cell.index, 0])))} "
+        f"({percent(float(each.probability[-1, cell.index, 0]))})"
         for each in (without, lens)
     )
     stays = without.top[-1, cell.index, 0] == lens.top[-1, cell.index, 0]

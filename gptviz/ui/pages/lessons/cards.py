@@ -67,24 +67,41 @@ def show() -> None:
     # The lessons that fill a period at school, with the minutes of each.
     if library.path:
         numbers = {name: number for number, name in enumerate(library.lessons, 1)}
-        ways = " · ".join(f"{_begin(numbers[lesson.name], lesson)} ({lesson.minutes})" for lesson in library.path)
+        ways = " · ".join(
+            f"{_begin(numbers[lesson.name], lesson)} ({lesson.minutes})" for lesson in library.path
+        )
         total = sum(lesson.minutes for lesson in library.path)
-        st.html(f'<p class="lesson-path"><b>For a period of {PERIOD} minutes:</b> {ways}, in all {total} minutes.</p>')
+        st.html(
+            f'<p class="lesson-path"><b>For a period of {PERIOD} minutes:</b> {ways}, in all '
+            f"{total} minutes.</p>"
+        )
     with st.container(horizontal=True, key="cards-lessons"):
         for number, lesson in enumerate(library.lessons.values(), 1):
             begun, opens = shell.begun(lesson), lesson.steps[0].page
             with st.container(border=True, height="stretch", gap="xsmall"):
                 with st.container(horizontal=True, gap="small", key=f"lesson-{lesson.name}"):
                     st.markdown(PAGES.get(opens.page if opens else "", PAGE).icon, width="content")
-                    st.html(f'{_begin(number, lesson)}<p class="lesson-about">{escape(lesson.about)}</p>')
-                level, steps = f"{lesson.level.capitalize()}, " if lesson.level else "", counted(len(lesson.steps), "step")
-                st.caption(f"{level}{lesson.minutes} minutes, {steps}, with the model {escaped(lesson.model)}.")
+                    st.html(
+                        f"{_begin(number, lesson)}<p "
+                        f'class="lesson-about">{escape(lesson.about)}</p>'
+                    )
+                level, steps = (
+                    f"{lesson.level.capitalize()}, " if lesson.level else "",
+                    counted(len(lesson.steps), "step"),
+                )
+                st.caption(
+                    f"{level}{lesson.minutes} minutes, {steps}, with the model "
+                    f"{escaped(lesson.model)}."
+                )
                 if begun.done:
                     st.caption(f"**{begun.answered_words}**, {begun.n_right} of them right.")
                 if lesson.model in models:
                     take_lesson_home(lesson.name, key=f"take home {lesson.name}")
                 else:
-                    st.caption(f"The model {escaped(lesson.model)} is not on this machine: this lesson needs it.")
+                    st.caption(
+                        f"The model {escaped(lesson.model)} is not on this machine: this lesson "
+                        "needs it."
+                    )
     for why in library.faults.values():
         st.error(escaped(why))
     if fold := folded("Write a lesson of your own", key="write a lesson"):
@@ -97,4 +114,7 @@ def _begin(number: int, lesson: Lesson) -> str:
     """The link that begins a lesson, and a tick that the browser shows once it is done there."""
     tick = f'<span class="lesson-tick done-{lesson.name}" role="img" aria-label="done"> ✓</span>'
     address = escape(shell.begun(lesson).address)
-    return f'<a class="lesson-begin" target="_self" href="{address}">{number} {escape(lesson.title)}</a>{tick}'
+    return (
+        f'<a class="lesson-begin" target="_self" href="{address}">{number} '
+        f"{escape(lesson.title)}</a>{tick}"
+    )

@@ -1,4 +1,6 @@
-"""The view Experts of the page Neurons, for mixtures of experts: which ones each token passes, and how often each is chosen."""
+"""The view Experts of the page Neurons, for mixtures of experts: which ones each token passes, and
+how often each is chosen.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ HIGH = 560
 
 
 def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
-    """The view; returns its numbers, the load of every expert, and the lines of `gptviz` that compute them."""
+    """The view; returns its numbers, the load of every expert, and the lines of `gptviz` that
+    compute them.
+    """
     config, asked = subject.lm.model.config, ask(subject, reading.experts, "Reading the text")
     weights = asked.value
     shares = experts.load(weights)
@@ -55,14 +59,17 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
             on_click=edits.set_to,
             args=(unit.name,),
             disabled=unit.name in edits.asked(),
-            help="On every page, until you take the edit away beside the model: what this expert adds is left out, and the "
+            help="On every page, until you take the edit away beside the model: what this expert "
+            "adds is left out, and the "
             "weights of the others stay as they are.",
         )
     left, right = st.columns([3, 2], gap="large")
     first = max(0, len(subject.seen) - MOST_TOKENS)
     with left:
         tokens = Axis("token", weights.axes[1].labels[first:])
-        drawn = LabelledArray(weights.values[block, first:], (tokens, weights.axes[2]), weights.unit)
+        drawn = LabelledArray(
+            weights.values[block, first:], (tokens, weights.axes[2]), weights.unit
+        )
         show_figure(
             figures.routing(drawn, theme(), chosen=expert, height=HIGH),
             key="routing",
@@ -70,10 +77,15 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
         )
         # How many experts of the block the text needs.
         used = int((weights.values[block, :, : config.n_expert] != 0).any(0).sum())
-        shared = " The last column is the shared expert, which every token passes." if config.d_shared else ""
+        shared = (
+            " The last column is the shared expert, which every token passes."
+            if config.d_shared
+            else ""
+        )
         cut = f" The last {MOST_TOKENS} tokens have a row." if first else ""
         st.caption(
-            f"Each token passes {config.n_active} of the {config.n_expert} experts of block {block} (others: blank); this text "
+            f"Each token passes {config.n_active} of the {config.n_expert} experts of block "
+            f"{block} (others: blank); this text "
             f"needs {used}.{shared}{cut}"
         )
     with right:
@@ -84,14 +96,22 @@ def show(subject: Subject) -> tuple[Callable[[], LabelledArray], str]:
         )
         even = experts.even_load(config)
         st.caption(
-            f"How often each expert is chosen, over {counted(len(subject.seen), 'token')}: if all were chosen alike, each would "
-            f"have {percent(even)} of them ({config.n_active} of {config.n_expert}). Switch one off, and see on "
+            f"How often each expert is chosen, over {counted(len(subject.seen), 'token')}: if all "
+            "were chosen alike, each would "
+            f"have {percent(even)} of them ({config.n_active} of {config.n_expert}). Switch one "
+            "off, and see on "
             "Switch off or Next token what the model guesses without it."
         )
         share = float(shares.values[block, expert])
-        st.markdown(f"**Expert {names[expert]} of block {block}** is chosen for {percent(share)} of the tokens:")
+        st.markdown(
+            f"**Expert {names[expert]} of block {block}** is chosen for {percent(share)} of the "
+            "tokens:"
+        )
         show_table(
-            pd.DataFrame(experts.taken(weights, block, expert), columns=["token", "chosen", "in the text", "mean weight"]),
+            pd.DataFrame(
+                experts.taken(weights, block, expert),
+                columns=["token", "chosen", "in the text", "mean weight"],
+            ),
             hide_index=True,
             height=240,
             column_config={"mean weight": st.column_config.NumberColumn(format="%.3f")},

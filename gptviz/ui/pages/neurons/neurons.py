@@ -37,11 +37,25 @@ def ask_neurons(subject: Subject) -> tuple[Asked[Activity], str]:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         how = text_to_read(subject, "the neurons")
         block = controls.whole(
-            "Block", 0, config.n_layer - 1, key="block", default=config.n_layer // 2, help="The block whose MLP is looked at."
+            "Block",
+            0,
+            config.n_layer - 1,
+            key="block",
+            default=config.n_layer // 2,
+            help="The block whose MLP is looked at.",
         )
-        hint = " ".join(f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values())
+        hint = " ".join(
+            f"{title}: {what[0].lower()}{what[1:]}" for title, what in RANKINGS.values()
+        )
         titles = {name: title for name, (title, _) in RANKINGS.items()}
-        by = controls.select("Rank by", list(titles), key="by", help=hint, format_func=titles.__getitem__, segmented=True)
+        by = controls.select(
+            "Rank by",
+            list(titles),
+            key="by",
+            help=hint,
+            format_func=titles.__getitem__,
+            segmented=True,
+        )
     return ask_activity(subject, Unit("mlp", block).name, "Observing the neurons", **how), by
 
 
@@ -52,7 +66,8 @@ def tries(subject: Subject, activity: Activity) -> list[Try]:
     offers = [
         Try(
             "The one with the largest effect",
-            f"Neuron {most} adds the longest vectors to the stream: it is above 0 at {percent(float(activity.active[most]))} of "
+            f"Neuron {most} adds the longest vectors to the stream: it is above 0 at "
+            f"{percent(float(activity.active[most]))} of "
             "the tokens. Is it for something, or always there?",
             {"by": "effect"},
             {CHOSEN: strongest.name},
@@ -62,14 +77,20 @@ def tries(subject: Subject, activity: Activity) -> list[Try]:
     if rare.max(initial=0.0) > 0:
         neuron = int(rare.argmax())
         notice = (
-            f"Neuron {neuron} is above 0 at {percent(float(activity.active[neuron]))} of the tokens only, and then up to "
+            f"Neuron {neuron} is above 0 at {percent(float(activity.active[neuron]))} of the "
+            "tokens only, and then up to "
             f"{brief(activity.largest[neuron])}: what do its contexts have in common?"
         )
-        offers.append(Try("A rare one", notice, {"by": "largest"}, {CHOSEN: activity.unit(neuron).name}))
+        offers.append(
+            Try("A rare one", notice, {"by": "largest"}, {CHOSEN: activity.unit(neuron).name})
+        )
     shown = ask_set(subject, strongest, float(f"{STRONG * largest_size(activity, most):.6g}")).value
     change = shown.values[1].astype(float) - shown.values[0].astype(float)
     at = int(np.abs(change).argmax())
     before, after = (percent(float(side[at])) for side in shown.values)
     token = in_quotes(shown.axes[1].labels[at])
-    notice = f"Set to {STRONG:g} times its largest activation, neuron {most} takes {token} from {before} to {after}."
+    notice = (
+        f"Set to {STRONG:g} times its largest activation, neuron {most} takes {token} from "
+        f"{before} to {after}."
+    )
     return [*offers, Try("Turn it up", notice, {"times": STRONG}, {CHOSEN: strongest.name})]

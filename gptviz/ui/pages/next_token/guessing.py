@@ -1,6 +1,7 @@
 """“Guess it yourself” on the page Next token: Shannon's guessing game, of the reader beside models.
 
-The address has all of a game: `text`, the number of its passage, and `guesses`, the characters guessed one after the other.
+The address has all of a game: `text`, the number of its passage, and `guesses`, the characters
+guessed one after the other.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def switch() -> bool:
     return controls.switch(
         VIEW,
         key=PLAYS,
-        help="You guess ten tokens of a text that the models have not seen, before you see what they say. Then you are compared.",
+        help="You guess ten tokens of a text that the models have not seen, before you see what "
+        "they say. Then you are compared.",
     )
 
 
@@ -63,18 +65,26 @@ def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> Show
     before, true = passage(number)
     values = Values("the guesses of a game", lambda moves: len(moves) <= CHANCE * GUESSED)
     moves = controls.linked(
-        GUESSES, lambda asked: asked if by_token(asked, true) else "", "", values=values, instead="a new game"
+        GUESSES,
+        lambda asked: asked if by_token(asked, true) else "",
+        "",
+        values=values,
+        instead="a new game",
     )
     *over, now = by_token(moves, true)
     is_over = len(over) == GUESSED
     rival = _rival(subject, number)
     with reads:
         st.caption(
-            f"Text {number} was written for this game: no model was trained on it. Type the character that "
-            f"comes next; if it is wrong, guess again. After {GUESSED} tokens your guesses become bits per token, beside those "
+            f"Text {number} was written for this game: no model was trained on it. Type the "
+            "character that "
+            f"comes next; if it is wrong, guess again. After {GUESSED} tokens your guesses become "
+            "bits per token, beside those "
             "of the models. The prompt plays no part here."
         )
-        st.code(before + true[: len(over)] + ("" if is_over else "▁"), language=None, wrap_lines=True)
+        st.code(
+            before + true[: len(over)] + ("" if is_over else "▁"), language=None, wrap_lines=True
+        )
         if over:
             _strip(true, over, rival)
     with plays:
@@ -92,7 +102,8 @@ def game(subject: Subject, reads: DeltaGenerator, plays: DeltaGenerator) -> Show
 
 
 def by_token(moves: str, true: str) -> list[str]:
-    """The guesses for each token of `true`, the last of them right or `GIVE_UP`; at the end those for the token to guess now.
+    """The guesses for each token of `true`, the last of them right or `GIVE_UP`; at the end those
+    for the token to guess now.
 
     Raises:
         ValueError: these are not the guesses of a game about this text.
@@ -110,7 +121,9 @@ def by_token(moves: str, true: str) -> list[str]:
 
 
 def _rival(subject: Subject, number: int) -> tuple[ModelKey, Played] | None:
-    """The model on screen and its game; if it does not play, another one, if any, and a line that says why."""
+    """The model on screen and its game; if it does not play, another one, if any, and a line that
+    says why.
+    """
     own = game_of(subject.key, number)
     if not isinstance(own, str):
         return subject.key, own
@@ -126,15 +139,23 @@ def _rival(subject: Subject, number: int) -> tuple[ModelKey, Played] | None:
 
 @jobs.resource("The models guess", max_entries=64)
 def game_of(key: ModelKey, number: int) -> Played | str:
-    """The game of a model with the text of this number, or why it plays none, as the end of a sentence.
+    """The game of a model with the text of this number, or why it plays none, as the end of a
+    sentence.
 
     Raises:
         checkpoints.CheckpointError: it cannot be opened.
     """
     lm = language_model(key)
-    pieces = [lm.tokenizer.piece(i) for i in range(lm.tokenizer.vocab_size)] if lm.tokenizer.vocab_size == CHANCE else []
+    pieces = (
+        [lm.tokenizer.piece(i) for i in range(lm.tokenizer.vocab_size)]
+        if lm.tokenizer.vocab_size == CHANCE
+        else []
+    )
     if not lm.kind.continues or pieces != list(CHARACTERS):
-        return f"its tokens are not the {CHANCE} characters of this text, so its bits per token are about other tokens"
+        return (
+            f"its tokens are not the {CHANCE} characters of this text, so its bits per token are "
+            "about other tokens"
+        )
     before, guessed = passage(number)
     played = play(lm.model, lm.tokenizer.encode(before + guessed).ids, len(before))
     return played if np.isfinite(played.logits).all() else "its weights are damaged"
@@ -149,8 +170,13 @@ def _strip(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None
         if rival is None or shares is None:
             return Token(visible(true[at]), note=note, mark=mark)
         note += f"; {rival[0].title}: {_guesses(rival[1].guesses[at])}"
-        likely = tuple((visible(CHARACTERS[i]), float(shares[at, i])) for i in (-shares[at]).argsort(kind="stable")[:LIKELY])
-        return Token(visible(true[at]), float(shares[at, CHARACTERS.index(true[at])]), likely, note, mark)
+        likely = tuple(
+            (visible(CHARACTERS[i]), float(shares[at, i]))
+            for i in (-shares[at]).argsort(kind="stable")[:LIKELY]
+        )
+        return Token(
+            visible(true[at]), float(shares[at, CHARACTERS.index(true[at])]), likely, note, mark
+        )
 
     token_strip(
         [chip(at) for at in range(len(over))],
@@ -167,8 +193,12 @@ def _guesses(count: float) -> str:
 
 
 def taken(guesses: str) -> float:
-    """How many guesses a token took; one that was given up counts as if the other characters were tried in a random order."""
-    return guesses_of_chance(CHANCE, len(guesses) - 1) if guesses.endswith(GIVE_UP) else len(guesses)
+    """How many guesses a token took; one that was given up counts as if the other characters were
+    tried in a random order.
+    """
+    return (
+        guesses_of_chance(CHANCE, len(guesses) - 1) if guesses.endswith(GIVE_UP) else len(guesses)
+    )
 
 
 def _end(subject: Subject, number: int) -> None:
@@ -179,10 +209,18 @@ def _end(subject: Subject, number: int) -> None:
         addresses.write(GUESSES, None)
 
     with st.container(horizontal=True, gap="small"):
-        st.button("Play another text", on_click=begin, args=((number + 1) % PASSAGES,), key="another text", type="primary")
+        st.button(
+            "Play another text",
+            on_click=begin,
+            args=((number + 1) % PASSAGES,),
+            key="another text",
+            type="primary",
+        )
         st.button("The same text again", on_click=begin, args=(number,), key="same text")
     query = {key: value for key, value in frame.shared_state().items() if key in ("model", "step")}
-    link = addresses.link((st.context.url or "").partition("?")[0], query | {PLAYS: "True", TEXT: str(number)})
+    link = addresses.link(
+        (st.context.url or "").partition("?")[0], query | {PLAYS: "True", TEXT: str(number)}
+    )
     st.caption("For a class: this link opens the same ten tokens for everyone, from the beginning.")
     st.code(link, language=None, wrap_lines=True)
 
@@ -192,7 +230,9 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
         if move in wrong:
             st.session_state[REFUSED] = f"You have guessed {_quoted(move)} for this token already."
         elif move not in CHARACTERS:
-            st.session_state[REFUSED] = f"{_quoted(move)} does not occur in this text: it does not count as a guess."
+            st.session_state[REFUSED] = (
+                f"{_quoted(move)} does not occur in this text: it does not count as a guess."
+            )
         else:
             addresses.write(GUESSES, moves + move)
 
@@ -209,13 +249,20 @@ def _guess_box(moves: str, wrong: str, place: int) -> None:
         placeholder="one character, then Enter",
         autocomplete="off",
         on_change=typed,
-        help="Every character is a token, a space and a line break too. A capital letter is another token than the small one: "
+        help="Every character is a token, a space and a line break too. A capital letter is "
+        "another token than the small one: "
         "mind that the keyboard of a phone may begin with a capital.",
     )
     with st.container(horizontal=True, gap="small"):
         st.button("Space", on_click=take, args=(" ",), key="guess a space")
         st.button("Line break", on_click=take, args=("\n",), key="guess a line break")
-        st.button("Give up", on_click=addresses.write, args=(GUESSES, moves + GIVE_UP), key="give up", type="tertiary")
+        st.button(
+            "Give up",
+            on_click=addresses.write,
+            args=(GUESSES, moves + GIVE_UP),
+            key="give up",
+            type="tertiary",
+        )
     tried = f" Wrong so far: {' '.join(map(_quoted, wrong))}." if wrong else ""
     st.markdown(f"**Token {place + 1} of {GUESSED}.**{tried}")
     if refused := st.session_state.pop(REFUSED, None):
@@ -230,11 +277,18 @@ def _say_last(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | N
     """What the last token was, and how many guesses both needed."""
     at = len(over) - 1
     gave_up = over[at].endswith(GIVE_UP)
-    you = f"You gave up, which counts as {taken(over[at]):g} guesses" if gave_up else f"You needed {_guesses(len(over[at]))}"
+    you = (
+        f"You gave up, which counts as {taken(over[at]):g} guesses"
+        if gave_up
+        else f"You needed {_guesses(len(over[at]))}"
+    )
     model = ""
     if rival is not None:
         key, its = rival
-        model = f"; {escaped(key.title)} needed {_guesses(its.guesses[at])}, and gave it {percent(2 ** -its.surprise[at])}"
+        model = (
+            f"; {escaped(key.title)} needed {_guesses(its.guesses[at])}, and gave it "
+            f"{percent(2 ** -its.surprise[at])}"
+        )
     st.info(f"It was {_quoted(true[at])}. {you}{model}.")
 
 
@@ -254,31 +308,54 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
         rows[title] = (float(played.guesses.mean()), played.bits, float(played.surprise.mean()))
     mean = float(np.mean([taken(guesses) for guesses in over]))
     yours = bits_of_guesses(mean, CHANCE)
-    chance = guesses_of_chance(CHANCE), bits_of_guesses(guesses_of_chance(CHANCE), CHANCE), math.log2(CHANCE)
+    chance = (
+        guesses_of_chance(CHANCE),
+        bits_of_guesses(guesses_of_chance(CHANCE), CHANCE),
+        math.log2(CHANCE),
+    )
     ranked = dict(sorted(rows.items(), key=lambda row: row[1][1]))
     better = sum(bits > yours for _, bits, _ in rows.values())
     models = counted(len(rows), "model")
-    beside = f", fewer than {better} of {models}" if better else f"; none of {models} needed more" if rows else ""
+    beside = (
+        f", fewer than {better} of {models}"
+        if better
+        else f"; none of {models} needed more"
+        if rows
+        else ""
+    )
     st.markdown(f"**You needed {mean:.3g} guesses per token: {yours:.2f} bits per token{beside}.**")
     table = {"You": (mean, yours, math.nan), **ranked, "pure chance": chance}
-    by_guesses, by_shares, guesses = "bits per token, by guesses", "by probabilities", "guesses per token"
+    by_guesses, by_shares, guesses = (
+        "bits per token, by guesses",
+        "by probabilities",
+        "guesses per token",
+    )
     show_table(
         pd.DataFrame(
             {
                 by_guesses: [bits for _, bits, _ in table.values()],
-                by_shares: ["–" if math.isnan(share) else f"{share:.2f}" for *_, share in table.values()],
+                by_shares: [
+                    "–" if math.isnan(share) else f"{share:.2f}" for *_, share in table.values()
+                ],
                 guesses: [f"{each:.2f}" for each, *_ in table.values()],
             },
             index=pd.Index(table, name="player"),
         ),
-        column_config={by_guesses: st.column_config.ProgressColumn(format="%.2f", min_value=0, max_value=math.log2(CHANCE))},
+        column_config={
+            by_guesses: st.column_config.ProgressColumn(
+                format="%.2f", min_value=0, max_value=math.log2(CHANCE)
+            )
+        },
         height="content",
         alt="The bits per token of the reader, of each model and of pure chance",
     )
     st.caption(
-        "A **bit** is the answer to one question with yes or no. Bits by guesses: how many bits per token it takes, at most, to "
-        f"say how many guesses were needed. 0: every first guess was right; {math.log2(CHANCE):.2f}: all {CHANCE} characters in "
-        "a random order. The models play the same game, the likeliest token first. Their bits by probabilities also count how "
+        "A **bit** is the answer to one question with yes or no. Bits by guesses: how many bits "
+        "per token it takes, at most, to "
+        "say how many guesses were needed. 0: every first guess was right; "
+        f"{math.log2(CHANCE):.2f}: all {CHANCE} characters in "
+        "a random order. The models play the same game, the likeliest token first. Their bits by "
+        "probabilities also count how "
         "sure they were: the mean of −log2 of the probability of the true token."
     )
     if left_out:
@@ -287,7 +364,9 @@ def _table(subject: Subject, number: int, over: Sequence[str]) -> None:
 
 def _bars(key: ModelKey, its: Played, number: int, before: str, true: str, at: int) -> None:
     """The probabilities of the model for the token guessed last."""
-    st.markdown(f"**Before {_quoted(true[at])}, {escaped(key.title)} gave each token this probability**")
+    st.markdown(
+        f"**Before {_quoted(true[at])}, {escaped(key.title)} gave each token this probability**"
+    )
     data = payload(
         its.logits[at],
         [visible(one) for one in CHARACTERS],

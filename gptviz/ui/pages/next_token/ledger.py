@@ -38,7 +38,9 @@ CUT: dict[str, Any] = {"temperature": 1.5, "top_k": 10, "top_p": 0.8}
 
 
 def ledger(subject: Subject, position: int) -> None:
-    """The sampling ledger of the token after `position`; one that is taken joins the text up to there."""
+    """The sampling ledger of the token after `position`; one that is taken joins the text up to
+    there.
+    """
     command: ViewCommand = st.session_state.get(COMMAND, NO_COMMAND)  # of the last "Try this"
     gone = len(subject.encoding.ids) - len(subject.seen)
     try:
@@ -53,19 +55,26 @@ def ledger(subject: Subject, position: int) -> None:
 
 # Kept for all sessions: what was packed of a large vocabulary takes a moment to make.
 @st.cache_resource(max_entries=8, show_spinner=False)
-def ledger_of(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, gone: int, command: ViewCommand) -> Payload:
-    """The data of the ledger after `position` of `ids`, before which `gone` tokens of the prompt have left the window."""
+def ledger_of(
+    key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, gone: int, command: ViewCommand
+) -> Payload:
+    """The data of the ledger after `position` of `ids`, before which `gone` tokens of the prompt
+    have left the window.
+    """
     config, names = language_model(key).model.config, labels(key)
     is_last = position == len(ids) - 1
     tokens_before = gone + position + 1
-    # Generate gives the same guess at an earlier place only if no token has left the window and the mask is causal.
+    # Generate gives the same guess at an earlier place only if no token has left the window and the
+    # mask is causal.
     same = is_last or (gone == 0 and config.mask == "causal")
     return payload(
         logits_after(key, ids, position),
         names,
         about=(key, prompt, position),
         title=f"{key.title}, the token after position {position}",
-        prompt="".join(language_model(key).tokenizer.label(i) for i in ids[: position + 1]).replace("␣", " "),
+        prompt="".join(language_model(key).tokenizer.label(i) for i in ids[: position + 1]).replace(
+            "␣", " "
+        ),
         code=code(key, prompt, position, tokens_before),
         numbers=np.array([uniform(seed, tokens_before).item() for seed in range(SEEDS)]),
         true=None if is_last else ids[position + 1],
@@ -77,7 +86,9 @@ def ledger_of(key: ModelKey, prompt: str, ids: tuple[int, ...], position: int, g
 
 
 def code(key: ModelKey, prompt: str, position: int, tokens_before: int) -> tuple[str, str]:
-    """The lines of Python that compute the same stages and the same draw, before and after the settings."""
+    """The lines of Python that compute the same stages and the same draw, before and after the
+    settings.
+    """
     lm = language_model(key)
     never = ", lm.tokenizer.unused_ids" if lm.tokenizer.unused_ids else ""
     imports = (
@@ -105,12 +116,15 @@ def say_guess(subject: Subject, position: int) -> None:
         return
     tokenizer = subject.lm.tokenizer
     usual, sharp, flat = (
-        stages(logits, Sampling(temperature=temperature), tokenizer.unused_ids).after[0] for temperature in (1.0, *TEMPERATURES)
+        stages(logits, Sampling(temperature=temperature), tokenizer.unused_ids).after[0]
+        for temperature in (1.0, *TEMPERATURES)
     )
     top = int(usual.argmax())
     st.markdown(
-        f"The likeliest token is {in_quotes(tokenizer.label(top))}, with {percent(float(usual[top]))}. At temperature "
-        f"{TEMPERATURES[0]:g} it has {percent(float(sharp[top]))}, at {TEMPERATURES[1]:g} it has {percent(float(flat[top]))}: "
+        f"The likeliest token is {in_quotes(tokenizer.label(top))}, with "
+        f"{percent(float(usual[top]))}. At temperature "
+        f"{TEMPERATURES[0]:g} it has {percent(float(sharp[top]))}, at {TEMPERATURES[1]:g} it has "
+        f"{percent(float(flat[top]))}: "
         "move the temperature, and watch the bars."
     )
     say_how_written(subject.lm.task)
@@ -119,24 +133,30 @@ def say_guess(subject: Subject, position: int) -> None:
 def say_rounding(subject: Subject, position: int) -> None:
     """For a model whose products are rounded: how far its guess is from that of exact products."""
     lm = subject.lm
-    if lm.model.encoder is not None or (moved := rounding_of(subject.key, subject.seen, position)) is None:
+    if (
+        lm.model.encoder is not None
+        or (moved := rounding_of(subject.key, subject.seen, position)) is None
+    ):
         return
     divergence, logit = moved
     st.caption(
-        f"Weights: {said(lm.model)}. With exact products of the same weights this guess would differ by {brief(divergence)} nats "
+        f"Weights: {said(lm.model)}. With exact products of the same weights this guess would "
+        f"differ by {brief(divergence)} nats "
         f"(Kullback–Leibler divergence: 0 is no difference), and a logit by {brief(logit)} at most."
     )
 
 
 @jobs.data("Multiplying exactly", max_entries=32)
 def rounding_of(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple[float, float] | None:
-    """How far the guess after a place is from that of exact products, in nats, and the largest difference of a logit; None for a
-    model whose products are not rounded.
+    """How far the guess after a place is from that of exact products, in nats, and the largest
+    difference of a logit; None for a model whose products are not rounded.
     """
     model = language_model(key).model
     if not rounds(model):
         return None
-    change, logit = rounding(model, Inputs(torch.tensor([ids[: position + 1]], device=model.embed.weight.device)))
+    change, logit = rounding(
+        model, Inputs(torch.tensor([ids[: position + 1]], device=model.embed.weight.device))
+    )
     return change.divergence, logit
 
 
@@ -148,22 +168,39 @@ def tries(subject: Subject, position: int) -> list[Try]:
         return offers  # a damaged model, which the view names
     if subject.on_task:
         # For a model of a task: a token that can be known, and one that cannot.
-        ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[-subject.lm.model.config.context_length :]
-        (end, share, _), (first, of_first, _) = (likeliest_guess(key, ids, at) for at in (len(ids) - 1, 0))
+        ids = tuple(subject.lm.tokenizer.encode(subject.default).ids)[
+            -subject.lm.model.config.context_length :
+        ]
+        (end, share, _), (first, of_first, _) = (
+            likeliest_guess(key, ids, at) for at in (len(ids) - 1, 0)
+        )
         state = {"prompt": subject.default} | ledger_state()
-        offers.append(Try("The answer", f"After the example the model gives {end} {percent(share)}: is that right?", state, END))
+        offers.append(
+            Try(
+                "The answer",
+                f"After the example the model gives {end} {percent(share)}: is that right?",
+                state,
+                END,
+            )
+        )
         notice = (
-            f"After the first token its likeliest guess is {first}, with {percent(of_first)}: is it possible to know more there?"
+            f"After the first token its likeliest guess is {first}, with {percent(of_first)}: is "
+            "it possible to know more there?"
         )
         offers.append(Try("The first guess", notice, state, {"position": "0"}))
     elif len(subject.seen) > 1:
         # Where in the text on screen the model is least sure of the next token.
-        least = int(guesses(key, subject.seen).surest.argmin())  # by how likely the likeliest token is at each position
+        # by how likely the likeliest token is at each position
+        least = int(guesses(key, subject.seen).surest.argmin())
         likeliest, share, unsure = likeliest_guess(key, subject.seen, least)
-        before = ("…" if least > WORDS_BEFORE else "") + "".join(subject.labels[max(0, least - WORDS_BEFORE) : least + 1])
+        before = ("…" if least > WORDS_BEFORE else "") + "".join(
+            subject.labels[max(0, least - WORDS_BEFORE) : least + 1]
+        )
         notice = (
-            f"After {in_quotes(before)} its likeliest token, {likeliest}, has {percent(share)}: the model is as unsure as in a "
-            f"choice among {unsure:.1f} equally likely tokens. Set the temperature to 0.2 and to 2 and see what changes."
+            f"After {in_quotes(before)} its likeliest token, {likeliest}, has {percent(share)}: "
+            "the model is as unsure as in a "
+            f"choice among {unsure:.1f} equally likely tokens. Set the temperature to 0.2 and to "
+            "2 and see what changes."
         )
         offers.append(Try("An open question", notice, ledger_state(), {"position": str(least)}))
     # Sampling that cuts tokens, where there are some to cut.
@@ -171,25 +208,36 @@ def tries(subject: Subject, position: int) -> list[Try]:
     left = int((stages(exact, Sampling(**CUT), subject.lm.tokenizer.unused_ids).after > 0).sum())
     if left < len(logits):
         notice = (
-            f"Temperature {CUT['temperature']} makes unlikely tokens more likely; top-k, then top-p cut them off (hatched). At "
-            f"this place {left} of {len(logits):,} tokens {'stays' if left == 1 else 'stay'} in the draw."
+            f"Temperature {CUT['temperature']} makes unlikely tokens more likely; top-k, then "
+            "top-p cut them off (hatched). At "
+            f"this place {left} of {len(logits):,} tokens {'stays' if left == 1 else 'stay'} in "
+            "the draw."
         )
         offers.append(Try("Cut the tail", notice, ledger_state(**CUT)))
     if not subject.on_task:
-        game = "Ten characters of a text that the models have not seen: do you need more guesses than they do?"
+        game = (
+            "Ten characters of a text that the models have not seen: do you need more guesses "
+            "than they do?"
+        )
         offers.append(Try(VIEW, game, {PLAYS: True}))
     return offers
 
 
 def likeliest_guess(key: ModelKey, ids: tuple[int, ...], position: int) -> tuple[str, float, float]:
-    """The likeliest token after a place of a text, as Markdown, its probability, and the perplexity: the model is as unsure as if
-    it chose among this many equally likely tokens.
+    """The likeliest token after a place of a text, as Markdown, its probability, and the
+    perplexity: the model is as unsure as if it chose among this many equally likely tokens.
     """
     shares = probabilities(logits_after(key, ids, position))
     best = int(shares.argmax())
-    return in_quotes(language_model(key).tokenizer.label(best)), float(shares[best]), perplexity(shares)
+    return (
+        in_quotes(language_model(key).tokenizer.label(best)),
+        float(shares[best]),
+        perplexity(shares),
+    )
 
 
 def ledger_state(**choices: float) -> dict[str, Any]:
-    """The state that sets the ledger to these choices, and all else so that it leaves the probabilities unchanged."""
+    """The state that sets the ledger to these choices, and all else so that it leaves the
+    probabilities unchanged.
+    """
     return {COMMAND: ViewCommand.to(PLAIN | choices)}

@@ -1,4 +1,6 @@
-"""The models on this machine: those that other programs keep, those opened before, and what is being opened."""
+"""The models on this machine: those that other programs keep, those opened before, and what is
+being opened.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ _FAILED, _ENDED = "open failed", "an import ended"
 
 @dataclass(frozen=True)
 class ImportedModel:
-    """A model that was imported: the place of its weights, and their bytes there, or None if its own folder has them."""
+    """A model that was imported: the place of its weights, and their bytes there, or None if its
+    own folder has them.
+    """
 
     name: str
     card: Card
@@ -46,13 +50,17 @@ class ImportedModel:
     def line(self) -> str:
         """Its family, its licence and its size, in a line."""
         count = self.card.values.get("parameters")
-        return ", ".join([*imported(self.card), *([f"{count:,} parameters"] if isinstance(count, int) else [])])
+        return ", ".join(
+            [*imported(self.card), *([f"{count:,} parameters"] if isinstance(count, int) else [])]
+        )
 
     @property
     def notes(self) -> list[str]:
         """Sentences that a reader should know of it."""
         weights = (
-            "It has its weights itself." if self.size is None else f"Its weights ({in_bytes(self.size)}) stay at {self.place}."
+            "It has its weights itself."
+            if self.size is None
+            else f"Its weights ({in_bytes(self.size)}) stay at {self.place}."
         )
         return [*self.card.notes, weights]
 
@@ -62,7 +70,9 @@ def progress() -> None:
     now = import_job.current()
     if st.session_state.pop(_ENDED, False) and now is not None:
         done = now.value is not None
-        st.toast(f"{escaped(now.title)} is open." if done else f"{escaped(now.title)} was not opened.")
+        st.toast(
+            f"{escaped(now.title)} is open." if done else f"{escaped(now.title)} was not opened."
+        )
     if failed := st.session_state.pop(_FAILED, None):
         st.error(escaped(failed))
     if now is None:
@@ -74,7 +84,8 @@ def progress() -> None:
             if (made := now.value) is not None:
                 name = made.folder.name
                 st.success(
-                    f"{escaped(name)} is open: {escaped(made.family)}, {made.parameters:,} parameters. Every tensor of its files "
+                    f"{escaped(name)} is open: {escaped(made.family)}, {made.parameters:,} "
+                    "parameters. Every tensor of its files "
                     "has found its place, and none is missing.",
                     icon=":material/check:",
                 )
@@ -84,7 +95,8 @@ def progress() -> None:
                     links(name)
             elif now.state == "stopped":
                 st.info(
-                    f"{escaped(now.title)} was stopped. Nothing was imported; what has arrived is kept, and the next time goes "
+                    f"{escaped(now.title)} was stopped. Nothing was imported; what has arrived is "
+                    "kept, and the next time goes "
                     "on there.",
                     icon=":material/stop:",
                 )
@@ -96,7 +108,9 @@ def progress() -> None:
 
 
 def going_on(now: ImportJob, key: str) -> None:
-    """How far an import is, and a way to stop it; `key` tells the places where this stands apart."""
+    """How far an import is, and a way to stop it; `key` tells the places where this stands
+    apart.
+    """
     name, far = escaped(now.title), now.progress
     if now.is_stopping:
         st.progress(far.share, f"Stopping {name}")
@@ -107,14 +121,24 @@ def going_on(now: ImportJob, key: str) -> None:
     if far.step == BYTE:
         st.progress(far.share, f"Fetching {name}: {in_bytes(far.done)} of {in_bytes(far.of)}")
     else:
-        st.progress(far.share, f"Opening {name}: {far.done} of {far.of} tensors are read and compared with its config")
-    if pressed("Stop", key=f"stop the import: {key}", icon=":material/stop:", help="What has arrived is kept for the next time."):
+        st.progress(
+            far.share,
+            f"Opening {name}: {far.done} of {far.of} tensors are read and compared with its config",
+        )
+    if pressed(
+        "Stop",
+        key=f"stop the import: {key}",
+        icon=":material/stop:",
+        help="What has arrived is kept for the next time.",
+    ):
         now.stop()
         st.rerun()
 
 
 def note_the_end() -> None:
-    """Run the page again after an import has ended, so that a message says so wherever the reader is."""
+    """Run the page again after an import has ended, so that a message says so wherever the reader
+    is.
+    """
     st.session_state[_ENDED] = True
     st.rerun()
 
@@ -138,7 +162,9 @@ def read_more(places: Sequence[Place]) -> tuple[int, int]:
 
 
 def summaries(places: Sequence[Place], seconds: float = 0.0) -> dict[Place, Summary]:
-    """The summaries of these models: of all that were read before, and of as many others as can be read in `seconds`."""
+    """The summaries of these models: of all that were read before, and of as many others as can be
+    read in `seconds`.
+    """
     read, end, known = _read(), time.monotonic() + seconds, {}
     for place in places:
         key = place.path, _changed(place.path)
@@ -169,8 +195,10 @@ def on_this_machine() -> None:
     of_programs = _stores()
     if not of_programs:
         st.info(
-            "No model of another program was found on this machine: not in the caches of Hugging Face and llama.cpp, nor among "
-            "the models of Ollama and LM Studio. Type the folder where you keep some, or a name on the hub.",
+            "No model of another program was found on this machine: not in the caches of Hugging "
+            "Face and llama.cpp, nor among "
+            "the models of Ollama and LM Studio. Type the folder where you keep some, or a name "
+            "on the hub.",
             icon=":material/search_off:",
         )
         return
@@ -196,10 +224,17 @@ def listed(store: Store) -> None:
             card(place, known.get(place), opened)
     if len(shown) < len(order):
         everything = ({f"all of {key}": True},)
-        st.button(f"Show all {len(order)}", key=f"show {key}", on_click=st.session_state.update, args=everything, type="tertiary")
+        st.button(
+            f"Show all {len(order)}",
+            key=f"show {key}",
+            on_click=st.session_state.update,
+            args=everything,
+            type="tertiary",
+        )
     if store.is_cut:
         st.caption(
-            f"There may be more: the list ends after {stores.MOST_MODELS} models or {stores.MOST_LOOKED_AT:,} files. Any other "
+            f"There may be more: the list ends after {stores.MOST_MODELS} models or "
+            f"{stores.MOST_LOOKED_AT:,} files. Any other "
             "opens by its path above."
         )
 
@@ -220,13 +255,18 @@ def imported_models() -> list[ImportedModel]:
         except checkpoints.CheckpointError:
             continue
         if card.family is not None:
-            place, weights = _weights(folder) if checkpoints.is_reference(folder) else (str(folder), None)
+            place, weights = (
+                _weights(folder) if checkpoints.is_reference(folder) else (str(folder), None)
+            )
             models.append(ImportedModel(name, card, place, weights))
     return models
 
 
-def card(place: Place, about: Summary | None, opened: Mapping[str, str], where: str = "listed") -> None:
-    """A model of another program: what it is, and the button that opens it, or why it cannot be opened.
+def card(
+    place: Place, about: Summary | None, opened: Mapping[str, str], where: str = "listed"
+) -> None:
+    """A model of another program: what it is, and the button that opens it, or why it cannot be
+    opened.
 
     Args:
         opened: the names of the models that were opened before, by the place of their weights.
@@ -247,10 +287,16 @@ def card(place: Place, about: Summary | None, opened: Mapping[str, str], where: 
             open_in(name, key=f"{key}: open in")
         elif trouble := problem(about):
             st.caption(f":material/block: {escaped(trouble)}")
-        elif pressed("Open", key=f"open {key}", icon=":material/folder_open:", help=escaped(str(place.path))):
-            # Ollama and the cache of the hub name files by hashes: a path there does not tell the model's name.
+        elif pressed(
+            "Open", key=f"open {key}", icon=":material/folder_open:", help=escaped(str(place.path))
+        ):
+            # Ollama and the cache of the hub name files by hashes: a path there does not tell the
+            # model's name.
             by_hash = place.store in ("Ollama", "Hugging Face") and place.given != place.name
-            begin(place.given, place.name.rpartition("/")[2].removesuffix(".gguf") if by_hash else None)
+            begin(
+                place.given,
+                place.name.rpartition("/")[2].removesuffix(".gguf") if by_hash else None,
+            )
 
 
 def line(about: Summary) -> str:
@@ -272,8 +318,12 @@ def problem(about: Summary) -> str:
     return refusal(about.needs, memory.room(about.needs.total)) or ""
 
 
-def begin(given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None) -> None:
-    """Begin to open a model, with the arguments of `import_job.begin`; its progress is shown at the top of the page."""
+def begin(
+    given: str, suggested: str | None = None, additions: Mapping[str, Any] | None = None
+) -> None:
+    """Begin to open a model, with the arguments of `import_job.begin`; its progress is shown at the
+    top of the page.
+    """
     try:
         import_job.begin(given, suggested, additions)
     except checkpoints.CheckpointError as error:
@@ -322,7 +372,9 @@ def opened_before() -> None:
                     st.caption(escaped(note))
                 with st.container(horizontal=True):
                     open_in(model.name)
-                    hint = "Takes it from your list. The files that it refers to stay where they are."
+                    hint = (
+                        "Takes it from your list. The files that it refers to stay where they are."
+                    )
                     st.button(
                         "Remove",
                         key=f"remove {model.name}",
@@ -350,4 +402,6 @@ def _remove(name: str) -> None:
     _attempt(remove)
 
 
-models_inside = st.cache_data(ttl=20, show_spinner="Looking for models in the folder", max_entries=8)(stores.inside)
+models_inside = st.cache_data(
+    ttl=20, show_spinner="Looking for models in the folder", max_entries=8
+)(stores.inside)

@@ -1,4 +1,6 @@
-"""What is asked for by its name or its path: on this machine, on the hub, as a zip file, or with a mapping."""
+"""What is asked for by its name or its path: on this machine, on the hub, as a zip file, or with a
+mapping.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ lm = gptviz.load("shakespeare")  # the name of a model that is open already
 print(lm.generate("Where is ", max_new_tokens=20))"""
 SOURCE = "source"
 LONGEST = 1_000  # characters
-# Keys of the session's state: what stood in the field when the page was shown last, the name that the hub
+# Keys of the session's state: what stood in the field when the page was shown last, the name that
+# the hub
 # may be asked for, and the words of the search.
 _LAST, _ASKED, _WORDS = "source shown last", "name asked for", "words for the hub"
 LONGEST_MAPPING, MOST_VALUES = 200_000, 50_000  # characters and values
@@ -47,13 +50,17 @@ _ROUND, _MADE = "uploads so far", "uploaded model"
 
 
 def field() -> str:
-    """The control for what to open; without the quotes and spaces that come with a path that was copied."""
+    """The control for what to open; without the quotes and spaces that come with a path that was
+    copied.
+    """
     typed = controls.text(
         "A folder, a file, or a name on the hub",
         key=SOURCE,
         help=(
-            "A folder with config.json and weights, a .gguf file, nanoGPT's ckpt.pt, a zip file with a model, a LoRA adapter of "
-            "PEFT, a folder with many models, or a name on the Hugging Face hub such as HuggingFaceTB/SmolLM2-135M. Enter looks "
+            "A folder with config.json and weights, a .gguf file, nanoGPT's ckpt.pt, a zip file "
+            "with a model, a LoRA adapter of "
+            "PEFT, a folder with many models, or a name on the Hugging Face hub such as "
+            "HuggingFaceTB/SmolLM2-135M. Enter looks "
             "at it."
         ),
         placeholder="HuggingFaceTB/SmolLM2-135M, or the path of a folder or a file",
@@ -79,17 +86,26 @@ def look_at(given: str) -> None:
     elif hub.is_name(given):
         _on_hub(given)
     else:
-        st.error(f"There is nothing at {escaped(given)}, and a name on the hub looks different: owner/name.")
+        st.error(
+            f"There is nothing at {escaped(given)}, and a name on the hub looks different: "
+            "owner/name."
+        )
 
 
 def _local(path: Path) -> None:
     if zips.is_zip(path):
-        _card(str(path), f"A zip file of {in_bytes(path.stat().st_size)}. Its model is unpacked among yours.", "")
+        _card(
+            str(path),
+            f"A zip file of {in_bytes(path.stat().st_size)}. Its model is unpacked among yours.",
+            "",
+        )
         return
     if peft.is_adapter(path):
         try:
             base = checkpoints.name_of(peft_adapters.base_named(peft.read(path).base))
-            _card(str(path), f"A LoRA adapter of PEFT on {base}. It is copied among your models.", "")
+            _card(
+                str(path), f"A LoRA adapter of PEFT on {base}. It is copied among your models.", ""
+            )
         except (ImportRefusedError, checkpoints.CheckpointError) as error:
             _card(str(path), "A LoRA adapter of PEFT.", str(error))
         return
@@ -111,12 +127,16 @@ def _card(given: str, said: str, trouble: str, *, label: str = "Open") -> None:
         st.caption(escaped(said))
         if trouble:
             st.caption(f":material/block: {escaped(trouble)}")
-        elif pressed(label, key="open what was asked for", icon=":material/download:", type="primary"):
+        elif pressed(
+            label, key="open what was asked for", icon=":material/download:", type="primary"
+        ):
             begin(given)
 
 
 def mapped(path: Path) -> bool:
-    """Whether this file needs a mapping; if so, show its draft, how it compares with the tensors, and a button to open it."""
+    """Whether this file needs a mapping; if so, show its draft, how it compares with the tensors,
+    and a button to open it.
+    """
     try:
         examined = _examined(path, path.stat().st_mtime_ns, None)
     except (checkpoints.CheckpointError, OSError):
@@ -124,8 +144,10 @@ def mapped(path: Path) -> bool:
     if examined is None or examined.draft is None:
         return False
     st.markdown(
-        f"{escaped(path.name)} holds {len(examined.shapes):,} kinds of tensor and does not say what model they are of. This is "
-        "a draft of a **mapping**, made from their names and shapes: which tensor is which, and what shapes do not tell."
+        f"{escaped(path.name)} holds {len(examined.shapes):,} kinds of tensor and does not say "
+        "what model they are of. This is "
+        "a draft of a **mapping**, made from their names and shapes: which tensor is which, and "
+        "what shapes do not tell."
     )
     for sentence in examined.draft.assumed:
         st.caption(f"Assumed: {escaped(sentence)}")
@@ -135,7 +157,8 @@ def mapped(path: Path) -> bool:
         key=f"mapping of {path}",
         height=320,
         max_chars=LONGEST_MAPPING,
-        help="JSON. Fields that are null have to be filled in: shapes do not tell them. {} stands for the number of a block.",
+        help="JSON. Fields that are null have to be filled in: shapes do not tell them. {} stands "
+        "for the number of a block.",
     )
     _compared(path, typed or "")
     return True
@@ -143,7 +166,9 @@ def mapped(path: Path) -> bool:
 
 @st.cache_data(max_entries=16, show_spinner="Reading the names of its tensors")
 def _examined(path: Path, written: int, mapping: str | None) -> Examined | None:
-    return imports.examined(str(path), None if mapping is None else {"mapping": json.loads(mapping)})
+    return imports.examined(
+        str(path), None if mapping is None else {"mapping": json.loads(mapping)}
+    )
 
 
 def _compared(path: Path, typed: str) -> None:
@@ -165,7 +190,11 @@ def _compared(path: Path, typed: str) -> None:
         }
         for row in rows
     ]
-    show_table(pd.DataFrame(table), hide_index=True, alt="Every parameter, the tensor it is made of, and whether they match")
+    show_table(
+        pd.DataFrame(table),
+        hide_index=True,
+        alt="Every parameter, the tensor it is made of, and whether they match",
+    )
     wrong = sum(row.count for row in rows if row.state != "matched")
     if wrong:
         st.warning(f"{wrong:,} do not match: the table says which. Change the mapping above.")
@@ -182,14 +211,26 @@ def _on_hub(name: str) -> None:
     if cached is not None:
         whole = hub.is_whole(cached)
         card(
-            Place("Hugging Face", name, cached, name if whole else str(cached)), stores.summary(cached), names_by_place(), "asked"
+            Place("Hugging Face", name, cached, name if whole else str(cached)),
+            stores.summary(cached),
+            names_by_place(),
+            "asked",
         )
         if whole:
             return
     if st.session_state.get(_ASKED) != name:
-        is_not = "is not on this machine" if cached is None else "is not on this machine as a whole: the hub may have the rest"
+        is_not = (
+            "is not on this machine"
+            if cached is None
+            else "is not on this machine as a whole: the hub may have the rest"
+        )
         st.caption(f"{escaped(name)} {is_not}.")
-        if pressed("Ask the hub", key="ask the hub", icon=":material/travel_explore:", help="Sends this name to the hub."):
+        if pressed(
+            "Ask the hub",
+            key="ask the hub",
+            icon=":material/travel_explore:",
+            help="Sends this name to the hub.",
+        ):
             st.session_state[_ASKED] = name
             st.rerun()
         return
@@ -205,9 +246,19 @@ def _on_hub(name: str) -> None:
         st.error(f"{escaped(name)} cannot be looked up: {escaped(str(error))}.")
         return
     missing = offer.missing
-    fetched = "" if missing == offer.size else f", of which {in_bytes(offer.size - missing)} are here"
-    more = f"{in_bytes(offer.size)} are fetched from the hub{fetched}, and kept in the cache of huggingface_hub."
-    _card(name, f"{line(about)}. {more}" if about.family else more, problem(about), label="Fetch and open")
+    fetched = (
+        "" if missing == offer.size else f", of which {in_bytes(offer.size - missing)} are here"
+    )
+    more = (
+        f"{in_bytes(offer.size)} are fetched from the hub{fetched}, and kept in the cache of "
+        "huggingface_hub."
+    )
+    _card(
+        name,
+        f"{line(about)}. {more}" if about.family else more,
+        problem(about),
+        label="Fetch and open",
+    )
 
 
 _offer = st.cache_data(ttl=60, max_entries=32, show_spinner="Asking the hub")(hub.look_up)
@@ -215,9 +266,16 @@ _offer = st.cache_data(ttl=60, max_entries=32, show_spinner="Asking the hub")(hu
 
 def search_the_hub() -> None:
     """A field whose words are sent to the hub, and what it has found."""
-    with st.form("search the hub", border=False), st.container(horizontal=True, vertical_alignment="bottom"):
+    with (
+        st.form("search the hub", border=False),
+        st.container(horizontal=True, vertical_alignment="bottom"),
+    ):
         words = st.text_input(
-            "Search the hub", key=_WORDS, max_chars=100, placeholder="tinystories", help="These words are sent to the hub."
+            "Search the hub",
+            key=_WORDS,
+            max_chars=100,
+            placeholder="tinystories",
+            help="These words are sent to the hub.",
         )
         st.form_submit_button("Search", icon=":material/search:")
     if not words or not words.strip():
@@ -225,14 +283,21 @@ def search_the_hub() -> None:
     try:
         models = _search(words.strip())
     except ImportRefusedError as error:
-        st.warning(f"The search is not possible: {escaped(str(error))}. Models on this machine open without it.")
+        st.warning(
+            f"The search is not possible: {escaped(str(error))}. Models on this machine open "
+            "without it."
+        )
         return
     if not models:
-        st.caption(f"The hub has no model of a family that gptviz opens with “{escaped(words.strip())}” in its name.")
+        st.caption(
+            f"The hub has no model of a family that gptviz opens with “{escaped(words.strip())}” "
+            "in its name."
+        )
     for model in models:
         count = f", {model.parameters:,} parameters" if model.parameters is not None else ""
         st.button(
-            f"**{escaped(model.name)}** · {escaped(model.family)}{count}, fetched {model.downloads:,} times in a month",
+            f"**{escaped(model.name)}** · {escaped(model.family)}{count}, fetched "
+            f"{model.downloads:,} times in a month",
             key=f"choose {model.name}",
             type="tertiary",
             on_click=st.session_state.update,
@@ -254,9 +319,13 @@ def zip_box() -> None:
         type="zip",
         key=f"uploaded zip {number}",
         max_upload_size=most,
-        help="One that gptviz packed (Runs, Download), or a zipped folder of another program. Nothing in it is run.",
+        help="One that gptviz packed (Runs, Download), or a zipped folder of another program. "
+        "Nothing in it is run.",
     )
-    st.caption(f"At most {most:,} MB. A folder or a .gguf file need not be uploaded: type its path into the field above.")
+    st.caption(
+        f"At most {most:,} MB. A folder or a .gguf file need not be uploaded: type its path into "
+        "the field above."
+    )
     if file is not None:
         try:
             with st.spinner("Unpacking, and opening it once"):
@@ -274,14 +343,26 @@ def zip_box() -> None:
 
 def tries(known: Sequence[tuple[Place, Summary]]) -> list[Try]:
     """The suggestions: the smallest model here that opens, and two that the hub is known for."""
-    opens = [(about.parameters, place, about) for place, about in known if about.parameters and not problem(about)]
+    opens = [
+        (about.parameters, place, about)
+        for place, about in known
+        if about.parameters and not problem(about)
+    ]
     offers = []
     if opens:
         count, place, about = min(opens, key=lambda known: known[0])
-        here = f"{escaped(place.name)}: {escaped(about.family)}, {count:,} parameters. It is on this machine already."
+        here = (
+            f"{escaped(place.name)}: {escaped(about.family)}, {count:,} parameters. It is on this "
+            "machine already."
+        )
         offers.append(Try("The smallest one here", here, {SOURCE: place.given}))
-    gpt2 = "The smallest of four models that OpenAI published in 2019. Asks the hub how large it is; nothing is fetched yet."
-    stories = "A small model that learned only from stories for children. Asks the hub how large it is."
+    gpt2 = (
+        "The smallest of four models that OpenAI published in 2019. Asks the hub how large it is; "
+        "nothing is fetched yet."
+    )
+    stories = (
+        "A small model that learned only from stories for children. Asks the hub how large it is."
+    )
     return [
         *offers,
         Try("GPT-2, from the hub", gpt2, {SOURCE: "openai-community/gpt2"}),

@@ -21,8 +21,9 @@ KEY = "beside its relatives"
 
 
 def relatives(name: str) -> dict[str, Card]:
-    """The cards of a model and of the models that its experiment is compared with, the lowest loss first: only those that are
-    here and were measured on the same text. Empty if there are no relatives.
+    """The cards of a model and of the models that its experiment is compared with, the lowest loss
+    first: only those that are here and were measured on the same text. Empty if there are no
+    relatives.
     """
     folders = checkpoints.folders()
     if name not in folders:
@@ -31,8 +32,14 @@ def relatives(name: str) -> dict[str, Card]:
     plan = PLANS.get(own.plan or "")
     if plan is None:
         return {}
-    cards = {one: checkpoints.read_card(folders[one]) for one in (name, *plan.related) if one in folders}
-    alike = {one: card for one, card in cards.items() if _data(card) == _data(own) and card.validation_loss is not None}
+    cards = {
+        one: checkpoints.read_card(folders[one]) for one in (name, *plan.related) if one in folders
+    }
+    alike = {
+        one: card
+        for one, card in cards.items()
+        if _data(card) == _data(own) and card.validation_loss is not None
+    }
     ordered = sorted(alike.items(), key=lambda pair: pair[1].validation_loss or 0.0)
     return dict(ordered) if len(ordered) > 1 and name in alike else {}
 
@@ -43,7 +50,9 @@ def _data(card: Card) -> dict[str, object]:
 
 
 def show(name: str) -> bool:
-    """The curves of the model called `name` and of its relatives, with a table of where they ended; whether it has any."""
+    """The curves of the model called `name` and of its relatives, with a table of where they ended;
+    whether it has any.
+    """
     cards = relatives(name)
     if not cards:
         return False
@@ -61,10 +70,14 @@ def show(name: str) -> bool:
     # What the published numbers are, and whose.
     plans = [PLANS.get(card.plan or "") for card in cards.values()]
     by = sorted({plan.target.by for plan in plans if plan is not None and plan.target is not None})
-    about = " “Published” is the number of the text that describes the experiment, on its own data. It is by"
+    about = (
+        " “Published” is the number of the text that describes the experiment, on its own data. "
+        "It is by"
+    )
     published = f"{about} {escaped(', '.join(by))}." if by else ""
     st.caption(
-        f"**Loss on data held out**, measured while each was trained on the same data, in {unit}; {escaped(ends)}.{published}"
+        f"**Loss on data held out**, measured while each was trained on the same data, in {unit}; "
+        f"{escaped(ends)}.{published}"
     )
     rows = pd.DataFrame(
         [

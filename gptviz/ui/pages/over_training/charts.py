@@ -13,7 +13,13 @@ import streamlit as st
 from gptviz.figures.kit.format import brief, counted
 from gptviz.figures.training import over_training as figures
 from gptviz.interp.over_training.history import History, in_order
-from gptviz.interp.over_training.measures import MEASURES, Measure, MeasureInput, MeasureQuestion, Numbers
+from gptviz.interp.over_training.measures import (
+    MEASURES,
+    Measure,
+    MeasureInput,
+    MeasureQuestion,
+    Numbers,
+)
 from gptviz.interp.units.unit import unit
 from gptviz.machine import progress
 from gptviz.machine.job import Results
@@ -52,7 +58,8 @@ CLEARLY = 0.25
 RANDOM, PROMPT = "Repeated random tokens", "The prompt"
 _BY_NAME = "measures chosen"
 STEP = "step"
-# Pixels of a chart where there are one, two, three or more: in front of a class the first of three is seen without scrolling.
+# Pixels of a chart where there are one, two, three or more: in front of a class the first of three
+# is seen without scrolling.
 HEIGHTS = (420, 300, 208)
 
 
@@ -66,32 +73,40 @@ class Axes:
 
 
 def without_snapshots(subject: Subject) -> None:
-    """The page of a model without snapshots: its losses beside those of its relatives, if its training wrote them down, and a way
-    to a model that has snapshots.
+    """The page of a model without snapshots: its losses beside those of its relatives, if its
+    training wrote them down, and a way to a model that has snapshots.
     """
     name = subject.key.name
     known = beside.show(name)
     rest = "but for these losses nothing" if known else "nothing"
     st.info(
-        f"{escaped(name)} has no snapshots: {rest} is known of what it was like while it was trained. A model that is trained on "
+        f"{escaped(name)} has no snapshots: {rest} is known of what it was like while it was "
+        "trained. A model that is trained on "
         "the page Train keeps some.",
         icon=":material/info:",
     )
     if (instead := frame.default_model()) != name and scrubber.steps(instead):
         with st.container(horizontal=True):
-            frame.link(frame.current_page(), f"Open {escaped(instead)}, which has some", query={"model": instead})
+            frame.link(
+                frame.current_page(),
+                f"Open {escaped(instead)}, which has some",
+                query={"model": instead},
+            )
             frame.link(TRAIN)
 
 
 def shown(name: str) -> str:
-    """The control `show`: all series of a measure in one chart, a panel for each, or the losses of the model called `name` beside
-    those of its relatives, if it has any.
+    """The control `show`: all series of a measure in one chart, a panel for each, or the losses of
+    the model called `name` beside those of its relatives, if it has any.
     """
     hint = "All series of a measure in one chart, or a small panel for each."
     options = [TOGETHER, APART]
     if beside.relatives(name):
         options.append(RELATIVES)
-        hint += " Beside relatives: its loss while it was trained, beside those of models that differ from it in one thing."
+        hint += (
+            " Beside relatives: its loss while it was trained, beside those of models that differ "
+            "from it in one thing."
+        )
     return controls.select("Show", options, key="show", help=hint, segmented=True)
 
 
@@ -102,15 +117,22 @@ def measures(subject: Subject) -> list[Measure]:
     def named(text: str) -> list[str]:
         names = list(dict.fromkeys(text.split(",")))
         if unknown := [name for name in names if name not in offered]:
-            raise ValueError(f"this model has no measure {unknown[0]!r:.60}{instead(unknown[0], offered)}")
+            raise ValueError(
+                f"this model has no measure {unknown[0]!r:.60}{instead(unknown[0], offered)}"
+            )
         if len(names) > MOST_CHOSEN:
             raise ValueError(f"it names {len(names)} measures, and at most {MOST_CHOSEN} are shown")
         return names
 
-    known_for = next((names for names in OF_TASKS if subject.lm.task and set(names) <= set(offered)), USUAL[subject.kind.name])
+    known_for = next(
+        (names for names in OF_TASKS if subject.lm.task and set(names) <= set(offered)),
+        USUAL[subject.kind.name],
+    )
     usual = [name for name in known_for if name in offered] or list(offered[:1])
     words = address_values.Values(f"at most {MOST_CHOSEN} names of measures with commas between")
-    st.session_state[_BY_NAME] = controls.linked(KEY, named, usual, values=words, instead="the usual measures")
+    st.session_state[_BY_NAME] = controls.linked(
+        KEY, named, usual, values=words, instead="the usual measures"
+    )
 
     def take() -> None:
         chosen = st.session_state[_BY_NAME]
@@ -125,7 +147,8 @@ def measures(subject: Subject) -> list[Measure]:
         max_selections=MOST_CHOSEN,
         select_all=False,
         format_func=lambda name: told[name].title,
-        help="What is followed through the training: one chart for each. Type a part of a name and press Enter.",
+        help="What is followed through the training: one chart for each. Type a part of a name and "
+        "press Enter.",
     )
     say_chosen("Measures", ", ".join(told[name].title for name in chosen))
     return [told[name] for name in chosen]
@@ -149,7 +172,11 @@ def possible(subject: Subject) -> tuple[str, ...]:
         "a clock": isinstance(task, Modular),
     }
     without = {"switched_off": not config.n_layer, "attribution": not adds_up}
-    offered = (measure for measure in MEASURES.values() if has[measure.needs] and config.kind in measure.kinds)
+    offered = (
+        measure
+        for measure in MEASURES.values()
+        if has[measure.needs] and config.kind in measure.kinds
+    )
     return tuple(measure.name for measure in offered if not without.get(measure.name))
 
 
@@ -162,14 +189,20 @@ def logarithmic() -> tuple[bool, bool]:
 
 
 def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQuestion]:
-    """What each measure is asked, by its name; with the controls `over`, `logit_of` and `minus` where a measure depends on them:
-    what heads read, and which tokens count.
+    """What each measure is asked, by its name; with the controls `over`, `logit_of` and `minus`
+    where a measure depends on them: what heads read, and which tokens count.
     """
     needs = {measure.needs for measure in chosen}
     heads_read = subject.prompt
-    if "texts for heads" in needs and subject.lm.repeats is not None and not subject.kind.has_source:
+    if (
+        "texts for heads" in needs
+        and subject.lm.repeats is not None
+        and not subject.kind.has_source
+    ):
         hint = "Random tokens that are repeated once, as on the page Heads, or the prompt above."
-        over = controls.select("Heads read", [RANDOM, PROMPT], key="over", help=hint, segmented=True)
+        over = controls.select(
+            "Heads read", [RANDOM, PROMPT], key="over", help=hint, segmented=True
+        )
         heads_read = subject.prompt if over == PROMPT else ""
     token = against = None
     if needs & {"a token", "two tokens"}:
@@ -177,7 +210,11 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQ
         shares = ask_guess(scrubber.as_saved_last(subject.key), subject.text).value.probabilities
         likeliest = (-shares).argsort(kind="stable")[:LISTED].tolist()
         token, against = which_logit(subject, likeliest, nullcontext(), nullcontext())
-    two = _two_tokens(subject) if subject.kind.guesses == "label" and "two tokens" in needs else (token, against)
+    two = (
+        _two_tokens(subject)
+        if subject.kind.guesses == "label" and "two tokens" in needs
+        else (token, against)
+    )
     by_need = {
         "texts for heads": MeasureQuestion(heads_read),
         "a prompt": MeasureQuestion(subject.prompt),
@@ -188,24 +225,33 @@ def questions(subject: Subject, chosen: Sequence[Measure]) -> dict[str, MeasureQ
 
 
 def _two_tokens(subject: Subject) -> tuple[int, int]:
-    """The controls `one` and `another`, for a classifier, which guesses no tokens: at first two tokens of the prompt."""
+    """The controls `one` and `another`, for a classifier, which guesses no tokens: at first two
+    tokens of the prompt.
+    """
     names = tokens(subject.key).names
     listed = list(dict.fromkeys(names[i] for i in (*subject.seen, *range(min(2, len(names))))))
     hint = "A token whose embedding is compared; any one can be typed."
     one = controls.select("Embedding of", listed, key="one", help=hint, other=names.__contains__)
-    another = controls.select("and of", listed, key="another", help=hint, default=listed[1], other=names.__contains__)
+    another = controls.select(
+        "and of", listed, key="another", help=hint, default=listed[1], other=names.__contains__
+    )
     return names.index(one), names.index(another)
 
 
 def say_missing(subject: Subject) -> None:
     """A line where the data that losses are measured on are not here."""
     if not held_out.is_here(subject.key):
-        st.caption("The data that this model learned from are not on this machine: its losses are not among the measures.")
+        st.caption(
+            "The data that this model learned from are not on this machine: its losses are not "
+            "among the measures."
+        )
 
 
-def followed(key: ModelKey, measure: Measure, question: MeasureQuestion) -> tuple[History | None, Callable[[], None]]:
-    """The history of a measure, if any of it is known, and a function that shows how far it is, or a button that begins it if it
-    takes long. A history that takes only a moment is complete.
+def followed(
+    key: ModelKey, measure: Measure, question: MeasureQuestion
+) -> tuple[History | None, Callable[[], None]]:
+    """The history of a measure, if any of it is known, and a function that shows how far it is, or
+    a button that begins it if it takes long. A history that takes only a moment is complete.
 
     Raises:
         ValueError: as in `LanguageModel.given`.
@@ -213,7 +259,10 @@ def followed(key: ModelKey, measure: Measure, question: MeasureQuestion) -> tupl
     """
     last, steps = scrubber.as_saved_last(key), scrubber.steps(key.name)
     given = _given(last.unedited, measure.name, question)
-    name, title = ("over training", last, measure.name, question, steps), f"{measure.title}, at {len(steps)} snapshots"
+    name, title = (
+        ("over training", last, measure.name, question, steps),
+        f"{measure.title}, at {len(steps)} snapshots",
+    )
 
     def compute(results: Results) -> None:
         for done, step in enumerate(steps):
@@ -223,8 +272,14 @@ def followed(key: ModelKey, measure: Measure, question: MeasureQuestion) -> tupl
     model = language_model(last).model
     work = effort(model, given.tokens, measure.passes(model.config) * len(steps))
     is_quick = work <= LITTLE
-    computing, show = jobs.on_demand(name, title, compute, begins=work <= MOST, waits=None if is_quick else 0.0, spins=is_quick)
-    ready = {} if computing is None else {int(step): one for step, one in list(computing.results.items())}
+    computing, show = jobs.on_demand(
+        name, title, compute, begins=work <= MOST, waits=None if is_quick else 0.0, spins=is_quick
+    )
+    ready = (
+        {}
+        if computing is None
+        else {int(step): one for step, one in list(computing.results.items())}
+    )
     about = f"{len(steps)} snapshots; it goes on while you look at other pages."
     labels = f"Compute it: {measure.title}", f"Go on: {measure.title}"
     shows = partial(show, *labels, f"over training {measure.name}", about)
@@ -257,13 +312,17 @@ def title(history: History, series: int, config: Config) -> str:
 # The values of one snapshot: a few hundred numbers.
 @st.cache_data(max_entries=4_096, show_spinner=False)
 def values_at(key: ModelKey, measure: str, question: MeasureQuestion) -> Numbers:
-    """A measure of the snapshot of `key`; what it reads is that of the model as it was saved last."""
+    """A measure of the snapshot of `key`; what it reads is that of the model as it was saved
+    last.
+    """
     given = _given(scrubber.as_saved_last(key.unedited), measure, question)
     return MEASURES[measure].compute(language_model(key).model, given)
 
 
 def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
-    """The chart of a measure, with a sentence on its sharpest change. A click on a point puts its step on screen."""
+    """The chart of a measure, with a sentence on its sharpest change. A click on a point puts its
+    step on screen.
+    """
     measure, key = history.measure, f"over {history.measure.name}"
 
     def choose(step: Sequence[int]) -> None:
@@ -273,7 +332,9 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
     said = sharpest(subject, history, axes)
     marked = None if change is None else (change.series, change.row)
     look = figures.ChartLook(axes.log_steps, axes.log_values, marked, subject.key.step)
-    names = [title(history, series, subject.lm.model.config) for series in range(len(history.series))]
+    names = [
+        title(history, series, subject.lm.model.config) for series in range(len(history.series))
+    ]
     is_apart = axes.apart and len(history.series) > 1
     if is_apart:
         drawn = figures.panels(history.labelled(), theme(), look, list(map(short, history.series)))
@@ -283,14 +344,24 @@ def chart(subject: Subject, history: History, axes: Axes, height: int) -> None:
         drawn,
         key=key,
         choose=choose,
-        alt=f"{measure.title} ({measure.unit}) at {counted(len(history.steps), 'snapshot')} of the training. {said}",
+        alt=f"{measure.title} ({measure.unit}) at {counted(len(history.steps), 'snapshot')} of "
+        f"the training. {said}",
     )
     most, heads = figures.MOST_PANELS, is_apart and any(".head." in name for name in history.series)
     of_heads = " 0.1 is head 1 of block 0."
     if subject.kind.has_source:
-        of_heads = " 0.1 is head 1 of block 0, e0.1 that of the encoder, c0.1 that of cross-attention."
-    cut = f" The first {most} of {len(history.series)} have a panel." if is_apart and len(history.series) > most else ""
-    st.caption(f"**{measure.title}.** {escaped(measure.about)} {escaped(said)}{of_heads if heads else ''}{cut}")
+        of_heads = (
+            " 0.1 is head 1 of block 0, e0.1 that of the encoder, c0.1 that of cross-attention."
+        )
+    cut = (
+        f" The first {most} of {len(history.series)} have a panel."
+        if is_apart and len(history.series) > most
+        else ""
+    )
+    st.caption(
+        f"**{measure.title}.** {escaped(measure.about)} "
+        f"{escaped(said)}{of_heads if heads else ''}{cut}"
+    )
 
 
 def sharpest(subject: Subject, history: History, axes: Axes) -> str:
@@ -303,9 +374,15 @@ def sharpest(subject: Subject, history: History, axes: Axes) -> str:
 
 
 def short(name: str) -> str:
-    """The name of a series above its panel: a head as block and number, "1.2", "e1.2" in an encoder, "c1.2" if it crosses."""
+    """The name of a series above its panel: a head as block and number, "1.2", "e1.2" in an
+    encoder, "c1.2" if it crosses.
+    """
     if ".attention.head." in name:
-        return name.replace(".attention.head.", ".").replace("encoder.blocks.", "e").removeprefix("blocks.")
+        return (
+            name.replace(".attention.head.", ".")
+            .replace("encoder.blocks.", "e")
+            .removeprefix("blocks.")
+        )
     if ".cross_attention.head." in name:
         return name.replace(".cross_attention.head.", ".").replace("blocks.", "c")
     return name.removeprefix("blocks.").removesuffix(".weight")
@@ -321,16 +398,22 @@ def which_came_first(subject: Subject, histories: Sequence[History]) -> None:
     lines = []
     for place, (history, half) in enumerate(order, 1):
         name = history.measure.title.split(",")[0]
-        which = f" ({title(history, half.series, subject.lm.model.config)})" if len(history.series) > 1 else ""
+        which = (
+            f" ({title(history, half.series, subject.lm.model.config)})"
+            if len(history.series) > 1
+            else ""
+        )
         lines.append(f"{place}. {escaped(name + which)}: about step {half.step:,.0f}")
     st.markdown(
-        "**Which came first?** Half of the change from the first snapshot to the last was reached by\n" + "\n".join(lines)
+        "**Which came first?** Half of the change from the first snapshot to the last was reached "
+        "by\n" + "\n".join(lines)
     )
     between = {half.steps for _, half in order}
     if len(between) == 1:
         first, last = between.pop()
         st.caption(
-            f"All lie between the same two snapshots, {first:,} and {last:,}: the order is that of straight lines between them."
+            f"All lie between the same two snapshots, {first:,} and {last:,}: the order is that "
+            "of straight lines between them."
         )
 
 
@@ -338,59 +421,85 @@ def pages_at(subject: Subject, histories: Sequence[History]) -> None:
     """Links to the pages of the measures, at the step on screen."""
     step = subject.key.step
     if step is None:
-        st.caption("Click a point of a chart to open its step: all pages then show the model as it was there.")
+        st.caption(
+            "Click a point of a chart to open its step: all pages then show the model as it was "
+            "there."
+        )
         return
     st.markdown(f"**At step {step:,}**, open")
-    for page in dict.fromkeys(history.measure.page for history in histories if history.measure.page):
+    for page in dict.fromkeys(
+        history.measure.page for history in histories if history.measure.page
+    ):
         frame.link(PAGES[page])
     st.caption("or any other page of the menu: all show the model as it was at this step.")
 
 
 def tries(subject: Subject, histories: Sequence[History], axes: Axes) -> list[Try]:
-    """The suggestions for this model and these measures; what they say is computed from the charts on screen."""
+    """The suggestions for this model and these measures; what they say is computed from the charts
+    on screen.
+    """
     offers = []
     # The step just after the sharpest change of the first measure that changes.
     changes = ((one, one.sharpest(log_steps=axes.log_steps)) for one in histories)
-    if (first := next(((one, change) for one, change in changes if change is not None), None)) is not None:
+    if (
+        first := next(((one, change) for one, change in changes if change is not None), None)
+    ) is not None:
         history, change = first
-        notice = f"{sharpest(subject, history, axes)} Open a page at the second of these two, then move the slider back."
+        notice = (
+            f"{sharpest(subject, history, axes)} Open a page at the second of these two, then "
+            "move the slider back."
+        )
         offers.append(Try("At the sharpest change", escaped(notice), {STEP: str(change.steps[1])}))
     heads = next((one for one in histories if one.measure.name.startswith("heads.")), None)
     if heads is not None and len(heads.series) > 1:
         last = heads.values[-1]
         above = int((last > (last.min() + last.max()) / 2).sum())
         notice = (
-            "A panel for each head, all on the same axes. In the upper half between the lowest and the highest value of the end: "
+            "A panel for each head, all on the same axes. In the upper half between the lowest "
+            "and the highest value of the end: "
             f"{above} of {len(last)} heads. Did they rise together?"
         )
-        offers.append(Try("A panel for each head", notice, {"show": APART}, {KEY: heads.measure.name}))
+        offers.append(
+            Try("A panel for each head", notice, {"show": APART}, {KEY: heads.measure.name})
+        )
     offers += _vowels(subject)
     # The models that show what one part more is worth, beside each other.
     if cards := list(beside.relatives("ladder-8").values()):
         low, high = cards[0].validation_loss, cards[-1].validation_loss
         notice = (
-            f"From the bigram to a GPT, one part more each time: {len(cards)} losses, from {high:.4f} at the end down to "
+            f"From the bigram to a GPT, one part more each time: {len(cards)} losses, from "
+            f"{high:.4f} at the end down to "
             f"{low:.4f}. Which part lowers it most?"
         )
         shown = {"show": RELATIVES} if scrubber.steps("ladder-8") else {}
-        return [*offers[:2], Try("The ladder, part by part", notice, {"model": "ladder-8", **shown})]
+        return [
+            *offers[:2],
+            Try("The ladder, part by part", notice, {"model": "ladder-8", **shown}),
+        ]
     return offers[:2]
 
 
 def _vowels(subject: Subject) -> list[Try]:
-    """A model of letters whose training brought the vowels together, as the picture of its embeddings shows."""
+    """A model of letters whose training brought the vowels together, as the picture of its
+    embeddings shows.
+    """
     name, steps = "similarity.vowels", scrubber.steps(subject.key.name)
     if name not in possible(subject):
         return []
-    ends = [values_at(scrubber.at_step(subject.key, step), name, MeasureQuestion()) for step in (steps[0], steps[-1])]
+    ends = [
+        values_at(scrubber.at_step(subject.key, step), name, MeasureQuestion())
+        for step in (steps[0], steps[-1])
+    ]
     if ends[1]["two vowels"] < ends[0]["two vowels"] + 0.1:
         return []
     said = [
-        f"{brief(found['two vowels'])} for two vowels and {brief(found['a vowel and a consonant'])} for a vowel and a consonant"
+        f"{brief(found['two vowels'])} for two vowels and "
+        f"{brief(found['a vowel and a consonant'])} for a vowel and a consonant"
         for found in ends
     ]
     notice = (
-        f"Mean cosines of embeddings: at step {steps[0]:,} {said[0]}, at step {steps[-1]:,} {said[1]}. Sinai 2024 shows "
+        f"Mean cosines of embeddings: at step {steps[0]:,} {said[0]}, at step {steps[-1]:,} "
+        f"{said[1]}. Sinai 2024 shows "
         "in a picture of the embeddings of such a model that vowels come together: see when."
     )
     return [Try("Do vowels come together?", notice, {}, {KEY: name})]
@@ -400,10 +509,22 @@ def code(subject: Subject, asked: Mapping[str, MeasureQuestion]) -> str:
     """The lines of `gptviz` that compute what the charts show."""
     lines = []
     for name, question in asked.items():
-        given = {"prompt": question.prompt or None, "token": question.token, "against": question.against}
-        arguments = "".join(f", {key}={value!r}" for key, value in given.items() if value is not None)
+        given = {
+            "prompt": question.prompt or None,
+            "token": question.token,
+            "against": question.against,
+        }
+        arguments = "".join(
+            f", {key}={value!r}" for key, value in given.items() if value is not None
+        )
         lines.append(f"{name.replace('.', '_')} = lm.over_training({name!r}{arguments})")
     last = load_call(subject.lm).replace(f", step={subject.lm.step}", "")
     return "\n".join(
-        ["import gptviz", "", f"lm = {last}", *lines, f"{next(iter(asked)).replace('.', '_')}.values  # [step, series]"]
+        [
+            "import gptviz",
+            "",
+            f"lm = {last}",
+            *lines,
+            f"{next(iter(asked)).replace('.', '_')}.values  # [step, series]",
+        ]
     )

@@ -26,7 +26,17 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.close import Shown
 from gptviz.ui.shell.subject import ModelKey, Subject, ask, language_model
 from gptviz.ui.views.contrasts import known_contrasts
-from gptviz.ui.widgets import Try, addresses, controls, escaped, in_quotes, jobs, pressed, show_figure, theme
+from gptviz.ui.widgets import (
+    Try,
+    addresses,
+    controls,
+    escaped,
+    in_quotes,
+    jobs,
+    pressed,
+    show_figure,
+    theme,
+)
 from gptviz.ui.widgets.picking import pick
 
 from .prompts import CORRUPTED, LIKELIEST, RIGHT, WRONG, Prompts, verdict
@@ -39,13 +49,15 @@ BY_POSITION = ("resid_pre", "attention.out", "mlp.out")
 BY_HEAD = ("attention.z", "attention.pattern", "attention.q", "attention.k", "attention.v")
 # Seconds that a page waits for what should take a moment, where the machine has much else to do.
 LONGEST = 10.0
-# For models that read text by characters, and for sums: a title, a clean prompt, a corrupted one, and what to look for.
+# For models that read text by characters, and for sums: a title, a clean prompt, a corrupted one,
+# and what to look for.
 TEXTS = (
     (
         "Which duke?",
         "DUKE VINCENTIO:\nNo.\n\nLUCIO:\nYes.\n\nDUKE ",
         "DUKE OF EXETER:\nNo.\n\nLUCIO:\nYes.\n\nDUKE ",
-        "The name follows only from the first line. See in which block what stood there reaches the last position.",
+        "The name follows only from the first line. See in which block what stood there reaches "
+        "the last position.",
     ),
     (
         "To be, or not to",
@@ -59,13 +71,15 @@ SUMS = (
         "A digit of the ones",
         "123+456=",
         "123+451=",
-        "The answer begins with its ones: the last digits of both numbers decide. See in which block they are read.",
+        "The answer begins with its ones: the last digits of both numbers decide. See in which "
+        "block they are read.",
     ),
     (
         "A carry",
         "128+456=4",
         "121+456=7",
-        "In both sums the tens are 2 + 5, but only in the first do the ones carry. See where the carry comes from: from "
+        "In both sums the tens are 2 + 5, but only in the first do the ones carry. See where the "
+        "carry comes from: from "
         "the digit, or from the first digit of the answer.",
     ),
 )
@@ -85,7 +99,9 @@ class PatchCell(NamedTuple):
 
 
 class Maps(NamedTuple):
-    """What patches really do, by the name of the quantity, as far as that is computed; else also the previews of all."""
+    """What patches really do, by the name of the quantity, as far as that is computed; else also
+    the previews of all.
+    """
 
     exact: dict[str, Patched]
     guessed: dict[str, Preview]
@@ -100,13 +116,21 @@ class Maps(NamedTuple):
 
     @property
     def shown(self) -> dict[str, Patched]:
-        """What is drawn: no preview that disagrees with the patches that were computed to check it."""
+        """What is drawn: no preview that disagrees with the patches that were computed to check
+        it.
+        """
         names = dict.fromkeys((*self.guessed, *self.exact))
-        return {name: self.best(name) for name in names if name in self.exact or self.guessed[name].is_trusted}
+        return {
+            name: self.best(name)
+            for name in names
+            if name in self.exact or self.guessed[name].is_trusted
+        }
 
 
 def maps(subject: Subject, prompts: Prompts) -> Maps:
-    """What is computed of the patches, and a preview of the others; with the button that computes them, and how far it is."""
+    """What is computed of the patches, and a preview of the others; with the button that computes
+    them, and how far it is.
+    """
     begun = exact_map(subject.key, prompts.pair)
     stage = None if begun is None else begun.stage
     results: dict[str, Patched] = {} if begun is None else dict(begun.results)
@@ -118,11 +142,14 @@ def maps(subject: Subject, prompts: Prompts) -> Maps:
 
 
 def exact_map(key: ModelKey, pair: PromptPair) -> Job[None] | None:
-    """The job that computes what patches really do, if it was begun; its `results` are `Patched`, by quantity. If it takes only a
-    moment, it is begun and waited for.
+    """The job that computes what patches really do, if it was begun; its `results` are `Patched`,
+    by quantity. If it takes only a moment, it is begun and waited for.
     """
     computing = job.found(("patching", key, pair))
-    if computing is None and effort(language_model(key).model, len(pair.clean), patches(key, pair)) <= MUCH:
+    if (
+        computing is None
+        and effort(language_model(key).model, len(pair.clean), patches(key, pair)) <= MUCH
+    ):
         computing = begin(key, pair)
         computing.wait(LONGEST)
     return computing
@@ -131,7 +158,10 @@ def exact_map(key: ModelKey, pair: PromptPair) -> Job[None] | None:
 def patches(key: ModelKey, pair: PromptPair) -> int:
     """How many patches there are to compute."""
     config = language_model(key).model.config
-    return sum(n_patches(config, pair, quantity.name) for quantity in shown(config, (*BY_HEAD, *BY_POSITION)))
+    return sum(
+        n_patches(config, pair, quantity.name)
+        for quantity in shown(config, (*BY_HEAD, *BY_POSITION))
+    )
 
 
 def shown(config: Config, names: tuple[str, ...]) -> list[Quantity]:
@@ -160,10 +190,19 @@ def begin(key: ModelKey, pair: PromptPair) -> Job[None]:
 def previews(key: ModelKey, pair: PromptPair) -> dict[str, Preview]:
     """By quantity, what attribution patching guesses; read-only, shared by all sessions."""
     model = language_model(key).model
-    return preview(model, pair, [quantity.name for quantity in shown(model.config, (*BY_POSITION, *BY_HEAD))])
+    return preview(
+        model, pair, [quantity.name for quantity in shown(model.config, (*BY_POSITION, *BY_HEAD))]
+    )
 
 
-def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: Stage | None, of: int, ready: int) -> None:
+def _state(
+    subject: Subject,
+    prompts: Prompts,
+    begun: Job[None] | None,
+    stage: Stage | None,
+    of: int,
+    ready: int,
+) -> None:
     """Whether heatmaps are a preview or exact, with the button or the bar."""
     if ready == of:
         verdict(prompts)
@@ -174,19 +213,31 @@ def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: S
     with says.container(gap="xsmall"):
         verdict(prompts)
         st.caption(
-            f"{exact} a **preview**, guessed from the slopes of {STEPS} passes (attribution patching). Of each, up to {CHECKED} "
+            f"{exact} a **preview**, guessed from the slopes of {STEPS} passes (attribution "
+            f"patching). Of each, up to {CHECKED} "
             "patches were computed: how well it agrees with them stands below it."
         )
         if subject.lm.model.config.experts:
             st.caption(
-                "This model is a mixture of experts: a patch may make a router choose other experts, and a slope does not show "
-                "that. So the preview of a whole sublayer may differ from the sum of the previews of its parts."
+                "This model is a mixture of experts: a patch may make a router choose other "
+                "experts, and a slope does not show "
+                "that. So the preview of a whole sublayer may differ from the sum of the previews "
+                "of its parts."
             )
     if stage is None or not stage.is_active:
         many = patches(subject.key, prompts.pair)
-        hint = f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave the page."
+        hint = (
+            f"Computes each of the {many:,} patches by itself. It goes on if you reload or leave "
+            "the page."
+        )
         with button:
-            if pressed(COMPUTE, key="compute patches", type="primary", icon=":material/calculate:", help=hint):
+            if pressed(
+                COMPUTE,
+                key="compute patches",
+                type="primary",
+                icon=":material/calculate:",
+                help=hint,
+            ):
                 begin(subject.key, prompts.pair)
                 st.rerun()
     if begun is not None:
@@ -196,19 +247,31 @@ def _state(subject: Subject, prompts: Prompts, begun: Job[None] | None, stage: S
 def where(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
     """The row of heatmaps by position."""
     first = first_shown(subject, prompts)
-    about = "What was computed at one position, in one block, is put in. A click on a cell says what it means."
-    # What the patch of a single sublayer at one position that restores most does, where such a map is drawn.
-    cells = [(heatmaps.shown[name], *largest(heatmaps.shown[name], 1)[0]) for name in BY_POSITION[1:] if name in heatmaps.shown]
+    about = (
+        "What was computed at one position, in one block, is put in. A click on a cell says what "
+        "it means."
+    )
+    # What the patch of a single sublayer at one position that restores most does, where such a map
+    # is drawn.
+    cells = [
+        (heatmaps.shown[name], *largest(heatmaps.shown[name], 1)[0])
+        for name in BY_POSITION[1:]
+        if name in heatmaps.shown
+    ]
     telling = about
     if cells:
         patched, block, place, _ = max(cells, key=lambda cell: cell[3])
         exact = heatmaps.is_exact(patched.quantity.name, block, place)
         telling = escaped(meaning(patched, block, place, prompts.tokens, exact=exact))
     st.markdown(f"**Where?** {telling}", help=about)
-    _row(shown(subject.lm.model.config, BY_POSITION), prompts, heatmaps, chosen_cell(heatmaps), first)
+    _row(
+        shown(subject.lm.model.config, BY_POSITION), prompts, heatmaps, chosen_cell(heatmaps), first
+    )
     if first:
         places = f"positions 0 to {first - 1}" if first > 1 else "position 0"
-        st.caption(f"Left out: {places}, where both prompts are the same, so that a patch changes nothing.")
+        st.caption(
+            f"Left out: {places}, where both prompts are the same, so that a patch changes nothing."
+        )
 
 
 def first_shown(subject: Subject, prompts: Prompts) -> int:
@@ -216,27 +279,50 @@ def first_shown(subject: Subject, prompts: Prompts) -> int:
     return prompts.pair.first_difference if subject.lm.model.config.mask == "causal" else 0
 
 
-def _row(quantities: Sequence[Quantity], prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: int = 0) -> None:
-    for at, (column, quantity) in enumerate(zip(st.columns(len(quantities), gap="small"), quantities, strict=True)):
+def _row(
+    quantities: Sequence[Quantity],
+    prompts: Prompts,
+    heatmaps: Maps,
+    chosen: PatchCell | None,
+    first: int = 0,
+) -> None:
+    for at, (column, quantity) in enumerate(
+        zip(st.columns(len(quantities), gap="small"), quantities, strict=True)
+    ):
         with column:
             _map(quantity, prompts, heatmaps, chosen, first, has_scale=at == 0)
 
 
-def _map(quantity: Quantity, prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: int, *, has_scale: bool) -> None:
+def _map(
+    quantity: Quantity,
+    prompts: Prompts,
+    heatmaps: Maps,
+    chosen: PatchCell | None,
+    first: int,
+    *,
+    has_scale: bool,
+) -> None:
     name = quantity.name
     if (patched := heatmaps.shown.get(name)) is None:
         guess = heatmaps.guessed[name]
         st.info(
-            f"**{guess.quantity.title}** is not drawn: its preview is not to be trusted here ({guess.agreement}; it is drawn "
+            f"**{guess.quantity.title}** is not drawn: its preview is not to be trusted here "
+            f"({guess.agreement}; it is drawn "
             f"from {TRUSTED} on). “{COMPUTE}”, above, shows it."
         )
         return
     shares = patched.restored
     [(block, place, _)] = largest(patched, 1)
-    best = meaning(patched, block, place, prompts.tokens, exact=heatmaps.is_exact(name, block, place))
+    best = meaning(
+        patched, block, place, prompts.tokens, exact=heatmaps.is_exact(name, block, place)
+    )
     blocks, places = map(range, shares.values.shape)
     words = [
-        [_in_lines(patched, block, place, exact=heatmaps.is_exact(name, block, place)) for place in places] for block in blocks
+        [
+            _in_lines(patched, block, place, exact=heatmaps.is_exact(name, block, place))
+            for place in places
+        ]
+        for block in blocks
     ]
     figure = restored(
         shares,
@@ -262,16 +348,24 @@ def _map(quantity: Quantity, prompts: Prompts, heatmaps: Maps, chosen: PatchCell
 def largest(patched: Patched, most: int) -> list[tuple[int, int, float]]:
     """The cells that restore most: block, place and share."""
     shares = patched.shares
-    cells = [divmod(int(index), shares.shape[1]) for index in np.argsort(-shares, axis=None, kind="stable")[:most]]
+    cells = [
+        divmod(int(index), shares.shape[1])
+        for index in np.argsort(-shares, axis=None, kind="stable")[:most]
+    ]
     return [(block, place, float(shares[block, place])) for block, place in cells]
 
 
 def meaning(patched: Patched, block: int, place: int, tokens: Sequence[str], *, exact: bool) -> str:
     """The meaning of a cell, as a sentence."""
     share = float(patched.shares[block, place])
-    restores = f"{'restores' if exact else 'would restore, by the preview,'} {percents(share)} of the answer"
+    restores = (
+        f"{'restores' if exact else 'would restore, by the preview,'} {percents(share)} of the "
+        "answer"
+    )
     answer = signed(float(patched.answers[block, place]), 2)
-    return f"{piece(patched.quantity, block, place, tokens, patched.places)}: {restores} ({answer})."
+    return (
+        f"{piece(patched.quantity, block, place, tokens, patched.places)}: {restores} ({answer})."
+    )
 
 
 def percents(share: float) -> str:
@@ -299,7 +393,11 @@ def piece(quantity: Quantity, block: int, place: int, tokens: Sequence[str], pla
 
 def _in_lines(patched: Patched, block: int, place: int, *, exact: bool) -> str:
     """The same in short lines, for a small picture."""
-    at = f"{place} {patched.places.labels[place]}" if patched.quantity.by == "position" else patched.places.labels[place]
+    at = (
+        f"{place} {patched.places.labels[place]}"
+        if patched.quantity.by == "position"
+        else patched.places.labels[place]
+    )
     lines = (
         f"block {block}",
         f"{patched.quantity.by} {at}",
@@ -324,7 +422,11 @@ def chosen_cell(heatmaps: Maps) -> PatchCell | None:
 def _cell(heatmaps: Maps, asked: str) -> PatchCell | None:
     what, _, rest = asked.partition("/")
     block, _, place = rest.partition("/")
-    if what not in heatmaps.shown or not (block.isdecimal() and place.isdecimal()) or len(rest) > 12:
+    if (
+        what not in heatmaps.shown
+        or not (block.isdecimal() and place.isdecimal())
+        or len(rest) > 12
+    ):
         return None
     cell, shape = PatchCell(what, int(block), int(place)), heatmaps.best(what).answers.shape
     return cell if cell.block < shape[0] and cell.place < shape[1] else None
@@ -339,7 +441,8 @@ def which_head(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
     if config.key_heads != config.n_head:
         each = config.n_head // config.key_heads
         st.caption(
-            f"This model has {config.key_heads} key heads for {config.n_head} heads: keys and values are shared by "
+            f"This model has {config.key_heads} key heads for {config.n_head} heads: keys and "
+            "values are shared by "
             f"{each} neighbouring heads, and a patch of them acts on all {each}."
         )
     _choose(prompts, heatmaps, chosen, first_shown(subject, prompts))
@@ -347,7 +450,9 @@ def which_head(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
         # The chosen cell in words.
         patched = heatmaps.best(chosen.what)
         right, wrong = prompts.names
-        says = meaning(patched, chosen.block, chosen.place, prompts.tokens, exact=heatmaps.is_exact(*chosen))
+        says = meaning(
+            patched, chosen.block, chosen.place, prompts.tokens, exact=heatmaps.is_exact(*chosen)
+        )
         share = float(patched.shares[chosen.block, chosen.place])
         if share > 0.1:
             about = f"It carries some of what makes the model prefer {right} to {wrong}."
@@ -357,7 +462,13 @@ def which_head(subject: Subject, prompts: Prompts, heatmaps: Maps) -> None:
             about = "By itself it carries hardly anything of what the two prompts differ in."
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(escaped(f"{says} {about}"), width="stretch")
-            st.button("Close", on_click=close_cell, key="close cell", type="tertiary", icon=":material/close:")
+            st.button(
+                "Close",
+                on_click=close_cell,
+                key="close cell",
+                type="tertiary",
+                icon=":material/close:",
+            )
 
 
 def _choose(prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: int) -> None:
@@ -371,7 +482,10 @@ def _choose(prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: i
             _put(PatchCell(what, block, place))
 
     with st.container(horizontal=True):
-        hint = "The heatmap of the cell that is explained: its highest cell at first. You can also click a cell."
+        hint = (
+            "The heatmap of the cell that is explained: its highest cell at first. You can also "
+            "click a cell."
+        )
         pick(
             "Explain a cell of",
             [None, *heatmaps.shown],
@@ -379,7 +493,9 @@ def _choose(prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: i
             begin,
             key="patched map",
             help=hint,
-            format_func=lambda what: "no heatmap" if what is None else heatmaps.best(what).quantity.title,
+            format_func=lambda what: (
+                "no heatmap" if what is None else heatmaps.best(what).quantity.title
+            ),
         )
         if chosen is None:
             return
@@ -401,7 +517,11 @@ def _choose(prompts: Prompts, heatmaps: Maps, chosen: PatchCell | None, first: i
             lambda place: _put(chosen._replace(place=place)),
             key=f"patched {patched.quantity.by}",
             help="The column of the cell.",
-            format_func=lambda place: f"{place} {prompts.tokens[place]}" if is_position else str(patched.places.labels[place]),
+            format_func=lambda place: (
+                f"{place} {prompts.tokens[place]}"
+                if is_position
+                else str(patched.places.labels[place])
+            ),
         )
 
 
@@ -415,16 +535,25 @@ def summary(heatmaps: Maps) -> None:
     name = "attention.z"
     if name not in heatmaps.shown:
         return
-    st.markdown("**The heads that restore most**" + ("" if name in heatmaps.exact else " (by the preview)"))
+    st.markdown(
+        "**The heads that restore most**" + ("" if name in heatmaps.exact else " (by the preview)")
+    )
     with st.container(horizontal=True):
         for block, head, share in largest(heatmaps.best(name), MOST_TOLD):
             query = {**frame.shared_state(), "block": str(block), "head": str(head)}
             label = f"Head {head} of block {block}: {percents(share)}"
-            frame.link(ATTENTION, label, description="See what it looks at, on the page Attention.", query=query)
+            frame.link(
+                ATTENTION,
+                label,
+                description="See what it looks at, on the page Attention.",
+                query=query,
+            )
 
 
 def tries(subject: Subject) -> list[Try]:
-    """The suggestions that hold for this model: those whose prompts have as many tokens and are answered differently."""
+    """The suggestions that hold for this model: those whose prompts have as many tokens and are
+    answered differently.
+    """
     lm, offers = subject.lm, list[Try]()
     if not lm.model.config.n_layer:
         return offers
@@ -436,34 +565,57 @@ def tries(subject: Subject) -> list[Try]:
     # Pairs of prompts with known answers, if the model knows them.
     for pair in known_contrasts(lm):
         known = (lm.tokenizer.encode(word).ids for word in (pair.right, pair.wrong))
-        if _answers(subject.key, pair.clean, pair.corrupted) == tuple("".join(map(lm.tokenizer.label, ids)) for ids in known):
-            question = f"{in_quotes(pair.right)} or {in_quotes(pair.wrong)}? {pair.about} Which single head brings it back?"
+        if _answers(subject.key, pair.clean, pair.corrupted) == tuple(
+            "".join(map(lm.tokenizer.label, ids)) for ids in known
+        ):
+            question = (
+                f"{in_quotes(pair.right)} or {in_quotes(pair.wrong)}? {pair.about} Which single "
+                "head brings it back?"
+            )
             offer(pair.title, pair.clean, pair.corrupted, question)
     task = (lm.card.source or {}).get("task")
-    texts = SUMS if task == "addition" else _repeated(subject.default) if task == "induction" else () if task else TEXTS
+    texts = (
+        SUMS
+        if task == "addition"
+        else _repeated(subject.default)
+        if task == "induction"
+        else ()
+        if task
+        else TEXTS
+    )
     for title, clean, corrupted, notice in texts:
         if (answers := _answers(subject.key, clean, corrupted)) is not None:
-            said = f"The likeliest token is {escaped(answers[0])} after the one prompt and {escaped(answers[1])} after the other."
+            said = (
+                f"The likeliest token is {escaped(answers[0])} after the one prompt and "
+                f"{escaped(answers[1])} after the other."
+            )
             offer(title, clean, corrupted, f"{said} {notice}")
     return offers
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _answers(key: ModelKey, clean: str, corrupted: str) -> tuple[str, str] | None:
-    """The likeliest tokens after both prompts, or None if they are the same, or if the prompts do not fit."""
+    """The likeliest tokens after both prompts, or None if they are the same, or if the prompts do
+    not fit.
+    """
     lm = language_model(key)
     both = [lm.tokenizer.encode(text) for text in (clean, corrupted)]
-    if any(one.unknown or len(one.ids) > lm.model.config.context_length for one in both) or len(both[0].ids) != len(both[1].ids):
+    if any(one.unknown or len(one.ids) > lm.model.config.context_length for one in both) or len(
+        both[0].ids
+    ) != len(both[1].ids):
         return None
     pair = PromptPair(tuple(both[0].ids), tuple(both[1].ids), 0, 0)
     right, wrong = likeliest_answers(lm.model, pair)
-    # The likeliest after the corrupted prompt is the right answer again if the swapped pair has it first.
+    # The likeliest after the corrupted prompt is the right answer again if the swapped pair has it
+    # first.
     turned, _ = likeliest_answers(lm.model, PromptPair(pair.corrupted, pair.clean, 0, 0))
     return (lm.tokenizer.label(right), lm.tokenizer.label(wrong)) if turned == wrong else None
 
 
 def _repeated(default: str) -> tuple[tuple[str, str, str, str], ...]:
-    """For a model of induction: a block of symbols that begins again, with another symbol after the one that is read last."""
+    """For a model of induction: a block of symbols that begins again, with another symbol after the
+    one that is read last.
+    """
     words = default.split()
     again = words.index(words[0], 1) if words[0] in words[1:] else 0
     if again < 6:
@@ -472,14 +624,17 @@ def _repeated(default: str) -> tuple[tuple[str, str, str, str], ...]:
     others = [word for word in words if word not in clean[again - 1 :] and word != words[3]]
     corrupted = [*clean[:3], others[-1], *clean[4:]]
     notice = (
-        "A block of symbols begins again. In the corrupted prompt another symbol follows where the last one stood before. Which "
+        "A block of symbols begins again. In the corrupted prompt another symbol follows where "
+        "the last one stood before. Which "
         "head looks there, and at which position is the answer before that?"
     )
     return (("What came next before", " ".join(clean), " ".join(corrupted), notice),)
 
 
 def numbers_and_code(subject: Subject, prompts: Prompts, heatmaps: Maps) -> Shown:
-    """The control for the heatmap whose numbers and code are below, and these; without both where none is drawn."""
+    """The control for the heatmap whose numbers and code are below, and these; without both where
+    none is drawn.
+    """
     titles = {one.quantity.title: name for name, one in heatmaps.shown.items()}
     if not titles:
         return Shown()
@@ -490,6 +645,7 @@ def numbers_and_code(subject: Subject, prompts: Prompts, heatmaps: Maps) -> Show
     right, wrong = prompts.names
     code = ask(subject, changing.patch, "Patching", **texts, **how).code(
         f"# The right answer is {right!r}, the wrong one {wrong!r}.",
-        "result.numbers  # [number, block, place]: the shares restored, and the differences of logits",
+        "result.numbers  # [number, block, place]: the shares restored, and the differences of "
+        "logits",
     )
     return Shown(lambda: heatmaps.best(name).numbers, code)

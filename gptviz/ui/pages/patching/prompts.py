@@ -29,7 +29,8 @@ CORRUPTED, RIGHT, WRONG = "corrupted", "right", "wrong"
 LIKELIEST = "the likeliest"
 # How many of the likeliest tokens after either prompt are offered as answers.
 MOST_ANSWERS = 50
-# The most bytes that are kept of the passes over both prompts, and the number of tokens that are read of any model.
+# The most bytes that are kept of the passes over both prompts, and the number of tokens that are
+# read of any model.
 MOST_BYTES, FEWEST_TOKENS = 320 * 2**20, 64
 # The key of the session's state: the corrupted prompt that was suggested last.
 _SUGGESTED = "corrupted prompt suggested last"
@@ -43,7 +44,8 @@ class Prompts:
     text: str  #: the corrupted prompt
     tokens: tuple[str, ...]  #: the visible forms of the clean prompt's tokens
     names: tuple[str, str]  #: those of both answers, the right one first
-    logits: tuple[Logits, Logits]  #: the logits [vocab_size] after both prompts, the clean one first
+    #: the logits [vocab_size] after both prompts, the clean one first
+    logits: tuple[Logits, Logits]
 
     @property
     def differing(self) -> list[int]:
@@ -52,23 +54,34 @@ class Prompts:
         return [at for at, (one, other) in enumerate(both) if one != other]
 
     def answer(self, which: int) -> float:
-        """The logit of the right answer minus that of the wrong one, after the clean prompt (0) or the corrupted one (1)."""
+        """The logit of the right answer minus that of the wrong one, after the clean prompt (0) or
+        the corrupted one (1).
+        """
         logits = self.logits[which]
         return float(logits[self.pair.right]) - float(logits[self.pair.wrong])
 
 
 def with_room(subject: Subject) -> Subject:
-    """The subject, its prompt cut to what fits in memory: all that a pass of a decoder computes is held for the preview."""
+    """The subject, its prompt cut to what fits in memory: all that a pass of a decoder computes is
+    held for the preview.
+    """
     if not subject.kind.continues or len(subject.seen) <= FEWEST_TOKENS:
         return subject
-    return shortened(subject, _with_room(subject.lm.model.config), "The preview holds in memory all that a pass computes")
+    return shortened(
+        subject,
+        _with_room(subject.lm.model.config),
+        "The preview holds in memory all that a pass computes",
+    )
 
 
 @lru_cache(maxsize=64)
 def _with_room(config: Config) -> int:
-    """How many tokens of both prompts fit into `MOST_BYTES`, with all that a pass keeps for derivatives and comparisons."""
-    # Of each token, what a block of the clean run computed: queries and keys, z, and the product that values are a part of; of
-    # both runs, the stream before the block and what attention and MLP wrote.
+    """How many tokens of both prompts fit into `MOST_BYTES`, with all that a pass keeps for
+    derivatives and comparisons.
+    """
+    # Of each token, what a block of the clean run computed: queries and keys, z, and the product
+    # that values are a part of; of both runs, the stream before the block and what attention and
+    # MLP wrote.
     of_heads = (2 * config.n_head + config.key_heads) + (config.n_head + 2 * config.key_heads)
     of_token = FLOAT32 * config.n_layer * (of_heads * config.head_size + 2 * 3 * config.d_model)
 
@@ -76,19 +89,27 @@ def _with_room(config: Config) -> int:
         patterns = FLOAT32 * config.n_layer * config.n_head * tokens**2
         return kept_activations(config).total(1, tokens) + patterns + of_token * tokens > MOST_BYTES
 
-    return max(FEWEST_TOKENS, bisect_left(range(config.context_length + 1), True, key=is_too_long) - 1)
+    return max(
+        FEWEST_TOKENS, bisect_left(range(config.context_length + 1), True, key=is_too_long) - 1
+    )
 
 
 def prompts(subject: Subject) -> Prompts | None:
-    """The prompts and answers chosen in the controls, or None, with a message, if they cannot be patched."""
+    """The prompts and answers chosen in the controls, or None, with a message, if they cannot be
+    patched.
+    """
     if not subject.lm.model.config.n_layer:
-        st.info("This model has no blocks: between its embedding and its answer there is nothing to patch. Choose another above.")
+        st.info(
+            "This model has no blocks: between its embedding and its answer there is nothing to "
+            "patch. Choose another above."
+        )
         return None
     default = suggestion(subject)
     with st.container(key="one-line-patching"):
         text_box, of_right, of_wrong = st.columns([7, 4, 4])
     with text_box:
-        # The control for the corrupted prompt. While nobody has typed one, it follows the suggestion for the prompt.
+        # The control for the corrupted prompt. While nobody has typed one, it follows the
+        # suggestion for the prompt.
         last = st.session_state.get(_SUGGESTED, default)
         st.session_state[_SUGGESTED] = default
         text = controls.text(
@@ -96,7 +117,8 @@ def prompts(subject: Subject) -> Prompts | None:
             default,
             key=CORRUPTED,
             help=(
-                "A prompt with as many tokens as the one above, but another answer. Best change one word: what differs is what "
+                "A prompt with as many tokens as the one above, but another answer. Best change "
+                "one word: what differs is what "
                 "the patches then tell apart. Ctrl + Enter, or a click elsewhere, applies it."
             ),
             longest=longest_prompt(),
@@ -112,7 +134,8 @@ def prompts(subject: Subject) -> Prompts | None:
     if not is_difference(both.answer(0), both.answer(1)):
         verdict(both)
         st.info(
-            "After both prompts the answer is the same number: there is nothing to restore, and no share of it is defined. "
+            "After both prompts the answer is the same number: there is nothing to restore, and "
+            "no share of it is defined. "
             "Choose other answers, or change another word."
         )
         return None
@@ -120,10 +143,13 @@ def prompts(subject: Subject) -> Prompts | None:
 
 
 def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
-    """The ids that the model reads of the corrupted prompt, or None, with a message, if it cannot be compared with the prompt."""
+    """The ids that the model reads of the corrupted prompt, or None, with a message, if it cannot
+    be compared with the prompt.
+    """
     if not text.strip():
         st.info(
-            "Type a corrupted prompt above: the prompt with one word changed, such as another name, country or number, so that "
+            "Type a corrupted prompt above: the prompt with one word changed, such as another "
+            "name, country or number, so that "
             "the answer changes too. It needs as many tokens as the prompt."
         )
         _offer(default)
@@ -132,20 +158,27 @@ def ids_of(subject: Subject, text: str, default: str) -> tuple[int, ...] | None:
     if encoding is None:
         return None
     if encoding.unknown:
-        st.warning(f"Corrupted prompt: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
+        st.warning(
+            f"Corrupted prompt: {escaped(encoding.unknown_sentence())}", icon=":material/help:"
+        )
     clean, corrupted = len(subject.encoding.ids), len(encoding.ids)
     if clean != corrupted:
         many = abs(clean - corrupted)
         st.error(
-            f"The prompt has {clean:,} tokens and the corrupted prompt {corrupted:,}. A patch puts what was computed at a place "
-            f"into the same place of the other prompt, so both need the same number: make the corrupted prompt {many:,} "
+            f"The prompt has {clean:,} tokens and the corrupted prompt {corrupted:,}. A patch "
+            "puts what was computed at a place "
+            "into the same place of the other prompt, so both need the same number: make the "
+            f"corrupted prompt {many:,} "
             f"{'token' if many == 1 else 'tokens'} {'longer' if clean > corrupted else 'shorter'}."
         )
         _offer(default)
         return None
     ids = tuple(encoding.ids[clean - len(subject.seen) :])
     if ids == subject.seen:
-        st.info("The model reads both prompts as the same: there is nothing to restore. Change a word of the corrupted prompt.")
+        st.info(
+            "The model reads both prompts as the same: there is nothing to restore. Change a word "
+            "of the corrupted prompt."
+        )
         _offer(default)
         return None
     return ids
@@ -163,31 +196,51 @@ def _offer(default: str) -> None:
         )
 
 
-def answers(subject: Subject, corrupted: tuple[int, ...], text: str, of_right: Any, of_wrong: Any) -> Prompts | None:
-    """The controls for both answers, and the prompts with them, or None, with a message, if they cannot be weighed."""
+def answers(
+    subject: Subject, corrupted: tuple[int, ...], text: str, of_right: Any, of_wrong: Any
+) -> Prompts | None:
+    """The controls for both answers, and the prompts with them, or None, with a message, if they
+    cannot be weighed.
+    """
     key, clean = subject.key, subject.seen
     logits = tuple(logits_after(key, ids, len(ids) - 1) for ids in (clean, corrupted))
     if not all(np.isfinite(one).all() for one in logits):
-        st.error(escaped(f"{key.name}: its logits are not all numbers. Choose another model or step above."))
+        st.error(
+            escaped(
+                f"{key.name}: its logits are not all numbers. Choose another model or step above."
+            )
+        )
         return None
-    likely = [int(token) for both in zip(*((-one).argsort()[:MOST_ANSWERS] for one in logits), strict=True) for token in both]
+    likely = [
+        int(token)
+        for both in zip(*((-one).argsort()[:MOST_ANSWERS] for one in logits), strict=True)
+        for token in both
+    ]
     every, label = names(subject), subject.lm.tokenizer.label
     offered = {every[token]: token for token in likely}
     options = [LIKELIEST, *offered]
     hint = "A token; unless chosen, the likeliest after the prompt."
     with of_right:
         right = controls.select("Right answer", options, key=RIGHT, default=LIKELIEST, help=hint)
-    hint = "A token; unless chosen, the likeliest after the corrupted prompt that is not the right answer."
+    hint = (
+        "A token; unless chosen, the likeliest after the corrupted prompt that is not the right "
+        "answer."
+    )
     with of_wrong:
         wrong = controls.select("Wrong answer", options, key=WRONG, default=LIKELIEST, help=hint)
     right_id = offered.get(right, int(logits[0].argmax()))
     others = np.where(np.arange(len(logits[1])) == right_id, -np.inf, logits[1])
     wrong_id = offered.get(wrong, int(others.argmax()))
     if right_id == wrong_id:
-        st.info(f"Right and wrong answer are both {in_quotes(label(right_id))}: choose another token for one of them.")
+        st.info(
+            f"Right and wrong answer are both {in_quotes(label(right_id))}: choose another token "
+            "for one of them."
+        )
         return None
     pair = PromptPair(clean, corrupted, right_id, wrong_id)
-    return Prompts(pair, text, subject.labels, (label(right_id), label(wrong_id)), (logits[0], logits[1]))
+    return Prompts(
+        pair, text, subject.labels, (label(right_id), label(wrong_id)), (logits[0], logits[1])
+    )
 
 
 STYLE = """<style>
@@ -205,7 +258,9 @@ def strips(subject: Subject, prompts: Prompts) -> None:
     columns = []
     for one, other in zip(subject.seen, prompts.pair.corrupted, strict=True):
         look = ' class="apart"' if one != other else ""
-        columns.append(f"<span{look}><bdi>{html.escape(label(one))}</bdi><bdi>{html.escape(label(other))}</bdi></span>")
+        columns.append(
+            f"<span{look}><bdi>{html.escape(label(one))}</bdi><bdi>{html.escape(label(other))}</bdi></span>"
+        )
     told = "The tokens of the prompt, each above that of the corrupted prompt"
     st.html(f'{STYLE}<div class="both" role="group" aria-label="{told}">{"".join(columns)}</div>')
 
@@ -214,12 +269,19 @@ def verdict(prompts: Prompts) -> None:
     """How likely both answers are after both prompts, and the number that patches bring back."""
     right, wrong = map(escaped, prompts.names)
     answers = [prompts.pair.right, prompts.pair.wrong]
-    shares = [[percent(share) for share in probabilities(logits)[answers].tolist()] for logits in prompts.logits]
+    shares = [
+        [percent(share) for share in probabilities(logits)[answers].tolist()]
+        for logits in prompts.logits
+    ]
     clean, corrupted = prompts.answer(0), prompts.answer(1)
     st.caption(
-        f"After the prompt: **{right}** {shares[0][0]}, **{wrong}** {shares[0][1]}; after the corrupted prompt: **{right}** "
-        f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The logit of {right} minus that of {wrong} is **{signed(clean, 2)}** and "
-        f"**{signed(corrupted, 2)}**: a patch that brings it back to {signed(clean, 2)} restores 100 %.",
-        help="A logit is the score of a token before softmax. A difference of two logits says by how much one token is preferred "
+        f"After the prompt: **{right}** {shares[0][0]}, **{wrong}** {shares[0][1]}; after the "
+        f"corrupted prompt: **{right}** "
+        f"{shares[1][0]}, **{wrong}** {shares[1][1]}. The logit of {right} minus that of {wrong} "
+        f"is **{signed(clean, 2)}** and "
+        f"**{signed(corrupted, 2)}**: a patch that brings it back to {signed(clean, 2)} restores "
+        "100 %.",
+        help="A logit is the score of a token before softmax. A difference of two logits says by "
+        "how much one token is preferred "
         "to the other, whatever becomes of all others.",
     )

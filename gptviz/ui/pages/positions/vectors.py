@@ -44,12 +44,16 @@ def ask_map(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> Asked
 
 def ask_vectors(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> Asked[LabelledArray]:
     """The vectors of the positions of a kind."""
-    return ask(key, reading.position_vectors, "Reading the positions", kind=kind, block=block, stack=stack)
+    return ask(
+        key, reading.position_vectors, "Reading the positions", kind=kind, block=block, stack=stack
+    )
 
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def kinds(key: ModelKey, stack: str) -> tuple[str, tuple[str, ...]]:
-    """The kind of positions that this stack of the model uses, and the kinds that it could use without training."""
+    """The kind of positions that this stack of the model uses, and the kinds that it could use
+    without training.
+    """
     model = stack_of(language_model(key).model, stack)
     return positions.own_kind(model), positions.fixed_kinds(model.config)
 
@@ -63,8 +67,9 @@ def name(kind: str) -> str:
 
 
 def offered(own: str, fixed: Sequence[str], asked: str | None) -> list[str]:
-    """What can be shown beside the model's own kind, which it has unless that is "none": nothing at first, or one of the `fixed`
-    kinds. Sines before cosines are the same waves in another order, and are offered only where the address asks for them.
+    """What can be shown beside the model's own kind, which it has unless that is "none": nothing at
+    first, or one of the `fixed` kinds. Sines before cosines are the same waves in another order,
+    and are offered only where the address asks for them.
     """
     few = [kind for kind in fixed if kind not in (own, SINES_FIRST)]
     few += [SINES_FIRST] * (own != SINES_FIRST and asked == name(SINES_FIRST))
@@ -72,7 +77,9 @@ def offered(own: str, fixed: Sequence[str], asked: str | None) -> list[str]:
 
 
 def headline(key: ModelKey, own: str, block: int, stack: str) -> str:
-    """The kind of positions in a sentence, and how alike near and far ones look to the model, as Markdown."""
+    """The kind of positions in a sentence, and how alike near and far ones look to the model, as
+    Markdown.
+    """
     if own == "none":
         return "This model has **no positions**."
     kind = f"This model has **{name(own)}** positions"
@@ -82,32 +89,52 @@ def headline(key: ModelKey, own: str, block: int, stack: str) -> str:
     if math.isnan(near):
         return f"{kind}."
     what = "positions" if POSITIONS[own].acts_on != "scores" else "distances"
-    return f"{kind}. Neighbouring {what} have a cosine of {fixed(near)} on average, those half the length apart {fixed(far)}."
+    return (
+        f"{kind}. Neighbouring {what} have a cosine of {fixed(near)} on average, those half the "
+        f"length apart {fixed(far)}."
+    )
 
 
 def waves_control(own: str, fixed: Sequence[str]) -> bool:
-    """The control `waves`: whether one column of a table is shown as a wave; none where no kind has vectors."""
+    """The control `waves`: whether one column of a table is shown as a wave; none where no kind has
+    vectors.
+    """
     if not tables(own, fixed):
         return False
     controls.opens("waves", True, (True, False), OF_WAVE)
-    return controls.switch("One wave at a time", key="waves", help="The numbers behind the picture, a column at a time.")
+    return controls.switch(
+        "One wave at a time",
+        key="waves",
+        help="The numbers behind the picture, a column at a time.",
+    )
 
 
 def tables(own: str, fixed: Sequence[str]) -> list[str]:
-    """The kinds whose vectors are shown as waves: sinusoidal, and the model's own, where it has vectors."""
+    """The kinds whose vectors are shown as waves: sinusoidal, and the model's own, where it has
+    vectors.
+    """
     both = dict.fromkeys(("sinusoidal", own))
     return [kind for kind in both if kind in (own, *fixed) and positions.has_vectors(kind)]
 
 
-def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, stack: str = DECODER) -> None:
-    """The map of one kind, with a line on what it does and what is shown; `place` tells the page's panels apart."""
+def panel(
+    place: str, subject: Subject, kind: str, block: int, *, height: int, stack: str = DECODER
+) -> None:
+    """The map of one kind, with a line on what it does and what is shown; `place` tells the page's
+    panels apart.
+    """
     part, key = POSITIONS[kind], subject.key
     if part.acts_on == "nothing":
-        st.info(f"This model has no position encoding. {_without_positions(key, stack)}", icon=":material/block:")
+        st.info(
+            f"This model has no position encoding. {_without_positions(key, stack)}",
+            icon=":material/block:",
+        )
         return
     tokens: tuple[str, ...] = ()
     if not positions.has_vectors(kind):
-        figure = lines.fan(ask_map(key, kind, block, stack).value, theme(), height=height, floor=FLOOR)
+        figure = lines.fan(
+            ask_map(key, kind, block, stack).value, theme(), height=height, floor=FLOOR
+        )
         ends = "The steeper the line of a head, the nearer the tokens it looks at."
     else:
         square = ask_map(key, kind, block, stack).value
@@ -116,23 +143,46 @@ def panel(place: str, subject: Subject, kind: str, block: int, *, height: int, s
         figure = heat.signed_matrix(square, theme(), height=height, square=True, tokens=tokens)
         # Whether only the distance counts, and how alike near and far places are.
         near, far = positions.nearness(square)
-        alike = f" Neighbours: {fixed(near)} on average; half the length apart: {fixed(far)}." if not math.isnan(near) else ""
-        varies = f"Along a diagonal the map varies by up to {spread:.2f}: not only the distance counts.{alike}"
+        alike = (
+            f" Neighbours: {fixed(near)} on average; half the length apart: {fixed(far)}."
+            if not math.isnan(near)
+            else ""
+        )
+        varies = (
+            f"Along a diagonal the map varies by up to {spread:.2f}: not only the distance "
+            f"counts.{alike}"
+        )
         constant = "The map is constant along every diagonal: only the distance counts."
-        ends = f"Blue: alike, orange: opposed. {constant if spread < 1e-3 else varies}".replace("-", "−")
-    frame = f" The frame marks the positions of the {len(tokens)} tokens of the prompt." if len(tokens) > 1 else ""
+        ends = f"Blue: alike, orange: opposed. {constant if spread < 1e-3 else varies}".replace(
+            "-", "−"
+        )
+    frame = (
+        f" The frame marks the positions of the {len(tokens)} tokens of the prompt."
+        if len(tokens) > 1
+        else ""
+    )
     if len(tokens) == 1:
         frame = " The frame marks the prompt."
     whole = subject.lm.model.config.context_length
     places = positions.shown(subject.lm.model.config)
-    thinned = f" One in {places.step} of the {whole:,} positions is shown, up to {places[-1]:,}." if len(places) < whole else ""
-    added = "It is added to the token's embedding." if part.acts_on == "embedding" else "Nothing is added to the tokens."
+    thinned = (
+        f" One in {places.step} of the {whole:,} positions is shown, up to {places[-1]:,}."
+        if len(places) < whole
+        else ""
+    )
+    added = (
+        "It is added to the token's embedding."
+        if part.acts_on == "embedding"
+        else "Nothing is added to the tokens."
+    )
     config = stack_of(subject.lm.model, stack).config
     about = part.about_of(config.in_block(block) if kind == config.positions else config)
     is_square = positions.has_vectors(kind)
     with st.container(horizontal=is_square, key=f"{'beside' if is_square else 'below'}-{place}"):
         with st.container(width=pixels(height + BESIDE) if is_square else "stretch"):
-            show_figure(figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}")
+            show_figure(
+                figure, key=f"{place} map", alt=f"{kind} positions: {map_shows(kind)}. {ends}"
+            )
         with st.container():
             st.caption(f"{about} {added} The map shows {map_shows(kind)}. {ends}{thinned}{frame}")
 
@@ -141,17 +191,23 @@ def _without_positions(key: ModelKey, stack: str) -> str:
     """A sentence on how much a model without position encoding can know of order."""
     model = stack_of(language_model(key).model, stack)
     if not len(model.blocks):
-        return "It has no attention either: it guesses only from the last token, for which order does not matter."
+        return (
+            "It has no attention either: it guesses only from the last token, for which order "
+            "does not matter."
+        )
     if model.config.mask == "full":
         return (
-            "Its mask hides nothing either: to this model a text is a collection of tokens in no order, and every order of them "
+            "Its mask hides nothing either: to this model a text is a collection of tokens in no "
+            "order, and every order of them "
             "looks the same."
         )
     return POSITIONS["none"].about
 
 
 def framed(subject: Subject, kind: str, stack: str) -> tuple[str, ...]:
-    """The tokens of the prompt at these positions; none if the map is of distances, or the stack does not read the prompt."""
+    """The tokens of the prompt at these positions; none if the map is of distances, or the stack
+    does not read the prompt.
+    """
     if POSITIONS[kind].acts_on not in ("embedding", "query and key"):
         return ()
     reads = not subject.kind.has_source or stack == ENCODER or not has_own_stacks(kind)
@@ -162,19 +218,31 @@ def map_shows(kind: str) -> str:
     """Which numbers the map of `kind` shows."""
     if not positions.has_vectors(kind):
         floor = f"{FLOOR:g}".replace("-", "−")
-        return f"what each head adds to a score, by distance; cut off at {floor}, where 0.005 % of a weight is left"
+        return (
+            f"what each head adds to a score, by distance; cut off at {floor}, where 0.005 % of a "
+            "weight is left"
+        )
     acts_on = POSITIONS[kind].acts_on
     if acts_on == "query and key":
-        return "the cosine between one and the same query or key, turned to any two positions: what only turning does to a score"
-    return f"the cosine between the vectors of any two {'positions' if acts_on == 'embedding' else 'distances'}"
+        return (
+            "the cosine between one and the same query or key, turned to any two positions: what "
+            "only turning does to a score"
+        )
+    return (
+        "the cosine between the vectors of any two "
+        f"{'positions' if acts_on == 'embedding' else 'distances'}"
+    )
 
 
 def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
-    """The suggestions for this model with positions of the kind `own`; it could use the `fixed` kinds without training."""
+    """The suggestions for this model with positions of the kind `own`; it could use the `fixed`
+    kinds without training.
+    """
     offers, config = list[Try](), subject.lm.model.config
     if own != "learned" and (learned := model_with("learned")):
         notice = (
-            f"Opens the model {escaped(learned)}, which had to learn the order of positions by itself. Do near positions look "
+            f"Opens the model {escaped(learned)}, which had to learn the order of positions by "
+            "itself. Do near positions look "
             "alike to it? The line below its map says how much."
         )
         offers.append(Try("Learned positions", notice, {"model": learned}))
@@ -186,36 +254,63 @@ def tries(subject: Subject, own: str, fixed: Sequence[str]) -> list[Try]:
         if near:
             (nearest, steep), (farthest, flat) = min(near), max(near)
             notice = (
-                f"ALiBi lowers a score with the distance, more quickly in some heads than in others: head {steep} takes 1 from a "
-                f"score within {nearest} positions, head {flat} only after {farthest}. A score that is 1 lower gets about a "
+                "ALiBi lowers a score with the distance, more quickly in some heads than in "
+                f"others: head {steep} takes 1 from a "
+                f"score within {nearest} positions, head {flat} only after {farthest}. A score "
+                "that is 1 lower gets about a "
                 "third of the weight."
             )
         offers.append(Try("Steep and flat heads", notice, {"beside": "alibi"}))
-    # The example of the original experiment (Wheeler 2024): with one more word, everything after it is at another position.
+    # The example of the original experiment (Wheeler 2024): with one more word, everything after it
+    # is at another position.
     before, after = (subject.lm.tokenizer.encode(text) for text in WORD_MORE)
-    is_read = not after.unknown and len(after.ids) <= config.context_length and positions.shown(config).step == 1
-    if subject.kind.continues and not subject.on_task and is_read and POSITIONS[own].acts_on != "nothing":
+    is_read = (
+        not after.unknown
+        and len(after.ids) <= config.context_length
+        and positions.shown(config).step == 1
+    )
+    if (
+        subject.kind.continues
+        and not subject.on_task
+        and is_read
+        and POSITIONS[own].acts_on != "nothing"
+    ):
         old, new = len(before.ids) - 1, len(after.ids) - 1
-        notice = f"“{WORD_MORE[0]}” with one more word: its last token moves from position {old} to {new}. "
+        notice = (
+            f"“{WORD_MORE[0]}” with one more word: its last token moves from position {old} to "
+            f"{new}. "
+        )
         if POSITIONS[own].acts_on == "embedding":
             cosine = f"{ask_map(subject.key, own, 0).value.values[old, new]:.2f}".replace("-", "−")
-            notice += f"To this model these are two different vectors (cosine {cosine}), and “cat” has moved too."
+            notice += (
+                f"To this model these are two different vectors (cosine {cosine}), and “cat” has "
+                "moved too."
+            )
         else:
-            notice += "This model’s scores depend only on distances, and “sat” is as far from “cat” as before."
+            notice += (
+                "This model’s scores depend only on distances, and “sat” is as far from “cat” as "
+                "before."
+            )
         offers.append(Try("A word more", notice, {"prompt": WORD_MORE[1]}))
     if "sinusoidal" in (own, *fixed) and config.d_model > 2:
         slow, size = config.d_model * 3 // 4, config.d_model
         notice = (
-            f"Dimension {slow} repeats every {rounded(positions.period(slow, size))} positions and tells far from near; "
-            f"dimension 0 repeats every {rounded(positions.period(0, size))} and tells neighbours apart."
+            f"Dimension {slow} repeats every {rounded(positions.period(slow, size))} positions "
+            "and tells far from near; "
+            f"dimension 0 repeats every {rounded(positions.period(0, size))} and tells neighbours "
+            "apart."
         )
-        offers.append(Try("A slow wave", notice, {"waves": True, "table": "sinusoidal", "wave": slow}))
+        offers.append(
+            Try("A slow wave", notice, {"waves": True, "table": "sinusoidal", "wave": slow})
+        )
     return offers
 
 
 @st.cache_data(max_entries=8, show_spinner=False, ttl=60)
 def model_with(kind: str) -> str | None:
-    """The model with positions of this kind that has the longest context, and so shows most, if there is one."""
+    """The model with positions of this kind that has the longest context, and so shows most, if
+    there is one.
+    """
     contexts = {}
     for name, folder in checkpoints.folders().items():
         with contextlib.suppress(checkpoints.CheckpointError):
@@ -234,11 +329,18 @@ def one_wave(key: ModelKey, own: str, fixed: Sequence[str], block: int, stack: s
     left, right = st.columns(2)
     with right:
         hint = "Whose vectors: one row per position."
-        kind = controls.select("Table", tables(own, fixed), key="table", help=hint, format_func=name, segmented=True)
+        kind = controls.select(
+            "Table", tables(own, fixed), key="table", help=hint, format_func=name, segmented=True
+        )
         table = ask_vectors(key, kind, block, stack).value
         size = len(table.axes[1].labels)
         wave = controls.whole(
-            "Dimension", 0, size - 1, key="wave", help="One column of the table, drawn as a wave.", default=size // 4
+            "Dimension",
+            0,
+            size - 1,
+            key="wave",
+            help="One column of the table, drawn as a wave.",
+            default=size // 4,
         )
         scale = limit(key, kind, block, stack)
         note = wave_note(key, table, kind, wave, block, stack)
@@ -252,7 +354,8 @@ def one_wave(key: ModelKey, own: str, fixed: Sequence[str], block: int, stack: s
         show_figure(
             heat.signed_matrix(table, theme(), height=430, limit=scale, column=wave),
             key="wave map",
-            alt=f"The {kind} vectors, {table.axes[0].name} by dimension; dimension {wave} is framed.",
+            alt=f"The {kind} vectors, {table.axes[0].name} by dimension; dimension {wave} is "
+            "framed.",
         )
 
 
@@ -265,15 +368,22 @@ def limit(key: ModelKey, kind: str, block: int, stack: str = DECODER) -> float:
 
 @st.cache_data(max_entries=16, show_spinner="Reading the snapshots")
 def _limit(key: ModelKey, every: tuple[int, ...], kind: str, block: int, stack: str) -> float:
-    return max(positions.bound(ask_vectors(step, kind, block, stack).value) for step in scrubber.compared_keys(key))
+    return max(
+        positions.bound(ask_vectors(step, kind, block, stack).value)
+        for step in scrubber.compared_keys(key)
+    )
 
 
-def wave_note(key: ModelKey, table: LabelledArray, kind: str, dimension: int, block: int, stack: str = DECODER) -> str:
+def wave_note(
+    key: ModelKey, table: LabelledArray, kind: str, dimension: int, block: int, stack: str = DECODER
+) -> str:
     """A sentence on one column of a table of vectors."""
     size = len(table.axes[1].labels)
     if kind == "sinusoidal":
         turn = positions.period(dimension, size)
-        return f"A {'co' if dimension % 2 else ''}sine that repeats every {rounded(turn)} positions."
+        return (
+            f"A {'co' if dimension % 2 else ''}sine that repeats every {rounded(turn)} positions."
+        )
     if kind == "rotary":
         pair, wave = dimension % (size // 2), "cosine" if dimension < size // 2 else "sine"
         turn = positions.turn(stack_of(language_model(key).model, stack), pair, block)
@@ -282,4 +392,7 @@ def wave_note(key: ModelKey, table: LabelledArray, kind: str, dimension: int, bl
         return f"Pair {pair}, {wave}: a full turn every {rounded(turn)} positions."
     if positions.is_fixed(kind):
         return f"One number of each vector: {POSITIONS[kind].equation}"
-    return "This column was learned, not computed from a formula: if it is a wave, training found a wave useful."
+    return (
+        "This column was learned, not computed from a formula: if it is a wave, training found a "
+        "wave useful."
+    )

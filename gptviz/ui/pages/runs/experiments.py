@@ -1,4 +1,6 @@
-"""What is below the curves: the ladder, rung by rung, and the experiments that can be trained here."""
+"""What is below the curves: the ladder, rung by rung, and the experiments that can be trained
+here.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from gptviz.ui.widgets.details import details, folded
 
 # Settings of a recipe that change how fast a run is or what is kept of it, not what it learns.
 WITHOUT_EFFECT = ("precision", "compile", "evaluations", "snapshots")
-# Between runs that differ only in their seed, losses of the ladder differ by about this much (nats per token).
+# Between runs that differ only in their seed, losses of the ladder differ by about this much (nats
+# per token).
 CHANCE = 0.005
 PER_ROW = 3
 PICTURE = 90  # pixels
@@ -38,27 +41,36 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class Rung:
-    """A rung of the ladder with its model; the label names the part that the rung before it lacks."""
+    """A rung of the ladder with its model; the label names the part that the rung before it
+    lacks.
+    """
 
     label: str
     entry: Entry
 
 
 def ladder(entries: Mapping[str, Entry]) -> None:
-    """The ladder as a waterfall, what it says in words, and whose losses they are; how to get a ladder where there is none."""
+    """The ladder as a waterfall, what it says in words, and whose losses they are; how to get a
+    ladder where there is none.
+    """
     shipped, mine = rungs(entries, own=False), rungs(entries, own=True)
     if len(shipped) < 2:
         st.info(
-            "This compares the models of the ladder, of which there are fewer than two here: train them under The experiments."
+            "This compares the models of the ladder, of which there are fewer than two here: "
+            "train them under The experiments."
         )
         return
     st.caption(
-        "The ladder is a row of models from a bigram (each token is guessed from the one before it) to a GPT: every rung has "
+        "The ladder is a row of models from a bigram (each token is guessed from the one before "
+        "it) to a GPT: every rung has "
         "one part that the rung before it lacks. Lower is better."
     )
     shown = shipped
     if [rung.entry.name for rung in mine] != [rung.entry.name for rung in shipped]:
-        hint = "For each rung that you trained yourself, shows your finished model instead of the one that came with gptviz."
+        hint = (
+            "For each rung that you trained yourself, shows your finished model instead of the "
+            "one that came with gptviz."
+        )
         shown = mine if controls.switch("My own rungs", key="own_rungs", help=hint) else shipped
     alt = f"A waterfall of the loss from rung to rung. {in_words(shown)}"
     show_figure(level_by_level(losses(shown), theme()), key="ladder", alt=alt)
@@ -68,19 +80,32 @@ def ladder(entries: Mapping[str, Entry]) -> None:
 
 
 def rungs(entries: Mapping[str, Entry], *, own: bool) -> list[Rung]:
-    """The rungs that have a finished model among `entries`; `own` prefers the user's own models to those that ship."""
+    """The rungs that have a finished model among `entries`; `own` prefers the user's own models to
+    those that ship.
+    """
 
     def is_finished(entry: Entry) -> bool:
-        return entry.has_curve and entry.status.state == "finished" and not entry.diverged and bool(np.isfinite(entry.last))
+        return (
+            entry.has_curve
+            and entry.status.state == "finished"
+            and not entry.diverged
+            and bool(np.isfinite(entry.last))
+        )
 
     complete: list[Rung] = []
     parts: list[str] = []
     for number, part in enumerate(RUNGS):
         parts.append(part.partition(" (")[0])
-        fit = [entry for entry in entries.values() if entry.plan == f"ladder-{number}" and is_finished(entry)]
+        fit = [
+            entry
+            for entry in entries.values()
+            if entry.plan == f"ladder-{number}" and is_finished(entry)
+        ]
         fit.sort(key=lambda entry: is_own(entry.folder) != own)
         if fit:
-            complete.append(Rung(" ".join(parts) if complete else parts[-1].removeprefix("+ "), fit[0]))
+            complete.append(
+                Rung(" ".join(parts) if complete else parts[-1].removeprefix("+ "), fit[0])
+            )
             parts = []
     return complete
 
@@ -90,12 +115,21 @@ def in_words(rungs: Sequence[Rung]) -> str:
     values = losses(rungs).values.astype(float)
     changes = sorted(zip(np.diff(values).tolist(), (rung.label for rung in rungs[1:]), strict=True))
     whole = values[-1] - values[0]
-    told = [f"From the first rung to the last the loss {'falls' if whole < 0 else 'rises'} by {abs(whole):.3f} nats."]
-    if helped := [f"{label} ({signed(change, 3)})" for change, label in changes if change < -CHANCE][:3]:
+    told = [
+        f"From the first rung to the last the loss {'falls' if whole < 0 else 'rises'} by "
+        f"{abs(whole):.3f} nats."
+    ]
+    if helped := [
+        f"{label} ({signed(change, 3)})" for change, label in changes if change < -CHANCE
+    ][:3]:
         told.append(f"What lowers it most: {'; '.join(helped)}.")
-    if hurt := [f"{label} ({signed(change, 3)})" for change, label in reversed(changes) if change > CHANCE]:
+    if hurt := [
+        f"{label} ({signed(change, 3)})" for change, label in reversed(changes) if change > CHANCE
+    ]:
         told.append(f"It rises with {'; '.join(hurt)}.")
-    if same := [f"{label} ({signed(change, 3)})" for change, label in changes if abs(change) <= CHANCE]:
+    if same := [
+        f"{label} ({signed(change, 3)})" for change, label in changes if abs(change) <= CHANCE
+    ]:
         told.append(f"No more than chance: {'; '.join(same)}.")
     return " ".join(told)
 
@@ -103,7 +137,9 @@ def in_words(rungs: Sequence[Rung]) -> str:
 def losses(rungs: Sequence[Rung]) -> LabelledArray:
     """The last loss of each rung, [rung]."""
     values = np.array([rung.entry.last for rung in rungs])
-    return LabelledArray(values, (Axis("rung", tuple(rung.label for rung in rungs)),), "loss (nats per token)")
+    return LabelledArray(
+        values, (Axis("rung", tuple(rung.label for rung in rungs)),), "loss (nats per token)"
+    )
 
 
 def who_is_shown(rungs: Sequence[Rung]) -> str:
@@ -116,14 +152,22 @@ def who_is_shown(rungs: Sequence[Rung]) -> str:
     ]
     # The models whose data or recipe differ from those of most rungs, and in what.
     names = ["data", *(name for name in field_infos(Recipe) if name not in WITHOUT_EFFECT)]
-    usual = {name: Counter(repr(rung.entry.settings.get(name)) for rung in rungs).most_common(1)[0][0] for name in names}
+    usual = {
+        name: Counter(repr(rung.entry.settings.get(name)) for rung in rungs).most_common(1)[0][0]
+        for name in names
+    }
     others = []
     for rung in rungs:
         values = {name: rung.entry.settings.get(name) for name in names}
-        if different := [f"{name} {value}" for name, value in values.items() if repr(value) != usual[name]]:
+        if different := [
+            f"{name} {value}" for name, value in values.items() if repr(value) != usual[name]
+        ]:
             others.append(f"{rung.entry.name} ({', '.join(different)[:120]})")
     if others:
-        parts.append(f"These were trained in another way than most, so more than one part differs: {'; '.join(others)}.")
+        parts.append(
+            "These were trained in another way than most, so more than one part differs: "
+            f"{'; '.join(others)}."
+        )
     return " ".join(part for part in parts if part)
 
 
@@ -146,11 +190,17 @@ changes = [after - before for before, after in zip(losses, losses[1:])]"""
 
 
 def experiments(entries: Mapping[str, Entry]) -> None:
-    """A card for each group: the losses of its models among `entries` and, folded, each result and a link to train it."""
+    """A card for each group: the losses of its models among `entries` and, folded, each result and
+    a link to train it.
+    """
     state = frame.shared_state()
     for start in range(0, len(GROUPS), PER_ROW):
-        for group, column in zip(GROUPS[start : start + PER_ROW], st.columns(PER_ROW), strict=False):
-            known = [entries[name] for name in group.plans if name in entries and entries[name].has_curve]
+        for group, column in zip(
+            GROUPS[start : start + PER_ROW], st.columns(PER_ROW), strict=False
+        ):
+            known = [
+                entries[name] for name in group.plans if name in entries and entries[name].has_curve
+            ]
             with column.container(border=True, gap="xsmall"):
                 with st.container(horizontal=True, vertical_alignment="center"):
                     # The curves of the models of a group as a small picture.
@@ -163,13 +213,22 @@ def experiments(entries: Mapping[str, Entry]) -> None:
                         st.image(thumbnail.curves(curves, theme()), alt=alt, width=PICTURE)
                     with st.container(width="stretch", gap="xsmall"):
                         st.markdown(f"**{group.title}**")
-                        st.caption(escaped(reached(known)), help="The lowest loss of each experiment, in nats per token.")
-                if fold := folded(f"{len(group.plans)} experiments", key=f"experiments {group.title}"):
+                        st.caption(
+                            escaped(reached(known)),
+                            help="The lowest loss of each experiment, in nats per token.",
+                        )
+                if fold := folded(
+                    f"{len(group.plans)} experiments", key=f"experiments {group.title}"
+                ):
                     with fold:
                         for name in group.plans:
                             plan = PLANS[name]
                             st.markdown(f"**{name}** · {plan.sentence}")
-                            with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+                            with st.container(
+                                horizontal=True,
+                                vertical_alignment="center",
+                                horizontal_alignment="distribute",
+                            ):
                                 st.caption(results(plan, entries.get(name)), width="content")
                                 st.page_link(
                                     TRAIN.path,
@@ -183,14 +242,19 @@ def experiments(entries: Mapping[str, Entry]) -> None:
 def reached(known: Sequence[Entry]) -> str:
     """The lowest loss of each model of a group; of many the first and the last."""
     trained = [entry for entry in known if entry.diverged or math.isfinite(entry.best)]
-    each = [f"{entry.name} {'diverged' if entry.diverged else brief(entry.best, 4)}" for entry in trained]
+    each = [
+        f"{entry.name} {'diverged' if entry.diverged else brief(entry.best, 4)}"
+        for entry in trained
+    ]
     if not each:
         return "not trained here yet"
     return ", ".join(each) if len(each) <= MOST_NAMED else f"{each[0]} … {each[-1]}"
 
 
 def results(plan: Plan, entry: Entry | None) -> str:
-    """The number published for a plan, and the one that the model `entry` of its name reached here."""
+    """The number published for a plan, and the one that the model `entry` of its name reached
+    here.
+    """
     quantity = plan.target.quantity_name if plan.target else "loss"
     numbers = [f"published {plan.target.value:,g}"] if plan.target else []
     if entry is not None and entry.diverged:
@@ -204,5 +268,9 @@ def results(plan: Plan, entry: Entry | None) -> str:
         numbers.append(f"here {ours[quantity]}")
     if not numbers:
         return "not trained here yet"
-    accuracy = f", {percent(entry.accuracy)} right" if entry is not None and entry.accuracy is not None else ""
+    accuracy = (
+        f", {percent(entry.accuracy)} right"
+        if entry is not None and entry.accuracy is not None
+        else ""
+    )
     return f"{quantity}: {', '.join(numbers)}{accuracy}"

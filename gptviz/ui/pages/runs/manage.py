@@ -28,9 +28,11 @@ from gptviz.ui.widgets.figure import pixels
 from .curves import NONE
 
 # The actions that the page Train offers for a run in such a state.
-ON_TRAIN = {"running": "Watch it train", "waiting": "Watch it wait", "ready": "Begin to train"} | dict.fromkeys(
-    ("paused", "stopped", "interrupted"), "Go on training"
-)
+ON_TRAIN = {
+    "running": "Watch it train",
+    "waiting": "Watch it wait",
+    "ready": "Begin to train",
+} | dict.fromkeys(("paused", "stopped", "interrupted"), "Go on training")
 _DONE, _FAILED, _TOKEN = "runs done", "runs failed", "runs token"
 AT_ONCE = 0.5  # seconds: what is written by then needs no bar
 MOST_DOWNLOADED = 128_000_000  # bytes: a download is held in memory
@@ -38,23 +40,33 @@ MOST_DOWNLOADED = 128_000_000  # bytes: a download is held in memory
 
 def one_model(entries: Mapping[str, Entry]) -> None:
     """The model chosen, what can be done to it, and what the last click did."""
-    # The result of the last click on one of the buttons, or why it did nothing; a deletion can be undone.
+    # The result of the last click on one of the buttons, or why it did nothing; a deletion can be
+    # undone.
     if failed := st.session_state.pop(_FAILED, None):
         st.error(escaped(failed))
     if done := st.session_state.pop(_DONE, None):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.success(escaped(done), width="stretch", icon=":material/check:")
             if token := st.session_state.pop(_TOKEN, None):
-                st.button("Undo", key="undo", on_click=_undelete, args=(token,), icon=":material/undo:")
+                st.button(
+                    "Undo", key="undo", on_click=_undelete, args=(token,), icon=":material/undo:"
+                )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container(width=pixels(260)):
             hint = "The model that the buttons are about, and that the other pages open."
-            name = controls.select("Model", list(entries), key="model", default=frame.default_model(), help=hint)
+            name = controls.select(
+                "Model", list(entries), key="model", default=frame.default_model(), help=hint
+            )
         folder, status = entries[name].folder, entries[name].status
         open_in(name)
         if status.state in ON_TRAIN and manage.is_own(folder):
             query = {**frame.shared_state(), "run": name}
-            st.page_link(TRAIN.path, label=ON_TRAIN[status.state], icon=":material/resume:", query_params=query)
+            st.page_link(
+                TRAIN.path,
+                label=ON_TRAIN[status.state],
+                icon=":material/resume:",
+                query_params=query,
+            )
         save_as(name)
         if not entries[name].problem:
             report_of(name)
@@ -63,9 +75,25 @@ def one_model(entries: Mapping[str, Entry]) -> None:
             why = "This server shows models and changes none." if fixed else None
             with st.popover("Rename", icon=":material/edit:", disabled=fixed, help=why):
                 new = st.text_input("New name", name, key=f"new name of {name}", max_chars=64)
-                st.button("Rename it", key="rename", on_click=_rename, args=(name, f"new name of {name}"), disabled=new == name)
-            hint = why or f"Puts it into the trash, which keeps the last {manage.MOST_DELETED} models."
-            st.button("Delete", key="delete", on_click=_delete, args=(name,), icon=":material/delete:", disabled=fixed, help=hint)
+                st.button(
+                    "Rename it",
+                    key="rename",
+                    on_click=_rename,
+                    args=(name, f"new name of {name}"),
+                    disabled=new == name,
+                )
+            hint = (
+                why or f"Puts it into the trash, which keeps the last {manage.MOST_DELETED} models."
+            )
+            st.button(
+                "Delete",
+                key="delete",
+                on_click=_delete,
+                args=(name,),
+                icon=":material/delete:",
+                disabled=fixed,
+                help=hint,
+            )
         _trash()
     hidden.say_what_hides([name])
     if not manage.is_own(folder):
@@ -112,14 +140,23 @@ def save_as(name: str) -> None:
                 f"With its {what} (zip file that only gptviz reads)",
                 True,
                 key=f"with snapshots of {name}",
-                help="The weights after so many steps of its training, through which the slider on every page leads.",
+                help="The weights after so many steps of its training, through which the slider on "
+                "every page leads.",
             )
         for key, each in offered.items():
             if (why_not := reasons[key]) is not None:
-                st.button(each.title, key=f"no {key}", disabled=True, icon=":material/download:", width="stretch")
+                st.button(
+                    each.title,
+                    key=f"no {key}",
+                    disabled=True,
+                    icon=":material/download:",
+                    width="stretch",
+                )
                 st.caption(f"Not for this model: {escaped(why_not)}.")
                 continue
-            _offer(name, key, each.bytes(folder, snapshots=with_snapshots), snapshots=with_snapshots)
+            _offer(
+                name, key, each.bytes(folder, snapshots=with_snapshots), snapshots=with_snapshots
+            )
             left_out = each.left_out(folder)
             st.caption(each.about + (f" Left out: {left_out}." if left_out else ""))
 
@@ -143,13 +180,16 @@ def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
     about = "export", name, key, snapshots
     if pressed(label, key=f"save {key}", icon=":material/save:", width="stretch"):
         job.forget(about)
-        job.begin(about, f"Writing {name}", lambda _: _save(name, key, size, snapshots=snapshots)).wait(AT_ONCE)
+        job.begin(
+            about, f"Writing {name}", lambda _: _save(name, key, size, snapshots=snapshots)
+        ).wait(AT_ONCE)
     if (going := job.found(about)) is not None:
         jobs.follow(going, f"save {key}")
         if going.value is not None:
             st.success(f"It is in {escaped(str(going.value))}", icon=":material/check:")
     st.caption(
-        f"It is larger than a download may be ({memory.in_bytes(MOST_DOWNLOADED)}), so it is written to {home() / 'exports'}."
+        f"It is larger than a download may be ({memory.in_bytes(MOST_DOWNLOADED)}), so it is "
+        f"written to {home() / 'exports'}."
     )
 
 
@@ -162,7 +202,9 @@ def zipped(name: str, chosen: Format, *, snapshots: bool) -> io.BytesIO:
 
 
 def _save(name: str, key: str, size: int, *, snapshots: bool) -> Path:
-    """Write the model into the user's own folder of exports, and give its place. Stopped, it leaves nothing there."""
+    """Write the model into the user's own folder of exports, and give its place. Stopped, it leaves
+    nothing there.
+    """
     folder = home() / "exports"
     folder.mkdir(parents=True, exist_ok=True)
     stem, ending = names.possible(name), FORMATS[key].ending
@@ -183,13 +225,15 @@ def report_of(name: str) -> None:
         key=f"report of {name}",
         on_click="ignore",
         icon=":material/description:",
-        help="How it was trained, as one file for any browser: curves, settings, what it wrote on the way, and its card.",
+        help="How it was trained, as one file for any browser: curves, settings, what it wrote on "
+        "the way, and its card.",
     )
 
 
 def written_report(name: str) -> bytes:
     """The report as an HTML file."""
-    from gptviz.takehome.page_file import as_html  # takes a moment to import, which nobody waits for who wants no report
+    # takes a moment to import, which nobody waits for who wants no report
+    from gptviz.takehome.page_file import as_html
     from gptviz.takehome.report import report
 
     return as_html(report(name)).encode("utf-8", "replace")
@@ -213,20 +257,36 @@ def _delete(name: str) -> None:
     def delete() -> None:
         st.session_state[_TOKEN] = manage.delete(name)
 
-    adapters = [checkpoints.name_of(one) for one in manage.adapters_of(checkpoints.folders().get(name, Path(name)))]
-    without = f" Without it its LoRA adapters do not open: {', '.join(adapters)}." if adapters else ""
+    adapters = [
+        checkpoints.name_of(one)
+        for one in manage.adapters_of(checkpoints.folders().get(name, Path(name)))
+    ]
+    without = (
+        f" Without it its LoRA adapters do not open: {', '.join(adapters)}." if adapters else ""
+    )
     if _attempt(delete, f"{name} is in the trash.{without}"):
         left = list(checkpoints.folders())
-        st.session_state["model"] = frame.default_model() if frame.default_model() in left else next(iter(left), None)
+        st.session_state["model"] = (
+            frame.default_model() if frame.default_model() in left else next(iter(left), None)
+        )
         _replace_chosen(name, None)
 
 
 def _trash() -> None:
     if deleted := manage.deleted():
         with st.popover(f"Trash ({len(deleted)})", icon=":material/restore_from_trash:"):
-            st.caption(f"The last {manage.MOST_DELETED} models that were deleted; older ones are gone for good.")
+            st.caption(
+                f"The last {manage.MOST_DELETED} models that were deleted; older ones are gone "
+                "for good."
+            )
             for token, name in deleted.items():
-                st.button(escaped(name), key=f"bring back {token}", on_click=_undelete, args=(token,), icon=":material/undo:")
+                st.button(
+                    escaped(name),
+                    key=f"bring back {token}",
+                    on_click=_undelete,
+                    args=(token,),
+                    icon=":material/undo:",
+                )
 
 
 def _about_the_import(folder: Path) -> None:

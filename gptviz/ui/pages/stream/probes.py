@@ -23,33 +23,55 @@ _HEIGHT = 380
 def ask_probe(subject: Subject) -> Asked[Probed]:
     """The controls, which label and over which text, and the probes of that."""
     labels = subject.lm.probe_labels()
-    hint = "What the probe has to tell only from the vector of a token. The labels of this model's task come first."
+    hint = (
+        "What the probe has to tell only from the vector of a token. The labels of this model's "
+        "task come first."
+    )
     titles = list(labels.values())
     label = list(labels)[titles.index(controls.select("Label", titles, key="label", help=hint))]
     text = text_to_fit(subject) if label in FROM_TEXT else None
     if label == TABLE:
-        hint = "CSV with the columns text and label. A label is that of the last token of its text; 20 texts are needed at least."
-        text = controls.text("Table", key="table", help=hint, longest=100_000, height=160, placeholder="text,label\nthe king,one")
+        hint = (
+            "CSV with the columns text and label. A label is that of the last token of its text; "
+            "20 texts are needed at least."
+        )
+        text = controls.text(
+            "Table",
+            key="table",
+            help=hint,
+            longest=100_000,
+            height=160,
+            placeholder="text,label\nthe king,one",
+        )
     return ask(subject, fitted.probe, "Fitting probes", label=label, text=text)
 
 
 def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
-    """The accuracies as lines. Return the numbers of the picture, or None after a message that no probe can be fitted."""
+    """The accuracies as lines. Return the numbers of the picture, or None after a message that no
+    probe can be fitted.
+    """
     try:
         probed = asked.value
     except (ValueError, OSError) as error:
         st.info(f"{escaped(subject.key.name)}: {escaped(str(error))}.")
         return None
-    shorts, table, places = [layer.short for layer in probed.layers], probed.labelled(), probed.places()
+    shorts, table, places = (
+        [layer.short for layer in probed.layers],
+        probed.labelled(),
+        probed.places(),
+    )
     st.markdown(f"**{probed.said}**")
     show_figure(
         by_layer(table, shorts, theme(), height=_HEIGHT),
         key="probes",
-        alt=f"How often a probe is right after each of {counted(len(shorts), 'layer')}, and one of shuffled labels.",
+        alt=f"How often a probe is right after each of {counted(len(shorts), 'layer')}, and one "
+        "of shuffled labels.",
     )
     st.caption(
-        f"How often a probe is right, of {counted(len(probed.classes), 'label')}, on tokens that were not used to fit it. "
-        "The probe of shuffled labels shows what is found by chance; always saying the commonest label is right at "
+        f"How often a probe is right, of {counted(len(probed.classes), 'label')}, on tokens that "
+        "were not used to fit it. "
+        "The probe of shuffled labels shows what is found by chance; always saying the commonest "
+        "label is right at "
         f"{percent(probed.commonest)} of the tokens."
     )
     if 1 < len(places.axes[0].labels) <= MOST_PLACES:
@@ -57,22 +79,36 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
         show_figure(
             by_layer(places, shorts, theme(), height=_HEIGHT),
             key="probes by place",
-            alt=f"How often the probe is right after each layer, at {counted(len(places.axes[0].labels), 'place')}.",
+            alt="How often the probe is right after each layer, at "
+            f"{counted(len(places.axes[0].labels), 'place')}.",
         )
     if subject.lm.model.config.n_layer:
         # The direction between the tokens of one label and all others, which acts on every page.
         block = 0 if probed.appears is None else probed.appears.block or 0
-        hint = f"The difference of the means of the tokens with one label and of all others, after block {block}, as an edit."
+        hint = (
+            "The difference of the means of the tokens with one label and of all others, after "
+            f"block {block}, as an edit."
+        )
         with st.container(horizontal=True, vertical_alignment="bottom"):
             if controls.switch("Steer along a label", key="steer", help=hint):
                 hint = "The label that the direction leads to; below 0 it leads away from it."
-                value = controls.select("Toward", probed.classes, key="value", default=probed.classes[-1], help=hint)
+                value = controls.select(
+                    "Toward", probed.classes, key="value", default=probed.classes[-1], help=hint
+                )
                 settings = dict(asked.settings) | {"value": value, "block": block}
-                direction = ask(subject.key.unedited, fitted.label_direction, "Finding the direction", **settings).value
+                direction = ask(
+                    subject.key.unedited,
+                    fitted.label_direction,
+                    "Finding the direction",
+                    **settings,
+                ).value
                 steering.on_every_page(direction)
     return table
 
 
 def code(asked: Asked[Probed]) -> str:
     """The lines of `gptviz` that compute the numbers on screen."""
-    return asked.code("result.accuracy, result.control  # [layer]: the shares of tokens that probes get right", "result.by_place")
+    return asked.code(
+        "result.accuracy, result.control  # [layer]: the shares of tokens that probes get right",
+        "result.by_place",
+    )

@@ -1,4 +1,6 @@
-"""A direction between two lists of texts, and what the model says with it in its stream, here and on every page."""
+"""A direction between two lists of texts, and what the model says with it in its stream, here and
+on every page.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,24 @@ from gptviz.ui.widgets import addresses, controls, escaped, show_figure, theme, 
 
 # What is offered to models of texts whose task has no pairs of its own.
 PHRASES = (
-    *("what is the matter with you", "come to the house with me", "this is the end of the day", "let us speak of it no more"),
-    *("i have seen the king", "where is your brother now", "the sun is in the sky", "he was a good man"),
-    *("they went to the sea", "give me your hand", "she will not come again", "we have no time for this"),
+    *(
+        "what is the matter with you",
+        "come to the house with me",
+        "this is the end of the day",
+        "let us speak of it no more",
+    ),
+    *(
+        "i have seen the king",
+        "where is your brother now",
+        "the sun is in the sky",
+        "he was a good man",
+    ),
+    *(
+        "they went to the sea",
+        "give me your hand",
+        "she will not come again",
+        "we have no time for this",
+    ),
 )
 NAMES = dict(zip(("difference of means", "first component"), HOWS, strict=True))
 ALL, LAST, PROMPT = "all", "the last text", "the prompt"
@@ -36,16 +53,21 @@ Lists = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
-    """The controls, what the direction does, and how well it tells the texts apart. Return the numbers of the picture and the
-    code; none after a message that there is no direction.
+    """The controls, what the direction does, and how well it tells the texts apart. Return the
+    numbers of the picture and the code; none after a message that there is no direction.
     """
     name, offered = _offered(subject)
-    with st.expander("How the direction is found: texts, block and method", expanded=not offered[0]):
+    with st.expander(
+        "How the direction is found: texts, block and method", expanded=not offered[0]
+    ):
         lists = _texts(offered)
         asked = _direction(subject, name, lists)
         own = _from_file(subject)
     if own is None and not all(lists):
-        st.info("Type texts into both lists, one in each line, which differ in what the direction should be about.")
+        st.info(
+            "Type texts into both lists, one in each line, which differ in what the direction "
+            "should be about."
+        )
         return None, None
     try:
         found = own or asked.value
@@ -59,26 +81,44 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
         return None, None
     st.markdown(f"**{escaped(steered.value.said)}{said}**")
     _pictures(found, steered.value)
-    hint = "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes none that acts after block 0."
-    download("Download the direction", f"{found.name}.gguf", partial(subject.lm.write_direction, found.name), help=hint)
+    hint = (
+        "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes none "
+        "that acts after block 0."
+    )
+    download(
+        "Download the direction",
+        f"{found.name}.gguf",
+        partial(subject.lm.write_direction, found.name),
+        help=hint,
+    )
     if own:
         return steered.value.probability, steered.code("result.probability, result.texts")
-    return steered.value.probability, asked.code(f"steered = {steered.call}", "steered.probability, steered.texts")
+    return steered.value.probability, asked.code(
+        f"steered = {steered.call}", "steered.probability, steered.texts"
+    )
 
 
 def _offered(subject: Subject) -> tuple[str, Lists]:
-    """The name of a direction and the two lists that are offered for it; empty ones where the model cannot read them."""
+    """The name of a direction and the two lists that are offered for it; empty ones where the model
+    cannot read them.
+    """
     task = subject.lm.task
-    name, *lists = ("capitals", tuple(map(str.upper, PHRASES)), PHRASES) if task is None else task.opposites()
+    name, *lists = (
+        ("capitals", tuple(map(str.upper, PHRASES)), PHRASES) if task is None else task.opposites()
+    )
     knows = not subject.lm.tokenizer.encode("\n".join((*lists[0], *lists[1]))).unknown
     return (name or "direction", (lists[0], lists[1])) if knows else ("direction", ((), ()))
 
 
 def _texts(offered: Lists) -> Lists:
-    """The controls for the two lists. An empty field stands for the texts that are offered, in grey."""
+    """The controls for the two lists. An empty field stands for the texts that are offered, in
+    grey.
+    """
     hint = (
-        "Texts, one in each line. Their last tokens decide: between them the direction is found. Where both lists are equally "
-        "long, the texts in the same line are a pair. A quarter of each list, at its end, is held out. Where the field is empty, "
+        "Texts, one in each line. Their last tokens decide: between them the direction is found. "
+        "Where both lists are equally "
+        "long, the texts in the same line are a pair. A quarter of each list, at its end, is held "
+        "out. Where the field is empty, "
         "the texts are those shown in grey."
     )
     found = []
@@ -86,49 +126,77 @@ def _texts(offered: Lists) -> Lists:
         with column:
             label = "Lead toward" if side == "toward" else "Lead away from"
             shown = "\n".join(example)
-            typed = controls.text(label, key=side, help=hint, longest=LONGEST_LIST, height=160, placeholder=shown)
+            typed = controls.text(
+                label, key=side, help=hint, longest=LONGEST_LIST, height=160, placeholder=shown
+            )
             found.append(tuple(line for line in (typed or shown).splitlines() if line.strip()))
     return found[0], found[1]
 
 
 def _direction(subject: Subject, name: str, lists: Lists) -> Asked[Direction]:
-    """The controls for how the direction is found, and the direction, which is that of the model without edits."""
+    """The controls for how the direction is found, and the direction, which is that of the model
+    without edits.
+    """
     count = subject.lm.model.config.n_layer
     with st.container(horizontal=True, vertical_alignment="bottom"):
         hint = "The block after which the direction is added, or all of them."
         blocks = [ALL, *map(str, range(count))]
-        block = controls.select("After block", blocks, key="block", default=str(count // 2), help=hint, follows=True)
-        hint = "The difference of the means of both lists, or the direction in which the texts, or their pairs, differ most."
+        block = controls.select(
+            "After block", blocks, key="block", default=str(count // 2), help=hint, follows=True
+        )
+        hint = (
+            "The difference of the means of both lists, or the direction in which the texts, or "
+            "their pairs, differ most."
+        )
         how = NAMES[controls.select("Direction", list(NAMES), key="how", help=hint, segmented=True)]
-        hint = "What the direction is called in the list of edits. Another direction with this name takes the place of the first."
+        hint = (
+            "What the direction is called in the list of edits. Another direction with this name "
+            "takes the place of the first."
+        )
         typed = controls.text("Name", key="direction", help=hint, longest=40, placeholder=name)
     at = None if block == ALL else int(block)
-    settings = {"toward": lists[0], "away": lists[1], "block": at, "how": how, "name": typed or name}
+    settings = {
+        "toward": lists[0],
+        "away": lists[1],
+        "block": at,
+        "how": how,
+        "name": typed or name,
+    }
     return ask(subject.key.unedited, fitted.direction, "Finding the direction", **settings)
 
 
 def _from_file(subject: Subject) -> Direction | None:
-    """Where a file with a direction is dropped, and the direction, which is used in place of that of the texts."""
+    """Where a file with a direction is dropped, and the direction, which is used in place of that
+    of the texts.
+    """
 
     def read(path: Path) -> None:
         addresses.write(FILE, subject.lm.read_direction(path).name)
 
-    hint = "A GGUF control vector of llama.cpp, repeng or this page: it is used in place of the texts, and kept in your folder."
+    hint = (
+        "A GGUF control vector of llama.cpp, repeng or this page: it is used in place of the "
+        "texts, and kept in your folder."
+    )
     read_in("Or a direction from a file", "gguf", read, key="file with a direction", help=hint)
 
     def parse(name: str) -> Direction | None:
-        called = unit(f"direction.{name}", subject.lm.model.config).called  # not a path, which a link may have made up
+        # not a path, which a link may have made up
+        called = unit(f"direction.{name}", subject.lm.model.config).called
         directions.kept(called, subject.lm.model.config)
         return directions.found(called)
 
     found = controls.linked(FILE, parse, None)
     if found is not None:
-        st.button("Back to the texts", icon=":material/undo:", on_click=addresses.write, args=(FILE, None))
+        st.button(
+            "Back to the texts", icon=":material/undo:", on_click=addresses.write, args=(FILE, None)
+        )
     return found
 
 
 def _in_place_of_earlier(subject: Subject, found: Direction) -> None:
-    """Let an edit that added an earlier direction of this name add this one. A link may ask for it before it was found here."""
+    """Let an edit that added an earlier direction of this name add this one. A link may ask for it
+    before it was found here.
+    """
     own = f"direction.{found.name}"
     for text in edits.asked():
         unit, _, to = text.partition("=")
@@ -142,15 +210,24 @@ def _in_place_of_earlier(subject: Subject, found: Direction) -> None:
 
 
 def on_every_page(found: Direction) -> float:
-    """The controls for how a direction acts on every page: the strength, and whether it is taken out of the stream."""
+    """The controls for how a direction acts on every page: the strength, and whether it is taken
+    out of the stream.
+    """
     off = f"direction.{found.name}"
     hint = (
-        "How often the spread of the texts along the direction is added to the stream, on every page: it is an edit, which links "
-        f"have too. At 0 nothing is added, and the view Steering shows what {USUAL:g} would do. Generate writes with it, without "
+        "How often the spread of the texts along the direction is added to the stream, on every "
+        "page: it is an edit, which links "
+        f"have too. At 0 nothing is added, and the view Steering shows what {USUAL:g} would do. "
+        "Generate writes with it, without "
         "it and with it turned round, in branches beside each other."
     )
-    strength = edits.number_slider(st, off, 0.0, "Strength on every page", -4.0, 4.0, step=0.5, help=hint)
-    hint = "Take all that lies along the direction out of the stream, on every page, or leave it there again."
+    strength = edits.number_slider(
+        st, off, 0.0, "Strength on every page", -4.0, 4.0, step=0.5, help=hint
+    )
+    hint = (
+        "Take all that lies along the direction out of the stream, on every page, or leave it "
+        "there again."
+    )
     label = "Bring the direction back" if off in edits.asked() else "Switch the direction off"
     st.button(label, key="switch the direction", on_click=edits.toggle, args=(off,), help=hint)
     return strength
@@ -162,18 +239,32 @@ def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked
     with st.container(horizontal=True, vertical_alignment="bottom"):
         strength = on_every_page(found)
         hint = "What the model goes on with here: the prompt, or the last text of the second list."
-        read = controls.select("Goes on with", [LAST, PROMPT], key="read", default=default, help=hint, follows=True)
-        hint = "Whether attention looks, in the next token and at each step of the texts, where it looks without the direction."
+        read = controls.select(
+            "Goes on with", [LAST, PROMPT], key="read", default=default, help=hint, follows=True
+        )
+        hint = (
+            "Whether attention looks, in the next token and at each step of the texts, where it "
+            "looks without the direction."
+        )
         frozen = controls.switch("Freeze attention", key="frozen", help=hint)
-    others = tuple(text for text in subject.key.edits if text.partition("=")[0] != f"direction.{found.name}")
+    others = tuple(
+        text for text in subject.key.edits if text.partition("=")[0] != f"direction.{found.name}"
+    )
     key = replace(subject.key, edits=others)
     prompt = away[-1] if away and read == LAST else subject.text
-    settings = {"prompt": prompt, "direction": found.name, "strength": strength or USUAL, "frozen": frozen}
+    settings = {
+        "prompt": prompt,
+        "direction": found.name,
+        "strength": strength or USUAL,
+        "frozen": frozen,
+    }
     return ask(key, steering.steer, "Steering", **settings)
 
 
 def _turned(key: ModelKey, found: Direction, lists: Lists, strength: float) -> str:
-    """How many held-out pairs of texts go on alike with the direction, in a sentence; empty where there are no such pairs."""
+    """How many held-out pairs of texts go on alike with the direction, in a sentence; empty where
+    there are no such pairs.
+    """
     if len(lists[0]) != len(lists[1]) or not lists[0][halves(len(lists[0]))[1]]:
         return ""
     settings = {"direction": found.name, "toward": lists[0], "away": lists[1], "strength": strength}
@@ -182,21 +273,31 @@ def _turned(key: ModelKey, found: Direction, lists: Lists, strength: float) -> s
 
 
 def _pictures(found: Direction, steered: Steered) -> None:
-    """The next token along the strength, three texts side by side, and how far the direction tells held-out texts apart."""
+    """The next token along the strength, three texts side by side, and how far the direction tells
+    held-out texts apart.
+    """
     strengths = [at.replace("-", "−") for at in steered.probability.axes[1].labels]
     show_figure(
         by_layer(steered.probability, strengths, theme(), height=HEIGHT),
         key="steered",
         alt="The probability of the likeliest next tokens from strength −4 to 4.",
     )
-    st.caption("The probability of the next token at each strength of the direction. At 0 the model is as it was, to the bit.")
+    st.caption(
+        "The probability of the next token at each strength of the direction. At 0 the model is "
+        "as it was, to the bit."
+    )
     st.markdown("**What the model writes, always with the likeliest token**")
-    for column, at, text in zip(st.columns(3), (-steered.strength, 0, steered.strength), steered.texts, strict=True):
+    for column, at, text in zip(
+        st.columns(3), (-steered.strength, 0, steered.strength), steered.texts, strict=True
+    ):
         with column:
             st.caption(f"Strength {at:g}".replace("-", "−"))
             st.text(text)
     if math.isnan(found.separated):
-        st.caption("No texts were held out: with four in a list or more it is tested whether the direction tells them apart.")
+        st.caption(
+            "No texts were held out: with four in a list or more it is tested whether the "
+            "direction tells them apart."
+        )
         return
     st.markdown("**How well the direction tells apart texts that it was not found on**")
     show_figure(

@@ -51,8 +51,10 @@ class MapChoice:
 def view_control(*, is_decoder: bool) -> str:
     """The control `view`; some views are only about decoders."""
     hint = (
-        "What is written: how much each attention and each MLP adds to the stream. Map: where the positions of the text lie "
-        "after one layer, and how long their vectors are. Probes: what can be read from the stream after each layer. "
+        "What is written: how much each attention and each MLP adds to the stream. Map: where the "
+        "positions of the text lie "
+        "after one layer, and how long their vectors are. Probes: what can be read from the "
+        "stream after each layer. "
         "Steering: what the model says with a direction between texts added to the stream."
     )
     views = VIEWS if is_decoder else [view for view in VIEWS if view not in (PROBES, STEERING)]
@@ -63,7 +65,9 @@ def view_control(*, is_decoder: bool) -> str:
 def ask_stream(subject: Subject) -> Asked[StreamSummary]:
     """The stream of the text; if that is long, of its end."""
     is_long = len(read_by(subject).ids) > MOST_POSITIONS
-    return ask(subject, reading.stream, "Reading every layer", last=MOST_POSITIONS if is_long else None)
+    return ask(
+        subject, reading.stream, "Reading every layer", last=MOST_POSITIONS if is_long else None
+    )
 
 
 def labels(asked: Asked[StreamSummary]) -> tuple[str, ...]:
@@ -85,7 +89,10 @@ def position_control(subject: Subject, asked: Asked[StreamSummary]) -> int | Non
         values=Values(values.words, lambda asked: asked == ALL or values.has(asked)),
         instead="all positions",
     )
-    say_chosen("Position", "all together" if index is None else f"{seen.positions[index]}, “{tokens[index]}”")
+    say_chosen(
+        "Position",
+        "all together" if index is None else f"{seen.positions[index]}, “{tokens[index]}”",
+    )
 
     def pick(chosen: int) -> None:
         addresses.write("position", ALL if chosen == index else str(seen.positions[chosen]))
@@ -103,7 +110,10 @@ def position_control(subject: Subject, asked: Asked[StreamSummary]) -> int | Non
     if index is None:
         st.caption("All positions together. Click a token to see only its position.")
     else:
-        st.caption(f"Position {seen.positions[index]}, {in_quotes(tokens[index])}. Click it again for all positions together.")
+        st.caption(
+            f"Position {seen.positions[index]}, {in_quotes(tokens[index])}. Click it again for "
+            "all positions together."
+        )
     return index
 
 
@@ -116,12 +126,16 @@ def written(subject: Subject, asked: Asked[StreamSummary], index: int | None) ->
     show_figure(
         figures.written(shown, theme(), height=_HEIGHT),
         key="written",
-        alt=f"How much each of {counted(len(shown.axes[1].labels), 'sublayer')} writes, against the stream that it finds.",
+        alt=f"How much each of {counted(len(shown.axes[1].labels), 'sublayer')} writes, against "
+        "the stream that it finds.",
     )
     st.caption(
-        f"{interp.about(subject.lm.model.config)} Above: the length of what is written, divided by the length of the stream "
-        "there; dotted: as long as the stream itself. Below: the part of it that points the way the stream already points, also "
-        "divided by the stream’s length: +0.2 makes the stream a fifth longer, −0.2 a fifth shorter. The rest of what is written "
+        f"{interp.about(subject.lm.model.config)} Above: the length of what is written, divided "
+        "by the length of the stream "
+        "there; dotted: as long as the stream itself. Below: the part of it that points the way "
+        "the stream already points, also "
+        "divided by the stream’s length: +0.2 makes the stream a fifth longer, −0.2 a fifth "
+        "shorter. The rest of what is written "
         "turns the stream. "
         f"{'The median over all positions.' if index is None else ''}"
     )
@@ -134,8 +148,8 @@ def shares_of(asked: Asked[StreamSummary]) -> LabelledArray:
 
 
 def who_writes_most(asked: Asked[StreamSummary]) -> str:
-    """The sublayer that writes most against the stream it finds, and the one that writes least; empty where nothing
-    can be said.
+    """The sublayer that writes most against the stream it finds, and the one that writes least;
+    empty where nothing can be said.
     """
     seen = asked.value
     if not seen.writers:
@@ -145,7 +159,8 @@ def who_writes_most(asked: Asked[StreamSummary]) -> str:
     if most == least:
         return ""
     return (
-        f"Measured by the stream that it finds, {_title(seen, seen.writers[most])} writes most ({brief(median[most])} times its "
+        f"Measured by the stream that it finds, {_title(seen, seen.writers[most])} writes most "
+        f"({brief(median[most])} times its "
         f"length) and {_title(seen, seen.writers[least])} least ({brief(median[least])})."
     )
 
@@ -171,23 +186,34 @@ def lengths_of(asked: Asked[StreamSummary]) -> LabelledArray:
 
 def map_controls(seen: StreamSummary) -> MapChoice:
     """The controls of the map."""
-    hint = "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours stay together."
+    hint = (
+        "PCA: a straight view, ready at once. t-SNE and UMAP bend the space so that neighbours "
+        "stay together."
+    )
     method = controls.select("Projection", METHODS, key="method", help=hint, segmented=True)
     hint = (
-        "Direction alone: every vector is brought to length 1 first. As they are: a few long vectors may take all the room. "
+        "Direction alone: every vector is brought to length 1 first. As they are: a few long "
+        "vectors may take all the room. "
         "In many models the first position is one of them."
     )
-    vectors = controls.select("Vectors", (DIRECTION, AS_IS), key="vectors", help=hint, segmented=True)
+    vectors = controls.select(
+        "Vectors", (DIRECTION, AS_IS), key="vectors", help=hint, segmented=True
+    )
     seed, compared = (0, False) if method == "PCA" else projections.seed_controls()
     names = [layer.name for layer in seen.layers]
-    hint = "The layer after which the vectors are shown. With the arrow keys one can watch the text move through the model."
+    hint = (
+        "The layer after which the vectors are shown. With the arrow keys one can watch the text "
+        "move through the model."
+    )
     layer = names[0]
     if len(names) > 1:
         layer = controls.notch("After the layer", names, key="layer", help=hint, default=names[-1])
     return MapChoice(names.index(layer), method, vectors == DIRECTION, seed, compared)
 
 
-def map_of(subject: Subject, asked: Asked[StreamSummary], chosen: MapChoice, index: int | None) -> LabelledArray:
+def map_of(
+    subject: Subject, asked: Asked[StreamSummary], chosen: MapChoice, index: int | None
+) -> LabelledArray:
     """The positions as points, with what the picture loses; the numbers of the picture."""
     seen, tokens = asked.value, labels(asked)
     by_layer, pictures = maps_of(asked, chosen.unit)
@@ -198,8 +224,14 @@ def map_of(subject: Subject, asked: Asked[StreamSummary], chosen: MapChoice, ind
         picture, made = (picture, made) if ready is None else (ready, bent)
     vectors, kinds = by_layer[chosen.layer], list(map(subject.lm.tokenizer.kind_of, seen.ids))
     lengths = lengths_of(asked)
-    near = embeddings.neighbours(vectors, tokens, index, count=5).ids if index is not None and len(tokens) > 1 else ()
-    ends = scatter.ends(np.concatenate([np.asarray(one.points.values) for one in (*pictures, picture)]))
+    near = (
+        embeddings.neighbours(vectors, tokens, index, count=5).ids
+        if index is not None and len(tokens) > 1
+        else ()
+    )
+    ends = scatter.ends(
+        np.concatenate([np.asarray(one.points.values) for one in (*pictures, picture)])
+    )
     show_figure(
         scatter.cloud(
             picture.points,
@@ -212,25 +244,38 @@ def map_of(subject: Subject, asked: Asked[StreamSummary], chosen: MapChoice, ind
             notes=[f"length {brief(one)}" for one in lengths.values[chosen.layer]],
         ),
         key="stream map",
-        alt=f"{counted(len(tokens), 'position')} of the text after {seen.layers[chosen.layer].title}, by {made.method}.",
+        alt=f"{counted(len(tokens), 'position')} of the text after "
+        f"{seen.layers[chosen.layer].title}, by {made.method}.",
     )
     # What the picture loses.
     score, judged = trust_of(asked, made)
-    keeps = f"{made.method} keeps neighbours together and loses the rest: distances and sizes mean nothing."
+    keeps = (
+        f"{made.method} keeps neighbours together and loses the rest: distances and sizes mean "
+        "nothing."
+    )
     if made.method == "PCA":
         keeps = (
-            f"After {seen.layers[chosen.layer].title}, these 2 of {subject.lm.model.config.d_model} dimensions hold "
-            f"{percent(sum(picture.explained))} of the variance of the vectors; the rest is not in the picture."
+            f"After {seen.layers[chosen.layer].title}, these 2 of "
+            f"{subject.lm.model.config.d_model} dimensions hold "
+            f"{percent(sum(picture.explained))} of the variance of the vectors; the rest is not "
+            "in the picture."
         )
     trust = projections.trust(score, judged, len(seen.positions), "positions")
-    st.caption(f"{keeps} {trust} Pictures of all layers are turned and resized to match each other, on the same axes.")
+    st.caption(
+        f"{keeps} {trust} Pictures of all layers are turned and resized to match each other, on "
+        "the same axes."
+    )
     medians = np.median(lengths.values.astype(np.float64), axis=1)
     st.caption(
-        f"The median length of the vectors is {brief(medians[chosen.layer])} here, and {brief(medians[0])} after the "
+        f"The median length of the vectors is {brief(medians[chosen.layer])} here, and "
+        f"{brief(medians[0])} after the "
         f"embedding; point at a token for its own. {interp.about_length(subject.lm.model.config)}"
     )
     if chosen.compared and chosen.method != "PCA":
-        placings = [placing_of(asked, replace(chosen, seed=int(seed), compared=False)) for seed in projections.SEEDS]
+        placings = [
+            placing_of(asked, replace(chosen, seed=int(seed), compared=False))
+            for seed in projections.SEEDS
+        ]
         projections.over_seeds(placings, lambda _: kinds, chosen.method)
     return picture.points
 
@@ -247,13 +292,17 @@ def placing_of(asked: Asked[StreamSummary], chosen: MapChoice) -> Placing:
     """A picture by t-SNE or UMAP, computed once for all sessions."""
     by_layer, pictures = maps_of(asked, chosen.unit)
     tokens, vectors, like = labels(asked), by_layer[chosen.layer], pictures[chosen.layer]
-    return begun(lambda: interp.map_after(vectors, tokens, chosen.method, chosen.seed, like), len(tokens))
+    return begun(
+        lambda: interp.map_after(vectors, tokens, chosen.method, chosen.seed, like), len(tokens)
+    )
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def trust_of(asked: Asked[StreamSummary], chosen: MapChoice) -> tuple[float, int]:
     by_layer, pictures = maps_of(asked, chosen.unit)
-    picture = pictures[chosen.layer] if chosen.method == "PCA" else placing_of(asked, chosen).job.result()
+    picture = (
+        pictures[chosen.layer] if chosen.method == "PCA" else placing_of(asked, chosen).job.result()
+    )
     return embeddings.trustworthiness(by_layer[chosen.layer], picture)
 
 
@@ -264,21 +313,27 @@ def tries(asked: Asked[StreamSummary]) -> list[Try]:
         return offers
     # A position whose vector becomes far longer than the others.
     lengths = lengths_of(asked)
-    ratio = lengths.values / np.maximum(np.median(lengths.values.astype(np.float64), axis=1)[:, None], 1e-12)
+    ratio = lengths.values / np.maximum(
+        np.median(lengths.values.astype(np.float64), axis=1)[:, None], 1e-12
+    )
     layer, index = (int(place) for place in np.unravel_index(ratio.argmax(), ratio.shape))
     if ratio[layer, index] >= LONG:
         notice = (
             f"After {seen.layers[layer].title} the vector of position {seen.positions[index]}, "
-            f"{in_quotes(lengths.axes[1].labels[index])}, is {brief(ratio[layer, index])} times as long as the median."
+            f"{in_quotes(lengths.axes[1].labels[index])}, is {brief(ratio[layer, index])} times "
+            "as long as the median."
         )
         opened = {"view": MAP, "method": "PCA", "vectors": AS_IS, "layer": seen.layers[layer].name}
-        offers.append(Try("A long vector", notice, opened, {"position": str(seen.positions[index])}))
+        offers.append(
+            Try("A long vector", notice, opened, {"position": str(seen.positions[index])})
+        )
     # How much of the variance two directions hold at both ends of the model.
     if len(seen.positions) >= embeddings.FEWEST_PLACED:
         _, pictures = maps_of(asked, True)
         first, last = (percent(sum(picture.explained)) for picture in (pictures[0], pictures[-1]))
         notice = (
-            f"After the embedding two directions hold {first} of the variance of the positions, at the end {last}. Move the "
+            f"After the embedding two directions hold {first} of the variance of the positions, "
+            f"at the end {last}. Move the "
             "slider from layer to layer and watch which tokens come together."
         )
         opened = {"view": MAP, "method": "PCA", "vectors": DIRECTION, "layer": seen.layers[0].name}
@@ -287,15 +342,26 @@ def tries(asked: Asked[StreamSummary]) -> list[Try]:
 
 
 def code(asked: Asked[StreamSummary], index: int | None, chosen: MapChoice | None) -> str:
-    """The lines of `gptviz` that compute the numbers of the map, or of what is written where no map is chosen."""
-    lines = ["from gptviz.interp.reading import stream", "tokens = [lm.tokenizer.label(i) for i in result.ids]"]
+    """The lines of `gptviz` that compute the numbers of the map, or of what is written where no map
+    is chosen.
+    """
+    lines = [
+        "from gptviz.interp.reading import stream",
+        "tokens = [lm.tokenizer.label(i) for i in result.ids]",
+    ]
     if chosen is None:
-        return asked.code(*lines, f"stream.at_position(stream.shares(result, tokens), {index})  # [quantity, sublayer]")
+        return asked.code(
+            *lines,
+            f"stream.at_position(stream.shares(result, tokens), {index})  # [quantity, sublayer]",
+        )
     lines += [
         f"by_layer = stream.rows(result, unit={chosen.unit})  # [position, d_model] each",
         "pictures = stream.maps(by_layer, tokens)",
     ]
     if chosen.method == "PCA":
         return asked.code(*lines, f"pictures[{chosen.layer}].points  # [position, component]")
-    at = f"by_layer[{chosen.layer}], tokens, {chosen.method!r}, {chosen.seed}, pictures[{chosen.layer}]"
+    at = (
+        f"by_layer[{chosen.layer}], tokens, {chosen.method!r}, {chosen.seed}, "
+        f"pictures[{chosen.layer}]"
+    )
     return asked.code(*lines, f"stream.map_after({at}).points  # [position, component]")

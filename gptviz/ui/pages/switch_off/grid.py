@@ -21,7 +21,15 @@ from gptviz.model.parts.positions import POSITIONS
 from gptviz.ui.shell.subject import ModelKey, Subject, ask, edits, language_model
 from gptviz.ui.shell.subject.edits import EDITS
 from gptviz.ui.views.contrasts import answered, chosen, loss_of_head, needed_head, when_it_appeared
-from gptviz.ui.views.loss_texts import PROMPT, LossText, ask_guess, loss_of, rows, unit_of, without_each
+from gptviz.ui.views.loss_texts import (
+    PROMPT,
+    LossText,
+    ask_guess,
+    loss_of,
+    rows,
+    unit_of,
+    without_each,
+)
 from gptviz.ui.widgets import Try, controls, escaped, jobs
 from gptviz.ui.widgets.details import csv_button, folded
 from gptviz.ui.widgets.figure import pixels
@@ -48,14 +56,16 @@ def replaced_by() -> str:
         key="by",
         default=ZERO,
         segmented=True,
-        help="What takes the place of a head or an MLP that is switched off: zero; or its mean over the reference text, so that "
-        "what it always adds, whatever the text, stays. The reference text is set in the list of edits, above.",
+        help="What takes the place of a head or an MLP that is switched off: zero; or its mean "
+        "over the reference text, so that "
+        "what it always adds, whatever the text, stays. The reference text is set in the list of "
+        "edits, above.",
     )
 
 
 def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Unit, float]:
-    """The known losses without each head and MLP. If all of them take only a moment, they are computed now; else on request, with
-    a bar that shows how far that is.
+    """The known losses without each head and MLP. If all of them take only a moment, they are
+    computed now; else on request, with a bar that shows how far that is.
 
     Args:
         subject: the model; its edits are left out here.
@@ -70,21 +80,34 @@ def losses(subject: Subject, text: LossText, to: str, reference: str) -> dict[Un
 
     def compute(results: Results) -> None:
         ready: dict[Unit, float] = {}
-        for done, (unit, value) in enumerate(each_loss_without(language_model(key), rows(key, text), to, reference), 1):
+        for done, (unit, value) in enumerate(
+            each_loss_without(language_model(key), rows(key, text), to, reference), 1
+        ):
             ready[unit] = value
             if done == len(units) or units[done].block != unit.block:
                 # A block at a time, so that the page is not drawn again for every head.
                 results[unit.layer], ready = ready, {}
 
     title = f"The loss without each of {len(units):,} heads and MLPs"
-    computing, say_how_far = jobs.on_demand(name, title, compute, begins=effort(subject.lm.model, tokens, len(units)) <= MUCH)
-    about = f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at other pages."
+    computing, say_how_far = jobs.on_demand(
+        name, title, compute, begins=effort(subject.lm.model, tokens, len(units)) <= MUCH
+    )
+    about = (
+        f"{len(units):,} forward passes over {tokens:,} tokens; they go on while you look at "
+        "other pages."
+    )
     say_how_far("Compute the loss without each", "Go on from the beginning", "losses", about)
-    return {} if computing is None else {unit: value for part in computing.results.values() for unit, value in part.items()}
+    return (
+        {}
+        if computing is None
+        else {unit: value for part in computing.results.values() for unit, value in part.items()}
+    )
 
 
 def units(config: Config) -> list[Unit]:
-    """Every piece that is offered: embedding and positions, and in each block the attentions, their heads and the MLP."""
+    """Every piece that is offered: embedding and positions, and in each block the attentions, their
+    heads and the MLP.
+    """
     offered: list[Unit] = [Unit("embed")]
     if POSITIONS[config.positions].acts_on != "nothing":
         offered.append(Unit("positions"))
@@ -99,9 +122,11 @@ def units(config: Config) -> list[Unit]:
     return offered
 
 
-def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float], example: str | None) -> None:
-    """The grid: a click replaces a unit as `to` says, or brings it back; `changes` says how much the loss rises without each. The
-    unit `example` is framed.
+def show(
+    subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float], example: str | None
+) -> None:
+    """The grid: a click replaces a unit as `to` says, or brings it back; `changes` says how much
+    the loss rises without each. The unit `example` is framed.
     """
     lm, units = subject.lm, heads_and_mlps(subject.lm.model.config)
     has = {made.unit: made.text for made in (edit(text, lm.model.config) for text in lm.edits)}
@@ -115,7 +140,9 @@ def show(subject: Subject, text: LossText, to: str, changes: Mapping[Unit, float
             edits.set_to(UnitEdit(unit, to).text)
 
     words = subject.prompt if text.which == PROMPT else "data held out"
-    about = unit_grid.About(of, subject.key.title, words, unit_of(lm), code(subject, text, to), tuple(settings()))
+    about = unit_grid.About(
+        of, subject.key.title, words, unit_of(lm), code(subject, text, to), tuple(settings())
+    )
     packed = unit_grid.payload(unit_grid.rows(units), has, changes, about, example)
     unit_grid.unit_grid(packed, key="unit grid", on_switch=switch)
 
@@ -124,16 +151,30 @@ def code(subject: Subject, text: LossText, to: str) -> str:
     """The code that computes how much the loss rises without each head and MLP."""
     reference = edits.reference_text(subject.default) if to == MEAN else ""
     key = subject.key.unedited
-    asked = ask(key, changing.losses_without, "Switching off", prompt=text.prompt, to=to, reference=reference)
+    asked = ask(
+        key,
+        changing.losses_without,
+        "Switching off",
+        prompt=text.prompt,
+        to=to,
+        reference=reference,
+    )
     return asked.code("result  # {head or MLP: how much the loss rises}")
 
 
 def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> None:
-    """Every head and MLP with the loss without it, to be sorted by a click on a heading and taken away as CSV."""
+    """Every head and MLP with the loss without it, to be sorted by a click on a heading and taken
+    away as CSV.
+    """
     unit = unit_of(lm)
     frame = pd.DataFrame(
         [
-            {"unit": one.name, "in words": one.title, f"loss without it ({unit})": value, f"change ({unit})": value - before}
+            {
+                "unit": one.name,
+                "in words": one.title,
+                f"loss without it ({unit})": value,
+                f"change ({unit})": value - before,
+            }
             for one, value in sorted(without.items(), key=lambda pair: -pair[1])
         ]
     )
@@ -142,8 +183,9 @@ def table(lm: LanguageModel, before: float, without: Mapping[Unit, float]) -> No
 
 
 def example(subject: Subject, units: Sequence[Unit], without: Mapping[Unit, float]) -> ModelKey:
-    """The model without one head, for a page on which nothing is switched off yet: the head that its guess needs most. If that
-    takes long to find, the head that its loss needs most; if no loss is known either, the first unit.
+    """The model without one head, for a page on which nothing is switched off yet: the head that
+    its guess needs most. If that takes long to find, the head that its loss needs most; if no loss
+    is known either, the first unit.
 
     Args:
         subject: the model, without edits, and the prompt.
@@ -174,7 +216,8 @@ def form(config: Config) -> None:
                 offered,
                 format_func=lambda one: f"{one.title} · {one.name}",
                 key="edit unit",
-                help="A head, a whole attention or MLP, the token embedding or the positions. Type to search.",
+                help="A head, a whole attention or MLP, the token embedding or the positions. Type "
+                "to search.",
             )
         if unit.part == "mlp":
             with number:
@@ -196,13 +239,18 @@ def form(config: Config) -> None:
             args=(text,),
             help="On every page; an edit of the same piece is replaced.",
         )
-        st.caption(f"{escaped(edit(text, config).title)}. Its name in links and on the command line: `{text}`")
+        st.caption(
+            f"{escaped(edit(text, config).title)}. Its name in links and on the command line: "
+            f"`{text}`"
+        )
 
 
 def _one_of(what: str, count: int) -> int | None:
     """The control for one of the neurons or experts of an MLP, or None for the whole MLP."""
     hint = f"One {what} of this MLP; empty for the whole MLP."
-    chosen = st.number_input(what.capitalize(), 0, count - 1, None, key=f"edit {what}", placeholder="all", help=hint)
+    chosen = st.number_input(
+        what.capitalize(), 0, count - 1, None, key=f"edit {what}", placeholder="all", help=hint
+    )
     return None if chosen is None else int(chosen)
 
 
@@ -215,7 +263,8 @@ def _becomes(unit: Unit) -> str:
             [*becomes(unit), *([NUMBER] if unit.is_neuron else [])],
             format_func=WORDS.__getitem__,
             key="edit becomes",
-            help="What takes its place. Means and patterns of another text are taken from the reference text, which is set in "
+            help="What takes its place. Means and patterns of another text are taken from the "
+            "reference text, which is set in "
             "the list of edits beside the model.",
         )
     if to != NUMBER:
@@ -224,26 +273,41 @@ def _becomes(unit: Unit) -> str:
         return f"{st.number_input('Value', value=1.0, key='edit value', help='What the neuron is set to at every place.'):.6g}"
 
 
-def tries(subject: Subject, text: LossText, before: float, without: Mapping[Unit, float]) -> list[Try]:
-    """The suggestions; `before` is the loss without edits, `without` that without each head and MLP, as far as it is known."""
+def tries(
+    subject: Subject, text: LossText, before: float, without: Mapping[Unit, float]
+) -> list[Try]:
+    """The suggestions; `before` is the loss without edits, `without` that without each head and
+    MLP, as far as it is known.
+    """
     unit, offers = unit_of(subject.lm), known(subject)
     heads = {one: value for one, value in without.items() if one.is_head}
     if heads:
         most = max(heads, key=heads.__getitem__)
-        notice = f"Without {most.title} the loss {_moves(before, heads[most])} {unit}; no other head leaves a higher loss."
+        notice = (
+            f"Without {most.title} the loss {_moves(before, heads[most])} {unit}; no other head "
+            "leaves a higher loss."
+        )
         offers.append(Try("The head that matters most", notice, query={EDITS: most.name}))
     config = subject.lm.model.config
     if config.n_layer and POSITIONS[config.positions].acts_on != "nothing":
         after = loss_of(replace(subject.key, edits=("positions",), edit_text=None), text)
         moves = _moves(before, after)
-        worth = {"rises": "so much is order worth", "falls": "order is worth nothing", "stays": "order is worth nothing"}
-        notice = f"Without positions the loss {moves} {unit}: {worth[moves.split()[0]]} on this text."
+        worth = {
+            "rises": "so much is order worth",
+            "falls": "order is worth nothing",
+            "stays": "order is worth nothing",
+        }
+        notice = (
+            f"Without positions the loss {moves} {unit}: {worth[moves.split()[0]]} on this text."
+        )
         offers.append(Try("No positions", notice, query={EDITS: "positions"}))
     return offers
 
 
 def known(subject: Subject) -> list[Try]:
-    """For a model of tasks with known answers: the head that an answer needs, what is lost without it, and when it appeared."""
+    """For a model of tasks with known answers: the head that an answer needs, what is lost without
+    it, and when it appeared.
+    """
     key = subject.key.unedited
     question = chosen(answered(key), subject.prompt)
     head = None if question is None else needed_head(key, question)

@@ -75,18 +75,29 @@ def compare(subject: Subject) -> Shown:
         both = {one.name: one.tokenizer for one in (own, beside_it)}
         read = {one: tokenizer.encode(subject.prompt) for one, tokenizer in both.items()}
         costs_by_name = {
-            one: {title: cost(tokenizer, text) for title, text in examples().items()} for one, tokenizer in both.items()
+            one: {title: cost(tokenizer, text) for title, text in examples().items()}
+            for one, tokenizer in both.items()
         }
     except (ValueError, OSError, checkpoints.CheckpointError, CorpusUnavailableError) as error:
         st.error(escaped(f"{name}: {error}. Choose another one beside it."))
         return NOTHING
-    for place, (column, (one, tokenizer)) in enumerate(zip(st.columns(2, gap="medium"), both.items(), strict=True)):
+    for place, (column, (one, tokenizer)) in enumerate(
+        zip(st.columns(2, gap="medium"), both.items(), strict=True)
+    ):
         with column:
-            st.markdown(f"**{escaped(one)}**: {SHORT[tokenizer.way]}, {tokenizer.vocab_size:,} tokens in its vocabulary")
+            st.markdown(
+                f"**{escaped(one)}**: {SHORT[tokenizer.way]}, {tokenizer.vocab_size:,} tokens in "
+                "its vocabulary"
+            )
             cut_text = pieces(tokenizer, first(read[one]))
             if one == own.name:
                 cut_text = with_template(subject, cut_text)
-            strip(cut_text, tokenizer, key=f"tokens {place}", label=f"The tokens of the prompt with {one}")
+            strip(
+                cut_text,
+                tokenizer,
+                key=f"tokens {place}",
+                label=f"The tokens of the prompt with {one}",
+            )
             st.caption(summary(cut_text, len(read[one].ids), subject.prompt))
     st.markdown("**What languages cost**")
     dear = times(costs_by_name)
@@ -94,7 +105,10 @@ def compare(subject: Subject) -> Shown:
     for name, column in zip(costs_by_name, dear.values.T, strict=True):
         gone, most = np.isnan(column), "none can be read"
         if not gone.all():
-            most = f"most in {dear.axes[0].labels[np.nanargmax(column)]}, {np.nanmax(column):.1f} times"
+            most = (
+                f"most in {dear.axes[0].labels[np.nanargmax(column)]}, {np.nanmax(column):.1f} "
+                "times"
+            )
         dearest.append(f"with {name} {most}")
         if gone.any():
             lacking.append(f"{name} cannot read {', '.join(np.array(dear.axes[0].labels)[gone])}")
@@ -105,15 +119,19 @@ def compare(subject: Subject) -> Shown:
         alt=f"How many times as many tokens as in {FIRST} the same sentences take: {said}.",
     )
     st.caption(
-        f"The same sentences in eight languages: how many times as many tokens as in {FIRST} they take, {escaped(said)}. A text "
-        f"that takes more tokens costs more to read, and fills the context sooner. {escaped(no_bar)}"
+        f"The same sentences in eight languages: how many times as many tokens as in {FIRST} they "
+        f"take, {escaped(said)}. A text "
+        "that takes more tokens costs more to read, and fills the context sooner. "
+        f"{escaped(no_bar)}"
     )
     rows = [
         {
             "text": text,
             "tokenizer": one,
             "tokens": costs_of[text].tokens,
-            "tokens per word": "–" if costs_of[text].tokens_per_word is None else f"{costs_of[text].tokens_per_word:.2f}",
+            "tokens per word": "–"
+            if costs_of[text].tokens_per_word is None
+            else f"{costs_of[text].tokens_per_word:.2f}",
             "bytes per token": f"{costs_of[text].bytes_per_token:.2f}",
             "not in its vocabulary": costs_of[text].lacking,
         }
@@ -122,20 +140,24 @@ def compare(subject: Subject) -> Shown:
     ]
     show_table(pd.DataFrame(rows), hide_index=True, height=pixels(400))
     st.caption(
-        "Tokens per word is left out for scripts that write no spaces between words. More bytes per token is a shorter text for "
+        "Tokens per word is left out for scripts that write no spaces between words. More bytes "
+        "per token is a shorter text for "
         "the model; a letter beyond the Latin ones has two to four bytes."
     )
     return Shown(lambda: dear, code(own.code, beside_it.code))
 
 
 def other(own: str) -> str:
-    """The control `other`: what stands beside the tokenizer of the model on screen, which is called `own`."""
+    """The control `other`: what stands beside the tokenizer of the model on screen, which is called
+    `own`.
+    """
     names = [name for name in (*checkpoints.folders(), LEARNED, *places()) if name != own]
     if not hosting().read_only:  # a reader who may type paths learns which files there are
         names.append(IN_A_FOLDER)
     usual = "shakespeare" if own != "shakespeare" else "bpe"
     hint = (
-        "The tokenizer of any model of the list, or one that another program keeps on this machine, also without a model; one "
+        "The tokenizer of any model of the list, or one that another program keeps on this "
+        "machine, also without a model; one "
         "that is learned here from a text; or one in a folder: only the tokenizer is read."
     )
     return controls.select("Beside it", names, key=OTHER, default=usual, help=hint)
@@ -143,14 +165,19 @@ def other(own: str) -> str:
 
 @st.cache_data(ttl=60, show_spinner="Looking for tokenizers on this machine")
 def places() -> dict[str, Place]:
-    """The tokenizers that other programs keep on this machine, by their names in the list; none on a server that only shows
-    models: its readers must not learn what is on it.
+    """The tokenizers that other programs keep on this machine, by their names in the list; none on
+    a server that only shows models: its readers must not learn what is on it.
     """
-    return {} if hosting().read_only else {f"{place.name} ({place.store})": place for place in stores.tokenizers()}
+    return (
+        {}
+        if hosting().read_only
+        else {f"{place.name} ({place.store})": place for place in stores.tokenizers()}
+    )
 
 
 def beside(name: str) -> Beside | None:
-    """The tokenizer that is called so in the control `other`; None, with a line that says why, as long as there is none.
+    """The tokenizer that is called so in the control `other`; None, with a line that says why, as
+    long as there is none.
 
     Raises:
         ValueError: it cannot be read.
@@ -182,10 +209,18 @@ def _learned() -> Beside | None:
 def _in_a_folder() -> Beside | None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         hint = (
-            "A folder of this machine with the tokenizer of any model, or with several such folders: tokenizer.json, "
-            "tokenizer.model, vocab.json with merges.txt, vocab.txt, or a .gguf file. Enter looks into it."
+            "A folder of this machine with the tokenizer of any model, or with several such "
+            "folders: tokenizer.json, "
+            "tokenizer.model, vocab.json with merges.txt, vocab.txt, or a .gguf file. Enter looks "
+            "into it."
         )
-        typed = controls.text("Folder", key="folder", help=hint, longest=LONGEST_PATH, placeholder="the path of a folder")
+        typed = controls.text(
+            "Folder",
+            key="folder",
+            help=hint,
+            longest=LONGEST_PATH,
+            placeholder="the path of a folder",
+        )
         if not typed.strip():
             st.info("Type the path of a folder with a tokenizer.")
             return None
@@ -195,7 +230,12 @@ def _in_a_folder() -> Beside | None:
             return None
         inside = places_inside(folder)
         if not inside:
-            st.warning(escaped(f"No tokenizer was found in {folder}, nor in the folders below it: type the path of another one."))
+            st.warning(
+                escaped(
+                    f"No tokenizer was found in {folder}, nor in the folders below it: type the "
+                    "path of another one."
+                )
+            )
             return None
         hint = "The tokenizers in this folder and below it."
         name = controls.select("Tokenizer", [*inside], key="inside", help=hint)
@@ -210,17 +250,25 @@ def places_inside(folder: Path) -> dict[str, Place]:
 
 
 def times(costs_by_name: dict[str, dict[str, Cost]]) -> LabelledArray:
-    """How many times as many tokens as `FIRST` each language takes: [text, tokenizer]; of costs by tokenizer and text. NaN where
-    the vocabulary lacks much of one of the two texts.
+    """How many times as many tokens as `FIRST` each language takes: [text, tokenizer]; of costs by
+    tokenizer and text. NaN where the vocabulary lacks much of one of the two texts.
     """
     languages = tuple(examples())[:TRANSLATED]
 
     def ratio(text: Cost, usual: Cost) -> float:
-        is_read = all(one.tokens and one.lacking <= MOST_LACKING * one.tokens for one in (text, usual))
+        is_read = all(
+            one.tokens and one.lacking <= MOST_LACKING * one.tokens for one in (text, usual)
+        )
         return text.tokens / usual.tokens if is_read else np.nan
 
-    values = np.array([[ratio(one[text], one[FIRST]) for one in costs_by_name.values()] for text in languages])
-    return LabelledArray(values, (Axis("text", languages), Axis("tokenizer", tuple(costs_by_name))), f"tokens, {FIRST} = 1")
+    values = np.array(
+        [[ratio(one[text], one[FIRST]) for one in costs_by_name.values()] for text in languages]
+    )
+    return LabelledArray(
+        values,
+        (Axis("text", languages), Axis("tokenizer", tuple(costs_by_name))),
+        f"tokens, {FIRST} = 1",
+    )
 
 
 def code(*codes: str) -> str:

@@ -24,7 +24,17 @@ from gptviz.ui.records.tokens import COMPARE, CUT, LEARN
 from gptviz.ui.shell.close import Shown
 from gptviz.ui.shell.subject import ModelKey, Subject, language_model, opening
 from gptviz.ui.shell.subject.chat_turn import frame_of
-from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, in_quotes, picking, show_figure, theme
+from gptviz.ui.widgets import (
+    Try,
+    addresses,
+    capitalised,
+    controls,
+    escaped,
+    in_quotes,
+    picking,
+    show_figure,
+    theme,
+)
 from gptviz.ui.widgets.playing import Player
 
 # How tokens of each kind look: colour, and the line below.
@@ -53,14 +63,19 @@ SEVERAL: Final = {
     "chat template": "of the chat template",
 }
 WAYS: Final = {
-    "characters": "This tokenizer has **one token per character**: there is nothing to merge, and a text has as many tokens as "
+    "characters": "This tokenizer has **one token per character**: there is nothing to merge, and a text "
+    "has as many tokens as "
     "characters.",
     "symbols": "This tokenizer has **one token per symbol**, with white space between any two.",
-    "words": "This tokenizer has **one token per word**: a word that it does not know has no pieces, and is read as unknown.",
-    "longest pieces": "This tokenizer is a **WordPiece**: there are no merges. From the left of a word it takes the longest "
-    "piece that its vocabulary has, then again from there. A piece that goes on with a word begins with ##. A word that cannot "
+    "words": "This tokenizer has **one token per word**: a word that it does not know has no pieces, "
+    "and is read as unknown.",
+    "longest pieces": "This tokenizer is a **WordPiece**: there are no merges. From the left of a word it takes "
+    "the longest "
+    "piece that its vocabulary has, then again from there. A piece that goes on with a word "
+    "begins with ##. A word that cannot "
     "be cut so is read as unknown as a whole.",
-    "likeliest pieces": "This tokenizer is a **Unigram**: there are no merges. Every piece has a probability, and of all ways to "
+    "likeliest pieces": "This tokenizer is a **Unigram**: there are no merges. Every piece has a probability, and "
+    "of all ways to "
     "cut a word it takes the one whose probabilities have the largest product.",
 }
 NUMBER: Final = whole(0, 10**6)
@@ -69,11 +84,18 @@ COMMON, RARE = "the king and the queen", "the unicorn and the porcupine"
 
 def cut(subject: Subject) -> Shown:
     """The text on screen as tokens, and how one word of it was put together."""
-    shown_pieces, tokenizer = with_template(subject, pieces_of(subject.key, subject.prompt)), subject.lm.tokenizer
+    shown_pieces, tokenizer = (
+        with_template(subject, pieces_of(subject.key, subject.prompt)),
+        subject.lm.tokenizer,
+    )
     number = _word(shown_pieces)
     chosen = next(place for place, piece in enumerate(shown_pieces) if piece.word == number)
     strip(
-        shown_pieces, tokenizer, key="tokens strip", label="The tokens of the prompt; choose one to see its word", chosen=chosen
+        shown_pieces,
+        tokenizer,
+        key="tokens strip",
+        label="The tokens of the prompt; choose one to see its word",
+        chosen=chosen,
     )
     st.caption(summary(shown_pieces, len(subject.encoding.ids), subject.prompt))
     st.markdown("**How a word is cut**")
@@ -96,14 +118,20 @@ def cut(subject: Subject) -> Shown:
         ids = tuple(piece.id for piece in shown_pieces if piece.word == number)
         merging = merging_of(subject.key, ids)
         if merging is not None and merging.merges:
-            help_text = "How many merges are made. Move it from 0 to the end to watch the word grow together."
+            help_text = (
+                "How many merges are made. Move it from 0 to the end to watch the word grow "
+                "together."
+            )
             count = len(merging.merges)
             shown = played(TREE, list(range(count + 1)), help_text)
     if merging is not None and merging.merges:
         _tree(subject, texts[number], merging, shown)
     st.markdown(way(tokenizer, merging, ids))
     numbers = np.array([[piece.id, len(piece.data)] for piece in shown_pieces])
-    axes = Axis("token", tuple(piece.label for piece in shown_pieces)), Axis("of it", ("number in the vocabulary", "bytes"))
+    axes = (
+        Axis("token", tuple(piece.label for piece in shown_pieces)),
+        Axis("of it", ("number in the vocabulary", "bytes")),
+    )
     return Shown(lambda: LabelledArray(numbers, axes, "value"), code(subject))
 
 
@@ -116,11 +144,16 @@ def pieces_of(key: ModelKey, prompt: str) -> list[Piece]:
 
 def first(encoding: Encoding) -> Encoding:
     """The first `MOST_SHOWN` tokens."""
-    return Encoding(encoding.ids[:MOST_SHOWN], tuple(one for one in encoding.unknown if one.position < MOST_SHOWN))
+    return Encoding(
+        encoding.ids[:MOST_SHOWN],
+        tuple(one for one in encoding.unknown if one.position < MOST_SHOWN),
+    )
 
 
 def with_template(subject: Subject, cut_text: Sequence[Piece]) -> list[Piece]:
-    """The tokens, with those of the chat template around a message named as such; special ones stay special."""
+    """The tokens, with those of the chat template around a message named as such; special ones stay
+    special.
+    """
     chat = subject.lm.card.chat
     around = None if chat is None else frame_of(chat)
     if around is None or around.message(subject.prompt) is None:
@@ -128,19 +161,35 @@ def with_template(subject: Subject, cut_text: Sequence[Piece]) -> list[Piece]:
     encode = subject.lm.tokenizer.encode
     before, after = (encode(part).ids for part in (around.before, around.after))
     ids = subject.encoding.ids  # all of them, of which `found` may be the first
-    first = next((place for place, (one, other) in enumerate(zip(ids, before, strict=False)) if one != other), len(before))
+    first = next(
+        (
+            place
+            for place, (one, other) in enumerate(zip(ids, before, strict=False))
+            if one != other
+        ),
+        len(before),
+    )
     last = next(
-        (place for place, (one, other) in enumerate(zip(ids[::-1], after[::-1], strict=False)) if one != other), len(after)
+        (
+            place
+            for place, (one, other) in enumerate(zip(ids[::-1], after[::-1], strict=False))
+            if one != other
+        ),
+        len(after),
     )
     inside = range(first, len(ids) - last)
     return [
-        piece if place in inside or piece.kind == "special" else replace(piece, kind="chat template")
+        piece
+        if place in inside or piece.kind == "special"
+        else replace(piece, kind="chat template")
         for place, piece in enumerate(cut_text)
     ]
 
 
 def _word(cut_text: Sequence[Piece]) -> int:
-    """The number of the word that is explained: unless another is chosen, the one of most tokens, and of those the longest."""
+    """The number of the word that is explained: unless another is chosen, the one of most tokens,
+    and of those the longest.
+    """
 
     def parsed(text: str) -> int:
         if int(text) > cut_text[-1].word:
@@ -155,13 +204,27 @@ def _word(cut_text: Sequence[Piece]) -> int:
     return controls.linked(WORD, parsed, usual, values=NUMBER)
 
 
-def strip(cut_text: Sequence[Piece], tokenizer: Tokenizer, *, key: str, label: str, chosen: int | None = None) -> None:
-    """The tokens as chips with their numbers; where `chosen` is given, that one is outlined and a click chooses another."""
+def strip(
+    cut_text: Sequence[Piece],
+    tokenizer: Tokenizer,
+    *,
+    key: str,
+    label: str,
+    chosen: int | None = None,
+) -> None:
+    """The tokens as chips with their numbers; where `chosen` is given, that one is outlined and a
+    click chooses another.
+    """
     token_strip(
-        [Token(piece.label, note=about(piece), kind=piece.kind, below=f"{piece.id}") for piece in cut_text],
+        [
+            Token(piece.label, note=about(piece), kind=piece.kind, below=f"{piece.id}")
+            for piece in cut_text
+        ],
         key=key,
         selected=chosen,
-        on_pick=None if chosen is None else lambda at: addresses.write(WORD, str(cut_text[at].word)),
+        on_pick=None
+        if chosen is None
+        else lambda at: addresses.write(WORD, str(cut_text[at].word)),
         label=label,
         legend="",
         height=HEIGHT,
@@ -173,7 +236,11 @@ def strip(cut_text: Sequence[Piece], tokenizer: Tokenizer, *, key: str, label: s
 def about(piece: Piece) -> str:
     """What the card of a token says."""
     read = f", read instead of “{piece.instead_of}”" if piece.instead_of else ""
-    data = f" · {counted(len(piece.data), 'byte')}: {piece.data.hex(' ').upper()}" if piece.data else ""
+    data = (
+        f" · {counted(len(piece.data), 'byte')}: {piece.data.hex(' ').upper()}"
+        if piece.data
+        else ""
+    )
     return f"{piece.kind}{read} · number {piece.id:,}{data}"
 
 
@@ -186,7 +253,8 @@ def summary(cut_text: Sequence[Piece], whole: int, text: str) -> str:
     size = len(text.encode("utf-8", "surrogatepass"))
     shown = f" The first {len(cut_text):,} are shown." if whole > len(cut_text) else ""
     return (
-        f"**{counted(whole, 'token')}** for {counted(len(text), 'character')}, {counted(size, 'byte')}: "
+        f"**{counted(whole, 'token')}** for {counted(len(text), 'character')}, "
+        f"{counted(size, 'byte')}: "
         f"{size / max(1, whole):.2f} bytes per token. {capitalised(listed)}.{shown}"
     )
 
@@ -200,7 +268,15 @@ def merging_of(key: ModelKey, ids: tuple[int, ...]) -> Merging | None:
 def played(player: Player, options: list[int], about: str) -> int:
     """The slider through merges, with the button that plays them."""
     player.button(options, options[-1])
-    made = controls.notch("Merges made", options, key=player.key, help=about, default=options[-1], format_func=str, follows=True)
+    made = controls.notch(
+        "Merges made",
+        options,
+        key=player.key,
+        help=about,
+        default=options[-1],
+        format_func=str,
+        follows=True,
+    )
     player.go_on(options, made)
     return int(made)
 
@@ -209,7 +285,9 @@ def _tree(subject: Subject, text: str, merging: Merging, shown: int) -> None:
     label = subject.lm.tokenizer.label
     symbols = [label(symbol) for symbol in merging.symbols]
     # The merges [merge, what it has], each by the token that it makes.
-    values = np.array([[merge.start, merge.middle, merge.end, merge.rank] for merge in merging.merges])
+    values = np.array(
+        [[merge.start, merge.middle, merge.end, merge.rank] for merge in merging.merges]
+    )
     made = Axis("merge", tuple(label(merge.id) for merge in merging.merges))
     merges = LabelledArray(values, (made, Axis("of it", figures.FIELDS)), "place")
     levels = figures.height_of(merges, len(symbols))
@@ -217,12 +295,16 @@ def _tree(subject: Subject, text: str, merging: Merging, shown: int) -> None:
     show_figure(
         figures.tree(symbols, merges, theme(), height=70 + 44 * levels, shown=shown),
         key="merge tree",
-        alt=f"The first {shown} of {counted(len(merging.merges), 'merge')} that make {text}: {after}.",
+        alt=f"The first {shown} of {counted(len(merging.merges), 'merge')} that make {text}: "
+        f"{after}.",
     )
     last = ""
     if shown:
         one = merging.merges[shown - 1]
-        last = f" Merge {shown} made {in_quotes(label(one.id))}: number {one.rank + 1:,} in the tokenizer’s list."
+        last = (
+            f" Merge {shown} made {in_quotes(label(one.id))}: number {one.rank + 1:,} in the "
+            "tokenizer’s list."
+        )
     st.caption(
         f"**{counted(shown, 'merge')} of {len(merging.merges)}**: {escaped(after)}.{last} Of all "
         "neighbours, the pair that comes first in that list is merged next."
@@ -234,17 +316,25 @@ def way(tokenizer: Tokenizer, merging: Merging | None, ids: Sequence[int]) -> st
     if tokenizer.way == "merges":
         if merging is None:
             return (
-                "These tokens are **not the result of merges**: this tokenizer looks some words up as a whole, or reads them as "
+                "These tokens are **not the result of merges**: this tokenizer looks some words "
+                "up as a whole, or reads them as "
                 "tokens that were added to its vocabulary."
             )
         return (
-            "" if merging.merges else "**Nothing was merged** here: each token is a byte, a character, or was added as a whole."
+            ""
+            if merging.merges
+            else "**Nothing was merged** here: each token is a byte, a character, or was added as "
+            "a whole."
         )
     scores = tokenizer.scores() if isinstance(tokenizer, BPETokenizer) else {}
     if not scores:
         return WAYS[tokenizer.way]
     assert isinstance(tokenizer, BPETokenizer)
-    own = [(tokenizer.label(i), scores[text]) for i, text in zip(ids, tokenizer.written(ids), strict=True) if text in scores]
+    own = [
+        (tokenizer.label(i), scores[text])
+        for i, text in zip(ids, tokenizer.written(ids), strict=True)
+        if text in scores
+    ]
     listed = " + ".join(f"{escaped(label)} ({score:.2f})".replace("-", "−") for label, score in own)
     total = f"{sum(score for _, score in own):.2f}".replace("-", "−")
     return f"{WAYS[tokenizer.way]} Here, as logarithms: {listed} = {total}."
@@ -264,18 +354,24 @@ def tries(subject: Subject) -> list[Try]:
     if tokenizer.way in ("merges", "longest pieces", "likeliest pieces"):
         common, rare = (cost(tokenizer, text).tokens for text in (COMMON, RARE))
         notice = (
-            f"“{RARE}” takes {counted(rare, 'token')}, “{COMMON}” {common}: words that are frequent have a token of their own, "
+            f"“{RARE}” takes {counted(rare, 'token')}, “{COMMON}” {common}: words that are "
+            "frequent have a token of their own, "
             "rare ones are put together."
         )
         offers.append(Try("Rare words", notice, {"view": CUT, "prompt": RARE}))
     own, other = cost(tokenizer, texts[FIRST]), cost(tokenizer, texts["Hindi"])
-    notice = f"The same sentences take {own.tokens} tokens in {FIRST} and {other.tokens} in Hindi. See what others cost."
+    notice = (
+        f"The same sentences take {own.tokens} tokens in {FIRST} and {other.tokens} in Hindi. See "
+        "what others cost."
+    )
     if other.lacking or not own.tokens or not other.tokens:
         notice = (
-            "This tokenizer cannot read the same sentences in Hindi. See which languages it reads, and what another one does."
+            "This tokenizer cannot read the same sentences in Hindi. See which languages it "
+            "reads, and what another one does."
         )
     offers.append(Try("Other languages", notice, {"view": COMPARE}))
     notice = (
-        "Every merge joins the two neighbours that are most frequent: move the slider from 0, and watch the prompt grow together."
+        "Every merge joins the two neighbours that are most frequent: move the slider from 0, and "
+        "watch the prompt grow together."
     )
     return [*offers, Try("Watch merges being learned", notice, {"view": LEARN})]

@@ -56,7 +56,9 @@ def learn(subject: Subject) -> Shown:
         return NOTHING
     about = "How many merges are made. The text, the pairs and the mark on the curve follow it."
     # Each of the first merges, then ever larger steps.
-    options = sorted({*range(min(20, count) + 1), *np.geomspace(1, count, 80).round().astype(int).tolist()})
+    options = sorted(
+        {*range(min(20, count) + 1), *np.geomspace(1, count, 80).round().astype(int).tolist()}
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         made = played(FILM, options, about)
     cut_text = cut_after(text, most, made, subject.prompt)
@@ -64,17 +66,22 @@ def learn(subject: Subject) -> Shown:
     st.caption(summary(cut_text, len(cut_text), subject.prompt))
     left, right = st.columns([3, 2], gap="medium")
     shrunk = LabelledArray(
-        merging.bytes / merging.tokens, (Axis("merges", tuple(map(str, range(count + 1)))),), "bytes per token"
+        merging.bytes / merging.tokens,
+        (Axis("merges", tuple(map(str, range(count + 1)))),),
+        "bytes per token",
     )
     with left:
         show_figure(
             figures.shrinking(shrunk, theme(), height=300, chosen=made),
             key="shrinking",
-            alt=f"How many bytes a token stands for, after 0 to {count:,} merges: {shrunk.values[made]:.2f} after {made:,}.",
+            alt=f"How many bytes a token stands for, after 0 to {count:,} merges: "
+            f"{shrunk.values[made]:.2f} after {made:,}.",
         )
         st.caption(
-            f"The vocabulary has {BYTES} bytes and {made:,} merged tokens: {BYTES + made:,}. The text that is learned from has "
-            f"{merging.bytes:,} bytes and is now {merging.tokens[made]:,} tokens long, {shrunk.values[made]:.2f} bytes per token."
+            f"The vocabulary has {BYTES} bytes and {made:,} merged tokens: {BYTES + made:,}. The "
+            "text that is learned from has "
+            f"{merging.bytes:,} bytes and is now {merging.tokens[made]:,} tokens long, "
+            f"{shrunk.values[made]:.2f} bytes per token."
         )
     with right:
         _pairs(merging, text, most, made)
@@ -89,15 +96,27 @@ def to_learn() -> tuple[str, str, int]:
         CorpusUnavailableError: the text cannot be read.
     """
     ready = [offer.name for offer in corpora() if offer.ready]
-    hint = "Merges are learned only from this text. A text of yours may have up to a million characters."
+    hint = (
+        "Merges are learned only from this text. A text of yours may have up to a million "
+        "characters."
+    )
     name = controls.select("Learn from", [*ready, PASSAGES, OWN], key=FROM, help=hint)
     if name == OWN:
         hint = "What the merges are learned from. Ctrl + Enter, or a click elsewhere, applies it."
-        text = controls.text("Your text", key="pasted", help=hint, longest=LONGEST_OWN, height=pixels(110), lasting=True)
+        text = controls.text(
+            "Your text",
+            key="pasted",
+            help=hint,
+            longest=LONGEST_OWN,
+            height=pixels(110),
+            lasting=True,
+        )
     else:
         text = passages() if name == PASSAGES else corpus_text(name)
     hint = "How many merges are learned at most: each adds one token to the vocabulary."
-    most = controls.notch("Merges to learn", MERGES, key=MOST, help=hint, default=1_000, format_func=str)
+    most = controls.notch(
+        "Merges to learn", MERGES, key=MOST, help=hint, default=1_000, format_func=str
+    )
     return text, name, int(most)
 
 
@@ -126,13 +145,18 @@ def _pairs(merging: Learned, text: str, most: int, made: int) -> None:
     """The pairs that stand side by side most often, the first of which is merged next."""
     rows = pairs_after(text, most, made)
     show_table(
-        pd.DataFrame([{"left": left, "right": right, "side by side": times} for left, right, times in rows]),
+        pd.DataFrame(
+            [{"left": left, "right": right, "side by side": times} for left, right, times in rows]
+        ),
         hide_index=True,
         height=pixels(300),
     )
     if rows and made < len(merging.merges):
         left, right, times = rows[0]
-        st.caption(f"Next: {in_quotes(left)} and {in_quotes(right)}, {times:,} times side by side, become one token.")
+        st.caption(
+            f"Next: {in_quotes(left)} and {in_quotes(right)}, {times:,} times side by side, "
+            "become one token."
+        )
     elif rows:
         st.caption("All merges that were to be learned are made. These pairs would come next.")
 
@@ -144,8 +168,8 @@ def pairs_after(text: str, merges: int, count: int) -> list[tuple[str, str, int]
 
 
 def _onwards(name: str, text: str, most: int, count: int) -> None:
-    """The links to what is done with these merges: a comparison with the tokenizer of the model, and a run on Train that learns
-    the same ones from this text.
+    """The links to what is done with these merges: a comparison with the tokenizer of the model,
+    and a run on Train that learns the same ones from this text.
     """
     pasted = name in (PASSAGES, OWN)
     try:
@@ -164,7 +188,11 @@ def _onwards(name: str, text: str, most: int, count: int) -> None:
             label = f"Train a model with these {size:,} tokens"
             frame.link(TRAIN, label, query={**shared, **query, "run_vocabulary": str(size)})
         own = own if name == OWN else {}
-        frame.link(PAGE, "Beside the tokenizer of the model", query={**shared, "view": COMPARE, **learned, **own})
+        frame.link(
+            PAGE,
+            "Beside the tokenizer of the model",
+            query={**shared, "view": COMPARE, **learned, **own},
+        )
 
 
 def code(text: str, name: str, merges: int) -> str:
@@ -183,5 +211,9 @@ def given(text: str, name: str) -> str:
     if name == PASSAGES:
         return in_code(text)
     if name == OWN:
-        return repr(text) if len(text) <= LONGEST_IN_CODE else 'open("your text.txt", encoding="utf-8").read()'
+        return (
+            repr(text)
+            if len(text) <= LONGEST_IN_CODE
+            else 'open("your text.txt", encoding="utf-8").read()'
+        )
     return f"next(one for one in gptviz.text.corpora() if one.name == {name!r}).open().text"

@@ -24,7 +24,16 @@ from gptviz.model.kinds import MODEL_KINDS, Kind
 from gptviz.runs.experiments import Plan
 from gptviz.settings.address_values import whole
 from gptviz.settings.fields import field_infos
-from gptviz.text import GENERATED, PAIR_TASKS, TASKS, Corpus, Tokenizer, corpora, task, tiny_shakespeare
+from gptviz.text import (
+    GENERATED,
+    PAIR_TASKS,
+    TASKS,
+    Corpus,
+    Tokenizer,
+    corpora,
+    task,
+    tiny_shakespeare,
+)
 from gptviz.text.datasets.base import LONGEST_TEXT
 from gptviz.ui.views.planned_run import UPLOADED, PlannedRun
 from gptviz.ui.widgets import addresses, controls, escaped, pressed, show_figure, theme
@@ -40,55 +49,75 @@ MOST_SETTING = 9  # of a task, where the task itself allows no more
 # The key of the uploader for each kind of model, and what the file must hold.
 FILES: dict[Kind, tuple[str, str]] = {
     "decoder": ("uploaded", "Plain text in UTF-8."),
-    "classifier": ("labelled", "A table (CSV) in UTF-8 with the columns text and label: two labels or more."),
-    "encoder-decoder": ("pairs", "A source and its answer in each line, with a tab or a comma between them, in UTF-8."),
+    "classifier": (
+        "labelled",
+        "A table (CSV) in UTF-8 with the columns text and label: two labels or more.",
+    ),
+    "encoder-decoder": (
+        "pairs",
+        "A source and its answer in each line, with a tab or a comma between them, in UTF-8.",
+    ),
 }
 ABOUT_DATA: dict[Kind, str] = {
     "decoder": (
-        "Tasks make their own sequences, and it is known how well they can be predicted. A text is cut in two: the first part "
+        "Tasks make their own sequences, and it is known how well they can be predicted. A text "
+        "is cut in two: the first part "
         "is for training, the rest for validation."
     ),
     "classifier": (
-        "Opinions are made by a small grammar in which “not” and “never” reverse the meaning of a word: counting words does not "
-        "help. Stars are made by a grammar too. If you give a table, nine texts in ten are for training, the rest for validation."
+        "Opinions are made by a small grammar in which “not” and “never” reverse the meaning of a "
+        "word: counting words does not "
+        "help. Stars are made by a grammar too. If you give a table, nine texts in ten are for "
+        "training, the rest for validation."
     ),
     "encoder-decoder": (
-        "Tasks make pairs of a source and its answer, and hold some answers out. If you give a file, nine sources in ten are "
+        "Tasks make pairs of a source and its answer, and hold some answers out. If you give a "
+        "file, nine sources in ten are "
         "for training, the rest for validation."
     ),
 }
-# In the address, whether a second model is trained on another text, and the experiment that shows best what this does.
+# In the address, whether a second model is trained on another text, and the experiment that shows
+# best what this does.
 TWO, TWO_PLAN = "two_texts", "jobs"
 _TWIN = "_b"  # the end of the keys of the controls of the second text
 ROWS = 4  # of the batch
 MOST_PLACES = 128
 ABOUT_BATCH = {
     "decoder": (
-        "A row of x above a row of y: y is x moved by one place, so that below each token is the token that comes next. At each "
-        "place the model sees x up to that place and must guess y. A dot is a guess that does not count."
+        "A row of x above a row of y: y is x moved by one place, so that below each token is the "
+        "token that comes next. At each "
+        "place the model sees x up to that place and must guess y. A dot is a guess that does not "
+        "count."
     ),
     "classifier": "A row of x is a text, and the model must guess its label.",
     "encoder-decoder": (
-        "The encoder reads the whole source. x is a token that says “start”, followed by the right answer; y is the right "
-        "answer, followed by a token that says “end”. At each place the model sees the source and x up to that place, and must "
+        "The encoder reads the whole source. x is a token that says “start”, followed by the "
+        "right answer; y is the right "
+        "answer, followed by a token that says “end”. At each place the model sees the source and "
+        "x up to that place, and must "
         "guess y. A dot is a guess that does not count."
     ),
 }
 
 
 def two_control(plan: Plan, on_change: Callable[[], None]) -> bool:
-    """The control `two_texts`: whether a second model is trained on other data; models that do not go on with texts have none."""
+    """The control `two_texts`: whether a second model is trained on other data; models that do not
+    go on with texts have none.
+    """
     if not MODEL_KINDS[plan.config.kind].continues:
         return False
     hint = (
-        "Train a second model beside this one: its data differ, and nothing else, not even the seed. Then ask both, and see what "
+        "Train a second model beside this one: its data differ, and nothing else, not even the "
+        "seed. Then ask both, and see what "
         "the data did."
     )
     return controls.switch("Two texts", key=TWO, help=hint, on_change=on_change)
 
 
 def data_control(plan: Plan, first: str | None = None) -> str:
-    """The control `data`: what a model of the plan's kind can learn from; with the data of the `first`, that of its twin."""
+    """The control `data`: what a model of the plan's kind can learn from; with the data of the
+    `first`, that of its twin.
+    """
     kind = plan.config.kind
     offered: dict[Kind, list[str]] = {
         "decoder": [*TASKS, *(offer.name for offer in corpora()), PASTED],
@@ -99,12 +128,14 @@ def data_control(plan: Plan, first: str | None = None) -> str:
     if first is None:
         return controls.select("Data", names, key="data", default=plan.data, help=ABOUT_DATA[kind])
     hint = "What the second model learns from: other settings of the same task, or another text."
-    return controls.select("Data of the second", names, key=f"data{_TWIN}", default=first, help=hint, follows=True)
+    return controls.select(
+        "Data of the second", names, key=f"data{_TWIN}", default=first, help=hint, follows=True
+    )
 
 
 def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Source | None:
-    """The source for what was chosen as `data`, with its controls (those of a task in `folded`), or None if there is no text yet;
-    of the `twin`, the second of two texts.
+    """The source for what was chosen as `data`, with its controls (those of a task in `folded`), or
+    None if there is no text yet; of the `twin`, the second of two texts.
 
     Raises:
         ValueError: the data cannot be used.
@@ -115,9 +146,19 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
         with folded:
             return _task(data, twin=twin)
     if data == PASTED:
-        hint = "What the model learns to go on with. A link or a reload brings it back on this machine."
+        hint = (
+            "What the model learns to go on with. A link or a reload brings it back on this "
+            "machine."
+        )
         label = "Your second text" if twin else "Your text"
-        text = controls.text(label, key=f"pasted{end}", help=hint, longest=MOST_PASTED, height=pixels(110), lasting=True)
+        text = controls.text(
+            label,
+            key=f"pasted{end}",
+            help=hint,
+            longest=MOST_PASTED,
+            height=pixels(110),
+            lasting=True,
+        )
         return TextSource(_pasted(text), plan.fraction) if text else None
     if data == UPLOADED:
         key, hint = FILES[kind]
@@ -130,7 +171,8 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
         return _made(data, plan.fraction)
     offer = next(offer for offer in corpora() if offer.name == data)
     if not offer.ready:
-        # The button that downloads a text, with this end of its key; the page runs again once the text is here.
+        # The button that downloads a text, with this end of its key; the page runs again once the
+        # text is here.
         if hosting().read_only:
             raise ValueError(f"{data} is not on this server, which keeps nothing: take other data")
         st.caption(offer.description)
@@ -142,8 +184,8 @@ def source_of(data: str, plan: Plan, folded: Any, *, twin: bool = False) -> Sour
 
 
 def _task(name: str, *, twin: bool) -> Source:
-    """The task of this name with the settings of its controls; for the `twin` they begin with the settings that it suggests for a
-    second.
+    """The task of this name with the settings of its controls; for the `twin` they begin with the
+    settings that it suggests for a second.
 
     Raises:
         ValueError: the settings do not go together.
@@ -156,9 +198,12 @@ def _task(name: str, *, twin: bool) -> Source:
         for field, info in field_infos(type(usual)).items():
             default, key = getattr(usual, field), key_of(f"{name}_{field}{end}")
             if field not in limits:
-                settings[field] = controls.text(info.label, default, key=key, help=info.help, longest=LONGEST_TEXT, lasting=True)
+                settings[field] = controls.text(
+                    info.label, default, key=key, help=info.help, longest=LONGEST_TEXT, lasting=True
+                )
                 continue
-            low, high = limits[field]  # which may hang on other settings: the task itself has the last word
+            # which may hang on other settings: the task itself has the last word
+            low, high = limits[field]
             low, high = min(low, 1), max(high, MOST_SETTING)
             addresses.takes(key, whole(low, high))
             look: dict[str, Any] = {"key": key, "help": info.help, "bind": "query-params"}
@@ -191,9 +236,16 @@ def _opened(name: str) -> Corpus:
 
 
 def data_button(planned: PlannedRun, label: str = "Look at the data") -> None:
-    """The button that shows what the data are like; there is nothing to show before they are chosen."""
+    """The button that shows what the data are like; there is nothing to show before they are
+    chosen.
+    """
     nothing = planned.source is None or planned.problem is not None
-    if pressed(label, key=label.lower().replace("the data", "data"), icon=":material/search:", disabled=nothing):
+    if pressed(
+        label,
+        key=label.lower().replace("the data", "data"),
+        icon=":material/search:",
+        disabled=nothing,
+    ):
         st.dialog("What it learns from", width="large")(look_at)(planned)
 
 
@@ -203,14 +255,20 @@ def look_at(planned: PlannedRun) -> None:
     if source is None or config is None:
         return
     try:
-        tokenizer = learned_tokenizer(source, planned.plan.tokenizer, planned.vocabulary or planned.plan.config.vocab_size)
+        tokenizer = learned_tokenizer(
+            source, planned.plan.tokenizer, planned.vocabulary or planned.plan.config.vocab_size
+        )
         config = source.fitted(config, tokenizer)
         known = statistics(source, tokenizer, config)
-        drawn = source.data(tokenizer, config).training(planned.recipe.batch_size, draw_seed(planned.recipe.seed, 0, "batch"))
+        drawn = source.data(tokenizer, config).training(
+            planned.recipe.batch_size, draw_seed(planned.recipe.seed, 0, "batch")
+        )
     except ValueError as error:
         st.error(escaped(str(error)))
         return
-    st.markdown(" · ".join(f"{escaped(what)}: **{count:,}**" for what, count in known.facts.items()))
+    st.markdown(
+        " · ".join(f"{escaped(what)}: **{count:,}**" for what, count in known.facts.items())
+    )
     show_figure(
         frequencies(LabelledArray(known.shares, (Axis("token", known.tokens),), "share"), theme()),
         key="frequencies",
@@ -222,8 +280,15 @@ def look_at(planned: PlannedRun) -> None:
     some = f"the first {ROWS} of its {count:,} rows" if count > ROWS else f"its {count:,} rows"
     some += f", the first {MOST_PLACES} of {places:,} places" if places > MOST_PLACES else ""
     rows = shown_rows(drawn.rows(slice(ROWS)), tokenizer, config, tuple(source.label_names))
-    st.markdown(f"**The first batch of this run**: {some}, drawn by the seed. x has the shape ({count}, {places}).")
-    show_table(rows_in_words(rows), height="content", alt="What the model reads and what it must guess, token by token.")
+    st.markdown(
+        f"**The first batch of this run**: {some}, drawn by the seed. x has the shape ({count}, "
+        f"{places})."
+    )
+    show_table(
+        rows_in_words(rows),
+        height="content",
+        alt="What the model reads and what it must guess, token by token.",
+    )
     st.caption(ABOUT_BATCH[config.kind])
 
 
@@ -249,7 +314,11 @@ def rows_in_words(rows: list[ShownRow]) -> pd.DataFrame:
         for what, labels in row.lines.items():
             whose = f"row {number}, label {row.label}" if row.label else f"row {number}"
             lines[f"{whose}: {what}"] = labels[:MOST_PLACES]
-    return pd.DataFrame.from_dict(lines, orient="index").fillna("").rename(columns=lambda place: str(place + 1))
+    return (
+        pd.DataFrame.from_dict(lines, orient="index")
+        .fillna("")
+        .rename(columns=lambda place: str(place + 1))
+    )
 
 
 def no_text(data: str) -> str:
@@ -260,9 +329,13 @@ def no_text(data: str) -> str:
 
 def known_complaint(source: Source, config: Config, tokenizer: Tokenizer) -> str | None:
     """Why a source does not go with a model of this config; None if it does. Cached."""
-    return _complaint(_identity(source), config, f"{tokenizer.kind} {tokenizer.vocab_size}", source, tokenizer)
+    return _complaint(
+        _identity(source), config, f"{tokenizer.kind} {tokenizer.vocab_size}", source, tokenizer
+    )
 
 
 @st.cache_data(max_entries=64, show_spinner="Reading the data")
-def _complaint(identity: str, config: Config, tokens: str, _source: Source, _tokenizer: Tokenizer) -> str | None:
+def _complaint(
+    identity: str, config: Config, tokens: str, _source: Source, _tokenizer: Tokenizer
+) -> str | None:
     return complaint(_source, config, _tokenizer)

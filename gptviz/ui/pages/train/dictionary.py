@@ -13,12 +13,19 @@ from gptviz.ui.views import held_out
 from gptviz.ui.views.dictionary_quality import ask_quality, show_quality
 from gptviz.ui.widgets import controls, jobs
 
-SIZES, ACTIVE, STEPS = ("128", "256", "512", "1024", "2048"), ("4", "8", "16", "32", "64"), ("500", "2000", "8000")
+SIZES, ACTIVE, STEPS = (
+    ("128", "256", "512", "1024", "2048"),
+    ("4", "8", "16", "32", "64"),
+    ("500", "2000", "8000"),
+)
 
 
 def fitted_here(device: str) -> None:
     """The switch that shows the controls, with what they fit below it."""
-    hint = "Fit sparse features to the stream after a block of a model. Each of them can then be looked at, and switched off."
+    hint = (
+        "Fit sparse features to the stream after a block of a model. Each of them can then be "
+        "looked at, and switched off."
+    )
     if not controls.switch("A dictionary of a layer", key="dictionary", help=hint):
         return
     asked = _asked(device)
@@ -27,11 +34,18 @@ def fitted_here(device: str) -> None:
     if found is not None:
         quality = ask_quality(asked.key, found.name, dict(asked.settings).get("text")).value
         show_quality(found, quality)
-    show("Fit the dictionary", "Fit it again", "dictionary", "It is kept in your folder. Stopped before its end, none is kept.")
+    show(
+        "Fit the dictionary",
+        "Fit it again",
+        "dictionary",
+        "It is kept in your folder. Stopped before its end, none is kept.",
+    )
 
 
 def _asked(device: str) -> Asked[Dictionary]:
-    """The controls: of which model, after which block, of how many features, and for how many steps."""
+    """The controls: of which model, after which block, of how many features, and for how many
+    steps.
+    """
     names = kinds.models_of("decoder")
     of, after, large, sparse, long = st.columns(5, vertical_alignment="bottom")
     with of:
@@ -41,13 +55,26 @@ def _asked(device: str) -> Asked[Dictionary]:
     config = kinds.read_config(kinds.checkpoints.find(name))
     with after:
         hint = "The stream after this block, counted from 0."
-        block = controls.whole("After block", 0, max(config.n_layer - 1, 0), key="after", help=hint, default=config.n_layer // 2)
+        block = controls.whole(
+            "After block",
+            0,
+            max(config.n_layer - 1, 0),
+            key="after",
+            help=hint,
+            default=config.n_layer // 2,
+        )
     with large:
-        size = controls.select("Features", SIZES, key="features", help="How many features there are.", default="256")
+        size = controls.select(
+            "Features", SIZES, key="features", help="How many features there are.", default="256"
+        )
     with sparse:
-        k = controls.select("Active", ACTIVE, key="active", help="How many of them count at a token.", default="8")
+        k = controls.select(
+            "Active", ACTIVE, key="active", help="How many of them count at a token.", default="8"
+        )
     with long:
-        steps = controls.select("Steps", STEPS, key="fit", help="How many steps it is fitted for.", default="2000")
+        steps = controls.select(
+            "Steps", STEPS, key="fit", help="How many steps it is fitted for.", default="2000"
+        )
     text = None if held_out.is_here(key) else passages()
     settings = {"block": block, "size": int(size), "k": int(k), "steps": int(steps), "text": text}
     return ask(key, dictionaries.fit_dictionary, f"Fitting a dictionary to {name}", **settings)

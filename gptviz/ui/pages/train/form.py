@@ -1,4 +1,6 @@
-"""The form of the Train page: which experiment, on which data, with which model and recipe, and the button that begins it."""
+"""The form of the Train page: which experiment, on which data, with which model and recipe, and the
+button that begins it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,17 @@ from gptviz.ui.views.planned_run import (
 )
 from gptviz.ui.widgets import addresses, controls, escaped, pressed, visit
 
-from .data import TWO, TWO_PLAN, data_button, data_control, known_complaint, learned_tokenizer, no_text, source_of, two_control
+from .data import (
+    TWO,
+    TWO_PLAN,
+    data_button,
+    data_control,
+    known_complaint,
+    learned_tokenizer,
+    no_text,
+    source_of,
+    two_control,
+)
 from .rules import (
     FEWEST_TOKENS,
     FRESH,
@@ -52,7 +64,8 @@ DEFAULT_PLAN = "sums"  # done within a minute on two processor cores
 MOST_TOKENS = 60_000
 SIZES_IN_SIGHT = ("n_layer", "n_head", "d_model", "context_length")
 RECIPE_IN_SIGHT = ("steps", "batch_size", "learning_rate")
-LONGEST_NAME = 400  # a name too long for a model gets a message, which says more than a field that takes no more
+# a name too long for a model gets a message, which says more than a field that takes no more
+LONGEST_NAME = 400
 _SHOWN, _STARTED = "plan shown", "a run was started"
 
 
@@ -63,11 +76,15 @@ def form(device: str) -> PlannedRun:
         [*PLANS, OWN],
         key="plan",
         default=DEFAULT_PLAN,
-        help="An experiment brings its model, data and recipe, and you may change all of them. Or train a model of your own.",
+        help="An experiment brings its model, data and recipe, and you may change all of them. Or "
+        "train a model of your own.",
     )
     plan = plan_named(name)
     _follow(name, plan)
-    st.caption(plan.sentence, help=f"Published: {plan.target}, by {plan.target.by}." if plan.target else None)
+    st.caption(
+        plan.sentence,
+        help=f"Published: {plan.target}, by {plan.target.by}." if plan.target else None,
+    )
     experiment_list(device)
     chosen = data_control(plan)
     above = st.container()
@@ -98,7 +115,9 @@ def form(device: str) -> PlannedRun:
 
 
 def _begin_two(name: str) -> None:
-    """Begin with the pair whose data are about nurses, where “Two texts” was turned on before an experiment was chosen."""
+    """Begin with the pair whose data are about nurses, where “Two texts” was turned on before an
+    experiment was chosen.
+    """
     if st.session_state[TWO] and name == DEFAULT_PLAN:
         st.session_state["plan"] = TWO_PLAN
 
@@ -121,7 +140,11 @@ def _follow(name: str, plan: Plan) -> None:
     for field, value in (architecture_values(plan.config) | recipe_values(plan.recipe)).items():
         st.session_state[key_of(field)] = value
     st.session_state[key_of("vocabulary")] = usual_vocabulary(plan, plan.tokenizer)
-    for key, value in (("data", plan.data), ("begin", plan.begin or FRESH), ("tokens", plan.tokenizer)):
+    for key, value in (
+        ("data", plan.data),
+        ("begin", plan.begin or FRESH),
+        ("tokens", plan.tokenizer),
+    ):
         st.session_state[key] = value
 
 
@@ -131,24 +154,39 @@ def _choices(name: str, plan: Plan, source: Source | None, problem: str | None) 
     with st.popover("Model"):
         begin = _begin(plan)
         if begin == FRESH:
-            in_sight = (*SIZES_IN_SIGHT, "n_encoder_layer") if plan.config.n_encoder_layer else SIZES_IN_SIGHT
-            architecture = field_controls(field_infos(Config), architecture_values(plan.config), in_sight)
-            # How a text becomes tokens, and how many of them are learned, by two controls as far as the data leave a choice.
+            in_sight = (
+                (*SIZES_IN_SIGHT, "n_encoder_layer")
+                if plan.config.n_encoder_layer
+                else SIZES_IN_SIGHT
+            )
+            architecture = field_controls(
+                field_infos(Config), architecture_values(plan.config), in_sight
+            )
+            # How a text becomes tokens, and how many of them are learned, by two controls as far as
+            # the data leave a choice.
             offered = token_kinds(plan.config.kind, source)
             if len(offered) > 1:
                 about = (
-                    "One token for each character, or tokens of several characters each, learned from the text (BPE, byte-pair "
+                    "One token for each character, or tokens of several characters each, learned "
+                    "from the text (BPE, byte-pair "
                     "encoding)."
                 )
-                choice = controls.select("Tokens", offered, key="tokens", default=plan.tokenizer, help=about)
+                choice = controls.select(
+                    "Tokens", offered, key="tokens", default=plan.tokenizer, help=about
+                )
                 tokenizer = cast(TokenizerKind, choice)
             if offered and tokenizer in FEWEST_TOKENS:
-                about = "How many tokens are learned at most. If the tokens are words, the most frequent ones are learned."
+                about = (
+                    "How many tokens are learned at most. If the tokens are words, the most "
+                    "frequent ones are learned."
+                )
                 fewest, usual = FEWEST_TOKENS[tokenizer], usual_vocabulary(plan, tokenizer)
                 key = key_of("vocabulary")
                 addresses.takes(key, whole(fewest, MOST_TOKENS))
                 look: dict[str, Any] = {"key": key, "help": about, "bind": "query-params"}
-                vocabulary = int(st.number_input("Vocabulary", fewest, MOST_TOKENS, usual, 100, **look))
+                vocabulary = int(
+                    st.number_input("Vocabulary", fewest, MOST_TOKENS, usual, 100, **look)
+                )
     with st.popover("Recipe"):
         recipe = field_controls(field_infos(Recipe), recipe_values(plan.recipe), RECIPE_IN_SIGHT)
     return Choices(name, plan, source, begin, tokenizer, vocabulary, architecture, recipe, problem)
@@ -158,15 +196,22 @@ def _begin(plan: Plan) -> str:
     """The control `begin`: fresh weights, or the model whose weights the run begins with."""
     known = kinds.models_of(plan.config.kind)
     of_plan = {plan.begin} - set(known) if plan.begin else set()
-    hint = "Start from random weights, or from the weights of a model: then its architecture and its tokens are kept."
-    begin = controls.select("Begin with", [FRESH, *known, *of_plan], key="begin", default=plan.begin or FRESH, help=hint)
+    hint = (
+        "Start from random weights, or from the weights of a model: then its architecture and its "
+        "tokens are kept."
+    )
+    begin = controls.select(
+        "Begin with", [FRESH, *known, *of_plan], key="begin", default=plan.begin or FRESH, help=hint
+    )
     hidden.say_what_hides([begin])
     return begin
 
 
 def experiment_list(device: str) -> None:
     """A button that opens the list; a click on the name of an experiment sets the form to it."""
-    with st.popover("All experiments", icon=":material/list:", on_change="rerun", key="all experiments") as box:
+    with st.popover(
+        "All experiments", icon=":material/list:", on_change="rerun", key="all experiments"
+    ) as box:
         if not box.open:  # what each takes is worked out when somebody asks
             return
         for group in GROUPS:
@@ -174,7 +219,11 @@ def experiment_list(device: str) -> None:
                 st.markdown(f"**{group.title}**")
                 for name in group.plans:
                     st.button(
-                        name, key=f"choose {name}", type="tertiary", on_click=st.session_state.update, args=({"plan": name},)
+                        name,
+                        key=f"choose {name}",
+                        type="tertiary",
+                        on_click=st.session_state.update,
+                        args=({"plan": name},),
                     )
                     st.caption(f"{PLANS[name].sentence} About {time_of(name, device)}.")
 
@@ -184,7 +233,9 @@ def time_of(name: str, device: str) -> str:
     """How long an experiment takes on `device`, as it is planned."""
     plan, absent = PLANS[name], {offer.name for offer in corpora() if not offer.ready}
     source = None if plan.data in absent else source_named(plan.data, plan.fraction)
-    expected = estimate_of(PlannedRun(name, plan, source, None, plan.recipe, {}, plan.config, None, None), device)
+    expected = estimate_of(
+        PlannedRun(name, plan, source, None, plan.recipe, {}, plan.config, None, None), device
+    )
     assert expected is not None
     return time_needed(expected)
 
@@ -201,22 +252,30 @@ def name_control(planned: PlannedRun) -> str:
         key="save_as",
         max_chars=LONGEST_NAME,
         persist_state="session",
-        help="What the model is called: letters, digits, '-', '_' and '.'. Left empty, it gets the name in grey. Of two "
+        help="What the model is called: letters, digits, '-', '_' and '.'. Left empty, it gets the "
+        "name in grey. Of two "
         "models, “-a” and “-b” are put after it.",
     )
     return (typed or "").strip() or free
 
 
 def train_button(planned: PlannedRun, name: str, device: str) -> None:
-    """The time and memory that the run will take, or why it cannot begin, and the button that begins it."""
+    """The time and memory that the run will take, or why it cannot begin, and the button that
+    begins it.
+    """
     expected = estimate_of(planned, device)
     refused = refusal(planned, expected, name, device)
     if expected is not None:
-        st.caption(("Two times " if planned.twin else "") + summary(expected), help=explanation(expected))
+        st.caption(
+            ("Two times " if planned.twin else "") + summary(expected), help=explanation(expected)
+        )
     if refused:
         st.error(escaped(refused))
     look = {"type": "primary", "icon": ":material/model_training:", "width": "stretch"}
-    if pressed("Train", key="train", disabled=refused is not None, **look) and has_begun(planned, name, device):
+    if pressed("Train", key="train", disabled=refused is not None, **look) and has_begun(
+        planned, name, device
+    ):
         watch_next(names_of(planned, name)[0])
-        st.session_state[_STARTED] = True  # the name is taken now: the field goes back to the next free one
+        # the name is taken now: the field goes back to the next free one
+        st.session_state[_STARTED] = True
         st.rerun()

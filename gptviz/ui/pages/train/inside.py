@@ -1,4 +1,6 @@
-"""Two views into the watched model as it learns: where one of its heads looks, and its map of tokens."""
+"""Two views into the watched model as it learns: where one of its heads looks, and its map of
+tokens.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ _MAP = "map shown"
 
 @dataclass(frozen=True)
 class ChosenHead:
-    """Which head is shown: its stack ("encoder" or "decoder"), its block, and its number in the block."""
+    """Which head is shown: its stack ("encoder" or "decoder"), its block, and its number in the
+    block.
+    """
 
     stack: str
     block: int
@@ -43,9 +47,14 @@ class ChosenHead:
 
 
 def look_inside(name: str, device: str) -> None:
-    """The pattern of a head and the map of tokens, with the controls `stack`, `block`, `head` and `prompt` below them."""
+    """The pattern of a head and the map of tokens, with the controls `stack`, `block`, `head` and
+    `prompt` below them.
+    """
     try:
-        config, card = checkpoints.read_config(checkpoints.find(name)), checkpoints.read_card(checkpoints.find(name))
+        config, card = (
+            checkpoints.read_config(checkpoints.find(name)),
+            checkpoints.read_card(checkpoints.find(name)),
+        )
     except checkpoints.CheckpointError as error:
         st.text(str(error))
         return
@@ -61,11 +70,18 @@ def look_inside(name: str, device: str) -> None:
         if n_layer:
             with st.container(width=pixels(150)):
                 block = controls.whole(
-                    "Block", 0, n_layer - 1, key="block", default=0, help="Blocks are numbered from 0, beginning at the input."
+                    "Block",
+                    0,
+                    n_layer - 1,
+                    key="block",
+                    default=0,
+                    help="Blocks are numbered from 0, beginning at the input.",
                 )
             with st.container(width=pixels(150)):
                 hint = "The heads of a block read side by side."
-                number = controls.whole("Head", 0, config.n_head - 1, key="head", default=0, help=hint)
+                number = controls.whole(
+                    "Head", 0, config.n_head - 1, key="head", default=0, help=hint
+                )
         head = ChosenHead(stack, block, number)
         with st.container(width="stretch"):
             prompt = prompt_box(default)
@@ -91,14 +107,21 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
         step = key.step if key.step is not None else run.card.steps
         left, right = st.columns(2, gap="medium")
         if n_parameters(model) > MOST_PARAMETERS:
-            left.caption("This model is too large to be looked into while it trains; the other pages open it.")
+            left.caption(
+                "This model is too large to be looked into while it trains; the other pages open "
+                "it."
+            )
             return run.is_active
         at = f" after {counted(step, 'step')}" if step is not None else ""
         at += f", in {escaped(name)}" if run.twin is not None else ""
         with left:
             of = f" of the {head.stack}" if model.encoder is not None else ""
             has_blocks = encoder_decoder.n_blocks(model.config, head.stack)
-            title = f"**What head {head.head} of block {head.block}{of} looks at**{at}" if has_blocks else "**No attention**"
+            title = (
+                f"**What head {head.head} of block {head.block}{of} looks at**{at}"
+                if has_blocks
+                else "**No attention**"
+            )
             st.markdown(title)
             _pattern(key, prompt, default, head)
         with right:
@@ -106,15 +129,23 @@ def _views(name: str, device: str, prompt: str, default: str, head: ChosenHead) 
             # Some tokens of the vocabulary, placed by PCA of the embedding.
             vocabulary = tokens(key)
             some = embeddings.sample(len(vocabulary.labels), MOST_PLACED, 0)
-            points, explained = embeddings.pca(embeddings.vectors(language_model(key).model, "embedding"), 2)
-            axes = (Axis("token", tuple(vocabulary.labels[i] for i in some)), Axis("component", ("1", "2")))
-            # `points` [token, 2], turned or mirrored to match the map shown before: PCA does not say which way is up.
+            points, explained = embeddings.pca(
+                embeddings.vectors(language_model(key).model, "embedding"), 2
+            )
+            axes = (
+                Axis("token", tuple(vocabulary.labels[i] for i in some)),
+                Axis("component", ("1", "2")),
+            )
+            # `points` [token, 2], turned or mirrored to match the map shown before: PCA does not
+            # say which way is up.
             before = st.session_state.get(_MAP)
             if before is not None and before[0] == key.name and before[1].shape == points.shape:
                 points = embeddings.aligned(points, before[1])
             st.session_state[_MAP] = key.name, points
             array = LabelledArray(points[some], axes, "coordinate")
-            figure = scatter.cloud(array, [vocabulary.kinds[i] for i in some], theme(), height=HEIGHT)
+            figure = scatter.cloud(
+                array, [vocabulary.kinds[i] for i in some], theme(), height=HEIGHT
+            )
             figure.update_layout(showlegend=False)
             show_figure(figure, key="knows", alt=f"A map of {counted(len(some), 'token')} by PCA.")
             st.caption(f"PCA of the embedding: {percent(sum(explained))} of the variance.")
@@ -136,7 +167,12 @@ def _pattern(key: ModelKey, prompt: str, default: str, head: ChosenHead) -> None
     # The model may have changed since the controls were drawn.
     block, number = min(head.block, n_layer - 1), min(head.head, config.n_head - 1)
     reading = attention.reading_of(key, read, block)
-    pattern = one_head(reading.patterns, block - reading.first, number, [*map(lm.tokenizer.label, read.ids)])
-    about = f"How each of {counted(len(read.ids), 'token')} shares its attention among them, in block {block}, head {number}"
+    pattern = one_head(
+        reading.patterns, block - reading.first, number, [*map(lm.tokenizer.label, read.ids)]
+    )
+    about = (
+        f"How each of {counted(len(read.ids), 'token')} shares its attention among them, in block "
+        f"{block}, head {number}"
+    )
     lines = attention.code_of_head(lm, read, block, number)
     head_pattern.head_pattern(head_pattern.payload(pattern, heading(about), lines), key="looks")

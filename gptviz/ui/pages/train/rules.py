@@ -35,14 +35,31 @@ OWN_PLAN = Plan(
 )
 FEWEST_TOKENS = {"bpe": 300, "words": 3}  # in a vocabulary that is learned
 USUAL_VOCABULARY = 1_000
-# The fields of the architecture that the data decide, or that a model of this kind has no choice in.
+# The fields of the architecture that the data decide, or that a model of this kind has no choice
+# in.
 NOT_CHOSEN: dict[Kind, tuple[str, ...]] = {
-    "decoder": ("vocab_size", "padding", "n_label", "ordered", "token_dropout", "head", "n_encoder_layer"),
-    "classifier": ("vocab_size", "padding", "n_label", "ordered", "n_encoder_layer", "tied", "unembed_bias"),
+    "decoder": (
+        "vocab_size",
+        "padding",
+        "n_label",
+        "ordered",
+        "token_dropout",
+        "head",
+        "n_encoder_layer",
+    ),
+    "classifier": (
+        "vocab_size",
+        "padding",
+        "n_label",
+        "ordered",
+        "n_encoder_layer",
+        "tied",
+        "unembed_bias",
+    ),
     "encoder-decoder": ("vocab_size", "padding", "n_label", "ordered", "token_dropout", "head"),
 }
-# The largest numbers the page offers, where the field itself allows more: enough for a laptop, and beyond what any lesson needs.
-# The command line takes all that the field allows.
+# The largest numbers the page offers, where the field itself allows more: enough for a laptop, and
+# beyond what any lesson needs. The command line takes all that the field allows.
 LARGEST: dict[str, float] = {
     "n_layer": 48,
     "n_encoder_layer": 48,
@@ -64,13 +81,20 @@ LARGEST: dict[str, float] = {
     "weight_decay": 100,
     "clip": 1_000,
 }
-# A control of Streamlit includes its limits. Where a field excludes one, its control ends this far from it.
+# A control of Streamlit includes its limits. Where a field excludes one, its control ends this far
+# from it.
 ABOVE, BELOW = 1e-7, 1e-4
 # The meaning of 0 in the control of a field that may also be left out.
 ZERO = {"d_head": "0: width ÷ heads", "minutes": "0: steps"}
 HEAD_WITHOUT_LABELS = "unembed"
 # Where the buttons of a control begin to count if its field has no value of its own.
-BEGIN = {"norm_eps": 1e-5, "score_scale": 1.0, "score_cap": 50.0, "logit_cap": 30.0, "window_rotary_base": 10_000.0}
+BEGIN = {
+    "norm_eps": 1e-5,
+    "score_scale": 1.0,
+    "score_cap": 50.0,
+    "logit_cap": 30.0,
+    "window_rotary_base": 10_000.0,
+}
 NO_GROUP = "More"
 Number = TypeVar("Number", int, float)
 
@@ -85,9 +109,11 @@ class Choices:
     begin: str  #: the model whose weights the run begins with, or `FRESH`
     tokenizer: TokenizerKind  #: how a text becomes tokens
     vocabulary: int  #: how many tokens are learned, where they are learned
-    #: the values of the fields of `Config` that have a control; none unless it begins with fresh weights
+    #: the values of the fields of `Config` that have a control; none unless it begins with fresh
+    #: weights
     architecture: Mapping[str, Any]
-    recipe: Mapping[str, Any]  #: the values of the fields of `Recipe`; 0 minutes mean that the steps count
+    #: the values of the fields of `Recipe`; 0 minutes mean that the steps count
+    recipe: Mapping[str, Any]
     problem: str | None = None  #: why the data cannot be used; None if they can
 
 
@@ -107,12 +133,20 @@ def complaint(source: Source, config: Config, tokenizer: Tokenizer) -> str | Non
 
 def planned_run(
     choices: Choices,
-    learn: Callable[[Source, str, int], Tokenizer] = lambda source, kind, vocab_size: source.tokenizer(kind, vocab_size),
+    learn: Callable[[Source, str, int], Tokenizer] = lambda source, kind, vocab_size: (
+        source.tokenizer(kind, vocab_size)
+    ),
     complain: Callable[[Source, Config, Tokenizer], str | None] = complaint,
 ) -> PlannedRun:
-    """The run that these choices describe, with its problem if they do not go together; the form passes functions that cache."""
+    """The run that these choices describe, with its problem if they do not go together; the form
+    passes functions that cache.
+    """
     fresh = choices.begin == FRESH
-    is_learned = fresh and choices.tokenizer in FEWEST_TOKENS and bool(token_kinds(choices.plan.config.kind, choices.source))
+    is_learned = (
+        fresh
+        and choices.tokenizer in FEWEST_TOKENS
+        and bool(token_kinds(choices.plan.config.kind, choices.source))
+    )
     plan = replace(choices.plan, tokenizer=choices.tokenizer, begin=None)
     recipe, config, base, problem = plan.recipe, None, None, choices.problem
     changes: dict[str, object] = {}
@@ -142,7 +176,9 @@ def planned_run(
 
 
 def token_kinds(kind: Kind, source: Source | None) -> tuple[str, ...]:
-    """The ways in which these data can become tokens for a model of this kind; empty if they bring their own."""
+    """The ways in which these data can become tokens for a model of this kind; empty if they bring
+    their own.
+    """
     return (FROM_FILES[kind] if source is None else source).tokenizer_kinds
 
 
@@ -163,14 +199,24 @@ def architecture_changes(config: Config, values: Mapping[str, Any]) -> dict[str,
     if changes.get("d_head") == 0:
         changes["d_head"] = None
     # The size of the MLP follows the width, unless the plan, or the user, chose another one.
-    if "d_model" in changes and "d_mlp" not in changes and config.expert_size not in (0, 4 * config.d_model):
+    if (
+        "d_model" in changes
+        and "d_mlp" not in changes
+        and config.expert_size not in (0, 4 * config.d_model)
+    ):
         changes["d_mlp"] = config.expert_size
     return changes
 
 
 def architecture_values(config: Config) -> dict[str, Any]:
-    """The values that the controls of the architecture begin with; a size that follows from others is 0."""
-    values = {field: value for field, value in config.to_dict().items() if field not in NOT_CHOSEN[config.kind]}
+    """The values that the controls of the architecture begin with; a size that follows from others
+    is 0.
+    """
+    values = {
+        field: value
+        for field, value in config.to_dict().items()
+        if field not in NOT_CHOSEN[config.kind]
+    }
     if config.n_head * config.head_size == config.d_model:
         values["d_head"] = 0
     return values
@@ -183,10 +229,11 @@ def _fitted(
     learn: Callable[[Source, str, int], Tokenizer],
     complain: Callable[[Source, Config, Tokenizer], str | None],
 ) -> tuple[Config, str | None]:
-    """The plan's config with the sizes that the data and its tokens decide, then with `changes`; and why the data do not go
-    with it.
+    """The plan's config with the sizes that the data and its tokens decide, then with `changes`;
+    and why the data do not go with it.
 
-    A long source is read only when the run begins, and a BPE tokenizer is learned only then: both take too long for a form.
+    A long source is read only when the run begins, and a BPE tokenizer is learned only then: both
+    take too long for a form.
 
     Raises:
         ValueError: the changes do not go together.
@@ -198,12 +245,17 @@ def _fitted(
         return changed(replace(plan.config, vocab_size=choices.vocabulary), **changes), None
     tokenizer = learn(source, plan.tokenizer, choices.vocabulary)
     config = changed(source.fitted(plan.config, tokenizer), **changes)
-    return config, None if source.is_long or plan.tokenizer == "bpe" else complain(source, config, tokenizer)
+    return config, None if source.is_long or plan.tokenizer == "bpe" else complain(
+        source, config, tokenizer
+    )
 
 
-def field_controls(infos: Mapping[str, FieldInfo], values: Mapping[str, Any], in_sight: Sequence[str]) -> dict[str, Any]:
-    """A control for each field that has a value: those `in_sight` in two columns, the others folded under their groups,
-    which cost a browser nothing until they are opened, or the address sets one of theirs.
+def field_controls(
+    infos: Mapping[str, FieldInfo], values: Mapping[str, Any], in_sight: Sequence[str]
+) -> dict[str, Any]:
+    """A control for each field that has a value: those `in_sight` in two columns, the others folded
+    under their groups, which cost a browser nothing until they are opened, or the address sets one
+    of theirs.
 
     Args:
         infos: what there is to say about each field, by name and in order.
@@ -226,31 +278,53 @@ def field_controls(infos: Mapping[str, FieldInfo], values: Mapping[str, Any], in
         with fold or nullcontext():
             for info in inside:
                 value, has_effect = values[info.name], _has_effect(info, infos, chosen)
-                chosen[info.name] = _usual(info, value) if fold is None else _control(info, value, disabled=not has_effect)
+                chosen[info.name] = (
+                    _usual(info, value)
+                    if fold is None
+                    else _control(info, value, disabled=not has_effect)
+                )
     return chosen
 
 
 def _control(info: FieldInfo, value: Any, *, disabled: bool = False) -> Any:
     """The control of one field, beginning with `value`; what was chosen in it."""
-    key, label = key_of(info.name), f"{info.label} ({ZERO[info.name]})" if info.name in ZERO else info.label
+    key, label = (
+        key_of(info.name),
+        f"{info.label} ({ZERO[info.name]})" if info.name in ZERO else info.label,
+    )
     if info.kind == "switch":
         addresses.takes(key, ON_OR_OFF)
-        return st.toggle(label, value, key=key, help=info.help, bind="query-params", disabled=disabled)
+        return st.toggle(
+            label, value, key=key, help=info.help, bind="query-params", disabled=disabled
+        )
     if info.kind == "choice":
         choices = [choice for choice in info.choices if choice != HEAD_WITHOUT_LABELS]
-        return controls.select(label, choices, key=key, default=value, help=info.full_help, disabled=disabled)
+        return controls.select(
+            label, choices, key=key, default=value, help=info.full_help, disabled=disabled
+        )
     if info.kind == "text":
         addresses.takes(key, ANY)
-        return st.text_input(label, value, key=key, help=info.help, bind="query-params", disabled=disabled)
-    common: dict[str, Any] = {"key": key, "help": info.help, "bind": "query-params", "disabled": disabled}
+        return st.text_input(
+            label, value, key=key, help=info.help, bind="query-params", disabled=disabled
+        )
+    common: dict[str, Any] = {
+        "key": key,
+        "help": info.help,
+        "bind": "query-params",
+        "disabled": disabled,
+    }
     if info.optional:
         common["placeholder"] = "as usual"
     low, high = limits(info)
-    addresses.takes(key, real(-math.inf if low is None else low, math.inf if high is None else high))
+    addresses.takes(
+        key, real(-math.inf if low is None else low, math.inf if high is None else high)
+    )
     if info.kind == "whole":
         return st.number_input(label, _as(int, low), _as(int, high), value, 1, **common)
     step = _notch(BEGIN.get(info.name, 0.0) if value is None else float(value))
-    return st.number_input(label, _as(float, low), _as(float, high), _as(float, value), step, "%.6g", **common)
+    return st.number_input(
+        label, _as(float, low), _as(float, high), _as(float, value), step, "%.6g", **common
+    )
 
 
 def key_of(field: str) -> str:
@@ -259,7 +333,9 @@ def key_of(field: str) -> str:
 
 
 def limits(info: FieldInfo) -> tuple[float | None, float | None]:
-    """The least and the largest number that the control of a field takes, or None if there is no limit."""
+    """The least and the largest number that the control of a field takes, or None if there is no
+    limit.
+    """
     low, high = info.low, LARGEST.get(info.name, info.high)
     if info.name in ZERO:
         low = 0
@@ -283,7 +359,9 @@ def _notch(value: float) -> float:
 
 def _has_effect(info: FieldInfo, infos: Mapping[str, FieldInfo], chosen: Mapping[str, Any]) -> bool:
     """Whether the field changes anything, given what was chosen for the fields before it."""
-    return info.has_effect(chosen) and (info.needs is None or _has_effect(infos[info.needs[0]], infos, chosen))
+    return info.has_effect(chosen) and (
+        info.needs is None or _has_effect(infos[info.needs[0]], infos, chosen)
+    )
 
 
 def _usual(info: FieldInfo, value: Any) -> Any:
@@ -298,7 +376,9 @@ def usual_vocabulary(plan: Plan, tokenizer: str) -> int:
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
-    """The values that the controls of the recipe begin with: steps even where minutes count, minutes 0 where steps do."""
+    """The values that the controls of the recipe begin with: steps even where minutes count,
+    minutes 0 where steps do.
+    """
     return recipe.to_dict() | {"minutes": recipe.minutes or 0.0, "steps": recipe.steps or 1_000}
 
 
@@ -306,11 +386,18 @@ def changes_of(planned: PlannedRun) -> str:
     """The differences from the experiment as it is planned, in words; empty if there are none."""
     recipe, usual = planned.recipe.to_dict(), planned.plan.recipe.to_dict()
     differ = [
-        (info.label, recipe[name], usual[name]) for name, info in field_infos(Recipe).items() if recipe[name] != usual[name]
+        (info.label, recipe[name], usual[name])
+        for name, info in field_infos(Recipe).items()
+        if recipe[name] != usual[name]
     ]
     before = planned.plan.config.to_dict()
-    differ += [(field_info(Config, name).label, value, before[name]) for name, value in planned.changes.items()]
-    return ", ".join(f"{label} {_said(value)} instead of {_said(other)}" for label, value, other in differ)
+    differ += [
+        (field_info(Config, name).label, value, before[name])
+        for name, value in planned.changes.items()
+    ]
+    return ", ".join(
+        f"{label} {_said(value)} instead of {_said(other)}" for label, value, other in differ
+    )
 
 
 def _said(value: object) -> str:

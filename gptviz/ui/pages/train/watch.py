@@ -26,7 +26,13 @@ from gptviz.ui.records.compare import PAGE as COMPARE
 from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import hidden
 from gptviz.ui.views.how_written import say_how_written
-from gptviz.ui.views.learning_curves import accuracy_of, curve_of, loss_unit, most_of_its_fall, with_unit
+from gptviz.ui.views.learning_curves import (
+    accuracy_of,
+    curve_of,
+    loss_unit,
+    most_of_its_fall,
+    with_unit,
+)
 from gptviz.ui.views.open_in import open_in
 from gptviz.ui.widgets import Try, addresses, capitalised, controls, escaped, show_figure, theme
 from gptviz.ui.widgets.figure import pixels
@@ -52,7 +58,18 @@ ENDING: dict[StopRequest, str] = {
     "pause": "pausing: what it has learned is being saved",
     "stop": "stopping: a last evaluation on all the data held out (Pause leaves it out)",
 }
-ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+ORDINALS = (
+    "first",
+    "second",
+    "third",
+    "fourth",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
+    "ninth",
+    "tenth",
+)
 SAMPLE_TITLES: dict[Kind, str] = {
     "decoder": "What it writes",
     "classifier": "What it makes of some texts",
@@ -84,12 +101,15 @@ class Chart:
     label: str  #: what the control and the link call it
     #: the figure, or None if the run has nothing to draw yet, which shows the loss instead
     draw: Callable[[WatchedRun], Drawn | None]
-    #: the field of the card that says whether a run has this quantity at all, or None if every run has it
+    #: the field of the card that says whether a run has this quantity at all, or None if every run
+    #: has it
     on_card: str | None = None
 
 
 def bar() -> str | None:
-    """The controls above the chart: which run is watched, and what its chart shows. Returns the name of the run, if any."""
+    """The controls above the chart: which run is watched, and what its chart shows. Returns the
+    name of the run, if any.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         with st.container(width="stretch"):
             name = run_control()
@@ -104,12 +124,18 @@ def bar() -> str | None:
             # The control `chart`: which of the charts that the run has is shown.
             controls.select(
                 "Chart",
-                [chart.label for chart in CHARTS if chart.on_card is None or getattr(run.card, chart.on_card) is not None],
+                [
+                    chart.label
+                    for chart in CHARTS
+                    if chart.on_card is None or getattr(run.card, chart.on_card) is not None
+                ],
                 key="chart",
                 default=LOSS.label,
                 help=(
-                    "Loss: the mean surprise at the token that came, in nats. Perplexity: e to the power of the loss; a choice "
-                    "among this many equally likely tokens would be as hard. Learning rate: how far a step goes. Gradient norm: "
+                    "Loss: the mean surprise at the token that came, in nats. Perplexity: e to "
+                    "the power of the loss; a choice "
+                    "among this many equally likely tokens would be as hard. Learning rate: how "
+                    "far a step goes. Gradient norm: "
                     "how steep the loss is."
                 ),
             )
@@ -122,7 +148,8 @@ def bar() -> str | None:
 def compare_controls(run: WatchedRun) -> None:
     """The controls `beside`, `log_steps` and `log_loss`: what the chart of the loss shows."""
     names = [other for other in checkpoints.folders() if other != run.name]
-    # A choice made for another run, such as its own earlier versions, does not belong next to this one.
+    # A choice made for another run, such as its own earlier versions, does not belong next to this
+    # one.
     is_another = st.session_state.get(_BESIDE_OF, run.name) != run.name
     st.session_state[_BESIDE_OF] = run.name
     if is_another or any(name not in names for name in st.session_state.get("beside") or ()):
@@ -138,13 +165,17 @@ def compare_controls(run: WatchedRun) -> None:
         bind="query-params",
     )
     hidden.say_what_hides(beside)
-    controls.switch("Log steps", key="log_steps", help="Each doubling of the steps takes the same room.")
-    controls.switch("Log loss", key="log_loss", help="Each halving of the loss takes the same room.")
+    controls.switch(
+        "Log steps", key="log_steps", help="Each doubling of the steps takes the same room."
+    )
+    controls.switch(
+        "Log loss", key="log_loss", help="Each halving of the loss takes the same room."
+    )
 
 
 def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
-    """The models among `names` to compare with this run: only its twin, or those of its experiment and of experiments related to
-    that.
+    """The models among `names` to compare with this run: only its twin, or those of its experiment
+    and of experiments related to that.
     """
     if (twin := run.card.twin) is not None and twin in names:
         return [twin]
@@ -154,26 +185,44 @@ def companions(run: WatchedRun, names: Sequence[str]) -> list[str]:
 
 
 def live(name: str) -> None:
-    """How far the run is, its buttons, its chart, its numbers and its last sample; beside it, those of its twin."""
+    """How far the run is, its buttons, its chart, its numbers and its last sample; beside it, those
+    of its twin.
+    """
 
     def body() -> bool:
         run = watched_run(name)
         twin = run.twin
         # The progress bar of the run with its buttons, and the error if there was one.
         with st.container(horizontal=True, vertical_alignment="center"):
-            share = 1.0 if run.status.state == "finished" else min(1.0, (run.step and run.step.progress) or 0.0)
+            share = (
+                1.0
+                if run.status.state == "finished"
+                else min(1.0, (run.step and run.step.progress) or 0.0)
+            )
             st.progress(share, headline(run), width="stretch")
             if run.place == 0:
-                about = "Saves everything and pauses. The result will be the same as without a pause."
+                about = (
+                    "Saves everything and pauses. The result will be the same as without a pause."
+                )
                 _button("Pause", ":material/pause:", queue.own_queue().pause, run.name, about)
                 about = "Ends the run here, with a last evaluation. It can still go on later."
                 _button("Stop", ":material/stop:", queue.own_queue().stop, run.name, about)
             elif run.place:
                 about = "Takes the run out of the line of waiting runs. You can put it back later."
                 _button("Take back", ":material/undo:", queue.own_queue().stop, run.name, about)
-            elif run.status.state in RESUMABLE and run.recipe is not None and run.folder.parent == queue.own_queue().root:
+            elif (
+                run.status.state in RESUMABLE
+                and run.recipe is not None
+                and run.folder.parent == queue.own_queue().root
+            ):
                 label = "Begin" if run.status.state == "ready" else "Go on"
-                _button(label, ":material/resume:", queue.submit, run.name, "Continues the training from this step.")
+                _button(
+                    label,
+                    ":material/resume:",
+                    queue.submit,
+                    run.name,
+                    "Continues the training from this step.",
+                )
         if failed := st.session_state.get(_FAILED):
             st.error(escaped(failed))
         if run.diverged:
@@ -189,7 +238,9 @@ def live(name: str) -> None:
             return run.is_active
         for column, shown, other in zip(st.columns(2), (run, twin), (twin, run), strict=True):
             with column:
-                st.markdown(f"**{escaped(shown.name)}**, trained on {escaped(learned_from(shown, other))}")
+                st.markdown(
+                    f"**{escaped(shown.name)}**, trained on {escaped(learned_from(shown, other))}"
+                )
                 st.caption(f"{headline(shown)}  \n{numbers_line(shown)}")
                 show_sample(shown)
         if not run.is_active and not twin.is_active:
@@ -216,12 +267,18 @@ def headline(run: WatchedRun) -> str:
         return f"{at} · {ENDING[run.request]}"
     if run.place == 0:
         if run.status.state != "running" or not run.step:
-            return f"Beginning: {escaped(run.status.message) or 'Python and torch are being loaded'}."
+            return (
+                f"Beginning: {escaped(run.status.message) or 'Python and torch are being loaded'}."
+            )
         return f"{at} · {duration(run.step.seconds_left)} left"
     if run.status.state == "finished":
         took = "" if run.card.seconds is None else f" in {duration(run.card.seconds)}"
         how = "Finished, but it diverged" if run.diverged else "Finished"
-        return f"{how}." if run.card.steps is None else f"{how}: {counted(run.card.steps, 'step')}{took}."
+        return (
+            f"{how}."
+            if run.card.steps is None
+            else f"{how}: {counted(run.card.steps, 'step')}{took}."
+        )
     return f"{at}. {STATES[run.status.state]}"
 
 
@@ -238,7 +295,9 @@ def _button(label: str, icon: str, act: Callable[[str], object], name: str, help
 
 
 def show_chart(run: WatchedRun) -> None:
-    """The chosen chart, or the loss if that chart has nothing to draw yet; next to the loss, the accuracy if there is one."""
+    """The chosen chart, or the loss if that chart has nothing to draw yet; next to the loss, the
+    accuracy if there is one.
+    """
     label = st.session_state.get("chart")
     chart = next((chart for chart in CHARTS if chart.label == label), LOSS)
     drawn = chart.draw(run) or draw_loss(run)
@@ -252,7 +311,11 @@ def show_chart(run: WatchedRun) -> None:
         with right:
             show_figure(beside.figure, key="live accuracy", alt=beside.description)
     if chart.label == "Accuracy" or beside is not None:
-        st.caption(curves.ACCURACY_LEGEND if run.card.training_accuracy is not None else "Accuracy: on held-out data.")
+        st.caption(
+            curves.ACCURACY_LEGEND
+            if run.card.training_accuracy is not None
+            else "Accuracy: on held-out data."
+        )
 
 
 def draw_loss(run: WatchedRun) -> Drawn:
@@ -262,10 +325,17 @@ def draw_loss(run: WatchedRun) -> Drawn:
         with suppress(checkpoints.CheckpointError):
             other = curve_of(checkpoints.find(name))
             drawn.append(
-                replace(other, name=f"{name} (finished)") if run.is_active and not watched_run(name).is_active else other
+                replace(other, name=f"{name} (finished)")
+                if run.is_active and not watched_run(name).is_active
+                else other
             )
-    log_steps, log_loss = bool(st.session_state.get("log_steps")), bool(st.session_state.get("log_loss"))
-    figure = curves.losses(drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_until(run))
+    log_steps, log_loss = (
+        bool(st.session_state.get("log_steps")),
+        bool(st.session_state.get("log_loss")),
+    )
+    figure = curves.losses(
+        drawn, theme(), height=HEIGHT, log_steps=log_steps, log_loss=log_loss, until=_until(run)
+    )
     figure = with_unit(figure, loss_unit([run.folder]))
     return Drawn(figure, f"The loss of {run.name} over its steps, training and validation.")
 
@@ -283,7 +353,9 @@ def _until(run: WatchedRun) -> int | None:
 
 
 def draw_accuracy(run: WatchedRun) -> Drawn | None:
-    """How much is right, on data held out and on data trained on, with the compared runs that count the same."""
+    """How much is right, on data held out and on data trained on, with the compared runs that count
+    the same.
+    """
     own = accuracy_of(run.folder)
     if own is None:
         return None
@@ -293,32 +365,56 @@ def draw_accuracy(run: WatchedRun) -> Drawn | None:
             other = accuracy_of(checkpoints.find(name))
             shown += [other] if other is not None and other.what == own.what else []
     log_steps = bool(st.session_state.get("log_steps"))
-    figure = curves.accuracies(shown, theme(), height=HEIGHT, log_steps=log_steps, until=_until(run))
-    return Drawn(figure, f"{own.what.capitalize()} over the steps; at the end {percent(own.validation[-1])} on held-out data.")
+    figure = curves.accuracies(
+        shown, theme(), height=HEIGHT, log_steps=log_steps, until=_until(run)
+    )
+    return Drawn(
+        figure,
+        f"{own.what.capitalize()} over the steps; at the end {percent(own.validation[-1])} on "
+        "held-out data.",
+    )
 
 
 def numbers_line(run: WatchedRun) -> str:
     """The losses, the accuracy and the speed of the run, in a line of Markdown."""
-    parts, step, last, card, kind = list[str](), run.step, run.evaluation, run.card, MODEL_KINDS[run.kind or "decoder"]
+    parts, step, last, card, kind = (
+        list[str](),
+        run.step,
+        run.evaluation,
+        run.card,
+        MODEL_KINDS[run.kind or "decoder"],
+    )
     if step and step.loss is not None:
         parts.append(f"training loss {small(step.loss, 3)}")
     loss = card.validation_loss if last is None else last.loss
     if loss is not None:
         # When it was measured, and on how much of the data.
-        when = f" after {counted(last.step, 'step')}" if last and step and step.step > last.step else ""
+        when = (
+            f" after {counted(last.step, 'step')}"
+            if last and step and step.step > last.step
+            else ""
+        )
         if last and last.share is not None and last.share < 1:
             when += f" on {percent(last.share)} of the data held out"
-        perplexity = "" if kind.guesses == "label" else f", perplexity {curves.perplexity_in_words(loss)}"
+        perplexity = (
+            "" if kind.guesses == "label" else f", perplexity {curves.perplexity_in_words(loss)}"
+        )
         parts.append(f"validation **{small(loss, 3)}** nats{perplexity}{when}")
     if card.floor is not None:
         parts.append(f"floor {card.floor:.3f}")
     # How much is right.
     if last and last.accuracy is not None:
         if card.accuracy is not None:
-            parts.append(f"{percent(last.accuracy)} {'' if last.exact_match is None else 'of the tokens '}right")
+            parts.append(
+                f"{percent(last.accuracy)} "
+                f"{'' if last.exact_match is None else 'of the tokens '}right"
+            )
         if (trained_on := last.training_accuracy) is not None:
             gap = 100 * (trained_on - last.accuracy)
-            parts.append(f"{percent(trained_on)} on what it is trained on (without dropout), a gap of {gap:.1f} points")
+            parts.append(
+                f"{percent(trained_on)} on what it is trained on (without dropout), a gap of "
+                f"{gap:.1f} points"
+            )
     if last and last.exact_match is not None:
         parts.append(f"{percent(last.exact_match)} of the answers without a mistake")
     if card.baseline_accuracy is not None:
@@ -331,7 +427,9 @@ def numbers_line(run: WatchedRun) -> str:
 
 
 def show_sample(run: WatchedRun) -> None:
-    """The last sample: a text; of a task, what the model made of a sequence it was never trained on."""
+    """The last sample: a text; of a task, what the model made of a sequence it was never trained
+    on.
+    """
     if not run.sample:
         return
     kind = MODEL_KINDS[run.kind or "decoder"]
@@ -341,7 +439,10 @@ def show_sample(run: WatchedRun) -> None:
     text = (run.sample.text or "")[:LONGEST_SAMPLE]
     st.code(text, language=None, wrap_lines=True, height="content" if is_short else pixels(150))
     if kind.guesses == "label":
-        st.caption("Texts it was never trained on: its label and how sure it is, the right label in brackets, then the text.")
+        st.caption(
+            "Texts it was never trained on: its label and how sure it is, the right label in "
+            "brackets, then the text."
+        )
     elif kind.has_source:
         st.caption("A source it was never trained on, and its answer.")
     elif is_short:
@@ -355,25 +456,32 @@ def show_sample(run: WatchedRun) -> None:
 
 
 def learned_from(run: WatchedRun, twin: WatchedRun) -> str:
-    """What the run learns from: the name of its text, or its task with the settings in which its twin's task differs."""
+    """What the run learns from: the name of its text, or its task with the settings in which its
+    twin's task differs.
+    """
     task, other = task_of(run.card.source), task_of(twin.card.source)
     if task is None:
         return run.card.corpus or "its data"
     if other is None or other.name != task.name or other == task:
         return task.title
     theirs = other.settings()
-    differing = (f"{name} {'none' if value == '' else value}" for name, value in task.settings().items() if theirs[name] != value)
+    differing = (
+        f"{name} {'none' if value == '' else value}"
+        for name, value in task.settings().items()
+        if theirs[name] != value
+    )
     return f"{task.name} ({', '.join(differing)})"
 
 
 def repeated(body: Callable[[], bool], every: float, active: bool) -> None:
-    """Show `body`, which returns whether a run is active, each `every` seconds while one is; when that ends, the whole page runs
-    once.
+    """Show `body`, which returns whether a run is active, each `every` seconds while one is; when
+    that ends, the whole page runs once.
     """
 
     def tick() -> None:
         try:
-            with st.container(key=f"again {body.__module__}"):  # does not fade while it waits for its turn: page.css
+            # does not fade while it waits for its turn: page.css
+            with st.container(key=f"again {body.__module__}"):
                 is_active = body()
         except checkpoints.CheckpointError as error:  # it was deleted, or renamed
             st.text(str(error))
@@ -385,7 +493,9 @@ def repeated(body: Callable[[], bool], every: float, active: bool) -> None:
 
 
 def tries(watched: str, plan_name: str) -> list[Try]:
-    """The suggestions for the model watched and the experiment in the form, as far as their models are here."""
+    """The suggestions for the model watched and the experiment in the form, as far as their models
+    are here.
+    """
     offers, sudden = list[Try](), "induction"
     folder = None if watched == sudden else checkpoints.folder_of(sudden)
     if folder is not None and len((curve := curve_of(folder)).validation) > 2:
@@ -393,18 +503,34 @@ def tries(watched: str, plan_name: str) -> list[Try]:
         steps, losses = curve.validation_steps, curve.validation
         before = int(np.argmin(np.diff(losses)))
         notice = (
-            f"“{sudden}” was trained for {steps[-1]:,.0f} steps, and {losses[before] - losses[before + 1]:.2f} of the "
-            f"{losses[0] - losses.min():.2f} nats by which its loss fell came between steps {steps[before]:,.0f} and "
+            f"“{sudden}” was trained for {steps[-1]:,.0f} steps, and "
+            f"{losses[before] - losses[before + 1]:.2f} of the "
+            f"{losses[0] - losses.min():.2f} nats by which its loss fell came between steps "
+            f"{steps[before]:,.0f} and "
             f"{steps[before + 1]:,.0f}."
         )
-        offers.append(Try("A sudden insight", notice, {"run": sudden, "chart": LOSS.label, "log_steps": True, "block": 1}))
+        offers.append(
+            Try(
+                "A sudden insight",
+                notice,
+                {"run": sudden, "chart": LOSS.label, "log_steps": True, "block": 1},
+            )
+        )
     data = (
-        "Two models that differ only in their data: in one text a nurse is “she” in nine sentences of ten, in the other in one. "
+        "Two models that differ only in their data: in one text a nurse is “she” in nine "
+        "sentences of ten, in the other in one. "
         "Press Train, wait for both, and ask them."
     )
     rate = plan_named(plan_name).recipe.learning_rate
-    about = f"{TOO_FAST / rate:,.0f} times that of the experiment. Press Train: does the loss fall, and where does it end?"
-    fast = Try("Far too fast", f"Sets the learning rate to {TOO_FAST:g}: {about}", {"run_learning_rate": TOO_FAST})
+    about = (
+        f"{TOO_FAST / rate:,.0f} times that of the experiment. Press Train: does the loss fall, "
+        "and where does it end?"
+    )
+    fast = Try(
+        "Far too fast",
+        f"Sets the learning rate to {TOO_FAST:g}: {about}",
+        {"run_learning_rate": TOO_FAST},
+    )
     return [*offers, Try("What did my data do?", data, {"plan": TWO_PLAN, TWO: True}), fast]
 
 
@@ -413,11 +539,15 @@ def validation_losses(name: str) -> LabelledArray:
     folder = checkpoints.find(name)
     curve = curve_of(folder)
     steps = tuple(f"{step:.0f}" for step in curve.validation_steps)
-    return LabelledArray(curve.validation, (Axis("step", steps),), f"validation loss in {loss_unit([folder])}")
+    return LabelledArray(
+        curve.validation, (Axis("step", steps),), f"validation loss in {loss_unit([folder])}"
+    )
 
 
 def code(name: str, commands: Sequence[str]) -> str:
-    """How to get the same without a browser: the runs that the form describes, and the losses of the run watched."""
+    """How to get the same without a browser: the runs that the form describes, and the losses of
+    the run watched.
+    """
     lines = "\n".join(f"#   {command}" for command in commands)
     return f"""# in a shell, what the form now says:
 {lines}
@@ -437,7 +567,10 @@ def engine(run: WatchedRun) -> str | None:
     if chosen is None:
         return None
     what = "bfloat16" if chosen.bfloat16 else "float32"
-    return f"It computes in {what}{', compiled' if chosen.compiled else ''} ({escaped(chosen.why[:300])})."
+    return (
+        f"It computes in {what}{', compiled' if chosen.compiled else ''} "
+        f"({escaped(chosen.why[:300])})."
+    )
 
 
 def draw_perplexity(run: WatchedRun) -> Drawn:
@@ -474,7 +607,9 @@ def _draw_steps(label: str, field: str, unit: str) -> Chart:
             return None
         known = curve_points(run.log, "step", field)
         steps, values = [step for step, _ in known], [value for _, value in known]
-        figure = curves.values(label.lower(), unit, steps, values, theme(), height=HEIGHT, until=_until(run))
+        figure = curves.values(
+            label.lower(), unit, steps, values, theme(), height=HEIGHT, until=_until(run)
+        )
         return Drawn(figure, f"{label} over the steps.")
 
     return Chart(label, draw)

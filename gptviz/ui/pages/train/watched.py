@@ -23,7 +23,14 @@ from gptviz.ui.shell import frame
 from gptviz.ui.shell.subject import ModelKey, hidden, kinds, model_key
 from gptviz.ui.widgets import addresses, controls
 
-NUMBERS_OF_A_STEP = ("loss", "progress", "learning_rate", "gradient_norm", "tokens_per_second", "seconds_left")
+NUMBERS_OF_A_STEP = (
+    "loss",
+    "progress",
+    "learning_rate",
+    "gradient_norm",
+    "tokens_per_second",
+    "seconds_left",
+)
 _NEXT = "run to watch next"
 
 
@@ -33,14 +40,17 @@ class WatchedRun:
 
     folder: Path
     status: Status
-    request: StopRequest | None  #: what the user asked for and the run has not carried out yet, or None
+    #: what the user asked for and the run has not carried out yet, or None
+    request: StopRequest | None
     place: int | None  #: in the queue: 0 in training, n for the n-th in line, None for neither
     kind: Kind | None  #: the kind of the model, or None if that cannot be read
     card: Card
     recipe: Recipe | None  #: how it is trained; None for a model that was not trained here
     step: LogLine | None  #: the last line of its log about a step; None before the first
-    evaluation: LogLine | None  #: the last line of its log about an evaluation; None before the first
-    sample: LogLine | None  #: the last line of its log about a sample of what it writes; None before the first
+    #: the last line of its log about an evaluation; None before the first
+    evaluation: LogLine | None
+    #: the last line of its log about a sample of what it writes; None before the first
+    sample: LogLine | None
     diverged: str | None  #: if it has diverged, a sentence that says so, and what to change
 
     @property
@@ -76,14 +86,17 @@ class WatchedRun:
 def watch_next(name: str) -> None:
     """Let the next run of the script watch the run called `name`.
 
-    The control itself cannot be set now: the chart is shown again each second, and the values of all controls that the browser
-    sends with that, as they were before, would take the place of what was set.
+    The control itself cannot be set now: the chart is shown again each second, and the values of
+    all controls that the browser sends with that, as they were before, would take the place of what
+    was set.
     """
     st.session_state[_NEXT] = name
 
 
 def run_control() -> str | None:
-    """The control `run`: which run is watched; it is always in the link. Returns None if there is no run."""
+    """The control `run`: which run is watched; it is always in the link. Returns None if there is
+    no run.
+    """
     names = list(checkpoints.folders())
     if not names:
         return None
@@ -92,7 +105,10 @@ def run_control() -> str | None:
         st.session_state["run"] = chosen
     if st.session_state.get("run") not in names:
         st.session_state["run"] = in_link or _most_interesting(names)
-    hint = "Any model, whether it is still being trained or finished long ago. The one in training is shown first."
+    hint = (
+        "Any model, whether it is still being trained or finished long ago. The one in training "
+        "is shown first."
+    )
     name = st.selectbox("Model watched", names, key="run", help=hint, persist_state="session")
     st.session_state.pop(_NEXT, None)
     addresses.write("run", name)
@@ -101,7 +117,9 @@ def run_control() -> str | None:
 
 
 def _most_interesting(names: Sequence[str]) -> str:
-    """The run in training, else the next in line, else the one that changed last, else a model that came with gptviz."""
+    """The run in training, else the next in line, else the one that changed last, else a model that
+    came with gptviz.
+    """
     own_queue = queue.own_queue()
     for name in [*own_queue.training(), *own_queue.waiting()]:
         if name in names:
@@ -142,7 +160,9 @@ def watched_run(name: str) -> WatchedRun:
 def _last_line(log: Sequence[LogLine], kind: str, numbers: Sequence[str]) -> LogLine | None:
     """The last line of one kind that has all of `numbers`; a log may come from a stranger."""
     lines = (line for line in reversed(log) if line.kind == kind)
-    return next((line for line in lines if all(getattr(line, field) is not None for field in numbers)), None)
+    return next(
+        (line for line in lines if all(getattr(line, field) is not None for field in numbers)), None
+    )
 
 
 @kept_until_written("log.jsonl", most=8)

@@ -27,7 +27,12 @@ def ask_beams(subject: Subject) -> Asked[Beams]:
     """The controls `width` and `penalty`, and the search that they describe."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         width = controls.whole(
-            "Beam width", 1, WIDEST, key="width", default=3, help="How many outputs are kept at each step; 1 is greedy decoding."
+            "Beam width",
+            1,
+            WIDEST,
+            key="width",
+            default=3,
+            help="How many outputs are kept at each step; 1 is greedy decoding.",
         )
         penalty = controls.real(
             "Length penalty",
@@ -37,7 +42,8 @@ def ask_beams(subject: Subject) -> Asked[Beams]:
             default=0.0,
             step=0.1,
             help=(
-                "Answers are compared by sum ÷ length^penalty: with 0 by their probability, which favours short answers; with 1 "
+                "Answers are compared by sum ÷ length^penalty: with 0 by their probability, which "
+                "favours short answers; with 1 "
                 "by the mean per token."
             ),
         )
@@ -53,10 +59,14 @@ def show_tree(subject: Subject, asked: Asked[Beams]) -> None:
     search, width = asked.value, dict(asked.settings)["width"]
     best, nodes = search.best, _drawn(asked)
     alt = (
-        f"A beam search of width {width}: {counted(len(nodes) - 1, 'candidate')}, {counted(len(search.finished), 'answer')}. "
-        f"The best is “{subject.lm.tokenizer.decode(best.ids)}”, with a sum of {signed(best.total)} nats."
+        f"A beam search of width {width}: {counted(len(nodes) - 1, 'candidate')}, "
+        f"{counted(len(search.finished), 'answer')}. "
+        f"The best is “{subject.lm.tokenizer.decode(best.ids)}”, with a sum of "
+        f"{signed(best.total)} nats."
     )
-    show_figure(beams.tree(nodes, search.path(best.node), theme(), width=width), key="tree", alt=alt)
+    show_figure(
+        beams.tree(nodes, search.path(best.node), theme(), width=width), key="tree", alt=alt
+    )
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -88,12 +98,22 @@ def show_answers(subject: Subject, search: Beams) -> None:
         "ends": [one.ended for one in answers],
     }
     digits = st.column_config.NumberColumn(format="%.3f")
-    show_table(pd.DataFrame(columns), hide_index=True, column_config={"sum (nats)": digits, "score": digits})
+    show_table(
+        pd.DataFrame(columns),
+        hide_index=True,
+        column_config={"sum (nats)": digits, "score": digits},
+    )
     if not all(one.ended for one in answers):
         most = longest_answer(subject.lm.model.config)
-        st.caption(f"Those that do not end were stopped after {most} tokens, as many as {limit(subject)}.")
+        st.caption(
+            f"Those that do not end were stopped after {most} tokens, as many as {limit(subject)}."
+        )
 
 
 def details(subject: Subject, asked: Asked[Beams]) -> Shown:
     """The sums of all candidates, and the code that computes them."""
-    return Shown(lambda: writing.beam_sums(subject.lm, asked.value), asked.code("lm.beam_sums(result)"), BEAM_SEARCH)
+    return Shown(
+        lambda: writing.beam_sums(subject.lm, asked.value),
+        asked.code("lm.beam_sums(result)"),
+        BEAM_SEARCH,
+    )

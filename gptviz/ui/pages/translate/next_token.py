@@ -35,8 +35,11 @@ def show_strip(translation: Translation, position: int) -> None:
     """The output as chips, tinted by how likely the model found each; a click sets `position`."""
     label = translation.subject.lm.tokenizer.label
     logits = translation.computed.logits
-    # The first of the ids has nothing before it; the last row, which nothing follows, is not looked at.
-    likely = next_token.token_probabilities(np.concatenate((logits, logits[-1:])), (translation.decoded[0], *translation.written))
+    # The first of the ids has nothing before it; the last row, which nothing follows, is not looked
+    # at.
+    likely = next_token.token_probabilities(
+        np.concatenate((logits, logits[-1:])), (translation.decoded[0], *translation.written)
+    )
     chips = []
     for place, token in enumerate(translation.written, 1):
         guesses = zip(likely.likely[place], likely.likely_probability[place], strict=True)
@@ -58,7 +61,9 @@ def show_strip(translation: Translation, position: int) -> None:
         on_pick=go_to,
         label="The tokens of the output; choose one to see the guess made there",
         legend="how likely the model found each token"
-        + ("; underlined: another is likelier" if translation.typed or translation.is_drawn else ""),
+        + (
+            "; underlined: another is likelier" if translation.typed or translation.is_drawn else ""
+        ),
         spaced=translation.subject.lm.tokenizer.is_spaced,
     )
 
@@ -66,20 +71,25 @@ def show_strip(translation: Translation, position: int) -> None:
 def show_ledger(translation: Translation, position: int) -> None:
     """The probabilities of the whole vocabulary at `position`. Nothing is drawn here."""
     written = translation.written[position]
-    shown = _payload(translation.subject.key, translation.subject.seen, translation.decoded, written, position)
+    shown = _payload(
+        translation.subject.key, translation.subject.seen, translation.decoded, written, position
+    )
     addresses.takes_all(address(shown.vocab_size, draws=False))
     sampling_ledger(shown, key="ledger")
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _payload(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], written: int, position: int) -> Payload:
+def _payload(
+    key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...], written: int, position: int
+) -> Payload:
     lm = language_model(key)
     labels = lm.tokenizer.labels()
     return payload(
         output_of(key, source, decoded).logits[position],
         labels,
         about=(key, source, decoded, position),
-        title=f"{key.title}, the token at position {position} of the output, after {labels[decoded[position]]}",
+        title=f"{key.title}, the token at position {position} of the output, after "
+        f"{labels[decoded[position]]}",
         code=(code(key, source, decoded, position), ""),
         true=written,
         true_name="Written here:",

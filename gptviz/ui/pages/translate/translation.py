@@ -1,4 +1,6 @@
-"""The source and the output that the Translate page is about: the control `output`, and what the model computed for it."""
+"""The source and the output that the Translate page is about: the control `output`, and what the
+model computed for it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ from gptviz.ui.widgets.sampling import sampling_controls
 LONGEST_OUTPUT = 10_000  # characters
 # This many sources are looked through; a word counts as known if it is in one of them.
 LOOKED_THROUGH = 5_000
-# Where fewer of the words held out are known (a text of random letters has a new word each time), nothing is said of words.
+# Where fewer of the words held out are known (a text of random letters has a new word each time),
+# nothing is said of words.
 KNOWN_SHARE = 0.99
 MOST_NAMED = 5
 _WORD = re.compile(r"[^\W\d_]+")
@@ -44,7 +47,8 @@ class Translation:
 
     subject: Subject  #: the model, and the source it reads
     decoded: tuple[int, ...]  #: the ids the decoder reads, the start token first
-    written: tuple[int, ...]  #: the ids written, one after each of these; the last may be only the model's guess
+    #: the ids written, one after each of these; the last may be only the model's guess
+    written: tuple[int, ...]
     ended: bool  #: whether the model's own answer ends; true where the output was typed
     typed: str  #: the output that was typed, empty for the model's own
     is_drawn: bool = False  #: whether the model's own answer was drawn
@@ -56,14 +60,20 @@ class Translation:
 
 
 def say_languages(subject: Subject) -> None:
-    """From which language into which a translator of another program translates, where its files say so."""
+    """From which language into which a translator of another program translates, where its files
+    say so.
+    """
     if (languages := subject.lm.card.languages) is not None:
         source, target = (in_quotes(one[:40]) for one in languages)
-        st.caption(f"This model translates from {source} to {target}, as its files name the languages.")
+        st.caption(
+            f"This model translates from {source} to {target}, as its files name the languages."
+        )
 
 
 def warn_of_unknown_words(subject: Subject) -> None:
-    """Say which words of the source the model was never trained on: its answer then says nothing about them."""
+    """Say which words of the source the model was never trained on: its answer then says nothing
+    about them.
+    """
     unknown = unknown_words(subject.prompt, known_words(json.dumps(subject.lm.card.source or {})))
     if not unknown:
         return
@@ -71,15 +81,19 @@ def warn_of_unknown_words(subject: Subject) -> None:
     more = f" and {len(unknown) - MOST_NAMED} more" if len(unknown) > MOST_NAMED else ""
     is_single = len(unknown) == 1
     controls.notices().warning(
-        f"{named}{more}: {'this word occurs' if is_single else 'these words occur'} in none of {LOOKED_THROUGH:,} sources like "
-        f"those that the model was trained on. It cannot know what {'it means' if is_single else 'they mean'}, and answers all "
+        f"{named}{more}: {'this word occurs' if is_single else 'these words occur'} in none of "
+        f"{LOOKED_THROUGH:,} sources like "
+        "those that the model was trained on. It cannot know what "
+        f"{'it means' if is_single else 'they mean'}, and answers all "
         "the same: the output says nothing, however sure the model is.",
         icon=":material/help:",
     )
 
 
 def unknown_words(text: str, known: frozenset[str]) -> list[str]:
-    """The words of `text`, each once, that are not among those `known`; none if the model's words are not known."""
+    """The words of `text`, each once, that are not among those `known`; none if the model's words
+    are not known.
+    """
     return [word for word in dict.fromkeys(words(text)) if known and word not in known]
 
 
@@ -89,7 +103,9 @@ def words(text: str) -> list[str]:
 
 
 def known_words(source: str) -> frozenset[str]:
-    """The words in the sources that a model learned from, by the `source` on its card (JSON); empty if there are none."""
+    """The words in the sources that a model learned from, by the `source` on its card (JSON); empty
+    if there are none.
+    """
     try:
         return _known_words(source)
     except (ValueError, OSError):
@@ -105,40 +121,63 @@ def _known_words(source: str) -> frozenset[str]:
     trained, held_out = data.sources(LOOKED_THROUGH)
     known = frozenset(word for text in trained for word in words(text))
     others = [word for text in held_out for word in words(text)]
-    return known if others and sum(word in known for word in others) >= KNOWN_SHARE * len(others) else frozenset()
+    return (
+        known
+        if others and sum(word in known for word in others) >= KNOWN_SHARE * len(others)
+        else frozenset()
+    )
 
 
 def sampling_control() -> Sampling | None:
-    """The control `drawn`. If it is on, the controls of the sampling; else None: the output takes the likeliest tokens."""
-    hint = "Off: the output takes the likeliest token each time. On: each token is drawn, as on the page Generate."
+    """The control `drawn`. If it is on, the controls of the sampling; else None: the output takes
+    the likeliest tokens.
+    """
+    hint = (
+        "Off: the output takes the likeliest token each time. On: each token is drawn, as on the "
+        "page Generate."
+    )
     if not controls.switch("Draw the output", key="drawn", help=hint):
         return None
     return sampling_controls()
 
 
 def output_control(subject: Subject, sampling: Sampling | None) -> Translation:
-    """The control `output`: the model's own answer, drawn by `sampling` if given, unless another output is typed."""
+    """The control `output`: the model's own answer, drawn by `sampling` if given, unless another
+    output is typed.
+    """
     tokens, own = special_tokens_of(subject), answer_of(subject, sampling)
     typed = controls.text(
         "Output",
         key="output",
         longest=LONGEST_OUTPUT,
         label_visibility="collapsed",
-        placeholder=f"Output: {tokens.decode(own.ids)[:80]} ({'drawn' if sampling else 'the model’s own'}; type another)",
+        placeholder=f"Output: {tokens.decode(own.ids)[:80]} "
+        f"({'drawn' if sampling else 'the model’s own'}; type another)",
         help=(
-            "Leave this empty to see what the model writes: the likeliest token each time, unless the output is drawn. Type "
+            "Leave this empty to see what the model writes: the likeliest token each time, unless "
+            "the output is drawn. Type "
             "another output to see what the model would have written at each place of it."
         ),
     )
     encoding = tokens.encode_answer(typed[:LONGEST_OUTPUT])
     if not encoding.ids:
-        return Translation(subject, (tokens.start, *own.written[:-1]), own.written, own.ended, "", sampling is not None)
+        return Translation(
+            subject,
+            (tokens.start, *own.written[:-1]),
+            own.written,
+            own.ended,
+            "",
+            sampling is not None,
+        )
     if encoding.unknown:
-        controls.notices().warning(f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:")
+        controls.notices().warning(
+            f"Output: {escaped(encoding.unknown_sentence())}", icon=":material/help:"
+        )
     most = longest_answer(subject.lm.model.config) - 1  # the start token has a place too
     if len(encoding.ids) > most:
         controls.notices().info(
-            f"The output has {counted(len(encoding.ids), 'token')}: the first {most} are shown. After the start token no more "
+            f"The output has {counted(len(encoding.ids), 'token')}: the first {most} are shown. "
+            "After the start token no more "
             f"than {most} {limit(subject)}.",
             icon=":material/content_cut:",
         )
@@ -149,18 +188,23 @@ def output_control(subject: Subject, sampling: Sampling | None) -> Translation:
 
 
 def special_tokens_of(subject: Subject) -> SpecialTokensTokenizer:
-    """The model's tokenizer; the page stops where that has no special tokens, or where the decoder has no blocks."""
+    """The model's tokenizer; the page stops where that has no special tokens, or where the decoder
+    has no blocks.
+    """
     tokenizer = subject.lm.tokenizer
     if not subject.lm.model.config.n_layer:
         st.info(
-            f"The decoder of {escaped(subject.key.name)} has no blocks and therefore no cross-attention: it never reads its "
+            f"The decoder of {escaped(subject.key.name)} has no blocks and therefore no "
+            "cross-attention: it never reads its "
             "source."
         )
         st.stop()
     if not isinstance(tokenizer, SpecialTokensTokenizer):
         st.error(
-            f"{escaped(subject.key.name)} cannot write: its tokenizer is of the kind {tokenizer.kind}, which has no "
-            "start and end tokens. Choose a model above that was trained here on sources and answers."
+            f"{escaped(subject.key.name)} cannot write: its tokenizer is of the kind "
+            f"{tokenizer.kind}, which has no "
+            "start and end tokens. Choose a model above that was trained here on sources and "
+            "answers."
         )
         st.stop()
     return tokenizer
@@ -175,14 +219,19 @@ def answer_of(subject: Subject, sampling: Sampling | None = None) -> OutputText:
 
 
 def limit(subject: Subject) -> str:
-    """The reason for the length of the longest answer, as the end of a sentence that counts its tokens."""
+    """The reason for the length of the longest answer, as the end of a sentence that counts its
+    tokens.
+    """
     config = subject.lm.model.config
     return (
-        "are shown here" if longest_answer(config) < config.context_length else "this model’s table of positions has places for"
+        "are shown here"
+        if longest_answer(config) < config.context_length
+        else "this model’s table of positions has places for"
     )
 
 
-# Two entries, as of `attention.view`: patterns may take hundreds of MB. Shared by all sessions: read-only.
+# Two entries, as of `attention.view`: patterns may take hundreds of MB. Shared by all sessions:
+# read-only.
 @jobs.resource("Reading the source", max_entries=2)
 def output_of(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) -> Output:
     """The logits and patterns for a `source` and the ids that the decoder reads."""
@@ -190,11 +239,19 @@ def output_of(key: ModelKey, source: tuple[int, ...], decoded: tuple[int, ...]) 
 
 
 def show_attention(translation: Translation) -> None:
-    """The attention of the output to the source, first as the mean of the last block's heads, which shows its path best."""
+    """The attention of the output to the source, first as the mean of the last block's heads, which
+    shows its path best.
+    """
     config = translation.subject.lm.model.config
     read = Read(translation.decoded, translation.subject.seen, translation.written, attention.CROSS)
-    start = {"block": config.n_layer - 1, "head": 0, "heads": "mean" if config.n_head > 1 else "one"}
-    attention.explore(translation.subject, read, attention.code_of_two(translation.subject, read), start)
+    start = {
+        "block": config.n_layer - 1,
+        "head": 0,
+        "heads": "mean" if config.n_head > 1 else "one",
+    }
+    attention.explore(
+        translation.subject, read, attention.code_of_two(translation.subject, read), start
+    )
 
 
 def remark(translation: Translation) -> None:
@@ -202,18 +259,21 @@ def remark(translation: Translation) -> None:
     sure = cross_attention.certainty(translation.computed.logits, translation.written)
     label = translation.subject.lm.tokenizer.label(translation.written[sure.place])
     st.caption(
-        f"The model gives the whole output a probability of {percent(math.exp(sure.total))}; the token that it finds least "
+        f"The model gives the whole output a probability of {percent(math.exp(sure.total))}; the "
+        "token that it finds least "
         f"likely is {in_quotes(label)} at position {sure.place}: {percent(sure.probability)}."
     )
     if translation.typed:
         own = special_tokens_of(translation.subject).decode(answer_of(translation.subject).ids)
         st.caption(
-            f"This output was typed, up to the last token, which is the model’s guess. By itself the model writes “"
+            "This output was typed, up to the last token, which is the model’s guess. By itself "
+            "the model writes “"
             f"{escaped(own)}”: empty the field above to see that."
         )
     if not translation.ended:
         st.info(
-            f"The output does not end by itself: it was stopped after {counted(len(translation.written), 'token')}, as many as "
+            "The output does not end by itself: it was stopped after "
+            f"{counted(len(translation.written), 'token')}, as many as "
             f"{limit(translation.subject)}.",
             icon=":material/content_cut:",
         )
@@ -226,24 +286,37 @@ def tries(translation: Translation) -> list[Try]:
     offers: list[Try] = [
         Try(
             "The sharpest head",
-            f"Block {b}, head {h} spreads its attention least, over {hidden.sharpest_spread:.1f} source tokens. Go through the "
+            f"Block {b}, head {h} spreads its attention least, over {hidden.sharpest_spread:.1f} "
+            "source tokens. Go through the "
             "output token by token: which part of the source does the head follow?",
-            {"view": CROSS_ATTENTION, "output": "", **attention.explorer_state(heads="one", block=b, head=h)},
+            {
+                "view": CROSS_ATTENTION,
+                "output": "",
+                **attention.explorer_state(heads="one", block=b, head=h),
+            },
         ),
     ]
     if (wrong := _one_wrong(translation)) is not None:
         output, place = wrong
-        about = "The output with one token that the model would not have written: how sure was it there, and how does it go on?"
-        offers.append(Try("One wrong token", about, {"view": NEXT_TOKEN, "output": output, "position": place}))
+        about = (
+            "The output with one token that the model would not have written: how sure was it "
+            "there, and how does it go on?"
+        )
+        offers.append(
+            Try("One wrong token", about, {"view": NEXT_TOKEN, "output": output, "position": place})
+        )
     about = (
-        "Five outputs are followed side by side. What is below the line was cut and never came back. The thick path is the best "
+        "Five outputs are followed side by side. What is below the line was cut and never came "
+        "back. The thick path is the best "
         "output."
     )
     return [*offers, Try("A wide beam", about, {"view": BEAM_SEARCH, "width": 5, "output": ""})]
 
 
 def _one_wrong(translation: Translation) -> tuple[str, int] | None:
-    """The model's answer with the second likeliest token in its middle, and that place; None if no text reads so."""
+    """The model's answer with the second likeliest token in its middle, and that place; None if no
+    text reads so.
+    """
     subject = translation.subject
     tokens, answer = special_tokens_of(subject), answer_of(subject).ids
     most = longest_answer(subject.lm.model.config)
@@ -252,7 +325,9 @@ def _one_wrong(translation: Translation) -> tuple[str, int] | None:
     place = len(answer) // 2
     logits = output_of(subject.key, subject.seen, (tokens.start, *answer)[:most]).logits[place]
     likely = [
-        int(i) for i in np.argsort(-logits, kind="stable") if i not in (answer[place], tokens.start, tokens.end, tokens.padding)
+        int(i)
+        for i in np.argsort(-logits, kind="stable")
+        if i not in (answer[place], tokens.start, tokens.end, tokens.padding)
     ]
     if not likely:
         return None

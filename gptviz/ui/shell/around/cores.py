@@ -1,4 +1,6 @@
-"""How the visitors of a server share the processor's cores: each pass of a model uses as many as nobody else needs."""
+"""How the visitors of a server share the processor's cores: each pass of a model uses as many as
+nobody else needs.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Visitors:
         self._clock, self._seen, self._lock = clock, dict[str, float](), Lock()
 
     def count(self, session: str) -> int:
-        """How many sessions there are now: this one, and those that asked for something within `RECENT` seconds."""
+        """How many sessions there are now: this one, and those that asked for something within
+        `RECENT` seconds.
+        """
         with self._lock:
             now = self._seen[session] = self._clock()
             self._seen = {name: seen for name, seen in self._seen.items() if now - seen <= RECENT}
@@ -37,17 +41,21 @@ _visitors, _cores = Visitors(), FreeCores()
 
 @cache
 def _all() -> int:
-    """The number of threads that torch uses for a single visitor: as many as the machine, or OMP_NUM_THREADS, allows."""
+    """The number of threads that torch uses for a single visitor: as many as the machine, or
+    OMP_NUM_THREADS, allows.
+    """
     import torch
 
     return torch.get_num_threads()
 
 
 def share() -> None:
-    """Let torch compute with an equal share, for each session that is here now, of the cores that no other process uses.
+    """Let torch compute with an equal share, for each session that is here now, of the cores that
+    no other process uses.
 
-    Threads of one visitor that wait for those of another take more of the processor than they save: with thirty visitors on two
-    cores, an answer took three times as long with two threads each as with one.
+    Threads of one visitor that wait for those of another take more of the processor than they save:
+    with thirty visitors on two cores, an answer took three times as long with two threads each as
+    with one.
     """
     import torch
 

@@ -1,7 +1,9 @@
-"""The open lesson: it stays beside the pages, says where to look, asks questions, and leads from step to step.
+"""The open lesson: it stays beside the pages, says where to look, asks questions, and leads from
+step to step.
 
-The address says which lesson and step are open, and which questions were answered, so that a reload or a link keeps them. A step
-is opened by an ordinary link with the whole state of its page, so that it always looks the same.
+The address says which lesson and step are open, and which questions were answered, so that a reload
+or a link keeps them. A step is opened by an ordinary link with the whole state of its page, so that
+it always looks the same.
 """
 
 from __future__ import annotations
@@ -40,10 +42,12 @@ if TYPE_CHECKING:
 # Keys of the address: the lesson, the number of the step (from 1), and the answered questions.
 KEYS = LESSON, STEP, DONE = "lesson", "lesson_step", "lesson_done"
 _DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rwh])")
-# What became of a question, as the address says it: answered, or answered wrong once, so that its hint is shown.
+# What became of a question, as the address says it: answered, or answered wrong once, so that its
+# hint is shown.
 RIGHT, WRONG, HINTED = "r", "w", "h"
 MOST_ANSWERS, MOST_SHOWN = 200, 8
-# The key of the session's state with the answered questions of every lesson that was open, by its name.
+# The key of the session's state with the answered questions of every lesson that was open, by its
+# name.
 _ANSWERED = "lessons answered"
 
 
@@ -53,13 +57,17 @@ class OpenLesson:
 
     lesson: Lesson  #: the lesson
     step: int  #: the number of the step, from 0
-    #: for each question that the reader tried to answer, by step and number, what became of it: `RIGHT`, `WRONG` or `HINTED`
+    #: for each question that the reader tried to answer, by step and number, what became of it:
+    #: `RIGHT`, `WRONG` or `HINTED`
     done: Mapping[tuple[int, int], str]
 
     @property
     def state(self) -> dict[str, str]:
         """Its values in the address."""
-        done = "-".join(f"{step + 1}.{number + 1}{became}" for (step, number), became in sorted(self.done.items()))
+        done = "-".join(
+            f"{step + 1}.{number + 1}{became}"
+            for (step, number), became in sorted(self.done.items())
+        )
         return {LESSON: self.lesson.name, STEP: str(self.step + 1)} | ({DONE: done} if done else {})
 
     def at(self, step: int) -> OpenLesson:
@@ -67,8 +75,13 @@ class OpenLesson:
         return OpenLesson(self.lesson, step, self.done)
 
     def answered(self, number: int, right: bool) -> OpenLesson:
-        """The lesson after a question of this step was answered: a first wrong answer shows its hint, if it has one."""
-        asked, is_first = self.lesson.steps[self.step].questions[number], (self.step, number) not in self.done
+        """The lesson after a question of this step was answered: a first wrong answer shows its
+        hint, if it has one.
+        """
+        asked, is_first = (
+            self.lesson.steps[self.step].questions[number],
+            (self.step, number) not in self.done,
+        )
         became = RIGHT if right else HINTED if asked.hint and is_first else WRONG
         return OpenLesson(self.lesson, self.step, {**self.done, (self.step, number): became})
 
@@ -91,14 +104,24 @@ class OpenLesson:
     @property
     def _left(self) -> set[tuple[int, int]]:
         """The questions that are not answered yet, by step and number."""
-        asked = {(step, number) for step, each in enumerate(self.lesson.steps) for number in range(len(each.questions))}
+        asked = {
+            (step, number)
+            for step, each in enumerate(self.lesson.steps)
+            for number in range(len(each.questions))
+        }
         return asked - {one for one, became in self.done.items() if became != HINTED}
 
     @property
     def address(self) -> str:
-        """The address of the page of its step, relative to any page: the page opened last by the steps up to this one."""
+        """The address of the page of its step, relative to any page: the page opened last by the
+        steps up to this one.
+        """
         pages = [step.page for step in self.lesson.steps[: self.step + 1] if step.page is not None]
-        page = with_model(pages[-1], self.lesson) if pages else PageState("home", {"model": self.lesson.model})
+        page = (
+            with_model(pages[-1], self.lesson)
+            if pages
+            else PageState("home", {"model": self.lesson.model})
+        )
         return address_of(page.page, {**page.query, **self.state})
 
 
@@ -115,7 +138,9 @@ def lessons() -> Library:
 @st.cache_resource(max_entries=1, show_spinner=False)
 def _lessons(this_period: int) -> Library:
     known = library()
-    return replace(known, lessons={name: about_what_is_open(lesson) for name, lesson in known.lessons.items()})
+    return replace(
+        known, lessons={name: about_what_is_open(lesson) for name, lesson in known.lessons.items()}
+    )
 
 
 def opened() -> OpenLesson | None:
@@ -169,30 +194,39 @@ def panel() -> bool:
         return False
     keep(open_lesson)
     step = open_lesson.lesson.steps[open_lesson.step]
-    # Folded, it is one line: on a phone it then leaves the screen to the page (see `kit/lesson.css`).
+    # Folded, it is one line: on a phone it then leaves the screen to the page (see
+    # `kit/lesson.css`).
     title = f"**{_number(open_lesson.lesson)}{escaped(open_lesson.lesson.title)}**"
     with st.expander(title, expanded=True, key="lesson", type="compact"), st.container(gap="small"):
         where = st.empty()  # says how many questions are answered, which a click below may change
         if open_lesson.lesson.any_decoder:
-            # Of a lesson about any decoder, on a machine with none: which model it goes on with, and the way to open another one.
+            # Of a lesson about any decoder, on a machine with none: which model it goes on with,
+            # and the way to open another one.
             there = address_of(OPEN_MODEL.name, open_lesson.state)
             st.html(
-                f'<p class="lesson-offer"><a target="_self" href="{escape(there + _presented())}">{escape(OPEN_MODEL.title)} '
+                '<p class="lesson-offer"><a target="_self" '
+                f'href="{escape(there + _presented())}">{escape(OPEN_MODEL.title)} '
                 f"first</a>. {escape(stands_in(open_lesson.lesson))}</p>"
             )
         st.markdown(f"### {escaped(step.title)}")
         about = _key(open_lesson.lesson)
         if not (present.is_view_only() and step.questions):
             _text(step.text, about)
-        if step.page is not None and step.page.look_at and not present.is_view_only():  # it names controls, which are not there
+        # it names controls, which are not there
+        if step.page is not None and step.page.look_at and not present.is_view_only():
             st.info(escaped(step.page.look_at), icon=":material/visibility:")
         for number, question in enumerate(step.questions):
             with st.container(border=True, gap="small"):
                 open_lesson = _ask(open_lesson, number, question, about)
         n_step = len(open_lesson.lesson.steps)
         if open_lesson.step + 1 == n_step and open_lesson.lesson.based_on:
-            st.caption(f"This lesson is based on {escaped('; '.join(open_lesson.lesson.based_on))}.")
-        where.progress((open_lesson.step + 1) / n_step, f"Step {open_lesson.step + 1} of {n_step} · {open_lesson.answered_words}")
+            st.caption(
+                f"This lesson is based on {escaped('; '.join(open_lesson.lesson.based_on))}."
+            )
+        where.progress(
+            (open_lesson.step + 1) / n_step,
+            f"Step {open_lesson.step + 1} of {n_step} · {open_lesson.answered_words}",
+        )
         _ways(open_lesson)
     return True
 
@@ -221,13 +255,17 @@ def first() -> None:
     if every and opened() is None:
         begin = OpenLesson(every[0], 0, {}).address
         st.html(
-            f'<p class="lesson-first"><b>Start here</b> <a class="lesson-begin" target="_self" href="{escape(begin)}">'
-            f"Lesson 1: {escape(every[0].title)}</a> A short text beside the pages. You can leave it at any time.</p>"
+            '<p class="lesson-first"><b>Start here</b> <a class="lesson-begin" target="_self" '
+            f'href="{escape(begin)}">'
+            f"Lesson 1: {escape(every[0].title)}</a> A short text beside the pages. You can leave "
+            "it at any time.</p>"
         )
 
 
 def _key(lesson: Lesson) -> ModelKey:
-    """The model that a lesson is about; if no model has its name, each value of the lesson says so."""
+    """The model that a lesson is about; if no model has its name, each value of the lesson says
+    so.
+    """
     try:
         return model_key(lesson.model, "cpu")
     except checkpoints.CheckpointError:
@@ -235,7 +273,8 @@ def _key(lesson: Lesson) -> ModelKey:
 
 
 def _functions(model: str) -> dict[str, Callable[..., Any]]:
-    from gptviz.lessons.quantities import Quantities  # takes a moment to import: only a page with a lesson waits for it
+    # takes a moment to import: only a page with a lesson waits for it
+    from gptviz.lessons.quantities import Quantities
 
     def open_model(name: str, step: int | None) -> LanguageModel:
         return language_model(model_key(name, "cpu", step))
@@ -243,8 +282,9 @@ def _functions(model: str) -> dict[str, Callable[..., Any]]:
     return Quantities(open_model, model).functions
 
 
-# Cached, since every click on a page runs the lesson again too. A value may be about another model than that of the key, and that
-# model may be trained again: it is computed again after some minutes.
+# Cached, since every click on a page runs the lesson again too. A value may be about another model
+# than that of the key, and that model may be trained again: it is computed again after some
+# minutes.
 @st.cache_data(max_entries=1_000, ttl=600, show_spinner="Asking the model")
 def _filled(text: str, about: ModelKey) -> str:
     """See `gptviz.lessons.answering.filled`."""
@@ -267,8 +307,8 @@ def _text(text: str, about: ModelKey) -> None:
 
 
 def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelKey) -> OpenLesson:
-    """A question, a control for the reader's answer and, after that, a hint or the right answer. Returns the lesson as it then
-    is.
+    """A question, a control for the reader's answer and, after that, a hint or the right answer.
+    Returns the lesson as it then is.
     """
     key = f"{open_lesson.lesson.name} {open_lesson.step} {number}"
     _text(question.ask, about)
@@ -284,7 +324,11 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
             st.error(f"The answer cannot be computed: {escaped(str(error))}")
             return open_lesson
         if given is None:
-            st.caption("Choose it on the page first." if question.kind == "state" else "Give an answer first: a guess is fine.")
+            st.caption(
+                "Choose it on the page first."
+                if question.kind == "state"
+                else "Give an answer first: a guess is fine."
+            )
             return open_lesson
         if hosting().lan:
             said = f"{given:g}" if isinstance(given, float) else given
@@ -304,26 +348,52 @@ def _of_the_class(question: votes.Question) -> None:
     """For who sits at the server: how many of the class chose what."""
     answers = votes.counted(question)
     total = sum(count for _, count in answers)
-    said = ", ".join(f"{in_quotes(answer)} {count}" for answer, count in answers[:MOST_SHOWN]) or "none yet"
-    st.caption(f"**Answers of the class**, without names: {said}." + (f" In all {total}." if len(answers) > 1 else ""))
+    said = (
+        ", ".join(f"{in_quotes(answer)} {count}" for answer, count in answers[:MOST_SHOWN])
+        or "none yet"
+    )
+    st.caption(
+        f"**Answers of the class**, without names: {said}."
+        + (f" In all {total}." if len(answers) > 1 else "")
+    )
 
 
 def _given(question: Question, key: str) -> str | float | None:
     """The reader's answer so far, if any."""
     if question.kind == "choice":
-        return st.radio("Your answer", question.options, index=None, key=f"answer {key}", label_visibility="collapsed")
+        return st.radio(
+            "Your answer",
+            question.options,
+            index=None,
+            key=f"answer {key}",
+            label_visibility="collapsed",
+        )
     if question.kind == "number":
         label = f"Your answer{f' ({question.unit})' if question.unit else ''}"
-        return st.number_input(label, value=None, format="%g", key=f"answer {key}", placeholder="a number")
-    typed = st.text_input("Your answer", key=f"answer {key}", max_chars=100, help="␣ stands for a space, ⏎ for a line break.")
+        return st.number_input(
+            label, value=None, format="%g", key=f"answer {key}", placeholder="a number"
+        )
+    typed = st.text_input(
+        "Your answer",
+        key=f"answer {key}",
+        max_chars=100,
+        help="␣ stands for a space, ⏎ for a line break.",
+    )
     return typed.replace("␣", " ").replace("⏎", "\n") or None
 
 
 def _chosen(question: Question, key: str, page: PageState | None) -> tuple[str | None, bool]:
-    """The state that the reader chose, or None if it is still the one that the step opened; and whether to check it now."""
+    """The state that the reader chose, or None if it is still the one that the step opened; and
+    whether to check it now.
+    """
     told = told_key(key)
     st.caption("Choose it on the page, then check.")
-    address_button("Check", question.state, key=f"check {key}", on_press=partial(st.session_state.__setitem__, told))
+    address_button(
+        "Check",
+        question.state,
+        key=f"check {key}",
+        on_press=partial(st.session_state.__setitem__, told),
+    )
     said: dict[str, str] | None = st.session_state.pop(told, None)
     if said is None:
         return None, False
@@ -337,10 +407,15 @@ def told_key(question: str) -> str:
 
 
 def _reveal(question: Question, became: str, about: ModelKey) -> None:
-    """The hint after a first wrong answer, else the right answer and what there is to say about it."""
+    """The hint after a first wrong answer, else the right answer and what there is to say about
+    it.
+    """
     try:
         if became == HINTED:
-            st.warning(f"Not yet. {_filled(question.hint, about)} Try once more.", icon=":material/lightbulb:")
+            st.warning(
+                f"Not yet. {_filled(question.hint, about)} Try once more.",
+                icon=":material/lightbulb:",
+            )
             return
         answer = _answer(question, about)
         more = _filled(question.reveal, about) if question.reveal else ""
@@ -349,11 +424,15 @@ def _reveal(question: Question, became: str, about: ModelKey) -> None:
         return
     right = became == RIGHT
     said = f"{'That is right' if right else 'Not quite'}: it is {escaped(answer.in_words)}."
-    (st.success if right else st.warning)(f"{said} {more}", icon=":material/check:" if right else ":material/close:")
+    (st.success if right else st.warning)(
+        f"{said} {more}", icon=":material/check:" if right else ":material/close:"
+    )
 
 
 def _ways(open_lesson: OpenLesson) -> None:
-    """The links to the step before and after, back to the page of this step, and out of the lesson."""
+    """The links to the step before and after, back to the page of this step, and out of the
+    lesson.
+    """
     ways = []
     if open_lesson.step > 0:
         ways.append(("Back", open_lesson.at(open_lesson.step - 1).address, "prev"))
@@ -365,12 +444,20 @@ def _ways(open_lesson: OpenLesson) -> None:
     elif after:
         ways.append((f"Next lesson: {after[0].title}", begun(after[0]).address, "next"))
     links = "".join(
-        f'<a class="way" rel="{rel}" target="_self" href="{escape(address + _presented())}">{escape(label)}</a>'
+        f'<a class="way" rel="{rel}" target="_self" '
+        f'href="{escape(address + _presented())}">{escape(label)}</a>'
         for label, address, rel in ways
     )
     st.html(f'<nav class="lesson-ways" aria-label="Steps of the lesson">{links}</nav>')
     with st.container(horizontal=True):
-        st.button("Leave the lesson", key="leave lesson", type="tertiary", icon=":material/close:", on_click=keep, args=(None,))
+        st.button(
+            "Leave the lesson",
+            key="leave lesson",
+            type="tertiary",
+            icon=":material/close:",
+            on_click=keep,
+            args=(None,),
+        )
         take_lesson_home(open_lesson.lesson.name, key="take lesson home")
 
 

@@ -1,4 +1,6 @@
-"""The next step: the last line of every page leads to the page that a newcomer reads next, for the kind of model on screen."""
+"""The next step: the last line of every page leads to the page that a newcomer reads next, for the
+kind of model on screen.
+"""
 
 from __future__ import annotations
 

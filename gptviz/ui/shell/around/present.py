@@ -1,4 +1,6 @@
-"""In front of a class: larger type, no menu, keys for a speaker, and the link to this screen as a QR code."""
+"""In front of a class: larger type, no menu, keys for a speaker, and the link to this screen as a
+QR code.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,16 @@ LARGE, VIEW_ONLY = "1", "view"
 LONGEST_LINK = 2_000
 HERE = ("localhost", "127.0.0.1", "::1", "[::1]")
 KEYS = (
-    "**Page Down** and **Page Up** lead through the steps of a lesson, as a speaker's remote control does. **L** turns on a red "
+    "**Page Down** and **Page Up** lead through the steps of a lesson, as a speaker's remote "
+    "control does. **L** turns on a red "
     "spot that follows the pointer and the arrow keys, **Escape** turns it off."
 )
 
 
 def _mode() -> str:
-    """How the page is shown to a class, from its address or the page before; empty where it is not shown to one."""
+    """How the page is shown to a class, from its address or the page before; empty where it is not
+    shown to one.
+    """
     asked = st.query_params.get(PRESENT, st.session_state.get(PRESENT, ""))
     return asked if asked in (LARGE, VIEW_ONLY) else ""
 
@@ -36,7 +41,9 @@ def is_presenting() -> bool:
 
 
 def is_view_only() -> bool:
-    """Whether a class is shown the views without the controls, and of a step of a lesson the question."""
+    """Whether a class is shown the views without the controls, and of a step of a lesson the
+    question.
+    """
     return _mode() == VIEW_ONLY
 
 
@@ -60,14 +67,18 @@ def listen() -> None:
 
 
 def controls() -> None:
-    """The tools of a speaker: buttons that start and end the presentation and fold the controls, and the list of keys."""
+    """The tools of a speaker: buttons that start and end the presentation and fold the controls,
+    and the list of keys.
+    """
     on, only = is_presenting(), is_view_only()
     st.markdown("**Present**")
     with st.container(horizontal=True):
         label = "Leave the presentation" if on else "Larger type, no menu"
         st.button(label, key="switch presenting", on_click=_switch, args=("" if on else LARGE,))
         label = "Show the controls" if only else "View only, no controls"
-        st.button(label, key="switch view only", on_click=_switch, args=(LARGE if only else VIEW_ONLY,))
+        st.button(
+            label, key="switch view only", on_click=_switch, args=(LARGE if only else VIEW_ONLY,)
+        )
     st.caption(KEYS)
 
 
@@ -81,12 +92,17 @@ def link() -> None:
     host = urlsplit(link).hostname or ""
     if host in HERE:
         st.caption(
-            f"Only this machine opens this link: its address, {escaped(host)}, means itself. For a class in the same network "
+            f"Only this machine opens this link: its address, {escaped(host)}, means itself. For "
+            "a class in the same network "
             "start the app with `gptviz app --lan`."
         )
     else:
         code = segno.make(link, error="l", micro=False)
-        st.image(code.svg_data_uri(border=4, dark="#000", light="#fff"), width=220, alt=f"QR code of {link}")
+        st.image(
+            code.svg_data_uri(border=4, dark="#000", light="#fff"),
+            width=220,
+            alt=f"QR code of {link}",
+        )
     st.code(link, language=None, wrap_lines=True)  # with a button that copies it
 
 
@@ -98,5 +114,9 @@ def _address() -> str | None:
     parts = urlsplit(base)
     if hosting().lan and parts.hostname in HERE and (address := own_address()) is not None:
         base = parts._replace(netloc=f"{address}:{parts.port}" if parts.port else address).geturl()
-    query = [(key, value) for key, value in parse_qsl(on_screen.query(), keep_blank_values=True) if key != PRESENT]
+    query = [
+        (key, value)
+        for key, value in parse_qsl(on_screen.query(), keep_blank_values=True)
+        if key != PRESENT
+    ]
     return addresses.link(base.partition("?")[0], query)

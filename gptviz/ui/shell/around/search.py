@@ -1,4 +1,6 @@
-"""The search over all that has a name: pages, lessons, words, models, heads and commands, from the records that they have."""
+"""The search over all that has a name: pages, lessons, words, models, heads and commands, from the
+records that they have.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ class Entry(NamedTuple):
     kind: str  #: what it is
     name: str  #: what it is called
     about: str  #: a sentence about it
-    #: where it is, relative to any page; one without a query keeps what the reader has chosen; empty for a command
+    #: where it is, relative to any page; one without a query keeps what the reader has chosen;
+    #: empty for a command
     address: str = ""
     more: str = ""  #: further words that find it
 
@@ -35,22 +38,46 @@ class Entry(NamedTuple):
 def entries() -> Iterator[Entry]:
     """All that can be found now."""
     models, every = checkpoints.folders(), lessons().lessons.values()
-    # The pages, and those that open on a model of their own also with that model, whatever the reader has chosen.
+    # The pages, and those that open on a model of their own also with that model, whatever the
+    # reader has chosen.
     for page in PAGES.values():
         explained = chain.from_iterable(page.about.values())
-        yield Entry("Page", page.title, page.sentence, address_of(page.name), " ".join([*page.words, *explained]))
+        yield Entry(
+            "Page",
+            page.title,
+            page.sentence,
+            address_of(page.name),
+            " ".join([*page.words, *explained]),
+        )
         if (own := page.opens_on) in models:
-            yield Entry("Page", f"{page.title} on {own}", page.sentence, address_of(page.name, {"model": own}))
+            yield Entry(
+                "Page",
+                f"{page.title} on {own}",
+                page.sentence,
+                address_of(page.name, {"model": own}),
+            )
     # The lessons by their numbers and titles, then their steps.
     for place, lesson in enumerate(every, 1):
-        yield Entry("Lesson", lesson.title, f"Lesson {place}. {lesson.about}", OpenLesson(lesson, 0, {}).address)
+        yield Entry(
+            "Lesson",
+            lesson.title,
+            f"Lesson {place}. {lesson.about}",
+            OpenLesson(lesson, 0, {}).address,
+        )
     for lesson in every:
         for number, step in enumerate(lesson.steps):
             about = f"Step {number + 1} of the lesson “{lesson.title}”."
-            yield Entry("Lesson", step.title, about, OpenLesson(lesson, number, {}).address, step.text)
+            yield Entry(
+                "Lesson", step.title, about, OpenLesson(lesson, number, {}).address, step.text
+            )
     # The words, each on the first page that explains it.
     for word, meaning in MEANINGS.items():
-        yield Entry("Word", word, meaning, address_of(next(page.name for page in PAGES.values() if word in page.words)))
+        yield Entry(
+            "Word",
+            word,
+            meaning,
+            address_of(next(page.name for page in PAGES.values() if word in page.words)),
+        )
     for name, folder in models.items():
         yield Entry("Model", name, said_by_card(folder), address_of("home", {"model": name}))
     # The heads that lessons show, each once and as the first of them shows it.
@@ -59,15 +86,28 @@ def entries() -> Iterator[Entry]:
         for step in lesson.steps:
             if step.page is not None and {"block", "head"} <= step.page.query.keys():
                 page_state = with_model(step.page, lesson)
-                name = f"{page_state.query['model']}, block {page_state.query['block']}, head {page_state.query['head']}"
+                name = (
+                    f"{page_state.query['model']}, block {page_state.query['block']}, head "
+                    f"{page_state.query['head']}"
+                )
                 about = f"As the lesson “{lesson.title}” shows it: {step.title}."
-                heads.setdefault(name, Entry("Head", name, about, address_of(page_state.page, page_state.query), step.text))
+                heads.setdefault(
+                    name,
+                    Entry(
+                        "Head",
+                        name,
+                        about,
+                        address_of(page_state.page, page_state.query),
+                        step.text,
+                    ),
+                )
     yield from heads.values()
     for command in COMMANDS:
         yield Entry("Command", f"python -m gptviz {command.name}", command.summary)
 
 
-# All visitors share it: a new model is found at once, and what a card or a lesson says after a while.
+# All visitors share it: a new model is found at once, and what a card or a lesson says after a
+# while.
 @st.cache_resource(max_entries=2, show_spinner=False)
 def _index(models: tuple[str, ...], this_period: int) -> PayloadPart:
     return index(list(entries()))
@@ -75,4 +115,6 @@ def _index(models: tuple[str, ...], this_period: int) -> PayloadPart:
 
 def box(state: Mapping[str, str], around: Mapping[str, str]) -> None:
     """The button that opens the search; see `components.search.payload`."""
-    search(key="search", data=payload(_index(tuple(checkpoints.folders()), period(30)), state, around))
+    search(
+        key="search", data=payload(_index(tuple(checkpoints.folders()), period(30)), state, around)
+    )

@@ -1,7 +1,8 @@
-r"""The server's log: if an error quotes a text of a visitor or a model, that can neither begin a line nor control a terminal.
+r"""The server's log: if an error quotes a text of a visitor or a model, that can neither begin a
+line nor control a terminal.
 
-Such characters are written as escapes (`\n`, `\x1b`, `\u202e`). The lines of a traceback that name the place in the code are left
-unchanged.
+Such characters are written as escapes (`\n`, `\x1b`, `\u202e`). The lines of a traceback that name
+the place in the code are left unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class EscapedRecord(logging.LogRecord):
 
 
 def protect() -> None:
-    """From now on, escape everything that this process logs, and log each error that ends a thread."""
+    """From now on, escape everything that this process logs, and log each error that ends a
+    thread.
+    """
     logging.setLogRecordFactory(EscapedRecord)
     threading.excepthook = _log_end
 
@@ -41,17 +44,25 @@ def protect() -> None:
 def _log_end(ended: threading.ExceptHookArgs) -> None:
     if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
         name = ended.thread.name if ended.thread else "?"
-        logging.getLogger("gptviz").error("The thread %s ended by an error", name, exc_info=ended.exc_value)
+        logging.getLogger("gptviz").error(
+            "The thread %s ended by an error", name, exc_info=ended.exc_value
+        )
 
 
 def _traceback(error: BaseException) -> str:
-    """The traceback of an error and of those that caused it; each error says its text in one line."""
+    """The traceback of an error and of those that caused it; each error says its text in one
+    line.
+    """
     known = traceback.TracebackException.from_exception(error)
     for one in _all(known):
         if isinstance(one.__notes__, list):  # else each line of a note would become a separate note
-            one.__notes__ = [_in_one_line(note) if isinstance(note, str) else note for note in one.__notes__]
+            one.__notes__ = [
+                _in_one_line(note) if isinstance(note, str) else note for note in one.__notes__
+            ]
     parts = (part.rstrip("\n") for part in known.format())
-    return "\n".join(printable(part) if _PLACE.match(part) else _in_one_line(part.strip("\n")) for part in parts)
+    return "\n".join(
+        printable(part) if _PLACE.match(part) else _in_one_line(part.strip("\n")) for part in parts
+    )
 
 
 def _all(known: traceback.TracebackException | None) -> Iterator[traceback.TracebackException]:

@@ -1,4 +1,6 @@
-"""Downloads: a page as one HTML file that needs no server, or as a notebook; a lesson so too; a model as plain Python."""
+"""Downloads: a page as one HTML file that needs no server, or as a notebook; a lesson so too; a
+model as plain Python.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +28,22 @@ FORMS = {
     "ipynb": ("As a notebook", ":material/code:", "application/json"),
 }
 PATIENCE = 300  # seconds
-# Writing a file takes a core and as much memory as its page. Requests that wait occupy some of the few threads that Streamlit has
-# for all visitors, so only few may wait; further ones are refused at once.
+# Writing a file takes a core and as much memory as its page. Requests that wait occupy some of the
+# few threads that Streamlit has for all visitors, so only few may wait; further ones are refused at
+# once.
 AT_ONCE, MOST_WAITING = 2, 2
 _places, _asked = BoundedSemaphore(AT_ONCE), BoundedSemaphore(AT_ONCE + MOST_WAITING)
 
 
 def take_home(page: str, decoder: str | None) -> None:
-    """The ways to take the page called `page` home, in the state that its address gives, and the `decoder` on it."""
+    """The ways to take the page called `page` home, in the state that its address gives, and the
+    `decoder` on it.
+    """
     query = dict(parse_qsl(on_screen.query()))
     st.markdown("**Take home**")
     st.caption(
-        "A file holds what is on the page now; its views go on working without a server. It takes some seconds to write. If it "
+        "A file holds what is on the page now; its views go on working without a server. It takes "
+        "some seconds to write. If it "
         "fails, others may be writing theirs: try again a little later."
     )
     with st.container(horizontal=True):
@@ -56,27 +62,43 @@ def take_home(page: str, decoder: str | None) -> None:
 
 
 def take_lesson_home(name: str, *, key: str) -> None:
-    """A button for the lesson called `name` as one file; `key` tells it apart from others in the session."""
+    """A button for the lesson called `name` as one file; `key` tells it apart from others in the
+    session.
+    """
     about = (
-        "The whole lesson as one file, with its pages beside its text and its answers folded: it works in any browser, without a "
-        "server. It takes a minute or so to write. If it fails, others may be writing theirs: try again a little later."
+        "The whole lesson as one file, with its pages beside its text and its answers folded: it "
+        "works in any browser, without a "
+        "server. It takes a minute or so to write. If it fails, others may be writing theirs: try "
+        "again a little later."
     )
     write = partial(written_file, f"lesson:{name}", {}, "html")
-    look: dict[str, Any] = {"icon": ":material/download:", "type": "tertiary", "help": about, "on_click": "ignore"}
+    look: dict[str, Any] = {
+        "icon": ":material/download:",
+        "type": "tertiary",
+        "help": about,
+        "on_click": "ignore",
+    }
     st.download_button("As one file", write, f"{name}.html", "text/html", key=key, **look)
 
 
 def _take_model_home(name: str) -> None:
     """A button for the model called `name`, a decoder, as plain Python."""
     about = (
-        "The whole model as one file to read, with its weights beside it: tokenizer, forward pass and sampling in at most 250 "
-        "lines that need no library. Not for models of more than 5 million parameters, nor for all from elsewhere: the page Runs "
+        "The whole model as one file to read, with its weights beside it: tokenizer, forward pass "
+        "and sampling in at most 250 "
+        "lines that need no library. Not for models of more than 5 million parameters, nor for "
+        "all from elsewhere: the page Runs "
         "says which part is missing."
     )
     look: dict[str, Any] = {"icon": ":material/data_object:", "help": about, "on_click": "ignore"}
     file = f"{names.possible(name)}-python.zip"
     st.download_button(
-        "The model as plain Python", partial(written_model, name), file, "application/zip", key="take home model", **look
+        "The model as plain Python",
+        partial(written_model, name),
+        file,
+        "application/zip",
+        key="take home model",
+        **look,
     )
 
 
@@ -89,18 +111,23 @@ def written_model(name: str) -> bytes:
     with _turn(), tempfile.TemporaryDirectory() as folder:
         inside = names.possible(name)
         _export([name, "--format", "python", "--to", f"{folder}/{inside}"], "")
-        return Path(shutil.make_archive(f"{folder}/{inside}-python", "zip", folder, inside)).read_bytes()
+        return Path(
+            shutil.make_archive(f"{folder}/{inside}-python", "zip", folder, inside)
+        ).read_bytes()
 
 
 def written_file(what: str, query: Mapping[str, str], ending: str) -> bytes:
-    """The file of a page or, as `lesson:NAME`, of a lesson. A separate process writes it: there a page runs from its beginning.
+    """The file of a page or, as `lesson:NAME`, of a lesson. A separate process writes it: there a
+    page runs from its beginning.
 
     Raises:
-        RuntimeError: it could not be written, or too many others are being written; the message says why.
+        RuntimeError: it could not be written, or too many others are being written; the message
+            says why.
     """
     with _turn(), tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / f"taken.{ending}"
-        # The state goes through stdin: an address may be too long for a command line, which other users could also read.
+        # The state goes through stdin: an address may be too long for a command line, which other
+        # users could also read.
         _export([what, "--state", "-", "--out", str(out)], json.dumps(dict(query)))
         return out.read_bytes()
 
@@ -113,11 +140,17 @@ def _export(options: list[str], said: str) -> None:
     """
     command = [sys.executable, "-m", "gptviz", "export", *options]
     try:
-        ended = subprocess.run(command, input=said, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        ended = subprocess.run(
+            command, input=said, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"the file was not written within {PATIENCE} seconds") from None
     if ended.returncode:
-        raise RuntimeError(ended.stderr.strip().splitlines()[-1] if ended.stderr.strip() else "the file could not be written")
+        raise RuntimeError(
+            ended.stderr.strip().splitlines()[-1]
+            if ended.stderr.strip()
+            else "the file could not be written"
+        )
 
 
 @contextmanager
@@ -128,7 +161,9 @@ def _turn() -> Iterator[None]:
         RuntimeError: too many wait already.
     """
     if not _asked.acquire(blocking=False):
-        raise RuntimeError(f"{AT_ONCE} files are being written and {MOST_WAITING} wait: try again a little later")
+        raise RuntimeError(
+            f"{AT_ONCE} files are being written and {MOST_WAITING} wait: try again a little later"
+        )
     try:
         with _places:
             yield

@@ -1,4 +1,6 @@
-"""The tour of a page: its parts from top to bottom, and the keys of its views; opened by a button next to the words."""
+"""The tour of a page: its parts from top to bottom, and the keys of its views; opened by a button
+next to the words.
+"""
 
 from __future__ import annotations
 
@@ -21,4 +23,7 @@ def tour_button(page: Page) -> None:
 def _line(line: str | Keys) -> str:
     if isinstance(line, str):
         return line
-    return f"Key{'s' * (len(line.keys) > 1)} {' '.join(f'**{SIGNS.get(key, key)}**' for key in line.keys)}: {line.does}."
+    return (
+        f"Key{'s' * (len(line.keys) > 1)} "
+        f"{' '.join(f'**{SIGNS.get(key, key)}**' for key in line.keys)}: {line.does}."
+    )

@@ -1,4 +1,6 @@
-"""The subject of a page: which model, at which step of training, with which edits, reads which prompt."""
+"""The subject of a page: which model, at which step of training, with which edits, reads which
+prompt.
+"""
 
 from typing import TYPE_CHECKING
 

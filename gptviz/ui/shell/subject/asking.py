@@ -1,4 +1,6 @@
-"""What a page asks of its model: an analysis, computed once for all sessions, and the very call, for a reader to copy."""
+"""What a page asks of its model: an analysis, computed once for all sessions, and the very call,
+for a reader to copy.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ class Asked(Generic[Result]):
 
     key: ModelKey  #: the model
     analysis: str  #: the name of a method of `LanguageModel`
-    settings: tuple[tuple[str, Any], ...]  #: its arguments by name, but for those that are as they are by default
+    #: its arguments by name, but for those that are as they are by default
+    settings: tuple[tuple[str, Any], ...]
     title: str  #: what is computed, in words, for the bar that a page shows meanwhile
 
     @property
@@ -50,7 +53,8 @@ class Asked(Generic[Result]):
         return cast(Result, getattr(language_model(self.key), self.analysis)(**dict(self.settings)))
 
     def followed(self, again: str) -> Result | None:
-        """The result of an analysis that takes long. Until it is there, show how far it is and a way to stop it, and return None.
+        """The result of an analysis that takes long. Until it is there, show how far it is and a
+        way to stop it, and return None.
 
         Args:
             again: the label of the button that begins it again where it was stopped.
@@ -62,7 +66,9 @@ class Asked(Generic[Result]):
         going = job.found(self) or begin()
         jobs.follow(going, self.analysis)
         if going.state in ("stopped", "failed"):
-            jobs.begin_button(again, begin, icon=":material/calculate:", key=f"begin {self.analysis}")
+            jobs.begin_button(
+                again, begin, icon=":material/calculate:", key=f"begin {self.analysis}"
+            )
         return going.value
 
     @property
@@ -70,15 +76,22 @@ class Asked(Generic[Result]):
         """The call as a line of Python: `lm.lens('O Romeo', top=20)`."""
         parameters = signature(getattr(LanguageModel, self.analysis)).parameters
         needed = [name for name, each in parameters.items() if each.default is Parameter.empty]
-        arguments = [in_code(value) if name in needed else f"{name}={in_code(value)}" for name, value in self.settings]
+        arguments = [
+            in_code(value) if name in needed else f"{name}={in_code(value)}"
+            for name, value in self.settings
+        ]
         return f"lm.{self.analysis}({', '.join(arguments)})"
 
     def code(self, *lines: str) -> str:
-        """The lines of Python that open the model and make the call, and those that follow, which read its `result`."""
+        """The lines of Python that open the model and make the call, and those that follow, which
+        read its `result`.
+        """
         return "\n".join([opening(language_model(self.key)), f"result = {self.call}", *lines])
 
 
-def ask(about: Subject | ModelKey, analysis: Callable[..., Result], title: str, **settings: Any) -> Asked[Result]:
+def ask(
+    about: Subject | ModelKey, analysis: Callable[..., Result], title: str, **settings: Any
+) -> Asked[Result]:
     """Ask a model for an analysis; its text, unless another is given, is the prompt on screen.
 
     Args:
@@ -91,12 +104,20 @@ def ask(about: Subject | ModelKey, analysis: Callable[..., Result], title: str, 
     if isinstance(about, Subject) and "prompt" in parameters:
         settings = {"prompt": about.text} | settings
     usual = {name: each.default for name, each in parameters.items()}
-    chosen = tuple((name, settings[name]) for name in usual if name in settings and settings[name] != usual[name])
-    return Asked(about.key if isinstance(about, Subject) else about, analysis.__name__, chosen, title)
+    chosen = tuple(
+        (name, settings[name])
+        for name in usual
+        if name in settings and settings[name] != usual[name]
+    )
+    return Asked(
+        about.key if isinstance(about, Subject) else about, analysis.__name__, chosen, title
+    )
 
 
 def in_code(value: object) -> str:
-    """A setting in the lines of Python that a page prints; the passages of books are not written out."""
+    """A setting in the lines of Python that a page prints; the passages of books are not written
+    out.
+    """
     return "gptviz.text.passages()" if value == passages() else repr(value)
 
 
@@ -113,7 +134,9 @@ def _waited(asked: Asked[Any]) -> Any:
 
 
 def bytes_of(value: object) -> int:
-    """About how many bytes a result takes: those of its tensors and arrays, and of all else that it is made of."""
+    """About how many bytes a result takes: those of its tensors and arrays, and of all else that it
+    is made of.
+    """
     if hasattr(value, "nbytes"):
         return int(value.nbytes)
     if is_dataclass(value):

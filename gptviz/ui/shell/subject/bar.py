@@ -1,4 +1,6 @@
-"""The subject of a page: the bar that chooses which model reads which prompt, and the prompt as the model reads it."""
+"""The subject of a page: the bar that chooses which model reads which prompt, and the prompt as the
+model reads it.
+"""
 
 from __future__ import annotations
 
@@ -38,32 +40,44 @@ def longest_prompt() -> int:
 def subject_bar(*, needs_prompt: bool = True) -> Subject:
     """The bar with model, step of training and prompt: the same on every page, all in the URL.
 
-    Messages of the page's controls stand below the bar. Stops the page if there is nothing to show: there is no model, or the
-    page is not about models of its kind. In the second case links lead to the page for its kind, or to a model that fits.
+    Messages of the page's controls stand below the bar. Stops the page if there is nothing to show:
+    there is no model, or the page is not about models of its kind. In the second case links lead to
+    the page for its kind, or to a model that fits.
 
     Args:
-        needs_prompt: whether the page is about the prompt; else there are no notes on the parts that the model does not read.
+        needs_prompt: whether the page is about the prompt; else there are no notes on the parts
+            that the model does not read.
     """
     groups = model_groups()
     if not groups:
-        st.error("There is no model to open. Train one: `python -m gptviz train generator --corpus FILE`.")
+        st.error(
+            "There is no model to open. Train one: `python -m gptviz train generator --corpus "
+            "FILE`."
+        )
         st.stop()
     look: dict[str, Any] = {"horizontal": True, "vertical_alignment": "center", "gap": "small"}
-    bar, about = st.container(key="one-line-subject", **look), st.container(key="about-the-model", **look)
+    bar, about = (
+        st.container(key="one-line-subject", **look),
+        st.container(key="about-the-model", **look),
+    )
     notices = st.container()
     tries.here()
     controls.notices_in(notices)
     names = names_of(groups)
     if (before := st.session_state.get("model", names[0])) not in names:
-        # Deleted, renamed or moved in another tab or program; the one that is shown instead is that of the control above.
-        notices.warning(f"There is no model “{escaped(str(before))}” any more: the one named above is shown.")
+        # Deleted, renamed or moved in another tab or program; the one that is shown instead is that
+        # of the control above.
+        notices.warning(
+            f"There is no model “{escaped(str(before))}” any more: the one named above is shown."
+        )
     with bar:
         name = controls.select(
             "Model",
             unfolded(groups, before, st.query_params.get("model")),
             key="model",
             default=DEFAULT_MODEL,
-            help="Your own models first, then those that came with gptviz. The list beside it has every model, and a "
+            help="Your own models first, then those that came with gptviz. The list beside it has "
+            "every model, and a "
             "line about it.",
         )
         model_list(groups, name)
@@ -95,7 +109,11 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         lm = language_model(key)
     except (checkpoints.CheckpointError, MemoryError, RuntimeError) as error:
         other = "another model" if step is None else "another step or model"
-        st.error(f"{escaped(str(error))}. Choose {other} above." if str(error) else "There is not enough memory for this model.")
+        st.error(
+            f"{escaped(str(error))}. Choose {other} above."
+            if str(error)
+            else "There is not enough memory for this model."
+        )
         st.stop()
     st.sidebar.caption(f"Its weights are in memory as {said(lm.model)}.")
     if lm.kind.name not in frame.current_page().kinds:
@@ -106,12 +124,16 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
         subject = _read_in_seconds(subject)
     model = key.title if key.step is None else f"{key.title}, step {key.step:,}"
     changed = [f"edits: {', '.join(key.edits)}"] if key.edits else []
-    say_below_titles(model, subject.prompt if needs_prompt else "", [frame.current_page().title, *changed])
+    say_below_titles(
+        model, subject.prompt if needs_prompt else "", [frame.current_page().title, *changed]
+    )
     return subject
 
 
 def _card(name: str) -> tuple[Path | None, Card]:
-    """The folder of the model called `name` and its card; None and an empty card if they cannot be read."""
+    """The folder of the model called `name` and its card; None and an empty card if they cannot be
+    read.
+    """
     try:
         folder = checkpoints.find(name)
         return folder, checkpoints.read_card(folder)
@@ -120,20 +142,26 @@ def _card(name: str) -> tuple[Path | None, Card]:
 
 
 def explain_wrong_kind(name: str, kind: ModelKind) -> None:
-    """Say that the page is not about models of this `kind`, that of the model called `name`. Links lead to the page about them,
-    and to a model for this page.
+    """Say that the page is not about models of this `kind`, that of the model called `name`. Links
+    lead to the page about them, and to a model for this page.
     """
     page, suitable_page = frame.current_page(), frame.page_about(kind.name)
     wanted = ", or that ".join(MODEL_KINDS[other].does for other in page.kinds)
     st.info(
-        f"{escaped(name)} is {kind.with_article}: it {kind.does}. This page is about a model that {wanted}.",
+        f"{escaped(name)} is {kind.with_article}: it {kind.does}. This page is about a model that "
+        f"{wanted}.",
         icon=":material/info:",
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         frame.link(suitable_page, f"Open it on the page {suitable_page.title}")
         instead = frame.default_model()
         if kinds.kind_of(checkpoints.folder_of(instead)) in page.kinds:
-            st.button(f"Stay here with {escaped(instead)}", on_click=_open_model, args=(instead,), key="stay here")
+            st.button(
+                f"Stay here with {escaped(instead)}",
+                on_click=_open_model,
+                args=(instead,),
+                key="stay here",
+            )
         else:
             query = {**frame.shared_state(), "plan": kinds.BEST[page.kinds[0]]}
             frame.link(TRAIN, f"Train {MODEL_KINDS[page.kinds[0]].with_article}", query=query)
@@ -144,8 +172,9 @@ def _open_model(name: str) -> None:
 
 
 def default_prompt(kind: Kind, card: Card) -> str:
-    """The prompt before anything is typed: an example of the model's training data, else some lines of a play. For a decoder
-    trained by other people, a sentence of whole words: most of them read parts of words, not characters.
+    """The prompt before anything is typed: an example of the model's training data, else some lines
+    of a play. For a decoder trained by other people, a sentence of whole words: most of them read
+    parts of words, not characters.
     """
     if MODEL_KINDS[kind].continues and card.imported_from is not None:
         return prompts.SENTENCE
@@ -153,14 +182,17 @@ def default_prompt(kind: Kind, card: Card) -> str:
 
 
 def prompt_box(default: str) -> str:
-    """The control for the prompt. Until one is typed, it follows the default prompt of the model."""
+    """The control for the prompt. Until one is typed, it follows the default prompt of the
+    model.
+    """
     last_default = st.session_state.get(frame.DEFAULT_SHOWN, DEFAULT_PROMPT)
     st.session_state[frame.DEFAULT_SHOWN] = default
     return controls.text(
         "Prompt",
         default,
         key="prompt",
-        help="The text the model reads. Ctrl + Enter, or a click elsewhere, applies it. Shift + Enter is a new line.",
+        help="The text the model reads. Ctrl + Enter, or a click elsewhere, applies it. Shift + "
+        "Enter is a new line.",
         longest=longest_prompt(),
         height=68,
         # A link may contain the default prompt of another model.
@@ -190,17 +222,23 @@ def precision_box() -> str:
             key="precision",
             default=STORED,
             help=(
-                "What weights are multiplied in. “stored” is what the model's file has, where this machine can multiply in it; "
+                "What weights are multiplied in. “stored” is what the model's file has, where "
+                "this machine can multiply in it; "
                 "weights of 4 to 8 bits (GGUF) stay so in memory and are multiplied in bfloat16. "
-                "bfloat16 and float16 take half the memory of float32, and round every product to about two and three digits. "
-                "All else, such as patterns and probabilities, is computed in float32. Weights that a file has in bfloat16 or "
-                "float16 stay so in memory; where they are multiplied in float32, as “stored” does with float16, a token takes "
+                "bfloat16 and float16 take half the memory of float32, and round every product to "
+                "about two and three digits. "
+                "All else, such as patterns and probabilities, is computed in float32. Weights "
+                "that a file has in bfloat16 or "
+                "float16 stay so in memory; where they are multiplied in float32, as “stored” "
+                "does with float16, a token takes "
                 "a third to a half longer to write than with a file in float32."
             ),
         )
 
 
-def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, needs_prompt: bool = True) -> Subject:
+def read_prompt(
+    key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, needs_prompt: bool = True
+) -> Subject:
     """The prompt as the model reads it, with a line about each part that is not read as written."""
     if len(prompt) > (most := longest_prompt()):
         st.warning(f"The prompt has {len(prompt):,} characters; the first {most:,} are kept.")
@@ -223,7 +261,8 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
     if len(encoding.ids) > capacity and needs_prompt:
         which = "last" if lm.kind.continues else "first"
         st.info(
-            f"The prompt has {counted(len(encoding.ids), 'token')}; this model sees {capacity} at a time: "
+            f"The prompt has {counted(len(encoding.ids), 'token')}; this model sees {capacity} at "
+            "a time: "
             f"it reads the {which} {capacity}.",
             icon=":material/content_cut:",
         )
@@ -231,13 +270,19 @@ def read_prompt(key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, 
 
 
 def _offer_reader(prompt: str) -> None:
-    """A button that opens a decoder which knows all of the prompt, if there is one: the real model that was opened last, else the
-    one that reads letters.
+    """A button that opens a decoder which knows all of the prompt, if there is one: the real model
+    that was opened last, else the one that reads letters.
     """
     for name in filter(None, (opened_last(), DEFAULT_MODEL)):
         if _knows(name, prompt):
             label = f"Read it with {escaped(name)}, which knows all of it"
-            st.button(label, on_click=_open_model, args=(name,), icon=":material/swap_horiz:", key="open a reader")
+            st.button(
+                label,
+                on_click=_open_model,
+                args=(name,),
+                icon=":material/swap_horiz:",
+                key="open a reader",
+            )
             return
 
 
@@ -251,7 +296,9 @@ def _knows(name: str, prompt: str) -> bool:
 
 
 def _read_in_seconds(subject: Subject) -> Subject:
-    """The subject with as much of its prompt as is read in some seconds, or with all of it if the reader asks for that."""
+    """The subject with as much of its prompt as is read in some seconds, or with all of it if the
+    reader asks for that.
+    """
     config, count = subject.lm.model.config, len(subject.seen)
     most = long_prompts.read_in_seconds(config)
     if count <= most:
@@ -260,15 +307,21 @@ def _read_in_seconds(subject: Subject) -> Subject:
         return shortened(subject, most, why)
     needed = duration(long_prompts.seconds_to_read(config, count, str(subject.lm.device)))
     notice = st.container()
-    hint = f"One reading of them takes this model about {needed} on this machine. Some pages read a text several times."
+    hint = (
+        f"One reading of them takes this model about {needed} on this machine. Some pages read a "
+        "text several times."
+    )
     if controls.switch(f"Read all {count:,} tokens", key=frame.WHOLE, help=hint):
         return subject
     with notice:
-        return shortened(subject, most, f"To read all of them takes about {needed}, and longer on some pages")
+        return shortened(
+            subject, most, f"To read all of them takes about {needed}, and longer on some pages"
+        )
 
 
 def shortened(subject: Subject, most: int, why: str) -> Subject:
-    """The subject with only the last `most` tokens of its prompt, and a note with the reason; unchanged if it has no more.
+    """The subject with only the last `most` tokens of its prompt, and a note with the reason;
+    unchanged if it has no more.
 
     Args:
         subject: of a model that reads the end of a text.
@@ -278,7 +331,10 @@ def shortened(subject: Subject, most: int, why: str) -> Subject:
     count = len(subject.seen)
     if count <= most:
         return subject
-    prompt, encoding = long_prompts.end_of(subject.lm, subject.prompt, subject.seen, most) or (subject.prompt, subject.encoding)
+    prompt, encoding = long_prompts.end_of(subject.lm, subject.prompt, subject.seen, most) or (
+        subject.prompt,
+        subject.encoding,
+    )
     end = tuple(encoding.ids)[-most:]
     st.info(
         f"The prompt has {count:,} tokens. {why}: here the model reads the last {len(end):,}.",

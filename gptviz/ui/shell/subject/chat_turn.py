@@ -1,4 +1,6 @@
-"""The button below the prompt of a model that was trained on chats: the prompt as the turn of a user, and back."""
+"""The button below the prompt of a model that was trained on chats: the prompt as the turn of a
+user, and back.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ import streamlit as st
 from gptviz.text.chat import ChatError, ChatTemplate
 from gptviz.ui.widgets import capitalised, escaped
 
-# A character that no text contains, in place of the message; the key of the session's state for why a message was refused.
+# A character that no text contains, in place of the message; the key of the session's state for why
+# a message was refused.
 _MESSAGE, _REFUSED = "\ue5f7", "chat turn refused"
 
 
@@ -23,13 +26,23 @@ class Frame:
 
     def message(self, prompt: str) -> str | None:
         """The message in a prompt that is a turn; None for any other prompt."""
-        is_turn = prompt.startswith(self.before) and prompt.endswith(self.after) and (self.before or self.after)
+        is_turn = (
+            prompt.startswith(self.before)
+            and prompt.endswith(self.after)
+            and (self.before or self.after)
+        )
         long_enough = len(prompt) >= len(self.before) + len(self.after)
-        return prompt[len(self.before) : len(prompt) - len(self.after)] if is_turn and long_enough else None
+        return (
+            prompt[len(self.before) : len(prompt) - len(self.after)]
+            if is_turn and long_enough
+            else None
+        )
 
 
 def chat_turn_button(chat: ChatTemplate, prompt: str) -> None:
-    """The button that makes the prompt a turn of a chat, or takes the message out of the turn again."""
+    """The button that makes the prompt a turn of a chat, or takes the message out of the turn
+    again.
+    """
     frame = frame_of(chat)
     if problem := st.session_state.pop(_REFUSED, frame.problem):
         st.caption(escaped(f"{capitalised(problem)}."))
@@ -44,7 +57,8 @@ def chat_turn_button(chat: ChatTemplate, prompt: str) -> None:
             key="as a chat turn",
             on_click=_fill,
             args=(chat, prompt),
-            help="Write around the prompt what this model was trained to read around the message of a user. The tokens that mark "
+            help="Write around the prompt what this model was trained to read around the message "
+            "of a user. The tokens that mark "
             "turns, such as <|im_start|>, then stand among the tokens of the prompt.",
         )
     else:
@@ -67,10 +81,16 @@ def frame_of(chat: ChatTemplate) -> Frame:
 @st.cache_data(max_entries=16, show_spinner=False)
 def _frame(template: str, tokens: tuple[tuple[str, str], ...]) -> Frame:
     try:
-        before, message, after = ChatTemplate(template, dict(tokens)).turn(_MESSAGE).partition(_MESSAGE)
+        before, message, after = (
+            ChatTemplate(template, dict(tokens)).turn(_MESSAGE).partition(_MESSAGE)
+        )
     except ChatError as error:
         return Frame(problem=str(error))
-    return Frame(before, after) if message else Frame(problem="the chat template leaves the message out")
+    return (
+        Frame(before, after)
+        if message
+        else Frame(problem="the chat template leaves the message out")
+    )
 
 
 def _fill(chat: ChatTemplate, message: str) -> None:

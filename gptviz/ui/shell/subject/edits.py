@@ -1,4 +1,5 @@
-"""The edits of the model on screen: kept in the address, so that every page and link has them, and shown as a chip in the bar.
+"""The edits of the model on screen: kept in the address, so that every page and link has them, and
+shown as a chip in the bar.
 
 See `gptviz/interp/changing/edits.py` for edits.
 """
@@ -20,7 +21,8 @@ from .models import ModelKey, language_model
 if TYPE_CHECKING:
     from gptviz.interp.changing.edits import Fitting
 
-# The keys of the address: the edits, separated by commas, and the reference text of those that need one.
+# The keys of the address: the edits, separated by commas, and the reference text of those that need
+# one.
 EDITS, TEXT = "edits", "edit_text"
 LONGEST_TEXT = 20_000
 # The unit of the edit that is the strength of a LoRA adapter, and the strength without an edit.
@@ -28,7 +30,9 @@ ADAPTER, TUNED = "adapter", 1.0
 
 
 def asked() -> tuple[str, ...]:
-    """The edits that the address asks for, as texts. The model on screen may lack the units that they name."""
+    """The edits that the address asks for, as texts. The model on screen may lack the units that
+    they name.
+    """
     try:
         listed = addresses.get(EDITS) or ""
     except addresses.NotKeptError:
@@ -47,7 +51,9 @@ def set_to(text: str) -> None:
 
 
 def toggle(text: str) -> None:
-    """Add the edit `text`, replacing another edit of the same unit; remove it if it is there already."""
+    """Add the edit `text`, replacing another edit of the same unit; remove it if it is there
+    already.
+    """
     put(_of_others(text) if text in asked() else (*_of_others(text), text))
 
 
@@ -70,7 +76,8 @@ def reference_text(default: str) -> str:
 
 
 def edited(key: ModelKey, default: str, bar: Any) -> ModelKey:
-    """The model of `key` with the edits of the address, as far as it has the units that they name; a message names the others.
+    """The model of `key` with the edits of the address, as far as it has the units that they name;
+    a message names the others.
 
     Args:
         default: the reference text unless another one is typed.
@@ -92,7 +99,8 @@ def edited(key: ModelKey, default: str, bar: Any) -> ModelKey:
 
 
 def with_edits(key: ModelKey, fitted: Fitting, text: str) -> ModelKey:
-    """The model of `key` with the edits that fit it; without them, and with a message, if they cannot be made.
+    """The model of `key` with the edits that fit it; without them, and with a message, if they
+    cannot be made.
 
     Args:
         text: the reference text of those that need one.
@@ -100,11 +108,15 @@ def with_edits(key: ModelKey, fitted: Fitting, text: str) -> ModelKey:
     if not fitted.edits:
         return key
     needs_text = any(one.needs_text for one in fitted.edits)
-    wanted = replace(key, edits=tuple(one.text for one in fitted.edits), edit_text=text if needs_text else None)
+    wanted = replace(
+        key, edits=tuple(one.text for one in fitted.edits), edit_text=text if needs_text else None
+    )
     try:
         language_model(wanted)
     except ValueError as error:
-        controls.notices().warning(f"The edits are left out: {escaped(str(error))}.", icon=":material/edit_off:")
+        controls.notices().warning(
+            f"The edits are left out: {escaped(str(error))}.", icon=":material/edit_off:"
+        )
         return key
     return wanted
 
@@ -115,18 +127,37 @@ def strength_slider(bar: Any) -> None:
     Args:
         bar: the container for it.
     """
-    about = "How much of the adapter is added to the weights of its base, on all pages. 0 is the base, 1 is as trained, and 2 "
-    look = {"format": "strength %.2f", "label_visibility": "collapsed", "width": 160, "help": f"{about}goes twice as far."}
+    about = (
+        "How much of the adapter is added to the weights of its base, on all pages. 0 is the "
+        "base, 1 is as trained, and 2 "
+    )
+    look = {
+        "format": "strength %.2f",
+        "label_visibility": "collapsed",
+        "width": 160,
+        "help": f"{about}goes twice as far.",
+    }
     number_slider(bar, ADAPTER, TUNED, "Strength of the adapter", 0.0, 2.0, step=0.05, **look)
 
 
-def number_slider(bar: Any, unit: str, usual: float, label: str, low: float, high: float, **look: Any) -> float:
-    """A slider in `bar`, from `low` to `high` or as far as the address goes: the number that a unit, given by its name, is edited
-    to on all pages, and `usual` without an edit. `look` are other arguments of `st.slider`.
+def number_slider(
+    bar: Any, unit: str, usual: float, label: str, low: float, high: float, **look: Any
+) -> float:
+    """A slider in `bar`, from `low` to `high` or as far as the address goes: the number that a
+    unit, given by its name, is edited to on all pages, and `usual` without an edit. `look` are
+    other arguments of `st.slider`.
     """
     at, key = strength_of(asked(), unit, usual), f"strength of the {unit}"
     st.session_state[key] = at
-    bar.slider(label, min(low, at), max(high, at), key=key, on_change=_set_number, args=(key, unit, usual), **look)
+    bar.slider(
+        label,
+        min(low, at),
+        max(high, at),
+        key=key,
+        on_change=_set_number,
+        args=(key, unit, usual),
+        **look,
+    )
     return at
 
 
@@ -141,7 +172,9 @@ def at_strength(key: ModelKey, strength: float) -> ModelKey:
 
 
 def strength_of(texts: Iterable[str], unit: str = ADAPTER, usual: float = TUNED) -> float:
-    """The number that the edits `texts` ask for a unit, an adapter unless given; `usual` if they ask for none that can be."""
+    """The number that the edits `texts` ask for a unit, an adapter unless given; `usual` if they
+    ask for none that can be.
+    """
     from gptviz.interp.changing.edits import strength
 
     asked_for = next((text for text in texts if text.partition("=")[0] == unit), None)
@@ -149,11 +182,14 @@ def strength_of(texts: Iterable[str], unit: str = ADAPTER, usual: float = TUNED)
 
 
 def text_box(default: str) -> str:
-    """The control for the reference text, one per page. Returns the typed text, empty for the `default`."""
+    """The control for the reference text, one per page. Returns the typed text, empty for the
+    `default`.
+    """
     return controls.text(
         "Reference text",
         key=TEXT,
-        help="What means and patterns of edits are taken from. A long text is read in pieces; a pattern is that over the first "
+        help="What means and patterns of edits are taken from. A long text is read in pieces; a "
+        "pattern is that over the first "
         "piece. Where the field is empty, the text is the model's example, shown in grey.",
         longest=LONGEST_TEXT,
         height=100,
@@ -166,23 +202,42 @@ def warn_of_refused(name: str, fitted: Fitting) -> None:
     """Name the edits that do not apply to the model called `name`, and why."""
     if fitted.rejected:
         shown, more = fitted.rejected[:5], len(fitted.rejected) - 5
-        lines = "".join(f"\n- {escaped(line)}" for line in shown) + (f"\n- and {more:,} more" if more > 0 else "")
-        these = "This edit is" if len(fitted.rejected) == 1 else f"{counted(len(fitted.rejected), 'edit').capitalize()} are"
-        controls.notices().warning(f"{these} left out, and {escaped(name)} is shown without:{lines}", icon=":material/edit_off:")
+        lines = "".join(f"\n- {escaped(line)}" for line in shown) + (
+            f"\n- and {more:,} more" if more > 0 else ""
+        )
+        these = (
+            "This edit is"
+            if len(fitted.rejected) == 1
+            else f"{counted(len(fitted.rejected), 'edit').capitalize()} are"
+        )
+        controls.notices().warning(
+            f"{these} left out, and {escaped(name)} is shown without:{lines}",
+            icon=":material/edit_off:",
+        )
 
 
 def _chip(texts: Sequence[str], fitted: Fitting, name: Callable[[int], str], default: str) -> str:
-    """The chip that shows the number of edits and opens a list of them, and the button that removes them all.
+    """The chip that shows the number of edits and opens a list of them, and the button that removes
+    them all.
 
     Returns the reference text that was typed; empty if none was.
     """
     typed = ""
     of = f"{len(fitted.edits)} of " if len(fitted.edits) < len(texts) else ""
     some = of + counted(len(texts), "edit")
-    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center", key="edits-of-the-model"):
-        with st.popover(some, icon=":material/edit:", help="What is switched off or replaced in the model on every page."):
+    with st.container(
+        horizontal=True, gap="xsmall", vertical_alignment="center", key="edits-of-the-model"
+    ):
+        with st.popover(
+            some,
+            icon=":material/edit:",
+            help="What is switched off or replaced in the model on every page.",
+        ):
             st.markdown("**Edits of this model**")
-            st.caption("All pages show the model with them. The model itself is not touched: without the edits it is as it was.")
+            st.caption(
+                "All pages show the model with them. The model itself is not touched: without the "
+                "edits it is as it was."
+            )
             applied = {one.text: one.titled(name) for one in fitted.edits}
             for text in [*applied, *(text for text in texts if text not in applied)]:
                 with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
@@ -193,7 +248,9 @@ def _chip(texts: Sequence[str], fitted: Fitting, name: Callable[[int], str], def
                         key=f"take away {text}",
                         on_click=take_away,
                         args=(text,),
-                        help=f"Take `{text}` away." if text in applied else "Take it out of the address.",
+                        help=f"Take `{text}` away."
+                        if text in applied
+                        else "Take it out of the address.",
                     )
                     st.markdown(escaped(applied.get(text, f"{text} does not apply to this model")))
             if any(one.needs_text for one in fitted.edits):

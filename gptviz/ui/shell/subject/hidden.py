@@ -1,4 +1,6 @@
-"""The notice, below every list of models, about a user's model that hides a shipped one, and how to have both."""
+"""The notice, below every list of models, about a user's model that hides a shipped one, and how to
+have both.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,20 @@ from .. import frame
 
 
 def say_what_hides(names: Sequence[str]) -> None:
-    """Say which of the models called `names` hide a shipped one, and link to the page where they can be renamed or deleted."""
+    """Say which of the models called `names` hide a shipped one, and link to the page where they
+    can be renamed or deleted.
+    """
     known = checkpoints.hidden()
     for name in names:
         if name in known:
             with controls.notices().container():
                 st.info(
-                    f"{escaped(name)} is a model of yours. It hides the one of the same name that came with gptviz: "
+                    f"{escaped(name)} is a model of yours. It hides the one of the same name that "
+                    "came with gptviz: "
                     "rename or delete yours to have that one back.",
                     icon=":material/layers:",
                 )
                 if frame.current_page() is not RUNS:
-                    frame.link(RUNS, "Rename or delete it", query={**frame.shared_state(), "model": name})
+                    frame.link(
+                        RUNS, "Rename or delete it", query={**frame.shared_state(), "model": name}
+                    )

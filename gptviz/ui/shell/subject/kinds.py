@@ -12,8 +12,13 @@ from gptviz.runs import checkpoints
 if TYPE_CHECKING:
     from gptviz.model import Config
 
-# The shipped model that is the best example of a kind. The experiment that trains such a model has the same name.
-BEST: dict[Kind, str] = {"decoder": "shakespeare", "classifier": "classifier", "encoder-decoder": "seq2seq"}
+# The shipped model that is the best example of a kind. The experiment that trains such a model has
+# the same name.
+BEST: dict[Kind, str] = {
+    "decoder": "shakespeare",
+    "classifier": "classifier",
+    "encoder-decoder": "seq2seq",
+}
 
 
 def kind_of(folder: Path | None) -> Kind | None:
@@ -52,7 +57,9 @@ def models_of(kind: Kind) -> list[str]:
 
 
 def best_model(kind: Kind) -> str:
-    """The best example of this kind: the model that ships, else any of this kind; if there is none, the decoder that ships."""
+    """The best example of this kind: the model that ships, else any of this kind; if there is none,
+    the decoder that ships.
+    """
     if kind_said(checkpoints.folder_of(BEST[kind])) == kind:
         return BEST[kind]
     return next(iter(models_of(kind)), BEST["decoder"])

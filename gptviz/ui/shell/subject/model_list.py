@@ -1,4 +1,6 @@
-"""All models in groups, each with a line about it, and the list of them next to the control that chooses one."""
+"""All models in groups, each with a line about it, and the list of them next to the control that
+chooses one.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _OPEN = "all models"
 
 @dataclass(frozen=True)
 class ModelGroup:
-    """Models that are listed together: the folder of each, by its name; those that are `folded` under one entry."""
+    """Models that are listed together: the folder of each, by its name; those that are `folded`
+    under one entry.
+    """
 
     title: str
     folders: dict[str, Path]
@@ -28,14 +32,23 @@ class ModelGroup:
 
 
 def model_groups() -> list[ModelGroup]:
-    """All models: the user's own, then those that ship by what they are about; no group is empty."""
-    from gptviz.runs.experiments import GROUPS  # with torch, for which the head of a page does not wait
+    """All models: the user's own, then those that ship by what they are about; no group is
+    empty.
+    """
+    # with torch, for which the head of a page does not wait
+    from gptviz.runs.experiments import GROUPS
 
     left = dict(checkpoints.folders())
-    groups = [ModelGroup(YOURS, {name: left.pop(name) for name, folder in list(left.items()) if is_own(folder)})]
+    groups = [
+        ModelGroup(
+            YOURS, {name: left.pop(name) for name, folder in list(left.items()) if is_own(folder)}
+        )
+    ]
     for one in GROUPS:
         folders = {name: left.pop(name) for name in one.plans if name in left}
-        groups.append(ModelGroup(one.title, folders, tuple(name for name in one.folded if name in folders)))
+        groups.append(
+            ModelGroup(one.title, folders, tuple(name for name in one.folded if name in folders))
+        )
     return [group for group in [*groups, ModelGroup(OTHERS, left)] if group.folders]
 
 
@@ -52,7 +65,9 @@ def unfolded(groups: Sequence[ModelGroup], *asked: str | None) -> list[str]:
 
 
 def line_about(folder: Path) -> str:
-    """The model in `folder` in one line: what its experiment is; for a model of the user, what its card says."""
+    """The model in `folder` in one line: what its experiment is; for a model of the user, what its
+    card says.
+    """
     from gptviz.runs.experiments import PLANS
 
     try:
@@ -73,7 +88,9 @@ def about_adapter(folder: Path) -> str:
 
 
 def said_by_card(folder: Path) -> str:
-    """The model in `folder` in one line: the data it learned from, its size and its loss, as its card says."""
+    """The model in `folder` in one line: the data it learned from, its size and its loss, as its
+    card says.
+    """
     try:
         card = checkpoints.read_card(folder)
     except checkpoints.CheckpointError:
@@ -93,17 +110,31 @@ def said_by_card(folder: Path) -> str:
 
 
 def imported(card: Card) -> list[str]:
-    """The family, origin and licence of a model that another program made; empty for any other model."""
+    """The family, origin and licence of a model that another program made; empty for any other
+    model.
+    """
     if card.family is None:
         return []
     source = [f"from {card.imported_from[:200]}"] if card.imported_from else []
-    return [card.family[:40], *source, f"licence {card.licence[:80]}" if card.licence else "no licence named"]
+    return [
+        card.family[:40],
+        *source,
+        f"licence {card.licence[:80]}" if card.licence else "no licence named",
+    ]
 
 
 def model_list(groups: Sequence[ModelGroup], chosen: str) -> None:
-    """A button that opens the list of all models with a line about each; a click on one chooses it."""
+    """A button that opens the list of all models with a line about each; a click on one chooses
+    it.
+    """
     # The entries of the list are read when somebody opens it.
-    listed = st.popover("All", key=_OPEN, on_change="rerun", icon=":material/list:", help="All models, and what each of them is.")
+    listed = st.popover(
+        "All",
+        key=_OPEN,
+        on_change="rerun",
+        icon=":material/list:",
+        help="All models, and what each of them is.",
+    )
     if not listed.open:
         return
     with listed.container(gap="xsmall"):
@@ -111,7 +142,9 @@ def model_list(groups: Sequence[ModelGroup], chosen: str) -> None:
             st.markdown(f"**{group.title}**")
             for name, folder in group.folders.items():
                 if name in group.folded[:1]:
-                    fold = st.expander(f"{name} to {group.folded[-1]}", expanded=chosen in group.folded)
+                    fold = st.expander(
+                        f"{name} to {group.folded[-1]}", expanded=chosen in group.folded
+                    )
                 (fold if name in group.folded else st).button(
                     f"**{escaped(name)}** · {escaped(line_about(folder))}",
                     key=f"open the model {name}",

@@ -1,4 +1,6 @@
-"""The models that are open, each loaded once for all sessions and named by a key that caches can hash; and a page's subject."""
+"""The models that are open, each loaded once for all sessions and named by a key that caches can
+hash; and a page's subject.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,11 @@ if TYPE_CHECKING:
     from gptviz.model.kinds import ModelKind
     from gptviz.text import Encoding
 
-# Bounds of the cache of snapshots: enough to scrub through a small model without reading a file twice. Of a larger model only one
-# snapshot is kept.
+# Bounds of the cache of snapshots: enough to scrub through a small model without reading a file
+# twice. Of a larger model only one snapshot is kept.
 MOST_SNAPSHOTS, MOST_BYTES = 128, 256 * 2**20
-# The number of models that stay open: a class looks at many small ones at a time. A small model's file has at most `SMALL` bytes.
+# The number of models that stay open: a class looks at many small ones at a time. A small model's
+# file has at most `SMALL` bytes.
 SMALL, MOST_SMALL, MOST_LARGE = 16 * 2**20, 32, 3
 
 
@@ -40,11 +43,15 @@ class ModelKey:
 
     name: str
     device: str
-    written: int  #: when its files were written, so that a model that was trained again is read again
-    step: int | None = None  #: the step of training it is shown at, one of its snapshots; None for the model as it was saved last
+    #: when its files were written, so that a model that was trained again is read again
+    written: int
+    #: the step of training it is shown at, one of its snapshots; None for the model as it was saved
+    #: last
+    step: int | None = None
     tokenizer: int = 0  #: when its tokenizer was written, which all snapshots share
     precision: str = STORED  #: what it is computed in, one of `gptviz.model.precision.PRECISIONS`
-    edits: tuple[str, ...] = ()  #: the units that are switched off or replaced in it, see `LanguageModel.edited`
+    #: the units that are switched off or replaced in it, see `LanguageModel.edited`
+    edits: tuple[str, ...] = ()
     edit_text: str | None = None  #: the reference text of these edits, or None if they need none
 
     @property
@@ -64,14 +71,18 @@ class Subject:
 
     key: ModelKey  #: the model, for cached functions
     lm: LanguageModel  #: the model; read-only, other sessions share it
-    prompt: str  #: the text the page is about: the prompt, or the default one where the prompt is empty
+    #: the text the page is about: the prompt, or the default one where the prompt is empty
+    prompt: str
     encoding: Encoding  #: its tokens, and the characters that the vocabulary lacks
-    #: the ids the model reads, at most `context_length` of them, never empty: of a decoder the last ones, of a classifier the
-    #: first; of an encoder–decoder what its encoder reads, with the end token
+    #: the ids the model reads, at most `context_length` of them, never empty: of a decoder the last
+    #: ones, of a classifier the first; of an encoder–decoder what its encoder reads, with the end
+    #: token
     seen: tuple[int, ...]
-    #: the prompt that the page opens on: for a model that was not trained to continue a text, an example of its training data
+    #: the prompt that the page opens on: for a model that was not trained to continue a text, an
+    #: example of its training data
     default: str = LINES
-    left_off: str = ""  #: the part of the prompt before `prompt`, if only its end is read: see `shortened`
+    #: the part of the prompt before `prompt`, if only its end is read: see `shortened`
+    left_off: str = ""
 
     @property
     def kind(self) -> ModelKind:
@@ -80,13 +91,18 @@ class Subject:
 
     @property
     def text(self) -> str:
-        """The prompt for methods of `lm`: of one that is too long for an encoder–decoder, which they refuse, what is read."""
-        is_cut = self.kind.has_source and len(self.encoding.ids) >= len(self.seen)  # uncut there is an end token more
+        """The prompt for methods of `lm`: of one that is too long for an encoder–decoder, which
+        they refuse, what is read.
+        """
+        # uncut there is an end token more
+        is_cut = self.kind.has_source and len(self.encoding.ids) >= len(self.seen)
         return self.lm.tokenizer.decode(self.seen) if is_cut else self.prompt
 
     @property
     def on_task(self) -> bool:
-        """Whether the model was not trained to continue texts: an ordinary text then shows little of what it learned."""
+        """Whether the model was not trained to continue texts: an ordinary text then shows little
+        of what it learned.
+        """
         return self.default != LINES
 
     @property
@@ -101,7 +117,8 @@ class Subject:
 
 
 def model_key(name: str, device: str, step: int | None = None, precision: str = STORED) -> ModelKey:
-    """The key of the model called `name`, after `step` steps or as it was saved last, without edits.
+    """The key of the model called `name`, after `step` steps or as it was saved last, without
+    edits.
 
     Raises:
         CheckpointError: there is no such model, or no snapshot of that step.
@@ -111,7 +128,12 @@ def model_key(name: str, device: str, step: int | None = None, precision: str = 
         raise checkpoints.CheckpointError(f"{name} has no snapshot of step {step}")
     # The log does not count: that of a run in progress is written all the time.
     weights = checkpoints.weight_files(folder, step)
-    files = [folder / "tokenizer.json", folder / "config.json", *weights, *([folder / "card.json"] if step is None else [])]
+    files = [
+        folder / "tokenizer.json",
+        folder / "config.json",
+        *weights,
+        *([folder / "card.json"] if step is None else []),
+    ]
     times = [about[0] if (about := written(file)) else 0 for file in files]
     return ModelKey(name, device, max(times), step, times[0], precision)
 
@@ -136,7 +158,10 @@ def _edited(key: ModelKey) -> LanguageModel:
 @lru_cache(maxsize=512)
 def _is_small(key: ModelKey) -> bool:
     try:
-        return all(file.stat().st_size <= SMALL for file in checkpoints.weight_files(checkpoints.find(key.name)))
+        return all(
+            file.stat().st_size <= SMALL
+            for file in checkpoints.weight_files(checkpoints.find(key.name))
+        )
     except OSError:  # a model that is only referred to may be of any size
         return False
 
@@ -155,7 +180,8 @@ def _large_model(key: ModelKey) -> LanguageModel:
 def _opened(key: ModelKey) -> LanguageModel:
     from gptviz.language_model import load
 
-    lm = load(checkpoints.find(key.name), key.device, key.step, key.precision)  # pages say themselves which model hides another
+    # pages say themselves which model hides another
+    lm = load(checkpoints.find(key.name), key.device, key.step, key.precision)
     release_memory()
     return lm
 
@@ -177,7 +203,9 @@ def _snapshots() -> Callable[[ModelKey], LanguageModel]:
 
 
 def _give_way() -> None:
-    """Let go of the models that are open and of what was computed with them: who still shows one keeps it until the page ends."""
+    """Let go of the models that are open and of what was computed with them: who still shows one
+    keeps it until the page ends.
+    """
     for kept in (_edited, _small_model, _large_model, _snapshots):
         kept.clear()
     st.cache_data.clear()

@@ -13,14 +13,16 @@ LONGEST_QUOTE = 40  # characters of a text in a message
 
 
 def capacity(lm: LanguageModel) -> int:
-    """The number of tokens of a text that the model reads: its context. An encoder's context also has to hold the end token."""
+    """The number of tokens of a text that the model reads: its context. An encoder's context also
+    has to hold the end token.
+    """
     context = lm.model.config.context_length
     return context - 1 if _end_tokens(lm) else context
 
 
 def tokens_read(lm: LanguageModel, ids: list[int]) -> list[int]:
-    """The part of the text `ids` that the model reads: a decoder reads the end, other models the beginning, and an encoder also
-    the end token.
+    """The part of the text `ids` that the model reads: a decoder reads the end, other models the
+    beginning, and an encoder also the end token.
     """
     if lm.kind.continues:
         return ids[-capacity(lm) :]
@@ -30,7 +32,8 @@ def tokens_read(lm: LanguageModel, ids: list[int]) -> list[int]:
 def encoded(lm: LanguageModel, text: str, then: str) -> Encoding | None:
     """The tokens of a text, or None, with a message, if this tokenizer cannot read it.
 
-    A pattern in a tokenizer from elsewhere may take so many steps for a text that the library gives up.
+    A pattern in a tokenizer from elsewhere may take so many steps for a text that the library gives
+    up.
 
     Args:
         then: the end of the message: what is shown instead, or what to do.
@@ -39,7 +42,10 @@ def encoded(lm: LanguageModel, text: str, then: str) -> Encoding | None:
         return lm.tokenizer.encode(text)
     except ValueError as error:
         quoted = in_quotes(text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}…")
-        st.error(f"The tokenizer of {escaped(lm.name)} fails on {quoted} ({escaped(str(error))}): {then}.")
+        st.error(
+            f"The tokenizer of {escaped(lm.name)} fails on {quoted} ({escaped(str(error))}): "
+            f"{then}."
+        )
         return None
 
 

@@ -1,4 +1,6 @@
-"""The scrubber: a slider over the snapshots of a model's training. Every page that reads a model has it."""
+"""The scrubber: a slider over the snapshots of a model's training. Every page that reads a model
+has it.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 # The option for the model as it was saved last. During a run, its step changes from time to time.
 LAST = "last"
-# Limits of a comparison over all of training: the number of snapshots, and the sum of their parameters.
+# Limits of a comparison over all of training: the number of snapshots, and the sum of their
+# parameters.
 MOST_COMPARED, MOST_PARAMETERS = 128, 64_000_000
 
 ABOUT = """The model as it was after this many steps of its training; “last” is the model as it was saved last. All pages follow.
 The arrow keys move the slider too. The loss is the validation loss in nats per token, from the evaluation nearest to this step
 (≈ means: not exactly at this step); perplexity is e to the power of the loss."""
 
-PLAYER = Player("scrubber", "step", "Play the training from this step to the end; at the end, play it from the start.")
+PLAYER = Player(
+    "scrubber",
+    "step",
+    "Play the training from this step to the end; at the end, play it from the start.",
+)
 
 
 def steps(name: str) -> tuple[int, ...]:
@@ -56,23 +63,39 @@ def scrubber(folder: Path, card: Card, about: Any) -> int | None:
     """
     options = [*map(str, checkpoints.snapshots(folder)), LAST]
     PLAYER.button(options, LAST)
-    chosen = str(controls.notch("Training step", options, key="step", default=LAST, help="", label_visibility="collapsed"))
+    chosen = str(
+        controls.notch(
+            "Training step",
+            options,
+            key="step",
+            default=LAST,
+            help="",
+            label_visibility="collapsed",
+        )
+    )
     about.caption(readout(chosen, card), help=ABOUT, width="content")
     PLAYER.go_on(options, chosen)
     return None if chosen == LAST else int(chosen)
 
 
 def without_snapshots() -> None:
-    """Used instead of `scrubber` for a model without snapshots: forget a step chosen before, and warn if a link asks for one."""
+    """Used instead of `scrubber` for a model without snapshots: forget a step chosen before, and
+    warn if a link asks for one.
+    """
     addresses.takes("step", one_of([LAST]))
-    if st.session_state.pop("step", LAST) == LAST and (asked := st.query_params.get("step", LAST)) != LAST:
+    if (
+        st.session_state.pop("step", LAST) == LAST
+        and (asked := st.query_params.get("step", LAST)) != LAST
+    ):
         why = ", which is not available here; showing the model as it was saved"
         controls.warn_of_link("step =", asked, why)
     PLAYER.stop()
 
 
 def readout(chosen: str, card: Card) -> str:
-    """The step that is shown, and the validation loss measured nearest to it (with ≈ if that was at another step)."""
+    """The step that is shown, and the validation loss measured nearest to it (with ≈ if that was at
+    another step).
+    """
     step = card.steps if chosen == LAST else int(chosen)
     if step is None:
         return "As saved last"
@@ -83,28 +106,39 @@ def readout(chosen: str, card: Card) -> str:
     about = "" if at == step else "≈ "
     # Perplexity is about choosing a next token: it has no meaning for a classifier.
     how_good = (
-        f"perplexity {math.exp(min(loss, 50)):.3g}" if card.labels is None or accuracy is None else f"{percent(accuracy)} right"
+        f"perplexity {math.exp(min(loss, 50)):.3g}"
+        if card.labels is None or accuracy is None
+        else f"{percent(accuracy)} right"
     )
     return f"Step {step:,}: loss {about}{power(loss)}, {how_good}"
 
 
 def measured(card: Card, step: int) -> tuple[int, float, float | None] | None:
-    """The measurement of the validation loss nearest to `step`: its step, the loss in nats, and the accuracy if there is one,
-    or None if nothing was measured.
+    """The measurement of the validation loss nearest to `step`: its step, the loss in nats, and the
+    accuracy if there is one, or None if nothing was measured.
     """
-    measurements = [(entry.step, entry.validation, entry.accuracy) for entry in card.losses if entry.validation is not None]
+    measurements = [
+        (entry.step, entry.validation, entry.accuracy)
+        for entry in card.losses
+        if entry.validation is not None
+    ]
     return min(measurements, key=lambda entry: (abs(entry[0] - step), entry[0]), default=None)
 
 
 def compared_keys(key: ModelKey) -> Iterator[ModelKey]:
-    """The model at steps from the first snapshot to the last, then as it was saved last: for values that all steps share, such
-    as the ranges of axes.
+    """The model at steps from the first snapshot to the last, then as it was saved last: for values
+    that all steps share, such as the ranges of axes.
 
-    If there are more than can be read in a moment, evenly spaced ones. A snapshot that cannot be read is left out.
+    If there are more than can be read in a moment, evenly spaced ones. A snapshot that cannot be
+    read is left out.
     """
     base = as_saved_last(key)
     every = steps(key.name)
-    count = min(len(every), MOST_COMPARED, max(2, MOST_PARAMETERS // max(1, n_parameters(language_model(base).model))))
+    count = min(
+        len(every),
+        MOST_COMPARED,
+        max(2, MOST_PARAMETERS // max(1, n_parameters(language_model(base).model))),
+    )
     chosen = [every[round(i * (len(every) - 1) / max(1, count - 1))] for i in range(count)]
     for step in dict.fromkeys(chosen):
         try:
@@ -121,9 +155,11 @@ def as_saved_last(key: ModelKey) -> ModelKey:
     return key if key.step is None else at_step(key, None)
 
 
-def same_at_every_step(ask: Callable[Concatenate[ModelKey, P], R]) -> Callable[Concatenate[ModelKey, P], R]:
-    """A function of a model that is asked of the model as it was saved last and without edits: its result is about the training
-    as a whole, so it is computed once for all steps.
+def same_at_every_step(
+    ask: Callable[Concatenate[ModelKey, P], R],
+) -> Callable[Concatenate[ModelKey, P], R]:
+    """A function of a model that is asked of the model as it was saved last and without edits: its
+    result is about the training as a whole, so it is computed once for all steps.
     """
 
     @wraps(ask)
@@ -135,4 +171,8 @@ def same_at_every_step(ask: Callable[Concatenate[ModelKey, P], R]) -> Callable[C
 
 def at_step(key: ModelKey, step: int | None) -> ModelKey:
     """The same model after `step` steps, with the same edits."""
-    return replace(model_key(key.name, key.device, step, key.precision), edits=key.edits, edit_text=key.edit_text)
+    return replace(
+        model_key(key.name, key.device, step, key.precision),
+        edits=key.edits,
+        edit_text=key.edit_text,
+    )
