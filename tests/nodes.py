@@ -26,8 +26,8 @@ BUDGET: dict[str, int] = {
     "gptviz/data": 13_500,
     "gptviz/figures": 31_500,
     "gptviz/generate": 10_500,
-    "gptviz/interp": 94_500,
-    "gptviz/language_model": 20_000,
+    "gptviz/interp": 96_500,
+    "gptviz/language_model": 21_000,
     "gptviz/lessons": 13_000,
     "gptviz/machine": 6_000,
     "gptviz/model": 35_500,
@@ -42,9 +42,9 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/pages": 115_500,
     "gptviz/ui/records": 2_500,
     "gptviz/ui/shell": 17_500,
-    "gptviz/ui/views": 23_500,
+    "gptviz/ui/views": 24_000,
     "gptviz/ui/widgets": 8_500,
-    "tests": 599_500,
+    "tests": 602_000,
     SCRIPTS: 17_100,
 }
 

@@ -217,7 +217,7 @@ ASKED = [
         "lens mine --prompt 'a cab' --kind jacobian --lens own.pt",
         lambda lm: of_lens(lm, kept=lm.read_lens("own.pt")),
     ),
-    Asked(PROBE, of_probe, "shuffled labels"),
+    Asked(PROBE, of_probe, "control task"),
     Asked("stream mine --prompt 'a cab'", of_stream),
     Asked("stream mine --prompt 'a cab' --position 2", lambda lm: of_stream(lm, 2)),
     Asked(

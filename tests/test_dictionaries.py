@@ -5,6 +5,7 @@ say.
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -152,3 +153,35 @@ def test_the_commands_say_what_the_library_says(
     assert "no dictionary gone" in error(
         capsys, "features", "mine", "--prompt", "a", "--dictionary", "gone"
     )
+
+
+def test_of_a_task_that_reads_all_its_sentences_again_some_are_held_out_of_a_dictionary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The data of `jobs-10` have some hundred different sentences: without that, all would be
+    fitted to.
+    """
+    lm = gptviz.load("jobs-10")
+    read = list[tuple[int, ...]]()
+    original = fitting.vectors
+
+    def watched(model, block, rows):
+        some = list(islice(rows, 50)) if block == 0 else rows
+        read.extend(tuple(row) for each in some for row in each.reading.ids.tolist())
+        return original(model, block, some)
+
+    monkeypatch.setattr(fitting, "vectors", watched)
+    found = lm.fit_dictionary(0, 8, k=1, steps=1)
+    fitted_to, read[:] = set(read), []
+    monkeypatch.setattr("gptviz.interp.dictionaries.quality.vectors", watched)
+    lm.dictionary_quality(found.name)
+    assert len(fitted_to) > 100
+    assert len(read) > 20
+    assert not fitted_to & set(read)
+
+
+def test_copies_of_a_row_are_not_held_out(tiny_model: TinyModel) -> None:
+    tiny_model("mine", text="abcdefg ")
+    lm = gptviz.load("mine")
+    with pytest.raises(ValueError, match="repeats itself"):
+        lm.fit_dictionary(1, 20, **SETTINGS | {"text": "abcdefg " * 40})

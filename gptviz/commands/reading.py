@@ -138,7 +138,8 @@ def lens(
         blocks_only: only after each block, not within it: quicker with a large model.
         kind: what the head reads: the stream as it is, or brought to the last layer by a lens that
             is fitted once and kept.
-        fit_to: a text file to fit it to; default: the data held out of training.
+        fit_to: a text file to fit it to; default: the data held out of training, or what the model
+            writes itself where its data are not known.
         lens: instead of a fit: a published Jacobian lens, as jlens, Neuronpedia and TransformerLens
             have them.
         out: write the fitted lens as such a file.
@@ -176,14 +177,21 @@ def lens(
     }
     said = ["  ".join(f"{lm.tokenizer.label(i)} {p:.1%}" for i, p in layer[-1]) for layer in likely]
     end = f"the last row differs from the model's own logits by at most {seen.final_error:.2g}"
-    return Shown(
-        content, ["after the last token:", Table(zip(content["layers"], said, strict=True)), end]
-    )
+    table = Table(zip(content["layers"], said, strict=True))
+    return Shown(content, ["after the last token:", table, end, *_of_fitted(lm, kind, what)])
+
+
+def _of_fitted(lm: LanguageModel, kind: str, what: dict[str, Any]) -> list[str]:
+    """How good a fitted lens is beside the logit lens, in sentences."""
+    if what.get("kind") in (None, "logit"):
+        return []
+    lens = lm.fitted_lens(kind, what["fitted_to"])
+    return [lens.compared(lm.model, kind), lens.support]
 
 
 @analysis(185)
 def probe(lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | None = None) -> Shown:
-    """What linear probes read from the stream after each layer, beside shuffled labels.
+    """What linear probes read from the stream after each layer, beside a control task.
 
     Args:
         label: what the probe says of a token: case, word (the place in it), quotes, before-1 to
@@ -201,10 +209,11 @@ def probe(lm: LanguageModel, label: Name, layer: Name = "all", corpus: File | No
         if layer in ("all", row[0])
     ]
     cells = [(name, f"{right:.1%}", f"{control:.1%}") for name, right, control in rows]
-    table = Table(cells, ("tokens whose label is right", "probe", "shuffled labels"))
+    table = Table(cells, ("tokens whose label is right", "probe", "control task"))
     lines: Lines = [
         table,
         f"always saying the commonest of the {len(probed.classes)} labels: {probed.commonest:.1%}",
+        probed.support,
     ]
     content = [dict(zip(("layer", "accuracy", "control"), row, strict=True)) for row in rows]
     return Shown(content, [*lines, *([probed.said] if layer == "all" else [])])

@@ -30,7 +30,7 @@ class Batch(NamedTuple):
     #: of each text
     targets: Tensor
 
-    def rows(self, some: slice) -> Batch:
+    def rows(self, some: slice | list[int]) -> Batch:
         """The batch of only these rows."""
         return Batch(tuple(tensor[some] for tensor in self.inputs), self.targets[some])
 

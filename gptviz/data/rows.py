@@ -41,7 +41,7 @@ def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> 
         rows = [ids[start : start + longest] for start in range(0, len(ids), longest)]
     if not rows:
         raise ValueError(f"the text has {tokenizer.without}")
-    return _bounded((torch.tensor(row) for row in rows), most)
+    return bounded((torch.tensor(row) for row in rows), most)
 
 
 def held_out_rows(
@@ -63,10 +63,10 @@ def held_out_rows(
                     full.split(longest) if model.config.kind == "decoder" else (full[:longest],)
                 )
 
-    return _bounded(each(), most)
+    return bounded(each(), most)
 
 
-def _bounded(rows: Iterable[Tensor], most: int) -> list[Tensor]:
+def bounded(rows: Iterable[Tensor], most: int) -> list[Tensor]:
     """The first of the `rows`, at most `most` tokens together; the last of them is cut if it is too
     long.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -11,21 +12,27 @@ from torch import Tensor
 
 from gptviz.data.batches import Batch, Generated
 from gptviz.data.registry import source_from
-from gptviz.data.rows import first_batches, held_out_rows, rows_of_text
+from gptviz.data.rows import LONGEST_ROW, bounded, first_batches, held_out_rows, rows_of_text
 from gptviz.data.seen import MOST_ROWS, Row, text_rows
 from gptviz.data.seen import data_rows as rows_of_data
 from gptviz.data.trained_on import Share, Trained, followed
+from gptviz.generate.rows import write_rows
 from gptviz.interp.changing.ablation import NOT_COUNTED, Rows
 from gptviz.interp.changing.before_after import guess
 from gptviz.interp.changing.edits import Inputs
 from gptviz.interp.reading.next_token import probability_of
 from gptviz.interp.reading.row_losses import row_losses
 from gptviz.labelled_array import Axis, LabelledArray
+from gptviz.model import Transformer
 from gptviz.text import CharTokenizer
 
 from .core import LanguageModel, as_property, method
 
 MOST_DRAWN = 10**8  # rows that a run was trained on are drawn again, if there are no more
+# So many tokens a model writes itself where something is fitted to it, and nobody knows what it
+# learned from.
+WRITTEN_TOKENS = 8_192
+_WRITTEN: WeakKeyDictionary[Transformer, list[Tensor]] = WeakKeyDictionary()
 
 
 @as_property
@@ -45,6 +52,34 @@ def rows(lm: LanguageModel, text: str | None = None, most: int = 16_384) -> list
         raise ValueError(f"the card of {lm.name} does not say what it learned from: give a text")
     source = source_from(dict(lm.card.source))
     return held_out_rows(source, lm.model, lm.tokenizer, most, lm.labels)
+
+
+def rows_to_fit(lm: LanguageModel, text: str | None, most: int) -> list[Tensor]:
+    """The `rows` that something is fitted to, and tested on. Where no text is given, and the card
+    does not say what the model learned from, it writes them itself.
+    """
+    if text is None and lm.card.source is None and lm.model.config.kind == "decoder":
+        return rows_written(lm, most)
+    return rows(lm, text, most)
+
+
+def rows_written(lm: LanguageModel, most: int) -> list[Tensor]:
+    """Rows that a decoder without edits wrote itself, always the same, of at most `most` tokens
+    together. Each begins with a token that begins or ends texts; without one, with any token.
+    """
+    lm = lm.original
+    if lm.model not in _WRITTEN:
+        length = min(lm.model.config.context_length, LONGEST_ROW)
+        count = max(2, WRITTEN_TOKENS // length)
+        # what the rows begin with
+        never = set(lm.tokenizer.unused_ids)
+        known = [token for token in range(lm.tokenizer.vocab_size) if token not in never]
+        first = [*lm.tokenizer.before, *sorted(lm.end_tokens)][:1] or known
+        draw = torch.Generator().manual_seed(0)
+        starts = torch.tensor(first)[torch.randint(len(first), (count,), generator=draw)]
+        written = write_rows(lm.model, starts, length, never=tuple(never))
+        _WRITTEN[lm.model] = list(written.cpu())
+    return bounded(_WRITTEN[lm.model], most)
 
 
 @method

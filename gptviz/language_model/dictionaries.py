@@ -21,6 +21,7 @@ from gptviz.interp.dictionaries import fitting
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.interp.dictionaries.fitting import FittedKind
 from gptviz.interp.dictionaries.quality import Quality, measured
+from gptviz.interp.held_out import split_rows
 from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
@@ -29,14 +30,16 @@ from gptviz.pretrained import sae_lens
 from gptviz.runs import fitted
 
 from .core import LanguageModel, method
-from .data import rows, tested_rows
+from .data import rows_to_fit, tested_rows
 from .fitted import hashed
 
 # The tokens of a text that are read at most, the last fifth of which is held out, and those over
 # which a dictionary is measured.
 MOST_TOKENS, MOST_MEASURED = 200_000, 16_384
-# The rows of the data that are read at a time.
-ROWS = 64
+# The share of the distinct rows that is held out.
+HELD_OUT = 0.2
+# The rows of the data that are read at a time, and how often they are drawn until one is new.
+ROWS, MOST_DRAWN = 64, 100
 # For each model how often its tensors had been changed in place, and the hash of its weights then.
 _HASHES: WeakKeyDictionary[Transformer, tuple[list[int], str]] = WeakKeyDictionary()
 
@@ -64,7 +67,7 @@ def fit_dictionary(
         cost: of "relu", what the sum of the activations costs beside the error.
         seed: decides where the features begin, and which tokens a step reads.
         text: what it is fitted to, without its last fifth; by default the data that the model was
-            trained on.
+            trained on, or what it writes itself where they are not known.
         name: what it is called; a digest of its numbers is added to it. By default it is called
             after the block.
     """
@@ -165,9 +168,12 @@ def dictionary_quality(
     lm: LanguageModel, dictionary: str | None = None, text: str | None = None
 ) -> Quality:
     """How good a dictionary is over the data that was held out of training, or over the last fifth
-    of a text: see `gptviz.interp.dictionaries.quality`.
+    of the distinct rows of a text: see `gptviz.interp.dictionaries.quality`.
+
+    Of a task whose sentences are so few that training reads all of them, a fifth of the distinct
+    ones is held out of dictionaries.
     """
-    held_out = tested_rows(lm, MOST_MEASURED)["loss"] if text is None else _split(lm, text)[1]
+    held_out = _held_out(lm) if _knows_data(lm, text) else _split(lm, text)[1]
     return measured(lm.model, lm.dictionary(dictionary), held_out)
 
 
@@ -204,33 +210,64 @@ def read_dictionary(lm: LanguageModel, folder: str | Path, name: str | None = No
 
 
 def _to_fit(lm: LanguageModel, text: str | None) -> Iterator[Rows]:
-    """Rows of the model's data as training draws them, without end; or the first four fifths of a
-    text.
+    """Rows of the model's data as training draws them, without end and without those held out; or
+    the first four fifths of a text.
     """
-    if text is not None:
+    if not _knows_data(lm, text):
         yield from _split(lm, text)[0]
         return
     data = source_from(dict(lm.card.source or {})).data(lm.tokenizer, lm.model.config)
+    held_out = {tuple(row) for some in _held_out(lm) for row in some.reading.ids.tolist()}
+    drawn = MOST_DRAWN
     for step in count():
-        batch = data.training(ROWS, draw_seed(0, step, "dictionary")).to(lm.device)
-        yield Rows(Inputs(*batch.inputs), batch.targets)
+        batch = data.training(ROWS, draw_seed(0, step, "dictionary"))
+        new = [i for i, row in enumerate(batch.inputs[0].tolist()) if tuple(row) not in held_out]
+        drawn = MOST_DRAWN if new else drawn - 1
+        if not drawn:
+            raise ValueError(
+                f"all rows that {lm.name} is trained on are equal to rows held out: give a text"
+            )
+        if new:
+            some = batch.rows(new).to(lm.device)
+            yield Rows(Inputs(*some.inputs), some.targets)
 
 
-def _split(lm: LanguageModel, text: str) -> tuple[list[Rows], list[Rows]]:
-    """The rows of a text, every prediction of which counts: those that a dictionary is fitted to,
-    and those held out.
+def _knows_data(lm: LanguageModel, text: str | None) -> bool:
+    """Whether a dictionary is fitted to the data that the model learned from: no text is given, and
+    its card names them.
     """
-    every = rows(lm, text, MOST_TOKENS)
+    return text is None and lm.card.source is not None
+
+
+def _held_out(lm: LanguageModel) -> list[Rows]:
+    """The rows of the model's data that no dictionary is fitted to."""
+    every = tested_rows(lm, MOST_MEASURED)["loss"]
+    if lm.task is None or lm.task.is_new:
+        return every
+    ids, targets = torch.cat([some.reading.ids for some in every]), [some.targets for some in every]
+    _, held_out = split_rows([tuple(row) for row in ids.tolist()], HELD_OUT)
+    return [Rows(Inputs(ids[held_out]), torch.cat(targets)[held_out])]
+
+
+def _split(lm: LanguageModel, text: str | None) -> tuple[list[Rows], list[Rows]]:
+    """The rows of a text, or those that the model writes itself, every prediction of which counts:
+    those that a dictionary is fitted to, and those held out.
+    """
+    every = rows_to_fit(lm, text, MOST_TOKENS)
     # [rows, T]; the last may be shorter
     ids = torch.stack([row for row in every if len(row) == len(every[0])]).to(lm.device)
-    if len(ids) < 2 or ids.shape[1] < 2:
+    read = [tuple(row) for row in ids.tolist()]
+    fitted_to, held_out = split_rows(read, max(HELD_OUT, 1 / len(set(read))))
+    if not fitted_to:
+        fitted_to, held_out = held_out, []
+    if not held_out or ids.shape[1] < 2:
         raise ValueError(
-            "the text is too short for a dictionary: it needs two rows of tokens at least, one of "
-            "them held out"
+            "the text is too short for a dictionary, or repeats itself: it needs two different "
+            "rows of tokens at least, one of them held out"
         )
-    end = len(ids) * 4 // 5 or 1
-    fitted_to, held_out = (
-        [Rows(Inputs(some[:, :-1]), some[:, 1:]) for some in part.split(ROWS)]
-        for part in (ids[:end], ids[end:][: 1 + MOST_MEASURED // ids.shape[1]])
-    )
-    return fitted_to, held_out
+    held_out = held_out[: 1 + MOST_MEASURED // ids.shape[1]]
+    parts = [
+        [Rows(Inputs(some[:, :-1]), some[:, 1:]) for some in ids[part].split(ROWS)]
+        for part in (fitted_to, held_out)
+    ]
+    return parts[0], parts[1]

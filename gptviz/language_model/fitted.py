@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import Direction, How
+from gptviz.interp.held_out import beginnings
 from gptviz.interp.reading import fitted_lens as lenses
 from gptviz.interp.reading import probes
 from gptviz.interp.reading.fitted_lens import FittedLens, LensKind
@@ -25,7 +27,7 @@ from gptviz.runs import fitted
 from gptviz.text.datasets.labelled_texts import labelled_of
 
 from .core import LanguageModel, method
-from .data import rows
+from .data import rows_to_fit
 
 # The most tokens of a text that a lens is fitted to.
 MOST_TOKENS = 16_384
@@ -40,22 +42,29 @@ def fitted_lens(
 
     Args:
         kind: "jacobian" or "tuned".
-        text: what it is fitted to; by default the data that was held out of training.
+        text: what it is fitted to; by default the data that was held out of training, or what the
+            model writes itself where its data are not known.
         kept: the name of a lens that `read_lens` read: it is not fitted, but measured over the
             text.
     """
     lm = lm.original
     if kept is not None:
-        return kept_lens(lm, kept).over(lm.model, rows(lm, text, MOST_TOKENS))
-    name = _digest(lm, kind, text)
+        return kept_lens(lm, kept).over(lm.model, rows_to_fit(lm, text, MOST_TOKENS))
+    name = _digest(lm, kind, text, "held out by distinct rows")
     with suppress(ValueError):
         return kept_lens(lm, name)
-    return _kept_as(replace(lenses.fit(lm.model, rows(lm, text, MOST_TOKENS), kind), name=name))
+    return _kept_as(
+        replace(lenses.fit(lm.model, rows_to_fit(lm, text, MOST_TOKENS), kind), name=name)
+    )
 
 
 def _kept_as(lens: FittedLens) -> FittedLens:
     """A lens, which is kept under its name."""
-    numbers = {"at": torch.tensor(lens.at), "measured": torch.from_numpy(lens.measured)}
+    numbers = {
+        "at": torch.tensor(lens.at),
+        "measured": torch.from_numpy(lens.measured),
+        "support": torch.tensor([lens.fitted_to, lens.per_number], dtype=torch.float64),
+    }
     fitted.keep(lens.name, numbers | {"matrices": lens.matrices, "biases": lens.biases})
     return lens
 
@@ -65,6 +74,7 @@ def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
     """The lens that was fitted to this model, or read, and is kept under this name."""
     # not a path, which a link may have made up
     tensors = fitted.kept(name) if re.fullmatch("[0-9a-f]{32}", name) else {}
+    tokens, per_number = tensors.pop("support", torch.tensor([0, math.nan])).tolist()
     if tensors.keys() != {"at", "measured", "matrices", "biases"}:
         raise ValueError(
             f"there is no lens {name:.40} on this machine: read its file again under Logit lens"
@@ -79,7 +89,8 @@ def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
             f"{tensors['matrices'].shape[-1]:,} numbers in its stream"
         )
     maps, biases = (tensors[each].to(lm.device) for each in ("matrices", "biases"))
-    return FittedLens(at, maps, biases, tensors["measured"].double().numpy(), name)
+    measured = tensors["measured"].double().numpy()
+    return FittedLens(at, maps, biases, measured, name, int(tokens), per_number)
 
 
 @method
@@ -148,10 +159,12 @@ def probe(lm: LanguageModel, label: str, text: str | None = None) -> Probed:
     Args:
         label: one of `probe_labels`.
         text: what is read; by default the data that was held out of training, as always for a label
-            of the task. For the label "table" a CSV table with the columns text and label: each
-            label is that of the last token of its text.
+            of the task, or what the model writes itself where its data are not known. For the label
+            "table" a CSV table with the columns text and label: each label is that of the last
+            token of its text.
     """
-    return probes.probe(lm.model, *_labelled(lm, label, text))
+    rows, labels = _labelled(lm, label, text)
+    return probes.probe(lm.model, rows, labels, label=probe_labels(lm)[label])
 
 
 def _labelled(
@@ -177,7 +190,7 @@ def _labelled(
             for row in lm.task.token_labels(ids)[label].tolist()
         ]
         return [torch.from_numpy(row) for row in ids], own
-    read = rows(lm, text, probes.MOST_TOKENS)
+    read = rows_to_fit(lm, text, probes.MOST_TOKENS)
     pieces = [[lm.tokenizer.piece(one) for one in row.tolist()] for row in read]
     return read, [probes.text_labels(some, label) for some in pieces]
 
@@ -198,6 +211,11 @@ def label_direction(
     read, labels = _labelled(lm, label, text)
     flat = [one for row in labels for one in row]
     streams = probes.streams(lm.model, read, np.array([one is not None for one in flat]))
+    begun = [number for row in beginnings(row.tolist() for row in read) for number in row]
+    texts = [
+        [number for number, one in zip(begun, flat, strict=True) if one is not None and is_it(one)]
+        for is_it in (value.__eq__, value.__ne__)
+    ]
     after = [
         index
         for index, layer in enumerate(layers(lm.model.config))
@@ -208,7 +226,8 @@ def label_direction(
         torch.tensor([one == value for one in flat if one is not None]),
     )
     called = fitted.named(f"{label}-{value}", _digest(lm, "label", label, value, text, str(block)))
-    return _kept(lm, called, *directions.contrast(every[has], every[~has]), block)
+    found = directions.contrast(every[has], every[~has], texts=(texts[0], texts[1]))
+    return _kept(lm, called, *found, block)
 
 
 @method
@@ -234,14 +253,15 @@ def direction(
         name: what it is called; a digest of the model and of all this is added to it.
     """
     lm = lm.original
-    called = fitted.named(name, _digest(lm, repr((tuple(toward), tuple(away), block, how))))
+    found_by = repr((tuple(toward), tuple(away), block, how))
+    called = fitted.named(name, _digest(lm, found_by))
     if (known := directions.found(called)) is not None:
         return known
     rows = [[lm.seen(lm.encode(text)) for text in texts] for texts in (toward, away)]
     every = directions.ends(lm.model, [*rows[0], *rows[1]]).float().cpu()
-    return _kept(
-        lm, called, *directions.contrast(every[: len(toward)], every[len(toward) :], how), block
-    )
+    lists = every[: len(toward)], every[len(toward) :]
+    read = [[tuple(row.tolist()) for row in some] for some in rows]
+    return _kept(lm, called, *directions.contrast(*lists, how, (read[0], read[1])), block)
 
 
 def _kept(

@@ -14,6 +14,7 @@ from torch import Tensor
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import Direction
 from gptviz.interp.changing.edits import DIRECTION
+from gptviz.interp.held_out import split_lists
 from gptviz.interp.trace import run
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.machine import progress
@@ -168,14 +169,23 @@ def turned(
     """
     if len(toward) != len(away):
         raise ValueError(f"{len(toward):,} and {len(away):,} texts are no pairs")
-    _, held_out = directions.halves(len(away))
-    start, goal = (
-        (away[held_out], toward[held_out]) if strength > 0 else (toward[held_out], away[held_out])
-    )
+    pairs = held_out_pairs(lm, toward, away)
+    start, goal = ([pair[side] for pair in pairs] for side in ((1, 0) if strength > 0 else (0, 1)))
     (with_it,) = _at(lm, direction, (strength,))
     plain, aim, now = _guesses(lm, start), _guesses(lm, goal), _guesses(with_it, start)
     differ = [place for place in range(len(plain)) if plain[place] != aim[place]]
     return sum(now[place] == aim[place] for place in differ), len(differ)
+
+
+def held_out_pairs(
+    lm: LanguageModel, toward: Sequence[str], away: Sequence[str]
+) -> list[tuple[str, str]]:
+    """The pairs of texts that no direction between these lists was found on."""
+    first, second = (
+        [tuple(lm.tokenizer.encode(text).ids) for text in texts] for texts in (toward, away)
+    )
+    (_, held_out), _ = split_lists(first, second, directions.HELD_OUT)
+    return [(toward[index], away[index]) for index in held_out]
 
 
 def _guesses(lm: LanguageModel, texts: Sequence[str]) -> list[int]:

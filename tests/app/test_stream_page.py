@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -252,7 +253,7 @@ def test_of_addition_the_page_says_where_the_carry_appears_by_place_and_its_dire
     None
 ):
     at = opened(PAGE, model="addition", view=page.PROBES, steer="true")
-    assert "there after the attention of block 0" in says(at)
+    assert "can be read after the attention of block 0" in says(at)
     assert [line["name"] for line in chart(at, "probes by place")["data"]] == [
         "place 8",
         "place 9",
@@ -273,7 +274,7 @@ def test_of_addition_the_page_says_where_the_carry_appears_by_place_and_its_dire
 def test_labels_may_be_those_of_a_table(tiny_model: TinyModel) -> None:
     tiny_model("writer", text="abcd ")
     table = "text,label\n" + "".join(
-        f"{text}{end},{end}\n" for end in "ab" for text in ("c", "d", "cd", "dc", "aa", "bb") * 4
+        f"{''.join(text)}{end},{end}\n" for end in "ab" for text in product("abcd", repeat=2)
     )
     at = opened(PAGE, model="writer", view=page.PROBES, label="A table of yours", table=table)
     assert gptviz.load("writer").probe("table", table).said in says(at)

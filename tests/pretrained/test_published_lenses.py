@@ -17,7 +17,7 @@ from gptviz.interp.changing.edits import fitting
 from gptviz.pretrained import published_lenses
 from tests.tiny import TinyModel
 
-TEXT = "hello you all " * 9
+TEXT = "hello you all, you old owl, how are you, all the while " * 3
 MOST = 2**20
 
 

@@ -8,7 +8,7 @@ the other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -21,6 +21,7 @@ from gptviz.machine import progress
 from gptviz.model import Config, Transformer
 from gptviz.runs import fitted
 
+from ..held_out import split_lists
 from ..trace import run
 
 # How a direction is found: as the difference of the means of both lists, or as the first principal
@@ -63,24 +64,34 @@ class Direction:
         )
 
 
-def halves(count: int) -> tuple[slice, slice]:
-    """Which of `count` texts a direction is found between, and which are held out."""
-    end = count - int(HELD_OUT * count)
-    return slice(end), slice(end, None)
-
-
-def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, Tensor]:
+def contrast(
+    toward: Tensor,
+    away: Tensor,
+    how: How = "means",
+    texts: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
+) -> tuple[Tensor, Tensor]:
     """The direction between two lists of vectors [texts, block, d_model] after every block, one
     spread long [block, d_model], and its separation [block]. It is the difference of the means; or
     the first principal component, that of the differences of pairs where both lists have as many
-    texts, else that of all texts around the middle of both means.
+    texts, else that of all texts around the middle of both means. It is found on the first three
+    quarters of each list, and its separation is that of the others: see `held_out.split_lists`.
 
-    A ValueError if a list is empty, vectors are not all numbers, or both lists have the same mean.
+    Args:
+        texts: what the vectors of each list are of. Vectors of equal texts stand on the same side;
+            by default no two are of equal ones.
+
+    Raises:
+        ValueError: a list is empty, vectors are not all numbers, or both lists have the same mean.
     """
     lists = toward, away
     if not len(toward) or not len(away):
         raise ValueError("a direction needs a text on each side")
-    fitted, held = ([each[halves(len(each))[part]] for each in lists] for part in (0, 1))
+    if texts is None:
+        texts = range(len(toward)), range(-len(away), 0)
+    parts = split_lists(*texts, HELD_OUT)
+    fitted, held = (
+        [each[part[side]] for each, part in zip(lists, parts, strict=True)] for side in (0, 1)
+    )
     means = [each.mean(0) for each in fitted]  # [block, d_model]
     middle, along = (means[0] + means[1]) / 2, means[0] - means[1]
     if not along.isfinite().all() or not along.norm(dim=-1).all():
@@ -89,7 +100,7 @@ def contrast(toward: Tensor, away: Tensor, how: How = "means") -> tuple[Tensor, 
             "between them"
         )
     if how == "component":
-        are_pairs = len(fitted[0]) == len(fitted[1])
+        are_pairs = len(toward) == len(away)
         # [texts, block, d_model]
         spanned = fitted[0] - fitted[1] if are_pairs else torch.cat(fitted) - middle
         first = torch.linalg.svd(spanned.transpose(0, 1), full_matrices=False).Vh[:, 0]

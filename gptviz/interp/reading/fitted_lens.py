@@ -10,6 +10,7 @@ others 2023).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -26,7 +27,9 @@ from gptviz.machine.memory import FLOAT32
 from gptviz.model import IDENTITY, Edit, Record, Transformer
 from gptviz.model.costs.effort import n_parameters
 
-from .layers import layers, stream_of, trace_stream
+from ..held_out import ENOUGH, beginnings, support
+from ..trace import run
+from .layers import layers
 
 LensKind = Literal["logit", "jacobian", "tuned"]
 KINDS: tuple[LensKind, ...] = get_args(LensKind)
@@ -46,6 +49,8 @@ ROW, LEFT_OUT = 64, 16
 # step reads so many tokens.
 STEPS, RATE, BATCH = 250, 3e-3, 256
 FEWEST_STEPS = 30
+# Of more layers none is named in a sentence.
+MOST_NAMED = 4
 # Steps of fewer multiplications are computed by one thread: where cores are busy, several wait for
 # each other ten times as long.
 SMALL = 1e9
@@ -65,6 +70,8 @@ class FittedLens:
     #: measured
     measured: Float64Array
     name: str = ""  #: the name under which it is kept
+    fitted_to: int = 0  #: the number of tokens that it was fitted to; 0 if nobody knows
+    per_number: float = math.nan  #: how many of them there are for each fitted number
 
     def read(self, stream: Tensor, at: Sequence[int]) -> Tensor:
         """What the `stream` [layer, T, d_model] after the layers `at` has become after the last
@@ -72,6 +79,32 @@ class FittedLens:
         """
         chosen = [self.at.index(layer) for layer in at]
         return torch.baddbmm(self.biases[chosen][:, None], stream, self.matrices[chosen].mT)
+
+    @property
+    def support(self) -> str:
+        """To how many tokens it was fitted, in a sentence, which warns where they are few; empty if
+        nobody knows.
+        """
+        return support(self.fitted_to, self.per_number) if self.fitted_to else ""
+
+    def compared(self, model: Transformer, kind: LensKind) -> str:
+        """Whether the guesses of this lens are nearer to the model's own than those of the logit
+        lens, in a sentence; over text that it was not fitted to.
+        """
+        every = layers(model.config)
+        plain, fitted = self.measured[:, 0, :-1]
+        worse = [every[self.at[row]].short for row in np.flatnonzero(fitted > plain)]
+        name = f"{kind} lens" if kind == "tuned" else f"{kind.capitalize()} lens"
+        if not worse:
+            return f"After every layer the {name} is nearer to the model's guess."
+        places = (
+            "every layer" if len(worse) == len(plain) else f"{len(worse)} of {len(plain)} layers"
+        )
+        named = f" ({', '.join(worse)})" if len(worse) <= MOST_NAMED else ""
+        return (
+            f"After {places}{named} the {name} is further from the model's guess than the logit "
+            "lens: there the logit lens shows it better."
+        )
 
     def labelled(self, model: Transformer, kind: LensKind) -> LabelledArray:
         """The numbers `measured`, with the names of lenses, measures and layers."""
@@ -105,27 +138,58 @@ def fit(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> FittedLen
             f"the maps of a lens for this model take more than {MOST_BYTES // 2**20} MB: use the "
             "logit lens"
         )
-    fitted, held_out = _split(rows)
+    fitted_to, held_out = _split(rows)
+    pieces = _pieces(model, fitted_to, kind)
     with progress.part(0, 20, 19):
-        matrices, biases = jacobian(model, fitted) if kind == "jacobian" else tuned(model, fitted)
+        matrices, biases = jacobian(model, pieces) if kind == "jacobian" else tuned(model, pieces)
+    tokens = sum(map(len, pieces))
+    lens = FittedLens(
+        tuple(range(len(matrices))),
+        matrices,
+        biases,
+        np.zeros(()),
+        fitted_to=tokens,
+        # Each token has a whole Jacobian, but only one vector that a map should lead to: each
+        # number of that is a sum with a weight for each number of the stream, and a bias.
+        per_number=tokens if kind == "jacobian" else tokens / (config.d_model + 1),
+    )
     with progress.part(19, 20, doing="measuring it"):
-        return FittedLens(tuple(range(len(matrices))), matrices, biases, np.zeros(())).over(
-            model, held_out
-        )
+        return lens.over(model, held_out)
 
 
 def _split(rows: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-    """The first four fifths of the tokens, and the others; a row on the border is cut."""
-    end = sum(map(len, rows)) * 4 // 5
+    """The first four fifths of the tokens of all distinct rows, and the others; a row on the border
+    is cut. A ValueError if no other row is new: more than the beginning of one before.
+    """
+    distinct = list({tuple(row.tolist()): row for row in rows}.values())
+    end = sum(map(len, distinct)) * 4 // 5
     first, rest = [], []
-    for row in rows:
+    for row in distinct:
         first.append(row[:end])
         rest.append(row[end:])
         end = max(end - len(row), 0)
     first, rest = ([row for row in some if len(row)] for some in (first, rest))
+    known = beginnings(row.tolist() for row in (*first, *rest))
+    read = {number for row in known[: len(first)] for number in row}
+    rest = [
+        row for row, some in zip(rest, known[len(first) :], strict=True) if some[-1] not in read
+    ]
     if not first or not rest:
-        raise ValueError("the text is too short to fit a lens to it: give at least five tokens")
+        raise ValueError(
+            "the text is too short to fit a lens to it, or repeats itself: give at least five "
+            "tokens, the last of which are new"
+        )
     return first, rest
+
+
+def _pieces(model: Transformer, rows: Sequence[Tensor], kind: LensKind) -> list[Tensor]:
+    """What a lens of this kind reads of the rows that it is fitted to."""
+    config = model.config
+    if kind == "jacobian":
+        return _first(rows, _affordable(config.d_model * n_parameters(model)), ROW)
+    enough = int(ENOUGH * (config.d_model + 1))
+    tokens = min(max(_affordable(n_parameters(model)), enough), MOST_TOKENS)
+    return _first(rows, tokens, config.context_length)
 
 
 def _first(rows: Sequence[Tensor], count: int, longest: int) -> list[Tensor]:
@@ -144,7 +208,7 @@ def _affordable(each: float, work: float = WORK) -> int:
     return int(min(max(work / each, FEWEST), MOST_TOKENS))
 
 
-def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+def jacobian(model: Transformer, pieces: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """The mean effect of the stream after each layer on the last one, [layer, d_model, d_model],
     and biases of 0.
 
@@ -153,9 +217,8 @@ def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor
     last stream gives a row of the matrices of all layers.
     """
     config, device = model.config, model.embed.weight.device
-    pieces = _first(rows, _affordable(config.d_model * n_parameters(model)), ROW)
     # [B, T]; what fills a row is read by no token before it
-    ids = pad_sequence(pieces, batch_first=True).to(device)
+    ids = pad_sequence(list(pieces), batch_first=True).to(device)
     there = pad_sequence([torch.ones(len(piece)) for piece in pieces], batch_first=True).to(device)
     counted = there.clone()
     counted[:, : min(LEFT_OUT, ids.shape[1] // 4)] = 0
@@ -184,35 +247,35 @@ def jacobian(model: Transformer, rows: Sequence[Tensor]) -> tuple[Tensor, Tensor
     return maps, maps.new_zeros(len(taps), config.d_model)
 
 
-def tuned(model: Transformer, rows: Sequence[Tensor], seed: int = 0) -> tuple[Tensor, Tensor]:
+def tuned(model: Transformer, pieces: Sequence[Tensor], seed: int = 0) -> tuple[Tensor, Tensor]:
     """For each layer the matrix and the bias with which the head's guess has the least KL
     divergence from the model's own, [layer, d_model, d_model] and [layer, d_model]. They begin as
     the identity and 0; `seed` decides which tokens each step reads.
     """
     config = model.config
-    room = MOST_BYTES // (len(layers(config)) * config.d_model * FLOAT32)
-    n_layer, read = (
-        len(layers(config)),
-        _first(rows, min(room, _affordable(n_parameters(model))), config.context_length),
-    )
-    with progress.part(0, n_layer, doing="reading the text"):
-        streams = _streams(model, read)
-    tokens = streams.shape[1]
-    matrices = torch.eye(config.d_model, device=streams.device).repeat(n_layer, 1, 1)
-    biases = torch.zeros(n_layer, config.d_model, device=streams.device)
+    device = model.embed.weight.device
+    n_layer = len(layers(config))
+    tokens = sum(map(len, pieces))
+    matrices = torch.eye(config.d_model, device=device).repeat(n_layer, 1, 1)
+    biases = torch.zeros(n_layer, config.d_model, device=device)
     # multiplications of a step for each token
     cost = 6 * config.d_model * (config.d_model + config.vocab_size)
     batch = min(BATCH, tokens, max(32, int(50 * WORK / (n_layer * STEPS * cost))))
     steps = int(min(STEPS, max(FEWEST_STEPS, 50 * WORK / (n_layer * batch * cost))))
     draw = torch.Generator().manual_seed(seed)
-    chosen = [
-        torch.randperm(tokens, generator=draw)[:batch].to(streams.device) for _ in range(steps)
-    ]
+    chosen = [torch.randperm(tokens, generator=draw)[:batch].to(device) for _ in range(steps)]
+    # The streams of so many layers are kept at a time, beside the last one: the text is read again
+    # for the next ones.
+    some = max(1, MOST_BYTES // (tokens * config.d_model * FLOAT32) - 1)
     with sharing(1 if batch * cost < SMALL else None) as share:
-        for layer in range(n_layer - 1):
-            share()
-            with progress.part(layer + 1, n_layer, step="layer"):
-                _tune(model, streams[layer], streams[-1], matrices[layer], biases[layer], chosen)
+        for first in range(0, n_layer - 1, some):
+            group = range(first, min(first + some, n_layer - 1))
+            with progress.part(first, n_layer, doing="reading the text"):
+                *streams, last = _streams(model, pieces, [*group, n_layer - 1])
+            for layer, stream in zip(group, streams, strict=True):
+                share()
+                with progress.part(layer + 1, n_layer, step="layer"):
+                    _tune(model, stream, last, matrices[layer], biases[layer], chosen)
     return matrices, biases
 
 
@@ -257,13 +320,15 @@ def _kl(own: Tensor, other: Tensor) -> Tensor:
     return (own.exp() * (own - other)).sum(-1)
 
 
-def _streams(model: Transformer, rows: Sequence[Tensor]) -> Tensor:
-    """The stream after every layer over some rows, one after the other: [layer, tokens,
+def _streams(model: Transformer, rows: Sequence[Tensor], at: Sequence[int]) -> Tensor:
+    """The stream after the layers `at` over some rows, one after the other: [layer, tokens,
     d_model].
     """
-    return torch.cat(
-        [stream_of(trace_stream(model, row.tolist()), model.config) for row in rows], 1
-    )
+    every = layers(model.config)
+    taps = [every[layer].tap for layer in at]
+    device = model.embed.weight.device
+    traces = (run(model, row[None].to(device), taps, logits_at=slice(-1, None)) for row in rows)
+    return torch.cat([torch.stack([trace[tap][0] for tap in taps]) for trace in traces], 1)
 
 
 @torch.no_grad()
@@ -274,7 +339,7 @@ def _measured(model: Transformer, lens: FittedLens, rows: Sequence[Tensor]) -> F
     config = model.config
     cost = n_parameters(model) + 2 * len(layers(config)) * config.d_model * config.vocab_size
     read = _first(rows, min(_affordable(cost, MOST_MEASURED), 1_024), config.context_length)
-    streams = _streams(model, read)[list(lens.at)]
+    streams = _streams(model, read, lens.at)
     distances = np.zeros((2, 2, len(streams)))
     for some in streams.split(BATCH, 1):
         own, weight = guesses(model, some[-1]), some.shape[1] / streams.shape[1]

@@ -1,8 +1,8 @@
 """Linear probes: what can be read from the stream after each layer by a plane through it.
 
 A probe learns to tell labels of tokens apart by the vectors of the stream there (Alain and Bengio
-2016). A second one learns labels that were shuffled: what it gets right is what a probe can find
-where there is nothing to find (Hewitt and Liang 2019).
+2016). Beside it stands a control task (Hewitt and Liang 2019): each token of the vocabulary has
+one random label wherever it stands, so that what a probe gets right there it knows by heart.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from torch import Tensor
 
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
+from gptviz.machine.memory import FLOAT32
 from gptviz.model import Transformer
 
+from ..held_out import beginnings, split_rows, support
 from .layers import Layer, layers, stream_of, trace_stream
 
 # The labels of a token that come only from the text: in words, by name. Of many labels the
@@ -34,67 +36,88 @@ FROM_TEXT = {
 TABLE, OF_TABLE = "table", "A table of yours"
 FURTHEST_IN_WORD, MOST_CLASSES = 5, 20
 QUOTES = '“”"'
-# The most tokens that are read, and the fewest that a probe is fitted to.
-MOST_TOKENS, FEWEST = 4_096, 20
-# The share of the tokens that the probe is fitted to; it is tested on the others.
-FITTED = 0.75
-# A label has appeared where a probe has come so far from what shuffled labels give to what the best
-# layer gives.
+# The most tokens that are read, and the most bytes of the stream at them; the fewest tokens with a
+# label, and of these the fewest held out.
+MOST_TOKENS, MOST_BYTES = 8_192, 2**30
+FEWEST, FEWEST_HELD_OUT = 20, 5
+# The share of the tokens, the last ones, that the probe is tested on; it is fitted to the others. The
+# layer that is named is chosen by a probe of the first `CHOOSING` of these.
+HELD_OUT, CHOOSING = 0.25, 0.8
+# A label has appeared where a probe has come so far from the commonest label to what the best layer
+# gives.
 APPEARED = 0.9
-ALL, SHUFFLED, COMMONEST = "probe", "shuffled labels", "always the commonest"
+# A label can be read where a probe is right at so many more of the tokens than the commonest label.
+READABLE = 0.05
+PROBE, CONTROL, COMMONEST = "probe", "control task", "always the commonest"
 
 
 @dataclass(frozen=True)
 class Probed:
-    """What probes read from the stream, on tokens that they were not fitted to."""
+    """What probes read from the stream, on tokens that they were not fitted to: no token before
+    which, itself included, the same text stands as before one that they were fitted to.
+    """
 
+    label: str  #: what is told apart, in words
     layers: tuple[Layer, ...]  #: where the stream was read
     classes: tuple[str, ...]  #: the labels that are told apart
     accuracy: Float64Array  #: [layer], the share of tokens whose label the probe says
-    control: Float64Array  #: [layer], the same of a probe of shuffled labels
+    #: [layer], the same of a probe of random labels: one for each token of the vocabulary
+    control: Float64Array
     commonest: float  #: the share of the commonest label among these tokens
     #: [layer, place], the accuracy at each place in a row; NaN where no token has a label
     by_place: Float64Array
+    #: [layer], how much more of the tokens the probe says than the commonest label does, on some of
+    #: those that it is fitted to: the layer that is named is chosen by them
+    chosen_by: Float64Array
+    fitted_to: int  #: the number of tokens that it was fitted to
+    tested_on: int  #: the number of tokens held out
+    d_model: int  #: how many numbers a vector of the stream has
 
     @property
     def appears(self) -> Layer | None:
         """The first layer after which the label can be read nearly as well as after the best one.
 
-        It is None if no probe beats the commonest label and shuffled labels by 5 % of the tokens.
+        It is chosen on tokens that the accuracies are not over. It is None if no probe beats the
+        commonest label by 5 % of the tokens there, or it does not beat it on those held out.
         """
-        best = int(self.accuracy.argmax())
-        floor = max(float(self.control.mean()), self.commonest)
-        if self.accuracy[best] - floor < 0.05:
+        most = self.chosen_by.max()
+        if most < READABLE:
             return None
-        there = self.accuracy >= floor + APPEARED * (self.accuracy[best] - floor)
-        return self.layers[int(there.argmax())]
+        first = int((self.chosen_by >= APPEARED * most).argmax())
+        return self.layers[first] if self.accuracy[first] > self.commonest else None
 
     @property
     def said(self) -> str:
         """Where the label can be read, in a sentence."""
+        commonest = f"{100 * self.commonest:.1f} %"
         if self.appears is None:
             return (
-                "The label cannot be read from the stream: no probe is clearly better than one of "
-                "shuffled labels."
+                f"“{self.label}” cannot be read from the stream: no probe is clearly better than "
+                f"always saying the commonest label, which is right at {commonest} of the tokens."
             )
-        right, most = (
-            f"{100 * share:.1f} %"
-            for share in (self.accuracy[self.layers.index(self.appears)], self.accuracy.max())
-        )
-        where = "there already in" if self.appears == self.layers[0] else "there after"
-        more = "." if right == most else f", and at {most} where it is best."
+        at = self.layers.index(self.appears)
+        right, control = (f"{100 * share[at]:.1f} %" for share in (self.accuracy, self.control))
+        where = "already in" if at == 0 else "after"
         return (
-            f"The label is {where} {self.appears.title}: the probe is right at {right} of the "
-            f"tokens{more}"
+            f"“{self.label}” can be read {where} {self.appears.title}: the probe is right at "
+            f"{right} of {self.tested_on:,} tokens that it was not fitted to. The commonest label "
+            f"is right at {commonest}; the same probe learns random labels of the tokens at "
+            f"{control}."
         )
 
+    @property
+    def support(self) -> str:
+        """To how many tokens it was fitted, in a sentence, which warns where they are few."""
+        numbers = self.d_model + 1  # a weight for each number of the stream, and a bias
+        return support(self.fitted_to, self.fitted_to / numbers)
+
     def labelled(self) -> LabelledArray:
-        """The accuracies by layer [line, layer]: of the probe, of shuffled labels, and of always
-        saying the commonest one.
+        """The accuracies by layer [line, layer]: of the probe, of the control task, and of always
+        saying the commonest label.
         """
         lines = [self.accuracy, self.control, np.full(len(self.layers), self.commonest)]
         axes = (
-            Axis("what", (ALL, SHUFFLED, COMMONEST)),
+            Axis("what", (PROBE, CONTROL, COMMONEST)),
             Axis("layer", tuple(layer.name for layer in self.layers)),
         )
         return LabelledArray(np.stack(lines), axes, "share of tokens")
@@ -152,79 +175,143 @@ def probe(
     rows: Sequence[Tensor],
     labels: Sequence[Sequence[str | None]],
     seed: int = 0,
+    *,
+    label: str = "The label",
 ) -> Probed:
     """Fit a linear probe to the stream after every layer, on the first three quarters of the
     tokens, and test it on the others.
 
+    A decoder has the same stream at tokens before which the same tokens stand. So those with equal
+    beginnings stand on one side, and count once for each label.
+
     Args:
         rows: the tokens [T] that the model reads.
         labels: of each row those of its tokens; None for a token that does not count.
-        seed: decides how labels are shuffled.
+        seed: decides the random labels of the control task.
+        label: what is told apart, in words.
 
     Raises:
         ValueError: the model is no decoder, its stream is not all numbers, fewer than `FEWEST`
-            tokens have a label, or all that the probe is fitted to have the same.
+            different tokens have a label, all that the probe is fitted to have the same, or too few
+            are held out.
     """
     if model.config.kind != "decoder":
         raise ValueError(f"this model is a {model.config.kind}: probes read the stream of decoders")
-    flat = [label for row in labels for label in row]
-    classes = tuple(
-        label
-        for label, _ in Counter(label for label in flat if label is not None).most_common(
-            MOST_CLASSES
-        )
-    )
-    number = {label: index for index, label in enumerate(classes)}
-    known = np.array([label in number for label in flat], bool)
-    truth = np.array(
-        [number[label] for label in flat if label is not None and label in number], np.int64
-    )
-    end = int(FITTED * len(truth))
-    if len(truth) < FEWEST or len(set(truth[:end].tolist())) < 2:
-        raise ValueError(
-            f"a probe needs {FEWEST} tokens with labels, of at least two kinds: choose another "
-            "label or text"
-        )
-    read = streams(model, rows, known)
-    shuffled = np.random.default_rng(seed).permutation(truth)
-    right, control = np.zeros((len(read), len(truth) - end), bool), np.zeros(len(read))
+    # the tokens that have one of the labels that are told apart, by beginning and label
+    counts = Counter(one for row in labels for one in row if one is not None)
+    classes = tuple(one for one, _ in counts.most_common(MOST_CLASSES))
+    places: dict[tuple[int, str], tuple[int, int]] = {}
+    for index, (row, begun) in enumerate(zip(labels, beginnings(map(_ids, rows)), strict=True)):
+        for place, (one, beginning) in enumerate(zip(row, begun, strict=True)):
+            if one in classes:
+                places.setdefault((beginning, one), (index, place))
+    room = MOST_BYTES // (len(layers(model.config)) * model.config.d_model * FLOAT32)
+    tokens = list(places.items())[:room]
+    truth = np.array([classes.index(one) for (_, one), _ in tokens], np.int64)
+    fitted_to, held_out = split_rows([beginning for (beginning, _), _ in tokens], HELD_OUT)
+    _check(truth, fitted_to, held_out)
+
+    # the stream at these tokens, and the control task: a random label for each kind of token
+    known = [np.zeros(len(row), bool) for row in rows]
+    for _, (index, place) in tokens:
+        known[index][place] = True
+    read = streams(model, rows, np.concatenate(known))
+    kinds = np.array([int(rows[index][place]) for _, (index, place) in tokens])
+    kind, of_kind = np.unique(kinds, return_inverse=True)
+    random = np.random.default_rng(seed).choice(truth, len(kind))[of_kind]
+
+    # a probe of each layer, one of the control task, and one that chooses the layer
+    first = int(CHOOSING * len(fitted_to))
+    choosing = fitted_to[:first], fitted_to[first:]
+    right = np.zeros((len(read), len(held_out)), bool)
+    control, chosen_by = np.zeros((2, len(read)))
     for layer, vectors in enumerate(read):
         with progress.part(len(rows) + layer, len(rows) + len(read), doing="fitting probes"):
-            right[layer] = _said(vectors, truth, end) == truth[end:]
-            control[layer] = (_said(vectors, shuffled, end) == shuffled[end:]).mean()
-    place = np.concatenate([np.arange(len(row)) for row in rows])[known][end:]
+            right[layer] = _are_right(vectors, truth, fitted_to, held_out)
+            control[layer] = _are_right(vectors, random, fitted_to, held_out).mean()
+            chosen_by[layer] = _are_right(vectors, truth, *choosing).mean()
+    at_place = np.array([tokens[index][1][1] for index in held_out])
     by_place = np.full((len(read), max(map(len, rows))), np.nan)
-    for one in np.unique(place):
-        by_place[:, one] = right[:, place == one].mean(1)
-    commonest = float(np.bincount(truth[end:]).max() / len(truth[end:]))
-    return Probed(layers(model.config), classes, right.mean(1), control, commonest, by_place)
+    for one in np.unique(at_place):
+        by_place[:, one] = right[:, at_place == one].mean(1)
+    return Probed(
+        label,
+        layers(model.config),
+        classes,
+        right.mean(1),
+        control,
+        _commonest(truth[held_out]),
+        by_place,
+        chosen_by - _commonest(truth[choosing[1]]),
+        len(fitted_to),
+        len(held_out),
+        model.config.d_model,
+    )
+
+
+def _ids(row: Tensor) -> list[int]:
+    ids: list[int] = row.tolist()
+    return ids
+
+
+def _commonest(truth: npt.NDArray[np.int64]) -> float:
+    """The share of the commonest label."""
+    return float(np.bincount(truth).max() / len(truth))
+
+
+def _check(truth: npt.NDArray[np.int64], fitted_to: list[int], held_out: list[int]) -> None:
+    """Refuse to fit a probe to too few tokens, or to one label, with a ValueError."""
+    if len(truth) < FEWEST:
+        raise ValueError(
+            f"a probe needs {FEWEST} different tokens with labels, and there are {len(truth)}: "
+            "choose another label, or give more texts that differ"
+        )
+    if len(set(truth[fitted_to].tolist())) < 2:
+        raise ValueError(
+            "a probe tells labels of at least two kinds apart, and all tokens that it would be "
+            "fitted to have the same: choose another label or text"
+        )
+    if len(held_out) < FEWEST_HELD_OUT:
+        raise ValueError(
+            "a probe is tested on tokens that differ from those that it is fitted to, and of the "
+            f"{len(truth)} different tokens only {len(held_out)} would be left: give more texts "
+            "that differ"
+        )
 
 
 def streams(
     model: Transformer, rows: Sequence[Tensor], known: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float32]:
     """The stream after every layer at the tokens that count: [layer, tokens, d_model]."""
-    read, n_layer = [], len(layers(model.config))
-    for index, row in enumerate(rows):
+    read = []
+    n_layer = len(layers(model.config))
+    counted = torch.from_numpy(known).split([len(row) for row in rows])
+    for index, (row, counts) in enumerate(zip(rows, counted, strict=True)):
         with progress.part(index, len(rows) + n_layer, step="row"):
-            read.append(stream_of(trace_stream(model, row.tolist()), model.config).cpu())
-    streams: npt.NDArray[np.float32] = (
-        torch.cat(read, 1)[:, torch.from_numpy(known)].detach().numpy()
-    )
+            stream = stream_of(trace_stream(model, _ids(row)), model.config)
+            read.append(stream[:, counts.to(stream.device)].cpu())
+    streams: npt.NDArray[np.float32] = torch.cat(read, 1).detach().numpy()
     if not np.isfinite(streams).all():
         raise ValueError("the stream of this model is not all numbers: its weights are damaged")
     return streams
 
 
-def _said(
-    vectors: npt.NDArray[np.float32], truth: npt.NDArray[np.int64], end: int
-) -> npt.NDArray[np.int64]:
-    """What a probe that is fitted to the first `end` vectors says of the others: ridge regression
-    to each label, after each number was brought to a mean of 0 and a variance of 1.
+def _are_right(
+    vectors: npt.NDArray[np.float32],
+    truth: npt.NDArray[np.int64],
+    fitted_to: list[int],
+    held_out: list[int],
+) -> npt.NDArray[np.bool_]:
+    """Where a probe that is fitted to some of the vectors says the label of others: ridge
+    regression to each label, after each number was brought to a mean of 0 and a variance of 1.
     """
+    if len(set(truth[fitted_to].tolist())) < 2:
+        # there is one label to say
+        return np.asarray(truth[held_out] == truth[fitted_to[0]])
     from sklearn.linear_model import RidgeClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    fitted = make_pipeline(StandardScaler(), RidgeClassifier()).fit(vectors[:end], truth[:end])
-    return np.asarray(fitted.predict(vectors[end:]), np.int64)
+    fitted = make_pipeline(StandardScaler(), RidgeClassifier())
+    fitted.fit(vectors[fitted_to], truth[fitted_to])
+    return np.asarray(fitted.predict(vectors[held_out]) == truth[held_out])

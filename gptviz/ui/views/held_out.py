@@ -9,6 +9,7 @@ import torch
 
 from gptviz.data import registry
 from gptviz.interp.changing.ablation import Rows
+from gptviz.text import passages
 from gptviz.text.datasets.corpora import TINY_SHAKESPEARE_SHA256, tiny_shakespeare
 from gptviz.ui.shell.subject import ModelKey, language_model, scrubber
 from gptviz.ui.widgets import jobs
@@ -25,6 +26,14 @@ def is_here(key: ModelKey) -> bool:
         return bool(language_model(key).rows(most=1))
     except (ValueError, OSError, KeyError, TypeError):
         return False
+
+
+def text_to_fit(key: ModelKey) -> str | None:
+    """What something is fitted to by default: None, which stands for the data held out, or for what
+    the model writes itself where nobody knows its data; else passages of books.
+    """
+    is_known = language_model(key).card.source is not None
+    return passages() if is_known and not is_here(key) else None
 
 
 def said(key: ModelKey) -> str:

@@ -13,6 +13,8 @@ from gptviz.ui.widgets import controls
 from . import held_out
 
 HELD_OUT, PASSAGES, OWN = "Held-out data", "Passages of books", "A text of yours"
+# What the model writes itself, where nobody knows what it learned from.
+WRITTEN = "What it writes itself"
 
 
 def text_of(kind: str, prompt: str) -> str:
@@ -34,13 +36,18 @@ def text_of(kind: str, prompt: str) -> str:
 
 def text_to_fit(subject: Subject) -> str | None:
     """The control for the text that something is fitted to; None stands for the data held out of
-    training.
+    training, or for what the model writes itself where its data are not known.
     """
-    kinds = [HELD_OUT, PASSAGES, OWN] if held_out.is_here(subject.key) else [PASSAGES, OWN]
+    kinds = [PASSAGES, OWN]
+    if held_out.is_here(subject.key):
+        kinds.insert(0, HELD_OUT)
+    elif subject.lm.card.source is None:
+        kinds.insert(0, WRITTEN)
     kind = controls.select(
         "Fitted to",
         kinds,
         key="fitted",
-        help="The text over which this is fitted, and then measured.",
+        help="The text over which this is fitted, and then measured. What the model writes itself "
+        "is drawn at temperature 1, always the same.",
     )
-    return None if kind == HELD_OUT else text_of(kind, subject.prompt)
+    return None if kind in (HELD_OUT, WRITTEN) else text_of(kind, subject.prompt)

@@ -17,7 +17,6 @@ from gptviz.interp.units.activity import MOST_BY_TOKEN, Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import dictionaries, units
-from gptviz.text import passages
 from gptviz.ui.records.features import FEATURES
 from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import Asked, Subject, ask
@@ -138,7 +137,7 @@ def _one(
 def _measure(subject: Subject, read: Dictionary) -> None:
     """A button that measures the dictionary, and then how good it is."""
     key = subject.key.unedited
-    asked = ask_quality(key, read.name, None if held_out.is_here(key) else passages())
+    asked = ask_quality(key, read.name, held_out.text_to_fit(key))
     measuring, say_how_far = jobs.on_demand(asked, asked.title, lambda _: asked.value, begins=False)
     if measuring is not None and measuring.value is not None:
         show_quality(read, measuring.value)
@@ -209,12 +208,14 @@ def _fit(subject: Subject) -> None:
     """Say that there is no dictionary, with the way to one."""
     n_layer = subject.lm.model.config.n_layer
     st.info(
-        "This model has no dictionary yet. Fit one to the data that the model learned from; it is "
-        "kept for later."
+        "This model has no dictionary yet. Fit one to the data that the model learned from, or, "
+        "where nobody knows them, to what it writes itself; it is kept for later."
     )
     hint = "The block after which the stream is read."
     block = controls.whole("Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=hint)
-    asked = ask(subject.key, dictionaries.fit_dictionary, "Fitting a dictionary", block=block)
+    text = held_out.text_to_fit(subject.key)
+    settings = {"block": block, "text": text}
+    asked = ask(subject.key, dictionaries.fit_dictionary, "Fitting a dictionary", **settings)
     _, say_how_far = jobs.on_demand(asked, asked.title, lambda _: asked.compute(), begins=False)
     say_how_far(
         "Fit a dictionary", "Begin again", "dictionary", "It goes on while you look at other pages."

@@ -17,7 +17,6 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted
 from gptviz.runs import names
 from gptviz.settings.address_values import ANY
-from gptviz.text import passages
 from gptviz.ui.shell.subject import Subject, ask
 from gptviz.ui.views import held_out
 from gptviz.ui.views.files import download, read_in
@@ -88,7 +87,7 @@ def _from_file(subject: Subject) -> LensChoice | None:
     except ValueError as error:
         st.info(f"{escaped(str(error))}.")
         return None
-    return LensChoice("jacobian", None if held_out.is_here(subject.key) else passages(), name)
+    return LensChoice("jacobian", held_out.text_to_fit(subject.key), name)
 
 
 def found(subject: Subject, chosen: LensChoice) -> FittedLens | None:
@@ -126,18 +125,13 @@ def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
     one.
     """
     kind, own = chosen.kind, "text that the lens was not fitted to"
-    over = (
-        own
-        if chosen.kept is None
-        else "the data held out of training"
-        if chosen.text is None
-        else "passages of books"
-    )
+    over = own if chosen.kept is None else _measured_over(subject, chosen)
     table = lens.labelled(subject.lm.model, kind)
     every = layers(subject.lm.model.config)
     shorts = [every[row].short for row in lens.at]
     st.markdown(
-        f"**How well each layer foretells the model's guess: logit lens and {NAMES[kind]}**"
+        f"**How well each layer foretells the model's guess: logit lens and {NAMES[kind]}**  \n"
+        f"{lens.compared(subject.lm.model, kind)} {lens.support}"
     )
     for column, measure in zip(st.columns(2, gap="medium"), table.axes[1].labels, strict=True):
         values = table.values[:, table.axes[1].labels.index(measure)]
@@ -157,6 +151,15 @@ def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
         f"{percent(agrees)} of the places; that "
         f"of the {NAMES[kind]} {brief(other)} nats, and {percent(also)}."
     )
+
+
+def _measured_over(subject: Subject, chosen: LensChoice) -> str:
+    """What a lens from a file is measured over."""
+    if chosen.text is not None:
+        return "passages of books"
+    if subject.lm.card.source is None:
+        return "text that the model wrote itself"
+    return "the data held out of training"
 
 
 def about(kind: LensKind) -> str:

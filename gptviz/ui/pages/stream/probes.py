@@ -60,19 +60,20 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
         probed.labelled(),
         probed.places(),
     )
-    st.markdown(f"**{probed.said}**")
+    st.markdown(f"**{escaped(probed.said)}**")
     show_figure(
         by_layer(table, shorts, theme(), height=_HEIGHT),
         key="probes",
         alt=f"How often a probe is right after each of {counted(len(shorts), 'layer')}, and one "
-        "of shuffled labels.",
+        "of random labels.",
     )
     st.caption(
-        f"How often a probe is right, of {counted(len(probed.classes), 'label')}, on tokens that "
-        "were not used to fit it. "
-        "The probe of shuffled labels shows what is found by chance; always saying the commonest "
-        "label is right at "
-        f"{percent(probed.commonest)} of the tokens."
+        f"How often a probe is right, of {counted(len(probed.classes), 'label')}, on "
+        f"{counted(probed.tested_on, 'token')} that it was not fitted to: no text before one of "
+        "them, itself included, is equal to one that it read. Control task: the same probe learns "
+        "random labels, one for each token of the vocabulary; what it gets right there it knows by "
+        "heart. Always saying the commonest label is right at "
+        f"{percent(probed.commonest)} of the tokens. {probed.support}"
     )
     if 1 < len(places.axes[0].labels) <= MOST_PLACES:
         st.markdown("**The same probes at each place of the row**")

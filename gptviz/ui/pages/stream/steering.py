@@ -13,12 +13,12 @@ import streamlit as st
 
 from gptviz.figures.reading.lens import by_layer
 from gptviz.interp.changing import directions
-from gptviz.interp.changing.directions import HOWS, Direction, halves
+from gptviz.interp.changing.directions import HOWS, Direction
 from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted, steering
 from gptviz.language_model.steering import Steered
-from gptviz.ui.shell.subject import Asked, ModelKey, Subject, ask, edits
+from gptviz.ui.shell.subject import Asked, Subject, ask, edits
 from gptviz.ui.views.files import download, read_in
 from gptviz.ui.widgets import addresses, controls, escaped, show_figure, theme, visit
 
@@ -75,7 +75,7 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
             directions.keep(found)
         _in_place_of_earlier(subject, found)
         steered = _steered(subject, found, lists[1])
-        said = "" if own else _turned(subject.key, found, lists, steered.value.strength)
+        said = "" if own else _turned(subject, found, lists, steered.value.strength)
     except (ValueError, OSError) as error:
         st.info(f"{escaped(subject.key.name)}: {escaped(str(error))}.")
         return None, None
@@ -261,14 +261,16 @@ def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked
     return ask(key, steering.steer, "Steering", **settings)
 
 
-def _turned(key: ModelKey, found: Direction, lists: Lists, strength: float) -> str:
+def _turned(subject: Subject, found: Direction, lists: Lists, strength: float) -> str:
     """How many held-out pairs of texts go on alike with the direction, in a sentence; empty where
     there are no such pairs.
     """
-    if len(lists[0]) != len(lists[1]) or not lists[0][halves(len(lists[0]))[1]]:
+    if len(lists[0]) != len(lists[1]) or not steering.held_out_pairs(subject.lm, *lists):
         return ""
     settings = {"direction": found.name, "toward": lists[0], "away": lists[1], "strength": strength}
-    turned, of = ask(key.unedited, steering.turned, "Steering held-out texts", **settings).value
+    turned, of = ask(
+        subject.key.unedited, steering.turned, "Steering held-out texts", **settings
+    ).value
     return f" With it {turned:,} of {of:,} held-out texts go on as their partners do." if of else ""
 
 
@@ -295,8 +297,8 @@ def _pictures(found: Direction, steered: Steered) -> None:
             st.text(text)
     if math.isnan(found.separated):
         st.caption(
-            "No texts were held out: with four in a list or more it is tested whether the "
-            "direction tells them apart."
+            "No texts were held out: with four different texts in a list or more it is tested "
+            "whether the direction tells them apart."
         )
         return
     st.markdown("**How well the direction tells apart texts that it was not found on**")

@@ -6,7 +6,6 @@ import streamlit as st
 
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.language_model import dictionaries
-from gptviz.text import passages
 from gptviz.ui.shell.subject import Asked, ask, kinds
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
@@ -75,6 +74,6 @@ def _asked(device: str) -> Asked[Dictionary]:
         steps = controls.select(
             "Steps", STEPS, key="fit", help="How many steps it is fitted for.", default="2000"
         )
-    text = None if held_out.is_here(key) else passages()
+    text = held_out.text_to_fit(key)
     settings = {"block": block, "size": int(size), "k": int(k), "steps": int(steps), "text": text}
     return ask(key, dictionaries.fit_dictionary, f"Fitting a dictionary to {name}", **settings)
