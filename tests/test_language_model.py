@@ -4,6 +4,7 @@ between.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -21,6 +22,7 @@ from gptviz.generate.sampling import Sampling
 from gptviz.interp.changing.attribution_patching import preview
 from gptviz.interp.changing.patching import PromptPair, patch
 from gptviz.interp.reading import fitted_lens
+from gptviz.language_model.data import rows_to_fit
 from gptviz.model import changed, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.checkpoints import CheckpointError
@@ -568,3 +570,36 @@ def test_what_an_encoder_decoder_would_answer_is_what_an_edited_one_has_to_predi
     assert rises["blocks.0.mlp"] == pytest.approx(
         lm.edited("blocks.0.mlp").guess(text).loss - lm.guess(text).loss, abs=1e-5
     )
+
+
+def test_a_model_whose_data_nobody_knows_writes_what_is_fitted_to_it(
+    tiny_model: TinyModel,
+) -> None:
+    lm = gptviz.load(tiny_model(text="abcdefg "))
+    assert lm.card.source is None
+    rows = rows_to_fit(lm, None, 200)
+    assert sum(map(len, rows)) == 200
+    assert len({tuple(row.tolist()) for row in rows}) > 10
+    again = rows_to_fit(lm.edited("blocks.0.mlp"), None, 200)
+    assert all(torch.equal(one, other) for one, other in zip(rows, again, strict=True))
+    # a text that is given is read in their place
+    assert torch.equal(rows_to_fit(lm, "a cab", 200)[0], lm.encode("a cab"))
+    lens = lm.fitted_lens("tuned")
+    distinct = {tuple(row.tolist()) for row in rows_to_fit(lm, None, 8_192)}
+    assert lens.fitted_to == sum(map(len, distinct)) * 4 // 5 > 5_000
+    assert lens.per_number == pytest.approx(lens.fitted_to / (lm.model.config.d_model + 1))
+    assert "below 10" not in lens.support
+    assert gptviz.load(lm.name).fitted_lens("tuned").support == lens.support
+
+
+def test_of_few_tokens_the_lens_says_that_they_are_few(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model(text="abcdefg "))
+    lens = lm.fitted_lens("tuned", "a cab bed, a bad fag, gaga dad")
+    assert "below 10" in lens.support
+
+
+def test_copies_of_a_text_are_not_held_out_of_a_direction(tiny_model: TinyModel) -> None:
+    lm = gptviz.load(tiny_model(text="abcdefg "))
+    toward, away = ["a cab"] * 6 + ["bad"], ["a bed"] * 5 + ["fed"] * 2
+    assert math.isnan(lm.direction(toward, away).separated)
+    assert lm.turned(lm.direction(toward, away).name, toward, away) == (0, 0)

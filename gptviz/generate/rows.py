@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gptviz.machine import progress
+from gptviz.machine.cores import sharing
 from gptviz.model import Transformer
 
 from .sampling import Sampling, choose_tokens
@@ -28,10 +29,12 @@ def write_rows(
     ids = starts.to(model.embed.weight.device)[:, None]
     sampling = Sampling(seed=seed)
     cache = model.new_cache(len(starts), length) if model.config.mask == "causal" else None
-    for position in range(1, length):
-        seen = ids if cache is None else ids[:, -1:]
-        logits = model(seen, cache=cache, logits_at=slice(-1, None))[:, -1]
-        drawn = choose_tokens(logits, sampling, position, never)
-        ids = torch.cat((ids, drawn.to(ids.device)[:, None]), dim=1)
-        progress.report(position + 1, length, "token of each row")
+    with sharing() as share:
+        for position in range(1, length):
+            share()
+            seen = ids if cache is None else ids[:, -1:]
+            logits = model(seen, cache=cache, logits_at=slice(-1, None))[:, -1]
+            drawn = choose_tokens(logits, sampling, position, never)
+            ids = torch.cat((ids, drawn.to(ids.device)[:, None]), dim=1)
+            progress.report(position + 1, length, "token of each row")
     return ids

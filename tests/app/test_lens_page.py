@@ -204,7 +204,9 @@ def test_a_fitted_lens_is_fitted_in_sight_then_read_and_measured_beside_the_grid
     made = ran(header["code"])
     np.testing.assert_allclose(arrays["probability"], made["result"].probability, atol=1e-6)
     assert "kind='tuned'" in header["code"]
-    lens = gptviz.load("writer").fitted_lens("tuned", TEXT * 20)
+    lm = gptviz.load("writer")
+    lens = lm.fitted_lens("tuned", TEXT * 20)
+    assert f"{lens.compared(lm.model, 'tuned')} {lens.support}" in says(at)
     drawn = [line["y"] for line in chart(at, "lens KL")["data"]]
     np.testing.assert_allclose([numbers(line) for line in drawn], lens.measured[:, 0], atol=1e-6)
     at.segmented_control(key="kind").set_value("logit").run()

@@ -4,6 +4,8 @@ that is known.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -155,3 +157,40 @@ def test_what_cannot_be_fitted_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "MOST_BYTES", 1_000)
     with pytest.raises(ValueError, match="use the logit lens"):
         fit(model, rows_of(), "jacobian")
+
+
+def test_a_lens_that_is_worse_than_the_logit_lens_is_not_offered_as_better() -> None:
+    model = scrambled(tiny())
+    distances = np.array([[[0.5, 0.4, 0.3, 0.2, 0.0]] * 2, [[0.4, 0.4, 0.35, 0.1, 0.0]] * 2])
+    lens = replace(unchanged(model.config), measured=distances)
+    assert lens.compared(model, "tuned") == (
+        "After 1 of 4 layers (MLP 0) the tuned lens is further from the model's guess than "
+        "the logit lens: there the logit lens shows it better."
+    )
+    worse = replace(lens, measured=distances[::-1] + np.array([0.01, 0.0])[:, None, None])
+    assert "After every layer the Jacobian lens is further" not in worse.compared(model, "jacobian")
+    worst = replace(lens, measured=np.stack([distances[1], distances[1] + 0.1]))
+    assert "After every layer the Jacobian lens is further" in worst.compared(model, "jacobian")
+    best = replace(lens, measured=np.stack([distances[1] + 0.1, distances[1]]))
+    assert best.compared(model, "tuned").startswith("After every layer the tuned lens is nearer")
+
+
+def test_copies_of_a_row_and_beginnings_of_it_are_not_held_out() -> None:
+    model, rows = scrambled(tiny()), rows_of(10)
+    once = fit(model, rows, "jacobian")
+    twice = fit(model, [*rows, *rows], "jacobian")
+    np.testing.assert_array_equal(once.measured, twice.measured)
+    with pytest.raises(ValueError, match="repeats itself"):
+        fit(model, [rows[0], rows[0][:2]], "tuned")
+
+
+def test_a_text_is_read_in_groups_of_layers_where_memory_is_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, rows = scrambled(tiny()), rows_of(12)
+    whole = fit(model, rows, "tuned")
+    # the streams of two layers, beside the last one
+    monkeypatch.setattr(module, "MOST_BYTES", 3 * 80 * 12 * 4)
+    parts = fit(model, rows, "tuned")
+    torch.testing.assert_close(whole.matrices, parts.matrices)
+    np.testing.assert_allclose(whole.measured, parts.measured, atol=1e-6)
