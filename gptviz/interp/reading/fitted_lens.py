@@ -97,12 +97,13 @@ class FittedLens:
         name = f"{kind} lens" if kind == "tuned" else f"{kind.capitalize()} lens"
         if not worse:
             return f"After every layer the {name} is nearer to the model's guess."
-        places = (
-            "every layer" if len(worse) == len(plain) else f"{len(worse)} of {len(plain)} layers"
-        )
-        named = f" ({', '.join(worse)})" if len(worse) <= MOST_NAMED else ""
+        places = f"{len(worse)} of {len(plain)} layers"
+        if len(worse) == len(plain):
+            places = "every layer"
+        elif len(worse) <= MOST_NAMED:
+            places += f" ({', '.join(worse)})"
         return (
-            f"After {places}{named} the {name} is further from the model's guess than the logit "
+            f"After {places} the {name} is further from the model's guess than the logit "
             "lens: there the logit lens shows it better."
         )
 
