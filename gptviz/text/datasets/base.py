@@ -4,6 +4,7 @@ known.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from math import log
 from typing import ClassVar, Final, Self
 
 import numpy as np
@@ -15,6 +16,8 @@ from gptviz.text.tokenizers.base import Ids, Tokenizer
 HELD_OUT: Final = 2_000
 """How many sequences of a task, or pairs, are held out to validate on."""
 LONGEST_TEXT: Final = 400
+# No training reads so many sequences that one of these many comes again by chance.
+MOST_READ: Final = 1e9
 """The most characters of a setting that is a text."""
 
 
@@ -63,8 +66,6 @@ class Task(ABC):
     parts: ClassVar[tuple[str, ...]] = ()
     #: whether all sequences have the same form, so that the accuracy at each place means something
     has_places: ClassVar[bool] = True
-    #: whether a sequence that is held out never comes in training, or as good as never
-    is_new: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -140,6 +141,13 @@ class Task(ABC):
     @abstractmethod
     def floor(self) -> float:
         """The expected loss of the best possible model, in nats per counted prediction."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether a sequence that is held out never comes in training, or as good as never: here
+        because there are more different ones than any training reads.
+        """
+        return self.floor * (self.length - 1) > log(MOST_READ)
 
     @abstractmethod
     def examples(self, count: int, rng: Generator) -> Examples:

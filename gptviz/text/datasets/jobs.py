@@ -57,7 +57,6 @@ class Jobs(Task):
     )
 
     length = 8  # seven words and a full stop
-    is_new = False  # there are some hundred sentences, and a run reads each of them many times
 
     nurse: int = _share_of("nurse", 90)
     doctor: int = _share_of("doctor", 10)

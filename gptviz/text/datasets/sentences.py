@@ -344,6 +344,7 @@ class Sentences(Task):
     # innermost bracket; then all that are open are closed, and a full stop follows. colours: there
     # is one colour in a sentence.
     floor = 0.0
+    is_new = True  # `examples` has none that is held out
 
     @property
     def tokenizer(self) -> CasedWordTokenizer:

@@ -90,6 +90,7 @@ class Addition(Task):
 
     tokenizer = CharTokenizer("0123456789+=")
     floor = 0.0  # only the answer counts, and it follows from the problem
+    is_new = True  # `examples` has none that is held out
     writes = (
         "Ones first: the model writes the last digit of the sum first, as one does on paper, so "
         "123+456= goes on with 9750."
@@ -295,6 +296,7 @@ class Modular(Task):
     )
     length = 5  # two numbers, two signs and the answer
     floor = 0.0  # only the answer counts, and it follows from the two numbers
+    is_new = True  # `examples` has none that is held out
 
     modulus: int = setting(
         59, "Modulus", "How many hours the clock has: sums begin again at 0 there."
