@@ -194,3 +194,25 @@ def test_a_text_is_read_in_groups_of_layers_where_memory_is_short(
     parts = fit(model, rows, "tuned")
     torch.testing.assert_close(whole.matrices, parts.matrices)
     np.testing.assert_allclose(whole.measured, parts.measured, atol=1e-6)
+
+
+def test_the_nearest_map_of_an_affine_model_is_its_own() -> None:
+    model, (first, second) = linear()
+    x = torch.randn(400, 12, dtype=torch.float64)
+    one = torch.eye(12, dtype=torch.float64)
+    after = x @ ((one + second) @ (one + first)).T + 3
+    matrix, bias = module._nearest(x, after)
+    torch.testing.assert_close(x @ matrix.T + bias, after, atol=0.02, rtol=0)
+    # few vectors leave the map as it is where they say nothing
+    matrix, _ = module._nearest(x[:3], after[:3])
+    across = torch.linalg.svd(x[:3] - x[:3].mean(0)).Vh[2:]
+    torch.testing.assert_close(matrix @ across.T, across.T, atol=1e-4, rtol=0)
+
+
+def test_with_few_steps_a_map_begins_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = linear()[0].float()
+    monkeypatch.setattr(module, "WORK", 1.0)
+    near = fit(model, rows_of(400), "tuned").measured[1, 0]
+    monkeypatch.setattr(module, "_nearest", lambda x, y: (torch.eye(12), torch.zeros(12)))
+    far = fit(model, rows_of(400), "tuned").measured[1, 0]
+    assert (near[:4] < 0.5 * far[:4]).all()
