@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from gptviz.model import Config
 
-from .base import Family, Given, rotary, rotary_fields, turned_share
+from ..given import Given
+from .base import Family, rotary, rotary_fields, turned_share
 
 
 class GPTNeoX(Family):

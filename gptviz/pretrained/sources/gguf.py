@@ -26,7 +26,8 @@ from gptviz.model.packed import Packed, bytes_of_number
 from gptviz.model.precision import stays_packed, type_in_memory
 
 from ..families import FAMILIES, Given, ImportRefusedError
-from ..families.base import MISMATCHED, ShapeError, lacking, without_place
+from ..families.base import MISMATCHED, ShapeError, lacking
+from ..given import without_place
 from .gguf_blocks import KINDS, OpenFile, blocks_of
 from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
@@ -171,7 +172,7 @@ class GGUF(ModelSource):
         self._rotary(architecture, fields)
         if kind == "gemma3_text":
             self._gemma3(fields)
-        return kind, Given(fields, FAMILIES[kind].title)
+        return kind, FAMILIES[kind].given(fields)
 
     def _number(self, name: str) -> float | None:
         """A setting that is a number, or None if there is no such setting."""
