@@ -58,7 +58,8 @@ class Given:
 
     def refusal(self, name: str, words: str) -> ImportRefusedError:
         """The error about a field; `words` say what is wrong with its value."""
-        return ImportRefusedError(f"{self.file}: {name} is {self.fields.get(name)!r:.80}; {words}")
+        value = " ".join(repr(self.fields.get(name)).split())
+        return ImportRefusedError(f"{self.file}: {name} is {value:.80}; {words}")
 
     def refuse_unread(self, *tables: WithoutEffect) -> None:
         """Refuse a field that nothing has read, unless one of the `tables` says why it changes

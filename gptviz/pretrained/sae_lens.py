@@ -153,8 +153,8 @@ def _given(folder: Path) -> Given:
         raise ValueError(f"{file} is no config of a dictionary")
     metadata = Given(said, KIND, file).table("metadata")
     fields: dict[str, Any] = {}
-    for name, value in [*said.items(), *metadata.items()]:
-        now = _OLDER.get(name, name)
+    for older, value in [*said.items(), *metadata.items()]:
+        now: str = _OLDER.get(older, older)
         if fields.get(now) not in (None, value):
             raise ValueError(
                 f"{file}: {now} is {fields[now]!r:.60} and {value!r:.60}: it is said twice, and "
