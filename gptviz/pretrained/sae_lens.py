@@ -154,7 +154,7 @@ def _given(folder: Path) -> Given:
     metadata = Given(said, KIND, file).table("metadata")
     fields: dict[str, Any] = {}
     for older, value in [*said.items(), *metadata.items()]:
-        now: str = _OLDER.get(older, older)
+        now = _OLDER.get(older) or older
         if fields.get(now) not in (None, value):
             raise ValueError(
                 f"{file}: {now} is {fields[now]!r:.60} and {value!r:.60}: it is said twice, and "
