@@ -8,7 +8,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
@@ -64,6 +64,15 @@ WITHOUT_EFFECT: WithoutEffect = {
         n_ctx n_embed scale_attn_weights rotary rotary_pct rotary_emb_base rope_theta
         rope_local_base_freq sliding_window_pattern offset_alibi learned_embeddings type_vocab_size
         tie_word_embeddings tie_weights_ sinusoidal_pos_embds extra_pos_embeddings """,
+}
+
+
+# The fields of a table of rotary positions that change nothing.
+_UNREAD_ROTARY: WithoutEffect = {
+    "only other ways to scale them read it": """
+        factor low_freq_factor high_freq_factor original_max_position_embeddings""",
+    "in these families all numbers of a head are turned": "partial_rotary_factor",
+    "it is about training": "finetuned",
 }
 
 
@@ -159,10 +168,12 @@ class Family(ABC):
                 f"{self.architecture}, which {about}"
             )
 
-    def our_config(self, given: Given) -> Config:
-        """`config`, whose every error is an `ImportRefusedError` in the words of their config."""
+    def our_config(self, given: Given, **more: Any) -> Config:
+        """`config`, whose every error is an `ImportRefusedError` in the words of their config;
+        `more` are fields of ours that come from elsewhere.
+        """
         with given.refusing():
-            config = self.config(given)
+            config = replace(self.config(given), **more)
         turned = config.head_size * config.rotary_fraction
         # For an odd number `transformers` computes other frequencies.
         if (
@@ -426,21 +437,30 @@ def eps_of(config: Config) -> float:
 
 
 def rotary(
-    given: Given, fields: Mapping[str, Any] | None = None, *, base: float = 10_000.0
+    given: Given,
+    fields: Mapping[str, Any] | None = None,
+    *,
+    base: float = 10_000.0,
+    of_part: bool = False,
 ) -> dict[str, Any]:
     """Our rotary settings, from the rotary table `fields`, by default that of the config, as any
-    version of `transformers` writes it; `base` is the base if it has none.
+    version of `transformers` writes it; `base` is the base if it has none. Only in families `of_part`
+    does `transformers` read which share of a head's numbers is turned.
     """
     if fields is None:
         outside = ("rope_theta", "partial_rotary_factor")
         fields = {name: given.fields[name] for name in outside if given.optional(name) is not None}
         fields |= given.table("rope_scaling") | given.table("rope_parameters")
     inner = given.inner("rotary positions", fields)
-    kind = fields.get("rope_type", fields.get("type", "default"))
-    settings: dict[str, Any] = {
-        "rotary_base": float(inner.ours("rotary_base", "rope_theta", base)),
-        "rotary_fraction": float(inner.ours("rotary_fraction", "partial_rotary_factor", 1.0)),
-    }
+    kinds = [inner.optional(name) for name in ("rope_type", "type")]
+    kind = next((kind for kind in kinds if kind is not None), "default")
+    settings: dict[str, Any] = {"rotary_base": float(inner.ours("rotary_base", "rope_theta", base))}
+    if of_part:
+        settings["rotary_fraction"] = float(
+            inner.ours("rotary_fraction", "partial_rotary_factor", 1.0)
+        )
+    elif kind != "default":
+        inner.only("partial_rotary_factor", 1)  # `transformers` fails there
     if kind in ("linear", "llama3"):
         settings |= {
             "rotary_scaling": kind,
@@ -465,6 +485,7 @@ def rotary(
         settings["rotary_context"] = first.ours(
             "rotary_context", "original_max_position_embeddings", usual
         )
+    inner.refuse_unread(_UNREAD_ROTARY)
     return settings
 
 

@@ -266,13 +266,17 @@ class Gemma3(Gemma2):
                         "model needs"
                     )
             windowed = tables.inner("sliding_attention")
-            near = windowed.ours("window_rotary_base", "rope_theta", 10_000)
+            windowed.only("rope_type", "default")
+            windowed.only("type", "default")
+            near = rotary(given, windowed.fields)["rotary_base"]
             far = rotary(given, tables.table("full_attention"), base=1e6)
+            tables.refuse_unread()
         plain = given.changed(rope_parameters=None, rope_scaling=None)
         return (
             super().settings(plain)
             | far
-            | {"window_rotary_base": float(near), "qk_norm": "separate"}
+            # `transformers` reads a cap on scores, and does not use it
+            | {"window_rotary_base": float(near), "qk_norm": "separate", "score_cap": None}
         )
 
     def kinds(self, given: Given, blocks: int) -> list[str]:
