@@ -15,19 +15,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from gptviz.machine.bounded import read_regular
 from gptviz.machine.files import in_place_of
+from gptviz.machine.memory import FLOAT32
 
 from .given import Given, WithoutEffect, real_numbers
 
 MAPS, AFFINE, BIASES = "J", "A", "b"
 # The most bytes of a file.
 MOST_BYTES = 2**30
+_NUMBERS = ("d_model", "source_layers", "n_prompts")
 _BLOCK = re.compile(r"(?:layer_|layers\.|blocks\.)?([0-9]{1,4})")
 # The settings beside the tables, and in the table `metadata`, that change nothing.
 WITHOUT_EFFECT: WithoutEffect = {
@@ -62,86 +64,76 @@ def read(path: Path, most: int) -> PublishedLens:
         )
     is_of_torch = read_regular(path, 2, cut=True) == b"PK"  # `torch.save` writes a zip file
     content = load_pickle(path) if is_of_torch else None
-    given = Given(content if isinstance(content, dict) else {}, "lens file", path.name)
-    named = AFFINE if AFFINE in given.fields else MAPS
-    table = given.fields.get(named)
-    if not isinstance(table, Tensor) and not table:
-        raise ValueError(
-            f"{path.name} is no Jacobian lens: that has a table “{MAPS}” with a matrix for each block. Ask "
-            "for the file that `lens.save` of jlens wrote, not for one of a fit that is still "
-            "going on"
-        )
-    maps, biases = _by_block(given, named, 2), _by_block(given, BIASES, 1)
-    _require_one_size(given, maps, biases, most)
-    about = given.inner("metadata")
-    target = next(
-        (each.optional("target_layer") for each in (given, about) if "target_layer" in each.fields),
-        None,
+    # a number or a list may be a tensor too
+    given = Given(
+        {
+            name: value.tolist() if name in _NUMBERS and isinstance(value, Tensor) else value
+            for name, value in (content if isinstance(content, dict) else {}).items()
+        },
+        "lens file",
+        path.name,
     )
+    named = AFFINE if AFFINE in given.fields else MAPS
+    maps, biases = _by_block(given, named, 2), _by_block(given, BIASES, 1)
+    if not maps:
+        raise ValueError(
+            f"{path.name} is no Jacobian lens: that has a table “{MAPS}” with a matrix for each "
+            "block. Ask for the file that `lens.save` of jlens wrote, not for one of a fit that is "
+            "still going on"
+        )
+    sizes = {size for each in (*maps.values(), *biases.values()) for size in each.shape}
+    if len(sizes) != 1 or biases.keys() - maps.keys():
+        raise ValueError(
+            f"{path.name}: its matrices and biases are not of the same blocks, all square and of "
+            "one size"
+        )
+    if (needed := len(maps) * max(sizes) ** 2 * FLOAT32) > most:
+        raise ValueError(
+            f"{path.name}: its matrices take {needed / 2**20:,.0f} MB, and {most // 2**20:,} is "
+            "the most: ask for that of a smaller model"
+        )
+    given.only("d_model", *sizes)
+    given.only("source_layers", [*maps], sorted(maps))
+    about = given.inner("metadata")
+    targets = [each.optional("target_layer") for each in (about, given)]
     given.refuse_unread(WITHOUT_EFFECT)
     about.refuse_unread(WITHOUT_EFFECT)
-    maps, biases = (
+    read, added = (
         {block: real_numbers(f"{path.name}: {name}, block {block}", each) for block, each in one}
         for name, one in ((named, maps.items()), (BIASES, biases.items()))
     )
-    return PublishedLens(maps, biases, target)
+    return PublishedLens(read, added, next((one for one in targets if one is not None), None))
 
 
 def _by_block(given: Given, name: str, sides: int) -> dict[int, Tensor]:
     """The tensors with so many sides in the table called `name`, by block."""
     from .sources.tensors import require_plain
 
-    table: Any = given.optional(name)
+    table = given.optional(name)
     if isinstance(table, Tensor):
         require_plain(Path(given.file), name, table)
-        blocks = given.optional("source_layers") or range(table.shape[0] if table.ndim else 0)
-        if (
-            table.ndim != sides + 1
-            or not isinstance(blocks, list | range)
-            or len(blocks) != len(table)
-        ):
+        blocks = given.optional("source_layers")
+        known = blocks if isinstance(blocks, list) else range(len(table) if table.ndim else 0)
+        if table.ndim != sides + 1 or len(known) != len(table):
             raise ValueError(
                 f"{given.file}: {name} has the shape {[*table.shape]}; it must be [block, d_model, "
                 "d_model], with as many blocks as source_layers, or a table by block"
             )
-        pairs = [*zip(blocks, table, strict=True)]
+        pairs = [*zip(known, table, strict=True)]
     else:
         pairs = [*given.table(name).items()]
     found: dict[int, Tensor] = {}
     for key, tensor in pairs:
         block = _BLOCK.fullmatch(str(key))
-        if block is None or not isinstance(tensor, Tensor) or tensor.ndim != sides:
+        number = -1 if block is None else int(block[1])
+        if number < 0 or number in found or not isinstance(tensor, Tensor) or tensor.ndim != sides:
             raise ValueError(
-                f"{given.file} does not give a {'matrix' if sides == 2 else 'bias'} for each "
+                f"{given.file} does not give one {'matrix' if sides == 2 else 'bias'} for each "
                 f"block: see {key!r:.60} in {name}"
             )
-        if int(block[1]) in found:
-            raise ValueError(f"{given.file}: {name} has block {int(block[1])} twice: {key!r:.60}")
         require_plain(Path(given.file), f"{name} of block {key}", tensor)
-        found[int(block[1])] = tensor
+        found[number] = tensor
     return found
-
-
-def _require_one_size(
-    given: Given, maps: Mapping[int, Tensor], biases: Mapping[int, Tensor], most: int
-) -> None:
-    """Refuse matrices that are not all square, of the size that the file says, of the blocks that
-    it lists, and within `most` bytes together in float32.
-    """
-    sizes = {size for each in (*maps.values(), *biases.values()) for size in each.shape}
-    if len(sizes) != 1:
-        raise ValueError(f"{given.file}: its matrices are not all square and of one size")
-    given.only("d_model", *sizes)
-    if biases.keys() - maps.keys():
-        raise ValueError(f"{given.file}: {BIASES} has blocks without a matrix")
-    listed: Any = given.optional("source_layers")
-    if listed is not None and (not isinstance(listed, list) or {*listed} != maps.keys()):
-        raise given.refusal("source_layers", f"its matrices are those of blocks {[*maps]}")
-    if (needed := len(maps) * sizes.pop() ** 2 * 4) > most:
-        raise ValueError(
-            f"{given.file}: its matrices take {needed / 2**20:,.0f} MB, and {most // 2**20:,} is "
-            "the most: ask for that of a smaller model"
-        )
 
 
 def write(path: Path, maps: Mapping[int, Tensor], biases: Mapping[int, Tensor]) -> None:
