@@ -95,12 +95,18 @@ def steer(
         layer: the block after which it is added; default: all.
         how: the difference of the means, or the first principal component.
         strength: how often the spread of the texts along it is added; 0 changes nothing.
-        out: write the direction as a GGUF control vector.
+        out: write the direction as a GGUF control vector; llama.cpp takes none after block 0.
     """
     way = _direction(lm, toward, away, direction, layer, how)
     steered = lm.steer(prompt, way.name, strength)
+    written: Lines = []
     if out is not None:
         lm.write_direction(way.name, Path(out))
+        if 0 in way.vectors:
+            written = [
+                f"{out} opens in llama.cpp, which takes no vector after block 0 and leaves that "
+                "one out; gptviz reads it too."
+            ]
     _, plain, text = steered.texts
     apart = (
         ""
@@ -112,6 +118,7 @@ def steer(
         Table(rows),
         steered.said,
         f"{apart}As an edit of all pages it is {way.edit(strength)}.",
+        *written,
     ]
     return Shown({"text": text, "plain": plain, "separation": way.separated}, lines)
 

@@ -199,7 +199,8 @@ def read_dictionary(lm: LanguageModel, folder: str | Path, name: str | None = No
     folder unless another is given.
     """
     folder = Path(folder).absolute()
-    foreign, config = Dictionary(**sae_lens.read(folder)), lm.model.config
+    config = lm.model.config
+    foreign = Dictionary(**sae_lens.read(folder, centres=config.norm == "layernorm"))
     if not kept.fits(foreign, config):
         raise ValueError(
             f"{folder.name} reads vectors of {foreign.encoder.shape[1]:,} numbers after block "

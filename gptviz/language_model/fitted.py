@@ -97,10 +97,10 @@ def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
 def read_lens(lm: LanguageModel, path: str | Path) -> str:
     """Read a published Jacobian lens, a file of jlens, Neuronpedia, TransformerLens or
     `write_lens`, and keep it. Returns its name, for `lm.lens(prompt, kept=name)`. It has a row for
-    each block that the file has, and the model's own guess.
+    each block that the file has, and the model's own guess, since a lens ends after the last block.
     """
     path, config, every = Path(path), lm.model.config, layers(lm.model.config)
-    maps, biases = published_lenses.read(path, lenses.MOST_BYTES)
+    maps, biases, target = published_lenses.read(path, lenses.MOST_BYTES)
     size, last = len(next(iter(maps.values()))), len(every) - 1
     ends = {every[row].block: row for row in ends_of_blocks(every)[1:]}
     if size != config.d_model or not maps.keys() <= ends.keys():
@@ -109,10 +109,22 @@ def read_lens(lm: LanguageModel, path: str | Path) -> str:
             f"block {max(maps)}; {lm.name} has "
             f"{config.d_model:,}, and {config.n_layer} blocks"
         )
+    if target not in (None, config.n_layer - 1):
+        raise ValueError(
+            f"{path.name}: target_layer is {target!r:.40}: it leads to another block than the "
+            f"last, {config.n_layer - 1}, and the model's head reads only the stream after that"
+        )
     rows_of = {
         ends[block]: (maps[block], biases.get(block, torch.zeros(size))) for block in sorted(maps)
     }
-    rows_of[last] = torch.eye(size), torch.zeros(size)
+    # the last block has no matrix, or one that changes nothing
+    same = torch.eye(size), torch.zeros(size)
+    own = rows_of.setdefault(last, same)
+    if not all(map(torch.equal, own, same)):
+        raise ValueError(
+            f"{path.name}: the matrix of the last block, {config.n_layer - 1}, changes the stream "
+            "that the model's head reads: a lens of this model has none there"
+        )
     matrices, offsets = (torch.stack(each) for each in zip(*rows_of.values(), strict=True))
     name = hashlib.sha256(
         repr([*rows_of]).encode() + matrices.numpy().tobytes() + offsets.numpy().tobytes()
@@ -127,14 +139,15 @@ def write_lens(
     lm: LanguageModel, path: str | Path, kind: LensKind = "jacobian", text: str | None = None
 ) -> None:
     """Write a lens as `fitted_lens` gives it, for the end of each block but the last, as a file for
-    `read_lens` and jlens.
+    `read_lens`. A Jacobian lens opens in jlens and TransformerLens too; they have no tuned lenses,
+    and refuse the file of one. A ValueError if the model has one block.
     """
     lens, every = fitted_lens(lm, kind, text), layers(lm.model.config)
     ends = ends_of_blocks(every)[1:-1]
     maps, biases = (
         {every[row].block or 0: each[row] for row in ends} for each in (lens.matrices, lens.biases)
     )
-    published_lenses.write(Path(path).absolute(), maps, biases if lens.biases.any() else {})
+    published_lenses.write(Path(path).absolute(), maps, biases if kind == "tuned" else {})
 
 
 @method

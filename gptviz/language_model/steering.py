@@ -219,7 +219,9 @@ def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
 
 @method
 def write_direction(lm: LanguageModel, direction: str, path: str | Path) -> None:
-    """Write a direction that is kept as a GGUF control vector."""
+    """Write a direction that is kept as a GGUF control vector. llama.cpp takes no vector after block
+    0, so in its eyes the file has none: a ValueError if the direction acts only there.
+    """
     control_vectors.write(
         Path(path).absolute(), directions.kept(direction, lm.model.config), lm.name
     )

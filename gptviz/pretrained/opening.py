@@ -17,11 +17,12 @@ from gptviz.machine import memory, progress
 from gptviz.model import Config, Transformer, parameter_count
 from gptviz.model.builder import lay_out, parameter_shapes
 from gptviz.model.costs import memory_needed
-from gptviz.model.precision import are_finite, place
+from gptviz.model.precision import place
 from gptviz.text import Tokenizer
 
 from .families import ImportRefusedError
 from .families.base import MISMATCHED, ShapeError, lacking
+from .given import require_real
 from .sources.folder import Folder
 from .sources.folder_tokens import FILES, FolderTokens
 from .sources.gguf import GGUF
@@ -178,18 +179,9 @@ def _checked(
                 f"{source.origin(config, name)} has the shape {tuple(tensor.shape)}, "
                 f"the config asks for {expected.get(name, 'no such tensor')}: {MISMATCHED}"
             )
-        if tensor.is_complex():
-            raise ImportRefusedError(
-                f"{source.origin(config, name)} holds complex numbers, and gptviz has only models "
-                "of real ones"
-            )
         # torch supports few operations on 8-bit numbers: not even `isfinite`.
         number = tensor.float() if tensor.element_size() == 1 else tensor
-        if not are_finite(number):
-            raise ImportRefusedError(
-                f"{source.origin(config, name)} holds values that are not numbers: download it "
-                "again"
-            )
+        require_real(source.origin(config, name), number)
         missing.remove(name)
         yield name, number
         progress.report(len(expected) - len(missing), len(expected), "tensor")

@@ -26,12 +26,12 @@ from torch import Tensor
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 from gptviz.model.lora import Adapter, Factors, matrices
-from gptviz.model.precision import are_finite
 from gptviz.text.confined import first_fitting
 
 from .families import ImportRefusedError
 from .families.base import Match
 from .families.expressing import NotExpressibleError, expressed
+from .given import Given, WithoutEffect, real_numbers
 from .sources.tensors import SafetensorsFile, TorchFile, reading
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
@@ -61,6 +61,16 @@ CONVERT = {
     "init_lora_weights": ": save it as a plain one, with the path_initial_model_for_weight_conversion of PEFT's "
     "save_pretrained"
 }
+# The settings that change nothing in an adapter that is read.
+WITHOUT_EFFECT: WithoutEffect = {
+    "the tensors say it too, and the base how its matrices lie": """
+        target_modules exclude_modules layers_to_transform layers_pattern fan_in_fan_out""",
+    "it is about training": """
+        lora_dropout qalora_group_size eva_config corda_config loftq_config lora_ga_config
+        megatron_config runtime_config""",
+    "it is about the program and the base": """
+        task_type inference_mode auto_mapping revision megatron_core unsloth* *version""",
+}
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,10 @@ def read(folder: Path) -> PeftAdapter:
         raise ImportRefusedError(
             f"{CONFIG}: this adapter is of type {kind!r:.40}; gptviz opens only LORA"
         )
+    given = Given(fields, "LoRA adapter", CONFIG)
+    given.read |= {"peft_type", "base_model_name_or_path", "use_rslora", "r", "rank_pattern"}
+    given.read |= {"lora_alpha", "alpha_pattern", *WITHOUT}
+    given.refuse_unread(WITHOUT_EFFECT)
     for name, values in WITHOUT.items():
         if name in fields and fields[name] not in values:
             raise ImportRefusedError(
@@ -107,7 +121,10 @@ def read(folder: Path) -> PeftAdapter:
                     f"{path.name}: {name[:80]} is no factor of a matrix: gptviz opens only "
                     "adapters of matrices"
                 )
-            pairs.setdefault(named["module"], {})[named["factor"]] = file.tensor(name).float()
+            pair = pairs.setdefault(named["module"], {})
+            if named["factor"] in pair:
+                raise ImportRefusedError(f"{path.name} has {name[:80]} twice")
+            pair[named["factor"]] = real_numbers(f"{path.name}: {name[:80]}", file.tensor(name))
     base = fields.get("base_model_name_or_path")
     ranks, alphas = (
         _of_modules(fields, *names, list(pairs))
@@ -133,10 +150,6 @@ def _scaled(file: str, module: str, pair: Mapping[str, Tensor], scale: float) ->
         raise ImportRefusedError(
             f"{file}: the two factors of {module[:80]} do not go together: copy or download it "
             "again"
-        )
-    if not (are_finite(a) and are_finite(b)):
-        raise ImportRefusedError(
-            f"{file}: {module[:80]} holds values that are not numbers: download it again"
         )
     return Factors(a, b * scale)
 

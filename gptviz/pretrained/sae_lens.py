@@ -21,50 +21,101 @@ from torch import Tensor
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.machine.files import in_place_of
 
-from .sources.tensors import open_safetensors
+from .families import FAMILIES
+from .given import Given, WithoutEffect, real_numbers, without_place
+from .sources.tensors import SafetensorsFile
 
 CONFIG, WEIGHTS = "cfg.json", "sae_weights.safetensors"
+KIND = "SAELens folder"
 ARCHITECTURES = ("standard", "topk", "jumprelu")
 # The most bytes of the config, values in it, and bytes of the weights.
 LONGEST_CONFIG, MOST_VALUES, MOST_BYTES = 2**20, 10_000, 2**32
-_HOOK = re.compile(r"blocks\.([0-9]{1,4})\.hook_resid_(pre|post)")
-# Settings that change what is computed, with the values that this reader knows.
-_KNOWN = {
-    "normalize_activations": (None, False, "none"),
-    "reshape_activations": (None, "none"),
-    "finetuning_scaling_factor": (None, False),
-    "activation_fn": (None, "relu", "topk"),
+# A place in the stream: as TransformerLens and its bridge call it, or as the module of
+# `transformers` whose output it is, with or without the path to the list of blocks.
+_PLACE = re.compile(
+    r"blocks\.(?P<before>[0-9]{1,4})\.hook_(resid_pre|in)"
+    r"|blocks\.(?P<after>[0-9]{1,4})\.hook_(resid_post|out)"
+    r"|(?P<path>[a-z_.]+)\.(?P<block>[0-9]{1,4})"
+)
+# The older names of settings.
+_OLDER = {
+    "hook_point": "hook_name",
+    "hook_point_head_index": "hook_head_index",
+    "activation_fn_str": "activation_fn",
+}
+# The settings of cfg.json that do not change what is computed from a vector.
+WITHOUT_EFFECT: WithoutEffect = {
+    "it is about the program and the machine": """
+        device act_store_device dtype sae_lens_version sae_lens_training_version seed verbose
+        autocast* compile_* *compilation_mode n_devices""",
+    "it says which model, texts and tokens it was fitted to": """
+        model_name model_class_name model_kwargs neuronpedia_id hook_layer hook_point_layer
+        hook_eval dataset* eval_dataset* streaming is_dataset_tokenized use_chat_formatting
+        context_size prepend_bos seqpos_slice exclude_special_tokens disable_concat_sequences
+        sequence_separator_token *training_tokens use_cached_activations cached_activations_path
+        activations_mixing_fraction tokens_per_buffer *_batch* n_batches*""",
+    "it is about how it was fitted, and what that noted": """
+        lr* adam_* l1_* lp_norm mse_loss_normalization decoder_* b_dec_init_method
+        init_encoder_as_decoder_transpose noise_level scale_sparsity_penalty_by_decoder_norm
+        expansion_factor from_pretrained_path use_ghost_grads feature_sampling* dead_feature*
+        resample_batches feature_reinit_scale log_to_wandb *wandb* logger run_name *checkpoint*
+        output_path aux_loss_coefficient use_sparse_activations training_architecture""",
+}
+# What the model was opened with that it was fitted to: this leaves the stream as it is.
+_OPENED: WithoutEffect = {
+    "it is about where the model came from and where it was computed": """
+        revision trust_remote_code token use_auth_token cache_dir local_files_only device
+        device_map n_devices move_to_device low_cpu_mem_usage dtype torch_dtype
+        attn_implementation""",
+    "it changes only how weights are written that read the stream, or the logits": """
+        fold_ln fold_value_biases center_unembed refactor_factored_attn_matrices""",
+    "it is about tokens": "default_prepend_bos default_padding_side",
 }
 
 
-def read(folder: Path) -> dict[str, Any]:
+def read(folder: Path, *, centres: bool = False) -> dict[str, Any]:
     """The dictionary of a folder: `block`, `k`, and the tensors `encoder`, `encoder_bias`,
     `decoder`, `decoder_bias` and `threshold` in float32, as `gptviz.interp.dictionaries` has them.
+
+    A dictionary may have been fitted to a stream without its mean (`center_writing_weights` of
+    TransformerLens). Where the model `centres` its stream, as LayerNorm does, the mean is taken
+    away here too: by the encoder. What the features give back then has the mean 0, as there.
+
     A ValueError if the folder has none, it is damaged, or it computes or reads something else than
     dictionaries here do; an OSError if a file cannot be read.
     """
-    config = _config(folder)
-    where, architecture = _HOOK.fullmatch(str(config["hook_name"])), config["architecture"]
-    if architecture not in ARCHITECTURES:
-        raise ValueError(
-            f"{folder.name}: the architecture is {architecture!r:.40}; {', '.join(ARCHITECTURES)} "
-            "are read"
-        )
-    for name, known in _KNOWN.items():
-        if config.get(name) not in known:
-            raise ValueError(
-                f"{folder.name}: {name} is {config[name]!r:.40}, and only {known[-1]!r} is read"
-            )
-    if where is None or where[0] == "blocks.0.hook_resid_pre":
-        raise ValueError(
-            f"{folder.name} reads {config['hook_name']!r:.60}: only the stream after a block is "
-            "read here"
-        )
+    given = _given(folder)
+    block = _block(given)
+    # which activations count
+    given.only("architecture", *ARCHITECTURES)
+    given.only("activation_fn", "relu", "topk")
+    architecture = given.optional("architecture") or "standard"
+    more = given.inner("activation_fn_kwargs")
+    if given.optional("activation_fn") == "topk" and architecture == "standard":
+        architecture = "topk"
+    counted = more if "k" in more.fields else given
+    if architecture == "topk":
+        counted.optional("k")
+    # what comes before and after
+    given.only("normalize_activations", "none", False)
+    given.only("reshape_activations", "none")
+    is_moved = given.switch("apply_b_dec_to_input", True)
+    is_rescaled = architecture == "topk" and given.switch("rescale_acts_by_decoder_norm", False)
+    opened = given.inner("model_from_pretrained_kwargs")
+    without_mean = opened.switch("center_writing_weights", False) and centres
+    sizes = given.optional("d_in"), given.optional("d_sae")
+    given.refuse_unread(WITHOUT_EFFECT)
+    more.refuse_unread()
+    opened.refuse_unread(_OPENED)
+
     tensors = _tensors(folder, architecture)
-    features = tensors["b_enc"].numel()
-    k = config.get("k") if architecture == "topk" else 0
-    if type(k) is not int or not (architecture == "topk") <= k <= features:
-        raise ValueError(f"{folder.name}: k is {k!r:.40}, and there are {features:,} features")
+    features, width = tensors["W_dec"].shape
+    if sizes != (width, features) and sizes != (None, None):
+        raise ValueError(
+            f"{given.file}: d_in and d_sae are {sizes!r:.60}, and the tensors have {width:,} "
+            f"numbers and {features:,} features: the two files are not of one dictionary"
+        )
+    k = counted.whole("k", None, 1, features) if architecture == "topk" else 0
     encoder, bias, decoder, back = (
         tensors["W_enc"].T,
         tensors["b_enc"],
@@ -72,71 +123,93 @@ def read(folder: Path) -> dict[str, Any]:
         tensors["b_dec"],
     )
     # the activations are those of a decoder with rows of length 1
-    if config.get("rescale_acts_by_decoder_norm"):
+    if is_rescaled:
         norm = decoder.norm(dim=-1)
         encoder, bias, decoder = encoder * norm[:, None], bias * norm, decoder / norm[:, None]
-    if not config.get("apply_b_dec_to_input", True):
+    if not is_moved:
         bias = bias + encoder @ back
+    if without_mean:
+        centred = encoder - encoder.mean(dim=-1, keepdim=True)
+        encoder, bias = centred, bias + (centred - encoder) @ back
     return {
         "encoder": encoder.contiguous(),
         "encoder_bias": bias,
         "decoder": decoder,
         "decoder_bias": back,
         "threshold": tensors.get("threshold", torch.zeros(features)),
-        # the stream before a block is that after the one before
-        "block": int(where[1]) - (where[2] == "pre"),
+        "block": block,
         "k": k,
     }
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    """What cfg.json says, in the names of SAELens 6."""
+def _given(folder: Path) -> Given:
+    """What cfg.json says, in the names of SAELens 6, without its tables of tables."""
+    file = f"{folder.name}/{CONFIG}"
     try:
         said = parse_json(read_regular(folder / CONFIG, LONGEST_CONFIG), MOST_VALUES)
     except ValueError as error:
-        raise ValueError(f"{folder.name}/{CONFIG} is damaged: {error}") from None
+        raise ValueError(f"{file} is damaged: {error}") from None
     if not isinstance(said, dict):
-        raise ValueError(f"{folder.name}/{CONFIG} is no config of a dictionary")
-    metadata = said.get("metadata")
-    old = {"hook_point": "hook_name", "activation_fn_str": "activation_fn"}
-    config: dict[str, Any] = {
-        old.get(name) or name: value
-        for name, value in (said | (metadata if isinstance(metadata, dict) else {})).items()
-    }
-    more = config.get("activation_fn_kwargs")
-    if config.get("activation_fn") == "topk" and isinstance(more, dict):
-        config |= {"architecture": "topk", "k": more.get("k")}
-    return {"architecture": "standard", "hook_name": ""} | config
+        raise ValueError(f"{file} is no config of a dictionary")
+    metadata = Given(said, KIND, file).table("metadata")
+    fields: dict[str, Any] = {}
+    for older, value in [*said.items(), *metadata.items()]:
+        now = _OLDER.get(older) or older
+        if fields.get(now) not in (None, value):
+            raise ValueError(
+                f"{file}: {now} is {fields[now]!r:.60} and {value!r:.60}: it is said twice, and "
+                "only one can be right"
+            )
+        fields[now] = value
+    return Given({name: value for name, value in fields.items() if name != "metadata"}, KIND, file)
+
+
+def _block(given: Given) -> int:
+    """The number of the block after which the stream is read."""
+    place = _PLACE.fullmatch(str(given.optional("hook_name")))
+    if place is not None and place["before"] is not None and int(place["before"]):
+        # the stream before a block is that after the one before
+        return int(place["before"]) - 1
+    if place is not None and place["after"] is not None:
+        return int(place["after"])
+    paths = {family.layers.format("decoder") for family in FAMILIES.values()}
+    # as seen from the model without its head, too
+    if place is not None and place["path"] in paths | {path.partition(".")[2] for path in paths}:
+        return int(place["block"])
+    raise given.refusal("hook_name", "only the stream after a block is read here")
 
 
 def _tensors(folder: Path, architecture: str) -> dict[str, Tensor]:
-    """The tensors of the weights in float32, after their number, types and shapes were checked."""
-    path = folder / WEIGHTS
+    """The tensors of the weights in float32, after their names, types and shapes were checked."""
+    path, file = folder / WEIGHTS, f"{folder.name}/{WEIGHTS}"
     if path.stat().st_size > MOST_BYTES:
-        raise ValueError(
-            f"{folder.name}/{WEIGHTS} has more than {MOST_BYTES // 2**30} GB, the most that is read"
-        )
+        raise ValueError(f"{file} has more than {MOST_BYTES // 2**30} GB, the most that is read")
     try:
-        with open_safetensors(path) as file:
-            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-            d_in, d_sae = (*shapes.get("W_enc", ()), 0, 0)[:2]
-            wanted = {
-                "W_enc": (d_in, d_sae),
-                "b_enc": (d_sae,),
-                "W_dec": (d_sae, d_in),
-                "b_dec": (d_in,),
-            }
-            wanted |= {"threshold": (d_sae,)} if architecture == "jumprelu" else {}
-            if not d_in * d_sae or any(shapes.get(name) != shape for name, shape in wanted.items()):
-                raise ValueError(
-                    f"{folder.name}/{WEIGHTS} has not the tensors of a dictionary "
-                    f"({architecture}): {shapes!r:.200}"
-                )
-            tensors = {name: file.get_tensor(name).float() for name in wanted}
+        stored = SafetensorsFile(path)
+        shapes = stored.shapes()
+        d_in, d_sae = (*shapes.get("W_enc", ()), 0, 0)[:2]
+        wanted = {
+            "W_enc": (d_in, d_sae),
+            "b_enc": (d_sae,),
+            "W_dec": (d_sae, d_in),
+            "b_dec": (d_in,),
+        }
+        if architecture == "jumprelu":
+            wanted["threshold"] = (d_sae,)
+        if not d_in * d_sae or any(shapes.get(name) != shape for name, shape in wanted.items()):
+            raise ValueError(
+                f"{file} has not the tensors of a dictionary ({architecture}): {shapes!r:.200}"
+            )
+        tensors = {
+            name: real_numbers(f"{file}: {name}", stored.tensor(name)) for name in stored.names()
+        }
     except SafetensorError as error:
-        raise ValueError(f"{folder.name}/{WEIGHTS} is damaged or cut short: {error}") from None
-    if not all(tensor.isfinite().all() for tensor in tensors.values()):
-        raise ValueError(f"{folder.name}/{WEIGHTS} has numbers that are not finite")
+        raise ValueError(f"{file} is damaged or cut short: {error}") from None
+    # versions of SAELens that scaled nothing wrote this too
+    if "scaling_factor" in tensors and bool((tensors["scaling_factor"] == 1).all()):
+        del tensors["scaling_factor"]
+    if left := sorted(tensors.keys() - wanted.keys()):
+        raise without_place(file, left, f"a dictionary of SAELens ({architecture})")
     return tensors
 
 

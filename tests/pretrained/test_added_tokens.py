@@ -318,3 +318,76 @@ def test_damaged_settings_are_named(settings: dict[str, Any], tmp_path: Path) ->
     written(tmp_path, tokenizer__json=content, tokenizer_config__json=settings)
     with pytest.raises(ImportRefusedError, match=r"tokenizer_config\.json is damaged"):
         FolderTokens(tmp_path).tokenizer()
+
+
+def with_hole(ids: dict[str, int], at: int) -> dict[str, int]:
+    """The ids with none at this place: those from there on are one larger."""
+    return {token: place + (place >= at) for token, place in ids.items()}
+
+
+def is_unused(tokenizer: Any, places: list[int]) -> None:
+    """Ids that no token has stand for no text, are never written, and are shown as what they are."""
+    assert [*tokenizer.unused_ids] == places
+    for place in places:
+        assert tokenizer.label(place) == tokenizer.labels()[place] == f"⟨unused {place}⟩"
+        assert tokenizer.piece(place) == tokenizer.decode([place]) == ""
+        assert tokenizer.is_special(place)
+    assert tokenizer.id_of("") is None
+
+
+@pytest.mark.parametrize("at", [3, 289, 290])
+def test_ids_that_no_token_has_are_unused(at: int, tmp_path: Path) -> None:
+    vocabulary, merges = merged([], ["<|endoftext|>"])
+    assert max(vocabulary.values()) == 290
+    ids = with_hole(vocabulary, at)
+    settings = {"tokenizer_class": "GPT2Tokenizer"}
+    written(tmp_path, vocab__json=ids, merges__txt=merges, tokenizer_config__json=settings)
+    is_read_as_in_transformers(tmp_path)
+    read = FolderTokens(tmp_path).tokenizer()
+    is_unused(read, [at])
+    # and so where one file says it
+    assert isinstance(read, BPETokenizer)
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    written(whole, tokenizer__json=read.to_json(), tokenizer_config__json=settings)
+    is_read_as_in_transformers(whole)
+    is_unused(FolderTokens(whole).tokenizer(), [at])
+
+
+def test_of_a_token_that_stands_twice_the_last_counts(tmp_path: Path) -> None:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+    twice = [*words[:7], words[-1], *words[7:]]
+    written(
+        tmp_path,
+        vocab__txt="\n".join(twice) + "\n",
+        tokenizer_config__json={"tokenizer_class": "BertTokenizer", "do_lower_case": True},
+        config__json={"model_type": "bert"},
+    )
+    is_read_as_in_transformers(tmp_path)
+    is_unused(FolderTokens(tmp_path).tokenizer(), [7])
+    # a table of JSON with a name twice
+    vocabulary, merges = merged([], ["<|endoftext|>"])
+    text = json.dumps(vocabulary)
+    last = max(vocabulary.values())
+    again = tmp_path / "again"
+    again.mkdir()
+    written(
+        again,
+        vocab__json=f'{text[:-1]}, "e": {last + 1}}}',
+        merges__txt=merges,
+        tokenizer_config__json={"tokenizer_class": "GPT2Tokenizer"},
+    )
+    is_read_as_in_transformers(again)
+    is_unused(FolderTokens(again).tokenizer(), [vocabulary["e"]])
+
+
+def test_a_piece_of_a_unigram_that_stands_twice_has_its_last_id(tmp_path: Path) -> None:
+    pieces = [["<unk>", 0.0], ["a", -1.0], ["b", -1.5], ["a", -2.0], ["ab", -9.0]]
+    model = {"type": "Unigram", "unk_id": 0, "vocab": pieces, "byte_fallback": False}
+    read = BPETokenizer.from_json(json.dumps({"version": "1.0", "model": model}))
+    from tokenizers import Tokenizer as Backend
+
+    judge = Backend.from_str(json.dumps({"version": "1.0", "model": model}))
+    assert read.encode("aba").ids == judge.encode("aba").ids
+    assert [read.piece(place) for place in range(5)] == ["<unk>", "a", "b", "a", "ab"]
+    assert (read.id_of("a"), [*read.unused_ids]) == (3, [])

@@ -30,6 +30,45 @@ def written(path: Path, architecture: str = "controlvector", **vectors: np.ndarr
     return path
 
 
+def opened_by_llama_cpp(path: Path) -> dict[int, list[float]]:
+    """The vectors by block as `common_control_vector_load_one` of llama.cpp takes them: an index
+    that is 0 or no number, another kind of numbers, shape or length ends the reading of the file.
+    """
+    vectors: dict[int, list[float]] = {}
+    for tensor in gguf.GGUFReader(path).tensors:
+        word, _, index = tensor.name.partition(".")
+        assert word == "direction"
+        assert int(index) > 0
+        assert tensor.tensor_type == gguf.GGMLQuantizationType.F32
+        assert len(tensor.shape) == 1
+        assert {len(tensor.data)} >= {len(each) for each in vectors.values()}
+        vectors[int(index)] = tensor.data.tolist()
+    assert vectors
+    return vectors
+
+
+def test_a_vector_of_zeros_adds_nothing_and_one_of_no_numbers_is_refused(tmp_path: Path) -> None:
+    some, none = np.ones(12, np.float32), np.zeros(12, np.float32)
+    path = written(tmp_path / "a.gguf", direction_1=none, direction_2=some)
+    assert {block: each.tolist() for block, each in control_vectors.read(path).items()} == {
+        2: [1.0] * 12
+    }
+    with pytest.raises(ValueError, match="adds nothing to the stream: all its numbers are 0"):
+        control_vectors.read(written(tmp_path / "b.gguf", direction_1=none))
+    for value in (np.nan, np.inf):
+        odd = written(tmp_path / "c.gguf", direction_1=some, direction_2=some * value)
+        with pytest.raises(ValueError, match=r"direction\.2 holds values that are not numbers"):
+            control_vectors.read(odd)
+
+
+def test_a_block_has_one_vector(tmp_path: Path) -> None:
+    """llama.cpp adds the two, and older versions here read the last one."""
+    some = np.ones(12, np.float32)
+    path = written(tmp_path / "a.gguf", direction_1=some, direction_01=some)
+    with pytest.raises(ValueError, match=r"two vectors for block 1: see direction\.01"):
+        control_vectors.read(path)
+
+
 def test_a_file_of_the_library_is_read_and_ours_is_read_by_it(tmp_path: Path) -> None:
     vectors = {block: np.arange(12, dtype=np.float32) + block for block in (1, 11)}
     path = written(tmp_path / "happy.gguf", direction_1=vectors[1], direction_11=vectors[11])
@@ -58,8 +97,9 @@ def test_what_is_no_control_vector_is_refused(tmp_path: Path) -> None:
         "type": written(tmp_path / "d.gguf", direction_1=vector.astype(np.float16)),
         "shape": written(tmp_path / "e.gguf", direction_1=vector.reshape(3, 4)),
     }
-    for path in wrong.values():
-        with pytest.raises(ValueError, match="is no control vector"):
+    for why, path in wrong.items():
+        message = "'blk.1'" if why == "names" else "is no control vector"
+        with pytest.raises(ValueError, match=message):
             control_vectors.read(path)
     (tmp_path / "cut.gguf").write_bytes(wrong["names"].read_bytes()[:60])
     with pytest.raises(ValueError, match="no GGUF file, or cut"):
@@ -77,10 +117,15 @@ def test_a_direction_goes_through_a_file_and_acts_as_before(
     lm.write_direction(found.name, tmp_path / "Cab 1.gguf")
     again = lm.read_direction(tmp_path / "Cab 1.gguf")
     assert again.name.startswith("cab-1-")
-    assert list(again.vectors) == [0, 1]
+    assert sorted(again.vectors) == [0, 1]
     one, other = (lm.edited(each.edit(3)).trace("a cab")["logits"] for each in (found, again))
     assert torch.equal(one, other)
     assert not torch.equal(one, lm.trace("a cab")["logits"])
+    assert opened_by_llama_cpp(tmp_path / "Cab 1.gguf").keys() == {1}
+    first = lm.direction(["a cab", "a bad cab"], ["a bed", "a bad bed"], name="cab", block=0)
+    with pytest.raises(ValueError, match="acts only after block 0, and llama.cpp takes no vector"):
+        lm.write_direction(first.name, tmp_path / "first.gguf")
+    assert not (tmp_path / "first.gguf").exists()
     tiny_model("short", text="abcdefg ", n_layer=1)
     with pytest.raises(ValueError, match="of another model"):
         gptviz.load("short").read_direction(tmp_path / "Cab 1.gguf")

@@ -128,8 +128,101 @@ def test_folders_of_older_versions_are_read(tmp_path: Path) -> None:
     assert (found["block"], found["k"]) == (0, 3)  # the stream before block 1 is that after block 0
 
 
+@pytest.mark.parametrize(
+    ("hook", "block"),
+    [
+        ("blocks.2.hook_resid_pre", 1),
+        ("blocks.2.hook_in", 1),
+        ("blocks.1.hook_out", 1),
+        ("model.layers.1", 1),
+        ("layers.1", 1),
+        ("transformer.h.10", 10),
+        ("h.1", 1),
+        ("gpt_neox.layers.1", 1),
+        ("model.decoder.layers.1", 1),
+    ],
+)
+def test_the_stream_after_a_block_has_many_names(hook: str, block: int, tmp_path: Path) -> None:
+    folder = written(tmp_path / "one", metadata={"hook_name": hook})
+    assert sae_lens.read(folder)["block"] == block
+
+
+@pytest.mark.parametrize("config", [{}, {"apply_b_dec_to_input": False}])
+def test_a_stream_without_its_mean_is_read_so_where_the_model_takes_it_away(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    """As `center_writing_weights` of TransformerLens does, which skips models with RMSNorm."""
+    opened = {"model_from_pretrained_kwargs": {"center_writing_weights": True, "fold_ln": True}}
+    x = 3 + torch.randn(50, D_IN, generator=torch.Generator().manual_seed(1))
+    folder = written(tmp_path / "one", **config, **opened)
+    for centres, seen in ((True, x - x.mean(-1, keepdim=True)), (False, x)):
+        found = Dictionary(**sae_lens.read(folder, centres=centres))
+        active, back = by_formula(tensors(), {"architecture": "standard"} | config, seen)
+        torch.testing.assert_close(found.encode(x), active, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(found.reconstruct(x), back, atol=1e-4, rtol=1e-4)
+
+
+def test_a_model_says_whether_it_takes_the_mean_away(tiny_model: TinyModel, tmp_path: Path) -> None:
+    opened = {"model_from_pretrained_kwargs": {"center_writing_weights": True}}
+    folder = written(tmp_path / "one", **opened)
+    for norm in ("layernorm", "rmsnorm"):
+        tiny_model(norm, text="abcdefg ", norm=norm)
+        found = gptviz.load(norm).read_dictionary(folder)
+        mean = found.encoder.mean(-1)
+        assert torch.allclose(mean, torch.zeros_like(mean), atol=1e-6) == (norm == "layernorm")
+
+
+def test_settings_of_a_dictionary_that_is_published_are_known(tmp_path: Path) -> None:
+    """Those of the first dictionaries of GPT-2, and of a training by SAELens 6."""
+    old = {
+        "hook_point": "blocks.1.hook_resid_pre",
+        "hook_point_layer": 1,
+        "hook_point_head_index": None,
+        "dataset_path": "owt",
+        "is_dataset_tokenized": False,
+        "context_size": 128,
+        "cached_activations_path": "activations",
+        "n_batches_in_buffer": 128,
+        "total_training_tokens": 300_000_000,
+        "store_batch_size": 32,
+        "b_dec_init_method": "geometric_median",
+        "expansion_factor": 32,
+        "l1_coefficient": 8e-05,
+        "lr_warm_up_steps": 5000,
+        "train_batch_size": 4096,
+        "resample_batches": 1028,
+        "feature_reinit_scale": 0.2,
+        "dead_feature_estimation_method": "no_fire",
+        "log_to_wandb": True,
+        "wandb_log_frequency": 100,
+        "n_checkpoints": 10,
+        "checkpoint_path": "checkpoints",
+        "tokens_per_buffer": 67_108_864,
+        "run_name": "24576-L1",
+        "neuronpedia_id": "gpt2-small/0-res-jb",
+        "prepend_bos": True,
+        "metadata": None,
+    }
+    assert sae_lens.read(written(tmp_path / "old", **old))["block"] == 0
+    about = {
+        "hook_name": "blocks.1.hook_resid_post",
+        "model_class_name": "HookedTransformer",
+        "seqpos_slice": [None],
+        "model_from_pretrained_kwargs": {"dtype": "bfloat16", "revision": "main"},
+        "exclude_special_tokens": True,
+        "sequence_separator_token": "bos",
+    }
+    scale = {"scaling_factor": torch.ones(D_SAE)}
+    folder = written(tmp_path / "new", tensors() | scale, metadata=about)
+    assert sae_lens.read(folder)["block"] == 1
+
+
 WRONG: list[tuple[dict[str, Any], dict[str, Tensor | None], str]] = [
-    ({"architecture": "gated"}, {}, "the architecture is 'gated'"),
+    (
+        {"architecture": "gated"},
+        {},
+        "architecture is 'gated'; of SAELens folders gptviz opens those with 'standard'",
+    ),
     ({"normalize_activations": "layer_norm"}, {}, "normalize_activations is 'layer_norm'"),
     ({"reshape_activations": "hook_z"}, {}, "reshape_activations is 'hook_z'"),
     ({"metadata": {"hook_name": "blocks.1.attn.hook_z"}}, {}, "only the stream after a block"),
@@ -142,7 +235,24 @@ WRONG: list[tuple[dict[str, Any], dict[str, Tensor | None], str]] = [
     ({}, {"b_enc": None}, "has not the tensors"),
     ({}, {"W_enc": torch.zeros(12)}, "has not the tensors"),
     ({}, {"W_dec": torch.zeros(12, 30)}, "has not the tensors"),
-    ({}, {"b_dec": torch.full((12,), torch.nan)}, "not finite"),
+    ({}, {"b_dec": torch.full((12,), torch.nan)}, "b_dec holds values that are not numbers"),
+    ({}, {"W_enc": torch.ones(12, 30) * 1j}, "W_enc holds complex numbers"),
+    ({"activation_fn": "topk"}, {}, "k is None"),
+    ({"activation_fn_str": "topk", "activation_fn_kwargs": {}}, {}, "k is None"),
+    ({"activation_fn": "topk", "activation_fn_kwargs": {"k": 3, "noise": 1}}, {}, "noise is 1"),
+    ({"activation_fn": "tanh-relu"}, {}, "is 'tanh-relu'; .* those with 'relu' or 'topk'"),
+    ({"k": 4}, {}, "k is 4; gptviz does not know"),
+    ({"finetuning_scaling_factor": True}, {}, "finetuning_scaling_factor is True"),
+    ({}, {"scaling_factor": torch.full((30,), 2.0)}, "no place .* 'scaling_factor'"),
+    ({}, {"threshold": torch.ones(30)}, "no place .* 'threshold'"),
+    ({"hook_head_index": 3}, {}, "hook_head_index is 3"),
+    ({"d_in": 24}, {}, r"d_in and d_sae are \(24, 30\)"),
+    ({"hook_point": "blocks.0.hook_resid_post"}, {}, "it is said twice"),
+    ({"model_from_pretrained_kwargs": {"center": True}}, {}, "center is True; gptviz does not"),
+    *(
+        ({"metadata": {"hook_name": hook}}, {}, f"hook_name is '{hook}'; only the stream")
+        for hook in ("model.encoder.layers.1", "model.layers.1.mlp", "visual.layers.1", "x.h.1")
+    ),
 ]
 
 

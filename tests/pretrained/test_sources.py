@@ -135,6 +135,50 @@ def test_an_index_that_points_out_of_its_folder_is_not_followed(folder: Path) ->
         opened(folder)
 
 
+@pytest.mark.parametrize("place", ["../elsewhere.safetensors", "/etc/passwd", "a/b.safetensors"])
+def test_an_index_that_names_files_elsewhere_is_refused(place: str, folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "elsewhere")
+    index = {"weight_map": {"model.norm.weight": place}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(ImportRefusedError, match="points out of its folder"):
+        opened(folder)
+
+
+@pytest.mark.parametrize("ending", ["safetensors", "bin"])
+def test_a_whole_file_comes_before_an_index_of_another_save(
+    ending: str, model: Any, folder: Path
+) -> None:
+    if ending == "bin":
+        (folder / "model.safetensors").unlink()
+        torch.save(model.state_dict(), folder / "pytorch_model.bin")
+    stem = "model.safetensors" if ending == "safetensors" else "pytorch_model.bin"
+    index = {"metadata": {}, "weight_map": {"model.norm.weight": f"gone-00001-of-2.{ending}"}}
+    (folder / f"{stem}.index.json").write_text(json.dumps(index))
+    judge = type(model).from_pretrained(folder)
+    same_logits(opened(folder), judge)
+
+
+def test_parts_are_read_whole_whatever_their_index_says_of_tensors(
+    model: Any, folder: Path
+) -> None:
+    """The index of `transformers` is a list of files: a tensor that it does not name is read, and of
+    one that is in two files the last file's counts.
+    """
+    whole = folder / "model.safetensors"
+    tensors = load_file(whole)
+    names = sorted(tensors)
+    parts = [f"model-0000{part}-of-00002.safetensors" for part in (1, 2)]
+    twice = {names[-1]: tensors[names[-1]] + 1}
+    first = {name: tensors[name] for name in names[:4]} | twice
+    rest = {name: tensors[name] for name in names[4:]}
+    for part, some in zip(parts, (first, rest), strict=True):
+        save_file(some, folder / part, metadata={"format": "pt"})
+    whole.unlink()
+    index = {"metadata": {}, "weight_map": {names[0]: parts[0], names[5]: parts[1]}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    same_logits(opened(folder), type(model).from_pretrained(folder))
+
+
 def test_the_older_format_is_opened_and_nothing_in_it_runs(model: Any, folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     torch.save(model.state_dict(), folder / "pytorch_model.bin")

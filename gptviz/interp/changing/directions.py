@@ -149,7 +149,9 @@ def keep(direction: Direction) -> None:
 def found(name: str) -> Direction | None:
     """The direction that is kept under this name, or None."""
     tensors = fitted.kept(name)
-    if "separation" not in tensors:
+    if "separation" not in tensors or not all(
+        key == "separation" or key.removeprefix(_PREFIX).isdecimal() for key in tensors
+    ):
         return None
     separation = tensors.pop("separation").double().numpy()
     return Direction(

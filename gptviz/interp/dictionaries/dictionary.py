@@ -134,7 +134,7 @@ def keep(dictionary: Dictionary) -> None:
 def found(name: str) -> Dictionary | None:
     """The dictionary that is kept under this name, or ships with it; or None."""
     tensors = fitted.kept(_PREFIX + name) or fitted.shipped(name)
-    if not {*TENSORS, "block", "k", "model"} <= tensors.keys():
+    if tensors.keys() != {*TENSORS, "block", "k", "model"}:
         return None
     numbers = {key: tensors[key].float() for key in TENSORS}
     model = bytes(tensors["model"].tolist()).hex()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from gptviz.machine.lazily import lazily
 
 if TYPE_CHECKING:
-    from .base import Family, Given, ImportRefusedError, Take
+    from ..given import Given, ImportRefusedError
+    from .base import Family, Take
     from .registry import FAMILIES, family_of
 
 __getattr__, __dir__, __all__ = lazily(__name__)

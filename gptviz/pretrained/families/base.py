@@ -8,8 +8,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
@@ -18,9 +17,10 @@ from torch import Tensor
 
 from gptviz.model import Config
 from gptviz.model.builder import parameter_shapes
-from gptviz.model.config import MOST_BLOCKS, describe_field
+from gptviz.model.config import MOST_BLOCKS
 from gptviz.model.parts.norms import NORMS
-from gptviz.settings.fields import FieldInfo, is_within, limits
+
+from ..given import Given, ImportRefusedError, WithoutEffect
 
 # Returns the tensor of this name, in the type it is stored in.
 Take = Callable[[str], Tensor]
@@ -39,28 +39,41 @@ NAMES_OF_ACTIVATIONS = {"gelu-tanh": "gelu_new"}
 # A parameter of ours: whether it is in a block of the encoder, the number of its block, its part,
 # and its ending.
 _PARAMETER = re.compile(r"(?:(encoder\.)?blocks\.(\d+)\.)?(.+)\.(weight|bias)")
-# The name of a field of our config in a message.
-_NAME = re.compile(r"^[a-z]\w*|[a-z]+_\w+")
-# The fields that change nothing in a forward pass, of all families: about training, tokens,
-# generating text, outputs, programs; those that another field replaces, and older names. From the
-# classes of configs in transformers 4 and 5, and published configs.
-WITHOUT_EFFECT = re.compile(
-    r"_.*|(summary|pooler|unsloth|num_beam|num_return|forced|use_(cache|bfloat16|flash|fast)).*"
-    r"|.*(dropout|dropout_prob|pdrop|layerdrop|token_id|_coef|_jitter_noise|_version|_class|dtype|_penalty|_implementation|_fusion)"
-    r"|.*(init_std|initializer_range|_in_fp32|_ngram_size)|output_(attentions|hidden_states|past|projection|router_logits|scores)"
-    r"|((model_)?max|min|max_sequence|seq)_length|max_new_tokens|do_sample|early_stopping|temperature|top_[kp]|typical_p"
-    "|model_type|architectures|problem_type|finetuning_task|num_labels|language|license|name|prefix|torchscript|fp16|bf16|fp32"
-    "|return_dict|is_encoder_decoder|is_decoder|is_llama_config|gradient_checkpointing|chunk_size_feed_forward|pretraining_tp"
-    "|n_ctx|n_embed|n_special|predict_special_tokens|reorder_and_upcast_attn|scale_attn_weights|rotary|rotary_pct|rotary_emb_base"
-    "|rope_theta|rope_local_base_freq|sliding_window_pattern|offset_alibi|skip_bias_add|slow_but_exact|learned_embeddings"
-    "|directionality|type_vocab_size|tie_word_embeddings|tie_weights_|sinusoidal_pos_embds|extra_pos_embeddings"
-)
+# The fields of a config.json that change nothing in a forward pass, of all families. From the classes
+# of configs in transformers 4 and 5, and published configs.
+WITHOUT_EFFECT: WithoutEffect = {
+    "it is about training": """
+        *dropout *dropout_prob *pdrop *layerdrop *_coef *_jitter_noise *init_std
+        *initializer_range gradient_checkpointing unsloth* """,
+    "it is about tokens or about generating text": """
+        *token_id bad_words_ids suppress_tokens begin_suppress_tokens chat_template language prefix
+        num_beam* num_return* forced* *_penalty *_ngram_size max_length model_max_length min_length
+        max_sequence_length seq_length max_new_tokens do_sample early_stopping temperature top_k
+        top_p typical_p predict_special_tokens n_special task_specific_params """,
+    "it is about other heads or other outputs than the guess of a token": """
+        summary* pooler* output_attentions output_hidden_states output_past output_projection
+        output_router_logits output_scores problem_type finetuning_task num_labels id2label label2id
+        return_dict directionality """,
+    "it is about programs and files, or about how fast and exactly they compute": """
+        _* *_version *_class *dtype *_implementation *_fusion *_in_fp32 model_type architectures
+        auto_map name license torchscript fp16 bf16 fp32 transformers.js_config use_cache*
+        use_bfloat16* use_flash* use_fast* is_encoder_decoder is_decoder is_llama_config
+        chunk_size_feed_forward pretraining_tp reorder_and_upcast_attn skip_bias_add slow_but_exact
+        base_model_tp_plan base_model_pp_plan keys_to_ignore_at_inference """,
+    "another field or the tensors say it too, or older versions called a field so": """
+        n_ctx n_embed scale_attn_weights rotary rotary_pct rotary_emb_base rope_theta
+        rope_local_base_freq sliding_window_pattern offset_alibi learned_embeddings type_vocab_size
+        tie_word_embeddings tie_weights_ sinusoidal_pos_embds extra_pos_embeddings """,
+}
 
 
-class ImportRefusedError(ValueError):
-    """A model that cannot be opened; the message names the file or field, and what can be done, if
-    anything.
-    """
+# The fields of a table of rotary positions that change nothing.
+_UNREAD_ROTARY: WithoutEffect = {
+    "only other ways to scale them read it": """
+        factor low_freq_factor high_freq_factor original_max_position_embeddings""",
+    "in these families all numbers of a head are turned": "partial_rotary_factor",
+    "it is about training": "finetuned",
+}
 
 
 class ShapeError(ImportRefusedError):
@@ -83,149 +96,6 @@ def lacking(files: str, tensor: str) -> ImportRefusedError:
     )
 
 
-def without_place(files: str, tensors: Sequence[str], model: str) -> ImportRefusedError:
-    """The error about tensors in these files that a `model` does not have."""
-    number = "1 tensor has" if len(tensors) == 1 else f"{len(tensors):,} tensors have"
-    return ImportRefusedError(
-        f"{files}: {number} no place in {model}, such as {min(tensors)!r:.80}; without them it "
-        "would compute something else: see "
-        "whether the config says what it is"
-    )
-
-
-class Given:
-    """The fields of a family's `config.json`. An impossible value is refused with an
-    `ImportRefusedError` that names it.
-    """
-
-    def __init__(
-        self, fields: Mapping[str, Any], family: str, names: dict[str, str] | None = None
-    ) -> None:
-        self.fields = fields  #: by name
-        self.family = family  #: the name of the family, for messages
-        #: by the names of fields of our config, those that they were read from
-        self.names = {} if names is None else names
-        self.read: set[str] = set()  #: the names of the fields that something was read from
-
-    def _read(self, name: str, default: Any = None) -> Any:
-        self.read.add(name)
-        return self.fields.get(name, default)
-
-    def refuse_unread(self, known: Sequence[str] = ()) -> None:
-        """Refuse a field that nothing has read, unless its name is `known` to change nothing: see
-        `WITHOUT_EFFECT`.
-        """
-        for name, value in self.fields.items():
-            says = isinstance(value, str | int | float) and value is not False
-            if (
-                says
-                and name not in self.read
-                and name not in known
-                and not WITHOUT_EFFECT.fullmatch(name)
-            ):
-                raise ImportRefusedError(
-                    f"config.json: {name} is {value!r:.80}; gptviz does not know this field of "
-                    f"{self.family} models, and it may "
-                    "change what the model computes. If you know that it does not, take it out of "
-                    "the file"
-                )
-
-    def changed(self, missing: Mapping[str, Any] | None = None, **changes: Any) -> Given:
-        """The same with these values for fields that are `missing`, and with these `changes`."""
-        changed = Given({**(missing or {}), **self.fields, **changes}, self.family, self.names)
-        changed.read = self.read
-        return changed
-
-    @contextmanager
-    def refusing(self) -> Iterator[None]:
-        """Turn every error about these fields into an `ImportRefusedError` that has their own
-        names.
-        """
-        try:
-            yield
-        except ImportRefusedError:
-            raise
-        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
-            words = _NAME.sub(lambda name: self.names.get(name[0], name[0]), str(error))
-            raise ImportRefusedError(f"config.json: {words}") from None
-
-    def table(self, name: str) -> dict[str, Any]:
-        """The table called `name`, without the fields that are null; empty if there is none."""
-        value = self._read(name)
-        if value is not None and not isinstance(value, dict):
-            raise ImportRefusedError(
-                f"config.json: {name} is {value!r:.80}; it must be a table of fields"
-            )
-        return {key: inner for key, inner in (value or {}).items() if inner is not None}
-
-    def ours(self, ours: str, name: str, default: Any = None, *, needed: bool = True) -> Any:
-        """The number called `name`, which a field of our config may have; where it is not `needed`,
-        it may be None.
-        """
-        self.names[ours] = name
-        value = self._read(name, default)
-        return (
-            None
-            if value is None and not needed
-            else self._within(describe_field(ours), name, value)
-        )
-
-    def number(self, name: str, default: float, low: float | None = None) -> float:
-        """The number called `name`, at least `low`, of which our config has none."""
-        return float(
-            self._within(
-                FieldInfo(name, "", "", "number", low=low), name, self._read(name, default)
-            )
-        )
-
-    def whole(self, name: str, default: int, low: int = 0) -> int:
-        """The same of whole numbers."""
-        return int(
-            self._within(FieldInfo(name, "", "", "whole", low=low), name, self._read(name, default))
-        )
-
-    def _within(self, info: FieldInfo, name: str, value: Any) -> Any:
-        if not is_within(info, value):
-            raise ImportRefusedError(
-                f"config.json: {name} is {value!r:.80}; a {self.family} model needs {limits(info)}"
-            )
-        return value
-
-    def switch(self, name: str, default: bool) -> bool:
-        """The field `name` as true or false."""
-        value = self._read(name, default)
-        if not isinstance(value, bool):
-            raise ImportRefusedError(
-                f"config.json: {name} is {value!r:.80}; it must be true or false"
-            )
-        return value
-
-    def optional(self, name: str) -> Any:
-        """The field `name`, or None if it is missing."""
-        return self._read(name)
-
-    def only(self, name: str, *allowed: Any) -> None:
-        """Refuse a field that has another value than those that gptviz has parts for. A missing
-        field is allowed.
-        """
-        value = self._read(name)
-        if value is not None and value not in allowed:
-            raise ImportRefusedError(
-                f"config.json: {name} is {value!r:.80}; of {self.family} models gptviz opens "
-                "those with "
-                f"{' or '.join(repr(value) for value in allowed)}"
-            )
-
-    def activation(self, name: str, default: str) -> str:
-        """Our name of the activation called `name`."""
-        value = self._read(name, default)
-        if not isinstance(value, str) or value not in ACTIVATIONS:
-            raise ImportRefusedError(
-                f"config.json: {name} is {value!r:.80}; gptviz has {', '.join(ACTIVATIONS)}"
-            )
-        return ACTIVATIONS[value]
-
-
 class Expert(NamedTuple):
     """A matrix of an expert: the number of its block, its own, and whether it is its "gate", "up"
     or "down".
@@ -245,9 +115,9 @@ class Family(ABC):
     #: by its name in our config, a field that is in theirs too: its name there, and its value if it
     #: is missing (None: it must be there)
     table: ClassVar[dict[str, tuple[str, Any]]] = {}
-    #: the fields that change nothing in such a model, or only beside another one that it has; see
-    #: `WITHOUT_EFFECT`
-    without_effect: ClassVar[tuple[str, ...]] = ()
+    #: the fields that change nothing in such a model, or only beside another one that it has, in
+    #: the form of `WITHOUT_EFFECT`
+    without_effect: ClassVar[WithoutEffect] = {}
     #: by the name of a part of ours in its block, or outside of blocks, the part of theirs with the
     #: same numbers, or several
     parts: ClassVar[dict[str, str | tuple[str, ...]]] = {}
@@ -281,6 +151,10 @@ class Family(ABC):
             for ours, (theirs, _) in self.table.items()
         }
 
+    def given(self, fields: Mapping[str, Any], file: str = "config.json") -> Given:
+        """The fields of a config of this family."""
+        return Given(fields, f"{self.title} model", file)
+
     def require_architecture(self, given: Given, about: str) -> None:
         """Refuse a model of this family that is made for something else; `about` says what this one
         does.
@@ -294,10 +168,12 @@ class Family(ABC):
                 f"{self.architecture}, which {about}"
             )
 
-    def our_config(self, given: Given) -> Config:
-        """`config`, whose every error is an `ImportRefusedError` in the words of their config."""
+    def our_config(self, given: Given, **more: Any) -> Config:
+        """`config`, whose every error is an `ImportRefusedError` in the words of their config;
+        `more` are fields of ours that come from elsewhere.
+        """
         with given.refusing():
-            config = self.config(given)
+            config = replace(self.config(given), **more)
         turned = config.head_size * config.rotary_fraction
         # For an odd number `transformers` computes other frequencies.
         if (
@@ -561,21 +437,30 @@ def eps_of(config: Config) -> float:
 
 
 def rotary(
-    given: Given, fields: Mapping[str, Any] | None = None, *, base: float = 10_000.0
+    given: Given,
+    fields: Mapping[str, Any] | None = None,
+    *,
+    base: float = 10_000.0,
+    of_part: bool = False,
 ) -> dict[str, Any]:
     """Our rotary settings, from the rotary table `fields`, by default that of the config, as any
-    version of `transformers` writes it; `base` is the base if it has none.
+    version of `transformers` writes it; `base` is the base if it has none. Only in families `of_part`
+    does `transformers` read which share of a head's numbers is turned.
     """
     if fields is None:
         outside = ("rope_theta", "partial_rotary_factor")
         fields = {name: given.fields[name] for name in outside if given.optional(name) is not None}
         fields |= given.table("rope_scaling") | given.table("rope_parameters")
-    inner = Given(fields, given.family, given.names)
-    kind = fields.get("rope_type", fields.get("type", "default"))
-    settings: dict[str, Any] = {
-        "rotary_base": float(inner.ours("rotary_base", "rope_theta", base)),
-        "rotary_fraction": float(inner.ours("rotary_fraction", "partial_rotary_factor", 1.0)),
-    }
+    inner = given.inner("rotary positions", fields)
+    kinds = [inner.optional(name) for name in ("rope_type", "type")]
+    kind = next((kind for kind in kinds if kind is not None), "default")
+    settings: dict[str, Any] = {"rotary_base": float(inner.ours("rotary_base", "rope_theta", base))}
+    if of_part:
+        settings["rotary_fraction"] = float(
+            inner.ours("rotary_fraction", "partial_rotary_factor", 1.0)
+        )
+    elif kind != "default":
+        inner.only("partial_rotary_factor", 1)  # `transformers` fails there
     if kind in ("linear", "llama3"):
         settings |= {
             "rotary_scaling": kind,
@@ -600,12 +485,21 @@ def rotary(
         settings["rotary_context"] = first.ours(
             "rotary_context", "original_max_position_embeddings", usual
         )
+    inner.refuse_unread(_UNREAD_ROTARY)
     return settings
+
+
+def _activation(given: Given, name: str, default: str) -> str:
+    """Our name of the activation that a config names."""
+    value = given.optional(name) if name in given.fields else default
+    if not isinstance(value, str) or value not in ACTIVATIONS:
+        raise given.refusal(name, f"gptviz has {', '.join(ACTIVATIONS)}")
+    return ACTIVATIONS[value]
 
 
 # How the fields of a `table` are read that are no numbers, and written that have their own default.
 _READ: dict[str, Callable[[Given, str, Any], Any]] = {
-    "activation": Given.activation,
+    "activation": _activation,
     "tied": Given.switch,
 }
 _WRITTEN: dict[str, Callable[[Config], Any]] = {

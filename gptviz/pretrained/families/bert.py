@@ -8,7 +8,8 @@ import torch
 
 from gptviz.model import Config
 
-from .base import Family, Given, ImportRefusedError, Match
+from ..given import Given, ImportRefusedError
+from .base import Family, Match
 
 
 class LabelsOfTexts(Family):

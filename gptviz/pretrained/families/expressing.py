@@ -18,7 +18,8 @@ from gptviz.model.builder import parameter_shapes
 from gptviz.model.parts.norms import NORMS
 from gptviz.model.parts.positions import turned_pairs
 
-from .base import Family, Given, ImportRefusedError, eps_of
+from ..given import ImportRefusedError
+from .base import Family, eps_of
 from .registry import FAMILIES
 
 # Tensors that a family may have although our model lacks them: a bias of 0 and a gain of 1 change
@@ -71,7 +72,7 @@ def expressed(
     ):
         fields = family.fields(config)
         try:
-            candidate = Expressed(family, fields, family.our_config(Given(fields, family.title)))
+            candidate = Expressed(family, fields, family.our_config(family.given(fields)))
         except ImportRefusedError:  # no possible model
             continue
         lacks = differences(config, candidate.config)

@@ -9,7 +9,8 @@ import torch
 from gptviz.model import Config
 from gptviz.model.config import MOST_BLOCKS
 
-from .base import Family, Given, ImportRefusedError, Match, layer_types, window_pattern
+from ..given import Given, ImportRefusedError
+from .base import Family, Match, layer_types, window_pattern
 
 
 class GPT2(Family):
@@ -75,6 +76,7 @@ class GPTNeo(Family):
         "attention.output": "attn.attention.out_proj",
     }
     layers = GPT2.layers
+    without_effect: ClassVar = {"attention_layers says it too": "attention_types"}
     table: ClassVar = {
         "vocab_size": ("vocab_size", 50_257),
         "context_length": ("max_position_embeddings", 2_048),

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 from gptviz.model import Config
 
+from ..given import Given, ImportRefusedError
 from .base import (
     Family,
-    Given,
-    ImportRefusedError,
     activation_name,
     layer_types,
     rotary,
@@ -40,7 +39,7 @@ class Llama(Family):
     base: ClassVar[float] = 10_000.0  #: the base of rotary positions if the config has none
     #: the switches for biases that the family has; other switches in a config have no effect
     biases: ClassVar[tuple[str, ...]] = ("attention_bias", "mlp_bias")
-    without_effect = biases
+    without_effect: ClassVar = {"it has no such biases": "attention_bias mlp_bias"}
     table: ClassVar = {
         "vocab_size": ("vocab_size", None),
         "context_length": ("max_position_embeddings", 2_048),
@@ -144,8 +143,9 @@ class Qwen2(Llama):
 
     model_type, title = "qwen2", "Qwen 2"
     architecture = "Qwen2ForCausalLM"
-    # the last without `use_sliding_window`
-    without_effect = (*Llama.without_effect, "sliding_window", "max_window_layers")
+    without_effect: ClassVar = Llama.without_effect | {
+        "use_sliding_window is false": "sliding_window max_window_layers layer_types"
+    }
     biases: ClassVar[tuple[str, ...]] = ()
 
     def settings(self, given: Given) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class Gemma3(Gemma2):
     usual_caps = (None, None)
 
     def settings(self, given: Given) -> dict[str, Any]:
-        tables = Given(given.table("rope_parameters"), given.family, given.names)
+        tables = given.inner("rope_parameters")
         if not tables.fields:
             near = given.ours("window_rotary_base", "rope_local_base_freq", 10_000)
             far = rotary(given, base=1e6)
@@ -265,14 +265,18 @@ class Gemma3(Gemma2):
                         f"config.json: rope_parameters has no table {name}, which a {self.title} "
                         "model needs"
                     )
-            windowed = Given(tables.table("sliding_attention"), given.family, given.names)
-            near = windowed.ours("window_rotary_base", "rope_theta", 10_000)
+            windowed = tables.inner("sliding_attention")
+            windowed.only("rope_type", "default")
+            windowed.only("type", "default")
+            near = rotary(given, windowed.fields)["rotary_base"]
             far = rotary(given, tables.table("full_attention"), base=1e6)
+            tables.refuse_unread()
         plain = given.changed(rope_parameters=None, rope_scaling=None)
         return (
             super().settings(plain)
             | far
-            | {"window_rotary_base": float(near), "qk_norm": "separate"}
+            # `transformers` reads a cap on scores, and does not use it
+            | {"window_rotary_base": float(near), "qk_norm": "separate", "score_cap": None}
         )
 
     def kinds(self, given: Given, blocks: int) -> list[str]:

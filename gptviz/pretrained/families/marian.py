@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from gptviz.model import Config
 
-from .base import Family, Given, ImportRefusedError, Match
+from ..given import Given, ImportRefusedError
+from .base import Family, Match
 
 
 class Marian(Family):

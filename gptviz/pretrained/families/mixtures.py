@@ -16,7 +16,8 @@ from torch import Tensor
 
 from gptviz.model import Config
 
-from .base import MISMATCHED, Expert, Given, ImportRefusedError, ShapeError, Take
+from ..given import Given, ImportRefusedError
+from .base import MISMATCHED, Expert, ShapeError, Take
 from .llama import Llama, Qwen2, Qwen3
 
 _OUR_EXPERT = re.compile(r"mlp\.experts\.(\d+)\.(\w+)")
@@ -142,7 +143,9 @@ class _QwenMixture(Mixture):
     """
 
     table: ClassVar = Mixture.table | {"d_mlp": ("moe_intermediate_size", None)}
-    without_effect = (*Qwen2.without_effect, "intermediate_size")
+    without_effect: ClassVar = Qwen2.without_effect | {
+        "all blocks have experts": "intermediate_size"
+    }
 
     def settings(self, given: Given) -> dict[str, Any]:
         given.only("decoder_sparse_step", 1)

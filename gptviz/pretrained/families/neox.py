@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from gptviz.model import Config
 
-from .base import Family, Given, rotary, rotary_fields, turned_share
+from ..given import Given
+from .base import Family, rotary, rotary_fields, turned_share
 
 
 class GPTNeoX(Family):
@@ -41,7 +42,7 @@ class GPTNeoX(Family):
     }
 
     def config(self, given: Given) -> Config:
-        turning = rotary(given)
+        turning = rotary(given, of_part=True)
         if given.optional("rope_parameters") is None:
             turning["rotary_base"] = float(given.ours("rotary_base", "rotary_emb_base", 10_000))
             turning["rotary_fraction"] = float(given.ours("rotary_fraction", "rotary_pct", 0.25))
@@ -151,7 +152,7 @@ class Phi(Family):
         given.only("qk_layernorm", False)
         given.only("tie_word_embeddings", False)
         read, keys = self.read(given), given.ours("n_kv_head", "num_key_value_heads", needed=False)
-        turning = rotary(given)
+        turning = rotary(given, of_part=True)
         if given.optional("rope_parameters") is None:
             turning["rotary_fraction"] = float(
                 given.ours("rotary_fraction", "partial_rotary_factor", 0.5)

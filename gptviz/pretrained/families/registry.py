@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .base import Family, ImportRefusedError
+from ..given import ImportRefusedError
+from .base import Family
 from .bert import Bert, DistilBert
 from .gpt2 import GPT2, OPT, Bloom, GPTNeo
 from .llama import Gemma, Gemma2, Gemma3, Llama, Mistral, Olmo2, Qwen2, Qwen3

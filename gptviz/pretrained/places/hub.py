@@ -198,13 +198,13 @@ def _needed(name: str, there: set[str], gguf: str | None) -> list[str]:
     weights: list[str] = []
     for kind in WEIGHTS:
         stem, _, ending = kind.rpartition(".")
-        if f"{kind}.index.json" in there:
+        if kind in there:
+            weights = [kind]
+        elif f"{kind}.index.json" in there:
             weights = [
                 f"{kind}.index.json",
                 *sorted(path for path in there if fnmatch(path, f"{stem}-*-of-*.{ending}")),
             ]
-        elif kind in there:
-            weights = [kind]
         if weights:
             break
     if not weights and (ggufs := _first(there, "*.gguf")):

@@ -15,7 +15,8 @@ from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 
 from ..families import Family, Given, ImportRefusedError, family_of
-from ..families.base import without_place
+from ..families.base import WITHOUT_EFFECT
+from ..given import without_place
 from .folder_tokens import FolderTokens
 from .source import ModelSource, Opened, Outline, fitted
 from .tensors import files_in, in_folder, reading
@@ -115,7 +116,7 @@ class Folder(ModelSource):
 def described(fields: Mapping[str, Any]) -> tuple[Family, Given]:
     """The family of a config.json, and its fields for that family."""
     family = family_of(fields)
-    return family, Given(fields, family.title)
+    return family, family.given(fields)
 
 
 def outline_of(fields: Mapping[str, Any]) -> Outline:
@@ -133,7 +134,7 @@ def outline_of(fields: Mapping[str, Any]) -> Outline:
         )
     family, given = described(fields)
     config = family.our_config(given)
-    given.refuse_unread(family.without_effect)
+    given.refuse_unread(WITHOUT_EFFECT, family.without_effect)
     return Outline(family.title, config)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.text import Tokenizer, from_json
 from gptviz.text.chat import ChatTemplate
-from gptviz.text.tokenizers.bpe import BPETokenizer
+from gptviz.text.tokenizers.bpe import BPETokenizer, by_id
 from gptviz.text.tokenizers.byte_pairs import GPT2, byte_pairs
 from gptviz.text.tokenizers.marian import MarianTokenizer
 from gptviz.text.tokenizers.sentencepiece import SpaceBefore, from_sentencepiece
@@ -190,9 +190,7 @@ class FolderTokens:
         with self._reading(merges):
             lines = read_regular(merges, LONGEST_TOKENIZER).decode("utf-8").split("\n")
         with self._reading(vocabulary):
-            tokens = _in_order(
-                parse_json(read_regular(vocabulary, LONGEST_TOKENIZER), MOST_SETTINGS, exactly=True)
-            )
+            tokens = by_id(_ids(vocabulary))
             rules = [line for line in lines if line and not line.startswith("#version")]
             return self._framed(byte_pairs(tokens, rules, [], [], cut))
 
@@ -223,8 +221,10 @@ class FolderTokens:
         usual = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"} | self.named
         first, second, table = (self.folder / name for name in MARIAN)
         with self._reading(table):
-            ids = parse_json(read_regular(table, LONGEST_TOKENIZER), MOST_SETTINGS, exactly=True)
-            pieces = _in_order(ids)
+            ids = _ids(table)
+            pieces = [*filter(None, by_id(ids))]
+            if len(pieces) != max(ids.values()) + 1:
+                raise ValueError(f"its ids must run from 0 to {len(pieces) - 1}")
         if others := [
             token["content"]
             for tokens in self._added
@@ -280,13 +280,9 @@ class FolderTokens:
         return chat
 
 
-def _in_order(ids: Any) -> list[str]:
-    """The tokens of a table of their ids, in the order of these; a ValueError if the ids are not 0
-    to n − 1.
-    """
-    if not isinstance(ids, dict):
+def _ids(file: Path) -> dict[str, int]:
+    """The ids of the tokens in a file that is a table of them."""
+    ids = parse_json(read_regular(file, LONGEST_TOKENIZER), MOST_SETTINGS, exactly=True)
+    if not isinstance(ids, dict) or not all(type(place) is int for place in ids.values()):
         raise ValueError("it is not a table of tokens and their ids")
-    tokens = sorted(ids, key=lambda token: ids[token] if isinstance(ids[token], int) else -1)
-    if [ids[token] for token in tokens] != list(range(len(tokens))):
-        raise ValueError(f"its ids must run from 0 to {len(tokens) - 1}")
-    return tokens
+    return ids

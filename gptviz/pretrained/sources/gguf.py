@@ -26,7 +26,8 @@ from gptviz.model.packed import Packed, bytes_of_number
 from gptviz.model.precision import stays_packed, type_in_memory
 
 from ..families import FAMILIES, Given, ImportRefusedError
-from ..families.base import MISMATCHED, ShapeError, lacking, without_place
+from ..families.base import MISMATCHED, ShapeError, lacking
+from ..given import WithoutEffect, without_place
 from .gguf_blocks import KINDS, OpenFile, blocks_of
 from .gguf_rotary import llama3_rule
 from .gguf_tokenizer import HeaderTokens
@@ -83,6 +84,15 @@ SETTINGS = {
 BIASES = {
     "attention_bias": ("attn_q.bias", "attn_k.bias", "attn_v.bias", "attn_output.bias"),
     "mlp_bias": ("ffn_gate.bias", "ffn_up.bias", "ffn_down.bias"),
+}
+# The settings of a model that change nothing, or that are read apart.
+WITHOUT_EFFECT: WithoutEffect = {
+    "it is read apart from SETTINGS": """
+        rope.dimension_count rope.scaling.type rope.scaling.factor attention.scale
+        attention.sliding_window_pattern""",
+    "the tensors say it too": "vocab_size tensor_data_layout",
+    "it is about training, or all that gptviz opens has it": """
+        rope.scaling.finetuned rope.scaling.original_context_length attention.causal""",
 }
 MAGIC = b"GGUF"
 WHOLE_ALONE = "gptviz opens whole files; llama-gguf-split --merge makes one of all parts"
@@ -141,8 +151,10 @@ class GGUF(ModelSource):
             return reader.value(name)
 
     @cached_property
-    def _described(self) -> tuple[str, Given]:
-        """Its family, and its settings under the names of that family's config.json."""
+    def _described(self) -> tuple[str, Given, dict[str, float]]:
+        """Its family, its settings under the names of that family's config.json, and fields of our
+        config that such a file may say though no config.json of the family does.
+        """
         parts, part = self._setting("split.count"), self._setting("split.no")
         # llama.cpp opens several files by the first of them
         if isinstance(parts, int) and isinstance(part, int) and parts > 1:
@@ -168,10 +180,10 @@ class GGUF(ModelSource):
             fields |= {field: self._has_any(ends) for field, ends in BIASES.items()}
         if kind in NORMED:
             fields["norm_topk_prob"] = NORMED[kind]
-        self._rotary(architecture, fields)
+        more = self._rotary(architecture, fields)
         if kind == "gemma3_text":
             self._gemma3(fields)
-        return kind, Given(fields, FAMILIES[kind].title)
+        return kind, FAMILIES[kind].given(fields), more
 
     def _number(self, name: str) -> float | None:
         """A setting that is a number, or None if there is no such setting."""
@@ -201,7 +213,10 @@ class GGUF(ModelSource):
         elif pattern is not None:
             fields["sliding_window_pattern"] = pattern
 
-    def _rotary(self, architecture: str, fields: dict[str, Any]) -> None:
+    def _rotary(self, architecture: str, fields: dict[str, Any]) -> dict[str, float]:
+        """Add what the header says of rotary positions to the fields of a config. Returns the field
+        of our config with the share of a head's numbers that is turned, if it says so.
+        """
         scaling = self._setting(f"{architecture}.rope.scaling.type")
         if scaling == "linear":
             fields["rope_scaling"] = {
@@ -227,8 +242,7 @@ class GGUF(ModelSource):
         )
         # values that are missing or 0 are refused later
         size = size or (width / heads if width and heads else None)
-        if turned is not None and size:
-            fields |= dict.fromkeys(("partial_rotary_factor", "rotary_pct"), turned / size)
+        return {} if turned is None or not size else {"rotary_fraction": turned / size}
 
     @cached_property
     def _by_name(self) -> dict[str, Any]:
@@ -246,10 +260,10 @@ class GGUF(ModelSource):
         return int(self._by_name[name].shape[-1])
 
     def outline(self) -> Outline:
-        kind, given = self._described
+        kind, given, more = self._described
         own = {name: ending for ending, names in SETTINGS.items() for name in names}
         try:
-            config = FAMILIES[kind].our_config(given)
+            config = FAMILIES[kind].our_config(given, **more)
         except ImportRefusedError as error:
             words = re.sub(
                 r"[a-z]\w*",
@@ -257,7 +271,26 @@ class GGUF(ModelSource):
                 str(error).removeprefix("config.json: "),
             )
             raise ImportRefusedError(f"{self.path.name}: {words}") from None
+        self._refuse_unread(given, config)
         return Outline(FAMILIES[kind].title, config, self._setting("general.license"))
+
+    def _refuse_unread(self, given: Given, config: Config) -> None:
+        """Refuse settings of the model that nothing has read; in such a file a 0 says that
+        something is not there.
+        """
+        before = f"{self._setting('general.architecture')}."
+        said = {
+            name.removeprefix(before): self._setting(name)
+            for name in self._reader.fields
+            if name.startswith(before)
+        }
+        fields = {name: value for name, value in said.items() if value}
+        named = Given(fields, given.kind, self.path.name)
+        named.only("attention.value_length", config.head_size)
+        named.only("attention.head_count_kv", config.key_heads)
+        named.only("expert_gating_func", 1)  # a softmax
+        named.read |= {name for name, theirs in SETTINGS.items() if given.read & {*theirs}}
+        named.refuse_unread(WITHOUT_EFFECT)
 
     def opened(self) -> Opened:
         outline = self.outline()
@@ -283,7 +316,7 @@ class GGUF(ModelSource):
     def parameters(self, config: Config) -> Iterator[tuple[str, Tensor]]:
         from gguf import MODEL_ARCH_NAMES, get_tensor_name_map
 
-        kind, given = self._described
+        kind, given, _ = self._described
         known = {name: number for number, name in MODEL_ARCH_NAMES.items()}
         names = get_tensor_name_map(known[self._setting("general.architecture")], config.n_layer)
         taken: set[str] = set()

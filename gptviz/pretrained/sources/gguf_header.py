@@ -11,7 +11,7 @@ from typing import Any
 
 from gptviz.text import BPETokenizer, CharTokenizer, Tokenizer
 from gptviz.text.chat import ChatTemplate
-from gptviz.text.tokenizers.bpe import byte_alphabet
+from gptviz.text.tokenizers.bpe import by_id, byte_alphabet
 from gptviz.text.tokenizers.byte_pairs import CUTS
 from gptviz.text.tokenizers.padded import PaddedTokenizer
 from gptviz.text.tokenizers.sentencepiece import SPACE, PieceKind
@@ -108,8 +108,12 @@ def _of_pairs(tokenizer: BPETokenizer) -> dict[str, Any]:
         **model["vocab"],
         **{added["content"]: added["id"] for added in whole["added_tokens"]},
     }
-    tokens = sorted(vocabulary, key=vocabulary.__getitem__)
+    tokens = [
+        f"[PAD{place}]" if token is None else token for place, token in enumerate(by_id(vocabulary))
+    ]
     kinds = [int(PieceKind.NORMAL)] * len(tokens)
+    for unused in tokenizer.unused_ids:
+        kinds[unused] = int(PieceKind.UNUSED)
     for added in whole["added_tokens"]:
         kinds[added["id"]] = int(PieceKind.CONTROL if added["special"] else PieceKind.USER_DEFINED)
     pairs = [pair if isinstance(pair, list) else pair.split(" ") for pair in model["merges"]]

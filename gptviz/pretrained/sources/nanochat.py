@@ -25,7 +25,8 @@ from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 
 from ..families import Given, ImportRefusedError
-from ..families.base import MISMATCHED, ShapeError, in_order, lacking, without_place
+from ..families.base import MISMATCHED, ShapeError, in_order, lacking
+from ..given import without_place
 from .folder import LONGEST_CONFIG
 from .nanochat_tokens import ASSISTANT_END, chat, tokenizer_near
 from .source import ModelSource, Opened, Outline, fitted
@@ -115,7 +116,7 @@ class NanoChat(ModelSource):
             raise ImportRefusedError(
                 f"{file.name} has no table model_config: copy or download it again"
             )
-        return Given(settings, TITLE)
+        return Given(settings, f"{TITLE} model", file.name)
 
     @cached_property
     def _tensors(self) -> dict[str, Tensor]:
@@ -139,14 +140,10 @@ class NanoChat(ModelSource):
         )
 
     def outline(self) -> Outline:
-        given, meta, version = self._settings, _meta_of(self._file).name, self._version
-        try:
-            with given.refusing():
-                config = self._config(given, version)
-        except ImportRefusedError as error:
-            raise ImportRefusedError(
-                f"{meta}: {str(error).removeprefix('config.json: ')}"
-            ) from None
+        given = self._settings
+        with given.refusing():
+            config = self._config(given, self._version)
+        given.refuse_unread()
         return Outline(TITLE, config)
 
     def _config(self, given: Given, version: Version) -> Config:
@@ -296,10 +293,7 @@ def _windows(given: Given, n_layer: int) -> str:
     pattern = given.optional("window_pattern")
     pattern = "L" if pattern is None else pattern
     if not isinstance(pattern, str) or not pattern or set(pattern.upper()) - set("SL"):
-        raise ImportRefusedError(
-            f"config.json: window_pattern is {pattern!r:.80}; it must be letters S and L, such as "
-            "SSSL"
-        )
+        raise given.refusal("window_pattern", "it must be letters S and L, such as SSSL")
     letters = ["wf"[pattern.upper()[block % len(pattern)] == "L"] for block in range(n_layer)]
     return "".join([*letters[:-1], "f"])
 

@@ -19,8 +19,9 @@ from gptviz.machine.bounded import parse_json, read_regular
 from gptviz.model import Config
 
 from ..families import FAMILIES, Given, ImportRefusedError
-from ..families.base import lacking, without_place
+from ..families.base import lacking
 from ..families.expressing import Expressed, NotExpressibleError, differences, fields_in_words
+from ..given import without_place
 from .characters import characters_near
 from .folder import LONGEST_CONFIG
 from .folder_tokens import FolderTokens
@@ -82,7 +83,13 @@ class _OfGPT2(ModelSource):
 
     @cached_property
     def _given(self) -> Given:
-        return _as_gpt2(self._settings, self.title, activation=self.activation, tied=self._is_tied)
+        return _as_gpt2(
+            self._settings,
+            self.title,
+            self.path.name,
+            activation=self.activation,
+            tied=self._is_tied,
+        )
 
     @cached_property
     def _is_tied(self) -> bool:
@@ -90,17 +97,10 @@ class _OfGPT2(ModelSource):
         return self.tied and (embedding is None or other is None or torch.equal(embedding, other))
 
     def outline(self) -> Outline:
-        try:
+        with self._given.refusing():
             config = _config(
                 self._given, self._settings, biased="transformer.h.0.ln_1.bias" in self._tensors
             )
-        except ImportRefusedError as error:
-            message = str(error).removeprefix("config.json: ")
-            raise ImportRefusedError(
-                message if message.startswith(self.path.name) else f"{self.path.name}: {message}"
-            ) from None
-        except (ValueError, TypeError) as error:
-            raise ImportRefusedError(f"{self.path.name}: {error}") from None
         return Outline(self.title, config)
 
     def opened(self) -> Opened:
@@ -231,13 +231,25 @@ class MinGPT(_OfGPT2):
         return model.get("n_head") or (HEADS.get(name) if isinstance(name, str) else None)
 
 
-def _as_gpt2(settings: Mapping[str, Any], title: str, *, activation: str, tied: bool) -> Given:
+def _as_gpt2(
+    settings: Mapping[str, Any], title: str, file: str, *, activation: str, tied: bool
+) -> Given:
     """The `config.json` of GPT-2 that corresponds to nanoGPT's `model_args`."""
     names = {"n_positions": "block_size"} | {
         name: name for name in ("vocab_size", "n_embd", "n_layer", "n_head")
     }
     fields = {"model_type": "gpt2", "activation_function": activation, "tie_word_embeddings": tied}
-    return Given(fields | {name: settings.get(theirs) for name, theirs in names.items()}, title)
+    known = {*names.values(), "bias", "dropout"}
+    Given(
+        {name: value for name, value in settings.items() if name not in known},
+        f"{title} model",
+        file,
+    ).refuse_unread()
+    return Given(
+        fields | {name: settings.get(theirs) for name, theirs in names.items()},
+        f"{title} model",
+        file,
+    )
 
 
 def _config(given: Given, settings: Mapping[str, Any], *, biased: bool) -> Config:
@@ -272,7 +284,9 @@ def as_nanogpt(config: Config) -> Expressed:
         "dropout": config.dropout,
     }
     try:
-        given = _as_gpt2(settings, NanoGPT.title, activation=NanoGPT.activation, tied=NanoGPT.tied)
+        given = _as_gpt2(
+            settings, NanoGPT.title, "", activation=NanoGPT.activation, tied=NanoGPT.tied
+        )
         theirs = _config(given, settings, biased=settings["bias"] is True)
     except ValueError as error:
         raise NotExpressibleError(f"nanoGPT has no such model: {error}") from None

@@ -314,12 +314,14 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def parts_in(folder: Path, name: str) -> list[Path]:
-    """The files with the weights that a folder has under this name: those that its index lists,
-    else one or none.
+    """The files with the weights that a folder has under this name: the whole file, as in
+    `transformers`, else those that its index lists, if there is one.
     """
     index = folder / f"{name}.index.json"
+    if os.path.lexists(folder / name):
+        return [folder / name]
     if not os.path.lexists(index):
-        return [folder / name] if os.path.lexists(folder / name) else []
+        return []
     with reading(index):
         content = parse_json(read_regular(index, LONGEST_INDEX), MOST_NAMES)
     table = content.get("weight_map") if isinstance(content, dict) else None

@@ -78,6 +78,11 @@ class Encoding:
         return f"Not in the vocabulary: {', '.join(names)}; the model reads {instead} instead."
 
 
+def unused_label(id: int) -> str:
+    """The visible form of an unused token."""
+    return f"⟨unused {id}⟩"
+
+
 class Tokenizer(ABC):
     """A vocabulary of tokens, numbered from 0, and the conversion of text to their ids and back.
 
@@ -106,8 +111,9 @@ class Tokenizer(ABC):
     is_spaced: bool = False
     before: tuple[int, ...] = ()  #: the tokens that are put before every text, such as [CLS]
     after: tuple[int, ...] = ()  #: those that are put after every text, such as [SEP]
-    #: tokens that stand for nothing, at the end of the vocabulary; none of them is ever written
-    unused_ids: range = range(0)
+    #: tokens that stand for nothing: ids that no token has, mostly at the end of the vocabulary;
+    #: none of them is ever written
+    unused_ids: Sequence[int] = ()
 
     @abstractmethod
     def encode(self, text: str) -> Encoding:

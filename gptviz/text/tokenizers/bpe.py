@@ -5,7 +5,7 @@ tokenizer.json.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from copy import copy
@@ -20,7 +20,7 @@ from gptviz.machine import progress
 from gptviz.machine.bounded import SURROGATE, TooMuchError, read_regular
 from gptviz.text.visible_form import visible
 
-from .base import Encoding, Ids, Tokenizer, Unknown, parse_object
+from .base import Encoding, Ids, Tokenizer, Unknown, parse_object, unused_label
 from .bounds import check_sizes, slow_pattern, slow_work
 from .growth import check_growth
 from .merging import Merge, Merging, replayed
@@ -40,6 +40,7 @@ _BYTE_FALLBACK: Final = re.compile("<0x([0-9A-F]{2})>")
 # No token of GPT-2's pattern reaches from other characters into white space, so a text can be cut
 # before it.
 _SAFE_CUT: Final = re.compile(r"(?<=\S)(?=[ \n])")
+MOST_IDS: Final = 4_000_000  # of a vocabulary, with those that no token has
 LONGEST_FILE: Final = 64 * 2**20  # bytes: about twice the largest that are published
 _CHUNK = 1 << 16
 _READ_AT_A_TIME: Final = 1 << 12  # characters: the trainer asks for 256 such pieces at once
@@ -67,8 +68,8 @@ class BPETokenizer(Tokenizer):
             stages that it has.
 
     Raises:
-        ValueError: its vocabulary is empty, its ids are not 0 to n − 1, a token around texts is
-            none of them, or as in `growth.check_growth`.
+        ValueError: its vocabulary is empty, two tokens have one id, a token around texts is none of
+            them, or as in `growth.check_growth`.
     """
 
     kind = "bpe"
@@ -81,14 +82,11 @@ class BPETokenizer(Tokenizer):
         if getattr(backend.model, "dropout", None) is not None:
             backend.model.dropout = None
         vocabulary = backend.get_vocab()
-        tokens = sorted(vocabulary, key=vocabulary.__getitem__)
-        if not tokens:
-            raise ValueError("the tokenizer's vocabulary is empty")
-        if sorted(vocabulary.values()) != list(range(len(tokens))):
-            raise ValueError(
-                f"the ids of the tokenizer's {len(tokens)} tokens must run from 0 to "
-                f"{len(tokens) - 1}"
-            )
+        # of a piece that a Unigram has twice, the vocabulary has only the id that texts are read as
+        tokens = [
+            backend.id_to_token(place) if token is None else token
+            for place, token in enumerate(by_id(vocabulary))
+        ]
         fields = _fields(backend) | (outside.stages if outside else {})
         check_growth(fields)
         if outside is None and (reason := slow_work(fields)) is not None:
@@ -111,16 +109,21 @@ class BPETokenizer(Tokenizer):
             tokens, fields, "▁" if self._spaces else " ", byte_level=self._byte_level
         )
         self.vocab_size = len(tokens)
+        self.unused_ids = [place for place, token in enumerate(tokens) if token is None]
         self.checked([*self.before, *self.after])
         # Backwards, so that of two tokens for the same text the first is found.
-        self._ids = {data: i for i, data in reversed(list(enumerate(self._bytes)))}
+        self._ids = {
+            self._bytes[place]: place
+            for place, token in reversed(list(enumerate(tokens)))
+            if token is not None and vocabulary[token] == place
+        }
         self._cuttable = _splits_as_gpt2(fields)
         # Whether a space is put before every piece between added tokens, not only before the text.
         normalizer, before = json.dumps(fields["normalizer"]), json.dumps(fields["pre_tokenizer"])
         self._prepends = '"Prepend"' in normalizer or '"prepend_scheme": "always"' in before
         self._added = frozenset(token["id"] for token in fields["added_tokens"])
         self._special = frozenset(
-            token["id"] for token in fields["added_tokens"] if token["special"]
+            [token["id"] for token in fields["added_tokens"] if token["special"]] + self.unused_ids
         )
         self._goes_on = model.get("continuing_subword_prefix") or ""
         self.way = _WAYS.get(model["type"], "words")
@@ -458,10 +461,14 @@ class BPETokenizer(Tokenizer):
         """The visible form of a token; bytes that are not whole characters in hexadecimal: `<E2
         82>`.
         """
-        return _label(self._bytes[int(self.checked([id])[0])])
+        checked = int(self.checked([id])[0])
+        return unused_label(id) if id in self.unused_ids else _label(self._bytes[checked])
 
     def labels(self) -> list[str]:
-        return [_label(data) for data in self._bytes]
+        labels = [_label(data) for data in self._bytes]
+        for place in self.unused_ids:
+            labels[place] = unused_label(place)
+        return labels
 
     def to_json(self) -> str:
         """A Hugging Face `tokenizer.json`, which other programs open too."""
@@ -624,11 +631,28 @@ def _frame(processor: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return tuple(sides[0]), tuple(sides[1])
 
 
+def by_id(ids: Mapping[str, int]) -> list[str | None]:
+    """The tokens in the order of their `ids`, with None for an id that no token has. A ValueError if
+    there are none, two have the same id, or an id is below 0 or beyond `MOST_IDS`.
+    """
+    if not ids:
+        raise ValueError("the tokenizer's vocabulary is empty")
+    odd = next((each for each in ids.values() if not 0 <= each < MOST_IDS), None)
+    if odd is not None:
+        raise ValueError(f"a token has the id {odd:,}; ids run from 0 to {MOST_IDS - 1:,} at most")
+    tokens: list[str | None] = [None] * (max(ids.values()) + 1)
+    for token, place in ids.items():
+        if tokens[place] is not None:
+            raise ValueError(f"two of the tokens have the id {place}: {tokens[place]!r:.40} too")
+        tokens[place] = token
+    return tokens
+
+
 def _token_bytes(
-    tokens: list[str], fields: dict[str, Any], space: str, *, byte_level: bool
+    tokens: list[str | None], fields: dict[str, Any], space: str, *, byte_level: bool
 ) -> list[bytes]:
     """The bytes that each token stands for, by id, read from the form in which a `tokenizer.json`
-    writes it.
+    writes it; none for an id without a token.
     """
     has_bytes = bool(fields["model"].get("byte_fallback"))
     # From the letters of GPT-2's alphabet to the characters with the numbers of their bytes; a
@@ -648,7 +672,7 @@ def _token_bytes(
             return bytes.fromhex(byte[1])
         return token.replace(space, " ").encode()
 
-    of_tokens = [*map(bytes_of, tokens)]
+    of_tokens = [bytes_of(token or "") for token in tokens]
     for added in fields["added_tokens"]:
         content = added["content"] if added["special"] else added["content"].replace(space, " ")
         of_tokens[added["id"]] = content.encode()

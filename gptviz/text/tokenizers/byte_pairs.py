@@ -60,7 +60,7 @@ CUTS: Final[dict[str, Cut]] = {
 
 
 def byte_pairs(
-    tokens: Sequence[str],
+    tokens: Sequence[str | None],
     merges: Sequence[str],
     special: Sequence[int],
     whole: Sequence[int],
@@ -69,7 +69,8 @@ def byte_pairs(
     """A byte-level byte-pair encoding; a ValueError says what is wrong if it cannot be opened.
 
     Args:
-        tokens: in the order of their ids, written in GPT-2's alphabet of bytes.
+        tokens: in the order of their ids, written in GPT-2's alphabet of bytes; None for an id that
+            no token has.
         merges: each is two tokens with a space between them; the best comes first.
         special: the ids of the tokens that are no text, such as `<|im_start|>`.
         whole: the ids of other tokens that are found in a text before it is cut.
@@ -78,15 +79,15 @@ def byte_pairs(
     from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
     from tokenizers import Tokenizer as Backend
 
-    check_tokens(tokens)
+    check_tokens([*filter(None, tokens)])
     check_tokens([tokens[place] for place in (*special, *whole)], MOST_ADDED)
     if cut.pattern is not None and not is_quick(cut.pattern):
         raise TooMuchError(
             f"the pattern that cuts a text, {cut.pattern!r:.80}, is none of those that are known "
             "to be quick"
         )
-    vocabulary = {token: place for place, token in enumerate(tokens)}
-    if len(vocabulary) != len(tokens):
+    vocabulary = {token: place for place, token in enumerate(tokens) if token is not None}
+    if len(vocabulary) + tokens.count(None) != len(tokens):
         raise ValueError("two tokens of the vocabulary are the same text")
     pairs: list[Any] = [tuple(merge.split(" ")) for merge in merges]
     if any(len(pair) != 2 for pair in pairs):

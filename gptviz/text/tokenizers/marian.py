@@ -16,10 +16,10 @@ import numpy as np
 from gptviz.machine.bounded import SURROGATE
 from gptviz.text.visible_form import visible
 
-from .base import Encoding, Ids, Tokenizer, Unknown
+from .base import Encoding, Ids, Tokenizer, Unknown, unused_label
 from .bpe import as_value_error
 from .growth import check_growth
-from .padded import LARGEST, unused_label
+from .padded import LARGEST
 from .sentencepiece import SPACE, model_in
 from .special_tokens import NAMES, SpecialTokensTokenizer
 

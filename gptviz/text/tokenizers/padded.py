@@ -9,15 +9,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from .base import Encoding, Ids, Tokenizer
+from .base import Encoding, Ids, Tokenizer, unused_label
 from .merging import Merging
 
 LARGEST = 10_000_000
-
-
-def unused_label(id: int) -> str:
-    """The visible form of an unused token."""
-    return f"⟨unused {id}⟩"
 
 
 class ExtendedTokenizer(Tokenizer):
@@ -93,7 +88,7 @@ class PaddedTokenizer(ExtendedTokenizer):
         self.inner, self.vocab_size, self.unknown_id = inner, size, inner.unknown_id
         self.padding, self.before, self.after = inner.padding, inner.before, inner.after
         self.is_spaced, self.way = inner.is_spaced, inner.way
-        self.unused_ids = range(inner.vocab_size, size)
+        self.unused_ids = [*inner.unused_ids, *range(inner.vocab_size, size)]
 
     @classmethod
     def parts(cls, fields: dict[str, object]) -> tuple[dict[str, Any], int]:

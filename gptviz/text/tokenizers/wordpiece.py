@@ -33,13 +33,12 @@ def from_wordpiece(
     from tokenizers import Tokenizer as Backend
 
     lines = content.removesuffix("\n").split("\n")
+    # of two equal lines the last counts, as in `transformers`; no text is read as the first
     vocabulary = {line.rstrip("\r"): place for place, line in enumerate(lines)}
     if not 0 < len(vocabulary) <= MOST_PIECES:
         raise ValueError(
             f"it has {len(vocabulary):,} tokens; there must be from 1 to {MOST_PIECES:,}"
         )
-    if len(vocabulary) != len(lines):
-        raise ValueError("two of its tokens are the same text")
     if missing := [token for token in special if token not in vocabulary]:
         raise ValueError(f"it lacks the token {missing[0]}")
     with as_value_error("this vocabulary of WordPiece cannot be opened"):

@@ -197,7 +197,7 @@ def test_a_text_is_read_in_groups_of_layers_where_memory_is_short(
 
 
 def test_the_nearest_map_of_an_affine_model_is_its_own() -> None:
-    model, (first, second) = linear()
+    _, (first, second) = linear()
     x = torch.randn(400, 12, dtype=torch.float64)
     one = torch.eye(12, dtype=torch.float64)
     after = x @ ((one + second) @ (one + first)).T + 3

@@ -32,10 +32,13 @@ REFUSED: list[tuple[str, str]] = [
     ('{"model": {}}', "cannot be opened"),
     ('{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}', "`b` out of vocabulary"),
     ('{"model": {"type": "BPE", "vocab": {"a": 5000000000}, "merges": []}}', "cannot be opened"),
-    ('{"model": {"type": "BPE", "vocab": {"a": 7, "b": 7}, "merges": []}}', "must run from 0 to 1"),
+    (
+        '{"model": {"type": "BPE", "vocab": {"a": 7, "b": 7}, "merges": []}}',
+        "two of the tokens have the id 7",
+    ),
     (
         '{"model": {"type": "BPE", "vocab": {"a": 4000000000}, "merges": []}}',
-        "must run from 0 to 0",
+        "the id 4,000,000,000; ids run from 0 to 3,999,999",
     ),
     ('{"model": {"type": "BPE", "vocab": {}, "merges": []}}', "vocabulary is empty"),
     (

@@ -103,15 +103,13 @@ def found(subject: Subject, chosen: LensChoice) -> FittedLens | None:
 
 def take_home(subject: Subject, chosen: LensChoice) -> None:
     """The button for the lens as a file."""
-    hint = (
-        "What it has for the end of each block but the last, as jlens, Neuronpedia and this page "
-        "read it."
-    )
+    others = "jlens, Neuronpedia and this page" if chosen.kind == "jacobian" else "only this page"
+    hint = f"What it has for the end of each block but the last, as {others} read it."
 
     def write(path: Path) -> None:
         subject.lm.write_lens(path, chosen.kind, chosen.text)
 
-    if chosen.kept is None:
+    if chosen.kept is None and subject.lm.model.config.n_layer > 1:
         download(
             "Download the lens",
             f"{names.possible(subject.key.name)}-{chosen.kind}-lens.pt",

@@ -82,15 +82,20 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
     st.markdown(f"**{escaped(steered.value.said)}{said}**")
     _pictures(found, steered.value)
     hint = (
-        "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes none "
-        "that acts after block 0."
+        "A GGUF control vector, as this page, llama.cpp and repeng read it. llama.cpp takes no "
+        "vector after block 0: only this page adds that one too."
     )
-    download(
-        "Download the direction",
-        f"{found.name}.gguf",
-        partial(subject.lm.write_direction, found.name),
-        help=hint,
-    )
+    if any(found.vectors):
+        download(
+            "Download the direction",
+            f"{found.name}.gguf",
+            partial(subject.lm.write_direction, found.name),
+            help=hint,
+        )
+    else:
+        st.caption(
+            "There is no file of a direction that acts only after block 0: llama.cpp takes none."
+        )
     if own:
         return steered.value.probability, steered.code("result.probability, result.texts")
     return steered.value.probability, asked.code(
