@@ -265,8 +265,8 @@ def tuned(model: Transformer, pieces: Sequence[Tensor], seed: int = 0) -> tuple[
     biases = torch.zeros(n_layer, config.d_model, device=device)
     # multiplications of a step for each token
     cost = 6 * config.d_model * (config.d_model + config.vocab_size)
-    batch = min(BATCH, tokens, max(32, int(50 * WORK / (n_layer * STEPS * cost))))
-    steps = int(min(STEPS, max(FEWEST_STEPS, 50 * WORK / (n_layer * batch * cost))))
+    batch = min(BATCH, tokens, max(32, int(20 * WORK / (n_layer * STEPS * cost))))
+    steps = int(min(STEPS, max(FEWEST_STEPS, 20 * WORK / (n_layer * batch * cost))))
     draw = torch.Generator().manual_seed(seed)
     chosen = [torch.randperm(tokens, generator=draw)[:batch].to(device) for _ in range(steps)]
     # The streams of so many layers are kept at a time, beside the last one: the text is read again
