@@ -83,6 +83,9 @@ class _Planned(GGUF):
     def _setting(self, name: str) -> Any:
         return self.settings.get(name)
 
+    def _names(self) -> list[str]:
+        return [*self.settings]
+
     def _has(self, name: str) -> bool:
         return name in self.tensors
 

@@ -67,7 +67,9 @@ WITHOUT_EFFECT: WithoutEffect = {
 }
 
 
-# The fields of a table of rotary positions that change nothing.
+# The base and the share of a head's numbers that is turned, in a table of rotary positions, and the
+# fields of it that change nothing.
+_IN_TABLE = ("rope_theta", "partial_rotary_factor")
 _UNREAD_ROTARY: WithoutEffect = {
     "only other ways to scale them read it": """
         factor low_freq_factor high_freq_factor original_max_position_embeddings""",
@@ -441,23 +443,32 @@ def rotary(
     fields: Mapping[str, Any] | None = None,
     *,
     base: float = 10_000.0,
-    of_part: bool = False,
+    share: float | None = None,
+    outside: tuple[str, str] = _IN_TABLE,
 ) -> dict[str, Any]:
-    """Our rotary settings, from the rotary table `fields`, by default that of the config, as any
-    version of `transformers` writes it; `base` is the base if it has none. Only in families `of_part`
-    does `transformers` read which share of a head's numbers is turned.
+    """Our rotary settings, as any version of `transformers` reads them.
+
+    Args:
+        fields: the rotary table; by default that of the config.
+        base: the base if there is none.
+        share: the share of a head's numbers that is turned if there is none; None for families of
+            which `transformers` turns all.
+        outside: the names of base and share in a config that does not have them in a table.
     """
     if fields is None:
-        outside = ("rope_theta", "partial_rotary_factor")
-        fields = {name: given.fields[name] for name in outside if given.optional(name) is not None}
-        fields |= given.table("rope_scaling") | given.table("rope_parameters")
+        older = {
+            name: given.optional(theirs) for name, theirs in zip(_IN_TABLE, outside, strict=True)
+        }
+        scaling, parameters = given.table("rope_scaling"), given.table("rope_parameters")
+        fields = {name: value for name, value in older.items() if value is not None}
+        fields |= scaling or parameters
     inner = given.inner("rotary positions", fields)
     kinds = [inner.optional(name) for name in ("rope_type", "type")]
     kind = next((kind for kind in kinds if kind is not None), "default")
     settings: dict[str, Any] = {"rotary_base": float(inner.ours("rotary_base", "rope_theta", base))}
-    if of_part:
+    if share is not None:
         settings["rotary_fraction"] = float(
-            inner.ours("rotary_fraction", "partial_rotary_factor", 1.0)
+            inner.ours("rotary_fraction", "partial_rotary_factor", share)
         )
     elif kind != "default":
         inner.only("partial_rotary_factor", 1)  # `transformers` fails there

@@ -215,9 +215,8 @@ class Bloom(Family):
 
     def config(self, given: Given) -> Config:
         given.only("apply_residual_connection_post_layernorm", False)
-        older = (
-            given.ours("n_layer", "num_hidden_layers", 2),
-            given.ours("n_head", "num_attention_heads", 8),
-        )
-        read = self.read(given.changed(dict(zip(("n_layer", "n_head"), older, strict=True))))
+        # where both names are there, `transformers` takes the older one
+        blocks = given.ours("n_layer", "num_hidden_layers", given.fields.get("n_layer", 2))
+        heads = given.ours("n_head", "num_attention_heads", given.fields.get("n_head", 8))
+        read = self.read(given.changed(n_layer=blocks, n_head=heads))
         return Config(**read, activation="gelu-tanh", positions="alibi", embed_norm=True)

@@ -187,11 +187,17 @@ class Gemma(Llama):
     model_type, title, plus_one = "gemma", "Gemma", True
     architecture = "GemmaForCausalLM"
     biases = ("attention_bias",)
+    names_activation: ClassVar[str] = "hidden_act"  #: the field that `transformers` reads
+    without_effect: ClassVar = Llama.without_effect | {
+        "only Gemma 2 and 3 read it": "hidden_activation"
+    }
 
     def settings(self, given: Given) -> dict[str, Any]:
-        changed = given.changed(
-            {"head_dim": 256}, hidden_act=given.optional("hidden_activation") or "gelu_pytorch_tanh"
-        )
+        named = given.optional(self.names_activation) or "gelu_pytorch_tanh"
+        # what the first files called "gelu" is not exact
+        if self.names_activation == "hidden_act" and named == "gelu":
+            named = "gelu_pytorch_tanh"
+        changed = given.changed({"head_dim": 256}, hidden_act=named)
         changed.only("use_bidirectional_attention", False)
         settings = super().settings(changed)
         return settings | {
@@ -210,6 +216,7 @@ class Gemma2(Gemma):
 
     model_type, title = "gemma2", "Gemma 2"
     architecture = "Gemma2ForCausalLM"
+    names_activation = "hidden_activation"
     parts: ClassVar = Gemma.parts | {
         "attention_residual.norm_after": "post_attention_layernorm",
         "mlp_residual.norm": "pre_feedforward_layernorm",
@@ -269,7 +276,9 @@ class Gemma3(Gemma2):
             windowed.only("rope_type", "default")
             windowed.only("type", "default")
             near = rotary(given, windowed.fields)["rotary_base"]
-            far = rotary(given, tables.table("full_attention"), base=1e6)
+            # a field of older files changes the newer ones
+            whole = tables.table("full_attention") | given.table("rope_scaling")
+            far = rotary(given, whole, base=1e6)
             tables.refuse_unread()
         plain = given.changed(rope_parameters=None, rope_scaling=None)
         return (

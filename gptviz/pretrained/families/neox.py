@@ -42,10 +42,6 @@ class GPTNeoX(Family):
     }
 
     def config(self, given: Given) -> Config:
-        turning = rotary(given, of_part=True)
-        if given.optional("rope_parameters") is None:
-            turning["rotary_base"] = float(given.ours("rotary_base", "rotary_emb_base", 10_000))
-            turning["rotary_fraction"] = float(given.ours("rotary_fraction", "rotary_pct", 0.25))
         bias = given.switch("attention_bias", True)
         return Config(
             **self.read(given),
@@ -53,7 +49,7 @@ class GPTNeoX(Family):
             positions="rotary",
             qkv_bias=bias,
             output_bias=bias,
-            **turning,
+            **rotary(given, share=0.25, outside=("rotary_emb_base", "rotary_pct")),
         )
 
     def fields(self, config: Config) -> dict[str, Any]:
@@ -152,18 +148,13 @@ class Phi(Family):
         given.only("qk_layernorm", False)
         given.only("tie_word_embeddings", False)
         read, keys = self.read(given), given.ours("n_kv_head", "num_key_value_heads", needed=False)
-        turning = rotary(given, of_part=True)
-        if given.optional("rope_parameters") is None:
-            turning["rotary_fraction"] = float(
-                given.ours("rotary_fraction", "partial_rotary_factor", 0.5)
-            )
         return Config(
             **read,
             n_kv_head=None if keys in (None, read["n_head"]) else keys,
             residual="parallel-one-norm",
             positions="rotary",
             unembed_bias=True,
-            **turning,
+            **rotary(given, share=0.5),
         )
 
     def fields(self, config: Config) -> dict[str, Any]:

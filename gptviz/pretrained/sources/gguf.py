@@ -25,7 +25,7 @@ from gptviz.model import Config
 from gptviz.model.packed import Packed, bytes_of_number
 from gptviz.model.precision import stays_packed, type_in_memory
 
-from ..families import FAMILIES, Given, ImportRefusedError
+from ..families import FAMILIES, Family, Given, ImportRefusedError
 from ..families.base import MISMATCHED, ShapeError, lacking
 from ..given import WithoutEffect, without_place
 from .gguf_blocks import KINDS, OpenFile, blocks_of
@@ -150,6 +150,10 @@ class GGUF(ModelSource):
         with reading(self.path):
             return reader.value(name)
 
+    def _names(self) -> list[str]:
+        """The names of all settings."""
+        return [*self._reader.fields]
+
     @cached_property
     def _described(self) -> tuple[str, Given, dict[str, float]]:
         """Its family, its settings under the names of that family's config.json, and fields of our
@@ -271,17 +275,17 @@ class GGUF(ModelSource):
                 str(error).removeprefix("config.json: "),
             )
             raise ImportRefusedError(f"{self.path.name}: {words}") from None
-        self._refuse_unread(given, config)
+        self._refuse_unread(FAMILIES[kind], given, config)
         return Outline(FAMILIES[kind].title, config, self._setting("general.license"))
 
-    def _refuse_unread(self, given: Given, config: Config) -> None:
+    def _refuse_unread(self, family: Family, given: Given, config: Config) -> None:
         """Refuse settings of the model that nothing has read; in such a file a 0 says that
         something is not there.
         """
         before = f"{self._setting('general.architecture')}."
         said = {
             name.removeprefix(before): self._setting(name)
-            for name in self._reader.fields
+            for name in self._names()
             if name.startswith(before)
         }
         fields = {name: value for name, value in said.items() if value}
@@ -289,7 +293,8 @@ class GGUF(ModelSource):
         named.only("attention.value_length", config.head_size)
         named.only("attention.head_count_kv", config.key_heads)
         named.only("expert_gating_func", 1)  # a softmax
-        named.read |= {name for name, theirs in SETTINGS.items() if given.read & {*theirs}}
+        known = given.read | {*" ".join(family.without_effect.values()).split()}
+        named.read |= {name for name, theirs in SETTINGS.items() if known & {*theirs}}
         named.refuse_unread(WITHOUT_EFFECT)
 
     def opened(self) -> Opened:
