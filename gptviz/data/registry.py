@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gptviz.model.kinds import Kind
-from gptviz.text import GENERATED, PAIR_TASKS, TASKS, Task, corpora, task
+from gptviz.text import GENERATED, PAIR_TASKS, TASKS, Task, Tokenizer, corpora, task
 
 from .classification import LabelledSource
 from .seq2seq import PairSource, PairTaskSource
@@ -97,6 +97,13 @@ def task_of(content: Mapping[str, Any] | None) -> Task | None:
     except ValueError:  # the card was not written by gptviz
         return None
     return source.task if isinstance(source, TaskSource) else None
+
+
+def learned_task(content: Mapping[str, Any] | None, tokenizer: Tokenizer) -> Task | None:
+    """The task of `task_of`, where a decoder with this tokenizer reads it in the task's own tokens."""
+    task = task_of(content)
+    has_its_tokens = task is not None and tokenizer.to_json() == task.tokenizer.to_json()
+    return task if has_its_tokens else None
 
 
 def held_out(content: Mapping[str, Any] | None) -> str:

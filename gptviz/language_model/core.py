@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-from gptviz.data.registry import task_of
+from gptviz.data.registry import learned_task
 from gptviz.generate.generation import window_start
 from gptviz.interp.changing import edits as unit_edits
 from gptviz.interp.changing.edits import Inputs
@@ -260,7 +260,7 @@ class LanguageModel:
         are not equally long.
         """
         task = self.task
-        return None if task is None or task.end is not None else task.length
+        return None if task is None else task.whole
 
     @property
     def special_tokens(self) -> SpecialTokensTokenizer:
@@ -339,12 +339,8 @@ class LanguageModel:
     @property
     def task(self) -> Task | None:
         """The task that a decoder has learned, in its own tokens; None for other data."""
-        task = task_of(self.card.source) if self.model.config.kind == "decoder" else None
-        return (
-            task
-            if task is not None and self.tokenizer.to_json() == task.tokenizer.to_json()
-            else None
-        )
+        is_decoder = self.model.config.kind == "decoder"
+        return learned_task(self.card.source, self.tokenizer) if is_decoder else None
 
     def require(self, kind: Kind, why: str) -> None:
         """Refuse a model of another kind with a ValueError that says `why` the kind matters."""

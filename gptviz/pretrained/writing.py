@@ -51,6 +51,8 @@ class Written:
     licence: str | None = None  #: its licence, if it is known
     chat: ChatTemplate | None = None  #: how a chat is written for it, if that is known
     ends: tuple[int, ...] = ()  #: the tokens that end a text
+    #: how many tokens each sequence of its task has; None without a task, or with an end token
+    whole: int | None = None
     labels: tuple[str, ...] = ()  #: the names of the labels that a classifier tells apart
     notes: tuple[str, ...] = ()  #: other facts that a reader should know, in sentences
     #: the languages that a translator reads and writes, if they are known

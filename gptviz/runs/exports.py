@@ -12,6 +12,7 @@ from typing import BinaryIO, ClassVar
 from safetensors import SafetensorError
 from torch import Tensor
 
+from gptviz.data.registry import learned_task
 from gptviz.machine import progress
 from gptviz.machine.files import home, replacement_path
 from gptviz.model import Config, parameter_count
@@ -110,16 +111,19 @@ class _Files(Format):
         """
         with progress.part(0, 2):
             config, card = checkpoints.read_config(folder), checkpoints.read_card(folder)
+            tokenizer = checkpoints.read_tokenizer(folder)
+            task = learned_task(card.source, tokenizer)
             written = Written(
                 name=names.possible(folder.name),
                 config=config,
-                tokenizer=checkpoints.read_tokenizer(folder),
+                tokenizer=tokenizer,
                 weights=_weights(folder, config, exactly=self.is_exact),
                 family=card.family,
                 card=_about(config, card),
                 licence=card.licence,
                 chat=card.chat,
                 ends=card.end_tokens,
+                whole=None if task is None else task.whole,
                 labels=card.labels or (),
                 notes=card.notes,
                 languages=card.languages,
@@ -307,7 +311,8 @@ class PythonFormat(_Files):
         super().write_model(folder, fresh)
 
     def write_files(self, model: Written, folder: Path) -> None:
-        twin.write(model.name, model.config, model.tokenizer, model.weights, model.ends, folder)
+        stops = twin.Stops(model.ends, model.whole)
+        twin.write(model.name, model.config, model.tokenizer, model.weights, stops, folder)
 
 
 FORMATS: dict[str, Format] = {

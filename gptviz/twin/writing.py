@@ -13,6 +13,7 @@ import ast
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -39,13 +40,26 @@ USUAL = (
 # The modules of Python's library that a twin may use, with the names that it takes from them, or
 # none.
 MODULES = {
-    **dict.fromkeys(("argparse", "json", "math", "random", "re"), ()),
+    **dict.fromkeys(("argparse", "json", "math", "random", "re", "sys"), ()),
     "collections.abc": ("Callable", "Iterable"),
     "itertools": ("accumulate", "pairwise"),
     " math": ("cos", "erf", "exp", "pi", "sin", "tanh"),
     "operator": ("add", "mul"),
     "pathlib": ("Path",),
 }
+
+
+@dataclass(frozen=True)
+class Stops:
+    """Where a text ends by itself."""
+
+    ends: tuple[int, ...] = ()  #: the tokens that end a text
+    whole: int | None = (
+        None  #: how many tokens each sequence of the model's task has, if equally many
+    )
+
+
+NEVER = Stops()
 
 
 def check(config: Config, tokenizer: Tokenizer) -> None:
@@ -76,14 +90,13 @@ def write(
     config: Config,
     tokenizer: Tokenizer,
     weights: Mapping[str, Tensor],
-    ends: tuple[int, ...],
+    stops: Stops,
     folder: Path,
 ) -> None:
     """Write the files `name`.py and `name`.json into an empty folder, for a model that `check`
-    accepts; `weights` are its parameters by name, and `ends` the tokens that end a text. An OSError
-    if the disk is full or not writable.
+    accepts; `weights` are its parameters by name. An OSError if the disk is full or not writable.
     """
-    (folder / f"{name}.py").write_text(source(name, config, tokenizer, ends), encoding="utf-8")
+    (folder / f"{name}.py").write_text(source(name, config, tokenizer, stops), encoding="utf-8")
     with (folder / f"{name}.json").open("w", encoding="utf-8") as file:
         file.write(json.dumps(tokens(tokenizer))[:-1] + ',\n"weights": {')
         for number, (part, tensor) in enumerate(weights.items()):
@@ -134,9 +147,9 @@ def tokens(tokenizer: Tokenizer) -> dict[str, Any]:
     }
 
 
-def source(name: str, config: Config, tokenizer: Tokenizer, ends: tuple[int, ...] = ()) -> str:
+def source(name: str, config: Config, tokenizer: Tokenizer, stops: Stops = NEVER) -> str:
     """The Python of a model, whose weights lie beside it in `name`.json."""
-    facts = facts_of(config, tokenizer, ends)
+    facts = facts_of(config, tokenizer, stops)
 
     def holds(condition: str) -> bool:
         terms = condition.split(" and ") if condition else []
@@ -156,12 +169,12 @@ def source(name: str, config: Config, tokenizer: Tokenizer, ends: tuple[int, ...
     lines = [[line.partition("  #? ") for line in text.rstrip("\n").split("\n")] for text in texts]
     chosen = ["\n".join(line for line, _, condition in text if holds(condition)) for text in lines]
     title, *body = (
-        Template(text).substitute(values_of(name, config, tokenizer, ends)) for text in chosen
+        Template(text).substitute(values_of(name, config, tokenizer, stops)) for text in chosen
     )
     return "\n\n".join((title, imports("\n".join(body)), "\n\n\n".join(body))) + "\n"
 
 
-def facts_of(config: Config, tokenizer: Tokenizer, ends: tuple[int, ...]) -> set[str]:
+def facts_of(config: Config, tokenizer: Tokenizer, stops: Stops) -> set[str]:
     """The conditions that hold for a model."""
     has_blocks, residual, positions = (
         config.n_layer > 0,
@@ -193,7 +206,8 @@ def facts_of(config: Config, tokenizer: Tokenizer, ends: tuple[int, ...]) -> set
         "tanh": has_mlp and config.activation in ("gelu-tanh", "silu"),
         "tied": config.tied,
         "unembed_bias": config.unembed_bias,
-        "ends": bool(ends),
+        "ends": bool(stops.ends),
+        "whole": stops.whole is not None,
     }
     chosen = {_fact(field, getattr(config, field)) for field in PARTS} | {
         _fact("tokenizer", tokenizer.kind)
@@ -206,9 +220,7 @@ def _fact(field: str, value: str) -> str:
     return f"{field}={value.replace(' ', '-')}"
 
 
-def values_of(
-    name: str, config: Config, tokenizer: Tokenizer, ends: tuple[int, ...]
-) -> dict[str, object]:
+def values_of(name: str, config: Config, tokenizer: Tokenizer, stops: Stops) -> dict[str, object]:
     """The numbers and expressions of a model."""
     embedded = 'WEIGHTS["embed.weight"][token]'
     if config.embed_scale != 1:
@@ -229,7 +241,8 @@ def values_of(
         "groups": config.key_heads,
         "key_heads": "KEY_HEADS" if has_groups else "HEADS",
         "serving": "shared" if has_groups else "head",
-        "ends": set(ends),
+        "ends": set(stops.ends),
+        "whole": stops.whole,
         "eps": config.norm_eps or NORMS[config.norm].usual_eps,
         "embedded": embedded,
         "rotary_base": f"{config.rotary_base:.10g}",

@@ -1,5 +1,5 @@
 // What the page "Try it" computes of a model, for tests/takehome/test_live.py, which compares it with torch. On standard input: the
-// folder of a checkpoint, prompts, and how many tokens are written after each.
+// folder of a checkpoint, prompts, how many tokens are written after each, and texts to cut.
 
 import { readFileSync } from "node:fs";
 import { pack, shaped } from "../../gptviz/components/kit/pack.js";
@@ -10,7 +10,7 @@ import { Reading } from "../../gptviz/takehome/live/reading.js";
 import { TOKENIZERS, tokenizer } from "../../gptviz/takehome/live/tokenizers.js";
 import { Tree } from "../../gptviz/takehome/live/tree.js";
 
-const { folder, prompts, steps } = JSON.parse(readFileSync(0, "utf-8"));
+const { folder, prompts, steps, texts = [] } = JSON.parse(readFileSync(0, "utf-8"));
 const json = (name) => JSON.parse(readFileSync(`${folder}/${name}.json`, "utf-8"));
 const SAMPLING = { temperature: 0.8, top_k: 5, top_p: 0.9, seed: 3 };
 const base64 = (bytes) => Buffer.from(bytes).toString("base64");
@@ -54,4 +54,5 @@ const answers = prompts.map((prompt, number) => {
 const parts = { norm: NORMS, residual: RESIDUALS, positions: POSITIONS, activation: ACTIVATIONS, tokenizers: TOKENIZERS };
 const tables = Object.fromEntries(Object.entries(parts).map(([name, table]) => [name, Object.keys(table)]));
 const numbers = [0, 1, 99].map((seed) => [0, 7, 255, 12345].map((position) => uniform(seed, position)));
-console.log(JSON.stringify({ answers, labels: tokens.labels, tables, numbers }));
+const cut = texts.map((text) => tokens.encode(text));
+console.log(JSON.stringify({ answers, labels: tokens.labels, tables, numbers, cut }));

@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import random
 import shutil
 import subprocess
+import unicodedata
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -54,9 +57,14 @@ def prompts_of(lm: LanguageModel, count: int) -> list[str]:
     ]
 
 
-def computed(name: str, prompts: list[str], steps: list[int]) -> dict[str, Any]:
-    """What node answers for a model; `steps` says how many tokens it writes after each prompt."""
+def computed(
+    name: str, prompts: list[str], steps: list[int], texts: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What node answers for a model; `steps` says how many tokens it writes after each prompt, and
+    `texts` are cut into tokens.
+    """
     asked = {"folder": str(checkpoints.BUNDLED / name), "prompts": prompts, "steps": steps}
+    asked["texts"] = texts
     script = ROOT / "tests" / "js" / "live.js"
     done = subprocess.run(
         ["node", str(script)], input=json.dumps(asked), capture_output=True, text=True, check=True
@@ -282,6 +290,43 @@ def test_a_browser_computes_and_packs_what_the_library_does(name: str) -> None:
 @pytest.mark.parametrize("name", LIVE)
 def test_so_for_twenty_prompts_and_texts_of_two_hundred_tokens(name: str) -> None:
     check(name, 20, 200)
+
+
+# A model of each tokenizer.
+CUT = ("shakespeare", "induction", "sentences", "bpe")
+
+
+def characters(some: bool) -> list[str]:
+    """All characters that Python's Unicode has; `some`: controls, white space, and the first."""
+    every = [chr(point) for point in range(0x110000) if unicodedata.category(chr(point)) != "Cn"]
+    unseen = ("Cc", "Cf", "Zs", "Zl", "Zp")
+    return [
+        one for one in every if one < "\u0800" or unicodedata.category(one) in unseen or not some
+    ]
+
+
+@needs_node
+@pytest.mark.parametrize("some", [True, pytest.param(False, marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", CUT)
+def test_every_character_is_read_as_in_the_library(name: str, some: bool) -> None:
+    every = [f'a{one}b {one}3{one}"x"  {one}' for one in characters(some)]
+    texts = ["".join(every[at : at + 64]) for at in range(0, len(every), 64)]
+    tokenizer = gptviz.load(name).tokenizer
+    for text, found in zip(texts, computed(name, [], [], texts)["cut"], strict=True):
+        assert found == list(tokenizer.encode(text).ids), ascii(text)
+
+
+@needs_node
+@pytest.mark.parametrize("name", CUT)
+def test_random_texts_are_cut_as_in_the_library(name: str) -> None:
+    """Texts of pieces of the vocabulary and of others, some without a space for a long way."""
+    drawn, tokenizer = random.Random(5), gptviz.load(name).tokenizer
+    pieces = [tokenizer.piece(token) for token in range(tokenizer.vocab_size)]
+    odd = [*" \n\x1c\x85\ufeff\u180e\u200b\u3000“\"'’-_²é你🙂\ud800", "e\u0301", "don't", "⟨end⟩"]
+    texts = ["".join(drawn.choices(pieces + 9 * odd, k=drawn.randrange(200))) for _ in range(100)]
+    texts.append("thesewordsarewithoutspaces" * 800)
+    for text, found in zip(texts, computed(name, [], [], texts)["cut"], strict=True):
+        assert found == list(tokenizer.encode(text).ids), ascii(text)
 
 
 @needs_node

@@ -22,18 +22,18 @@ from typing import Any
 import pytest
 import torch
 from hypothesis import strategies as st
+from tokenizers.pre_tokenizers import ByteLevel
 from torch.nn import functional as F
 
 import gptviz
 from gptviz.interp.reading.anatomy import anatomy
-from gptviz.language_model.writing import to_write
 from gptviz.model import Config, Transformer, parameter_count
 from gptviz.runs import checkpoints
 from gptviz.runs.exports import FORMATS
 from gptviz.text import CharTokenizer, SymbolTokenizer
 from gptviz.twin import writing
 from gptviz.ui.shell.around import take_home
-from tests.command_line import Capture, answered, error
+from tests.command_line import Capture, answered, error, printed
 from tests.examples import quick, tried
 from tests.tiny import TinyModel, configs, families, scrambled, some_ids, tiny
 
@@ -72,17 +72,27 @@ def alone(*arguments: object, folder: Path) -> str:
     return ended.stdout
 
 
-def twin_of(model: Transformer, folder: Path, ends: tuple[int, ...] = ()) -> dict[str, Any]:
+def twin_of(
+    model: Transformer, folder: Path, stops: writing.Stops = writing.NEVER
+) -> dict[str, Any]:
     """The names that the twin of a model defines; its tokens are numbers."""
     tokenizer = SymbolTokenizer.numbers(model.config.vocab_size)
-    writing.write("twin", model.config, tokenizer, dict(model.named_parameters()), ends, folder)
+    writing.write("twin", model.config, tokenizer, dict(model.named_parameters()), stops, folder)
     return runpy.run_path(str(folder / "twin.py"))
+
+
+def greedy(capsys: Capture, name: str, prompt: str, count: int) -> str:
+    """The text that `gptviz generate` writes with the likeliest tokens."""
+    options = ("--prompt", prompt, "--greedy", "--max-new-tokens", str(count))
+    return printed(capsys, "generate", name, *options)[0].removesuffix("\n")
 
 
 @pytest.mark.parametrize(
     "name", quick(DECODERS, "ladder-0", "sentences", "induction", "finetune-lora")
 )
-def test_alone_it_reads_computes_and_writes_what_the_model_does(name: str, tmp_path: Path) -> None:
+def test_alone_it_reads_computes_and_writes_what_the_model_does(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
     FORMATS["python"].write(checkpoints.find(name), tmp_path / "made")
     lm = gptviz.load(name)
     fits = lm.model.config.context_length >= 8
@@ -92,7 +102,7 @@ def test_alone_it_reads_computes_and_writes_what_the_model_does(name: str, tmp_p
         else {"symbols": "3 7", "cased words": "the nurse said"}[lm.tokenizer.kind]
     )
     ids = lm.tokenizer.encode(prompt).ids
-    count = to_write(lm, len(ids), 40)
+    count = 40  # past the end of a task
     given = (tmp_path / "made" / f"{name}.py", prompt, count)
     tokens, logits, text = json.loads(alone("-c", COMPUTED, *given, folder=tmp_path))
     assert tokens == ids
@@ -100,11 +110,55 @@ def test_alone_it_reads_computes_and_writes_what_the_model_does(name: str, tmp_p
         torch.testing.assert_close(
             torch.tensor(logits), lm.model(torch.tensor([ids]))[0], rtol=0, atol=1e-4
         )
-    assert text.endswith(lm.generate(prompt, count, temperature=0))
-    assert (
-        alone(given[0], prompt, "--tokens", count, "--temperature", 0, folder=tmp_path)
-        == text + "\n"
-    )
+    assert text == greedy(capsys, name, prompt, count)
+    options = ("--tokens", count, "--temperature", 0)
+    assert alone(given[0], prompt, *options, folder=tmp_path) == text + "\n"
+
+
+# One of each tokenizer, some with an end token, some with a task whose sequences are equally long.
+@pytest.mark.parametrize(
+    "name", quick(DECODERS, "ladder-0", "bpe", "addition", "induction", "modular", "jobs-10")
+)
+def test_a_strange_prompt_is_written_on_as_by_the_command(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    FORMATS["python"].write(checkpoints.find(name), tmp_path / "made")
+    file = tmp_path / "made" / f"{name}.py"
+    twin = runpy.run_path(str(file))
+    lm = gptviz.load(name)
+    size, context = parameter_count(lm.model.config), lm.model.config.context_length
+    long = " ".join(lm.tokenizer.labels()[3:5]) * context
+    for prompt in ("“你” é\u0085🙂 \x1d3", "  3 ", "\ufeff(3+4", '"Mary', long):
+        if min(len(lm.tokenizer.encode(prompt).ids), context) * size > 60_000_000:
+            continue  # it takes minutes in plain Python
+        assert twin["write"](prompt, 3) == greedy(capsys, name, prompt, 3), prompt
+    for empty in ("", " \n", "\u0085"):
+        if not lm.tokenizer.encode(empty).ids:
+            assert "the prompt is empty" in error(capsys, "generate", name, "--prompt", empty)
+            with pytest.raises(
+                ValueError, match="^the prompt is empty: type at least one character to go on from$"
+            ):
+                twin["write"](empty, 3)
+
+
+def test_its_output_may_lack_characters_and_its_refusals_are_sentences(tmp_path: Path) -> None:
+    FORMATS["python"].write(checkpoints.find("ladder-0"), tmp_path / "made")
+
+    def ended(*arguments: str) -> tuple[int, str, str]:
+        command = [sys.executable, tmp_path / "made" / "ladder-0.py", *arguments, "--tokens", "0"]
+        environment = {"PYTHONIOENCODING": "cp1252"}
+        done = subprocess.run(command, env=environment, capture_output=True, encoding="cp1252")
+        return done.returncode, done.stdout, done.stderr
+
+    assert ended("“The” 你") == (0, "“The” \\u4f60\n", "")
+    status, _, said = ended("")
+    assert status == 2
+    assert said.endswith("error: the prompt is empty: type at least one character to go on from\n")
+    (tmp_path / "short.txt").write_text("a", encoding="utf-8")
+    for file in ("short.txt", "missing.txt"):
+        status, _, said = ended("a", "--train", str(tmp_path / file))
+        assert status == 2
+        assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("name", DECODERS)
@@ -115,9 +169,8 @@ def test_it_is_short_and_clean_and_imports_nothing_that_python_does_not_bring(
         checkpoints.read_config(checkpoints.find(name)),
         checkpoints.read_card(checkpoints.find(name)),
     )
-    source = writing.source(
-        name, config, checkpoints.read_tokenizer(checkpoints.find(name)), card.end_tokens
-    )
+    stops = writing.Stops(card.end_tokens, gptviz.load(name).sequence_length)
+    source = writing.source(name, config, checkpoints.read_tokenizer(checkpoints.find(name)), stops)
     check_form(source, tmp_path)
     assert source.count("\n") <= 250
     assert ("def backward" in source) == (parameter_count(config) <= 10_000)
@@ -134,7 +187,8 @@ def test_one_that_learns_is_short_too_with_any_tokenizer(name: str, tmp_path: Pa
         "d_head": 4,
         "qk_norm": "separate",
     }
-    source = writing.source("twin", tiny(n_kv_head=1, **parts), tokenizer, (1,))
+    stops = writing.Stops((1,))
+    source = writing.source("twin", tiny(n_kv_head=1, **parts), tokenizer, stops)
     check_form(source, tmp_path)
     assert "def backward" in source
     assert sum(bool(line.strip()) for line in source.splitlines()) <= 250
@@ -265,10 +319,10 @@ def test_a_small_model_learns_as_it_does_in_torch(changes: dict[str, Any], tmp_p
         loss.backward()
         optimiser.step()
         losses.append(f"step {len(losses) + 1}: loss {loss.item():.4f}")
-    printed = StringIO()
-    with redirect_stdout(printed):
+    said = StringIO()
+    with redirect_stdout(said):
         twin["train"](" ".join(map(str, ids[0].tolist())), 3)
-    assert printed.getvalue().splitlines() == losses
+    assert said.getvalue().splitlines() == losses
     for name, parameter in model.named_parameters():
         expected = parameter.detach().double()
         torch.testing.assert_close(
@@ -332,15 +386,20 @@ def test_past_the_context_it_reads_the_last_tokens_and_it_stops_where_the_model_
     prompt = " ".join(map(str, ids[:5]))
     assert twin_of(model, tmp_path)["write"](prompt, 12).split() == [str(token) for token in ids]
     end = ids[9]
-    ended = twin_of(model, tmp_path, (end,))["write"](prompt, 12).split()
+    ended = twin_of(model, tmp_path, writing.Stops((end,)))["write"](prompt, 12).split()
     assert ended == [str(token) for token in ids[: ids.index(end, 5)]]
+    for whole in (3, 5, 9, 40):
+        ended = twin_of(model, tmp_path, writing.Stops((), whole))["write"](prompt, 12).split()
+        assert ended == [str(token) for token in ids[: max(whole, 5)]]
 
 
 @tried(
     50,
     1_000,
     text=st.text(
-        st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from(" \n'st20"), max_size=40
+        # A character that Python's Unicode lacks may be a letter for another program.
+        st.characters(exclude_categories=["Cn"]) | st.sampled_from(" \n\x1c\ud800'st20"),
+        max_size=40,
     ),
 )
 def test_byte_pairs_are_read_as_the_tokenizer_reads_them(text: str) -> None:
@@ -349,6 +408,9 @@ def test_byte_pairs_are_read_as_the_tokenizer_reads_them(text: str) -> None:
     ids = twin["encode"](text)
     assert ids == tokenizer.encode(text).ids
     assert twin["decode"](ids) == tokenizer.decode(ids)
+    text = tokenizer.decode(ids)  # without surrogates
+    cut = ByteLevel(add_prefix_space=False).pre_tokenize_str(text)
+    assert twin["words"](text) == [text[first:last] for _, (first, last) in cut]
 
 
 @cache
@@ -357,7 +419,7 @@ def byte_pairs() -> dict[str, Any]:
     folder = checkpoints.find("bpe")
     with TemporaryDirectory() as made:
         config, tokenizer = checkpoints.read_config(folder), checkpoints.read_tokenizer(folder)
-        writing.write("bpe", config, tokenizer, {}, (), Path(made))
+        writing.write("bpe", config, tokenizer, {}, writing.NEVER, Path(made))
         return runpy.run_path(f"{made}/bpe.py")
 
 

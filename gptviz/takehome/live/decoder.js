@@ -56,32 +56,35 @@ export class Decoder {
    *
    * @param {number[]} text the ids of its tokens
    * @param {{ tap?: Tap, whole?: boolean }} [how]
-   * @returns {Float32Array} the logits after each token that was computed, the last ones at the end
+   * @returns {Float32Array} the logits after the last token; of a `whole` text after each
    */
   read(text, { tap = () => {}, whole = false } = {}) {
     const ids = text.slice(-this.config.context_length);
     const differs = ids.findIndex((id, i) => id !== this.ids[i]);
     const kept = whole || !this.looksBack ? 0 : Math.min(differs < 0 ? ids.length : differs, ids.length - 1);
     this.ids = ids;
-    return this.head(this.pass(ids.slice(kept), kept, tap));
+    return this.head(this.pass(ids.slice(kept), kept, tap, whole));
   }
 
-  /** The stream [T, d_model] after all blocks. @param {number[]} ids @param {number} first the place of the first @param {Tap} tap */
-  pass(ids, first, tap) {
-    const { config, residual } = this;
+  /** The stream after all blocks, [T, d_model] of a whole text, else [1, d_model]. @param {number[]} ids @param {number} first the place of the first @param {Tap} tap @param {boolean} whole */
+  pass(ids, first, tap, whole) {
+    const { config, residual } = this,
+      last = this.blocks.length - 1;
     let x = this.embedded(ids, first);
     for (const [i, block] of this.blocks.entries()) {
       tap(`${block}.resid_pre`, x);
       /** @param {string} name @returns {import("./parts.js").Sublayer} */
       const norm = (name) => (y) => this.norm(`${block}.${name}_residual.norm`, y);
-      x = residual(x, (y) => this.attention(i, y, first, tap), norm("attention"));
+      // Nothing reads what the last block makes of the tokens before the last one.
+      const queries = whole || i < last ? ids.length : 1;
+      x = residual(x, (y) => this.attention(i, y, first, tap, queries), norm("attention"));
       if (config.d_mlp !== 0) {
         tap(`${block}.resid_mid`, x);
         x = residual(x, (y) => this.mlp(block, y), norm("mlp"));
       }
       tap(`${block}.resid_post`, x);
     }
-    return x;
+    return whole ? x : x.subarray(-config.d_model);
   }
 
   /** @param {number[]} ids @param {number} first */
@@ -105,36 +108,39 @@ export class Decoder {
     return linear(neurons, this.part(`${block}.mlp.down`));
   }
 
-  /** softmax(mask(q kᵀ · scale)) v per head, then W_O. @param {number} i the block @param {Float32Array} x [T, d_model] @param {number} first @param {Tap} tap */
-  attention(i, x, first, tap) {
-    const { headSize: size, keyHeads, keys, values, scale } = this,
+  /** softmax(mask(q kᵀ · scale)) v per head, then W_O. @param {number} i the block @param {Float32Array} x [T, d_model] @param {number} first @param {Tap} tap @param {number} queries how many of the last tokens ask */
+  attention(i, x, first, tap, queries) {
+    const { headSize: size, keyHeads, scale } = this,
+      [keys, values] = [this.keys[i], this.values[i]],
       { n_head } = this.config,
       name = `blocks.${i}.attention`;
     const qkv = linear(x, this.part(`${name}.qkv`)),
       row = (n_head + 2 * keyHeads) * size,
       length = qkv.length / row,
+      before = length - queries,
       total = first + length;
     const q = this.turned(name, qkv, row, first);
     for (let t = 0; t < length; t++) {
       const [k, v] = [t * row + n_head * size, t * row + (n_head + keyHeads) * size];
-      keys[i].set(q.subarray(k, k + keyHeads * size), (first + t) * keyHeads * size);
-      values[i].set(qkv.subarray(v, v + keyHeads * size), (first + t) * keyHeads * size);
+      keys.set(q.subarray(k, k + keyHeads * size), (first + t) * keyHeads * size);
+      values.set(qkv.subarray(v, v + keyHeads * size), (first + t) * keyHeads * size);
     }
-    const pattern = new Float32Array(n_head * length * total),
-      z = new Float32Array(length * n_head * size);
+    const pattern = new Float32Array(n_head * queries * total),
+      z = new Float32Array(queries * n_head * size);
     for (let head = 0; head < n_head; head++) {
       const shared = Math.floor((head * keyHeads) / n_head) * size;
-      for (let t = 0; t < length; t++) {
-        const at = (head * length + t) * total,
-          seen = this.looksBack ? first + t + 1 : total,
+      for (let t = 0; t < queries; t++) {
+        const at = (head * queries + t) * total,
+          seen = this.looksBack ? first + before + t + 1 : total,
           from = (t * n_head + head) * size;
         for (let key = 0; key < seen; key++) {
-          pattern[at + key] = scale * dot(q, t * row + head * size, keys[i], key * keyHeads * size + shared, size);
+          pattern[at + key] = scale * dot(q, (before + t) * row + head * size, keys, key * keyHeads * size + shared, size);
         }
         softmax(pattern, at, seen);
         for (let key = 0; key < seen; key++) {
-          const v = key * keyHeads * size + shared;
-          for (let n = 0; n < size; n++) z[from + n] += pattern[at + key] * values[i][v + n];
+          const v = key * keyHeads * size + shared,
+            share = pattern[at + key];
+          for (let n = 0; n < size; n++) z[from + n] += share * values[v + n];
         }
       }
     }

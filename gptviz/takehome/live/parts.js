@@ -7,25 +7,49 @@ export function linear(x, { weight, bias }) {
   const [wide, inner] = weight.shape,
     length = x.length / inner;
   const y = new Float32Array(length * wide);
-  for (let row = 0; row < wide; row++) {
-    const first = row * inner,
-      added = bias ? bias[row] : 0;
-    let t = 0;
-    // Four tokens at a time: each weight is read once for them.
-    for (; t + 4 <= length; t += 4) {
-      let [a, b, c, d] = [0, 0, 0, 0];
-      for (let i = 0, at = t * inner; i < inner; i++, at++) {
-        const w = weight[first + i];
-        a += w * x[at];
-        b += w * x[at + inner];
-        c += w * x[at + 2 * inner];
-        d += w * x[at + 3 * inner];
-      }
-      for (const [i, sum] of [a, b, c, d].entries()) y[(t + i) * wide + row] = sum + added;
-    }
-    for (; t < length; t++) y[t * wide + row] = dot(weight, first, x, t * inner, inner) + added;
+  // Four rows and two tokens at a time, so that each number that is read is used more than once; what is left over one by one.
+  const [rows, tokens] = [wide - (wide % 4), length - (length % 2)];
+  for (let row = 0; row < rows; row += 4)
+    for (let t = 0; t < tokens; t += 2) block(weight, row * inner, x, t * inner, inner, y, t * wide + row, wide);
+  for (let t = 0; t < length; t++)
+    for (let row = t < tokens ? rows : 0; row < wide; row++) y[t * wide + row] = dot(weight, row * inner, x, t * inner, inner);
+  return bias ? y.map((one, i) => one + bias[i % wide]) : y;
+}
+
+/** The products of four rows of W, from p on, with two vectors of x, from u on: to y from `to` on. @param {Float32Array} W @param {number} p @param {Float32Array} x @param {number} u @param {number} size @param {Float32Array} y @param {number} to @param {number} wide */
+function block(W, p, x, u, size, y, to, wide) {
+  const q = p + size,
+    r = q + size,
+    s = r + size,
+    v = u + size;
+  let pu = 0,
+    qu = 0,
+    ru = 0,
+    su = 0,
+    pv = 0,
+    qv = 0,
+    rv = 0,
+    sv = 0;
+  for (let i = 0; i < size; i++) {
+    const one = x[u + i],
+      other = x[v + i];
+    pu += W[p + i] * one;
+    qu += W[q + i] * one;
+    ru += W[r + i] * one;
+    su += W[s + i] * one;
+    pv += W[p + i] * other;
+    qv += W[q + i] * other;
+    rv += W[r + i] * other;
+    sv += W[s + i] * other;
   }
-  return y;
+  y[to] = pu;
+  y[to + 1] = qu;
+  y[to + 2] = ru;
+  y[to + 3] = su;
+  y[to + wide] = pv;
+  y[to + wide + 1] = qv;
+  y[to + wide + 2] = rv;
+  y[to + wide + 3] = sv;
 }
 
 /** The product of two vectors of `size` numbers. @param {Float32Array} a @param {number} i @param {Float32Array} b @param {number} j @param {number} size */
@@ -38,8 +62,8 @@ export function dot(a, i, b, j, size) {
   return size % 2 ? even + odd + a[i] * b[j] : even + odd;
 }
 
-/** @param {Float32Array} a @param {Float32Array} b */
-const sum = (a, b) => a.map((one, i) => one + b[i]);
+/** The sum of the last vectors of x with those of y. @param {Float32Array} x @param {Float32Array} y */
+const sum = (x, y) => y.map((one, i) => one + x[x.length - y.length + i]);
 
 /**
  * Each vector of `size` numbers minus its mean, by its standard deviation, times a gain, plus a bias.
@@ -95,7 +119,9 @@ export const RESIDUALS = {
 /** @type {Record<string, Positions>} */
 export const POSITIONS = {
   none: {},
-  learned: { embed: (x, first, { weight }) => sum(x, weight.subarray(first * weight.shape[1])) },
+  learned: {
+    embed: (x, first, { weight }) => sum(weight.subarray(first * weight.shape[1], first * weight.shape[1] + x.length), x),
+  },
   rotary: {
     turn(vectors, at, size, p, base) {
       for (let i = at, half = size / 2; i < at + half; i++) {

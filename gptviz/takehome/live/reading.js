@@ -38,14 +38,9 @@ export class Reading {
   with(position, token) {
     const { texts } = this.tokenizer,
       rest = this.ids.length - 1 - position;
-    const before = rest
-      ? this.text
-          .slice(0, -rest)
-          .map((id) => texts[id])
-          .join("")
-          .trimStart()
-      : this.prompt;
-    return before + texts[token];
+    if (!rest) return this.prompt + texts[token];
+    const kept = [...this.text.slice(0, -rest), token].map((id) => texts[id]).join("");
+    return this.tokenizer.spaced ? kept.slice(1) : kept;
   }
 
   /** The logits after the token at `position`. @param {number} position */

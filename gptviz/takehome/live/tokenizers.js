@@ -42,19 +42,26 @@ function ofCharacters({ characters, unknown }) {
   return ofList(every, Math.max(0, every.indexOf(unknown ?? " ")), false, (text) => [...text]);
 }
 
-/** @param {any} fields @returns {Tokenizer} */
-const ofSymbols = ({ symbols }) => ofList(symbols, 0, true, (text) => text.match(/\S+/g) ?? []);
+// What Python's "\s" is: the white space of Unicode, and four separators. That of JavaScript lacks U+0085 and has U+FEFF.
+const SPACE = "\\p{White_Space}\\x1c-\\x1f";
+const SYMBOL = new RegExp(`[^${SPACE}]+`, "gu");
 
-const WORD = /⟨end⟩|⟨unknown⟩|[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*|\S/gu;
+/** @param {any} fields @returns {Tokenizer} */
+const ofSymbols = ({ symbols }) => ofList(symbols, 0, true, (text) => text.match(SYMBOL) ?? []);
+
+const WORD = new RegExp(`⟨end⟩|⟨unknown⟩|[\\p{L}\\p{N}]+(?:['’-][\\p{L}\\p{N}]+)*|[^${SPACE}]`, "gu");
+// A quotation mark that opens: at the beginning, after white space and after an opening bracket.
+const OPENS = new RegExp(`(?<![^${SPACE}([{“‘])"`, "gu");
 
 /** @param {any} fields @returns {Tokenizer} */
 function ofCasedWords({ words }) {
-  const quoted = (/** @type {string} */ text) => text.replace(/(?<![^\s([{“‘])"/g, "“").replaceAll('"', "”");
+  const quoted = (/** @type {string} */ text) => text.replace(OPENS, "“").replaceAll('"', "”");
   return ofList([...words, "⟨end⟩", "⟨unknown⟩"], words.length + 1, true, (text) => quoted(text).match(WORD) ?? []);
 }
 
-// GPT-2's way to cut a text, before any merge.
-const CUT = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
+// GPT-2's way to cut a text, before any merge; its "\s" is the white space of Unicode.
+const CUT =
+  /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\p{White_Space}\p{L}\p{N}]+|\p{White_Space}+(?!\P{White_Space})|\p{White_Space}+/gu;
 
 /** The letter that stands for each byte: its own where that can be seen, else one from U+0100 on. */
 function lettersOfBytes() {
@@ -63,15 +70,62 @@ function lettersOfBytes() {
   return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(isSeen(byte) ? byte : next++));
 }
 
-/** Merge the pairs of a word, the best first. @param {string[]} parts @param {Map<string, number>} ranks */
-function merged(parts, ranks) {
-  for (;;) {
-    const rank = (/** @type {number} */ i) => ranks.get(`${parts[i]} ${parts[i + 1]}`) ?? Infinity;
-    let best = 0;
-    for (let i = 1; i + 1 < parts.length; i++) if (rank(i) < rank(best)) best = i;
-    if (rank(best) === Infinity) return parts;
-    parts.splice(best, 2, parts[best] + parts[best + 1]);
+/** Numbers of which the smallest comes out first: none is larger than the two that it stands above, at twice its place. */
+class Heap {
+  /** @type {number[]} */
+  numbers = [0]; // the first place is not used
+
+  /** @param {number} number */
+  push(number) {
+    let at = this.numbers.push(number) - 1;
+    for (; at > 1 && this.numbers[at >> 1] > number; at >>= 1) this.numbers[at] = this.numbers[at >> 1];
+    this.numbers[at] = number;
   }
+
+  /** The smallest number, undefined if there is none. */
+  pop() {
+    const { numbers } = this,
+      smallest = numbers[1];
+    if (smallest === undefined) return undefined;
+    const number = /** @type {number} */ (numbers.pop());
+    if (numbers.length === 1) return smallest;
+    let at = 1;
+    for (let below = 2; below < numbers.length; below = 2 * at) {
+      if (numbers[below + 1] < numbers[below]) below++;
+      if (numbers[below] >= number) break;
+      numbers[at] = numbers[below];
+      at = below;
+    }
+    numbers[at] = number;
+    return smallest;
+  }
+}
+
+const PLACES = 2 ** 26; // more than a word has; a pair in the heap is its rank times this, plus its place
+
+/** Merge the pairs of a word, the best first, of equal ones the first. @param {string[]} parts @param {Pick<Map<string, number>, "get">} ranks */
+export function merged(parts, ranks) {
+  const next = parts.map((_, i) => i + 1),
+    before = parts.map((_, i) => i - 1),
+    heap = new Heap();
+  const rank = (/** @type {number} */ i) => ranks.get(`${parts[i]} ${parts[next[i]] ?? ""}`);
+  const look = (/** @type {number} */ i) => {
+    const found = rank(i);
+    if (found !== undefined) heap.push(found * PLACES + i);
+  };
+  for (const i of parts.keys()) look(i);
+  for (let pair = heap.pop(); pair !== undefined; pair = heap.pop()) {
+    const i = pair % PLACES,
+      second = next[i];
+    if (rank(i) !== (pair - i) / PLACES) continue; // one of both was merged with another
+    parts[i] += parts[second];
+    parts[second] = "";
+    next[i] = next[second];
+    before[next[i]] = i;
+    look(i);
+    if (i > 0) look(before[i]);
+  }
+  return parts.filter((part) => part);
 }
 
 /** @param {any} fields @returns {Tokenizer} */

@@ -103,6 +103,11 @@ class Task(ABC):
         }
 
     @property
+    def whole(self) -> int | None:
+        """How many tokens each sequence has; None where a token ends it, so that some are shorter."""
+        return self.length if self.end is None else None
+
+    @property
     def title(self) -> str:
         """Its name, and the settings that are not as they are by default: "jobs (nurse 10, doctor
         90)".
