@@ -44,7 +44,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 17_500,
     "gptviz/ui/views": 23_500,
     "gptviz/ui/widgets": 8_500,
-    "tests": 599_500,
+    "tests": 604_000,
     SCRIPTS: 17_100,
 }
 
