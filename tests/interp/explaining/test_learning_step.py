@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 import gptviz
 from gptviz.data.batches import Batch
-from gptviz.interp.explaining.learning_step import POINTS, LearningStep, learning_step, parts_of
 from gptviz.interp.changing.edits import edited, edits
+from gptviz.interp.explaining.learning_step import POINTS, LearningStep, learning_step, parts_of
 from gptviz.model import Config, Transformer
 from gptviz.model.lora import AdaptedTransformer, MergedTransformer, every_matrix
 from gptviz.runs import checkpoints
