@@ -27,7 +27,7 @@ BUDGET: dict[str, int] = {
     "gptviz/figures": 31_500,
     "gptviz/generate": 10_500,
     "gptviz/interp": 94_500,
-    "gptviz/language_model": 20_000,
+    "gptviz/language_model": 20_500,
     "gptviz/lessons": 13_000,
     "gptviz/machine": 6_000,
     "gptviz/model": 35_500,

@@ -164,7 +164,7 @@ def arguments(lm: LanguageModel, folder: Path) -> dict[str, Callable[[], Any]]:
         "given.measure": lambda: MEASURES["weights.norm"],
         "question": lambda: MeasureQuestion(),
         "length": lambda: 3,
-        "most": lambda: 5,
+        "tokens": lambda: 5,
         "repeated": lambda: lm.repeated_tokens(),
         "to_write.length": lambda: 3,
     }

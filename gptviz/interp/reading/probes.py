@@ -212,7 +212,9 @@ def streams(
         torch.cat(read, 1)[:, torch.from_numpy(known)].detach().numpy()
     )
     if not np.isfinite(streams).all():
-        raise ValueError("the stream of this model is not all numbers: its weights are damaged")
+        raise ValueError(
+            "the stream of this model is not all numbers: its weights are so large that it overflows"
+        )
     return streams
 
 
