@@ -35,7 +35,7 @@ BUDGET: dict[str, int] = {
     "gptviz/runs": 26_000,
     "gptviz/settings": 3_000,
     "gptviz/takehome": 9_500,
-    "gptviz/text": 37_000,
+    "gptviz/text": 37_500,
     "gptviz/train": 9_500,
     "gptviz/twin": 2_000,
     "gptviz/ui": 1_000,
