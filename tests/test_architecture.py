@@ -487,6 +487,11 @@ def test_the_heading_of_every_page_is_shown_before_the_page_imports_its_room() -
         }, file.name
 
 
+def test_only_one_function_cuts_a_text_into_lines() -> None:
+    files = (path for path in FILES if "splitlines(" in path.read_text(encoding="utf-8"))
+    assert [path.name for path in files] == [], "use gptviz.machine.lines.lines_of"
+
+
 def test_no_room_has_more_nodes_than_its_budget() -> None:
     """To raise a budget takes a commit of its own that says why: `tests/nodes.py`."""
     over = {

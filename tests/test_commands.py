@@ -307,7 +307,7 @@ def test_a_command_gives_what_the_library_gives_and_prints_it(
 
 
 REFUSED = {
-    "lens mine --prompt a --top 0": "--top is 0",
+    "lens mine --prompt a --top 0": "top is 0; it must be a whole number from 1",
     "lens mine --prompt a --lens own.pt": "give --kind jacobian",
     "lens mine --prompt a --out own.pt": "give --kind jacobian",
     "lens judge --prompt fox": "use classify judge --text TEXT",

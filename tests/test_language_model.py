@@ -201,7 +201,8 @@ def test_a_number_of_tokens_that_cannot_be_is_named(
     tiny_model()
     for lm in (gptviz.load("tiny"), translator(home)):
         with pytest.raises(
-            ValueError, match=f"max_new_tokens is {number!r}; it must be a whole number, 0 or more"
+            ValueError,
+            match=f"max_new_tokens is {number!r}; it must be a whole number from 0 to 1,000,000",
         ):
             lm.generate("a", max_new_tokens=number)
     assert gptviz.load("tiny").generate("the", max_new_tokens=0) == ""

@@ -6,6 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from gptviz.machine.lines import lines_of
+
 from .analysis import File, Name, analysis
 from .common import UsageError, nats, picked
 from .pairs import Pairs
@@ -141,10 +143,7 @@ def _direction(
             "give two lists of texts with --toward FILE and --away FILE, or a control vector with "
             "--direction FILE"
         )
-    lists = [
-        [line for line in read_corpus(path).text.splitlines() if line.strip()]
-        for path in (toward, away)
-    ]
+    lists = [lines_of(read_corpus(path).text) for path in (toward, away)]
     if layer != "all" and not layer.isdecimal():
         raise UsageError(f"--layer is {layer}; it is all, or the number of a block, counted from 0")
     return lm.direction(

@@ -76,6 +76,11 @@ def evaluate(
         raise UsageError(f"{lm.name}: {error}") from None
     warn_of_unknown(lm.tokenizer.encode(data.characters))
     result = result_of(model, data.batches)
+    if not result.loss < 700 and made:
+        raise UsageError(
+            f"{lm.name} has a loss of {result.loss:.4g} nats with these edits, which make its "
+            "numbers overflow: choose smaller ones"
+        )
     if not result.loss < 700:
         raise UsageError(
             f"{lm.name} has a loss of {result.loss:.4g} nats: these are not the weights of a "

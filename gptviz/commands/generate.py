@@ -76,9 +76,10 @@ def generate(options: argparse.Namespace) -> None:
     """Continue a prompt; with an encoder–decoder, answer it."""
     from gptviz.generate.generation import until_drawn, without_end
     from gptviz.generate.sampling import Sampling
+    from gptviz.language_model.core import RANGES
+    from gptviz.settings.fields import check_number
 
-    if options.max_new_tokens < 0:
-        raise UsageError(f"--max-new-tokens is {options.max_new_tokens}; it must be 0 or more")
+    check_number(RANGES["max_new_tokens"], "--max-new-tokens", options.max_new_tokens)
     if options.beams is not None and options.beams > MOST_BEAMS:
         raise UsageError(f"--beams is {options.beams:,}; it must be at most {MOST_BEAMS}")
     temperature = (

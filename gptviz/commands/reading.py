@@ -148,8 +148,6 @@ def lens(
         raise UsageError(
             "--lens reads a Jacobian lens, and --out writes a fitted one: give --kind jacobian too"
         )
-    if top < 1:
-        raise UsageError(f"--top is {top}; it must be 1 or more")
     if lm.model.config.kind == "classifier":
         raise UsageError(
             f"{lm.name} is a classifier and guesses no token: use classify {lm.name} --text TEXT"

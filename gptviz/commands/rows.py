@@ -37,8 +37,6 @@ def rows(
     """
     from gptviz.interp.reading.row_losses import difference
 
-    if most < 1:
-        raise UsageError(f"--most is {most}; it must be 1 or more")
     if before is not None and than is not None:
         raise UsageError("argument --than: not allowed with argument --before")
     earlier = None

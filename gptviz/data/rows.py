@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import torch
 from torch import Tensor
 
+from gptviz.machine.lines import lines_of
 from gptviz.model import Config, Transformer
 from gptviz.text import Tokenizer
 
@@ -34,7 +35,7 @@ def rows_of_text(text: str, tokenizer: Tokenizer, config: Config, most: int) -> 
     longest = min(config.context_length, LONGEST_ROW)
     if config.kind == "classifier":
         around = len(tokenizer.before) + len(tokenizer.after)
-        lines = (tokenizer.encode(line).ids for line in text.splitlines() if line.strip())
+        lines = (tokenizer.encode(line).ids for line in lines_of(text))
         rows = [tokenizer.beginning(ids, longest) for ids in lines if len(ids) > around]
     else:
         ids = tokenizer.encode(text).ids[:most]

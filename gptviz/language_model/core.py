@@ -4,10 +4,12 @@ every tensor between.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
+from functools import wraps
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -24,11 +26,25 @@ from gptviz.model.costs.effort import n_parameters
 from gptviz.model.kinds import MODEL_KINDS, Kind, ModelKind
 from gptviz.model.precision import STORED, said
 from gptviz.runs.card import Card
+from gptviz.settings.fields import check_number, real, whole
 from gptviz.text import Encoding, SpecialTokensTokenizer, Tokenizer
 from gptviz.text.datasets.base import Task
 
 # Of a reference text for edits, the most tokens that are read, and how many at a time.
 MOST_REFERENCE, LONGEST_PIECE = 8_192, 1_024
+# What takes as long as its number is large may be at most so much.
+LONGEST, MOST = 1_000_000, 1_000_000_000
+# The numbers that settings of these names may be, in whatever method; some methods take fewer.
+RANGES = {
+    **dict.fromkeys(("max_new_tokens", "written"), whole(0, LONGEST)),
+    **dict.fromkeys(("steps", "size", "k", "width", "longest"), whole(1, LONGEST)),
+    **dict.fromkeys(("most", "top", "count", "last"), whole(1, MOST)),
+    **dict.fromkeys(("block", "position", "slide", "drafted"), whole()),
+    "held_out": whole(0, MOST),
+    "seed": whole(-(2**63), 2**63 - 1),
+    "cost": real(0, LONGEST),
+    "length_penalty": real(-50, 50),
+}
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -130,7 +146,8 @@ class LanguageModel:
           pattern, over all tokens that
           it may read, on the previous token, or that over the beginning of `text`. Positions count
           from the beginning; a query beyond the end of `text` keeps its own row.
-        - `blocks.0.mlp.neuron.17=4.2`: a neuron set to a number.
+        - `blocks.0.mlp.neuron.17=4.2`: a neuron set to a number, from -100,000 to 100,000 as all
+          numbers of edits.
         - `blocks.0.mlp.expert.3`: an expert of a mixture adds nothing; the other experts keep the
           weights that the router gave.
         - `positions`, `positions=shuffled`: no positions; or the places of the context in a random
@@ -363,13 +380,24 @@ def stack_of(lm: LanguageModel, stack: str) -> Transformer:
 
 def method(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Make a function of a language model a method of it too: `lens(lm, prompt)` is then also
-    `lm.lens(prompt)`.
+    `lm.lens(prompt)`. Both refuse numbers that a setting cannot be, see `RANGES`.
     """
     assert not hasattr(LanguageModel, function.__name__), (
         f"two methods are called {function.__name__}"
     )
-    setattr(LanguageModel, function.__name__, function)
-    return function
+    parameters = inspect.signature(function).parameters
+    optional = {name for name, one in parameters.items() if "None" in str(one.annotation)}
+
+    @wraps(function)
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        for name, value in (dict(zip(parameters, args, strict=False)) | kwargs).items():
+            if name in RANGES and not (value is None and name in optional):
+                # numbers of numpy are numbers too
+                check_number(RANGES[name], name, value.item() if hasattr(value, "item") else value)
+        return function(*args, **kwargs)
+
+    setattr(LanguageModel, function.__name__, checked)
+    return checked
 
 
 def as_property(function: Callable[[LanguageModel], Result]) -> Callable[[LanguageModel], Result]:

@@ -25,6 +25,7 @@ from gptviz.interp.units.head_scores import Stack
 from gptviz.labelled_array import Float64Array, LabelledArray
 from gptviz.model import Transformer
 from gptviz.model.parts.positions import POSITIONS
+from gptviz.settings.fields import check_number, whole
 from gptviz.text.datasets.tasks import Modular
 from gptviz.text.tokenizers.pieces import Piece
 from gptviz.text.tokenizers.pieces import pieces as pieces_of
@@ -94,8 +95,6 @@ def lens(
         kept: instead of a kind, the name of a lens that `read_lens` read: the rows are then those
             of its layers.
     """
-    if top < 1:
-        raise ValueError(f"top is {top}; it must be 1 or more")
     ids, source, following = lm.reading(prompt, target)
     read = None if source is None else source.tolist()
     own = None if kind == "logit" else fitted_lens(lm, kind, fitted_to)
@@ -123,6 +122,10 @@ def course(
         index: the place among `lens.positions`.
         follow: a token that is followed too, whether it is likely or not.
     """
+    for name, at, among in (("layer", layer, lens.layers), ("index", index, lens.positions)):
+        check_number(whole(-len(among), len(among) - 1), name, at)
+    if follow is not None:
+        check_number(whole(0, lm.tokenizer.vocab_size - 1), "follow", follow)
     return compute_course(lm.model, lens, layer, index, lm.tokenizer.labels(), follow=follow)
 
 

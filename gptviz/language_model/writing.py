@@ -47,12 +47,12 @@ def _check_continues(lm: LanguageModel) -> None:
 
 
 @method
-def to_write(lm: LanguageModel, length: int, most: int) -> int:
-    """How many of `most` tokens are written after `length` tokens: no more than complete a sequence
-    of its task.
+def to_write(lm: LanguageModel, length: int, tokens: int) -> int:
+    """How many of so many `tokens` are written after `length` tokens: no more than complete a
+    sequence of its task.
     """
     whole = lm.sequence_length
-    return most if whole is None else min(most, max(0, whole - length))
+    return tokens if whole is None else min(tokens, max(0, whole - length))
 
 
 @method
@@ -77,10 +77,6 @@ def generate(
         slide: how many tokens a decoder forgets at a time past its context length, see
             `Generation`; more are faster.
     """
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
-        raise ValueError(
-            f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more"
-        )
     if lm.model.config.kind == "encoder-decoder":
         return answer(lm, prompt, min(max_new_tokens, lm.model.config.context_length), **sampling)
     grown = generation(lm, prompt, _sampling(sampling), slide=slide)
@@ -117,10 +113,6 @@ def speculate(
         go_on: write on where the model ends its text, or a sequence of its task ends.
         sampling: the fields of `Sampling`, for both models.
     """
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 0:
-        raise ValueError(
-            f"max_new_tokens is {max_new_tokens!r:.80}; it must be a whole number, 0 or more"
-        )
     grown = speculation(
         lm, lm.encode(prompt), drafter, _sampling(sampling), drafted=drafted, go_on=go_on
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from .hosting import hosting
+from .lines import lines_of
 
 if TYPE_CHECKING:
     import torch
@@ -86,7 +87,7 @@ def _of_container() -> int | None:
             int((group / file).read_text()) for file in ("memory.max", "memory.current")
         )
         # Cached files count as taken, but the system frees them when memory is needed.
-        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        stat = dict(line.split() for line in lines_of((group / "memory.stat").read_text()))
         return limit - taken + int(stat.get("inactive_file", 0))
     return None
 

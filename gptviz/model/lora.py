@@ -135,10 +135,13 @@ class MergedTransformer(Twin):
     def __init__(self, base: Transformer, adapter: Adapter, strength: float = TUNED) -> None:
         parts = dict(base.named_modules())
         stand_ins: dict[nn.Module, nn.Module] = {}
-        for name, factors in adapter.items() if strength else ():
+        for name, factors in adapter.items():
             part = cast(Linear, parts[name])
+            changed = nn.Parameter(_merged(part.weight, factors, strength)) if strength else None
             stand_ins[part] = sharing(
-                part, weight=nn.Parameter(_merged(part.weight, factors, strength))
+                part,
+                weight=part.weight if changed is None else changed,
+                merged=Factors(factors.a, strength * factors.b),
             )
         super().__init__(holding(base, stand_ins))
         self.strength, self._origin = strength, _Origin(base, adapter)
@@ -164,6 +167,30 @@ def _merged(weight: Tensor, one: Factors, strength: float) -> Tensor:
     `precision.place`).
     """
     return torch.empty_like(weight).copy_(weight.float() + strength * one.change.to(weight.device))
+
+
+def merged(model: Transformer) -> Adapter:
+    """What adapters have added to the matrices of a model, by the names of their parts: of a
+    `MergedTransformer` its adapter, with B times its strength; of a model without one, nothing.
+    """
+    parts = ((name, getattr(part, "merged", None)) for name, part in model.named_modules())
+    return {name: factors for name, factors in parts if factors is not None}
+
+
+@torch.no_grad()
+def unmerged(model: Transformer) -> Transformer:
+    """A twin that computes the same, with its adapter beside its matrices again, and of which only
+    the adapter is trained; without an adapter, the model. The model is no longer trained.
+    """
+    stand_ins: dict[nn.Module, nn.Module] = {}
+    for name, added in merged(model).items():
+        part = cast(Linear, model.get_submodule(name))
+        stand_in = LoraLinear(part, added.rank, torch.Generator())
+        stand_in.weight = nn.Parameter(part.weight - added.change, requires_grad=False)
+        stand_in.lora_a.copy_(added.a)
+        stand_in.lora_b.copy_(added.b)
+        stand_ins[part] = stand_in
+    return holding(model.requires_grad_(not stand_ins), stand_ins)
 
 
 def matrices(config: Config) -> dict[str, tuple[int, int]]:

@@ -24,6 +24,7 @@ from typing import Any
 
 from gptviz.machine.files import home
 from gptviz.machine.hosting import hosting, variable
+from gptviz.machine.lines import lines_of
 
 from . import checkpoints
 from .run import read_run
@@ -325,11 +326,7 @@ def _last_error(folder: Path, code: int) -> str:
     """The last line that the process wrote to stderr; without one, how the process ended."""
     with suppress(OSError), (folder / ERRORS).open("rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - 4_096))
-        lines = [
-            line.strip()
-            for line in file.read().decode(errors="replace").splitlines()
-            if line.strip()
-        ]
+        lines = [line.strip() for line in lines_of(file.read().decode(errors="replace"))]
         if lines:
             return lines[-1].removeprefix("gptviz: ")[:400]
     if code < 0:

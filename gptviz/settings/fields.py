@@ -170,12 +170,24 @@ def check_numbers(settings: object) -> None:
     """
     for name, (info, _) in _declared(cast(Any, type(settings))).items():
         value = getattr(settings, name)
-        if (
-            info.kind in ("whole", "number")
-            and not (value is None and info.optional)
-            and not is_within(info, value)
-        ):
-            raise ValueError(f"{name} is {value!r:.80}; it must be {limits(info)}")
+        if info.kind in ("whole", "number") and not (value is None and info.optional):
+            check_number(info, name, value)
+
+
+def check_number(info: FieldInfo, name: str, value: object) -> None:
+    """Refuse a value that is no number, or beyond its limits; the ValueError calls it `name`."""
+    if not is_within(info, value):
+        raise ValueError(f"{name} is {value!r:.80}; it must be {limits(info)}")
+
+
+def whole(low: int | None = None, high: int | None = None) -> FieldInfo:
+    """Whole numbers from `low` to `high`."""
+    return FieldInfo("", "", "", "whole", low=low, high=high)
+
+
+def real(low: float | None = None, high: float | None = None) -> FieldInfo:
+    """Numbers from `low` to `high`."""
+    return FieldInfo("", "", "", "number", low=low, high=high)
 
 
 def is_within(info: FieldInfo, value: object) -> bool:

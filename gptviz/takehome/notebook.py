@@ -101,6 +101,6 @@ def _cell(kind: str, source: str, number: int) -> dict[str, Any]:
         "cell_type": kind,
         "id": f"cell-{number}",
         "metadata": {},
-        "source": source.splitlines(keepends=True),
+        "source": source,
     }
     return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})

@@ -15,7 +15,7 @@ from gptviz.interp.explaining.learning_step import POINTS
 from gptviz.interp.reading import gradients
 from gptviz.interp.reading.gradients import untrained
 from gptviz.ui.pages.gradients.by_block import DEFAULTS, tries
-from tests.app.opening import charts, page_at
+from tests.app.opening import charts, page_at, says
 from tests.drawn import numbers
 
 SENTENCE = "The gradient says how to lower the loss."
@@ -175,3 +175,12 @@ def test_where_there_is_no_step_it_says_why(model: str, prompt: str, said: str) 
     at = step(model=model, prompt=prompt)
     assert any(said in info.value for info in at.info)
     assert not charts(at)
+
+
+def test_of_an_adapter_its_own_factors_take_the_step() -> None:
+    at = step(model="finetune-lora", prompt="KING")
+    assert at.selectbox(key="part").value == "blocks.0.mlp.down.lora_b"
+    assert all(".lora_" in option for option in at.selectbox(key="part").options)
+    assert "the weight goes from" in says(at)
+    assert not at.warning
+    assert step(model="finetune-lora", prompt="KING", part="embed.weight").warning

@@ -17,7 +17,7 @@ from gptviz.ui.page import Page
 from gptviz.ui.shell.around import lesson, present
 from gptviz.ui.widgets import addresses, escaped
 from tests.app.conftest import OF_KIND, with_snapshots
-from tests.app.opening import ROOT, opened
+from tests.app.opening import ROOT, opened, says
 from tests.examples import tried
 
 
@@ -168,6 +168,32 @@ def test_every_value_that_a_page_does_not_take_is_named_as_it_is_and_the_page_st
             for one in kind
         ]
         assert not [one for one in said if ODD["markup"] in one]
+
+
+HOSTILE_EDITS = {
+    "refused": "blocks.0.mlp.neuron.3=1e30,blocks.0.mlp.neuron.4=1e999,blocks.0.mlp.neuron.5=-7000000",
+    "largest": "blocks.0.mlp.neuron.3=100000,blocks.0.mlp.neuron.4=-100000",
+}
+SHOWN = [page for page in PAGES.values() if page.has_model]
+ALWAYS = ("generate", "switch_off", "compare", "costs", "neurons")
+EDITED = [
+    pytest.param(page, state, id=f"{page.name}-{'-'.join(state.values())}", marks=marks)
+    for page in SHOWN
+    for state in ({}, *page.states)
+    for marks in ([] if page.name in ALWAYS and not state else [pytest.mark.full],)
+]
+
+
+@pytest.mark.usefixtures("one_of_each")
+@pytest.mark.parametrize(("page", "state"), EDITED)
+def test_no_page_breaks_on_hostile_edits(page: Page, state: dict[str, str]) -> None:
+    for kind, edits in HOSTILE_EDITS.items():
+        asked = {"model": OF_KIND[page.kinds[0]], "edits": edits} | state
+        at = opened(page.path, **asked)
+        assert not at.exception, [one.value for one in at.exception]
+        if kind == "refused" and asked["edits"] == edits and page.group != "Your models":
+            assert "3 edits are left out" in says(at)
+            assert "a number from -100,000 to 100,000" in says(at)
 
 
 LESSONS = library()

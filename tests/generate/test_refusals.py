@@ -111,7 +111,7 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("it must be from 1 to", lambda: lookup(most=0)),
     ("looks ahead", lambda: lookup(model=scrambled(tiny(mask="full")))),
     ("n is 0", lambda: LookupDrafter(VOCAB, 0)),
-    ("damaged", lambda: lookup(model=DAMAGED).round()),
+    ("overflow", lambda: lookup(model=DAMAGED).round()),
     *(
         (
             f"answer of {most} tokens was allowed; the model writes from 1 to 8",

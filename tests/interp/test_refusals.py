@@ -232,7 +232,7 @@ REFUSED: list[tuple[str, Callable[[], object]]] = [
     ("choose one of case", lambda: probes.text_labels("a text", "colour")),
     ("at least two kinds", lambda: probes.probe(DECODER, ROWS, [["same"] * 8] * 10)),
     ("needs 20 different tokens", lambda: probes.probe(DECODER, ROWS[:2], KINDS[:2])),
-    ("damaged", lambda: probes.probe(DAMAGED, ROWS, KINDS)),
+    ("overflow", lambda: probes.probe(DAMAGED, ROWS, KINDS)),
     # single heads and neurons, and two models
     ("no unembedding", lambda: by_token.heads_for(CLASSIFIER, 0)),
     *(

@@ -63,7 +63,9 @@ def payload(
         ValueError: the probabilities are not numbers, as in a damaged model.
     """
     if not np.isfinite(seen.probability).all():
-        raise ValueError("the model's logits are not numbers: its weights are damaged")
+        raise ValueError(
+            "the model's logits are not numbers: its weights or edits are so large that they overflow"
+        )
     tokens, places = np.unique(seen.top, return_inverse=True)
     header: dict[str, Any] = {
         "of": of,

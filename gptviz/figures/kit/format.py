@@ -37,9 +37,9 @@ def signed(value: float, places: int | None = None) -> str:
     """Three significant digits, or `places` decimals, after a sign, as of what is added or taken
     away.
     """
-    return _not_finite(value) or format(
-        value, "+.3g" if places is None else f"+.{places}f"
-    ).replace("-", "−")
+    if places is None:
+        return _not_finite(value) or ("−" if value < 0 else "+") + brief(abs(value))
+    return _not_finite(value) or format(value, f"+.{places}f").replace("-", "−")
 
 
 def counted(number: int, name: str, several: str = "") -> str:

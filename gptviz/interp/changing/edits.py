@@ -15,7 +15,6 @@ few bits (see `gptviz.model.quantising`).
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +37,7 @@ from gptviz.model.edited import (
 from gptviz.model.lora import MergedTransformer
 from gptviz.model.parts.positions import POSITIONS
 from gptviz.model.quantising import Quantiser, matrices, matrix_names, quantiser
+from gptviz.settings import address_values
 
 from ..dictionaries import dictionary
 from ..units.unit import Unit, unit
@@ -62,6 +62,8 @@ SWAP: Final = "swap"
 # The strengths of an adapter and of a swap in edits: beyond them a model says nothing that could be
 # read.
 MOST_STRENGTH = 10.0
+# All other numbers of edits: beyond them products overflow, and nothing is left to be read.
+MOST_NUMBER = 100_000.0
 # The most edits of a set: what an address can carry, and a reader can follow.
 MOST_EDITS = 200
 # The places of the context in a random order, which is the same in every run.
@@ -196,8 +198,8 @@ def edit(text: str, config: Config) -> UnitEdit:
     if to in becomes(part):
         return UnitEdit(part, to)
     takes_number = part.is_neuron or part.part in (DIRECTION, DICTIONARY)
-    choices = ", ".join(becomes(part)) + (" or a number" if takes_number else "")
-    number = _number(to) if takes_number else None
+    choices = ", ".join(becomes(part)) + (f" or {_allowed(MOST_NUMBER)}" if takes_number else "")
+    number = _number(to, MOST_NUMBER) if takes_number else None
     if number is None:
         raise ValueError(f"{text!r:.80}: {part.title} cannot become {to!r:.40}, but {choices}")
     return UnitEdit(part, number)
@@ -208,16 +210,12 @@ def strength(text: str) -> float | None:
     None if none is possible.
     """
     to = text.partition("=")[2]
-    number = 0.0 if to in ("", ZERO) else _number(to)
-    return None if number is None or abs(number) > MOST_STRENGTH else number
+    return 0.0 if to in ("", ZERO) else _number(to, MOST_STRENGTH)
 
 
 def _strength(text: str, of: str) -> float:
     if (number := strength(text)) is None:
-        raise ValueError(
-            f"{text!r:.80}: the strength of {of} is a number from -{MOST_STRENGTH:g} to "
-            f"{MOST_STRENGTH:g}"
-        )
+        raise ValueError(f"{text!r:.80}: the strength of {of} is {_allowed(MOST_STRENGTH)}")
     return number
 
 
@@ -226,16 +224,18 @@ def turned_round(text: str) -> str:
     one.
     """
     unit, _, to = text.partition("=")
-    number = _number(to) if unit.startswith(f"{DIRECTION}.") else None
+    number = _number(to, MOST_NUMBER) if unit.startswith(f"{DIRECTION}.") else None
     return f"{unit}={-number:g}" if number else text
 
 
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return float(f"{number:.6g}") if math.isfinite(number) and abs(number) <= 1e30 else None
+def _number(text: str, most: float) -> float | None:
+    """The number that a text is, from -`most` to `most`; None if it is no such number."""
+    number = address_values.number(text)
+    return float(f"{number:.6g}") if abs(number) <= most else None
+
+
+def _allowed(most: float) -> str:
+    return f"a number from -{most:,.0f} to {most:,.0f}"
 
 
 def edits(texts: Iterable[str], config: Config) -> tuple[UnitEdit, ...]:

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from gptviz.machine import progress
 from gptviz.machine.cores import sharing
-from gptviz.machine.memory import FLOAT32
+from gptviz.machine.memory import FLOAT32, MOST_OF_MEMORY, in_bytes, room, way_out
 from gptviz.model import Transformer
 
 from ..changing.ablation import NOT_COUNTED, Rows
@@ -104,6 +104,13 @@ def fit(
         raise ValueError(
             f"there is no dictionary of {size:,} features ({kind}) with {k} active: choose 1 of "
             "them at least"
+        )
+    # Both of its matrices, and for each of their numbers a gradient and two that Adam keeps.
+    needed = 2 * 4 * FLOAT32 * size * vectors.shape[1]
+    if needed > MOST_OF_MEMORY * (free := room(needed)):
+        raise ValueError(
+            f"a dictionary of {size:,} features takes {in_bytes(needed)} while it is fitted, and "
+            f"{in_bytes(free)} is free: {way_out()}, or choose fewer features"
         )
     center = vectors.mean(0)
     scale = (vectors - center).square().mean().sqrt()

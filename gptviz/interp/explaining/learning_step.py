@@ -5,6 +5,8 @@ The loss is the mean of the losses of all guesses, L = 1/T · Σ_t −log p_t(y_
 derivative is (p_t − y_t) / T, and the chain rule hands it back through every block. Each guess
 pulls at the weight in its own way: the derivative of the loss is the mean of these pulls. The step
 is computed in float32 as training does it, but without dropout; all else in float64.
+
+Of a LoRA adapter only the adapter takes the step, as in training: its base stays as it is.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
-from gptviz.model import Record, Transformer
+from gptviz.model import Record, Transformer, lora
 from gptviz.train.optimisers import clip, optimisers
 from gptviz.train.recipe import Recipe
 
@@ -96,8 +98,11 @@ class LearningStep:
 
 
 def parts_of(model: Transformer) -> dict[str, tuple[int, ...]]:
-    """The shape of each tensor of weights that training changes, by its name."""
-    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    """The shape of each tensor of weights that training changes, by its name: of a LoRA adapter,
+    those of its two factors beside each matrix.
+    """
+    trained = lora.parameters(lora.merged(model)) or dict(model.named_parameters())
+    return {name: tuple(tensor.shape) for name, tensor in trained.items()}
 
 
 def learning_step(
@@ -122,7 +127,7 @@ def learning_step(
     recipe = recipe or Recipe(steps=1)
     _check(model, ids, part, at)
     text, _ = one_row(model, ids)
-    exact = _copy(model).double()
+    exact = _copy(model).double().requires_grad_(True)
     places = [f"blocks.{index}.resid_pre" for index in range(len(exact.blocks))]
     record = Record([*places, f"blocks.{len(places) - 1}.resid_post"] if places else ["embed"])
     logits = exact(text[:, :-1], tap=record)[0]  # [T, vocab_size]
@@ -182,14 +187,21 @@ def _check(model: Transformer, ids: Sequence[int], part: str, at: tuple[int, ...
 
 
 def _copy(model: Transformer) -> Transformer:
-    """The model in float32 with weights of its own, whose gradients are computed, and without
-    dropout.
+    """The model as training has it, with weights of its own in float32, whatever they are kept in;
+    whose gradients are computed, and without dropout.
     """
-    copied = copy.deepcopy(model).float().train().requires_grad_(True)
-    for module in copied.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-    return copied
+    fresh = {
+        id(weight): nn.Parameter(weight.detach().float().clone()) for weight in model.parameters()
+    }
+    copied = copy.deepcopy(model, fresh).train()
+    for part in copied.modules():
+        # A matrix that is kept in fewer bits is multiplied and looked up in a way without a
+        # gradient for it.
+        part.__dict__.pop("multiply", None)
+        part.__dict__.pop("look_up", None)
+        if isinstance(part, nn.Dropout):
+            part.p = 0.0
+    return lora.unmerged(copied)
 
 
 @torch.no_grad()

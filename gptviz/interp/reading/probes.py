@@ -292,7 +292,9 @@ def streams(
             read.append(stream[:, counts.to(stream.device)].cpu())
     streams: npt.NDArray[np.float32] = torch.cat(read, 1).detach().numpy()
     if not np.isfinite(streams).all():
-        raise ValueError("the stream of this model is not all numbers: its weights are damaged")
+        raise ValueError(
+            "the stream of this model is not all numbers: its weights are so large that it overflows"
+        )
     return streams
 
 

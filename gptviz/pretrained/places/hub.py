@@ -21,6 +21,7 @@ from typing import Any
 
 from gptviz.machine import progress
 from gptviz.machine.bounded import parse_json
+from gptviz.machine.lines import lines_of
 from gptviz.machine.memory import in_bytes as in_words
 
 from ..families import FAMILIES, ImportRefusedError
@@ -421,5 +422,5 @@ def _answers(name: str) -> Iterator[None]:
     except OfflineModeIsEnabled:
         raise HubUnreachableError("the hub may not be asked (HF_HUB_OFFLINE is set)") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, ConnectionError, LocalEntryNotFoundError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:160]
+        reason = [*lines_of(str(error)), type(error).__name__][0].strip()[:160]
         raise HubUnreachableError(f"the hub cannot be reached ({reason})") from None

@@ -58,7 +58,7 @@ class Examined:
         if self.draft is None:
             return [f"{row.state:<16} {row.count:>4} ×  {_described(row)}" for row in self.rows]
         told = [f"  {name}  {list(shape)}" for name, shape in self.shapes]
-        mapping = self.draft.text.splitlines()
+        mapping = self.draft.text.rstrip("\n").split("\n")
         return [
             "Its tensors, {} for a number:",
             *told,

@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from gptviz.machine.bounded import TooMuchError, parse_json, read_regular, require_regular
+from gptviz.machine.lines import lines_of
 
 from ..families import ImportRefusedError
 from ..families.base import lacking
@@ -197,7 +198,7 @@ def reading(path: Path) -> Iterator[None]:
         KeyError,
         MemoryError,
     ) as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        first = [*lines_of(str(error)), type(error).__name__][0].strip()[:200]
         raise ImportRefusedError(
             f"{path.name} is damaged or cut short ({first}): copy or download it again"
         ) from None

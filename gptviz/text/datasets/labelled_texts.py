@@ -13,8 +13,10 @@ from typing import Final
 
 import numpy as np
 
+from gptviz.machine.lines import lines_of
+
 from .corpora import corpus_of, read_corpus
-from .tables import readings, table_rows
+from .tables import below_header, readings, table_rows
 
 MOST_LABELS: Final = 50
 _MOST_LINES: Final = 5  # that a message names
@@ -142,10 +144,10 @@ def _folder(folder: Path) -> LabelledTexts:
         )
     pairs: list[tuple[str, str]] = []
     for file in files:
-        lines = [line.strip() for line in read_corpus(file).text.split("\n")]
-        if not any(lines):
+        lines = lines_of(read_corpus(file).text)
+        if not lines:
             raise ValueError(f"{file} has no texts: write one a line, or take the file away")
-        pairs += [(line, file.stem) for line in lines if line]
+        pairs += [(line.strip(), file.stem) for line in lines]
     return _with_names(pairs, folder.absolute().name, str(folder))
 
 
@@ -188,8 +190,7 @@ def _in_order(label: str) -> tuple[bool, int, str]:
 def _rows(content: str, file: str, *columns: str) -> Iterator[tuple[str, ...]]:
     """The cells of these columns, row by row, without white space around them."""
     separator = _separator(content, file, columns)
-    rows = table_rows(content, separator, file)
-    names = [cell.lower() for cell in next(rows)[1]]
+    names, rows = below_header(table_rows(content, separator, file), file, columns)
     places = [names.index(column) for column in columns]
     empty: list[int] = []
     n_rows = 0

@@ -20,7 +20,7 @@ from gptviz.text.tokenizers.special_tokens import SpecialTokensTokenizer
 
 from .base import HELD_OUT, validation_rng
 from .corpora import check_fraction, corpus_of, read_corpus
-from .tables import SEPARATORS, readings
+from .tables import SEPARATORS, below_header, readings, table_rows
 
 SourceAndAnswer = tuple[str, str]
 
@@ -416,8 +416,11 @@ def _pairs(content: str, name: str, file: str) -> Pairs:
             "source;target to say which"
         )
     pairs = tried["\t" if "\t" in fitting else fitting[0]].rows
-    if pairs and (pairs[0][0].lower(), pairs[0][1].lower()) == ("source", "target"):
-        del pairs[0]
+    names = tuple(name.lower() for name in pairs[0]) if pairs else ()
+    if names == ("source", "target"):
+        separator = "\t" if "\t" in fitting else fitting[0]
+        _, rows = below_header(table_rows(content, separator, file, separator in ",;"), file, names)
+        pairs = [_pair(cells, f"{file}, line {line}") for line, cells in rows]
     if not pairs:
         raise ValueError(f"{file} holds no pairs: write a source and its answer in each line")
     return Pairs(name, tuple(pairs))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass, field
 from typing import Final
 
-from .tables import SEPARATORS, guarded, table_rows
+from .tables import SEPARATORS, below_header, guarded, table_rows
 
 COLUMNS: Final = ("clean", "corrupted", "right", "wrong")
 BAR: Final = "|"
@@ -50,10 +50,11 @@ def prompt_rows(content: str, file: str) -> list[PromptRow]:
         )
     columns = headers.get(separator, list(COLUMNS))
     rows: list[PromptRow] = []
-    for line, cells in table_rows(content, separator, file, quoted=separator != BAR):
+    lines = table_rows(content, separator, file, quoted=separator != BAR)
+    if separator != BAR:
+        columns, lines = below_header(lines, file, columns)
+    for line, cells in lines:
         place = f"{file}, line {line}"
-        if not rows and separator != BAR and [cell.lower() for cell in cells] == columns:
-            continue
         if len(cells) > len(columns):
             raise ValueError(
                 f"{place}: {len(cells)} columns; there are at most {len(columns)}, "

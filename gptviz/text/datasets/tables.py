@@ -5,7 +5,7 @@ spreadsheets would take for formulas.
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Generic, TypeVar
@@ -71,6 +71,33 @@ def readings(
             problem = error
         tables[separator] = SeparatedTable(rows, problem)
     return tables
+
+
+def below_header(
+    rows: Iterator[tuple[int, list[str]]], file: str, read: Collection[str]
+) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The names of the columns in the first of these `rows` of a table, in small letters, and the
+    rows below it. A ValueError if two columns that are `read` have one name, or if the names stand
+    there again, as in files that were put together.
+    """
+    line, header = next(rows)
+    names = [cell.lower() for cell in header]
+    for name in read:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"{file}, line {line}: two columns are called {name!r:.80}: rename one of them"
+            )
+
+    def below() -> Iterator[tuple[int, list[str]]]:
+        for line, cells in rows:
+            if [cell.lower() for cell in cells] == names:
+                raise ValueError(
+                    f"{file}, line {line}: it names the columns again, as the first line does: "
+                    "take it out"
+                )
+            yield line, cells
+
+    return names, below()
 
 
 def table_rows(

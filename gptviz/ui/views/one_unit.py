@@ -13,6 +13,7 @@ import streamlit as st
 from gptviz.figures.changing.before_after import before_after
 from gptviz.figures.kit.format import brief, counted, percent
 from gptviz.figures.units import neurons as figures
+from gptviz.interp.changing.edits import MOST_NUMBER
 from gptviz.interp.units.activity import BINS, Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.interp.units.unit import unit as named
@@ -162,7 +163,7 @@ def steer(subject: Subject, activity: Activity, unit: Unit) -> Asked[LabelledArr
             help=hint,
         )
     )
-    value = float(f"{times * size:.6g}")
+    value = settable(times * size)
     asked = ask_set(subject, unit, value)
     shown = asked.value
     before, after = shown.values
@@ -186,6 +187,11 @@ def steer(subject: Subject, activity: Activity, unit: Unit) -> Asked[LabelledArr
         "away.",
     )
     return asked
+
+
+def settable(value: float) -> float:
+    """The nearest number that an edit can set a unit to: an edited one may be that large already."""
+    return float(f"{min(max(value, -MOST_NUMBER), MOST_NUMBER):.6g}")
 
 
 def ask_set(subject: Subject, unit: Unit, value: float) -> Asked[LabelledArray]:

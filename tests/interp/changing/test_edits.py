@@ -405,7 +405,11 @@ def test_the_tokens_of_a_swap_are_called_as_they_are_said_to_be() -> None:
 REFUSED: list[tuple[list[str], dict[str, Any], str]] = [
     (["blocks.1.attention.head.7"], {}, "there is no head 7; heads are counted from 0 to 2"),
     (["blocks.1.mlp=uniform"], {}, "MLP of block 1 cannot become 'uniform', but zero, mean$"),
-    (["blocks.1.mlp.neuron.3=nan"], {}, "cannot become 'nan', but zero, mean or a number"),
+    (
+        ["blocks.1.mlp.neuron.3=nan"],
+        {},
+        "cannot become 'nan', but zero, mean or a number from -100,000 to 100,000",
+    ),
     (
         ["blocks.1.attention.head.1=4"],
         {},

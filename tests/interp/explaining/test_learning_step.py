@@ -15,13 +15,15 @@ from torch.nn import functional as F
 
 import gptviz
 from gptviz.data.batches import Batch
+from gptviz.interp.changing.edits import edited, edits
 from gptviz.interp.explaining.learning_step import POINTS, LearningStep, learning_step, parts_of
 from gptviz.model import Config, Transformer
+from gptviz.model.lora import AdaptedTransformer, MergedTransformer, every_matrix
 from gptviz.runs import checkpoints
 from gptviz.train.recipe import Recipe
 from gptviz.train.trainer import Trainer
 from tests.examples import quick, tried
-from tests.tiny import configs, scrambled, some_ids, tiny
+from tests.tiny import TinyModel, configs, scrambled, some_ids, tiny
 
 DECODERS = [
     path.name
@@ -128,7 +130,7 @@ def test_the_loss_after_is_that_of_the_trainers_own_step_to_the_last_bit(
 def test_every_shipped_decoder_has_one(name: str) -> None:
     lm = gptviz.load(name)
     prompt = "7 3 1 4" if lm.tokenizer.kind == "symbols" else "the nurse said he"
-    found: LearningStep = lm.learning_step(prompt, "embed.weight")  # type: ignore[attr-defined]
+    found: LearningStep = lm.learning_step(prompt, next(iter(parts_of(lm.model))))
     assert found.loss == pytest.approx(found.loss_before, abs=1e-4)
     assert found.pulls.mean() == pytest.approx(found.slope, rel=1e-9)
     assert np.isfinite([*found.curve, found.loss_after]).all()
@@ -148,3 +150,56 @@ def test_the_model_stays_as_it_is_and_what_cannot_be_is_named() -> None:
     ):
         with pytest.raises(ValueError, match=said):
             learning_step(model, ids, part, at)
+
+
+@pytest.mark.parametrize("strength", [1.0, 0.5, 0.0])
+def test_of_an_adapter_only_the_adapter_takes_the_step_that_its_training_would_take(
+    strength: float,
+) -> None:
+    base = scrambled(tiny())
+    adapter = AdaptedTransformer(base, every_matrix(base.config, 2), seed=1)
+    with torch.no_grad():
+        for parameter in adapter.parameters():
+            parameter.normal_(0, 0.3, generator=torch.Generator().manual_seed(1))
+    merged = MergedTransformer(base, adapter.adapter, strength)
+    shapes = {name: tuple(parameter.shape) for name, parameter in adapter.named_parameters()}
+    assert parts_of(merged) == shapes
+    with pytest.raises(ValueError, match=r"no weights called 'embed.weight'; it has blocks"):
+        learning_step(merged, IDS, "embed.weight")
+    with torch.no_grad():  # the strength is a part of B
+        for name, parameter in adapter.named_parameters():
+            parameter *= strength if name.endswith("lora_b") else 1
+    part = "blocks.1.mlp.down.lora_b"
+    found = learning_step(merged, IDS, part)
+    recipe = Recipe(steps=2, precision="float32")
+    before = adapter.get_parameter(part)[found.at].item()
+    trainer = Trainer(adapter, OneText(IDS), recipe)
+    first, norm, _ = trainer.advance(recipe.learning_rate)
+    assert (found.loss, found.loss_before, found.norm) == pytest.approx((first, first, norm), 1e-5)
+    assert found.before == before
+    assert found.after == pytest.approx(adapter.get_parameter(part)[found.at].item(), 1e-5)
+    assert found.loss_after == pytest.approx(trainer.advance(recipe.learning_rate)[0], 1e-5)
+
+
+def test_edits_of_an_adapter_act_in_its_step_too() -> None:
+    base = scrambled(tiny())
+    adapter = AdaptedTransformer(base, every_matrix(base.config, 2)).adapter
+    merged = MergedTransformer(base, adapter)
+    without = edited(merged, edits(["blocks.1.mlp", "weights=8bit.g32"], base.config))
+    found = learning_step(without, IDS, "blocks.0.mlp.down.lora_b")
+    assert found.loss == pytest.approx(loss(without, IDS).item(), 1e-5)
+    assert learning_step(without, IDS, "blocks.1.mlp.down.lora_b").slope == 0
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_weights_in_fewer_bytes_take_the_step_of_the_same_numbers_in_float32(
+    precision: str, tiny_model: TinyModel
+) -> None:
+    folder = tiny_model()
+    lm = gptviz.load(folder, precision=precision)
+    whole = scrambled(lm.model.config)
+    whole.load_state_dict({name: value.float() for name, value in lm.model.state_dict().items()})
+    for part in parts_of(whole):
+        one = learning_step(lm.model, IDS, part)
+        other = learning_step(whole, IDS, part)
+        assert (one.slope, one.after) == pytest.approx((other.slope, other.after), 1e-6)

@@ -406,7 +406,10 @@ def _why_not(setting: AttributionSetting, attribution: Attribution) -> str:
         f"{brief(attribution.logit, 4)}."
     )
     if not math.isfinite(attribution.logit):
-        return f"{says} The weights of this model are damaged: choose another model or step above."
+        return (
+            f"{says} The weights or edits of this model are so large that they overflow: choose "
+            "another model or step above, or take its edits away."
+        )
     if rounds(setting.subject.lm.model):
         return (
             f"{says} This model multiplies in 2 bytes a number, which rounds every product: "

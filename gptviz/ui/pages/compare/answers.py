@@ -20,6 +20,7 @@ from gptviz.interp import compare
 from gptviz.interp.compare import Compared
 from gptviz.labelled_array import Axis, LabelledArray
 from gptviz.language_model import data
+from gptviz.machine.lines import lines_of
 from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import ModelKey, ask, language_model
 from gptviz.ui.widgets import controls, escaped, in_quotes, jobs, show_figure, theme
@@ -119,7 +120,7 @@ def asked(sides: Sides) -> tuple[tuple[str, ...], tuple[str, ...]]:
             longest=LONGEST,
             placeholder=", ".join(words),
         )
-    lines = tuple(dict.fromkeys(line for line in typed.splitlines() if line.strip()))
+    lines = tuple(dict.fromkeys(lines_of(typed)))
     own = tuple(dict.fromkeys(word for word in re.split(r"\s*,\s*", chosen.strip()) if word))
     return lines[:MOST_SENTENCES] or sentences, own[:MOST_WORDS] or words
 

@@ -15,7 +15,7 @@ from gptviz.figures.training import learning_step as figures
 from gptviz.interp.explaining.learning_step import MOST_PARAMETERS, POINTS, LearningStep, parts_of
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import explaining
-from gptviz.model import Transformer, parameter_count
+from gptviz.model import Transformer, lora, parameter_count
 from gptviz.train.recipe import Recipe
 from gptviz.ui.records.gradients import STEP
 from gptviz.ui.shell.subject import Asked, Subject, ask
@@ -82,7 +82,7 @@ def show() -> Shown:
     code = asked.code(
         "result.slope, result.pulls, result.before, result.after, result.loss_after", read
     )
-    return Shown(_tries(), lambda: step.way_back(labels[:-1]), code)
+    return Shown(_tries(subject.lm.model), lambda: step.way_back(labels[:-1]), code)
 
 
 def _why_not(subject: Subject) -> str | None:
@@ -105,7 +105,7 @@ def _ask(subject: Subject) -> Asked[LearningStep]:
     with left:
         hint = (
             "A tensor of weights. Those of attention and of an MLP lie in a block; “qkv” makes "
-            "queries, keys and values."
+            "queries, keys and values. Of a LoRA adapter only its factors A and B are trained."
         )
         part = controls.select(
             "Weights", list(parts), key="part", help=hint, default=_usual(subject.lm.model)
@@ -141,8 +141,10 @@ def _usual(model: Transformer) -> str:
     """The tensor that the view opens on: what the first MLP or attention writes with, or the
     embedding.
     """
-    usual = ("blocks.0.mlp.down.weight", "blocks.0.attention.output.weight", "embed.weight")
-    return next(name for name in usual if name in parts_of(model))
+    usual = ("blocks.0.mlp.down", "blocks.0.attention.output", "embed")
+    parts = parts_of(model)
+    named = (name + end for name in usual for end in (".weight", lora.B))
+    return next((name for name in named if name in parts), next(iter(parts)))
 
 
 def _slope(step: LearningStep) -> str:
@@ -180,7 +182,9 @@ def _number(value: float, digits: int = 4) -> str:
     return f"{value:.{digits}g}".replace("-", "−")
 
 
-def _tries() -> list[Try]:
+def _tries(model: Transformer) -> list[Try]:
+    if "embed.weight" not in parts_of(model):
+        return []
     return [
         Try(
             "The embedding",

@@ -9,7 +9,7 @@ from gptviz.figures.kit.format import brief, percent
 from gptviz.interp.units.activity import Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.ui.shell.subject import Asked, Subject
-from gptviz.ui.views.one_unit import CHOSEN, RANKINGS, ask_set
+from gptviz.ui.views.one_unit import CHOSEN, RANKINGS, ask_set, settable
 from gptviz.ui.views.where_most import ask_activity, largest_size, text_to_read
 from gptviz.ui.widgets import Try, controls, in_quotes
 
@@ -84,7 +84,8 @@ def tries(subject: Subject, activity: Activity) -> list[Try]:
         offers.append(
             Try("A rare one", notice, {"by": "largest"}, {CHOSEN: activity.unit(neuron).name})
         )
-    shown = ask_set(subject, strongest, float(f"{STRONG * largest_size(activity, most):.6g}")).value
+    value = settable(STRONG * largest_size(activity, most))
+    shown = ask_set(subject, strongest, value).value
     change = shown.values[1].astype(float) - shown.values[0].astype(float)
     at = int(np.abs(change).argmax())
     before, after = (percent(float(side[at])) for side in shown.values)

@@ -158,7 +158,8 @@ def game_of(key: ModelKey, number: int) -> Played | str:
         )
     before, guessed = passage(number)
     played = play(lm.model, lm.tokenizer.encode(before + guessed).ids, len(before))
-    return played if np.isfinite(played.logits).all() else "its weights are damaged"
+    overflow = "its weights or edits are so large that they overflow"
+    return played if np.isfinite(played.logits).all() else overflow
 
 
 def _strip(true: str, over: Sequence[str], rival: tuple[ModelKey, Played] | None) -> None:

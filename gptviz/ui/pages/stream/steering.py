@@ -18,6 +18,7 @@ from gptviz.interp.units.unit import unit
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted, steering
 from gptviz.language_model.steering import Steered
+from gptviz.machine.lines import lines_of
 from gptviz.ui.shell.subject import Asked, Subject, ask, edits
 from gptviz.ui.views.files import download, read_in
 from gptviz.ui.widgets import addresses, controls, escaped, show_figure, theme, visit
@@ -134,7 +135,7 @@ def _texts(offered: Lists) -> Lists:
             typed = controls.text(
                 label, key=side, help=hint, longest=LONGEST_LIST, height=160, placeholder=shown
             )
-            found.append(tuple(line for line in (typed or shown).splitlines() if line.strip()))
+            found.append(tuple(lines_of(typed or shown)))
     return found[0], found[1]
 
 

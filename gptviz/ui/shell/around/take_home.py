@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
+from gptviz.machine.lines import lines_of
 from gptviz.runs import checkpoints, names
 
 from ..subject import on_screen
@@ -146,11 +147,7 @@ def _export(options: list[str], said: str) -> None:
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"the file was not written within {PATIENCE} seconds") from None
     if ended.returncode:
-        raise RuntimeError(
-            ended.stderr.strip().splitlines()[-1]
-            if ended.stderr.strip()
-            else "the file could not be written"
-        )
+        raise RuntimeError(["the file could not be written", *lines_of(ended.stderr)][-1])
 
 
 @contextmanager

@@ -119,7 +119,7 @@ def subject_bar(*, needs_prompt: bool = True) -> Subject:
     if lm.kind.name not in frame.current_page().kinds:
         explain_wrong_kind(name, lm.kind)
         st.stop()
-    subject = read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt)
+    subject = read_prompt(key, lm, prompt, default, needs_prompt=needs_prompt, is_main=True)
     if needs_prompt and subject.kind.continues:
         subject = _read_in_seconds(subject)
     model = key.title if key.step is None else f"{key.title}, step {key.step:,}"
@@ -237,9 +237,17 @@ def precision_box() -> str:
 
 
 def read_prompt(
-    key: ModelKey, lm: LanguageModel, prompt: str, default: str, *, needs_prompt: bool = True
+    key: ModelKey,
+    lm: LanguageModel,
+    prompt: str,
+    default: str,
+    *,
+    needs_prompt: bool = True,
+    is_main: bool = False,
 ) -> Subject:
-    """The prompt as the model reads it, with a line about each part that is not read as written."""
+    """The prompt as the model reads it, with a line about each part that is not read as written;
+    where the model `is_main`, the one that the page is about, one that reads all of it is offered.
+    """
     if len(prompt) > (most := longest_prompt()):
         st.warning(f"The prompt has {len(prompt):,} characters; the first {most:,} are kept.")
         prompt = prompt[:most]
@@ -255,7 +263,7 @@ def read_prompt(
         encoding = lm.tokenizer.encode(prompt)
     elif encoding.unknown and needs_prompt:
         st.warning(escaped(encoding.unknown_sentence()), icon=":material/help:")
-        if lm.kind.continues:
+        if is_main and lm.kind.continues:
             _offer_reader(prompt)
     capacity = reading.capacity(lm)
     if len(encoding.ids) > capacity and needs_prompt:
