@@ -34,9 +34,7 @@ READ_AS_A_WHOLE = "read as a whole"
 LOOK = 0.02
 
 # How a browser of this machine names the server, as Host and as Origin.
-_OWN = re.compile(
-    r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])\.?(:[0-9]{1,5})?", re.IGNORECASE
-)
+_OWN = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])\.?(:[0-9]{1,5})?", re.IGNORECASE)
 # The headers that a forwarder adds, and no browser.
 _OF_FORWARDER = re.compile(
     r"via|(.*-)?forwarded(-.*)?|x-(real|original|envoy|cluster)-.*|(.*-)?(client|connecting)-ip",
@@ -145,6 +143,18 @@ def is_guest() -> bool:
         or not all(len(given) == 1 and _OWN.fullmatch(given[0]) for given in asked)
         or any(map(_OF_FORWARDER.fullmatch, headers))
     )
+
+
+def browser() -> str | None:
+    """What tells the browser whose page this thread runs from all others, in another tab and after
+    a reload too: the random number of the cookie that Streamlit has against forged requests. None
+    for a browser that keeps no cookies.
+    """
+    # what starts a server, which the command line does not need
+    from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
+
+    number, _ = decode_xsrf_token_string(context.cookies.get("_streamlit_xsrf", ""))
+    return None if number is None else number.hex()
 
 
 def page_and_query() -> tuple[str, str]:
