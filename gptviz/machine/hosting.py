@@ -44,8 +44,8 @@ class Hosting:
     lan: bool = setting(
         False,
         "A class in one network",
-        "1: visitors from other machines only read, as with GPTVIZ_READ_ONLY=1; on this machine "
-        "everything stays allowed. "
+        "1: guests only read, as with GPTVIZ_READ_ONLY=1; who opens http://localhost on this "
+        "machine may do everything. "
         "`gptviz app --lan` sets it.",
     )
     models: str | None = setting(

@@ -368,10 +368,9 @@ def _of_the_class(question: votes.Question) -> None:
         label, act = "Ask again", votes.ask_again
     st.button(
         label,
-        key=f"{label} {question}",
+        key=f"result {question}",
         on_click=act,
         args=(question,),
-        type="tertiary",
         help="To ask again forgets the answers.",
     )
     if ballot.is_full:
