@@ -9,6 +9,7 @@ browser is in `components/page_helpers/history_steps.js`.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,14 @@ SEEN_IN = "1.67.0"
 READ_AS_A_WHOLE = "read as a whole"
 # Seconds between two looks at whether there is a server.
 LOOK = 0.02
+
+# How a browser of this machine names the server, as Host and as Origin.
+_OWN = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])\.?(:[0-9]{1,5})?", re.IGNORECASE)
+# The headers that a forwarder adds, and no browser.
+_OF_FORWARDER = re.compile(
+    r"via|(.*-)?forwarded(-.*)?|x-(real|original|envoy|cluster)-.*|(.*-)?(client|connecting)-ip",
+    re.IGNORECASE,
+)
 
 # The selectors that style sheets and scripts use on Streamlit's pages, and what is lost if one
 # finds nothing. Only `st-key-…`, the class of an element with a key, is documented.
@@ -118,8 +127,34 @@ def is_fragment() -> bool:
 
 
 def is_guest() -> bool:
-    """Whether this thread runs a page for a visitor from another machine."""
-    return session() is not None and runtime.exists() and context.ip_address is not None
+    """Whether this thread of a server may work for a visitor from another machine.
+
+    It does not where it runs a page for a browser of this machine that asked for this machine by
+    its own address. A forwarder on this machine may say nothing of its visitors, or what they wish:
+    so whatever it adds, and any other address that the browser asked for, speaks against it. The
+    browser itself writes the header Origin, which forwarders leave as it is.
+    """
+    if not runtime.exists():
+        return False
+    headers = context.headers
+    asked = [headers.get_all(name) for name in ("Host", "Origin")]
+    return (
+        context.ip_address is not None
+        or not all(len(given) == 1 and _OWN.fullmatch(given[0]) for given in asked)
+        or any(map(_OF_FORWARDER.fullmatch, headers))
+    )
+
+
+def browser() -> str | None:
+    """What tells the browser whose page this thread runs from all others, in another tab and after
+    a reload too: the random number of the cookie that Streamlit has against forged requests. None
+    for a browser that keeps no cookies.
+    """
+    # what starts a server, which the command line does not need
+    from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
+
+    number, _ = decode_xsrf_token_string(context.cookies.get("_streamlit_xsrf", ""))
+    return None if number is None else number.hex()
 
 
 def page_and_query() -> tuple[str, str]:

@@ -20,7 +20,7 @@ SCRIPTS = "views' scripts and styles"
 # The most nodes, in steps of 500, in each room of gptviz/ (of ui/, in each of its own rooms) and in
 # tests/; and the most lines of the views' scripts and styles.
 BUDGET: dict[str, int] = {
-    "gptviz": 2_000,
+    "gptviz": 2_500,
     "gptviz/commands": 24_000,
     "gptviz/components": 13_500,
     "gptviz/data": 13_500,
@@ -28,23 +28,23 @@ BUDGET: dict[str, int] = {
     "gptviz/generate": 11_000,
     "gptviz/interp": 96_500,
     "gptviz/language_model": 21_500,
-    "gptviz/lessons": 13_000,
-    "gptviz/machine": 6_000,
+    "gptviz/lessons": 13_500,
+    "gptviz/machine": 6_500,
     "gptviz/model": 35_500,
     "gptviz/pretrained": 55_000,
-    "gptviz/runs": 26_000,
+    "gptviz/runs": 26_500,
     "gptviz/settings": 3_000,
     "gptviz/takehome": 9_500,
     "gptviz/text": 38_000,
     "gptviz/train": 9_500,
     "gptviz/twin": 2_000,
     "gptviz/ui": 1_000,
-    "gptviz/ui/pages": 115_500,
+    "gptviz/ui/pages": 116_000,
     "gptviz/ui/records": 2_500,
     "gptviz/ui/shell": 17_500,
     "gptviz/ui/views": 24_000,
     "gptviz/ui/widgets": 8_500,
-    "tests": 614_000,
+    "tests": 620_500,
     SCRIPTS: 17_150,
 }
 

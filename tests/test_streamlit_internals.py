@@ -10,19 +10,25 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 import streamlit as st
+from hypothesis import given
+from hypothesis import strategies as st_
 from streamlit import config
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.caching import cache_utils
+from streamlit.runtime.context import StreamlitHeaders
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.scriptrunner_utils import script_run_context
 from streamlit.testing.v1 import AppTest
+from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
+from streamlit.web.server.starlette.starlette_server_config import XSRF_COOKIE_NAME
 
 from gptviz import streamlit_internals
 from gptviz.streamlit_internals import SEEN_IN, SELECTORS, Element, page_and_query, session
@@ -398,3 +404,105 @@ def test_what_is_done_beside_a_starting_server_finds_the_server(tmp_path: Path) 
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE
     )
     assert ended.returncode == 7, ended.stderr
+
+
+OWN_NAMES = ("localhost", "LocalHost", "localhost.", "127.0.0.1", "[::1]")
+OTHER_NAMES = (
+    *("10.0.0.7", "gptviz.school.example", "localhost.school.example", "127.0.0.1.nip.io", ""),
+    *("localhost@school.example", "localhost:80@school.example", "localhost,school.example"),
+    *("0.0.0.0", "[::]", "[fe80::1]", "[::ffff:10.0.0.7]", "mylocalhost", "localhost:port"),
+)
+FORWARDED = (
+    *("X-Forwarded-For", "x-forwarded-for", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded"),
+    *("X-Forwarded", "X-Real-IP", "Via", "CF-Connecting-IP", "True-Client-IP", "X-Client-IP"),
+    *("Client-IP", "X-Cluster-Client-IP", "X-Original-Forwarded-For", "X-Original-Host"),
+    *("X-Envoy-External-Address", "Fastly-Client-IP"),
+)
+# What browsers send of their own accord.
+USUAL = (
+    *(("User-Agent", "Mozilla/5.0"), ("Accept-Language", "de"), ("Cookie", "a=b")),
+    *(("Sec-Fetch-Site", "same-origin"), ("Sec-WebSocket-Key", "x"), ("Connection", "Upgrade")),
+    *(("Sec-WebSocket-Protocol", "streamlit, x"), ("Cache-Control", "no-cache"), ("DNT", "1")),
+)
+PORTS = st_.sampled_from(["", ":80", ":8501", ":65535"])
+
+
+@pytest.fixture
+def is_guest(monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
+    """Whether a request with these headers, from another address than this machine's if it is
+    given, counts as that of a guest.
+    """
+
+    def asked(headers: Iterable[tuple[str, str]], address: str | None = None) -> bool:
+        visitor = SimpleNamespace(headers=StreamlitHeaders(headers), ip_address=address)
+        monkeypatch.setattr(streamlit_internals, "context", visitor)
+        monkeypatch.setattr(streamlit_internals, "runtime", SimpleNamespace(exists=lambda: True))
+        return streamlit_internals.is_guest()
+
+    return asked
+
+
+def from_browser(host: str, origin: str | None = None) -> list[tuple[str, str]]:
+    """The headers that a browser sends which opened `host`; a forwarder may give another one."""
+    return [("Host", host), ("Origin", f"http://{host if origin is None else origin}"), *USUAL]
+
+
+@given(st_.sampled_from(OWN_NAMES), PORTS, PORTS)
+def test_who_sits_at_the_server_and_opens_its_own_address_is_no_guest(
+    is_guest: Callable[..., bool], name: str, port: str, other: str
+) -> None:
+    assert not is_guest(from_browser(name + port))
+    assert not is_guest(from_browser("localhost" + port, name + other))
+
+
+@given(st_.sampled_from(OWN_NAMES), st_.sampled_from(OTHER_NAMES), PORTS)
+def test_whoever_asks_for_another_address_is_a_guest(
+    is_guest: Callable[..., bool], own: str, other: str, port: str
+) -> None:
+    assert is_guest(from_browser(other + port))
+    assert is_guest(from_browser(own + port, other + port)), "nginx puts its own name into Host"
+    assert is_guest(from_browser(other + port, own + port))
+
+
+@given(st_.sampled_from(FORWARDED), st_.sampled_from(["127.0.0.1", "localhost", "", "10.0.0.7"]))
+def test_whoever_comes_through_a_forwarder_is_a_guest_whatever_it_says(
+    is_guest: Callable[..., bool], name: str, value: str
+) -> None:
+    assert is_guest([*from_browser("localhost:8501"), (name, value)])
+
+
+def test_whoever_comes_from_another_machine_is_a_guest(is_guest: Callable[..., bool]) -> None:
+    assert is_guest(from_browser("localhost:8501"), "10.0.0.7")
+
+
+@pytest.mark.parametrize("name", ["Host", "Origin"])
+def test_who_does_not_say_once_what_was_asked_for_is_a_guest(
+    is_guest: Callable[..., bool], name: str
+) -> None:
+    headers = from_browser("localhost:8501")
+    assert is_guest([each for each in headers if each[0] != name])
+    assert is_guest([*headers, *(each for each in headers if each[0] == name)])
+    assert is_guest([(each, "null" if each == name else value) for each, value in headers])
+
+
+def test_a_thread_of_a_server_that_runs_no_page_works_for_a_guest_and_no_other_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert not streamlit_internals.is_guest()
+    monkeypatch.setattr(streamlit_internals, "runtime", SimpleNamespace(exists=lambda: True))
+    assert streamlit_internals.is_guest()
+
+
+def test_a_browser_is_known_by_its_cookie_in_every_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = b"0123456789abcdef", b"fedcba9876543210"
+    seen = []
+    for number in (numbers[0], numbers[0], numbers[1]):
+        cookie = {XSRF_COOKIE_NAME: generate_xsrf_token_string(number)}
+        monkeypatch.setattr(streamlit_internals, "context", SimpleNamespace(cookies=cookie))
+        seen.append(streamlit_internals.browser())
+    assert seen[0] == seen[1] != seen[2], changed(
+        "a browser of a class has several voices, or none"
+    )
+    for cookies in ({}, {XSRF_COOKIE_NAME: "made up"}, {XSRF_COOKIE_NAME: "2|x|y|z"}):
+        monkeypatch.setattr(streamlit_internals, "context", SimpleNamespace(cookies=cookies))
+        assert streamlit_internals.browser() is None

@@ -52,17 +52,23 @@ def fitted_lens(
         return kept_lens(lm, kept).over(lm.model, rows_to_fit(lm, text, MOST_TOKENS))
     name = _digest(lm, kind, text, "held out by distinct rows")
     with suppress(ValueError):
-        return kept_lens(lm, name)
+        lens = kept_lens(lm, name)
+        return lens if fitted.lasts(name) else _kept_as(lens)
     return _kept_as(
         replace(lenses.fit(lm.model, rows_to_fit(lm, text, MOST_TOKENS), kind), name=name)
     )
 
 
 def _kept_as(lens: FittedLens) -> FittedLens:
-    """A lens, which is kept under its name."""
+    """A lens, which is kept under its name. A ValueError if its numbers are not all finite."""
+    if not all(each.isfinite().all() for each in (lens.matrices, lens.biases)):
+        raise ValueError(
+            "the numbers of this lens are not all finite: fit it to other text, or take another "
+            "file"
+        )
     numbers = {
         "at": torch.tensor(lens.at),
-        "measured": torch.from_numpy(lens.measured),
+        fitted.MEASURED: torch.from_numpy(lens.measured),
         "support": torch.tensor([lens.fitted_to, lens.per_number], dtype=torch.float64),
     }
     fitted.keep(lens.name, numbers | {"matrices": lens.matrices, "biases": lens.biases})
@@ -75,7 +81,7 @@ def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
     # not a path, which a link may have made up
     tensors = fitted.kept(name) if re.fullmatch("[0-9a-f]{32}", name) else {}
     tokens, per_number = tensors.pop("support", torch.tensor([0, math.nan])).tolist()
-    if tensors.keys() != {"at", "measured", "matrices", "biases"}:
+    if tensors.keys() != {"at", fitted.MEASURED, "matrices", "biases"}:
         raise ValueError(
             f"there is no lens {name:.40} on this machine: read its file again under Logit lens"
         )
@@ -89,7 +95,7 @@ def kept_lens(lm: LanguageModel, name: str) -> FittedLens:
             f"{tensors['matrices'].shape[-1]:,} numbers in its stream"
         )
     maps, biases = (tensors[each].to(lm.device) for each in ("matrices", "biases"))
-    measured = tensors["measured"].double().numpy()
+    measured = tensors[fitted.MEASURED].double().numpy()
     return FittedLens(at, maps, biases, measured, name, int(tokens), per_number)
 
 

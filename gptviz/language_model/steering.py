@@ -212,8 +212,8 @@ def read_direction(lm: LanguageModel, path: str | Path) -> Direction:
     direction = Direction(
         fitted.named(path.stem, digest.hexdigest()), vectors, np.full(count, np.nan)
     )
+    directions.require_fit(direction, lm.model.config)
     directions.keep(direction)
-    directions.kept(direction.name, lm.model.config)
     return direction
 
 

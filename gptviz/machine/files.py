@@ -1,5 +1,5 @@
 """Where the user's own files are kept, and how a file or a folder is replaced so that a crash
-leaves the old one.
+leaves the old one. In the user's folder nothing is written for a visitor who only reads.
 """
 
 import os
@@ -10,9 +10,12 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache, wraps
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from filelock import FileLock
+
+from .hosting import hosting, require_writable
 
 T = TypeVar("T")
 # Names that Windows takes for a device, with any ending.
@@ -39,8 +42,10 @@ def replacement_path(path: Path) -> Iterator[Path]:
     `swap` moves the old folder, and `.lock` a file that is locked meanwhile. The system releases
     the lock when its process ends in any way. So `sweep` knows which of these files are in use, and
     which were left by a process that was killed. An OSError if the folder does not exist or cannot
-    be written to.
+    be written to, a NotAllowedError if it is the user's and who writes only reads.
     """
+    if path.absolute().is_relative_to(home().absolute()):
+        require_writable(f"{path.name} is not kept")
     sweep(path.parent)
     # Two sessions of one process may write at the same time, so each has its own names.
     stem = f".{path.name}-{token_hex(4)}"
@@ -71,6 +76,28 @@ def in_place_of(path: Path) -> Iterator[Path]:
         fresh = folder / path.name
         yield fresh
         fresh.replace(path)
+
+
+@contextmanager
+def scratch_folder(name: str) -> Iterator[Path]:
+    """An empty folder, removed at the end: in the user's folder, where there is room for large
+    files; for who only reads, where the system has such folders.
+    """
+    if hosting().read_only:
+        with TemporaryDirectory() as folder:
+            yield Path(folder)
+        return
+    home().mkdir(parents=True, exist_ok=True)
+    with replacement_path(home() / name) as fresh:
+        fresh.mkdir()
+        yield fresh
+
+
+def renew(path: Path) -> None:
+    """Let a file count as used last, unless it is read for a visitor who only reads."""
+    if not hosting().read_only:
+        with suppress(OSError):
+            os.utime(path)
 
 
 def swap(fresh: Path, path: Path) -> None:

@@ -11,13 +11,17 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from gptviz.settings.fields import check_choices, check_numbers, field_info, setting
 
+R = TypeVar("R")
 NO_UPLOADS = "this server takes no files"
+# Whether who began what runs here only reads; None where that is asked of the session.
+_reads_only: ContextVar[bool | None] = ContextVar("reads only", default=None)
 
 
 class NotAllowedError(ValueError):
@@ -40,8 +44,8 @@ class Hosting:
     lan: bool = setting(
         False,
         "A class in one network",
-        "1: visitors from other machines only read, as with GPTVIZ_READ_ONLY=1; on this machine "
-        "everything stays allowed. "
+        "1: guests only read, as with GPTVIZ_READ_ONLY=1; who opens http://localhost on this "
+        "machine may do everything. "
         "`gptviz app --lan` sets it.",
     )
     models: str | None = setting(
@@ -104,8 +108,8 @@ def guests_are(is_guest: Callable[[], bool]) -> None:
 
 
 def hosting() -> Hosting:
-    """The limits of this server for the visitor whose page runs; a ValueError names the variable
-    whose value makes no sense.
+    """The limits of this server for the visitor whose page runs, or who began what runs in another
+    thread (see `carried`); a ValueError names the variable whose value makes no sense.
     """
     given = tuple(
         (name, text)
@@ -113,11 +117,39 @@ def hosting() -> Hosting:
         if (text := os.environ.get(variable(name)))
     )
     allowed = _hosting(given)
-    return replace(allowed, read_only=True) if allowed.lan and _is_guest() else allowed
+    if (reads_only := _reads_only.get()) is None:
+        reads_only = allowed.read_only or (allowed.lan and _is_guest())
+    return allowed if reads_only is allowed.read_only else replace(allowed, read_only=reads_only)
+
+
+def carried(act: Callable[[], R], reads_only: bool | None = None) -> Callable[[], R]:
+    """`act`, which in any other thread may keep what who asks for it now may keep; or what is said
+    here.
+
+    Another thread runs no page, so that nobody could tell whose work it does.
+    """
+    decided = hosting().read_only if reads_only is None else reads_only
+
+    def within() -> R:
+        before = _reads_only.set(decided)
+        try:
+            return act()
+        finally:
+            _reads_only.reset(before)
+
+    return within
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process that does the work of the visitor whose page runs: it keeps
+    nothing for one who only reads.
+    """
+    reads_only = "1" if hosting().read_only else ""
+    return {**os.environ, variable("lan"): "", variable("read_only"): reads_only}
 
 
 def _is_guest() -> bool:
-    return True  # until `guests_are` says how to know it
+    return False  # no page runs until `guests_are` says how to know it
 
 
 @lru_cache(maxsize=8)
@@ -153,10 +185,13 @@ def own_address() -> str | None:
 
 
 def require_writable(what: str) -> None:
-    """Refuse `what` with a `NotAllowedError` on a server that only shows models."""
-    if hosting().read_only:
+    """Refuse `what` with a `NotAllowedError` to a visitor who only reads."""
+    allowed = hosting()
+    if allowed.read_only:
+        whose = " of visitors from other machines" if allowed.lan else ""
+        set_by = variable("lan" if allowed.lan else "read_only")
         raise NotAllowedError(
-            f"{what}: this server shows models and keeps nothing ({variable('read_only')} is set)"
+            f"{what}: this server shows models and keeps nothing{whose} ({set_by} is set)"
         )
 
 
@@ -164,6 +199,11 @@ def largest_upload() -> int:
     """The largest file that this server takes, in MB; 0 if it takes none."""
     allowed = hosting()
     return 0 if allowed.read_only else allowed.uploads
+
+
+def kept_where() -> str:
+    """Where what is fitted for the visitor whose page runs is kept, in words."""
+    return "in memory until the server ends" if hosting().read_only else "in your folder"
 
 
 def upload_limit(most: int) -> int | None:

@@ -18,6 +18,7 @@ from threading import Event, RLock, Thread
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from . import progress
+from .hosting import carried, hosting
 from .memory import release_memory
 from .progress import Progress
 
@@ -92,7 +93,7 @@ class Slots:
 
 class Job(Generic[R]):
     """A computation that was begun; it ends by itself or by `stop`, and other threads may look at
-    it at any time.
+    it at any time. It may keep what who begins it may keep.
 
     Args:
         title: what is computed, in words.
@@ -118,6 +119,7 @@ class Job(Generic[R]):
         self.value: R | None = None  #: the value it returned, once it is done
         self.error: BaseException | None = None  #: why it failed
         self._compute: Callable[[Results], R] | None = compute
+        self._reads_only = hosting().read_only
         self._slots, self._patience = slots, patience
         self._stop, self._ended = Event(), Event()
         self._begun = self._looked_at = _now()
@@ -178,7 +180,8 @@ class Job(Generic[R]):
         with _lock:
             if self.state == "waiting":
                 self.state = "going on"
-                thread = Thread(target=self._run, name=self.title, daemon=True)
+                work = carried(self._run, self._reads_only)
+                thread = Thread(target=work, name=self.title, daemon=True)
                 _going[self] = thread
                 thread.start()
 

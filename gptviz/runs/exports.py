@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gptviz.data.registry import learned_task
 from gptviz.machine import progress
-from gptviz.machine.files import home, replacement_path
+from gptviz.machine.files import replacement_path, scratch_folder
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained import peft
 from gptviz.pretrained.families import ImportRefusedError
@@ -168,9 +168,7 @@ class _Files(Format):
 
     def write_zip(self, folder: Path, file: BinaryIO, *, snapshots: bool = True) -> None:
         name = names.possible(folder.name)
-        home().mkdir(parents=True, exist_ok=True)
-        with replacement_path(home() / "exporting") as fresh:
-            fresh.mkdir()
+        with scratch_folder("exporting") as fresh:
             made = fresh / (f"{name}{self.ending}" if self.is_single else name)
             self.write(folder, made)
             with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:

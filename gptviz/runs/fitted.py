@@ -5,26 +5,31 @@ found again by a digest.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from itertools import accumulate
 from pathlib import Path
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save_file
 from torch import Tensor
 
 from gptviz.machine.bounded import read_regular
-from gptviz.machine.files import home, in_place_of, length_of, written
+from gptviz.machine.files import home, in_place_of, length_of, renew, written
 from gptviz.machine.hosting import hosting
 from gptviz.machine.location import BUNDLED
+from gptviz.machine.memory import in_bytes
 
 from .checkpoints import DICTIONARY
 
-# The most bytes of one file, and of all together: the oldest ones go first.
+# The most bytes of one file, and of all together.
 MOST_OF_ONE, MOST_BYTES = 600 * 2**20, 2**31
-# A server that keeps nothing has the last ones in memory, of about so many bytes.
+# What is fitted for visitors who only read is in memory until the server ends: the last ones, of
+# about so many bytes.
 MOST_IN_MEMORY = 2**30
+# The tensor of a lens with how well it does: numbers where it was fitted here, so that it can be
+# fitted again; NaN where it was read from a file.
+MEASURED = "measured"
 _in_memory: dict[str, Mapping[str, Tensor]] = {}
 # What the name of a dictionary ends with that lies beside a model that ships.
 _OF_MODEL = "-features"
@@ -39,11 +44,12 @@ def named(name: str, digest: str) -> str:
 
 def kept(digest: str) -> dict[str, Tensor]:
     """The tensors that are kept under this digest; none where there is no such file, or it cannot
-    be read.
+    be read. What is read stays longer than what is not.
     """
     if digest in _in_memory:
         return dict(_in_memory[digest])
-    return _read(_folder() / f"{digest}.safetensors")
+    renew(path := _path(digest))
+    return _read(path)
 
 
 def shipped(name: str) -> dict[str, Tensor]:
@@ -66,7 +72,9 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 def names(beginning: str) -> list[str]:
     """The digests under which something is kept that begin so."""
-    every = {*_in_memory, *(path.stem for path in _folder().glob("*.safetensors"))}
+    # what others fitted who only read is found by who has its name, and by them
+    of_readers = _in_memory if hosting().read_only else ()
+    every = {*of_readers, *(path.stem for path in _files())}
     return sorted(name for name in every if name.startswith(beginning))
 
 
@@ -76,35 +84,92 @@ def shipped_names() -> list[str]:
 
 
 def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
-    """Keep tensors under a digest, unless read-only, and remove the oldest files if all are too
-    large; an OSError if it fails.
+    """Keep tensors under a digest: as a file, or for a visitor who only reads in memory.
+
+    Where all files are too large together, lenses that can be fitted again go, the one that was
+    read longest ago first, and nothing else. Where there is no room, such a lens stays in memory,
+    with a warning; for all else that is an OSError, which says why.
     """
     if hosting().read_only:
-        _in_memory[digest] = tensors
-        while (
-            len(_in_memory) > 1
-            and sum(t.nbytes for tensors in [*_in_memory.values()] for t in tensors.values())
-            > MOST_IN_MEMORY
-        ):
-            _in_memory.pop(next(iter(_in_memory)))
+        _remember(digest, tensors)
         return
-    folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    write(folder / f"{digest}.safetensors", tensors)
-    newest = sorted(
-        folder.glob("*.safetensors"), key=lambda path: written(path) or (0, 0), reverse=True
-    )
-    for path, total in zip(newest, accumulate(map(length_of, newest)), strict=True):
-        if total > MOST_BYTES:
+    path = _path(digest)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_room(path, sum(tensor.nbytes for tensor in tensors.values()))
+        write(path, tensors)
+    except OSError as error:
+        reason = error if error.strerror is None else f"{error.strerror}; make room on its disk"
+        problem = f"{digest} is not kept in {path.parent}: {reason}"
+        if not _is_measured(tensors.get(MEASURED)):
+            raise OSError(problem) from None
+        warnings.warn(problem, stacklevel=2)
+        _remember(digest, tensors)
+
+
+def lasts(digest: str) -> bool:
+    """Whether what has this digest is kept for as long as who asks may keep something."""
+    return _path(digest).exists() or (hosting().read_only and digest in _in_memory)
+
+
+def _remember(digest: str, tensors: Mapping[str, Tensor]) -> None:
+    """Have tensors in memory, and let the oldest ones there go where all are too large."""
+    _in_memory[digest] = tensors
+    while (
+        len(_in_memory) > 1
+        and sum(t.nbytes for tensors in [*_in_memory.values()] for t in tensors.values())
+        > MOST_IN_MEMORY
+    ):
+        _in_memory.pop(next(iter(_in_memory)))
+
+
+def _make_room(path: Path, needed: int) -> None:
+    """Remove lenses that can be fitted again, until there is room for `needed` bytes at `path`; an
+    OSError, and all files stay, if that is not enough.
+    """
+    if needed > MOST_OF_ONE:
+        raise OSError(f"it takes {in_bytes(needed)}, and {in_bytes(MOST_OF_ONE)} is the most")
+    others = {other: length_of(other) for other in _files() if other != path}
+    too_many = sum(others.values()) + needed - MOST_BYTES
+    if too_many <= 0:
+        return
+    passing = [other for other in others if _can_be_fitted_again(other)]
+    if too_many > sum(others[other] for other in passing):
+        raise OSError(
+            f"the folder is full, with {in_bytes(MOST_BYTES)} at most: delete the directions, "
+            "dictionaries and lenses there that you need no more"
+        )
+    for oldest in sorted(passing, key=lambda other: written(other) or (0, 0)):
+        if too_many > 0:
+            too_many -= others[oldest]
             with suppress(OSError):
-                path.unlink()
+                oldest.unlink()
+
+
+def _can_be_fitted_again(path: Path) -> bool:
+    """Whether a file has a lens that was fitted here, and not one that was read from a file."""
+    with suppress(OSError, SafetensorError), safe_open(path, "pt") as file:
+        return MEASURED in file.keys() and _is_measured(file.get_tensor(MEASURED))  # noqa: SIM118
+    return False
+
+
+def _is_measured(measured: Tensor | None) -> bool:
+    return measured is not None and bool(measured.isfinite().any())
 
 
 def write(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors to a file. An OSError if it cannot be written."""
+    content = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
     with in_place_of(path.absolute()) as fresh:
-        save_file({name: tensor.cpu().contiguous() for name, tensor in tensors.items()}, fresh)
+        try:
+            save_file(content, fresh)
+        except SafetensorError as error:  # so it says that a disk is full
+            raise OSError(str(error)) from None
 
 
-def _folder() -> Path:
-    return home() / "fitted"
+def _path(digest: str) -> Path:
+    return home() / "fitted" / f"{digest}.safetensors"
+
+
+def _files() -> Iterable[Path]:
+    return (home() / "fitted").glob("*.safetensors")

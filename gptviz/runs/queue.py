@@ -23,7 +23,7 @@ from threading import RLock, Thread
 from typing import Any
 
 from gptviz.machine.files import home
-from gptviz.machine.hosting import hosting, variable
+from gptviz.machine.hosting import carried, hosting, variable
 from gptviz.machine.lines import lines_of
 
 from . import checkpoints
@@ -177,7 +177,9 @@ class Queue:
         """
         with self._lock:
             if self._thread is None and (self._processes or self.waiting()):
-                self._thread = Thread(target=self._attend, name="training queue", daemon=True)
+                # what waits was allowed when it was put into the queue, whoever looks at it now
+                work = carried(self._attend, reads_only=False)
+                self._thread = Thread(target=work, name="training queue", daemon=True)
                 self._thread.start()
 
     def close(self) -> None:
@@ -208,6 +210,7 @@ class Queue:
         return folder
 
     def _end(self, name: str, how: StopRequest) -> None:
+        checkpoints.check_writable(f"{name[:80]} goes on as it is")
         with self._lock:
             folder, place = self._folder(name), self.place(name)
             if place is None:
@@ -306,7 +309,9 @@ class Queue:
             detached = {
                 "creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS
             }
-        environment = {**os.environ, "PYTHONPATH": path, "GPTVIZ_HOME": str(self.root.parent)}
+        allowed = dict.fromkeys(map(variable, ("lan", "read_only")), "")
+        own = {"PYTHONPATH": path, "GPTVIZ_HOME": str(self.root.parent)}
+        environment = {**os.environ, **allowed, **own}
         try:
             with (folder / ERRORS).open("wb") as errors:
                 nothing = subprocess.DEVNULL

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from gptviz.machine import memory, progress
 from gptviz.machine.bounded import parse_json
-from gptviz.machine.files import home, in_place_of, length_of, replacement_path
+from gptviz.machine.files import in_place_of, length_of, replacement_path, scratch_folder
 from gptviz.model import Config, parameter_count
 from gptviz.pretrained import peft
 from gptviz.pretrained.families import ImportRefusedError
@@ -150,8 +150,7 @@ def _with_weights(folder: Path) -> Iterator[list[Path]]:
         yield []
         return
     source = checkpoints.source_of(folder)
-    with replacement_path(home() / "packing") as fresh:
-        fresh.mkdir()
+    with scratch_folder("packing") as fresh:
         with progress.part(0, 2):
             checkpoints.write_tensors(
                 fresh / "model.safetensors", weights_of(source, checkpoints.read_config(folder))

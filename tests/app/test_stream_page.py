@@ -338,7 +338,7 @@ def test_a_link_to_steering_finds_the_direction_that_it_asks_for() -> None:
     found = gptviz.load("sentences").direction(
         *(text.splitlines() for text in lists.values()), block=1, name="number"
     )
-    (fitted._folder() / f"{found.name}.safetensors").unlink()
+    fitted._path(found.name).unlink()
     at = opened(PAGE, model="sentences", view=page.STEERING, edits=found.edit(1), **lists)
     assert not at.warning
     assert "at strength 1 it stays “is”" in says(at)

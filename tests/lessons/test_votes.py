@@ -1,5 +1,5 @@
-"""Answers of a class: each visitor counts once for a question, whatever it answered before, and
-questions are bounded.
+"""Answers of a class: each browser has one voice for a question, its last answer before the result
+is shown; none is dropped without a word.
 """
 
 from __future__ import annotations
@@ -12,31 +12,70 @@ from hypothesis import strategies as st
 
 from gptviz.lessons import votes
 
-QUESTION = ("01-tokens", 0, 0)
+QUESTION, OTHER = ("01-tokens", 0, 0), ("01-tokens", 0, 1)
+
+
+@pytest.fixture(autouse=True)
+def _no_answers() -> None:
+    votes.forget()
 
 
 @given(
-    st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["3", "4", "ten"])), max_size=40)
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["3", "4", "ten"])), max_size=40),
+    st.integers(0, 40),
 )
-def test_the_last_answer_of_each_visitor_counts(answers: list[tuple[str, str]]) -> None:
+def test_the_last_answer_of_each_browser_before_the_result_counts(
+    answers: list[tuple[str, str]], shown_after: int
+) -> None:
     votes.forget()
-    for session, answer in answers:
-        votes.count(QUESTION, session, answer)
-    assert dict(votes.counted(QUESTION)) == Counter(dict(answers).values())
-    counts = [count for _, count in votes.counted(QUESTION)]
+    for place, (browser, answer) in enumerate(answers):
+        if place == shown_after:
+            votes.show(QUESTION)
+        is_counted = not votes.count(QUESTION, browser, answer)
+        assert is_counted == (place < shown_after)
+    counted = votes.ballot(QUESTION).counted
+    assert dict(counted) == Counter(dict(answers[:shown_after]).values())
+    counts = [count for _, count in counted]
     assert counts == sorted(counts, reverse=True)
-    assert votes.counted(("01-tokens", 0, 1)) == []
+    assert votes.ballot(OTHER).counted == []
 
 
-def test_no_more_is_kept_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    votes.forget()
-    monkeypatch.setattr(votes, "MOST_QUESTIONS", 2)
+def test_a_question_that_is_asked_again_is_counted_anew() -> None:
+    votes.count(QUESTION, "a", "3")
+    votes.show(QUESTION)
+    assert "the result is shown already" in votes.count(QUESTION, "b", "4")
+    votes.ask_again(QUESTION)
+    assert not votes.count(QUESTION, "b", "4")
+    assert votes.ballot(QUESTION).counted == [("4", 1)]
+
+
+def test_a_browser_without_cookies_has_no_voice_and_is_told_so() -> None:
+    assert "keeps no cookies" in votes.count(QUESTION, None, "3")
+    assert not votes.ballot(QUESTION).answers
+
+
+def test_more_than_a_thousand_browsers_are_counted() -> None:
+    assert not any(votes.count(QUESTION, str(number), "yes") for number in range(2_500))
+    assert votes.ballot(QUESTION).counted == [("yes", 2_500)]
+    assert not votes.ballot(QUESTION).is_full
+
+
+def test_where_there_is_no_room_both_sides_are_told_and_what_was_counted_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(votes, "MOST_ANSWERS", 3)
-    for step in range(3):
-        for session in "abcde":
-            votes.count(("own", step, 0), session, "yes")
-    assert [votes.counted(("own", step, 0)) for step in range(3)] == [
-        [],
-        [("yes", 3)],
-        [("yes", 3)],
-    ]
+    for browser in "abc":
+        assert not votes.count(QUESTION, browser, "yes")
+    assert votes.count(OTHER, "d", "no") == votes.FULL
+    assert votes.ballot(OTHER).is_full
+    assert not votes.count(QUESTION, "c", "no"), "who has a voice may change it"
+    assert votes.ballot(QUESTION).counted == [("yes", 2), ("no", 1)]
+    votes.ask_again(QUESTION)
+    assert not votes.count(OTHER, "d", "no")
+
+
+def test_of_a_browser_nothing_is_kept_but_a_number_and_of_an_answer_its_beginning() -> None:
+    votes.count(QUESTION, "the number of a cookie", "x" * 10_000)
+    ((voice, answer),) = votes.ballot(QUESTION).answers.items()
+    assert isinstance(voice, int)
+    assert answer == "x" * votes.LONGEST

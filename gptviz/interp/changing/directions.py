@@ -172,10 +172,15 @@ def kept(name: str, config: Config) -> Mapping[int, Tensor]:
             "Steering, or read its file "
             "with gptviz steer --direction FILE"
         )
+    require_fit(direction, config)
+    return direction.vectors
+
+
+def require_fit(direction: Direction, config: Config) -> None:
+    """Refuse, with a ValueError, a direction that is not of a model of this config."""
     size, last = len(next(iter(direction.vectors.values()))), max(direction.vectors)
     if size != config.d_model or last >= config.n_layer:
         raise ValueError(
-            f"the direction {name} is that of another model: it has {size:,} numbers, and acts up "
-            f"to block {last}"
+            f"the direction {direction.name} is that of another model: it has {size:,} numbers, "
+            f"and acts up to block {last}"
         )
-    return direction.vectors

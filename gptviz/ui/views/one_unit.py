@@ -5,6 +5,7 @@ if it is set by hand.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import pandas as pd
@@ -195,5 +196,7 @@ def settable(value: float) -> float:
 
 
 def ask_set(subject: Subject, unit: Unit, value: float) -> Asked[LabelledArray]:
-    """The likeliest guesses as the model is, and with a unit set to `value`."""
-    return ask(subject, units.unit_set, "Reading the prompt", name=unit.name, value=value)
+    """The likeliest guesses without an edit of a unit, and with the unit set to `value`."""
+    others = tuple(one for one in subject.key.edits if one.partition("=")[0] != unit.name)
+    settings = {"prompt": subject.text, "name": unit.name, "value": value}
+    return ask(replace(subject.key, edits=others), units.unit_set, "Reading the prompt", **settings)

@@ -21,7 +21,6 @@ the text. Such a link works only on this machine.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +30,7 @@ from urllib.parse import quote_plus, urlencode
 import streamlit as st
 
 from gptviz.machine.bounded import read_regular
-from gptviz.machine.files import home, in_place_of
+from gptviz.machine.files import home, in_place_of, renew
 from gptviz.machine.hosting import hosting
 from gptviz.settings.address_values import NOTED, Values
 
@@ -145,8 +144,7 @@ def text_of(value: str) -> str:
     with suppress(OSError):
         content = read_regular(_file(value), LONGEST_KEPT)
         if _key_of(content) == value:
-            with suppress(OSError):
-                os.utime(_file(value))  # now it counts as used last
+            renew(_file(value))
             return content.decode("utf-8")
     raise NotKeptError(
         f"The link has the key {value[:13]}… of a long text that this machine does not have: it "

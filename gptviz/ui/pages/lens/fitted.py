@@ -15,6 +15,7 @@ from gptviz.interp.reading.fitted_lens import KINDS, KL, FittedLens, LensKind
 from gptviz.interp.reading.layers import layers
 from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted
+from gptviz.runs import fitted as kept
 from gptviz.runs import names
 from gptviz.settings.address_values import ANY
 from gptviz.ui.shell.subject import Subject, ask
@@ -149,6 +150,11 @@ def foretold(subject: Subject, lens: FittedLens, chosen: LensChoice) -> None:
         f"{percent(agrees)} of the places; that "
         f"of the {NAMES[kind]} {brief(other)} nats, and {percent(also)}."
     )
+    if not kept.lasts(lens.name):
+        st.caption(
+            "This lens is in memory until the server ends. It is not in your folder: there was no "
+            "room for it, or its file was removed."
+        )
 
 
 def _measured_over(subject: Subject, chosen: LensChoice) -> str:

@@ -176,6 +176,12 @@ def _offer(name: str, key: str, size: int, *, snapshots: bool) -> None:
             width="stretch",
         )
         return
+    if hosting().read_only:
+        st.caption(
+            f"{chosen.title} has {how_large}: at most {memory.in_bytes(MOST_DOWNLOADED)} are "
+            "downloaded, and this server writes no files for its visitors."
+        )
+        return
     label = f"{chosen.title} ({how_large}), into a folder"
     about = "export", name, key, snapshots
     if pressed(label, key=f"save {key}", icon=":material/save:", width="stretch"):

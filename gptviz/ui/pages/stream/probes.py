@@ -97,13 +97,16 @@ def show(subject: Subject, asked: Asked[Probed]) -> LabelledArray | None:
                     "Toward", probed.classes, key="value", default=probed.classes[-1], help=hint
                 )
                 settings = dict(asked.settings) | {"value": value, "block": block}
-                direction = ask(
+                found = ask(
                     subject.key.unedited,
                     fitted.label_direction,
                     "Finding the direction",
                     **settings,
-                ).value
-                steering.on_every_page(direction)
+                )
+                try:
+                    steering.on_every_page(found.value)
+                except (ValueError, OSError) as error:
+                    st.info(f"{escaped(str(error))}.")
     return table
 
 

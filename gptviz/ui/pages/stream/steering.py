@@ -19,6 +19,7 @@ from gptviz.labelled_array import LabelledArray
 from gptviz.language_model import fitted, steering
 from gptviz.language_model.steering import Steered
 from gptviz.machine.lines import lines_of
+from gptviz.runs import fitted as kept
 from gptviz.ui.shell.subject import Asked, Subject, ask, edits
 from gptviz.ui.views.files import download, read_in
 from gptviz.ui.widgets import addresses, controls, escaped, show_figure, theme, visit
@@ -72,7 +73,7 @@ def show(subject: Subject) -> tuple[LabelledArray | None, str | None]:
         return None, None
     try:
         found = own or asked.value
-        if directions.found(found.name) is None:  # its file was removed since
+        if not kept.lasts(found.name):  # its file was removed since, or who found it only reads
             directions.keep(found)
         _in_place_of_earlier(subject, found)
         steered = _steered(subject, found, lists[1])

@@ -28,9 +28,9 @@ from gptviz.lessons.real_model import about_what_is_open, stands_in
 from gptviz.machine.hosting import hosting
 from gptviz.runs import checkpoints
 from gptviz.settings.address_values import one_of
-from gptviz.streamlit_internals import period, session
+from gptviz.streamlit_internals import browser, period
 from gptviz.ui.records.open_model import PAGE as OPEN_MODEL
-from gptviz.ui.widgets import addresses, escaped, in_quotes, pressed
+from gptviz.ui.widgets import addresses, capitalised, escaped, in_quotes, pressed
 
 from ..subject.models import ModelKey, language_model, model_key
 from . import present
@@ -46,6 +46,8 @@ _DONE = re.compile(r"(\d{1,2})\.(\d{1,2})([rwh])")
 # hint is shown.
 RIGHT, WRONG, HINTED = "r", "w", "h"
 MOST_ANSWERS, MOST_SHOWN = 200, 8
+# What counts where a class answers a question.
+RULE = "Each browser has one voice: its last answer before the result is shown."
 # The key of the session's state with the answered questions of every lesson that was open, by its
 # name.
 _ANSWERED = "lessons answered"
@@ -311,6 +313,9 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
     Returns the lesson as it then is.
     """
     key = f"{open_lesson.lesson.name} {open_lesson.step} {number}"
+    asked = open_lesson.lesson.name, open_lesson.step, number
+    allowed = hosting()
+    not_counted = ""
     _text(question.ask, about)
     given: str | float | None
     if question.kind == "state":
@@ -330,32 +335,46 @@ def _ask(open_lesson: OpenLesson, number: int, question: Question, about: ModelK
                 else "Give an answer first: a guess is fine."
             )
             return open_lesson
-        if hosting().lan:
+        if allowed.lan and allowed.read_only:
             said = f"{given:g}" if isinstance(given, float) else given
-            votes.count((open_lesson.lesson.name, open_lesson.step, number), str(session()), said)
+            not_counted = votes.count(asked, browser(), said)
         open_lesson = open_lesson.answered(number, answer.is_right(given))
         keep(open_lesson)
     became = open_lesson.done.get((open_lesson.step, number))
     if became is not None:
         _reveal(question, became, about)
-    if (allowed := hosting()).lan and not allowed.read_only:
-        _of_the_class((open_lesson.lesson.name, open_lesson.step, number))
+    if not_counted:
+        st.info(f"{capitalised(not_counted)}.")
+    elif allowed.lan and allowed.read_only:
+        st.caption(f"The answers of the class are counted, without names. {RULE}")
+    elif allowed.lan:
+        _of_the_class(asked)
     return open_lesson
 
 
 @st.fragment(run_every=3.0)
 def _of_the_class(question: votes.Question) -> None:
-    """For who sits at the server: how many of the class chose what."""
-    answers = votes.counted(question)
-    total = sum(count for _, count in answers)
-    said = (
-        ", ".join(f"{in_quotes(answer)} {count}" for answer, count in answers[:MOST_SHOWN])
-        or "none yet"
+    """For who sits at the server: how many of the class have answered and, once that is shown, how
+    many chose what.
+    """
+    ballot = votes.ballot(question)
+    total = f"In all {len(ballot.answers):,}."
+    if not ballot.is_shown:
+        st.caption(f"**Answers of the class**, without names. {total} {RULE} Yours is not counted.")
+        label, act = "Show the result", votes.show
+    else:
+        said = [f"{in_quotes(answer)} {count:,}" for answer, count in ballot.counted[:MOST_SHOWN]]
+        st.caption(f"**Answers of the class**: {', '.join(said) or 'none'}. {total}")
+        label, act = "Ask again", votes.ask_again
+    st.button(
+        label,
+        key=f"result {question}",
+        on_click=act,
+        args=(question,),
+        help="To ask again forgets the answers.",
     )
-    st.caption(
-        f"**Answers of the class**, without names: {said}."
-        + (f" In all {total}." if len(answers) > 1 else "")
-    )
+    if ballot.is_full:
+        st.warning(f"{capitalised(votes.FULL)}.")
 
 
 def _given(question: Question, key: str) -> str | float | None:

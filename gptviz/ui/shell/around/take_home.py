@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
+from gptviz.machine.hosting import carried, environment
 from gptviz.machine.lines import lines_of
 from gptviz.runs import checkpoints, names
 
@@ -51,7 +52,7 @@ def take_home(page: str, decoder: str | None) -> None:
         for ending, (label, icon, kind) in FORMS.items():
             st.download_button(
                 label,
-                partial(written_file, page, query, ending),
+                carried(partial(written_file, page, query, ending)),
                 f"{page}.{ending}",
                 kind,
                 icon=icon,
@@ -72,7 +73,7 @@ def take_lesson_home(name: str, *, key: str) -> None:
         "server. It takes a minute or so to write. If it fails, others may be writing theirs: try "
         "again a little later."
     )
-    write = partial(written_file, f"lesson:{name}", {}, "html")
+    write = carried(partial(written_file, f"lesson:{name}", {}, "html"))
     look: dict[str, Any] = {
         "icon": ":material/download:",
         "type": "tertiary",
@@ -142,7 +143,13 @@ def _export(options: list[str], said: str) -> None:
     command = [sys.executable, "-m", "gptviz", "export", *options]
     try:
         ended = subprocess.run(
-            command, input=said, capture_output=True, text=True, timeout=PATIENCE, check=False
+            command,
+            input=said,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"the file was not written within {PATIENCE} seconds") from None

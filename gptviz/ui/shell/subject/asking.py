@@ -17,6 +17,7 @@ from cachetools import cached
 from gptviz.language_model import LanguageModel
 from gptviz.machine import job
 from gptviz.machine.byte_cache import byte_cache
+from gptviz.machine.hosting import hosting
 from gptviz.machine.job import Job
 from gptviz.machine.memory import gives_way
 from gptviz.text import passages
@@ -38,6 +39,8 @@ class Asked(Generic[Result]):
     #: its arguments by name, but for those that are as they are by default
     settings: tuple[tuple[str, Any], ...]
     title: str  #: what is computed, in words, for the bar that a page shows meanwhile
+    #: whether who asks only reads: what was fitted for one of those was not kept for the others
+    reads_only: bool = False
 
     @property
     def value(self) -> Result:
@@ -109,9 +112,8 @@ def ask(
         for name in usual
         if name in settings and settings[name] != usual[name]
     )
-    return Asked(
-        about.key if isinstance(about, Subject) else about, analysis.__name__, chosen, title
-    )
+    key = about.key if isinstance(about, Subject) else about
+    return Asked(key, analysis.__name__, chosen, title, hosting().read_only)
 
 
 def in_code(value: object) -> str:

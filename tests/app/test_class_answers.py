@@ -1,0 +1,63 @@
+"""The answers of a class to a question: pupils answer, who sits at the server shows the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from gptviz.lessons import votes
+from gptviz.machine import hosting
+from gptviz.ui.shell.around import lesson
+from tests.app.opening import opened, press, says
+
+# A step with one question and its options.
+STEP = {"lesson": "03-attention-is-an-average", "lesson_step": "1"}
+
+
+@pytest.fixture
+def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], AppTest]:
+    """A fresh session of a browser of the class, or of who sits at the server."""
+    monkeypatch.setenv(hosting.variable("lan"), "1")
+    votes.forget()
+
+    def visit(browser: str | None) -> AppTest:
+        monkeypatch.setattr(hosting, "_is_guest", lambda: browser is not None)
+        monkeypatch.setattr(lesson, "browser", lambda: browser)
+        return opened("app.py", **STEP)
+
+    return visit
+
+
+def answer(at: AppTest, option: int) -> AppTest:
+    """The page after the first question was answered so."""
+    choice = at.radio[0]
+    choice.set_value(choice.options[option])
+    return press(at, "Check")
+
+
+def test_each_browser_has_one_voice_and_who_sits_at_the_server_shows_the_result(
+    visit: Callable[[str | None], AppTest],
+) -> None:
+    assert lesson.RULE in says(visit("a"))
+    for browser, option in (("a", 0), ("a", 1), ("b", 0)):
+        answer(visit(browser), option)
+    teacher = answer(visit(None), 0)
+    said = says(teacher)
+    assert "In all 2" in said
+    assert "Yours is not counted" in said
+    assert "Answers of the class**: " not in said, "nobody sees it before it is shown"
+    shown = says(press(teacher, "Show the result"))
+    options = [option.strip() for option in teacher.radio[0].options]
+    assert all(f"“{option}” 1" in shown for option in options[:2]), (options, shown)
+    assert "the result is shown already" in says(answer(visit("b"), 1)).lower()
+    assert "In all 2" in says(visit(None))
+    assert "In all 0" in says(press(visit(None), "Ask again"))
+
+
+def test_without_a_class_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    votes.forget()
+    at = answer(opened("app.py", **STEP), 0)
+    assert lesson.RULE not in says(at)
+    assert not votes._ballots
