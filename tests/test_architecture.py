@@ -136,6 +136,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "gptviz.pretrained.published_lenses",
             "gptviz.pretrained.sae_lens",
         ),
+        "gptviz.figures.kit.format",  # how numbers are written, which draws nothing
     },
     "gptviz.lessons": {
         *(

@@ -4,10 +4,13 @@ is that of its page.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 
 import gptviz
+from gptviz.figures.kit.format import percent
 from gptviz.interp.units.head_scores import SCORES
 from gptviz.language_model.scanning import Finding
 from gptviz.ui.menu import PAGES
@@ -84,3 +87,18 @@ def test_the_command_gives_the_same_and_refuses_a_classifier(capsys: Capture) ->
     ]
     assert rows[0]["query"]
     assert "only a decoder is scanned" in error(capsys, "scan", "classifier", "--prompt", "good")
+
+
+def test_shares_are_written_as_pages_write_them() -> None:
+    lm = gptviz.load("sentences")
+    findings = lm.scan("Tom bought a white car. Now the car is")
+    sentences = " ".join(one.sentence for one in findings)
+    shares = re.findall(r"(?<!< )(?<![\d.])[\d.]+ %", sentences)
+    assert "95.0 %" in shares
+    assert all(share == percent(float(share.removesuffix(" %")) / 100) for share in shares)
+
+
+def test_a_name_of_the_task_has_its_rival() -> None:
+    lm = gptviz.load("sentences")
+    prompt = "When Mark and Kate went to the shop , Kate gave a book to"
+    assert lm.rival(prompt, lm.token("Mark")) == lm.token("Kate")

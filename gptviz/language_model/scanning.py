@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gptviz.figures.kit.format import brief, percent, signed
 from gptviz.interp.changing.before_after import guess
 from gptviz.interp.changing.edits import Inputs, UnitEdit, edited_by_each
 from gptviz.interp.explaining.attribution import attributed, stream_at
@@ -102,8 +103,8 @@ def _kinds_of_heads(lm: LanguageModel) -> Iterator[Finding]:
         block, index = np.unravel_index(np.nanargmax(scores), scores.shape)
         head, value = Unit("attention", int(block), int(index)), float(scores[block, index])
         sentence = (
-            f"{_upper(head.title)} {does}: with {_percent(value)} of its attention, the middle "
-            f"head with {_percent(usual)}."
+            f"{_upper(head.title)} {does}: with {percent(value)} of its attention, the middle "
+            f"head with {percent(usual)}."
         )
         query = (
             ("over", "Repeated random tokens"),
@@ -142,8 +143,8 @@ def _guess(lm: LanguageModel, prompt: str, ids: list[int]) -> Iterator[Finding]:
             else 0.0
         )
         sentence = (
-            f"{_upper(part.title)} adds {part.value:+.3g} to the logit of {names}, which is "
-            f"{attribution.logit:.3g}."
+            f"{_upper(part.title)} adds {signed(part.value)} to the logit of {names}, which is "
+            f"{brief(attribution.logit)}."
         )
         yield Finding("attribution", (("part", part.name),), sentence, part.value, usual, strength)
 
@@ -160,8 +161,8 @@ def _decided(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
     before, after = float(risen[layer - 1]), float(risen[layer])
     label = lm.tokenizer.label(int(lens.top[-1, 0, 0]))
     sentence = (
-        f"{_upper(lens.layers[layer].title)} decides: “{label}” goes from {_percent(before)} to "
-        f"{_percent(after)} there."
+        f"{_upper(lens.layers[layer].title)} decides: “{label}” goes from {percent(before)} to "
+        f"{percent(after)} there."
     )
     query = (("layer", lens.layers[layer].name), ("position", str(len(ids) - 1)))
     yield Finding("lens", query, sentence, after, before, after - before)
@@ -182,14 +183,10 @@ def _needed(lm: LanguageModel, ids: list[int]) -> Iterator[Finding]:
     head = min(without, key=without.__getitem__)
     before, after = float(whole[token]), without[head]
     sentence = (
-        f"Without {head.title}, “{lm.tokenizer.label(token)}” goes from {_percent(before)} to "
-        f"{_percent(after)}."
+        f"Without {head.title}, “{lm.tokenizer.label(token)}” goes from {percent(before)} to "
+        f"{percent(after)}."
     )
     yield Finding("switch_off", (("edits", head.name),), sentence, after, before, before - after)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
 
 
 def _upper(text: str) -> str:

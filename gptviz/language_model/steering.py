@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gptviz.figures.kit.format import percent
 from gptviz.interp.changing import directions
 from gptviz.interp.changing.directions import Direction
 from gptviz.interp.changing.edits import DIRECTION
@@ -47,7 +48,8 @@ class Steered:
             self.probability.values[:, strengths.index(f"{at:g}")] for at in (0, self.strength)
         )
         first, then = (
-            f"“{tokens[int(each.argmax())]}” ({100 * each.max():.1f} %)" for each in (before, after)
+            f"“{tokens[int(each.argmax())]}” ({percent(float(each.max()))})"
+            for each in (before, after)
         )
         if before.argmax() == after.argmax():
             return (

@@ -9,13 +9,13 @@ from typing import Final
 KINDS: Final = tuple(
     tuple(words.split())
     for words in (
-        "Mary John Tom Ann Sue Paul Kate Lucy Peter Emma David Alice James Sarah Michael",
+        "Mary John Tom Ann Sue Paul Kate Mark Lucy Peter Emma David Alice James Sarah Michael",
         "France Germany Italy Spain Japan China India Russia Egypt Canada Mexico Brazil England "
         "Greece Poland Sweden",
         "Paris London Berlin Rome Madrid Tokyo Moscow Cairo Athens Vienna Boston Chicago",
         "Monday Tuesday Wednesday Thursday Friday Saturday Sunday",
         "January February April June July August September October November December",
-        "red blue green white black yellow brown grey pink",
+        "red blue green white black yellow brown grey pink golden",
         "two three four five six seven eight nine ten",
         "1 2 3 4 5 6 7 8 9",
         "dog cat horse cow bird sheep pig mouse",

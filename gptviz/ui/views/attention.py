@@ -267,10 +267,12 @@ def show(subject: Subject, stack: str) -> None:
     else:
         seen = view(subject.key, read).overview
         block, head = start = sharpest_head(seen)
+        # As the explorer says it, without the row of the first token.
+        spread = seen.spread if seen.facts is None else seen.facts.spread
         st.markdown(
             f"{capitalised(_unit(read, block, head).title)} looks the most sharply: a row of it "
             "is spread over "
-            f"{seen.spread[block, head]:.1f} of {counted(seen.last.shape[-1], 'token')} on average."
+            f"{spread[block, head]:.1f} of {counted(seen.last.shape[-1], 'token')} on average."
         )
     words = words_of(subject, read)
     lines = (

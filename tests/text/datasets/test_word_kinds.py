@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from gptviz.text.datasets.sentences import _COLOURS, _NAMES
 from gptviz.text.datasets.word_kinds import KINDS, other_of_its_kind, with_another_word
 
 
@@ -55,3 +56,10 @@ def test_a_text_without_a_word_of_a_known_kind_is_left_alone() -> None:
 )
 def test_it_is_the_last_other_word_of_the_kind(text: str, word: str, other: str | None) -> None:
     assert other_of_its_kind(text, word) == other
+
+
+@pytest.mark.parametrize("words", [_NAMES, _COLOURS])
+def test_the_words_of_the_task_sentences_are_of_one_kind(words: tuple[str, ...]) -> None:
+    assert any({*words} <= {*kind} for kind in KINDS)
+    for word in words:
+        assert other_of_its_kind(f"{words[0]} {word} {words[1]}", word) not in (None, word)
