@@ -138,9 +138,7 @@ class Given:
 
     def _within(self, info: FieldInfo, name: str, value: Any) -> Any:
         if not is_within(info, value):
-            raise ImportRefusedError(
-                f"{self.file}: {name} is {value!r:.80}; a {self.kind} needs {limits(info)}"
-            )
+            raise self.refusal(name, f"a {self.kind} needs {limits(info)}")
         return value
 
     def switch(self, name: str, default: bool) -> bool:

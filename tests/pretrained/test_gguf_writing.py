@@ -270,7 +270,7 @@ def test_what_no_family_of_the_format_computes_is_named(changes: dict[str, Any],
             "window_pattern",
         ),
         ("gemma3_text", {"rope_local_base_freq": 500.0}, "window_rotary_base"),
-        ("gemma3_text", {"attn_logit_softcapping": 30.0}, "score_cap"),
+        ("gemma3_text", {"final_logit_softcapping": 30.0}, "logit_cap"),
         (
             "qwen2",
             {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 3},

@@ -21,7 +21,7 @@ from gptviz.model import Config
 from ..families import FAMILIES, Given, ImportRefusedError
 from ..families.base import lacking
 from ..families.expressing import Expressed, NotExpressibleError, differences, fields_in_words
-from ..given import without_place
+from ..given import WithoutEffect, without_place
 from .characters import characters_near
 from .folder import LONGEST_CONFIG
 from .folder_tokens import FolderTokens
@@ -34,6 +34,8 @@ COMPILED = "_orig_mod."  # the prefix that torch.compile adds to names
 TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 MASKS = (".attn.bias", ".attn.masked_bias")
 MOST_SETTINGS = 10_000
+# The settings that GPT-2's own reader does not read.
+WITHOUT_EFFECT: WithoutEffect = {"it is read apart": "model_type block_size bias dropout"}
 EMBEDDING, POSITIONS, UNEMBEDDING = (
     "transformer.wte.weight",
     "transformer.wpe.weight",
@@ -101,6 +103,7 @@ class _OfGPT2(ModelSource):
             config = _config(
                 self._given, self._settings, biased="transformer.h.0.ln_1.bias" in self._tensors
             )
+        self._given.refuse_unread(WITHOUT_EFFECT)
         return Outline(self.title, config)
 
     def opened(self) -> Opened:
@@ -239,17 +242,8 @@ def _as_gpt2(
         name: name for name in ("vocab_size", "n_embd", "n_layer", "n_head")
     }
     fields = {"model_type": "gpt2", "activation_function": activation, "tie_word_embeddings": tied}
-    known = {*names.values(), "bias", "dropout"}
-    Given(
-        {name: value for name, value in settings.items() if name not in known},
-        f"{title} model",
-        file,
-    ).refuse_unread()
-    return Given(
-        fields | {name: settings.get(theirs) for name, theirs in names.items()},
-        f"{title} model",
-        file,
-    )
+    fields |= {name: settings.get(theirs) for name, theirs in names.items()}
+    return Given({**settings, **fields}, f"{title} model", file)
 
 
 def _config(given: Given, settings: Mapping[str, Any], *, biased: bool) -> Config:
