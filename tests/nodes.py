@@ -20,7 +20,7 @@ SCRIPTS = "views' scripts and styles"
 # The most nodes, in steps of 500, in each room of gptviz/ (of ui/, in each of its own rooms) and in
 # tests/; and the most lines of the views' scripts and styles.
 BUDGET: dict[str, int] = {
-    "gptviz": 2_000,
+    "gptviz": 2_500,
     "gptviz/commands": 24_000,
     "gptviz/components": 13_500,
     "gptviz/data": 13_500,
@@ -28,11 +28,11 @@ BUDGET: dict[str, int] = {
     "gptviz/generate": 10_500,
     "gptviz/interp": 94_500,
     "gptviz/language_model": 20_000,
-    "gptviz/lessons": 13_000,
-    "gptviz/machine": 6_000,
+    "gptviz/lessons": 13_500,
+    "gptviz/machine": 6_500,
     "gptviz/model": 35_500,
     "gptviz/pretrained": 53_500,
-    "gptviz/runs": 26_000,
+    "gptviz/runs": 26_500,
     "gptviz/settings": 3_000,
     "gptviz/takehome": 9_500,
     "gptviz/text": 37_000,
@@ -44,7 +44,7 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 17_500,
     "gptviz/ui/views": 23_500,
     "gptviz/ui/widgets": 8_500,
-    "tests": 599_500,
+    "tests": 606_500,
     SCRIPTS: 17_100,
 }
 
