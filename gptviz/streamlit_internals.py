@@ -137,10 +137,11 @@ def is_guest() -> bool:
     if not runtime.exists():
         return False
     headers = context.headers
-    asked = [headers.get_all(name) for name in ("Host", "Origin")]
+    asked = [*headers.get_all("Host"), *headers.get_all("Origin")]
     return (
         context.ip_address is not None
-        or not all(len(given) == 1 and _OWN.fullmatch(given[0]) for given in asked)
+        or len(asked) != 2
+        or not all(map(_OWN.fullmatch, asked))
         or any(map(_OF_FORWARDER.fullmatch, headers))
     )
 

@@ -201,11 +201,6 @@ def largest_upload() -> int:
     return 0 if allowed.read_only else allowed.uploads
 
 
-def kept_where() -> str:
-    """Where what is fitted for the visitor whose page runs is kept, in words."""
-    return "in memory until the server ends" if hosting().read_only else "in your folder"
-
-
 def upload_limit(most: int) -> int | None:
     """The largest upload, in MB, on a page that accepts files of up to `most` MB, or None if
     uploads are not allowed.

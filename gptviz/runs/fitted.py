@@ -87,33 +87,22 @@ def keep(digest: str, tensors: Mapping[str, Tensor]) -> None:
     """Keep tensors under a digest: as a file, or for a visitor who only reads in memory.
 
     Where all files are too large together, lenses that can be fitted again go, the one that was
-    read longest ago first, and nothing else. Where there is no room, such a lens stays in memory,
-    with a warning; for all else that is an OSError, which says why.
+    read longest ago first, and nothing else. Where there is no room, a lens stays in memory, with a
+    warning; for all else that is an OSError, which says why.
     """
-    if hosting().read_only:
-        _remember(digest, tensors)
-        return
     path = _path(digest)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _make_room(path, sum(tensor.nbytes for tensor in tensors.values()))
-        write(path, tensors)
-    except OSError as error:
-        reason = error if error.strerror is None else f"{error.strerror}; make room on its disk"
-        problem = f"{digest} is not kept in {path.parent}: {reason}"
-        if not _is_measured(tensors.get(MEASURED)):
-            raise OSError(problem) from None
+    if not hosting().read_only:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _make_room(path, sum(tensor.nbytes for tensor in tensors.values()))
+            write(path, tensors)
+            return
+        except OSError as error:
+            reason = f"{error.strerror}; make room on its disk" if error.strerror else error
+            problem = f"{digest} is not kept in {path.parent}: {reason}"
+        if MEASURED not in tensors:
+            raise OSError(problem)
         warnings.warn(problem, stacklevel=2)
-        _remember(digest, tensors)
-
-
-def lasts(digest: str) -> bool:
-    """Whether what has this digest is kept for as long as who asks may keep something."""
-    return _path(digest).exists() or (hosting().read_only and digest in _in_memory)
-
-
-def _remember(digest: str, tensors: Mapping[str, Tensor]) -> None:
-    """Have tensors in memory, and let the oldest ones there go where all are too large."""
     _in_memory[digest] = tensors
     while (
         len(_in_memory) > 1
@@ -123,38 +112,40 @@ def _remember(digest: str, tensors: Mapping[str, Tensor]) -> None:
         _in_memory.pop(next(iter(_in_memory)))
 
 
+def lasts(digest: str) -> bool:
+    """Whether what has this digest is kept for as long as who asks may keep something."""
+    return _path(digest).exists() or (hosting().read_only and digest in _in_memory)
+
+
 def _make_room(path: Path, needed: int) -> None:
     """Remove lenses that can be fitted again, until there is room for `needed` bytes at `path`; an
     OSError, and all files stay, if that is not enough.
     """
     if needed > MOST_OF_ONE:
         raise OSError(f"it takes {in_bytes(needed)}, and {in_bytes(MOST_OF_ONE)} is the most")
-    others = {other: length_of(other) for other in _files() if other != path}
-    too_many = sum(others.values()) + needed - MOST_BYTES
-    if too_many <= 0:
-        return
-    passing = [other for other in others if _can_be_fitted_again(other)]
-    if too_many > sum(others[other] for other in passing):
+    oldest_first = sorted(_files(), key=lambda file: written(file) or (0, 0))
+    sizes = {file: length_of(file) for file in oldest_first if file != path}
+    going = []
+    for file in filter(_can_be_fitted_again, [*sizes]):
+        if sum(sizes.values()) + needed > MOST_BYTES:
+            del sizes[file]
+            going.append(file)
+    if sum(sizes.values()) + needed > MOST_BYTES:
         raise OSError(
             f"the folder is full, with {in_bytes(MOST_BYTES)} at most: delete the directions, "
             "dictionaries and lenses there that you need no more"
         )
-    for oldest in sorted(passing, key=lambda other: written(other) or (0, 0)):
-        if too_many > 0:
-            too_many -= others[oldest]
-            with suppress(OSError):
-                oldest.unlink()
+    for file in going:
+        with suppress(OSError):
+            file.unlink()
 
 
 def _can_be_fitted_again(path: Path) -> bool:
     """Whether a file has a lens that was fitted here, and not one that was read from a file."""
     with suppress(OSError, SafetensorError), safe_open(path, "pt") as file:
-        return MEASURED in file.keys() and _is_measured(file.get_tensor(MEASURED))  # noqa: SIM118
+        if MEASURED in file.keys():  # noqa: SIM118
+            return bool(file.get_tensor(MEASURED).isfinite().any())
     return False
-
-
-def _is_measured(measured: Tensor | None) -> bool:
-    return measured is not None and bool(measured.isfinite().any())
 
 
 def write(path: Path, tensors: Mapping[str, Tensor]) -> None:

@@ -23,7 +23,7 @@ from threading import RLock, Thread
 from typing import Any
 
 from gptviz.machine.files import home
-from gptviz.machine.hosting import carried, hosting, variable
+from gptviz.machine.hosting import carried, environment, hosting, variable
 from gptviz.machine.lines import lines_of
 
 from . import checkpoints
@@ -309,15 +309,13 @@ class Queue:
             detached = {
                 "creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.DETACHED_PROCESS
             }
-        allowed = dict.fromkeys(map(variable, ("lan", "read_only")), "")
         own = {"PYTHONPATH": path, "GPTVIZ_HOME": str(self.root.parent)}
-        environment = {**os.environ, **allowed, **own}
         try:
             with (folder / ERRORS).open("wb") as errors:
                 nothing = subprocess.DEVNULL
                 self._processes[name] = self._launch(
                     command,
-                    env=environment,
+                    env=environment() | own,
                     stdin=nothing,
                     stdout=nothing,
                     stderr=errors,

@@ -5,7 +5,6 @@ if it is set by hand.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 import pandas as pd
@@ -197,6 +196,5 @@ def settable(value: float) -> float:
 
 def ask_set(subject: Subject, unit: Unit, value: float) -> Asked[LabelledArray]:
     """The likeliest guesses without an edit of a unit, and with the unit set to `value`."""
-    others = tuple(one for one in subject.key.edits if one.partition("=")[0] != unit.name)
     settings = {"prompt": subject.text, "name": unit.name, "value": value}
-    return ask(replace(subject.key, edits=others), units.unit_set, "Reading the prompt", **settings)
+    return ask(subject.key.without(unit.name), units.unit_set, "Reading the prompt", **settings)

@@ -17,7 +17,6 @@ from gptviz.interp.units.activity import MOST_BY_TOKEN, Activity
 from gptviz.interp.units.unit import Unit
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.language_model import dictionaries, units
-from gptviz.machine.hosting import kept_where
 from gptviz.ui.records.features import FEATURES
 from gptviz.ui.shell.close import NOTHING, Shown
 from gptviz.ui.shell.subject import Asked, Subject, ask
@@ -210,7 +209,7 @@ def _fit(subject: Subject) -> None:
     n_layer = subject.lm.model.config.n_layer
     st.info(
         "This model has no dictionary yet. Fit one to the data that the model learned from, or, "
-        f"where nobody knows them, to what it writes itself; it is kept {kept_where()}."
+        "where nobody knows them, to what it writes itself; it is kept for later."
     )
     hint = "The block after which the stream is read."
     block = controls.whole("Block", 0, n_layer - 1, key="block", default=n_layer // 2, help=hint)

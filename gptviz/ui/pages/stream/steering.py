@@ -5,7 +5,6 @@ on every page.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -254,10 +253,6 @@ def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked
             "looks without the direction."
         )
         frozen = controls.switch("Freeze attention", key="frozen", help=hint)
-    others = tuple(
-        text for text in subject.key.edits if text.partition("=")[0] != f"direction.{found.name}"
-    )
-    key = replace(subject.key, edits=others)
     prompt = away[-1] if away and read == LAST else subject.text
     settings = {
         "prompt": prompt,
@@ -265,6 +260,7 @@ def _steered(subject: Subject, found: Direction, away: tuple[str, ...]) -> Asked
         "strength": strength or USUAL,
         "frozen": frozen,
     }
+    key = subject.key.without(f"direction.{found.name}")
     return ask(key, steering.steer, "Steering", **settings)
 
 

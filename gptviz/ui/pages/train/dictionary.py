@@ -6,7 +6,6 @@ import streamlit as st
 
 from gptviz.interp.dictionaries.dictionary import Dictionary
 from gptviz.language_model import dictionaries
-from gptviz.machine.hosting import kept_where
 from gptviz.ui.shell.subject import Asked, ask, kinds
 from gptviz.ui.shell.subject.models import model_key
 from gptviz.ui.views import held_out
@@ -38,7 +37,7 @@ def fitted_here(device: str) -> None:
         "Fit the dictionary",
         "Fit it again",
         "dictionary",
-        f"It is kept {kept_where()}. Stopped before its end, none is kept.",
+        "It is kept for later. Stopped before its end, none is kept.",
     )
 
 

@@ -64,6 +64,11 @@ class ModelKey:
         """The same model without edits."""
         return replace(self, edits=(), edit_text=None)
 
+    def without(self, unit: str) -> ModelKey:
+        """The same model without the edit of this unit."""
+        others = tuple(text for text in self.edits if text.partition("=")[0] != unit)
+        return replace(self, edits=others)
+
 
 @dataclass(frozen=True)
 class Subject:
