@@ -44,8 +44,8 @@ BUDGET: dict[str, int] = {
     "gptviz/ui/shell": 17_500,
     "gptviz/ui/views": 23_500,
     "gptviz/ui/widgets": 8_500,
-    "tests": 600_500,
-    SCRIPTS: 17_200,
+    "tests": 601_000,
+    SCRIPTS: 17_250,
 }
 
 
