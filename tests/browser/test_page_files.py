@@ -211,6 +211,73 @@ def test_a_text_grows_and_takes_another_branch(
     assert parse_qs(urlsplit(page.url).query)["temperature"] == ["1.5"]
 
 
+def test_past_the_context_a_text_grows_slowly_and_a_new_prompt_is_heard(
+    without_network: Callable[[int, int], Page], live: str
+) -> None:
+    page = without_network(1280, 900)
+    prompt = "that is the question " * 15  # of 315 characters, and the model reads 256
+    page.goto(f"{live}?model=shakespeare&prompt={prompt}&view=generate")
+    answered(page, "generate")
+    assert page.get_by_role("status").first.inner_text().startswith("After “␣”")
+    stop = page.get_by_role("button", name="Stop")
+    stop.click()
+    expect(stop).to_be_hidden()
+    written = page.locator("#view .status").inner_text()
+    assert 1 <= int(written.split()[0]) < 40
+    # The next text is not waited for either.
+    page.get_by_label("Seed").fill("3")
+    page.get_by_label("Seed").press("Enter")
+    page.get_by_role("textbox", name="Prompt").fill(f"{prompt}that")
+    expect(page.get_by_role("status").first).to_contain_text("After “t”")
+    expect(stop).to_be_visible()
+    page.get_by_role("textbox", name="Prompt").fill("O Romeo")
+    expect(page.get_by_role("status").first).to_contain_text("After “o”")
+    expect(page.locator("#view .status")).to_have_text("40 tokens")
+    expect(stop).to_be_hidden()
+    assert "".join(page.locator("#view .chip.prompt").all_text_contents()) == "O␣Romeo"
+
+
+def test_the_page_has_loaded_when_it_shows_something(
+    without_network: Callable[[int, int], Page], live: str
+) -> None:
+    """A picture from the command line is taken of a page that has loaded."""
+    page = without_network(1280, 900)
+    page.goto(live, wait_until="load")
+    assert page.evaluate("document.body.dataset.shown") == "next_token"
+
+
+@pytest.mark.parametrize(
+    ("query", "refused"),
+    [
+        ("model=nobody", {"model": "nobody"}),
+        ("model=toString&view=__proto__", {"model": "toString", "view": "__proto__"}),
+        ("position=abc", {"position": "abc"}),
+        ("position=9999", {"position": "9999"}),
+        ("view=generate&temperature=1e999&top_k=-5&seed=1.5&top_p=x",
+         {"temperature": "1e999", "top_k": "-5", "seed": "1.5", "top_p": "x"}),
+        ("view=next_token&temperature=abc", {"temperature": "abc"}),
+        ("view=attention&block=99&query=-1", {"block": "99", "query": "-1"}),
+        ("view=lens&layer=<img src=x>&colour=red", {"layer": "<img src=x>", "colour": "red"}),
+        ("view=generate&attended=9.9", {"attended": "9.9"}),
+        ("blocks.0.mlp=zero", {"blocks.0.mlp": "zero"}),
+        ("view=generate&temperature=0.5&seed=7&position=1", {}),
+    ],
+)  # fmt: skip
+def test_what_a_link_asks_for_and_is_not_there_is_named(
+    without_network: Callable[[int, int], Page], live: str, query: str, refused: dict[str, str]
+) -> None:
+    page = without_network(1280, 900)
+    errors: list[object] = []
+    page.on("pageerror", lambda error: errors.append(error))
+    page.goto(f"{live}?{query}", wait_until="load")
+    assert page.get_by_role("status").first.inner_text().startswith("After “")
+    said = " ".join(page.get_by_text("which is not available here").all_inner_texts())
+    assert said.count("which is not available here") == len(refused)
+    for key, value in refused.items():
+        assert f"{key} = “{value}”, which is not available here" in said
+    assert not errors
+
+
 def test_a_link_opens_the_same_state_and_leads_to_the_app(
     without_network: Callable[[int, int], Page], live: str
 ) -> None:

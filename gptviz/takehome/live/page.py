@@ -97,7 +97,7 @@ def write_live(folder: Path, shared: str, page: LivePage) -> None:
         )
     left = ", ".join(f"{name} ({why})" for name, why in page.missing.items())
     views = {name: {"view": view, "caption": page.captions[name]} for name, view in VIEWS.items()}
-    about = {"models": prompts, "views": views, "app": APP}
+    about = {"models": prompts, "views": views, "keys": sorted(_KEYS), "app": APP}
     data = {"about": json.dumps(about), "worker": json.dumps(modules.joined(HERE / "worker.js"))}
     text = filled(
         HERE / "try.html",

@@ -15,13 +15,14 @@ const MOST_IN_CELL = 20;
 /** @typedef {import("./decoder.js").Decoder} Decoder @typedef {import("./tokenizers.js").Tokenizer} Tokenizer */
 
 export class Reading {
-  /** @param {string} model its name @param {Decoder} decoder @param {Tokenizer} tokenizer @param {string} prompt with at least one token */
-  constructor(model, decoder, tokenizer, prompt) {
+  /** @param {string} model its name @param {Decoder} decoder @param {Tokenizer} tokenizer @param {string} prompt @param {number[]} text its tokens, at least one */
+  constructor(model, decoder, tokenizer, prompt, text = tokenizer.encode(prompt)) {
     this.model = model;
     this.decoder = decoder;
     this.tokenizer = tokenizer;
     this.prompt = prompt;
-    this.text = tokenizer.encode(prompt);
+    this.text = text;
+    this.lacking = [...new Set(tokenizer.lacking(prompt))];
     this.ids = this.text.slice(-decoder.config.context_length); // those that the model reads
     /** @type {import("./lens.js").Seen} */
     this.seen = {};

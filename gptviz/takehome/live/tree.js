@@ -10,7 +10,8 @@ import { numberOf } from "./reading.js";
 const ROOT = 0;
 const CANDIDATES = 8;
 const MOST_TOKENS = 500;
-const FIRST_TOKENS = 40; // that a text opens with
+export const FIRST_TOKENS = 40; // that a text opens with
+const SLICE = 100; // milliseconds
 
 export class Tree {
   /** @param {import("./reading.js").Reading} reading @param {number[]} ends tokens that end a text @param {number | null} whole tokens of a whole sequence of its task */
@@ -21,6 +22,7 @@ export class Tree {
     /** @type {Map<number, Node>} all but the prompt */
     this.nodes = new Map();
     this.current = ROOT;
+    this.isOpening = true; // whether the first tokens are still to be written
     /** @type {Map<number, { stages: Stages, step: import("../../components/generation_tree/payload.js").Step }>} by the node after which it was computed */
     this.computed = new Map();
   }
@@ -95,13 +97,20 @@ export class Tree {
     return this.isFull || this.ends.includes(path.at(-1)?.token ?? -1) || this.reading.text.length + path.length >= this.whole;
   }
 
-  /** @param {Sampling} sampling */
-  begin(sampling) {
-    while (this.nodes.size < FIRST_TOKENS && !this.isAtEnd) this.grow(sampling);
+  /** Write the first tokens, as many as take about a `SLICE`. @param {Sampling} sampling */
+  open(sampling) {
+    const end = performance.now() + SLICE;
+    while ((this.isOpening &&= this.nodes.size < FIRST_TOKENS && !this.isAtEnd) && performance.now() < end) {
+      this.grow(sampling);
+      this.after(this.current); // what is shown needs it too
+    }
   }
 
   /** What a reader does: a button, or a click on the node `at`. @param {{ act: string, at: number, token: number, sampling: Sampling }} done */
   act({ act, at, token, sampling }) {
+    if (!act) return;
+    this.isOpening = false;
+    if (at !== undefined && at !== ROOT && !this.nodes.has(at)) return; // of a text that was shown before
     if (act === "go" || act === "take") this.current = at;
     if (act === "undo") this.current = this.nodes.get(this.current)?.parent ?? ROOT;
     if (act === "restart") this.current = ROOT;

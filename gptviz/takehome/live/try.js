@@ -1,20 +1,44 @@
 // The page "Try it": a model, a prompt, and what the model makes of it, computed in the reader's browser (worker.js).
 
-import { percent } from "../../components/kit/text.js";
+import { percent, shortened } from "../../components/kit/text.js";
+import { valuesIn } from "../../components/kit/values.js";
+import { unpack } from "../../components/kit/view.js";
 import { mounted, partOf } from "../mounting.js";
 
-/** @typedef {{ models: Record<string, string>, views: Record<string, { view: string, caption: string }>, app: string }} About `models`: the first prompt of each */
+/** @typedef {{ models: Record<string, string>, views: Record<string, { view: string, caption: string }>, keys: string[], app: string }} About `models`: the first prompt of each; `keys` of an address that are read */
 
 /** @type {About} */
 const about = JSON.parse(partOf("about"));
 const LATER = 150; // milliseconds after a letter was typed
 const MOST_NAMED = 5; // pieces of a prompt that the vocabulary lacks
 const PACE = 50; // milliseconds from one token of a playing text to the next
+const LONGEST = 100_000; // letters of a prompt
 const PLAIN = { temperature: 1, top_k: 0, top_p: 1, seed: 0 };
+// What the address may say for this page; each view has its own keys.
+const DECLARED = {
+  model: { names: Object.keys(about.models) },
+  view: { names: Object.keys(about.views) },
+  position: { whole: /** @type {[number, number]} */ ([0, LONGEST]) },
+};
+// As the controls of the app have it.
+const OF_WRITING = /** @type {import("../../components/kit/values.js").Declared} */ ({
+  temperature: { real: [0, 2] },
+  top_k: { whole: [0, 100] },
+  top_p: { real: [0.05, 1] },
+  seed: { whole: [0, 99] },
+});
+const NAME_THEIR_OWN = ["next_token", "attention"]; // views that say themselves what they cannot show of the address
 const query = () => new URLSearchParams(location.search);
+/** The values in the address; of those with one key the first. */
+const inAddress = () => Object.fromEntries([...query()].reverse());
 const find = (/** @type {string} */ selector) => /** @type {any} */ (document.querySelector(selector));
-const [model, prompt, said, link, caption] = ["#model", "#prompt", "#said", "#app", "#caption"].map(find);
+const [model, prompt, said, vain, link, caption] = ["#model", "#prompt", "#said", "#vain", "#app", "#caption"].map(find);
 const worker = new Worker(URL.createObjectURL(new Blob([JSON.parse(partOf("worker"))])));
+
+// The page is loaded when it shows something: who takes a picture of it, as the gallery does, waits for that.
+const pending = Object.assign(document.createElement("iframe"), { hidden: true });
+document.body.append(pending);
+pending.contentDocument?.open();
 
 // A view puts back what it wrote into the address and finds changed: here nobody but this page and its views write there.
 /** @type {any} */ (globalThis).navigation?.addEventListener("currententrychange", (/** @type {Event} */ event) =>
@@ -42,19 +66,21 @@ function play(goes) {
   buttons[0].textContent = goes ? "Pause" : "Play";
 }
 
-/** What the address asks for. */
+/** What the address asks for, and what of it is not possible. */
 function asked() {
-  const of = query(),
-    name = of.get("model") ?? "",
-    view = of.get("view") ?? "";
-  const chosen = name in about.models ? name : Object.keys(about.models)[0];
+  const of = inAddress();
+  const { values, refused } = valuesIn(DECLARED, of),
+    writing = valuesIn(OF_WRITING, of);
+  const { model: name = DECLARED.model.names[0], view = DECLARED.view.names[0], position = null } = values;
+  const text = of.prompt ?? about.models[name],
+    isLong = text.length > LONGEST;
+  if (view === "generate") refused.push(...writing.refused);
+  if (isLong) refused.push(["prompt", text]);
+  refused.push(...Object.entries(of).filter(([key]) => key !== "view" && !about.keys.includes(key)));
   return {
-    model: chosen,
-    prompt: of.get("prompt") ?? about.models[chosen],
-    view: view in about.views ? view : Object.keys(about.views)[0],
-    position: of.has("position") ? Number(of.get("position")) : null,
-    sampling: Object.fromEntries(Object.entries(PLAIN).map(([key, usual]) => [key, Number(of.get(key) ?? usual)])),
-    playing,
+    wanted: { model: name, view, position, prompt: isLong ? about.models[name] : text },
+    sampling: /** @type {Record<string, number>} */ ({ ...PLAIN, ...writing.values }),
+    refused,
   };
 }
 
@@ -69,8 +95,8 @@ async function ask(more = {}) {
     return;
   }
   waiting.isBusy = true;
-  const wanted = asked();
-  said.textContent = known.has(wanted.model) ? "" : `Loading ${wanted.model} …`;
+  const { wanted, sampling } = asked();
+  if (!known.has(wanted.model)) said.textContent = `Loading ${wanted.model} …`;
   // The files of a model come when it is chosen.
   const filesOf = (/** @type {string} */ name) =>
     new Promise((done, failed) => {
@@ -81,7 +107,7 @@ async function ask(more = {}) {
   try {
     const files = known.has(wanted.model) ? undefined : await filesOf(wanted.model);
     known.add(wanted.model);
-    worker.postMessage({ ...wanted, ...more, files });
+    worker.postMessage({ ...wanted, sampling, playing, ...more, files });
   } catch {
     fail(`the file models/${wanted.model}.js is not here`);
   }
@@ -112,24 +138,49 @@ function told(event, value) {
 async function show(data) {
   const { view, caption: words } = about.views[data.asked.view];
   caption.textContent = words;
-  said.textContent = data.empty ? "Type a prompt: this one has nothing that the model reads." : sentence(data);
-  if (data.empty) return;
+  const now = data.empty ? "Type a prompt: this one has nothing that the model reads." : sentence(data);
+  if (said.textContent !== now) said.textContent = now; // what is said anew is read aloud anew
+  find("#opening").hidden = (data.opened ?? null) === null;
+  find("#opening progress").value = data.opened ?? 0;
+  if (data.empty) return nameRefused({});
   shown.tokens ??= await placed("tokens", "token_strip", told);
   shown.tokens(data.tokens);
   if (shown.name !== view && data.payload) shown.view = await placed("view", view, told);
   if (!data.payload) find("#view").replaceChildren();
   shown.name = data.payload ? view : undefined;
   if (data.payload) shown.view?.(data.payload);
+  nameRefused(data);
   document.body.dataset.shown = data.asked.view;
 }
 
-worker.onmessage = async ({ data }) => {
-  const isOld = waiting.next !== null || data.prompt !== undefined;
-  if (!isOld) await show(data);
+/** Name what the address asks for and is not shown. @param {{ asked?: any, payload?: Uint8Array, last?: number }} data an answer */
+function nameRefused({ asked: done, payload, last = LONGEST }) {
+  const { wanted, refused } = asked();
+  const { position, ...declared } = payload && !NAME_THEIR_OWN.includes(done.view) ? unpack(payload).declared : {};
+  const ofView = valuesIn(declared, inAddress()).refused;
+  const past = (wanted.position ?? 0) > last ? [["position", String(wanted.position)]] : [];
+  const all = [...refused, ...ofView, ...past];
+  vain.textContent = all
+    .map(([key, value]) => `The link asks for ${shortened(key, 40)} = “${shortened(value, 80)}”, which is not available here.`)
+    .join(" ");
+}
+
+/** The answer that was awaited is there, or will not come: ask for what was wanted meanwhile. */
+function settle() {
   const { next } = waiting;
   Object.assign(waiting, { isBusy: false, next: null });
-  if (data.prompt !== undefined) choose({ prompt: data.prompt, position: null });
-  else if (next) ask(next);
+  pending.contentDocument?.close();
+  if (next) ask(next);
+  return next !== null;
+}
+
+worker.onmessage = async ({ data }) => {
+  const isTaken = data.prompt !== undefined;
+  const why = (/** @type {Error} */ error) => (said.textContent = `This cannot be shown: ${error.message}`);
+  if (waiting.next === null && !isTaken) await show(data).catch(why);
+  if (settle()) return;
+  if (isTaken) choose({ prompt: data.prompt, position: null });
+  else if (typeof data.opened === "number") ask();
   else if (playing && (data.isAtEnd || data.asked.view !== "generate")) play(false);
   else if (playing) setTimeout(() => playing && ask({ act: "step" }), PACE);
 };
@@ -137,8 +188,8 @@ worker.onerror = (event) => fail(event.message);
 
 /** @param {string} why */
 function fail(why) {
-  waiting.isBusy = false;
   said.textContent = `This cannot be computed: ${why}`;
+  settle();
 }
 
 /** @param {any} answer */
@@ -163,20 +214,20 @@ function choose(values) {
 
 /** Bring the controls in line with the address. */
 function present() {
-  const now = asked();
+  const { wanted: now, sampling } = asked();
   model.value = now.model;
   if (prompt.value !== now.prompt) prompt.value = now.prompt;
   for (const button of document.querySelectorAll("#views button")) {
     button.setAttribute("aria-pressed", String(/** @type {HTMLElement} */ (button).dataset.view === now.view));
   }
   find("#writing").hidden = now.view !== "generate";
-  for (const input of settings) input.value = String(now.sampling[input.name]);
+  for (const input of settings) input.value = String(sampling[input.name]);
   lead();
 }
 
 /** Let the link lead to the page of the app that shows the same. */
 function lead() {
-  const now = asked(),
+  const { wanted: now } = asked(),
     choices = query();
   choices.delete("view");
   choices.set("model", now.model);
@@ -202,7 +253,7 @@ for (const button of buttons) {
   });
 }
 for (const input of settings) {
-  input.addEventListener("change", () => input.checkValidity() && choose({ [input.name]: String(input.valueAsNumber) }));
+  input.addEventListener("change", () => input.reportValidity() && choose({ [input.name]: String(input.valueAsNumber) }));
 }
 window.addEventListener("popstate", () => choose({}));
 present();

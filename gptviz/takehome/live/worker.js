@@ -4,7 +4,7 @@ import { bytesIn } from "../mounting.js";
 import { Decoder } from "./decoder.js";
 import { Reading } from "./reading.js";
 import { tokenizer } from "./tokenizers.js";
-import { Tree } from "./tree.js";
+import { FIRST_TOKENS, Tree } from "./tree.js";
 
 /** @typedef {{ config: any, tokenizer: any, weights: string, ends: number[], whole: number | null }} Files those of a checkpoint; the weights in base64 */
 /** @typedef {{ model: string, prompt: string, view: string, position: number | null, sampling: any, playing: boolean, act: string, at: number, token: number, files?: Files }} Asked */
@@ -23,17 +23,19 @@ function answered({ model, prompt, files, ...asked }) {
     models[model] = { decoder, tokens: tokenizer(files.tokenizer), ends: files.ends, whole: files.whole };
   }
   const { decoder, tokens } = models[model];
-  if (!tokens.encode(prompt).length) return { empty: true };
   if (reading?.model !== model || reading.prompt !== prompt) {
-    reading = new Reading(model, decoder, tokens, prompt);
+    reading = null;
     tree = null;
+    const text = tokens.encode(prompt);
+    if (!text.length) return { empty: true };
+    reading = new Reading(model, decoder, tokens, prompt, text);
   }
   const last = reading.ids.length - 1,
     at = Math.min(asked.position ?? last, last);
   if (asked.act === "append") return { prompt: reading.with(at, asked.token) };
   const missing = reading.text.length - reading.ids.length,
-    lacking = [...new Set(tokens.lacking(prompt))];
-  return { tokens: reading.tokens(at), missing, lacking, likeliest: reading.likeliest(at), ...seen(reading, at, asked) };
+    { lacking } = reading;
+  return { tokens: reading.tokens(at), last, missing, lacking, likeliest: reading.likeliest(at), ...seen(reading, at, asked) };
 }
 
 /** What the view that is looked at is given. @param {Reading} of @param {number} at @param {any} asked */
@@ -41,13 +43,14 @@ function seen(of, at, asked) {
   if (asked.view === "next_token") return { payload: of.ledger(at) };
   if (asked.view === "lens") return { payload: of.lens() };
   if (asked.view === "attention") return { payload: of.decoder.blocks.length ? of.attention() : null };
-  if (tree) tree.act(asked);
-  else {
-    const { ends, whole } = models[of.model];
-    tree = new Tree(of, ends, whole);
-    tree.begin(asked.sampling);
-  }
-  return { payload: tree.packed(asked.sampling, asked.playing && !tree.isAtEnd), isAtEnd: tree.isAtEnd };
+  const { ends, whole } = models[of.model],
+    now = tree ?? new Tree(of, ends, whole);
+  if (tree) now.act(asked);
+  tree = now;
+  now.open(asked.sampling);
+  const { isOpening, isAtEnd } = now,
+    opened = isOpening ? now.nodes.size / FIRST_TOKENS : null;
+  return { payload: now.packed(asked.sampling, isOpening || (asked.playing && !isAtEnd)), isAtEnd, opened };
 }
 
 self.onmessage = ({ data }) => postMessage({ asked: data, ...answered(data) });
