@@ -19,6 +19,7 @@ from torch import Tensor
 from gptviz.labelled_array import Axis, Float64Array, LabelledArray
 from gptviz.machine import progress
 from gptviz.model import Transformer
+from gptviz.model.kinds import MODEL_KINDS
 
 from .layers import Layer, layers, stream_of, trace_stream
 
@@ -166,7 +167,9 @@ def probe(
             tokens have a label, or all that the probe is fitted to have the same.
     """
     if model.config.kind != "decoder":
-        raise ValueError(f"this model is a {model.config.kind}: probes read the stream of decoders")
+        raise ValueError(
+            f"this model is {MODEL_KINDS[model.config.kind].with_article}: probes read the stream of decoders"
+        )
     flat = [label for row in labels for label in row]
     classes = tuple(
         label
